@@ -1,0 +1,100 @@
+//! The list of algorithms: one place that gives the enum, the names and the parsing.
+
+use crate::{
+    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Reno,
+    Sent, StandardSlowStart, Windowed,
+};
+use dumbbell_units::Time;
+
+/// Makes the enum, its names and the forwarding of every method from one list:
+/// `"name" Variant(Type) = constructor`, the constructor taking `(&mut Options, &Init)`.
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $name:literal $variant:ident($type:ty) = $make:expr;)*) => {
+        /// Any algorithm, dispatched without a virtual call.
+        #[allow(clippy::large_enum_variant, reason = "one per flow; a box would cost a miss per ACK")]
+        pub enum Algorithm {
+            $($(#[$doc])* $variant($type),)*
+            /// An algorithm of the user's own.
+            Custom(Box<dyn CongestionControl + Send>),
+        }
+
+        /// The names of all built-in algorithms.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        impl Algorithm {
+            /// Makes the algorithm that `text` names: `cubic`, `cubic(hystart=off)`.
+            ///
+            /// # Errors
+            /// If there is none of that name, or an option or its value is not one it has.
+            pub fn parse(text: &str, init: &Init) -> Result<Algorithm, ConfigError> {
+                let mut options: Options = text.parse()?;
+                let algorithm = match options.name() {
+                    $($name => {
+                        let make: fn(&mut Options, &Init) -> Result<$type, ConfigError> = $make;
+                        Algorithm::$variant(make(&mut options, init)?)
+                    })*
+                    name => return Err(ConfigError::UnknownAlgorithm { name: name.to_owned() }),
+                };
+                options.finish()?;
+                Ok(algorithm)
+            }
+        }
+
+        macro_rules! forward {
+            ($self:ident, $algorithm:ident => $call:expr) => {
+                match $self {
+                    $(Algorithm::$variant($algorithm) => $call,)*
+                    Algorithm::Custom($algorithm) => $call,
+                }
+            };
+        }
+    };
+}
+
+algorithms! {
+    /// Reno.
+    "reno" Reno(Windowed<Reno, StandardSlowStart>) =
+        |_, init| Ok(Windowed::new(Reno, StandardSlowStart, init));
+}
+
+impl CongestionControl for Algorithm {
+    #[inline]
+    fn on_ack(&mut self, path: &Path, ack: &Ack) {
+        forward!(self, algorithm => algorithm.on_ack(path, ack));
+    }
+
+    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+        forward!(self, algorithm => algorithm.on_congestion(path, event));
+    }
+
+    #[inline]
+    fn control(&self) -> Control {
+        forward!(self, algorithm => algorithm.control())
+    }
+
+    #[inline]
+    fn on_sent(&mut self, path: &Path, sent: &Sent) {
+        forward!(self, algorithm => algorithm.on_sent(path, sent));
+    }
+
+    fn on_spurious_loss(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_spurious_loss(path));
+    }
+
+    fn on_timer(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_timer(path));
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        forward!(self, algorithm => algorithm.next_timer())
+    }
+
+    fn uses_prr(&self) -> bool {
+        forward!(self, algorithm => algorithm.uses_prr())
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        forward!(self, algorithm => algorithm.inspect(show));
+    }
+}

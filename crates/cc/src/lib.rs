@@ -1,0 +1,69 @@
+//! Congestion control algorithms and the interface between them and a transport.
+//!
+//! Facts belong to the transport, opinions to the algorithm. The transport measures round-trip
+//! times, delivery rates, packets in flight and losses, keeps them in a [`Path`], and hands every
+//! event over with a view of it. The algorithm keeps only its own opinion and answers with a
+//! [`Control`]: a window and, if it has one, a pacing rate. It knows no clock and no socket.
+//!
+//! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
+
+mod algorithm;
+mod event;
+pub mod meters;
+mod options;
+mod reno;
+mod windowed;
+
+pub use algorithm::{Algorithm, NAMES};
+pub use event::{
+    Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
+    Subflow,
+};
+pub use options::{ConfigError, Init, Options};
+pub use reno::Reno;
+pub use windowed::{SlowStart, StandardSlowStart, WindowRule, Windowed};
+
+/// A congestion control algorithm.
+///
+/// `on_ack`, `on_congestion` and `control` are all that an algorithm must have. The transport asks
+/// for `control` after every event that it delivers.
+pub trait CongestionControl {
+    /// Packets were newly delivered (or the peer sent a report).
+    fn on_ack(&mut self, path: &Path, ack: &Ack);
+
+    /// The network signalled congestion: once per lost packet, per ECN echo that the transport
+    /// reacts to, per NAK, per retransmission timeout. `event.new_episode` tells the first signal
+    /// of a recovery episode, which is the one that a window rule answers.
+    fn on_congestion(&mut self, path: &Path, event: &Congestion);
+
+    /// The window and rate in force from now on.
+    fn control(&self) -> Control;
+
+    /// A packet was handed to the network.
+    #[inline]
+    fn on_sent(&mut self, _path: &Path, _sent: &Sent) {}
+
+    /// The episode that was last announced turned out to be spurious: undo it.
+    #[inline]
+    fn on_spurious_loss(&mut self, _path: &Path) {}
+
+    /// The instant that [`next_timer`](Self::next_timer) asked for has come.
+    #[inline]
+    fn on_timer(&mut self, _path: &Path) {}
+
+    /// When the algorithm wants [`on_timer`](Self::on_timer) to be called, if at all.
+    #[inline]
+    fn next_timer(&self) -> Option<dumbbell_units::Time> {
+        None
+    }
+
+    /// Whether the transport spreads a window reduction over the recovery episode by PRR
+    /// (RFC 6937bis). Model-based algorithms keep their own window in recovery and say `false`.
+    #[inline]
+    fn uses_prr(&self) -> bool {
+        true
+    }
+
+    /// Shows named internals, for plots. Calls `show` once per value.
+    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
+}

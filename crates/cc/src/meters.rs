@@ -1,0 +1,1 @@
+//! Meters that several algorithms share.

@@ -1,0 +1,40 @@
+//! Links, queues and routes, and what a protocol engine looks like from outside.
+//!
+//! Everything here is advanced lazily to a given time, so that the simulator (virtual clock) and
+//! the Linux testbed (real clock) drive the very same code. Links are generic over the packet.
+
+use dumbbell_units::Time;
+
+/// What a link needs to know of a packet.
+pub trait Packet {
+    /// Bytes on the wire.
+    fn size(&self) -> u32;
+
+    /// Whether the packet may be marked instead of dropped (RFC 3168: ECT).
+    fn is_ecn_capable(&self) -> bool {
+        false
+    }
+
+    /// Marks congestion experienced (RFC 3168: CE). Called only on ECN-capable packets.
+    fn mark(&mut self) {}
+}
+
+/// A sans-IO protocol engine: one end of a flow.
+///
+/// Whoever drives it calls [`handle`](Self::handle) for every packet that arrives, then
+/// [`poll`](Self::poll) until it returns `None`, and polls again at
+/// [`next_timeout`](Self::next_timeout).
+pub trait Endpoint {
+    /// The packets that it sends and receives.
+    type Packet;
+
+    /// A packet arrived.
+    fn handle(&mut self, now: Time, packet: &Self::Packet);
+
+    /// Acts on timers that are due, and gives the next packet that may be sent now.
+    fn poll(&mut self, now: Time) -> Option<Self::Packet>;
+
+    /// When to poll next if no packet arrives; [`Time::MAX`] if there is no need to. It may lie in
+    /// the past, which means at once.
+    fn next_timeout(&self) -> Time;
+}

@@ -1,0 +1,134 @@
+//! A TCP segment as it crosses the network.
+//!
+//! Sequence numbers count packets: every segment but a flow's last carries a full MSS, so byte
+//! numbers follow from packet numbers (`isn + 1 + number * mss`). Packet number 0 is the first
+//! data segment. 32 bits suffice for 4 billion packets a flow.
+
+use dumbbell_net::Packet;
+
+/// A segment: data from the sender, or an acknowledgement from the receiver.
+///
+/// 36 bytes, so that with its envelope a packet in flight takes 40.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Data: the packet's number. Acknowledgement: the number of the next packet expected.
+    pub number: u32,
+    /// Data: the sender's timestamp (TSval), microseconds, wrapping. Acknowledgement: its echo
+    /// (TSecr, RFC 7323).
+    pub timestamp: u32,
+    /// Acknowledgement: receive window in packets beyond `number`.
+    pub window: u32,
+    /// SACK blocks as (start low, start high, length), so that the struct packs tightly.
+    blocks: [[u16; 3]; 3],
+    /// Bytes on the wire, IP and TCP headers included.
+    pub size: u16,
+    /// Kind and flags.
+    pub flags: Flags,
+    /// Acknowledgement: packets that arrived CE-marked since the last acknowledgement, saturating
+    /// (what AccECN would tell; classic ECN uses only [`Flags::ECE`]).
+    pub marked: u8,
+}
+
+/// Kind and flags of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// The segment is an acknowledgement, not data.
+    pub const ACK: Flags = Flags(1);
+    /// Handshake: SYN from the sender; with `ACK`, the receiver's SYN-ACK.
+    pub const SYN: Flags = Flags(1 << 1);
+    /// The data was sent before.
+    pub const RETRANSMISSION: Flags = Flags(1 << 2);
+    /// The data is ECN-capable (ECT(0)).
+    pub const ECT: Flags = Flags(1 << 3);
+    /// A queue marked the data (CE).
+    pub const CE: Flags = Flags(1 << 4);
+    /// The acknowledgement echoes congestion (ECE).
+    pub const ECE: Flags = Flags(1 << 5);
+    /// The sender reduced its window (CWR).
+    pub const CWR: Flags = Flags(1 << 6);
+    /// The first SACK block reports a duplicate (D-SACK, RFC 2883).
+    pub const DSACK: Flags = Flags(1 << 7);
+
+    /// Whether all of `other` are set.
+    #[inline]
+    pub const fn contains(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These and `other`.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+impl Segment {
+    /// The SACK blocks, each from its first packet to one past its last.
+    #[inline]
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.blocks.iter().take_while(|block| block[2] != 0).map(|&[low, high, len]| {
+            let start = u32::from(low) | u32::from(high) << 16;
+            (start, start.wrapping_add(u32::from(len)))
+        })
+    }
+
+    /// Sets the SACK blocks; the first three count, empty ones end the list.
+    ///
+    /// A block longer than 65,535 packets is reported by its newest part: what is left out was
+    /// reported before, and a SACK block may always tell less.
+    pub fn set_blocks(&mut self, blocks: impl IntoIterator<Item = (u32, u32)>) {
+        for (slot, (start, end)) in self.blocks.iter_mut().zip(blocks) {
+            let start = start.max(end.saturating_sub(u32::from(u16::MAX)));
+            let len = end - start;
+            *slot = [start as u16, (start >> 16) as u16, len as u16];
+        }
+    }
+
+    /// Whether this is an acknowledgement.
+    #[inline]
+    pub const fn is_ack(&self) -> bool {
+        self.flags.contains(Flags::ACK)
+    }
+}
+
+impl Packet for Segment {
+    #[inline]
+    fn size(&self) -> u32 {
+        u32::from(self.size)
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        self.flags.contains(Flags::ECT)
+    }
+
+    fn mark(&mut self) {
+        self.flags = self.flags.with(Flags::CE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_takes_36_bytes() {
+        assert_eq!(size_of::<Segment>(), 36);
+    }
+
+    #[test]
+    fn sack_blocks_come_back_as_they_were_set() {
+        let mut segment = Segment::default();
+        segment.set_blocks([(70_000, 70_002), (9, 10)]);
+        assert_eq!(segment.blocks().collect::<Vec<_>>(), [(70_000, 70_002), (9, 10)]);
+    }
+
+    #[test]
+    fn a_block_too_long_to_write_keeps_its_newest_part() {
+        let mut segment = Segment::default();
+        segment.set_blocks([(0, 100_000)]);
+        assert_eq!(segment.blocks().collect::<Vec<_>>(), [(34_465, 100_000)]);
+    }
+}

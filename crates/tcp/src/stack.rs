@@ -1,0 +1,124 @@
+//! Named sets of TCP behaviours.
+
+use dumbbell_units::Span;
+use serde::{Deserialize, Serialize};
+
+/// How a TCP stack behaves beside its congestion control.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Stack {
+    /// Payload bytes of a full segment.
+    pub mss: u16,
+    /// Bytes of IP and TCP headers on a data segment.
+    pub header: u16,
+    /// Initial window, packets (RFC 6928).
+    pub initial_window: u32,
+    /// Least retransmission timeout, nanoseconds.
+    pub min_rto_ns: u64,
+    /// Whether the transport paces algorithms that set no rate of their own, at 200 % of
+    /// cwnd/srtt in slow start and 120 % after it, as Linux does under fq.
+    pub pacing: bool,
+    /// Whether segments leave in bursts sized as Linux's TSO autosizing does.
+    pub tso: bool,
+    /// Whether windows grow by packets acknowledged (RFC 3465) rather than by acknowledgements.
+    pub byte_counting: bool,
+    /// How losses are found.
+    pub loss_detection: LossDetection,
+    /// Whether a tail loss probe is sent (RFC 8985 section 7).
+    pub tail_loss_probe: bool,
+    /// Whether spurious reductions are undone (RFC 4015, D-SACK).
+    pub undo: bool,
+    /// Whether acknowledgements of full segments are delayed at all.
+    pub delayed_ack: bool,
+    /// How long an acknowledgement is held back for a second segment, nanoseconds.
+    pub delayed_ack_ns: u64,
+    /// Segments acknowledged one by one at the start (Linux's quick ACKs).
+    pub quick_acks: u32,
+    /// Whether acknowledgements of out-of-order segments are thinned as in Linux since 4.18.
+    pub sack_compression: bool,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
+    /// Receive window, packets.
+    pub receive_window: u32,
+}
+
+/// How losses are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossDetection {
+    /// By time: RACK (RFC 8985).
+    Rack,
+    /// By counting: three packets delivered above it (RFC 6675).
+    DupThresh,
+}
+
+/// Explicit congestion notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ecn {
+    /// Packets are not ECN-capable.
+    Off,
+    /// RFC 3168: one reduction a round trip.
+    Classic,
+    /// Every mark is told to the algorithm (DCTCP's and AccECN's feedback).
+    Accurate,
+}
+
+impl Stack {
+    /// The names that [`Stack::named`] knows.
+    pub const NAMES: &[&str] = &["linux", "linux-2.6.18", "ns-3"];
+
+    /// Linux of today, default settings, sender without the fq qdisc.
+    pub fn linux() -> Stack {
+        Stack {
+            mss: 1448,
+            header: 52,
+            initial_window: 10,
+            min_rto_ns: Span::from_millis(200).as_nanos(),
+            pacing: false,
+            tso: true,
+            byte_counting: true,
+            loss_detection: LossDetection::Rack,
+            tail_loss_probe: true,
+            undo: true,
+            delayed_ack: true,
+            delayed_ack_ns: Span::from_millis(40).as_nanos(),
+            quick_acks: 16,
+            sack_compression: true,
+            ecn: Ecn::Off,
+            receive_window: 1 << 20,
+        }
+    }
+
+    /// The stack of that name, if there is one.
+    pub fn named(name: &str) -> Option<Stack> {
+        let linux = Stack::linux();
+        match name {
+            "linux" => Some(linux),
+            // 2.6.18 (2006) counted acknowledgements (tcp_abc was off by default since 2.6.18),
+            // found losses by SACK counting and began with 3 segments (RFC 3390).
+            "linux-2.6.18" => Some(Stack {
+                initial_window: 3,
+                tso: false,
+                byte_counting: false,
+                loss_detection: LossDetection::DupThresh,
+                tail_loss_probe: false,
+                sack_compression: false,
+                ..linux
+            }),
+            // ns-3's TcpSocketBase defaults, with the MSS and initial window that papers set.
+            "ns-3" => Some(Stack {
+                min_rto_ns: Span::from_secs(1).as_nanos(),
+                tso: false,
+                loss_detection: LossDetection::DupThresh,
+                tail_loss_probe: false,
+                undo: false,
+                delayed_ack_ns: Span::from_millis(200).as_nanos(),
+                quick_acks: 0,
+                sack_compression: false,
+                ..linux
+            }),
+            _ => None,
+        }
+    }
+}
