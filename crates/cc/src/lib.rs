@@ -8,17 +8,21 @@
 //! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
 
 mod algorithm;
+mod cubic;
 mod event;
+mod hystart;
 pub mod meters;
 mod options;
 mod reno;
 mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
+pub use cubic::{Cubic, Friendliness, Parameters as CubicParameters};
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
 };
+pub use hystart::{AnySlowStart, HyStart, HyStartPlusPlus};
 pub use options::{ConfigError, Init, Options};
 pub use reno::Reno;
 pub use windowed::{SlowStart, StandardSlowStart, WindowRule, Windowed};
