@@ -60,6 +60,7 @@ impl Sender {
             self.path.delivered_at = self.path.now;
         }
         self.path.in_flight = self.board.in_flight();
+        self.path.una = u64::from(self.board.una());
         let rtt = self.measure(segment, &tally);
         if tally.advanced {
             self.rtt.end_backoff();

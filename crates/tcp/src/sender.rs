@@ -126,7 +126,6 @@ pub struct Sender {
     pub(crate) cwr_pending: bool,
     pub(crate) timer: (Time, Timer),
     pacer: Pacer,
-    paced: bool,
     /// When pacing or the application lets the next packet go, if that is what is waited for.
     wake: Time,
     /// Packets left of the burst that is being sent.
@@ -186,7 +185,6 @@ impl Sender {
             cwr_pending: false,
             timer: (start, Timer::Rto),
             pacer: Pacer::default(),
-            paced: stack.pacing,
             wake: Time::MAX,
             burst: 0,
             last_sent_at: Time::ZERO,
@@ -215,7 +213,7 @@ impl Sender {
             rtt: self.path.srtt.map(|_| self.rtt.latest()),
             min_rtt: self.path.min_rtt,
             rtt_sum: self.rtt_sum,
-            pacing_rate: if self.paced { self.pacing_rate() } else { None },
+            pacing_rate: self.path.pacing_rate.filter(|_| self.path.paced),
             delivery_rate: self.rate.latest,
             in_flight: self.path.in_flight,
             sent: self.sent,
@@ -256,7 +254,8 @@ impl Sender {
     #[inline]
     pub(crate) fn refresh(&mut self) {
         self.control = self.cc.control();
-        self.paced = self.stack.pacing || self.control.pacing_rate.is_some();
+        self.path.paced = self.stack.pacing || self.control.pacing_rate.is_some();
+        self.path.pacing_rate = self.pacing_rate();
         self.cc_timer = self.cc.next_timer().unwrap_or(Time::MAX);
     }
 
@@ -408,7 +407,7 @@ impl Sender {
             return self.stop_sending(true);
         }
         let now = self.path.now;
-        if self.paced && self.pacer.next() > now {
+        if self.path.paced && self.pacer.next() > now {
             self.wake = self.pacer.next();
             return self.stop_sending(false);
         }
@@ -438,7 +437,7 @@ impl Sender {
         if !self.stack.tso {
             return 1;
         }
-        let rate = self.pacing_rate().unwrap_or(Rate::ZERO);
+        let rate = self.path.pacing_rate.unwrap_or(Rate::ZERO);
         let min_rtt = self.path.min_rtt.unwrap_or(Span::MAX);
         pacing::burst_size(&self.stack, &self.control, rate, min_rtt)
     }
@@ -455,7 +454,7 @@ impl Sender {
         self.burst = packets;
         self.sent_since_check = true;
         let now = self.path.now;
-        if self.paced
+        if self.path.paced
             && let Some(rate) = self.pacing_rate()
         {
             let wire = f64::from(self.stack.mss + self.stack.header);
