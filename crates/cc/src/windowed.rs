@@ -1,6 +1,8 @@
 //! The easy tier: an algorithm that is a rule for growing and a rule for shrinking a window.
 
-use crate::{Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal};
+use crate::{
+    Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal, SlowStart,
+};
 use dumbbell_units::{Span, Time};
 
 /// How a window grows in congestion avoidance and shrinks on congestion.
@@ -31,35 +33,6 @@ pub trait WindowRule {
     /// Shows named internals.
     fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
 }
-
-/// How a window grows in slow start, and when slow start ends before there is loss.
-pub trait SlowStart {
-    /// Whether slow start is to end at the present window. Asked once for every acknowledgement
-    /// during slow start, before the window grows, even if it is not going to.
-    #[inline]
-    fn ends(&mut self, _cwnd: f64, _path: &Path, _ack: &Ack) -> bool {
-        false
-    }
-
-    /// Packets by which `cwnd` grows.
-    #[inline]
-    fn increase(&mut self, _cwnd: f64, _path: &Path, ack: &Ack) -> f64 {
-        f64::from(ack.counted)
-    }
-
-    /// The window was reduced to one packet and slow start begins again.
-    #[inline]
-    fn restart(&mut self, _path: &Path) {}
-
-    /// Shows named internals.
-    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
-}
-
-/// Slow start as RFC 5681 has it: a packet for every packet acknowledged, until there is loss.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StandardSlowStart;
-
-impl SlowStart for StandardSlowStart {}
 
 /// A window algorithm made of a rule and a slow start.
 ///
