@@ -130,3 +130,112 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.rule.inspect(show);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Phase};
+
+    const LOSS: Congestion =
+        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const TIMEOUT: Congestion = Congestion { signal: Signal::Timeout, ..LOSS };
+
+    fn algorithm(name: &str) -> Algorithm {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        Algorithm::parse(name, &init).expect("a built-in algorithm")
+    }
+
+    fn path() -> Path {
+        let rtt = Some(Span::from_millis(100));
+        Path { cwnd_limited: true, min_rtt: rtt, ..Path::new(1448, Time::ZERO) }
+    }
+
+    fn acknowledge(algorithm: &mut Algorithm, path: &Path, counted: u32) -> (f64, f64) {
+        let ack = Ack { delivered: counted, counted, rtt: path.min_rtt, ..Ack::default() };
+        algorithm.on_ack(path, &ack);
+        window(algorithm)
+    }
+
+    fn window(algorithm: &Algorithm) -> (f64, f64) {
+        let control = algorithm.control();
+        (control.cwnd, control.ssthresh)
+    }
+
+    #[test]
+    fn slow_start_grows_by_what_is_acknowledged_and_leaves_the_rest_to_congestion_avoidance() {
+        let mut reno = algorithm("reno");
+        assert_eq!(acknowledge(&mut reno, &path(), 10), (20.0, f64::INFINITY));
+        reno.on_congestion(&path(), &TIMEOUT);
+        assert_eq!(window(&reno), (1.0, 10.0));
+        assert_eq!(acknowledge(&mut reno, &path(), 10), (10.0 + 1.0 / 10.0, 10.0));
+    }
+
+    #[test]
+    fn an_episode_reduces_the_window_once_and_it_does_not_grow_meanwhile() {
+        for (name, beta) in [("reno", 0.5), ("cubic", 0.7)] {
+            let mut algorithm = algorithm(name);
+            acknowledge(&mut algorithm, &path(), 90);
+            algorithm.on_congestion(&path(), &LOSS);
+            algorithm.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+            assert_eq!(window(&algorithm), (100.0 * beta, 100.0 * beta), "{name}");
+            let recovery = Path { phase: Phase::Recovery, ..path() };
+            assert_eq!(acknowledge(&mut algorithm, &recovery, 10).0, 100.0 * beta, "{name}");
+            assert!(acknowledge(&mut algorithm, &path(), 10).0 > 100.0 * beta, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let unused = Path { cwnd_limited: false, ..path() };
+        assert_eq!(acknowledge(&mut algorithm("cubic"), &unused, 10).0, 10.0);
+    }
+
+    #[test]
+    fn the_threshold_is_never_below_two_packets() {
+        let mut reno = algorithm("reno");
+        reno.on_congestion(&path(), &TIMEOUT);
+        reno.on_congestion(&path(), &TIMEOUT);
+        assert_eq!(window(&reno), (1.0, 2.0));
+    }
+
+    #[test]
+    fn a_spurious_reduction_is_undone_once() {
+        for (name, event) in
+            [("reno", LOSS), ("cubic", LOSS), ("reno", TIMEOUT), ("cubic", TIMEOUT)]
+        {
+            let mut algorithm = algorithm(name);
+            acknowledge(&mut algorithm, &path(), 90);
+            algorithm.on_congestion(&path(), &event);
+            algorithm.on_spurious_loss(&path());
+            assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+            algorithm.on_congestion(&path(), &LOSS);
+            algorithm.on_spurious_loss(&path());
+            algorithm.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+            algorithm.on_spurious_loss(&path());
+            assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+        }
+    }
+
+    #[test]
+    fn slow_start_that_ends_by_itself_leaves_the_window_to_congestion_avoidance() {
+        for (name, after) in [("cubic", 100.0 + 0.05), ("reno(hystart=delay)", 100.0 + 1.0 / 100.0)]
+        {
+            let mut algorithm = algorithm(name);
+            acknowledge(&mut algorithm, &path(), 90);
+            let mut path = Path { next_seq: 200, una: 100, ..path() };
+            for _ in 0..9 {
+                assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+                path.now += Span::from_millis(3);
+                let rtt = Some(Span::from_millis(120));
+                let ack = Ack { counted: 1, rtt, ..Ack::default() };
+                // All but the last tell a delay without growth: the window is not in use.
+                path.una += 1;
+                path.cwnd_limited = path.una == 109;
+                algorithm.on_ack(&path, &ack);
+            }
+            let (cwnd, ssthresh) = window(&algorithm);
+            assert_eq!(ssthresh, 100.0, "{name}");
+            assert!((cwnd - after).abs() < 1e-9, "{name}: {cwnd}");
+        }
+    }
+}
