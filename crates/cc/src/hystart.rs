@@ -422,4 +422,16 @@ mod tests {
         }
         assert_eq!(flow.growth(40), 40.0);
     }
+    #[test]
+    fn a_round_lasts_until_a_packet_sent_after_its_beginning_is_acknowledged() {
+        let mut flow = Flow::new(HyStart::new(false, true), 80);
+        assert_eq!(flow.ends_at(8, MS, RTT), None);
+        flow.path.una = 100_000 - 1;
+        assert!(flow.ack(MS, RTT), "the last packet of the round is its ninth sample");
+
+        let mut flow = plus_plus(7, THRESHOLD);
+        flow.path.una = 200_000 - 1;
+        flow.ack(MS, THRESHOLD);
+        assert_eq!(flow.growth(4), 1.0, "the last packet of the round is its eighth sample");
+    }
 }

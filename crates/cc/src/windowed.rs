@@ -238,4 +238,74 @@ mod tests {
             assert!((cwnd - after).abs() < 1e-9, "{name}: {cwnd}");
         }
     }
+    /// A rule and a slow start that count what the frame tells them.
+    #[derive(Default)]
+    struct Told {
+        timeouts: u32,
+        undone: u32,
+        pauses: Vec<Span>,
+        restarts: u32,
+    }
+
+    impl WindowRule for Told {
+        fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+            0.0
+        }
+
+        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+            cwnd
+        }
+
+        fn on_timeout(&mut self) {
+            self.timeouts += 1;
+        }
+
+        fn on_undo(&mut self) {
+            self.undone += 1;
+        }
+
+        fn on_restart(&mut self, _path: &Path, pause: Span) {
+            self.pauses.push(pause);
+        }
+    }
+
+    impl SlowStart for Told {
+        fn restart(&mut self, _path: &Path) {
+            self.restarts += 1;
+        }
+    }
+
+    fn told() -> Windowed<Told, Told> {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        Windowed::new(Told::default(), Told::default(), &init)
+    }
+
+    #[test]
+    fn rule_and_slow_start_are_told_of_every_timeout_and_the_rule_of_every_undo() {
+        let mut windowed = told();
+        windowed.on_congestion(&path(), &LOSS);
+        assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (0, 0));
+        windowed.on_congestion(&path(), &TIMEOUT);
+        windowed.on_congestion(&path(), &Congestion { new_episode: false, ..TIMEOUT });
+        assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (2, 2));
+        windowed.on_spurious_loss(&path());
+        windowed.on_spurious_loss(&path());
+        assert_eq!(windowed.rule.undone, 1);
+    }
+
+    #[test]
+    fn the_rule_is_told_how_long_the_application_left_the_flow_idle() {
+        let mut windowed = told();
+        let mut path = path();
+        let mut send = |wait: u64, from_idle: bool, app_limited: bool| {
+            path.now += Span::from_secs(wait);
+            windowed
+                .on_sent(&path, &Sent { seq: 0, retransmission: false, from_idle, app_limited });
+        };
+        send(1, false, false);
+        send(2, false, true); // there was still data in flight
+        send(3, true, false); // the window or the peer held it back
+        send(4, true, true);
+        assert_eq!(windowed.rule.pauses, [Span::from_secs(4)]);
+    }
 }
