@@ -81,6 +81,10 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.control())
     }
 
+    fn on_established(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_established(path));
+    }
+
     #[inline]
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
         forward!(self, algorithm => algorithm.on_sent(path, sent));

@@ -45,6 +45,10 @@ pub trait CongestionControl {
     /// The window and rate in force from now on.
     fn control(&self) -> Control;
 
+    /// The handshake is done; `path` holds the first round-trip time, if one could be taken.
+    #[inline]
+    fn on_established(&mut self, _path: &Path) {}
+
     /// A packet was handed to the network.
     #[inline]
     fn on_sent(&mut self, _path: &Path, _sent: &Sent) {}
