@@ -40,6 +40,10 @@ impl CongestionControl for Recorder {
         CONTROL
     }
 
+    fn on_established(&mut self, _path: &Path) {
+        self.record("on_established");
+    }
+
     fn on_sent(&mut self, _path: &Path, _sent: &Sent) {
         self.record("on_sent");
     }
@@ -86,6 +90,7 @@ fn every_method_of_the_trait_reaches_the_algorithm_and_its_answer_comes_back() {
     let signal = Signal::Loss;
     let loss = Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
     let sent = Sent { seq: 0, retransmission: false, from_idle: false, app_limited: false };
+    algorithm.on_established(&path);
     algorithm.on_ack(&path, &Ack::default());
     algorithm.on_congestion(&path, &loss);
     algorithm.on_sent(&path, &sent);

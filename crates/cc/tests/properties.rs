@@ -63,8 +63,10 @@ struct Connection {
 impl Connection {
     fn new(algorithm: &str, initial_window: f64) -> Connection {
         let init = Init { now: Time::ZERO, mss: 1448, initial_window, seed: 7 };
-        let algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
-        Connection { algorithm, path: Path::new(1448, Time::ZERO) }
+        let mut algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
+        let path = Path::new(1448, Time::ZERO);
+        algorithm.on_established(&path);
+        Connection { algorithm, path }
     }
 
     fn happen(&mut self, event: &Event) {
@@ -160,7 +162,11 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn windows_are_finite_and_at_least_one_packet_and_rates_are_finite_and_positive(
