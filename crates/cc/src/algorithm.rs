@@ -1,8 +1,8 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::{
-    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Reno,
-    Sent, StandardSlowStart, Windowed,
+    Ack, BbrV1, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path,
+    Reno, Sent, StandardSlowStart, Windowed,
 };
 use dumbbell_units::Time;
 
@@ -52,6 +52,8 @@ macro_rules! algorithms {
 }
 
 algorithms! {
+    /// BBRv1.
+    "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
     /// Reno.
     "reno" Reno(Windowed<Reno, StandardSlowStart>) =
         |_, init| Ok(Windowed::new(Reno, StandardSlowStart, init));

@@ -8,13 +8,17 @@
 //! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
 
 mod algorithm;
+mod bbr;
 mod event;
 pub mod meters;
 mod options;
+#[cfg(test)]
+mod pipe;
 mod reno;
 mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
+pub use bbr::BbrV1;
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
