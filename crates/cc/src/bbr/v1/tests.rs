@@ -263,3 +263,24 @@ fn an_algorithm_that_never_saw_an_acknowledgement_still_has_a_rate() {
     assert!(control.pacing_rate.is_some_and(|rate| rate.bytes_per_sec() > 0.0));
     assert_eq!(algorithm.pacing.in_network(0, Time::ZERO, Rate::ZERO, None, algorithm.scale), 0.0);
 }
+/// A flow of Linux 6.18 over 100 Mbit/s (96.5 of them payload), 100.17 ms and one BDP of queue had
+/// at these times these windows and pacing rates; it left Startup one round later.
+#[test]
+fn a_flow_starts_as_one_of_linux_6_18_does() {
+    let mut link = Link::new(96.53, 100, 832.0);
+    link.rtt = Span::from_micros(100_173);
+    let mut pipe = Pipe::new(BbrV1::new(&init(1)), link);
+    let mut peak: f64 = 0.0;
+    pipe.run(Span::from_millis(1_000), |pipe| peak = peak.max(pipe.algorithm.window.get()));
+    let mbit = |pipe: &Pipe<BbrV1>| pipe.algorithm.pacing.rate().bits_per_sec() / 1e6;
+    let near = |value: f64, linux: f64| assert!((value / linux - 1.0).abs() < 0.01, "{value}");
+    near(peak, 2480.0);
+    near(mbit(&pipe), 275.98);
+    pipe.run_ms(200);
+    near(pipe.algorithm.window.get(), 1663.0);
+    pipe.run_ms(500);
+    near(mbit(&pipe), 32.902);
+    pipe.run_ms(1_500);
+    near(pipe.algorithm.window.get(), 1702.0);
+    near(mbit(&pipe), 95.6);
+}
