@@ -1,8 +1,8 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::{
-    Ack, BbrV1, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path,
-    Reno, Sent, StandardSlowStart, Windowed,
+    Ack, AnySlowStart, BbrV1, ConfigError, Congestion, CongestionControl, Control, Cubic,
+    CubicParameters, Init, Inspect, Options, Path, Reno, Sent, Windowed,
 };
 use dumbbell_units::Time;
 
@@ -55,8 +55,15 @@ algorithms! {
     /// BBRv1.
     "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
     /// Reno.
-    "reno" Reno(Windowed<Reno, StandardSlowStart>) =
-        |_, init| Ok(Windowed::new(Reno, StandardSlowStart, init));
+    "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| {
+        let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
+        Ok(Windowed::new(Reno, slow_start, init))
+    };
+    /// CUBIC.
+    "cubic" Cubic(Windowed<Cubic, AnySlowStart>) = |options, init| {
+        let rule = Cubic::new(CubicParameters::from_options(options)?);
+        Ok(Windowed::new(rule, AnySlowStart::from_options(options, AnySlowStart::LINUX)?, init))
+    };
 }
 
 impl CongestionControl for Algorithm {
@@ -72,6 +79,10 @@ impl CongestionControl for Algorithm {
     #[inline]
     fn control(&self) -> Control {
         forward!(self, algorithm => algorithm.control())
+    }
+
+    fn on_established(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_established(path));
     }
 
     #[inline]

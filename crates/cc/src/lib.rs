@@ -9,7 +9,9 @@
 
 mod algorithm;
 mod bbr;
+mod cubic;
 mod event;
+mod hystart;
 pub mod meters;
 mod options;
 #[cfg(test)]
@@ -19,10 +21,12 @@ mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
 pub use bbr::BbrV1;
+pub use cubic::{Cubic, Friendliness, Parameters as CubicParameters};
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
 };
+pub use hystart::{AnySlowStart, HyStart, HyStartPlusPlus};
 pub use options::{ConfigError, Init, Options};
 pub use reno::Reno;
 pub use windowed::{SlowStart, StandardSlowStart, WindowRule, Windowed};
@@ -42,6 +46,10 @@ pub trait CongestionControl {
 
     /// The window and rate in force from now on.
     fn control(&self) -> Control;
+
+    /// The handshake is done; `path` holds the first round-trip time, if one could be taken.
+    #[inline]
+    fn on_established(&mut self, _path: &Path) {}
 
     /// A packet was handed to the network.
     #[inline]

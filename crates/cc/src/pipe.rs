@@ -84,10 +84,11 @@ pub fn init(seed: u64) -> crate::Init {
 
 impl<A: CongestionControl> Pipe<A> {
     /// A sender that has just connected: the handshake has shown the round-trip time.
-    pub fn new(algorithm: A, link: Link) -> Pipe<A> {
+    pub fn new(mut algorithm: A, link: Link) -> Pipe<A> {
         let mut path = Path::new(MSS, Time::ZERO);
         path.srtt = Some(link.rtt);
         path.min_rtt = Some(link.rtt);
+        algorithm.on_established(&path);
         Pipe {
             algorithm,
             path,
@@ -287,12 +288,12 @@ impl<A: CongestionControl> Pipe<A> {
 
 mod tests {
     use super::*;
-    use crate::{Reno, StandardSlowStart, Windowed};
+    use crate::{AnySlowStart, Reno, Windowed};
 
     #[test]
     fn reno_keeps_a_link_with_a_queue_of_one_bdp_busy() {
         let link = Link::new(10.0, 50, 43.0);
-        let reno = Windowed::new(Reno, StandardSlowStart, &init(1));
+        let reno = Windowed::new(Reno, AnySlowStart::STANDARD, &init(1));
         let mut pipe = Pipe::new(reno, link);
         pipe.run_ms(20_000);
         let before = pipe.path.delivered;

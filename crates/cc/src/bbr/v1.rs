@@ -260,14 +260,6 @@ impl BbrV1 {
     fn extra_acked(&self) -> f64 {
         self.aggregation.extra_acked(self.bw(), self.scale)
     }
-
-    /// What is known from the handshake, once.
-    fn meet(&mut self, path: &Path) {
-        if self.probe_rtt.min_rtt().is_none() && path.min_rtt.is_some() {
-            self.probe_rtt.observe(path.now, path.min_rtt);
-        }
-        self.pacing.meet(path.srtt, self.window.get(), self.scale);
-    }
 }
 
 impl CongestionControl for BbrV1 {
@@ -311,8 +303,12 @@ impl CongestionControl for BbrV1 {
         }
     }
 
+    fn on_established(&mut self, path: &Path) {
+        self.probe_rtt.observe(path.now, path.min_rtt);
+        self.pacing.meet(path.srtt, self.window.get(), self.scale);
+    }
+
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
-        self.meet(path);
         self.pacing.on_sent(path.now, self.scale);
         if !(sent.from_idle && sent.app_limited) {
             return;
