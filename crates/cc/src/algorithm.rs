@@ -68,6 +68,8 @@ algorithms! {
     };
 }
 
+// No default body may stand in for the algorithm's own method.
+#[deny(clippy::missing_trait_methods)]
 impl CongestionControl for Algorithm {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {

@@ -17,6 +17,7 @@ mod options;
 #[cfg(test)]
 mod pipe;
 mod reno;
+mod slow_start;
 mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
@@ -26,10 +27,11 @@ pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
 };
-pub use hystart::{AnySlowStart, HyStart, HyStartPlusPlus};
+pub use hystart::{HyStart, HyStartPlusPlus};
 pub use options::{ConfigError, Init, Options};
 pub use reno::Reno;
-pub use windowed::{SlowStart, StandardSlowStart, WindowRule, Windowed};
+pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
+pub use windowed::{WindowRule, Windowed};
 
 /// A congestion control algorithm.
 ///

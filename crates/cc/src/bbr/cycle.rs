@@ -8,7 +8,7 @@
 
 use dumbbell_units::{Span, Time};
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::RngCore;
+use rand_xoshiro::rand_core::Rng;
 
 /// The pacing gains of the eight phases.
 pub const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
