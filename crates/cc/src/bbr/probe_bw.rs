@@ -8,7 +8,7 @@
 use super::params::Probing;
 use dumbbell_units::{Span, Time};
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::RngCore;
+use rand_xoshiro::rand_core::Rng;
 
 /// What acknowledgements tell about the last probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
