@@ -11,6 +11,7 @@ from dumbbell import Experiment, Flow, Link, Result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Schema = dict[str, pl.DataType | type[pl.DataType]]
     Curve = Callable[[float], float]
 
 
@@ -42,13 +43,15 @@ def result(
     def total(name: str, t: float) -> int:
         return round(delivered[name](t)) if t >= begins[name] else 0
 
+    def window(name: str, t: float) -> float:
+        return (cwnd or {}).get(name, zero)(t)
+
     samples = [round(k * step, 9) for k in range(round(duration / step) + 1)]
     at = [(name, t) for t in samples for name in delivered if t >= begins[name]]
-    flow = {"seed": pl.UInt64, "flow": names, "cc": pl.Enum(["reno"])}
+    flow: Schema = {"seed": pl.UInt64, "flow": names, "cc": pl.Enum(["reno"])}
     series = pl.DataFrame(
         [
-            (1, name, "reno", t, (cwnd or {}).get(name, zero)(t))
-            + (total(name, t), total(name, t) // 2)
+            (1, name, "reno", t, window(name, t), total(name, t), total(name, t) // 2)
             for name, t in at
         ],
         schema=flow
@@ -57,8 +60,8 @@ def result(
     )
     flows = pl.DataFrame(
         [
-            (1, name, "reno", begins[name], float(duration), None)
-            + (100, 25, total(name, duration), total(name, duration) // 2, 0.004, 0.01)
+            (1, name, "reno", begins[name], float(duration), None, 100, 25, total(name, duration))
+            + (total(name, duration) // 2, 0.004, 0.01)
             for name in delivered
         ],
         schema=flow

@@ -102,7 +102,15 @@ def reproduce(
     """Reproduce papers: figures and numbers, published beside measured."""
     from dumbbell.cli.reproduce import reproduce_papers
 
-    reproduce_papers(papers or ["all"], out=out, seeds=seeds, jobs=jobs, json=json)
+    reproduce_papers(
+        papers or ["all"],
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        beyond=beyond,
+        figures=figures or [],
+        json=json,
+    )
 
 
 @app.command("list")
