@@ -1,8 +1,8 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::{
-    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Reno,
-    Sent, StandardSlowStart, Windowed,
+    Ack, AnySlowStart, ConfigError, Congestion, CongestionControl, Control, Cubic, CubicParameters,
+    Init, Inspect, Options, Path, Reno, Sent, Windowed,
 };
 use dumbbell_units::Time;
 
@@ -53,8 +53,15 @@ macro_rules! algorithms {
 
 algorithms! {
     /// Reno.
-    "reno" Reno(Windowed<Reno, StandardSlowStart>) =
-        |_, init| Ok(Windowed::new(Reno, StandardSlowStart, init));
+    "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| {
+        let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
+        Ok(Windowed::new(Reno, slow_start, init))
+    };
+    /// CUBIC.
+    "cubic" Cubic(Windowed<Cubic, AnySlowStart>) = |options, init| {
+        let rule = Cubic::new(CubicParameters::from_options(options)?);
+        Ok(Windowed::new(rule, AnySlowStart::from_options(options, AnySlowStart::LINUX)?, init))
+    };
 }
 
 impl CongestionControl for Algorithm {
@@ -70,6 +77,10 @@ impl CongestionControl for Algorithm {
     #[inline]
     fn control(&self) -> Control {
         forward!(self, algorithm => algorithm.control())
+    }
+
+    fn on_established(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_established(path));
     }
 
     #[inline]

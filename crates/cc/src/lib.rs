@@ -8,17 +8,21 @@
 //! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
 
 mod algorithm;
+mod cubic;
 mod event;
+mod hystart;
 pub mod meters;
 mod options;
 mod reno;
 mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
+pub use cubic::{Cubic, Friendliness, Parameters as CubicParameters};
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
 };
+pub use hystart::{AnySlowStart, HyStart, HyStartPlusPlus};
 pub use options::{ConfigError, Init, Options};
 pub use reno::Reno;
 pub use windowed::{SlowStart, StandardSlowStart, WindowRule, Windowed};
@@ -38,6 +42,10 @@ pub trait CongestionControl {
 
     /// The window and rate in force from now on.
     fn control(&self) -> Control;
+
+    /// The handshake is done; `path` holds the first round-trip time, if one could be taken.
+    #[inline]
+    fn on_established(&mut self, _path: &Path) {}
 
     /// A packet was handed to the network.
     #[inline]

@@ -1,6 +1,7 @@
 //! The easy tier: an algorithm that is a rule for growing and a rule for shrinking a window.
 
-use crate::{Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Signal};
+use crate::{Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal};
+use dumbbell_units::{Span, Time};
 
 /// How a window grows in congestion avoidance and shrinks on congestion.
 pub trait WindowRule {
@@ -23,9 +24,9 @@ pub trait WindowRule {
     #[inline]
     fn on_undo(&mut self) {}
 
-    /// The flow sends again after the application had paused it since `since`.
+    /// The flow sends again after the application had left it idle for `pause`.
     #[inline]
-    fn on_restart(&mut self, _path: &Path) {}
+    fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
     /// Shows named internals.
     fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
@@ -33,12 +34,22 @@ pub trait WindowRule {
 
 /// How a window grows in slow start, and when slow start ends before there is loss.
 pub trait SlowStart {
-    /// Packets by which `cwnd` grows, and the threshold if slow start is to end (or `None`).
-    fn on_ack(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> (f64, Option<f64>);
+    /// Whether slow start is to end at the present window. Asked once for every acknowledgement
+    /// during slow start, before the window grows, even if it is not going to.
+    #[inline]
+    fn ends(&mut self, _cwnd: f64, _path: &Path, _ack: &Ack) -> bool {
+        false
+    }
+
+    /// Packets by which `cwnd` grows.
+    #[inline]
+    fn increase(&mut self, _cwnd: f64, _path: &Path, ack: &Ack) -> f64 {
+        f64::from(ack.counted)
+    }
 
     /// The window was reduced to one packet and slow start begins again.
     #[inline]
-    fn restart(&mut self) {}
+    fn restart(&mut self, _path: &Path) {}
 
     /// Shows named internals.
     fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
@@ -48,12 +59,7 @@ pub trait SlowStart {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandardSlowStart;
 
-impl SlowStart for StandardSlowStart {
-    #[inline]
-    fn on_ack(&mut self, _cwnd: f64, _path: &Path, ack: &Ack) -> (f64, Option<f64>) {
-        (f64::from(ack.counted), None)
-    }
-}
+impl SlowStart for StandardSlowStart {}
 
 /// A window algorithm made of a rule and a slow start.
 ///
@@ -68,6 +74,7 @@ pub struct Windowed<R, S> {
     ssthresh: f64,
     /// Window and threshold before the last episode, for undoing it (RFC 4015).
     before: Option<(f64, f64)>,
+    last_sent: Time,
 }
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
@@ -79,18 +86,15 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             cwnd: init.initial_window,
             ssthresh: f64::INFINITY,
             before: None,
+            last_sent: init.now,
         }
     }
 
     fn grow(&mut self, path: &Path, ack: &Ack) {
         let mut counted = f64::from(ack.counted);
         if self.cwnd < self.ssthresh {
-            let (growth, exit) = self.slow_start.on_ack(self.cwnd, path, ack);
-            if let Some(ssthresh) = exit {
-                self.ssthresh = ssthresh;
-            }
-            let grown = self.cwnd + growth;
-            self.cwnd = grown.min(self.ssthresh.max(self.cwnd));
+            let grown = self.cwnd + self.slow_start.increase(self.cwnd, path, ack);
+            self.cwnd = grown.min(self.ssthresh);
             // As in Linux's tcp_slow_start: what is left over when the threshold is reached
             // counts towards congestion avoidance.
             counted = counted.min(grown - self.cwnd);
@@ -106,6 +110,9 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
+        if self.cwnd < self.ssthresh && self.slow_start.ends(self.cwnd, path, ack) {
+            self.ssthresh = self.cwnd;
+        }
         if path.cwnd_limited && !path.phase.is_reducing() && ack.counted > 0 {
             self.grow(path, ack);
         }
@@ -120,7 +127,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if event.signal == Signal::Timeout {
             self.cwnd = 1.0;
             self.rule.on_timeout();
-            self.slow_start.restart();
+            self.slow_start.restart(path);
         }
     }
 
@@ -129,10 +136,12 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         Control { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: None, burst: None }
     }
 
-    fn on_sent(&mut self, path: &Path, sent: &crate::Sent) {
+    #[inline]
+    fn on_sent(&mut self, path: &Path, sent: &Sent) {
         if sent.from_idle && sent.app_limited {
-            self.rule.on_restart(path);
+            self.rule.on_restart(path, path.now.since(self.last_sent));
         }
+        self.last_sent = path.now;
     }
 
     fn on_spurious_loss(&mut self, _path: &Path) {
