@@ -33,12 +33,14 @@ class Estimate:
         low: Lower end of the interval; None if beyond the limit.
         high: Upper end of the interval; None if beyond the limit.
         runs: The single runs, in order of their seeds; None for a censored one.
+        limit: Where observation ended; None if it saw everything.
     """
 
     value: float | None
     low: float | None
     high: float | None
-    runs: tuple[float | None, ...]
+    runs: tuple[float | None, ...] = ()
+    limit: float | None = None
 
     @property
     def censored(self) -> int:
@@ -46,18 +48,19 @@ class Estimate:
         return sum(run is None for run in self.runs)
 
 
-def median(runs: Sequence[float | None]) -> Estimate:
+def median(runs: Sequence[float | None], limit: float | None = None) -> Estimate:
     """Estimates the median of independent runs by the percentile bootstrap (Efron, 1979).
 
     Args:
         runs: One value a run; None for a run beyond the limit of observation.
+        limit: Where observation ended.
 
     Raises:
         ValueError: If there is no run, or one is not a number.
     """
     values = _known(runs)
     low, high = _interval(medians(values))
-    return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), tuple(runs))
+    return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), tuple(runs), limit)
 
 
 def ratio_of_medians(above: Sequence[float | None], below: Sequence[float | None]) -> Estimate:
@@ -70,12 +73,12 @@ def ratio_of_medians(above: Sequence[float | None], below: Sequence[float | None
     upper, lower = _known(above), _known(below)
     point = float(np.median(lower))
     if math.isinf(point):
-        return Estimate(None, None, None, ())
+        return Estimate(None, None, None)
     with np.errstate(invalid="ignore"):
         ratios = medians(upper) / medians(lower, stream=1)
     ratios = np.where(np.isnan(ratios), np.inf, ratios)
     low, high = _interval(ratios)
-    return Estimate(_seen(float(np.median(upper)) / point), _seen(low), _seen(high), ())
+    return Estimate(_seen(float(np.median(upper)) / point), _seen(low), _seen(high))
 
 
 def support(

@@ -2,26 +2,24 @@
 
 A paper is a folder with three kinds of content: experiment files; ``paper.toml`` with the published
 numbers, the claims and the list of experiments, as data; and a module that computes what was
-measured. The module offers
-
-- ``examine(runs) -> Findings``: measured values of all published numbers, a verdict on all claims;
-- ``PLATES``: the figures, each with the experiments that it needs;
-- ``sections(runs, findings) -> list[Section]``: what the report tells beyond that;
-
-and nothing else: running, drawing, checking and writing are the same for all papers.
+measured. The module offers what `Study` says and nothing else: running, drawing, checking and writing are the same for all
+papers.
 """
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    import polars as pl
 
     from matplotlib.figure import Figure
 
@@ -57,13 +55,40 @@ class PublishedClaim(_Model):
 
 
 class Planned(_Model):
-    """An experiment to run: a file of the paper's folder with assignments laid over it."""
+    """Experiments to run: a file of the paper's folder with assignments laid over it.
+
+    Attributes:
+        id: Its name, which is also the name of its result folder.
+        file: The experiment file.
+        set: Assignments, as ``dumbbell run --set`` takes them.
+        each: Settings and their values: an experiment for every combination. ``{setting}`` in
+            `id` and `set` stands for the value.
+        beyond: Whether it goes beyond the paper, and is left out unless asked for. Of such an
+            experiment only what ``Study.reduce`` makes of its runs is kept.
+    """
 
     id: str
     file: str
     set: list[str] = Field(default_factory=list)
-    seeds: int | None = None
-    part: str = "paper"
+    each: dict[str, list[str]] = Field(default_factory=dict)
+    beyond: bool = False
+
+    def all(self) -> Iterator[Concrete]:
+        """Every experiment that this stands for, in the order of `each`."""
+        for values in product(*self.each.values()):
+            chosen = dict(zip(self.each, values, strict=True))
+            changes = tuple(change.format(**chosen) for change in self.set)
+            yield Concrete(self.id.format(**chosen), self.file, changes, chosen)
+
+
+@dataclass(frozen=True)
+class Concrete:
+    """One experiment to run, and the values that `Planned.each` has for it."""
+
+    id: str
+    file: str
+    changes: tuple[str, ...]
+    chosen: Mapping[str, str]
 
 
 class Paper(_Model):
@@ -84,8 +109,21 @@ class Paper(_Model):
         return cls.model_validate(tomllib.loads((folder / "paper.toml").read_text("utf-8")))
 
 
-Runs = dict[str, "Result"]
-"""Results by the id of their experiment."""
+@dataclass(frozen=True)
+class Runs:
+    """What was run.
+
+    Attributes:
+        results: Results by the id of their experiment.
+        beyond: For each experiment beyond the paper, by the id that `Planned` has, the rows that
+            ``Study.reduce`` made, with a column for every setting of ``each``.
+    """
+
+    results: Mapping[str, Result]
+    beyond: Mapping[str, pl.DataFrame]
+
+    def __getitem__(self, experiment: str) -> Result:
+        return self.results[experiment]
 
 
 @dataclass(frozen=True)
@@ -156,12 +194,16 @@ class Study(Protocol):
     """What the module of a paper offers."""
 
     PLATES: Sequence[Plate]
+    """The figures, each with the experiments that it needs."""
 
     def examine(self, runs: Runs) -> Findings:
-        """Measures what the paper published and checks what it claims."""
+        """Measures every published number and checks every claim."""
 
-    def sections(self, runs: Runs, findings: Findings) -> Sequence[Section]:
+    def sections(self, runs: Runs) -> Sequence[Section]:
         """Tells what the report shall tell beyond numbers and claims."""
+
+    def reduce(self, result: Result) -> pl.DataFrame:
+        """Keeps of a run that goes beyond the paper what its figures need: rows by seed."""
 
 
 @dataclass(frozen=True)
@@ -177,12 +219,23 @@ class Number:
         """Measured over published; None where nothing could be measured."""
         return None if self.found.value is None else self.found.value / self.said.published
 
+    @property
+    def quantity(self) -> str:
+        """What was measured, of how many runs, and how many of them are beyond the limit."""
+        runs = len(self.found.runs)
+        if not runs:
+            return self.said.quantity
+        seen = f"median of {runs} runs" if runs > 1 else "1 run"
+        if self.found.censored:
+            seen += f", {self.found.censored} of them not within {self.found.limit:g} {self.said.unit}"
+        return f"{self.said.quantity} ({seen})"
+
     def as_json(self) -> dict[str, Any]:
         """The number as it stands in ``results.json``; null is 'beyond what was observed'."""
         return {
             "id": self.said.id,
             "where": self.said.where,
-            "quantity": self.said.quantity,
+            "quantity": self.quantity,
             "unit": self.said.unit,
             "published": self.said.published,
             "measured": self.found.value,
