@@ -1,8 +1,8 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::{
-    Ack, AnySlowStart, ConfigError, Congestion, CongestionControl, Control, Cubic, CubicParameters,
-    Init, Inspect, Options, Path, Reno, Sent, Windowed,
+    Ack, AnySlowStart, BbrV1, ConfigError, Congestion, CongestionControl, Control, Cubic,
+    CubicParameters, Init, Inspect, Options, Path, Reno, Sent, Windowed,
 };
 use dumbbell_units::Time;
 
@@ -52,6 +52,8 @@ macro_rules! algorithms {
 }
 
 algorithms! {
+    /// BBRv1.
+    "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
     /// Reno.
     "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| {
         let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
@@ -64,6 +66,8 @@ algorithms! {
     };
 }
 
+// No default body may stand in for the algorithm's own method.
+#[deny(clippy::missing_trait_methods)]
 impl CongestionControl for Algorithm {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {

@@ -219,3 +219,162 @@ impl WindowRule for Cubic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Signal;
+
+    const LOSS: Congestion =
+        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+
+    fn path_at(seconds: f64, min_rtt: Span) -> Path {
+        let now = Time::ZERO + Span::from_secs_f64(seconds);
+        Path { min_rtt: Some(min_rtt), cwnd_limited: true, ..Path::new(1448, now) }
+    }
+
+    fn cubic(change: impl FnOnce(&mut Parameters)) -> Cubic {
+        let mut parameters = Parameters::default();
+        change(&mut parameters);
+        Cubic::new(parameters)
+    }
+
+    /// The growth for one packet acknowledged.
+    fn growth(rule: &mut Cubic, cwnd: f64, path: &Path) -> f64 {
+        rule.increase(cwnd, 1.0, path, &Ack::default())
+    }
+
+    fn assert_close(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn the_cubic_starts_at_the_window_is_flat_at_w_max_after_k_and_mirrors_itself_there() {
+        let epoch = Epoch::begin(Time::ZERO, 700.0, Some(1000.0), 0.4);
+        assert_close(epoch.k, 9.085_602_964_160_698); // cbrt(300 / 0.4)
+        assert_close(epoch.w_cubic(0.0, 0.4), 700.0);
+        assert_close(epoch.w_cubic(epoch.k, 0.4), 1000.0);
+        assert_close(epoch.w_cubic(2.0 * epoch.k, 0.4), 1300.0);
+        assert_close(epoch.w_cubic(epoch.k + 1.0, 0.4), 1000.4);
+        assert_close(epoch.w_cubic(epoch.k - 5.0, 0.4), 950.0);
+    }
+
+    #[test]
+    fn each_packet_acknowledged_moves_the_window_towards_the_cubic_a_round_trip_ahead() {
+        let mut rule = cubic(|p| p.friendliness = None);
+        let rtt = Span::from_millis(100);
+        assert_close(rule.decrease(1000.0, &path_at(0.0, rtt), &LOSS), 700.0);
+        growth(&mut rule, 700.0, &path_at(2.0, rtt));
+        // t = 5 s: 0.4 (5.1 - K)^3 + 1000
+        let target = 974.675_429_363_494_1;
+        assert_close(growth(&mut rule, 900.0, &path_at(7.0, rtt)), (target - 900.0) / 900.0);
+    }
+
+    #[test]
+    fn the_target_lies_between_the_window_and_one_and_a_half_of_it() {
+        let mut rule = cubic(|p| p.friendliness = None);
+        let rtt = Span::from_millis(100);
+        rule.decrease(1000.0, &path_at(0.0, rtt), &LOSS);
+        growth(&mut rule, 700.0, &path_at(0.0, rtt));
+        assert_eq!(growth(&mut rule, 701.0 + 500.0, &path_at(0.1, rtt)), 0.0);
+        assert_eq!(growth(&mut rule, 700.0, &path_at(100.0, rtt)), 0.5);
+    }
+
+    #[test]
+    fn a_window_that_shrinks_from_loss_to_loss_gives_up_some_more_if_convergence_is_fast() {
+        for (fast, expected) in [(true, 900.0 * 1.7 / 2.0), (false, 900.0)] {
+            let mut rule = cubic(|p| p.fast_convergence = fast);
+            let path = path_at(0.0, Span::from_millis(100));
+            rule.decrease(1000.0, &path, &LOSS);
+            assert_eq!(rule.w_max, Some(1000.0));
+            assert_close(rule.decrease(900.0, &path, &LOSS), 630.0);
+            assert_close(rule.w_max.expect("a reduction"), expected);
+            rule.decrease(950.0, &path, &LOSS);
+            assert_eq!(rule.w_max, Some(950.0));
+        }
+    }
+
+    /// Grows for `rounds` round trips so short that the cubic stands still.
+    fn grow(rule: &mut Cubic, mut cwnd: f64, rounds: u32) -> f64 {
+        for _ in 0..rounds {
+            let round = cwnd;
+            let mut left = round;
+            while left > 0.0 {
+                cwnd +=
+                    rule.increase(cwnd, left.min(1.0), &path_at(0.0, Span::ZERO), &Ack::default());
+                left -= 1.0;
+            }
+        }
+        cwnd
+    }
+
+    #[test]
+    fn where_reno_is_faster_the_window_grows_by_alpha_and_by_one_beyond_the_last_reduction() {
+        let alpha = 3.0 * 0.3 / 1.7;
+        for (friendliness, beyond) in
+            [(Friendliness::rfc(0.7), 1.0), (Friendliness::linux(0.7), alpha)]
+        {
+            let mut rule = cubic(|p| p.friendliness = Some(friendliness));
+            let cwnd = rule.decrease(100.0, &path_at(0.0, Span::ZERO), &LOSS);
+            // The cubic would stay at 70 packets: no time passes.
+            let below = grow(&mut rule, cwnd, 20);
+            let per_round = (grow(&mut rule, below, 20) - below) / 20.0;
+            assert!((per_round / alpha - 1.0).abs() < 0.02, "{per_round}");
+            let above = grow(&mut rule, 100.0, 40);
+            assert!(above > 100.0);
+            let per_round = (grow(&mut rule, above, 20) - above) / 20.0;
+            assert!((per_round / beyond - 1.0).abs() < 0.02, "{per_round}");
+        }
+    }
+
+    #[test]
+    fn before_the_first_loss_the_window_grows_by_five_percent_a_round_at_least() {
+        let mut rule = cubic(|_| {});
+        let path = path_at(1.0, Span::from_millis(10));
+        assert_close(growth(&mut rule, 500.0, &path), 0.05);
+        rule.decrease(500.0, &path, &LOSS);
+        assert!(growth(&mut rule, 350.0, &path) < 0.05);
+    }
+
+    #[test]
+    fn a_timeout_forgets_w_max_so_that_the_next_epoch_is_its_own_plateau() {
+        let mut rule = cubic(|_| {});
+        let path = path_at(1.0, Span::from_millis(100));
+        let timeout = Congestion { signal: Signal::Timeout, ..LOSS };
+        assert_close(rule.decrease(1000.0, &path, &timeout), 700.0);
+        rule.on_timeout();
+        growth(&mut rule, 700.0, &path);
+        let epoch = rule.epoch.expect("begun by the growth");
+        assert_eq!((epoch.k, epoch.origin, epoch.w_est > 700.0), (0.0, 700.0, true));
+    }
+
+    #[test]
+    fn time_in_which_the_application_was_idle_does_not_count() {
+        let rtt = Span::from_millis(100);
+        let grown = |pause: u64| {
+            let mut rule = cubic(|p| p.friendliness = None);
+            rule.decrease(1000.0, &path_at(0.0, rtt), &LOSS);
+            growth(&mut rule, 700.0, &path_at(0.0, rtt));
+            let pause = Span::from_secs(pause);
+            rule.on_restart(&path_at(2.0 + pause.as_secs_f64(), rtt), pause);
+            growth(&mut rule, 800.0, &path_at(3.0 + pause.as_secs_f64(), rtt))
+        };
+        assert_eq!(grown(30), grown(0));
+    }
+
+    #[test]
+    fn the_options_name_the_parameters() {
+        let mut options = "cubic(c=4, beta=0.8, fast_convergence=off, tcp_friendliness=linux)"
+            .parse()
+            .expect("well formed");
+        let parameters = Parameters::from_options(&mut options).expect("within range");
+        let expected = Parameters {
+            c: 4.0,
+            beta: 0.8,
+            fast_convergence: false,
+            friendliness: Some(Friendliness::linux(0.8)),
+            ..Parameters::default()
+        };
+        assert_eq!(parameters, expected);
+    }
+}

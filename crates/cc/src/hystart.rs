@@ -31,7 +31,7 @@
 //! included, congestion avoidance follows. An acknowledgement counts at most `L = 8` packets
 //! unless the sender paces. Used for the initial slow start only (section 4.3).
 
-use crate::{Ack, ConfigError, Inspect, Options, Path, SlowStart, StandardSlowStart};
+use crate::{Ack, Inspect, Path, SlowStart};
 use dumbbell_units::{Span, Time};
 
 /// Samples in a round before its minimum counts (both algorithms).
@@ -232,78 +232,206 @@ impl SlowStart for HyStartPlusPlus {
     }
 }
 
-/// The slow start that the option `hystart` names.
-#[derive(Clone, Copy, Debug)]
-pub enum AnySlowStart {
-    /// RFC 5681's.
-    Standard(StandardSlowStart),
-    /// Linux's HyStart.
-    HyStart(HyStart),
-    /// RFC 9406's HyStart++.
-    HyStartPlusPlus(HyStartPlusPlus),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_units::Rate;
 
-impl AnySlowStart {
-    /// RFC 5681's.
-    pub const STANDARD: AnySlowStart = AnySlowStart::Standard(StandardSlowStart);
-    /// Both of Linux's detectors, as its CUBIC has by default.
-    pub const LINUX: AnySlowStart = AnySlowStart::HyStart(HyStart::new(true, true));
-
-    /// Takes the option `hystart`.
-    ///
-    /// # Errors
-    /// If its value is none of `on`, `off`, `plusplus`, `train` and `delay`.
-    pub fn from_options(
-        options: &mut Options,
-        default: AnySlowStart,
-    ) -> Result<AnySlowStart, ConfigError> {
-        options.choice(
-            "hystart",
-            default,
-            &[
-                ("on", AnySlowStart::LINUX),
-                ("off", AnySlowStart::STANDARD),
-                ("plusplus", AnySlowStart::HyStartPlusPlus(HyStartPlusPlus::new())),
-                ("train", AnySlowStart::HyStart(HyStart::new(true, false))),
-                ("delay", AnySlowStart::HyStart(HyStart::new(false, true))),
-            ],
-            "on, off, plusplus, train or delay",
-        )
+    /// A connection in slow start whose acknowledgements the test makes by hand.
+    struct Flow<S> {
+        slow_start: S,
+        path: Path,
+        cwnd: f64,
     }
-}
 
-impl SlowStart for AnySlowStart {
-    #[inline]
-    fn ends(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
-        match self {
-            AnySlowStart::Standard(standard) => standard.ends(cwnd, path, ack),
-            AnySlowStart::HyStart(hystart) => hystart.ends(cwnd, path, ack),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.ends(cwnd, path, ack),
+    impl<S: SlowStart> Flow<S> {
+        fn new(slow_start: S, min_rtt_ms: u64) -> Flow<S> {
+            let path = Path {
+                min_rtt: Some(Span::from_millis(min_rtt_ms)),
+                next_seq: 100_000,
+                ..Path::new(1448, Time::ZERO)
+            };
+            Flow { slow_start, path, cwnd: 100.0 }
+        }
+
+        /// The first acknowledgement of the next round comes `gap` after the last one.
+        fn next_round(&mut self, gap: Span, rtt: Span) -> bool {
+            self.path.una = self.path.next_seq;
+            self.path.next_seq += 100_000;
+            self.ack(gap, rtt)
+        }
+
+        /// One more packet is acknowledged, `gap` after the last one.
+        fn ack(&mut self, gap: Span, rtt: Span) -> bool {
+            self.path.now += gap;
+            self.path.una += 1;
+            let ack = Ack { delivered: 1, counted: 1, rtt: Some(rtt), ..Ack::default() };
+            self.slow_start.ends(self.cwnd, &self.path, &ack)
+        }
+
+        /// Number of the acknowledgement in a row, from 1, that ends slow start.
+        fn ends_at(&mut self, acks: u32, gap: Span, rtt: Span) -> Option<u32> {
+            (1..=acks).find(|_| self.ack(gap, rtt))
+        }
+
+        fn growth(&mut self, counted: u32) -> f64 {
+            let ack = Ack { counted, ..Ack::default() };
+            self.slow_start.increase(self.cwnd, &self.path, &ack)
         }
     }
 
-    #[inline]
-    fn increase(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> f64 {
-        match self {
-            AnySlowStart::Standard(standard) => standard.increase(cwnd, path, ack),
-            AnySlowStart::HyStart(hystart) => hystart.increase(cwnd, path, ack),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
+    const MS: Span = Span::from_millis(1);
+    const RTT: Span = Span::from_millis(100);
+
+    fn train(change: impl FnOnce(&mut Path)) -> Flow<HyStart> {
+        let mut flow = Flow::new(HyStart::new(true, false), 100);
+        change(&mut flow.path);
+        assert!(!flow.next_round(RTT, RTT));
+        flow
+    }
+
+    #[test]
+    fn a_train_longer_than_half_the_least_round_trip_ends_slow_start() {
+        assert_eq!(train(|_| {}).ends_at(99, MS, RTT), Some(51));
+    }
+
+    #[test]
+    fn a_gap_of_more_than_two_milliseconds_breaks_the_train_for_the_round() {
+        let mut flow = train(|_| {});
+        assert_eq!(flow.ends_at(10, MS * 2, RTT), None);
+        assert!(!flow.ack(Span::from_micros(2_001), RTT));
+        assert_eq!(flow.ends_at(80, MS, RTT), None);
+        assert!(!flow.next_round(MS, RTT));
+        assert_eq!(flow.ends_at(99, MS, RTT), Some(51));
+    }
+
+    #[test]
+    fn a_paced_train_may_take_the_whole_round_trip_and_four_bursts() {
+        // 4 x 65,536 bytes in half a millisecond; then in far more than the bound of 1 ms.
+        for (rate, bursts) in [(524_288e3, Span::from_micros(500)), (1e6, MS)] {
+            let rate = Some(Rate::from_bytes_per_sec(rate));
+            let step = Span::from_micros(50);
+            let expected = |threshold: Span| (threshold.as_micros() / 50) as u32 + 1;
+            let mut unpaced = train(|path| path.pacing_rate = rate);
+            assert_eq!(unpaced.ends_at(9999, step, RTT), Some(expected((RTT + bursts) / 2)));
+            let mut paced = train(|path| (path.pacing_rate, path.paced) = (rate, true));
+            assert_eq!(paced.ends_at(9999, step, RTT), Some(expected(RTT + bursts)));
         }
     }
 
-    fn restart(&mut self, path: &Path) {
-        match self {
-            AnySlowStart::Standard(standard) => standard.restart(path),
-            AnySlowStart::HyStart(hystart) => hystart.restart(path),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.restart(path),
+    #[test]
+    fn delay_ends_slow_start_at_the_ninth_sample_beyond_an_eighth_of_4_to_16_ms() {
+        for (min_rtt, threshold) in [(16, 4), (80, 10), (200, 16)] {
+            let rtt = MS * (min_rtt + threshold);
+            let start = || Flow::new(HyStart::new(false, true), min_rtt);
+            let above = rtt + Span::from_nanos(1);
+            assert!(!start().next_round(RTT, above));
+            assert_eq!(start().ends_at(20, MS, above), Some(9), "{min_rtt} ms");
+            assert_eq!(start().ends_at(20, MS, rtt), None, "{min_rtt} ms");
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        match self {
-            AnySlowStart::Standard(standard) => standard.inspect(show),
-            AnySlowStart::HyStart(hystart) => hystart.inspect(show),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.inspect(show),
+    #[test]
+    fn every_round_gathers_its_own_delay_samples_and_one_low_sample_clears_it() {
+        let mut flow = Flow::new(HyStart::new(false, true), 80);
+        let delayed = MS * 100;
+        for _ in 0..3 {
+            assert!(!flow.next_round(MS * 10, delayed));
+            assert_eq!(flow.ends_at(7, MS, delayed), None);
         }
+        assert!(!flow.next_round(MS * 10, MS * 85));
+        assert_eq!(flow.ends_at(50, MS, delayed), None);
+    }
+
+    #[test]
+    fn below_16_packets_nothing_is_detected() {
+        for (cwnd, found) in [(15.9, false), (16.0, true)] {
+            let mut flow = Flow { cwnd, ..train(|_| {}) };
+            assert_eq!(flow.ends_at(99, MS, RTT).is_some(), found);
+            let mut flow = Flow { cwnd, ..Flow::new(HyStart::new(false, true), 80) };
+            assert_eq!(flow.ends_at(99, MS, RTT).is_some(), found);
+        }
+    }
+
+    /// HyStart++ after a round at `RTT` and `samples` more samples at `rtt` in a second one.
+    fn plus_plus(samples: u32, rtt: Span) -> Flow<HyStartPlusPlus> {
+        let mut flow = Flow::new(HyStartPlusPlus::new(), 100);
+        assert_eq!(flow.ends_at(8, MS, RTT), None);
+        assert!(!flow.next_round(MS, rtt));
+        assert_eq!(flow.ends_at(samples - 1, MS, rtt), None);
+        flow
+    }
+
+    const THRESHOLD: Span = Span::from_micros(112_500);
+
+    #[test]
+    fn a_rise_over_the_last_round_by_an_eighth_slows_growth_to_a_quarter() {
+        assert_eq!(plus_plus(8, THRESHOLD).growth(4), 1.0);
+        assert_eq!(plus_plus(7, THRESHOLD).growth(4), 4.0);
+        assert_eq!(plus_plus(8, Span::from_micros(112_499)).growth(4), 4.0);
+    }
+
+    #[test]
+    fn the_first_round_has_none_before_it_to_compare_with() {
+        let mut flow = Flow::new(HyStartPlusPlus::new(), 10);
+        assert_eq!(flow.ends_at(50, MS, RTT * 10), None);
+        assert_eq!(flow.growth(4), 4.0);
+    }
+
+    #[test]
+    fn slow_start_resumes_if_the_delay_falls_below_that_at_entry() {
+        let mut flow = plus_plus(8, THRESHOLD);
+        flow.next_round(MS, Span::from_micros(112_499));
+        flow.ends_at(6, MS, RTT * 2);
+        assert_eq!(flow.growth(4), 1.0, "seven samples do not decide");
+        flow.ack(MS, RTT * 2);
+        assert_eq!(flow.growth(4), 4.0);
+    }
+
+    #[test]
+    fn after_five_rounds_the_one_of_entry_included_slow_start_ends() {
+        let mut flow = plus_plus(8, THRESHOLD);
+        for _ in 0..4 {
+            assert!(!flow.next_round(MS, THRESHOLD));
+            assert_eq!(flow.ends_at(20, MS, THRESHOLD), None);
+        }
+        assert!(flow.next_round(MS, THRESHOLD));
+    }
+
+    #[test]
+    fn one_acknowledgement_counts_eight_packets_at_most_unless_the_sender_paces() {
+        for (paced, slow, conservative) in [(false, 8.0, 2.0), (true, 40.0, 10.0)] {
+            let mut flow = Flow::new(HyStartPlusPlus::new(), 100);
+            flow.path.paced = paced;
+            assert_eq!(flow.growth(40), slow);
+            let mut flow = plus_plus(8, THRESHOLD);
+            flow.path.paced = paced;
+            assert_eq!(flow.growth(40), conservative);
+        }
+    }
+
+    #[test]
+    fn after_a_timeout_plus_plus_is_standard_slow_start() {
+        let mut flow = plus_plus(8, THRESHOLD);
+        let path = flow.path.clone();
+        flow.slow_start.restart(&path);
+        assert_eq!(flow.growth(40), 40.0);
+        for _ in 0..10 {
+            assert!(!flow.next_round(MS, RTT * 3));
+            assert_eq!(flow.ends_at(20, MS, RTT * 3), None);
+        }
+        assert_eq!(flow.growth(40), 40.0);
+    }
+    #[test]
+    fn a_round_lasts_until_a_packet_sent_after_its_beginning_is_acknowledged() {
+        let mut flow = Flow::new(HyStart::new(false, true), 80);
+        assert_eq!(flow.ends_at(8, MS, RTT), None);
+        flow.path.una = 100_000 - 1;
+        assert!(flow.ack(MS, RTT), "the last packet of the round is its ninth sample");
+
+        let mut flow = plus_plus(7, THRESHOLD);
+        flow.path.una = 200_000 - 1;
+        flow.ack(MS, THRESHOLD);
+        assert_eq!(flow.growth(4), 1.0, "the last packet of the round is its eighth sample");
     }
 }

@@ -100,8 +100,7 @@ impl Sender {
             if let Some((number, _)) = blocks.next() {
                 self.undo.on_dsack(number);
                 self.rack.on_dsack(&self.path);
-                // A probe that was a duplicate found no loss (RFC 8985, 7.4).
-                self.probe = self.probe.filter(|&(_, repeated)| !repeated);
+                self.probe = self.probe.filter(|&(end, _)| end != number + 1);
             }
         }
         let Sender { board, rack, path, high_seq, .. } = self;
@@ -162,18 +161,18 @@ impl Sender {
     }
 
     /// Whether a tail loss probe repaired a loss, which calls for a reduction that nothing else
-    /// would make (RFC 8985, 7.4.2; tcp_process_tlp_ack).
+    /// would make (RFC 8985, 7.4.2; tcp_process_tlp_ack). It did if later data is acknowledged and
+    /// neither a D-SACK nor a plain duplicate told that probe and original both arrived.
     fn judge_probe(&mut self, segment: &Segment, tally: &Tally) {
         let Some((end, repeated)) = self.probe else { return };
-        if segment.number < end {
+        let duplicate = segment.number == end && !tally.advanced && tally.delivered == 0;
+        if segment.number < end || segment.number == end && repeated && !duplicate {
             return;
         }
-        let plain_duplicate = segment.number == end && !tally.advanced && tally.delivered == 0;
         self.probe = None;
-        if repeated && !plain_duplicate && self.path.phase == Phase::Open {
+        if repeated && !duplicate && self.path.phase == Phase::Open {
             self.recoveries += 1;
-            let seq = u64::from(end - 1);
-            self.signal(&congestion(Signal::Loss, true, 1, seq));
+            self.signal(&congestion(Signal::Loss, true, 1, u64::from(end - 1)));
         }
     }
 
@@ -321,6 +320,10 @@ impl Sender {
             return;
         }
         self.spurious += 1;
+        if self.path.phase == Phase::Recovery {
+            // What was taken for lost was late.
+            self.rack.saw_reordering();
+        }
         self.board.unmark_lost();
         self.rack.reset_cursor(&self.board);
         self.path.in_flight = self.board.in_flight();

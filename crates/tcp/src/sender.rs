@@ -104,7 +104,7 @@ pub struct Sender {
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
-    app_rate: Option<Rate>,
+    application: Option<Application>,
     established_at: Time,
     pub(crate) path: Path,
     pub(crate) board: Scoreboard,
@@ -143,6 +143,33 @@ pub struct Sender {
     completed: Option<Time>,
 }
 
+/// An application that writes at a constant rate, in full packets. Whole numbers, so that a packet
+/// is there exactly when it is due.
+#[derive(Clone, Copy, Debug)]
+struct Application {
+    bytes_per_sec: u128,
+    /// Bytes of a packet, times the nanoseconds of a second.
+    packet: u128,
+}
+
+impl Application {
+    fn new(rate: Rate, mss: u16) -> Application {
+        let bytes_per_sec = (rate.bytes_per_sec() as u128).max(1);
+        Application { bytes_per_sec, packet: u128::from(mss) * 1_000_000_000 }
+    }
+
+    /// Packets written within `span`.
+    fn written(&self, span: Span) -> u32 {
+        (u128::from(span.as_nanos()) * self.bytes_per_sec / self.packet) as u32
+    }
+
+    /// How long it takes to write so many packets.
+    fn due(&self, packets: u32) -> Span {
+        let nanos = (u128::from(packets) * self.packet).div_ceil(self.bytes_per_sec);
+        Span::from_nanos(nanos as u64)
+    }
+}
+
 /// Whether the window was what limited sending (tcp_cwnd_validate).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WindowUse {
@@ -167,7 +194,7 @@ impl Sender {
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
-            app_rate,
+            application: app_rate.map(|rate| Application::new(rate, stack.mss)),
             established_at: start,
             path: Path::new(u32::from(stack.mss), start),
             board: Scoreboard::new(),
@@ -310,18 +337,20 @@ impl Sender {
 
     // ---- timers ----
 
-    /// Sets the retransmission timer anew from the present: a probe if one is due first, else the
-    /// timeout (tcp_set_xmit_timer).
+    /// Sets the retransmission timer anew from the present (tcp_set_xmit_timer).
     pub(crate) fn rearm(&mut self) {
         if self.board.outstanding() == 0 {
             self.timer = (Time::MAX, Timer::Rto);
-            return;
+        } else {
+            self.arm(self.path.now + self.rtt.rto());
         }
-        let now = self.path.now;
-        let rto = now + self.rtt.rto();
+    }
+
+    /// Arms the timeout for `rto`, or a probe in its place, which comes no later.
+    fn arm(&mut self, rto: Time) {
         self.timer = match self.probe_timeout() {
-            Some(timeout) if now + timeout < rto => (now + timeout, Timer::Probe),
-            _ => (rto, Timer::Rto),
+            Some(timeout) => (rto.min(self.path.now + timeout), Timer::Probe),
+            None => (rto, Timer::Rto),
         };
     }
 
@@ -329,7 +358,7 @@ impl Sender {
     /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
     fn probe_timeout(&self) -> Option<Span> {
         let calm = matches!(self.path.phase, Phase::Open | Phase::Cwr);
-        if !self.stack.tail_loss_probe || !calm || self.board.sacked_out() > 0 {
+        if !self.stack.tail_loss_probe || !calm || self.probe.is_some() {
             return None;
         }
         let srtt = self.path.srtt?;
@@ -355,10 +384,8 @@ impl Sender {
         match self.timer.1 {
             Timer::Rto => self.on_timeout(),
             Timer::Probe => {
-                self.rearm_from_oldest();
-                if self.probe.is_none() {
-                    self.send_probe();
-                }
+                self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
+                self.send_probe();
             }
             Timer::Reorder => {
                 self.rearm_from_oldest();
@@ -385,14 +412,11 @@ impl Sender {
             return 0;
         }
         let mut end = self.packets.min(self.window_end);
-        if let Some(rate) = self.app_rate {
-            let written = rate.bytes_in(self.path.now.since(self.established_at));
-            let written = (written / f64::from(self.stack.mss)) as u32;
+        if let Some(application) = &self.application {
+            let written = application.written(self.path.now.since(self.established_at));
             if written < end {
                 end = written;
-                let due = rate.time_for(f64::from(written + 1) * f64::from(self.stack.mss));
-                // A nanosecond late rather than early, so that the packet is really there.
-                self.wake = self.established_at + due + Span::from_nanos(1);
+                self.wake = self.established_at + application.due(written + 1);
             }
         }
         end.saturating_sub(self.board.next())
@@ -493,13 +517,7 @@ impl Sender {
     /// tcp_schedule_loss_probe).
     fn rearm_after_sending(&mut self) {
         let running = self.timer.0 != Time::MAX && self.timer.1 == Timer::Rto;
-        let rto = if running { self.timer.0 } else { self.path.now + self.rtt.rto() };
-        self.timer = match self.probe_timeout() {
-            Some(timeout) if self.path.now + timeout < rto && self.probe.is_none() => {
-                (self.path.now + timeout, Timer::Probe)
-            }
-            _ => (rto, Timer::Rto),
-        };
+        self.arm(if running { self.timer.0 } else { self.path.now + self.rtt.rto() });
     }
 
     /// Sends the next packet of the burst.
