@@ -33,7 +33,7 @@ from pydantic import (
 from dumbbell import _core, files, units
 from dumbbell.errors import ExperimentError
 from dumbbell.explain import explain
-from dumbbell.stacks import StackValue, stack_fields
+from dumbbell.stacks import StackValue, stack_fields, unknown
 
 MOST_FLOWS: Final = 1_000_000
 """The greatest number of flows in one experiment."""
@@ -218,12 +218,12 @@ class Experiment(_Model):
     links: list[Link] = Field(
         validation_alias=AliasChoices("link", "links"),
         serialization_alias="link",
-        description="at least one [[link]] table",
+        description="one [[link]] table or more",
     )
     flows: list[Flow] = Field(
         validation_alias=AliasChoices("flow", "flows"),
         serialization_alias="flow",
-        description="at least one [[flow]] table",
+        description="one [[flow]] table or more",
     )
     assumed: dict[str, str] = Field(
         default_factory=dict, description="settings that a paper leaves unsaid: key = reason"
@@ -337,7 +337,7 @@ class Experiment(_Model):
                 raise ExperimentError("is empty; a flow crosses at least one link", key=key)
             for at, name in enumerate(path):
                 if name not in links:
-                    problem = f'there is no link "{name}"; there are {", ".join(links)}'
+                    problem = unknown("link", name, links)
                     raise ExperimentError(problem, key=f"{key}[{at}]")
         start = units.TIME.parse(flow.start, zero=True)
         if start >= units.TIME.parse(self.duration):
