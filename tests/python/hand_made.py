@@ -60,8 +60,8 @@ def result(
     )
     flows = pl.DataFrame(
         [
-            (1, name, "reno", begins[name], float(duration), None, 100, 25, total(name, duration))
-            + (total(name, duration) // 2, 0.004, 0.01)
+            (1, name, "reno", begins[name], float(duration), None)
+            + (100, 25, total(name, duration), total(name, duration) // 2, 0.004, 0.01)
             for name in delivered
         ],
         schema=flow
@@ -70,13 +70,13 @@ def result(
         | dict.fromkeys(("queue_delay_mean", "queue_delay_p95"), pl.Float64),
         orient="row",
     )
+    link: Schema = {"seed": pl.UInt64, "link": pl.Enum(["bottleneck"]), "t": pl.Float64}
     links = pl.DataFrame(
         [
             (1, "bottleneck", t, 1500, sum(total(name, t) for name in delivered), int(t), 0)
             for t in samples
         ],
-        schema={"seed": pl.UInt64, "link": pl.Enum(["bottleneck"]), "t": pl.Float64}
-        | dict.fromkeys(("queue_bytes", "sent_bytes", "dropped", "lost"), pl.UInt64),
+        schema=link | dict.fromkeys(("queue_bytes", "sent_bytes", "dropped", "lost"), pl.UInt64),
         orient="row",
     )
     internals = pl.DataFrame(schema=flow | {"t": pl.Float64, "name": pl.String})
