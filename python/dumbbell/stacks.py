@@ -1,0 +1,69 @@
+"""Named sets of TCP behaviours, and overriding single fields of them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import Final
+
+from dumbbell import _core
+from dumbbell.errors import ExperimentError
+
+_VALID: Final = {bool: "true or false", int: "a whole number", str: "text"}
+
+_POSITIVE: Final = frozenset({"mss", "initial-window", "min-rto-ns", "receive-window"})
+
+StackValue = bool | int | str
+"""What a field of a stack can be."""
+
+
+def stack_fields(name: str, options: dict[str, StackValue]) -> dict[str, StackValue]:
+    """All fields of the stack `name` with `options` laid over them.
+
+    Raises:
+        ExperimentError: If there is no such stack or field, or a value is not one it can have.
+    """
+    stacks = _core.stacks()
+    if name not in stacks:
+        problem = unknown("stack", name, list(stacks))
+        raise ExperimentError(problem, key="stack")
+    fields = stacks[name]
+    for field, value in options.items():
+        key = f"stack-options.{field}"
+        if field not in fields:
+            raise ExperimentError(unknown("stack option", field, list(fields)), key=key)
+        wrong = _mismatch(field, value, fields[field])
+        if wrong is None:
+            fields[field] = value
+            wrong = _refusal(fields)
+        if wrong is not None:
+            raise ExperimentError(wrong, key=key)
+    return fields
+
+
+def _mismatch(field: str, value: StackValue, usual: StackValue) -> str | None:
+    """What is wrong with a value whose usual value is another one."""
+    kind = type(usual)
+    least = 1 if field in _POSITIVE else 0
+    if type(value) is not kind or (kind is int and int(value) < least):
+        valid = _VALID[kind] + (f" of at least {least}" if kind is int else "")
+        return f"{json.dumps(value)} is not {valid}; the usual value is {json.dumps(usual)}"
+    return None
+
+
+def _refusal(fields: dict[str, StackValue]) -> str | None:
+    """What the simulator has against a stack."""
+    try:
+        _core.check_stack(json.dumps(fields))
+    except ValueError as error:
+        bits = re.search(r"`(\d+)`, expected u(\d+)", str(error))
+        return f"{bits[1]} is more than {2 ** int(bits[2]) - 1}, the most" if bits else str(error)
+    return None
+
+
+def unknown(kind: str, name: str, known: list[str]) -> str:
+    """The sentence that says that `name` is none of the `known` ones."""
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f' (did you mean "{close[0]}"?)' if close else ""
+    return f'no {kind} is called "{name}"{hint}; choose from {", ".join(known)}'
