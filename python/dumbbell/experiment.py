@@ -31,7 +31,7 @@ from pydantic import (
 )
 
 from dumbbell import _core, files, units
-from dumbbell.errors import ExperimentError
+from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
 from dumbbell.stacks import StackValue, stack_fields, unknown
 
@@ -183,13 +183,6 @@ class Flow(_Model):
     )
     log: bool = Field(False, description="whether each of its packets is recorded, true or false")
 
-    @model_validator(mode="after")
-    def _stops_after_it_starts(self) -> Self:
-        if self.stop and units.TIME.parse(self.stop) <= units.TIME.parse(self.start, zero=True):
-            problem = f'"{self.stop}" is not after the start at "{self.start}"'
-            raise ExperimentError(problem, key="stop")
-        return self
-
 
 class Experiment(_Model):
     """Links, the flows that cross them, and how long and how often to watch them."""
@@ -203,6 +196,11 @@ class Experiment(_Model):
         None,
         description='how often to look at the flows, such as "100 ms", which is also the default, '
         "but for experiments so large that this would give more than a million rows",
+    )
+    internals: bool | None = Field(
+        None,
+        description="whether the algorithms' internals are sampled too, true or false; true if "
+        "there are 100 flows or fewer and this is not given",
     )
     start_jitter: Time = Field(
         "0 s", description='how much later, at random, each flow may start, such as "100 ms"'
@@ -245,10 +243,8 @@ class Experiment(_Model):
             ExperimentError: If the file cannot be read or is not a valid experiment. The text
                 names the file, the key, and what would be valid.
         """
-        try:
+        with in_file(path):
             return cls(**files.override(files.read_toml(Path(path)), overrides or []))
-        except ExperimentError as error:
-            raise error.within(file=str(path)) from None
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
@@ -343,6 +339,10 @@ class Experiment(_Model):
         if start >= units.TIME.parse(self.duration):
             problem = f'"{flow.start}" is not before the end of the experiment at "{self.duration}"'
             raise ExperimentError(problem, key="start")
+        latest = start + units.TIME.parse(self.start_jitter, zero=True)
+        if flow.stop and units.TIME.parse(flow.stop) <= latest:
+            problem = f'"{flow.stop}" is not after the latest start at {units.TIME.format(latest)}'
+            raise ExperimentError(problem, key="stop")
         if flow.stack is not None:
             stack_fields(flow.stack, flow.stack_options)
         elif flow.stack_options:

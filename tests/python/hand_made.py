@@ -11,6 +11,7 @@ from dumbbell import Experiment, Flow, Link, Result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Schema = dict[str, pl.DataType | type[pl.DataType]]
     Curve = Callable[[float], float]
 
 
@@ -42,13 +43,15 @@ def result(
     def total(name: str, t: float) -> int:
         return round(delivered[name](t)) if t >= begins[name] else 0
 
+    def window(name: str, t: float) -> float:
+        return (cwnd or {}).get(name, zero)(t)
+
     samples = [round(k * step, 9) for k in range(round(duration / step) + 1)]
     at = [(name, t) for t in samples for name in delivered if t >= begins[name]]
-    flow = {"seed": pl.UInt64, "flow": names, "cc": pl.Enum(["reno"])}
+    flow: Schema = {"seed": pl.UInt64, "flow": names, "cc": pl.Enum(["reno"])}
     series = pl.DataFrame(
         [
-            (1, name, "reno", t, (cwnd or {}).get(name, zero)(t))
-            + (total(name, t), total(name, t) // 2)
+            (1, name, "reno", t, window(name, t), total(name, t), total(name, t) // 2)
             for name, t in at
         ],
         schema=flow
@@ -67,13 +70,13 @@ def result(
         | dict.fromkeys(("queue_delay_mean", "queue_delay_p95"), pl.Float64),
         orient="row",
     )
+    link: Schema = {"seed": pl.UInt64, "link": pl.Enum(["bottleneck"]), "t": pl.Float64}
     links = pl.DataFrame(
         [
             (1, "bottleneck", t, 1500, sum(total(name, t) for name in delivered), int(t), 0)
             for t in samples
         ],
-        schema={"seed": pl.UInt64, "link": pl.Enum(["bottleneck"]), "t": pl.Float64}
-        | dict.fromkeys(("queue_bytes", "sent_bytes", "dropped", "lost"), pl.UInt64),
+        schema=link | dict.fromkeys(("queue_bytes", "sent_bytes", "dropped", "lost"), pl.UInt64),
         orient="row",
     )
     internals = pl.DataFrame(schema=flow | {"t": pl.Float64, "name": pl.String})

@@ -13,7 +13,7 @@ T = np.arange(0, 120.05, 0.1)
 
 def falling(to: float, by: float) -> np.ndarray:
     """A window that falls from 1000 to `to` in `by` seconds from 30 s on."""
-    return np.interp(T, [0, 30, 30 + by, 120], [1000, 1000, to, to])
+    return np.asarray(np.interp(T, [0, 30, 30 + by, 120], [1000, 1000, to, to]))
 
 
 def rising(to: float, by: float) -> np.ndarray:

@@ -181,7 +181,7 @@ def experiments(draw: st.DrawFn) -> Experiment:
             rate=draw(quantities["rate"]),
             delay=draw(quantities["time"]),
             queue=draw(st.none() | quantities["size"] | st.just("2 packets") | st.just("1 ms")),
-            loss=draw(st.floats(0, 1)),
+            loss=draw(st.floats(0, 1, exclude_max=True)),
         )
         for name in draw(st.lists(names, min_size=1, max_size=3, unique=True))
     ]

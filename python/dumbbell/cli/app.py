@@ -95,6 +95,13 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Where to write a folder for each paper.")] = Path(
         "out"
     ),
+    figures: Annotated[
+        list[str] | None,
+        typer.Option("--figure", help="Make only this figure of the paper, such as figure-2a."),
+    ] = None,
+    beyond: Annotated[
+        bool, typer.Option("--beyond", help="Also run what goes beyond the papers; takes longer.")
+    ] = False,
     seeds: Seeds = None,
     jobs: Jobs = None,
     json: Json = False,
@@ -102,7 +109,15 @@ def reproduce(
     """Reproduce papers: figures and numbers, published beside measured."""
     from dumbbell.cli.reproduce import reproduce_papers
 
-    reproduce_papers(papers or ["all"], out=out, seeds=seeds, jobs=jobs, json=json)
+    reproduce_papers(
+        papers or ["all"],
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        beyond=beyond,
+        figures=figures or [],
+        json=json,
+    )
 
 
 @app.command("list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import getdoc
 from typing import Any
 
-from dumbbell import _core, convergence, metrics
+from dumbbell import _core, convergence, metrics, papers
 from dumbbell.cli.output import print_json, print_line
 
 
@@ -14,6 +14,7 @@ def show_all(*, json: bool) -> None:
     catalogue = {
         "algorithms": _core.algorithms(),
         "stacks": _core.stacks(),
+        "papers": {paper.id: paper.title for paper in papers.available()},
         "metrics": _metrics(),
     }
     if json:
@@ -29,6 +30,9 @@ def show_all(*, json: bool) -> None:
             f"{key} = {_toml(value)}" for key, value in fields.items() if usual[key] != value
         ]
         print_line(f"  {name}: {', '.join(differs) if differs else _all(fields)}")
+    print_line("\nPapers, for dumbbell reproduce:")
+    for paper in papers.available():
+        print_line(f"  {paper.id}: {paper.title}")
     print_line("\nMetrics, of dumbbell.metrics and dumbbell.convergence:")
     for name, meaning in _metrics().items():
         print_line(f"  {name}: {meaning}")

@@ -7,10 +7,11 @@ import math
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -49,31 +50,41 @@ def print_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[float], None]]:
-    """Gives a function that takes the share of the work done, and shows it after `PATIENCE`."""
+def stages() -> Iterator[Callable[[str, float], None]]:
+    """Gives a function that takes what is being done and what share of it is done.
+
+    It shows a progress bar on the terminal once the work has taken `PATIENCE`.
+    """
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        TimeRemainingColumn(),
+        TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
-    task = bar.add_task(what, total=1.0)
+    task = bar.add_task("", total=1.0)
     began = time.monotonic()
 
-    def tell(done: float) -> None:
+    def tell(what: str, done: float) -> None:
         if not bar.live.is_started and time.monotonic() - began >= PATIENCE:
             bar.start()
-        bar.update(task, completed=done)
+        bar.update(task, description=what, completed=done)
 
     try:
         yield tell
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[float], None]]:
+    """As `stages`, for work of one stage."""
+    with stages() as tell:
+        yield partial(tell, what)
 
 
 def mbits(rate: float | None) -> str:

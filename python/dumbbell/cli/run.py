@@ -22,7 +22,7 @@ from dumbbell.cli.output import (
     rows,
     seconds,
 )
-from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.errors import ResultError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve
 from dumbbell.runner import run
@@ -44,16 +44,14 @@ def run_file(
     json: bool,
 ) -> None:
     """Runs an experiment file, writes its result folder, and prints what flows achieved."""
-    experiment = Experiment.load(file, overrides=assignments)
-    try:
+    with in_file(file):
+        experiment = Experiment.load(file, overrides=assignments)
         experiment = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
-    except ExperimentError as error:
-        raise error.within(file=str(file)) from None
-    folder = out or Path("results") / file.stem
-    if folder.resolve() == file.resolve().parent:
-        raise DumbbellError(f"{folder}: is where {file} lies; name another folder with --out")
-    with progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress:
-        result = run(experiment, jobs=jobs, out=folder, progress=progress)
+        folder = out or Path("results") / file.stem
+        if folder.resolve() == file.resolve().parent:
+            raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
+        with progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress:
+            result = run(experiment, jobs=jobs, out=folder, progress=progress)
     summary = metrics.summary(result)
     links = metrics.link_summary(result)
     if json:
