@@ -1,0 +1,51 @@
+//! The simulator as the Python module `dumbbell._core`: a thin binding, no logic.
+
+mod table;
+
+use pyo3::prelude::*;
+
+/// The simulator of dumbbell. Use the package `dumbbell`, not this module.
+#[pymodule]
+mod _core {
+    use dumbbell_cc::{Algorithm, Init, NAMES};
+    use dumbbell_tcp::Stack;
+    use dumbbell_units::Time;
+    use pyo3::exceptions::PyValueError;
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// The names of the congestion control algorithms.
+    #[pyfunction]
+    fn algorithms() -> Vec<&'static str> {
+        NAMES.to_vec()
+    }
+
+    /// Raises ValueError, in one sentence, unless `text` is an algorithm with valid options.
+    #[pyfunction]
+    fn check_algorithm(text: &str) -> PyResult<()> {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 0 };
+        match Algorithm::parse(text, &init) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(PyValueError::new_err(error.to_string())),
+        }
+    }
+
+    /// The named sets of TCP behaviours: name -> field -> value.
+    #[pyfunction]
+    fn stacks(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let stacks: serde_json::Map<String, serde_json::Value> = Stack::NAMES
+            .iter()
+            .filter_map(|name| {
+                let stack = serde_json::to_value(Stack::named(name)?).ok()?;
+                Some(((*name).to_owned(), stack))
+            })
+            .collect();
+        py.import("json")?.call_method1("loads", (serde_json::Value::from(stacks).to_string(),))
+    }
+}
