@@ -54,8 +54,7 @@ def say(text: str) -> None:
 def run(*command: str | Path) -> None:
     """Runs a command in the project's folder, with the tools of `.venv` first on PATH."""
     path = os.pathsep.join([str(BIN), os.environ["PATH"]])
-    environment = os.environ | {"PATH": path, "VIRTUAL_ENV": str(VENV)}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, check=True)
 
 
 def attempt(*command: str | Path) -> bool:
@@ -163,14 +162,18 @@ def make_venv() -> None:
     step.finish()
 
 
+def pip_install(*arguments: str | Path) -> None:
+    options = ["--quiet", "--disable-pip-version-check"]
+    run(BIN / "python", "-m", "pip", "install", *options, *arguments)
+
+
 def install_packages(lock: Path) -> None:
     """The Python packages of a lock file, each checked against its hash."""
     step = Step(lock.stem, [lock], (VENV / ".venv.stamp").read_text())
     if step.done():
         return
     say(f"installing the Python packages of {lock.name}")
-    pip = [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "--require-hashes", "--no-deps", "-r", lock)
+    pip_install("--no-deps", "--require-hashes", "-r", lock)
     step.finish()
 
 
@@ -294,7 +297,8 @@ def build_engine() -> None:
     if step.done():
         return
     say("building the engine (the first time takes a few minutes)")
-    run(BIN / "maturin", "develop", "--release", "--locked", "--quiet")
+    settings = ["--config-settings", "build-args=--locked"]
+    pip_install("--no-deps", "--no-build-isolation", *settings, "--editable", ".")
     step.finish()
 
 
