@@ -36,6 +36,14 @@ mod _core {
         }
     }
 
+    /// Raises ValueError, in one sentence, unless `json` holds all fields of a TCP stack.
+    #[pyfunction]
+    fn check_stack(json: &str) -> PyResult<()> {
+        // By way of a value, whose errors do not count lines and columns.
+        let stack = serde_json::from_str(json).and_then(serde_json::from_value::<Stack>);
+        stack.map(|_| ()).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
     /// The named sets of TCP behaviours: name -> field -> value.
     #[pyfunction]
     fn stacks(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

@@ -1,0 +1,41 @@
+"""What goes wrong because of what the user wrote."""
+
+from __future__ import annotations
+
+
+class DumbbellError(ValueError):
+    """A mistake in an experiment, an option or a path, told in one paragraph.
+
+    The text says where the mistake is and what would be valid. The command line prints it and
+    exits with status 2.
+    """
+
+
+class QuantityError(DumbbellError):
+    """Text that is not a quantity of the kind that was asked for."""
+
+
+class ResultError(DumbbellError):
+    """A folder that is not a result, or that cannot become one."""
+
+
+class ExperimentError(DumbbellError):
+    """An experiment that cannot be run as it is written.
+
+    Attributes:
+        problem: What is wrong, and what would be valid.
+        key: The key that is wrong, such as ``link[0].rate``; empty if it is the whole.
+        file: The file that it stands in, if it comes from one.
+    """
+
+    def __init__(self, problem: str, *, key: str = "", file: str = "") -> None:
+        """An error in `key` of `file`."""
+        super().__init__(": ".join(part for part in (file, key, problem) if part))
+        self.problem = problem
+        self.key = key
+        self.file = file
+
+    def within(self, key: str = "", *, file: str = "") -> ExperimentError:
+        """The same error, seen from the table or the file around it."""
+        dot = "." if key and self.key and not self.key.startswith("[") else ""
+        return ExperimentError(self.problem, key=f"{key}{dot}{self.key}", file=file or self.file)

@@ -1,0 +1,342 @@
+"""Experiments: which links, which flows, which algorithms, for how long.
+
+An experiment is a TOML file or the same thing built in Python:
+
+>>> from dumbbell import Experiment, Flow, Link
+>>> Experiment(
+...     links=[Link(name="bottleneck", rate="100 Mbit/s", delay="50 ms", queue="0.5 BDP")],
+...     flows=[Flow(name="first", cc="cubic"), Flow(name="second", cc="cubic", start="30 s")],
+...     duration="150 s",
+... )  # doctest: +ELLIPSIS
+Experiment(...)
+
+Quantities stay as they are written, with their units, and are checked at once. `dumbbell.resolve`
+turns them into the plain numbers that the simulator takes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import model_validator
+
+from dumbbell import _core, files, units
+from dumbbell.errors import ExperimentError
+from dumbbell.explain import explain
+from dumbbell.stacks import StackValue, stack_fields
+
+MOST_FLOWS: Final = 1_000_000
+"""The greatest number of flows in one experiment."""
+
+MOST_SEEDS: Final = 100_000
+"""The greatest number of seeds in one experiment."""
+
+
+class _Model(BaseModel):
+    """A table of an experiment file. Unknown keys are errors; values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+    def __init__(self, **data: Any) -> None:
+        """Checks every key; raises `ExperimentError` at the first that is wrong."""
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise explain(error, type(self)) from None
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with some keys changed, checked again.
+
+        Raises:
+            ExperimentError: If it is not valid any more.
+        """
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**fields | changes)
+
+
+def _quantity(dimension: units.Dimension, *, zero: bool = False) -> BeforeValidator:
+    def check(text: object) -> str | None:
+        if text is None:
+            return None
+        dimension.parse(text, zero=zero)
+        return str(text)
+
+    return BeforeValidator(check)
+
+
+def _check_queue(text: object) -> object:
+    if text is not None:
+        units.parse_queue(text)
+    return text
+
+
+def _check_algorithm(text: object) -> object:
+    if isinstance(text, str):
+        _core.check_algorithm(text)
+    return text
+
+
+def _check_name(text: object) -> object:
+    if isinstance(text, str) and not (text.strip() == text != "" and text.isprintable()):
+        raise ValueError(f'{units.shown(text)} is not a name; write printable text, such as "a"')
+    return text
+
+
+def _check_seeds(seeds: object) -> object:
+    valid = "write a count, such as 5, or a list of different whole numbers, such as [1, 2, 3]"
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST_SEEDS:
+        return seeds
+    if isinstance(seeds, list) and 1 <= len(seeds) <= MOST_SEEDS:
+        whole = all(type(seed) is int and 0 <= seed < 2**63 for seed in seeds)
+        if whole and len(set(seeds)) == len(seeds):
+            return seeds
+    raise ValueError(f"{units.shown(seeds)} are not seeds; {valid}")
+
+
+def _check_repeat(repeat: object) -> object:
+    if type(repeat) is int and repeat < 1:
+        raise ValueError(f"{repeat} is not a number of copies; write 1 or more")
+    return repeat
+
+
+def _check_options(options: object) -> object:
+    for name, value in options.items() if isinstance(options, dict) else ():
+        if not isinstance(value, bool | int | str):
+            problem = f"{units.shown(value)} is not true, false, a whole number or text"
+            raise ExperimentError(problem, key=f"[{units.shown(name)}]")
+    return options
+
+
+Name = Annotated[str, BeforeValidator(_check_name)]
+Rate = Annotated[str, _quantity(units.RATE)]
+Time = Annotated[str, _quantity(units.TIME, zero=True)]
+Period = Annotated[str, _quantity(units.TIME)]
+Size = Annotated[str, _quantity(units.SIZE)]
+QueueSize = Annotated[str, BeforeValidator(_check_queue)]
+Probability = Annotated[float | str, BeforeValidator(units.parse_probability)]
+Seeds = Annotated[int | list[int], BeforeValidator(_check_seeds)]
+StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]
+
+_STACK_OPTIONS: Final = AliasChoices("stack-options", "stack_options")
+
+
+class Link(_Model):
+    """A link in one direction: packets wait, leave at the rate, and arrive after the delay."""
+
+    name: Name = Field(description='the link\'s name, such as "bottleneck"')
+    rate: Rate | None = Field(None, description='a rate such as "100 Mbit/s"; without it, no limit')
+    delay: Time = Field("0 s", description='the one-way propagation delay, such as "50 ms"')
+    queue: QueueSize | None = Field(
+        None,
+        description='how much may wait, such as "0.5 BDP", "100 packets", "64 kB", "10 ms" or '
+        '"unlimited"; a BDP is the rate times the longest base RTT of the flows that cross the '
+        'link; "1 BDP" if the link has a rate and this is not given',
+    )
+    loss: Probability = Field(
+        0.0, description='the probability that a packet is lost at random, such as 0.0001 or "1e-4"'
+    )
+
+
+class Flow(_Model):
+    """A flow of data from a sender to a receiver, or several alike."""
+
+    name: Name | None = Field(None, description='the flow\'s name, such as "first"')
+    cc: Annotated[str, BeforeValidator(_check_algorithm)] = Field(
+        description='the congestion control algorithm, such as "cubic" or "cubic(hystart=off)"'
+    )
+    path: list[str] | None = Field(
+        None, description='the links that its data crosses, such as ["bottleneck"]'
+    )
+    return_path: list[str] = Field(
+        default_factory=list, description="the links that its acknowledgements cross"
+    )
+    rtt: Period | None = Field(
+        None,
+        description='the round-trip time without queues, such as "100 ms"; twice the delay of '
+        "its path if it is not given",
+    )
+    start: Time = Field("0 s", description='when it starts, such as "30 s"')
+    stop: Period | None = Field(None, description='when it stops, such as "90 s"')
+    bytes: Size | None = Field(None, description='how much it has to send, such as "10 MB"')
+    app_rate: Rate | None = Field(
+        None, description='the rate at which its application writes, such as "5 Mbit/s"'
+    )
+    repeat: Annotated[int, BeforeValidator(_check_repeat)] = Field(
+        1, description="how many such flows there are, such as 10"
+    )
+    stack: str | None = Field(None, description='its TCP stack, such as "linux"')
+    stack_options: StackOptions = Field(
+        default_factory=dict,
+        validation_alias=_STACK_OPTIONS,
+        serialization_alias="stack-options",
+        description="fields of its stack, such as { pacing = true }",
+    )
+    log: bool = Field(False, description="whether each of its packets is recorded, true or false")
+
+    @model_validator(mode="after")
+    def _stops_after_it_starts(self) -> Self:
+        if self.stop and units.TIME.parse(self.stop) <= units.TIME.parse(self.start, zero=True):
+            problem = f'"{self.stop}" is not after the start at "{self.start}"'
+            raise ExperimentError(problem, key="stop")
+        return self
+
+
+class Experiment(_Model):
+    """Links, the flows that cross them, and how long and how often to watch them."""
+
+    title: str = Field("", description="what the experiment is about")
+    duration: Period = Field(description='how long it runs, such as "60 s"')
+    seeds: Seeds = Field(
+        1, description="how many seeds to run it with, or which ones, such as [1, 2, 3]"
+    )
+    sample: Period | None = Field(
+        None,
+        description='how often to look at the flows, such as "100 ms", which is also the default, '
+        "but for experiments so large that this would give more than a million rows",
+    )
+    start_jitter: Time = Field(
+        "0 s", description='how much later, at random, each flow may start, such as "100 ms"'
+    )
+    stack: str = Field("linux", description='the TCP stack of flows that name none: "linux"')
+    stack_options: StackOptions = Field(
+        default_factory=dict,
+        validation_alias=_STACK_OPTIONS,
+        serialization_alias="stack-options",
+        description="fields of the stack, such as { pacing = true }; not for flows that name "
+        "a stack of their own",
+    )
+    links: list[Link] = Field(
+        validation_alias=AliasChoices("link", "links"),
+        serialization_alias="link",
+        description="at least one [[link]] table",
+    )
+    flows: list[Flow] = Field(
+        validation_alias=AliasChoices("flow", "flows"),
+        serialization_alias="flow",
+        description="at least one [[flow]] table",
+    )
+    assumed: dict[str, str] = Field(
+        default_factory=dict, description="settings that a paper leaves unsaid: key = reason"
+    )
+    calibrated: dict[str, str] = Field(
+        default_factory=dict, description="settings found by matching a paper: key = reason"
+    )
+
+    @classmethod
+    def load(cls, path: str | Path, *, overrides: list[str] | None = None) -> Experiment:
+        """Reads an experiment file.
+
+        Args:
+            path: The TOML file.
+            overrides: Assignments that take precedence over the file, such as ``"duration=10 s"``,
+                ``"link.bottleneck.queue=1 BDP"`` or ``"flow.*.cc=bbr"``.
+
+        Raises:
+            ExperimentError: If the file cannot be read or is not a valid experiment. The text
+                names the file, the key, and what would be valid.
+        """
+        try:
+            return cls(**files.override(files.read_toml(Path(path)), overrides or []))
+        except ExperimentError as error:
+            raise error.within(file=str(path)) from None
+
+    @classmethod
+    def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
+        """Reads an experiment from the text of a file; see `load`."""
+        return cls(**files.override(files.parse_toml(text), overrides or []))
+
+    def to_toml(self, *, defaults: bool = False) -> str:
+        """Writes the experiment as the text of a file; `parse` gives an equal experiment.
+
+        Args:
+            defaults: Whether keys that have their default value are written too.
+        """
+        data = self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=not defaults)
+        return files.to_toml(data)
+
+    def override(self, *assignments: str) -> Experiment:
+        """The experiment with keys overridden as on the command line: ``"flow.first.cc=bbr"``.
+
+        Raises:
+            ExperimentError: If there is no such key, or the value is not valid.
+        """
+        return Experiment.parse(self.to_toml(), overrides=list(assignments))
+
+    @property
+    def seed_list(self) -> list[int]:
+        """The seeds, one by one: a count n stands for 1 to n."""
+        return list(range(1, self.seeds + 1)) if isinstance(self.seeds, int) else self.seeds
+
+    @property
+    def flow_count(self) -> int:
+        """How many flows there are, copies counted."""
+        return sum(flow.repeat for flow in self.flows)
+
+    def flow_names(self) -> list[list[str]]:
+        """For each of `flows`, the names of its copies: ``name``, or ``name-1``, ``name-2``..."""
+        names = []
+        for number, flow in enumerate(self.flows, 1):
+            alone = len(self.flows) == 1 and flow.repeat > 1
+            base = flow.name or ("flow" if alone else f"flow-{number}")
+            copies = [f"{base}-{copy}" for copy in range(1, flow.repeat + 1)]
+            names.append(copies if flow.repeat > 1 else [base])
+        return names
+
+    def flow_path(self, flow: Flow) -> list[str]:
+        """The links that `flow` crosses: its own path, or all links in order."""
+        return [link.name for link in self.links] if flow.path is None else flow.path
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        self._has_links_and_flows()
+        self._has_different_names()
+        for number, flow in enumerate(self.flows):
+            try:
+                self._check_flow(flow)
+            except ExperimentError as error:
+                raise error.within(f"flow[{number}]") from None
+        stack_fields(self.stack, self.stack_options)
+        return self
+
+    def _has_links_and_flows(self) -> None:
+        for key, tables in (("link", self.links), ("flow", self.flows)):
+            if not tables:
+                raise ExperimentError(f"there is none; write at least one [[{key}]] table", key=key)
+        if self.flow_count > MOST_FLOWS:
+            problem = f"there are {self.flow_count:,} flows; the most is {MOST_FLOWS:,}"
+            raise ExperimentError(problem, key="flow")
+
+    def _has_different_names(self) -> None:
+        flows = [(f"flow[{i}]", n) for i, names in enumerate(self.flow_names()) for n in names]
+        links = [(f"link[{i}]", link.name) for i, link in enumerate(self.links)]
+        for named in (links, flows):
+            count = Counter(name for _, name in named)
+            for key, name in named[::-1]:
+                if count[name] > 1:
+                    first = next(other for other, n in named if n == name)
+                    problem = f'"{name}" is already the name of {first}; names must differ'
+                    raise ExperimentError(problem, key=f"{key}.name")
+
+    def _check_flow(self, flow: Flow) -> None:
+        links = [link.name for link in self.links]
+        if flow.path is None and len(links) > 1:
+            problem = f"is missing, and there are several links: {', '.join(links)}"
+            raise ExperimentError(f"{problem}; write the ones it crosses, in order", key="path")
+        for key, path in (("path", self.flow_path(flow)), ("return_path", flow.return_path)):
+            if key == "path" and not path:
+                raise ExperimentError("is empty; a flow crosses at least one link", key=key)
+            for at, name in enumerate(path):
+                if name not in links:
+                    problem = f'there is no link "{name}"; there are {", ".join(links)}'
+                    raise ExperimentError(problem, key=f"{key}[{at}]")
+        start = units.TIME.parse(flow.start, zero=True)
+        if start >= units.TIME.parse(self.duration):
+            problem = f'"{flow.start}" is not before the end of the experiment at "{self.duration}"'
+            raise ExperimentError(problem, key="start")
+        if flow.stack is not None:
+            stack_fields(flow.stack, flow.stack_options)
+        elif flow.stack_options:
+            stack_fields(self.stack, self.stack_options | flow.stack_options)

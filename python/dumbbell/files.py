@@ -1,0 +1,170 @@
+"""Reading, overriding and writing TOML, with errors that a person can act on."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any, Final
+
+from dumbbell.errors import ExperimentError
+from dumbbell.stacks import unknown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST_BYTES: Final = 64 * 10**6
+"""The size of the largest experiment file."""
+
+_EMPTY: Final = ("", [], {})
+
+_SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[flow]] at least"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Reads a TOML file.
+
+    Raises:
+        ExperimentError: If it is missing, not a file, empty, too large, not text or not TOML.
+    """
+    if path.is_dir():
+        inside = path / "experiment.toml"
+        hint = f"; to run it again, name {inside}" if inside.is_file() else f"; {_SHAPE}"
+        raise ExperimentError(f"is a directory, not a file{hint}")
+    if not path.exists():
+        raise ExperimentError("there is no such file")
+    if not path.is_file():
+        raise ExperimentError(f"is not a regular file; {_SHAPE}")
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ExperimentError(_too_large(path))
+        data = path.read_bytes()
+    except OSError as error:
+        raise ExperimentError(f"cannot be read: {error.strerror}") from None
+    if not data.strip():
+        raise ExperimentError(f"is empty; {_SHAPE}")
+    try:
+        return parse_toml(data.decode())
+    except UnicodeDecodeError as error:
+        at = f"byte {error.start} is 0x{data[error.start]:02x}"
+        raise ExperimentError(f"is not text in UTF-8 ({at}); {_SHAPE}") from None
+
+
+def _too_large(path: Path) -> str:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        flows = sum(chunk.count(b"[[flow]]") for chunk in iter(lambda: file.read(2**20), b""))
+    holds = f" and about {flows:,} [[flow]] tables" if flows else ""
+    most = f"the most is {MOST_BYTES // 10**6} MB and 1,000,000 flows"
+    return (
+        f"holds {size // 10**6:,} MB{holds}; {most}; write flows that are alike once, with repeat"
+    )
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Reads TOML.
+
+    Raises:
+        ExperimentError: If it is not TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"is not valid TOML: {error}") from None
+    except RecursionError:
+        raise ExperimentError("is nested too deeply") from None
+
+
+def override(data: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """Lays assignments over the content of an experiment file, and returns it.
+
+    ``duration=10 s`` sets a key of the experiment, ``link.NAME.queue=1 BDP`` one of the link of
+    that name (``flow.`` alike, ``*`` for all of them), ``stack-options.pacing=true`` one of a
+    table. A value is read as TOML if it is TOML, and else as text.
+
+    Raises:
+        ExperimentError: If an assignment has no ``=``, or names a link or flow that is not there.
+    """
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ExperimentError(f'"{assignment}" is not an assignment; write KEY=VALUE')
+        for table, last in _targets(data, key):
+            table[last] = _value(text.strip())
+    return data
+
+
+def _targets(data: dict[str, Any], key: str) -> list[tuple[dict[str, Any], str]]:
+    kind, _, rest = key.partition(".")
+    if not rest:
+        return [(data, key)]
+    if kind not in ("link", "flow"):
+        table = data.setdefault(kind, {})
+        if not isinstance(table, dict):
+            raise ExperimentError(f"{kind} is not a table", key=key)
+        return [(table, rest)]
+    name, _, last = _split_name(rest)
+    tables = [table for table in data.get(kind, []) if isinstance(table, dict)]
+    names = [str(table.get("name", f"{kind}-{i}")) for i, table in enumerate(tables, 1)]
+    chosen = tables if name == "*" else [t for t, n in zip(tables, names, strict=True) if n == name]
+    if not last or not tables:
+        raise ExperimentError(f"write {kind}.NAME.KEY=VALUE", key=key)
+    if not chosen:
+        raise ExperimentError(unknown(kind, name, names), key=key)
+    prefix, _, option = last.rpartition("stack-options.")
+    if option != last and not prefix:
+        return [(table.setdefault("stack-options", {}), option) for table in chosen]
+    return [(table, last) for table in chosen]
+
+
+def _split_name(rest: str) -> tuple[str, str, str]:
+    """Splits ``NAME.key`` where the name may hold dots, and the key a ``stack-options.``."""
+    found = re.fullmatch(r"(.+?)(\.)((?:stack-options\.)?[^.]*)", rest)
+    return (found[1], found[2], found[3]) if found else (rest, "", "")
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def to_toml(data: dict[str, Any]) -> str:
+    """Writes TOML: keys first, then tables, then arrays of tables, each in the order of `data`.
+
+    What is empty (text, list or table) is left out.
+    """
+    tables = {key: value for key, value in data.items() if isinstance(value, dict)}
+    arrays = {key: value for key, value in data.items() if _is_array_of_tables(value)}
+    sections = [_keys({k: v for k, v in data.items() if k not in tables | arrays})]
+    sections += [f"[{key}]\n{_keys(table)}" for key, table in tables.items() if table]
+    sections += [f"[[{key}]]\n{_keys(table)}" for key, array in arrays.items() for table in array]
+    return "\n".join(section for section in sections if section)
+
+
+def _is_array_of_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _keys(table: dict[str, Any]) -> str:
+    return "".join(
+        f"{_key(key)} = {_toml(value)}\n" for key, value in table.items() if value not in _EMPTY
+    )
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case dict():
+            inside = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items())
+            return f"{{ {inside} }}" if inside else "{}"
+        case list():
+            return f"[{', '.join(_toml(item) for item in value)}]"
+        case _:
+            # JSON's text, numbers and booleans are TOML's, but for DEL, which TOML has escaped.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,203 @@
+"""From what an experiment says to plain numbers.
+
+`resolve` writes every default out, so that the text of the resolved experiment says all there is
+to say; `scenario` gives what the simulator takes. Both are pure: same experiment, same answer.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from dumbbell.errors import ExperimentError
+from dumbbell.stacks import stack_fields
+from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_probability, parse_queue
+
+if TYPE_CHECKING:
+    from dumbbell.experiment import Experiment, Flow, Link
+
+SAMPLE_NS: Final = 100_000_000
+"""How often flows are looked at unless the experiment says so, ns."""
+
+DEFAULT_ROWS: Final = 1_000_000
+"""An experiment with more rows of `series` than this is by default looked at less often."""
+
+MOST_ROWS: Final = 100_000_000
+"""More rows of `series` than this are refused."""
+
+
+def resolve(experiment: Experiment) -> Experiment:
+    """The experiment with every default written out and every queue in plain units.
+
+    Resolving twice changes nothing more.
+
+    Raises:
+        ExperimentError: If its parts do not fit together: a queue in BDP at a link without a
+            rate, a base RTT shorter than the path, more samples than fit in memory.
+    """
+    delays = {link.name: TIME.parse(link.delay, zero=True) for link in experiment.links}
+    rtts = [_base_rtt(experiment, i, delays) for i in range(len(experiment.flows))]
+    return experiment.replace(
+        duration=TIME.format(TIME.parse(experiment.duration)),
+        seeds=experiment.seed_list,
+        sample=TIME.format(_sample(experiment)),
+        start_jitter=TIME.format(TIME.parse(experiment.start_jitter, zero=True)),
+        stack_options=stack_fields(experiment.stack, experiment.stack_options),
+        links=[_resolve_link(experiment, i, rtts) for i in range(len(experiment.links))],
+        flows=[_resolve_flow(experiment, i, rtts[i]) for i in range(len(experiment.flows))],
+    )
+
+
+def scenario(resolved: Experiment, seed: int) -> str:
+    """The scenario that the simulator takes for one seed of a resolved experiment, as JSON."""
+    delays = {link.name: TIME.parse(link.delay, zero=True) for link in resolved.links}
+    flows = [
+        {"name": name} | common
+        for flow, names in zip(resolved.flows, resolved.flow_names(), strict=True)
+        for common in [_flow_scenario(resolved, flow, delays)]
+        for name in names
+    ]
+    assert resolved.sample is not None, "resolving writes it out"
+    return json.dumps(
+        {
+            "seed": seed,
+            "duration_ns": TIME.parse(resolved.duration),
+            "sample_ns": TIME.parse(resolved.sample),
+            "start_jitter_ns": TIME.parse(resolved.start_jitter, zero=True),
+            "links": [_link_scenario(link) for link in resolved.links],
+            "flows": flows,
+        }
+    )
+
+
+def base_rtts(resolved: Experiment) -> dict[str, float]:
+    """The round-trip time without queues of every flow of a resolved experiment, s."""
+    return {
+        name: TIME.parse(flow.rtt) / 1e9
+        for flow, names in zip(resolved.flows, resolved.flow_names(), strict=True)
+        for name in names
+    }
+
+
+def _base_rtt(experiment: Experiment, number: int, delays: dict[str, int]) -> int:
+    flow = experiment.flows[number]
+    there = sum(delays[name] for name in experiment.flow_path(flow))
+    back = sum(delays[name] for name in flow.return_path)
+    rtt = TIME.parse(flow.rtt) if flow.rtt else there + (back if flow.return_path else there)
+    if rtt < there + back:
+        problem = f'"{flow.rtt}" is less than the delay of its links, {TIME.format(there + back)}'
+        raise ExperimentError(f"{problem}; write at least that", key=f"flow[{number}].rtt")
+    if rtt == 0:
+        problem = "is missing, and its links have no delay"
+        raise ExperimentError(f'{problem}; write one, such as "40 ms"', key=f"flow[{number}].rtt")
+    return rtt
+
+
+def _sample(experiment: Experiment) -> int:
+    duration, flows = TIME.parse(experiment.duration), experiment.flow_count
+    if experiment.sample:
+        sample = TIME.parse(experiment.sample)
+    else:
+        steps = (SAMPLE_NS * m * 10**e for e in range(12) for m in (1, 2, 5))
+        sample = next(step for step in steps if flows * duration <= DEFAULT_ROWS * step)
+    if flows * duration > MOST_ROWS * sample:
+        rows = flows * duration // sample
+        least = TIME.format(-(-flows * duration // MOST_ROWS))
+        problem = f"would give {rows:,} rows; the most is {MOST_ROWS:,}"
+        raise ExperimentError(f'{problem}; write at least "{least}"', key="sample")
+    return sample
+
+
+def _resolve_link(experiment: Experiment, number: int, rtts: list[int]) -> Link:
+    link = experiment.links[number]
+    rate = RATE.parse(link.rate) if link.rate else None
+    try:
+        return link.replace(
+            rate=RATE.format(rate) if rate else None,
+            delay=TIME.format(TIME.parse(link.delay, zero=True)),
+            queue=_queue(experiment, link, rate, rtts),
+            loss=parse_probability(link.loss),
+        )
+    except ExperimentError as error:
+        raise error.within(f"link[{number}]") from None
+
+
+def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]) -> str:
+    text = link.queue or ("1 BDP" if rate else UNLIMITED)
+    queue = parse_queue(text)
+    if queue is None:
+        return UNLIMITED
+    if rate is None:
+        problem = (
+            f'"{text}" never fills, as the link has no rate; give it one, or write "unlimited"'
+        )
+        raise ExperimentError(problem, key="queue")
+    if queue.dimension is not BDP:
+        return queue.dimension.format(queue.value)
+    crossing = [
+        rtt
+        for flow, rtt in zip(experiment.flows, rtts, strict=True)
+        if link.name in (*experiment.flow_path(flow), *flow.return_path)
+    ]
+    rtt = max(crossing, default=2 * TIME.parse(link.delay, zero=True))
+    size = round(Fraction(queue.value, 10**6) * rate * rtt / (8 * 10**9))
+    packet = _largest_packet(experiment)
+    if size < packet:
+        problem = f'"{text}" is {size} bytes at {link.rate} and a base RTT of {TIME.format(rtt)}'
+        raise ExperimentError(f"{problem}; not even a packet of {packet} bytes fits", key="queue")
+    return SIZE.format(size)
+
+
+def _largest_packet(experiment: Experiment) -> int:
+    stacks = [_stack(experiment, flow) for flow in experiment.flows]
+    return max(int(stack["mss"]) + int(stack["header"]) for stack in stacks)
+
+
+def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
+    if flow.stack is not None:
+        return stack_fields(flow.stack, flow.stack_options)
+    return stack_fields(experiment.stack, experiment.stack_options | flow.stack_options)
+
+
+def _resolve_flow(experiment: Experiment, number: int, rtt: int) -> Flow:
+    flow = experiment.flows[number]
+    names = experiment.flow_names()[number]
+    return flow.replace(
+        name=names[0] if flow.repeat == 1 else names[0].removesuffix("-1"),
+        path=experiment.flow_path(flow),
+        rtt=TIME.format(rtt),
+        start=TIME.format(TIME.parse(flow.start, zero=True)),
+        stop=flow.stop and TIME.format(TIME.parse(flow.stop)),
+        bytes=flow.bytes and SIZE.format(SIZE.parse(flow.bytes)),
+        app_rate=flow.app_rate and RATE.format(RATE.parse(flow.app_rate)),
+    )
+
+
+def _link_scenario(link: Link) -> dict[str, Any]:
+    queue = parse_queue(link.queue)
+    units = {PACKETS.name: "packets", SIZE.name: "bytes", TIME.name: "ns"}
+    return {
+        "name": link.name,
+        "rate_bps": RATE.parse(link.rate) if link.rate else None,
+        "delay_ns": TIME.parse(link.delay, zero=True),
+        "queue": queue and {units[queue.dimension.name]: queue.value},
+        "loss": parse_probability(link.loss),
+    }
+
+
+def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -> dict[str, Any]:
+    path = experiment.flow_path(flow)
+    return {
+        "cc": flow.cc,
+        "path": path,
+        "return_path": flow.return_path,
+        "return_delay_ns": TIME.parse(flow.rtt)
+        - sum(delays[name] for name in (*path, *flow.return_path)),
+        "start_ns": TIME.parse(flow.start, zero=True),
+        "stop_ns": flow.stop and TIME.parse(flow.stop),
+        "bytes": flow.bytes and SIZE.parse(flow.bytes),
+        "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
+        "stack": _stack(experiment, flow),
+        "log": flow.log,
+    }
