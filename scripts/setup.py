@@ -51,16 +51,16 @@ def say(text: str) -> None:
     print(f"setup: {text}", flush=True)
 
 
-def run(*command: str | Path) -> None:
+def run(*command: str | Path, stdout: int | None = None) -> None:
     """Runs a command in the project's folder, with the tools of `.venv` first on PATH."""
     path = os.pathsep.join([str(BIN), os.environ["PATH"]])
-    subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, check=True)
+    subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, stdout=stdout, check=True)
 
 
-def attempt(*command: str | Path) -> bool:
+def attempt(*command: str | Path, chatty: bool = True) -> bool:
     """Runs a command that may fail where there is another way to go on."""
     try:
-        run(*command)
+        run(*command, stdout=None if chatty else subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         say(f"that did not work ({error})")
         return False
@@ -92,8 +92,8 @@ def apt_install(packages: Sequence[str]) -> bool:
     if not apt_usable():
         return False
     say(f"installing {' '.join(packages)} with apt")
-    options = ["-qq", "-o", "Dpkg::Use-Pty=0", "--yes", "--no-install-recommends"]
-    return attempt("apt-get", "install", *options, *packages)
+    options = ["-qq", "--yes", "--no-install-recommends"]
+    return attempt("apt-get", "install", *options, *packages, chatty=False)
 
 
 class Step:
