@@ -1,8 +1,8 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::{
-    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Reno,
-    Sent, StandardSlowStart, Windowed,
+    Ack, AnySlowStart, BbrV1, ConfigError, Congestion, CongestionControl, Control, Cubic,
+    CubicParameters, Init, Inspect, Options, Path, Reno, Sent, Windowed,
 };
 use dumbbell_units::Time;
 
@@ -52,11 +52,22 @@ macro_rules! algorithms {
 }
 
 algorithms! {
+    /// BBRv1.
+    "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
     /// Reno.
-    "reno" Reno(Windowed<Reno, StandardSlowStart>) =
-        |_, init| Ok(Windowed::new(Reno, StandardSlowStart, init));
+    "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| {
+        let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
+        Ok(Windowed::new(Reno, slow_start, init))
+    };
+    /// CUBIC.
+    "cubic" Cubic(Windowed<Cubic, AnySlowStart>) = |options, init| {
+        let rule = Cubic::new(CubicParameters::from_options(options)?);
+        Ok(Windowed::new(rule, AnySlowStart::from_options(options, AnySlowStart::LINUX)?, init))
+    };
 }
 
+// No default body may stand in for the algorithm's own method.
+#[deny(clippy::missing_trait_methods)]
 impl CongestionControl for Algorithm {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
@@ -70,6 +81,10 @@ impl CongestionControl for Algorithm {
     #[inline]
     fn control(&self) -> Control {
         forward!(self, algorithm => algorithm.control())
+    }
+
+    fn on_established(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_established(path));
     }
 
     #[inline]

@@ -29,6 +29,14 @@ pub struct Path {
     pub cwnd_limited: bool,
     /// Sequence number, in packets, of the next new packet.
     pub next_seq: u64,
+    /// Sequence number, in packets, of the first packet not yet acknowledged cumulatively
+    /// (Linux's `snd_una`), this acknowledgement included.
+    pub una: u64,
+    /// Whether the transport paces what it sends.
+    pub paced: bool,
+    /// Rate at which the transport paces, or would pace if it did (Linux's `sk_pacing_rate`, which
+    /// also sizes bursts); `None` before there is a round-trip time.
+    pub pacing_rate: Option<Rate>,
     /// The other subflows of a multipath connection: read-only statistics that the transport
     /// publishes. Empty on a single path. The subflow itself is not among them.
     pub siblings: Vec<Subflow>,
@@ -49,6 +57,9 @@ impl Path {
             phase: Phase::Open,
             cwnd_limited: false,
             next_seq: 0,
+            una: 0,
+            paced: false,
+            pacing_rate: None,
             siblings: Vec::new(),
         }
     }

@@ -8,20 +8,30 @@
 //! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
 
 mod algorithm;
+mod bbr;
+mod cubic;
 mod event;
+mod hystart;
 pub mod meters;
 mod options;
+#[cfg(test)]
+mod pipe;
 mod reno;
+mod slow_start;
 mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
+pub use bbr::BbrV1;
+pub use cubic::{Cubic, Friendliness, Parameters as CubicParameters};
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
 };
+pub use hystart::{HyStart, HyStartPlusPlus};
 pub use options::{ConfigError, Init, Options};
 pub use reno::Reno;
-pub use windowed::{SlowStart, StandardSlowStart, WindowRule, Windowed};
+pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
+pub use windowed::{WindowRule, Windowed};
 
 /// A congestion control algorithm.
 ///
@@ -38,6 +48,10 @@ pub trait CongestionControl {
 
     /// The window and rate in force from now on.
     fn control(&self) -> Control;
+
+    /// The handshake is done; `path` holds the first round-trip time, if one could be taken.
+    #[inline]
+    fn on_established(&mut self, _path: &Path) {}
 
     /// A packet was handed to the network.
     #[inline]

@@ -1,1 +1,249 @@
 //! Meters that several algorithms share.
+//!
+//! [`WindowedMax`] and [`WindowedMin`] are Kathleen Nichols' windowed filters, with the semantics
+//! of Linux's `lib/minmax.c`: the best three samples are kept, of ever later times, so that the
+//! second best is at hand when the best one leaves the window. The answer is exact at the moment
+//! that a sample is taken and costs constant time and space; between samples it does not age.
+//!
+//! [`Rounds`] counts packet-timed round trips (draft-ietf-ccwg-bbr-06, section 5.5.1).
+
+/// A sample and when it was taken, in whatever the filter's window is counted in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Timed<V> {
+    at: u64,
+    value: V,
+}
+
+/// What maximum and minimum have in common: the three best samples, best first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Best<V> {
+    samples: [Timed<V>; 3],
+}
+
+impl<V: Copy> Best<V> {
+    fn new(at: u64, value: V) -> Best<V> {
+        Best { samples: [Timed { at, value }; 3] }
+    }
+
+    /// Takes a sample; `beats(a, b)` says whether `a` is at least as good as `b`.
+    fn update(&mut self, window: u64, at: u64, value: V, beats: impl Fn(V, V) -> bool) -> V {
+        let [first, second, third] = self.samples;
+        if beats(value, first.value) || at.saturating_sub(third.at) > window {
+            *self = Best::new(at, value);
+            return value;
+        }
+        let sample = Timed { at, value };
+        if beats(value, second.value) {
+            self.samples = [first, sample, sample];
+        } else if beats(value, third.value) {
+            self.samples[2] = sample;
+        }
+        self.age(window, sample);
+        self.samples[0].value
+    }
+
+    /// Drops what has left the window; failing that, makes sure that the runners-up are not all of
+    /// one time, or they would leave the window together with the best.
+    fn age(&mut self, window: u64, sample: Timed<V>) {
+        let [first, second, third] = self.samples;
+        let age = sample.at.saturating_sub(first.at);
+        if age > window {
+            self.samples = [second, third, sample];
+            if sample.at.saturating_sub(second.at) > window {
+                self.samples = [third, sample, sample];
+            }
+        } else if second.at == first.at && age > window / 4 {
+            self.samples = [first, sample, sample];
+        } else if third.at == second.at && age > window / 2 {
+            self.samples[2] = sample;
+        }
+    }
+}
+
+/// The greatest of the samples taken within a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowedMax<V> {
+    window: u64,
+    best: Best<V>,
+}
+
+impl<V: Copy + PartialOrd> WindowedMax<V> {
+    /// A filter that remembers samples for `window` (in the unit of `at`: rounds, nanoseconds),
+    /// beginning with one sample.
+    pub fn new(window: u64, at: u64, value: V) -> WindowedMax<V> {
+        WindowedMax { window, best: Best::new(at, value) }
+    }
+
+    /// The greatest sample.
+    #[inline]
+    pub fn get(&self) -> V {
+        self.best.samples[0].value
+    }
+
+    /// Takes a sample and returns the greatest. `at` never goes back.
+    #[inline]
+    pub fn update(&mut self, at: u64, value: V) -> V {
+        self.best.update(self.window, at, value, |a, b| a >= b)
+    }
+}
+
+/// The least of the samples taken within a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowedMin<V> {
+    window: u64,
+    best: Best<V>,
+}
+
+impl<V: Copy + PartialOrd> WindowedMin<V> {
+    /// A filter that remembers samples for `window` (in the unit of `at`: rounds, nanoseconds),
+    /// beginning with one sample.
+    pub fn new(window: u64, at: u64, value: V) -> WindowedMin<V> {
+        WindowedMin { window, best: Best::new(at, value) }
+    }
+
+    /// The least sample.
+    #[inline]
+    pub fn get(&self) -> V {
+        self.best.samples[0].value
+    }
+
+    /// Takes a sample and returns the least. `at` never goes back.
+    #[inline]
+    pub fn update(&mut self, at: u64, value: V) -> V {
+        self.best.update(self.window, at, value, |a, b| a <= b)
+    }
+}
+
+/// A count of packet-timed round trips.
+///
+/// A round ends when a packet is acknowledged that was sent after the round began; the packet's
+/// [`Stamp::delivered`](crate::Stamp) tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rounds {
+    count: u64,
+    /// `Path::delivered` when the present round began.
+    began: u64,
+    just_began: bool,
+}
+
+impl Rounds {
+    /// Tells of an acknowledgement: `prior` is `Path::delivered` when the acknowledged packet was
+    /// sent, `delivered` is the same now. Returns whether a round began with it.
+    #[inline]
+    pub fn update(&mut self, prior: u64, delivered: u64) -> bool {
+        self.just_began = prior >= self.began;
+        if self.just_began {
+            self.began = delivered;
+            self.count += 1;
+        }
+        self.just_began
+    }
+
+    /// Tells of an acknowledgement that says nothing about rounds.
+    #[inline]
+    pub fn no_sample(&mut self) {
+        self.just_began = false;
+    }
+
+    /// Lets a round begin now, without counting it.
+    #[inline]
+    pub fn restart(&mut self, delivered: u64) {
+        self.began = delivered;
+    }
+
+    /// Declares that the last acknowledgement, or what stands for one, began a round.
+    #[inline]
+    pub fn force(&mut self) {
+        self.just_began = true;
+    }
+
+    /// Whether the last acknowledgement began a round.
+    #[inline]
+    pub fn just_began(&self) -> bool {
+        self.just_began
+    }
+
+    /// Rounds so far.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_greater_sample_is_the_maximum_at_once() {
+        let mut max = WindowedMax::new(10, 0, 5.0);
+        assert_eq!(max.update(1, 7.0), 7.0);
+        assert_eq!(max.update(2, 6.0), 7.0);
+        assert_eq!(max.get(), 7.0);
+    }
+
+    #[test]
+    fn a_maximum_is_forgotten_after_the_window_and_the_next_best_takes_its_place() {
+        let mut max = WindowedMax::new(10, 0, 9.0);
+        max.update(4, 7.0);
+        max.update(8, 6.0);
+        assert_eq!(max.update(10, 5.0), 9.0);
+        assert_eq!(max.update(11, 5.0), 7.0);
+        assert_eq!(max.update(15, 5.0), 6.0);
+    }
+
+    #[test]
+    fn after_a_silence_longer_than_the_window_only_the_new_sample_counts() {
+        let mut max = WindowedMax::new(10, 0, 9.0);
+        assert_eq!(max.update(11, 1.0), 1.0);
+    }
+
+    #[test]
+    fn a_minimum_is_a_maximum_upside_down() {
+        let mut min = WindowedMin::new(10, 0, 5);
+        assert_eq!(min.update(1, 3), 3);
+        assert_eq!(min.update(4, 4), 3);
+        assert_eq!(min.update(11, 8), 3);
+        assert_eq!(min.update(12, 8), 4);
+    }
+
+    proptest! {
+        /// The filter may answer with too recent a sample, never with one outside the window,
+        /// and never with less than the sample that it was just given.
+        #[test]
+        fn the_maximum_is_a_sample_of_the_window_no_less_than_the_latest(
+            steps in prop::collection::vec((0_u64..4, 0_u32..100), 1..200),
+        ) {
+            let mut taken = vec![(0, 0)];
+            let mut max = WindowedMax::new(10, 0, 0);
+            let mut at = 0;
+            for (step, value) in steps {
+                at += step;
+                taken.push((at, value));
+                let answer = max.update(at, value);
+                prop_assert!(answer >= value);
+                prop_assert!(taken.iter().any(|&(t, v)| v == answer && at - t <= 10));
+            }
+        }
+    }
+
+    #[test]
+    fn a_round_ends_with_the_first_packet_sent_after_it_began() {
+        let mut rounds = Rounds::default();
+        assert!(rounds.update(0, 10), "the first packet of all ends round 0");
+        assert!(!rounds.update(0, 20), "sent before the round began");
+        assert!(!rounds.update(9, 30));
+        assert!(rounds.update(10, 40));
+        assert_eq!(rounds.count(), 2);
+    }
+
+    #[test]
+    fn a_restarted_round_must_run_its_full_length() {
+        let mut rounds = Rounds::default();
+        rounds.update(0, 10);
+        rounds.restart(25);
+        assert!(!rounds.update(10, 26));
+        assert!(rounds.update(25, 50));
+    }
+}

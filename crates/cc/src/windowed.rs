@@ -1,6 +1,9 @@
 //! The easy tier: an algorithm that is a rule for growing and a rule for shrinking a window.
 
-use crate::{Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Signal};
+use crate::{
+    Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal, SlowStart,
+};
+use dumbbell_units::{Span, Time};
 
 /// How a window grows in congestion avoidance and shrinks on congestion.
 pub trait WindowRule {
@@ -23,36 +26,12 @@ pub trait WindowRule {
     #[inline]
     fn on_undo(&mut self) {}
 
-    /// The flow sends again after the application had paused it since `since`.
+    /// The flow sends again after the application had left it idle for `pause`.
     #[inline]
-    fn on_restart(&mut self, _path: &Path) {}
+    fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
     /// Shows named internals.
     fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
-}
-
-/// How a window grows in slow start, and when slow start ends before there is loss.
-pub trait SlowStart {
-    /// Packets by which `cwnd` grows, and the threshold if slow start is to end (or `None`).
-    fn on_ack(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> (f64, Option<f64>);
-
-    /// The window was reduced to one packet and slow start begins again.
-    #[inline]
-    fn restart(&mut self) {}
-
-    /// Shows named internals.
-    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
-}
-
-/// Slow start as RFC 5681 has it: a packet for every packet acknowledged, until there is loss.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StandardSlowStart;
-
-impl SlowStart for StandardSlowStart {
-    #[inline]
-    fn on_ack(&mut self, _cwnd: f64, _path: &Path, ack: &Ack) -> (f64, Option<f64>) {
-        (f64::from(ack.counted), None)
-    }
 }
 
 /// A window algorithm made of a rule and a slow start.
@@ -68,6 +47,7 @@ pub struct Windowed<R, S> {
     ssthresh: f64,
     /// Window and threshold before the last episode, for undoing it (RFC 4015).
     before: Option<(f64, f64)>,
+    last_sent: Time,
 }
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
@@ -79,18 +59,15 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             cwnd: init.initial_window,
             ssthresh: f64::INFINITY,
             before: None,
+            last_sent: init.now,
         }
     }
 
     fn grow(&mut self, path: &Path, ack: &Ack) {
         let mut counted = f64::from(ack.counted);
         if self.cwnd < self.ssthresh {
-            let (growth, exit) = self.slow_start.on_ack(self.cwnd, path, ack);
-            if let Some(ssthresh) = exit {
-                self.ssthresh = ssthresh;
-            }
-            let grown = self.cwnd + growth;
-            self.cwnd = grown.min(self.ssthresh.max(self.cwnd));
+            let grown = self.cwnd + self.slow_start.increase(self.cwnd, path, ack);
+            self.cwnd = grown.min(self.ssthresh);
             // As in Linux's tcp_slow_start: what is left over when the threshold is reached
             // counts towards congestion avoidance.
             counted = counted.min(grown - self.cwnd);
@@ -106,6 +83,9 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
+        if self.cwnd < self.ssthresh && self.slow_start.ends(self.cwnd, path, ack) {
+            self.ssthresh = self.cwnd;
+        }
         if path.cwnd_limited && !path.phase.is_reducing() && ack.counted > 0 {
             self.grow(path, ack);
         }
@@ -120,7 +100,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if event.signal == Signal::Timeout {
             self.cwnd = 1.0;
             self.rule.on_timeout();
-            self.slow_start.restart();
+            self.slow_start.restart(path);
         }
     }
 
@@ -129,10 +109,12 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         Control { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: None, burst: None }
     }
 
-    fn on_sent(&mut self, path: &Path, sent: &crate::Sent) {
+    #[inline]
+    fn on_sent(&mut self, path: &Path, sent: &Sent) {
         if sent.from_idle && sent.app_limited {
-            self.rule.on_restart(path);
+            self.rule.on_restart(path, path.now.since(self.last_sent));
         }
+        self.last_sent = path.now;
     }
 
     fn on_spurious_loss(&mut self, _path: &Path) {
@@ -146,5 +128,184 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
         self.slow_start.inspect(show);
         self.rule.inspect(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Phase};
+
+    const LOSS: Congestion =
+        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const TIMEOUT: Congestion = Congestion { signal: Signal::Timeout, ..LOSS };
+
+    fn algorithm(name: &str) -> Algorithm {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        Algorithm::parse(name, &init).expect("a built-in algorithm")
+    }
+
+    fn path() -> Path {
+        let rtt = Some(Span::from_millis(100));
+        Path { cwnd_limited: true, min_rtt: rtt, ..Path::new(1448, Time::ZERO) }
+    }
+
+    fn acknowledge(algorithm: &mut Algorithm, path: &Path, counted: u32) -> (f64, f64) {
+        let ack = Ack { delivered: counted, counted, rtt: path.min_rtt, ..Ack::default() };
+        algorithm.on_ack(path, &ack);
+        window(algorithm)
+    }
+
+    fn window(algorithm: &Algorithm) -> (f64, f64) {
+        let control = algorithm.control();
+        (control.cwnd, control.ssthresh)
+    }
+
+    #[test]
+    fn slow_start_grows_by_what_is_acknowledged_and_leaves_the_rest_to_congestion_avoidance() {
+        let mut reno = algorithm("reno");
+        assert_eq!(acknowledge(&mut reno, &path(), 10), (20.0, f64::INFINITY));
+        reno.on_congestion(&path(), &TIMEOUT);
+        assert_eq!(window(&reno), (1.0, 10.0));
+        assert_eq!(acknowledge(&mut reno, &path(), 10), (10.0 + 1.0 / 10.0, 10.0));
+    }
+
+    #[test]
+    fn an_episode_reduces_the_window_once_and_it_does_not_grow_meanwhile() {
+        for (name, beta) in [("reno", 0.5), ("cubic", 0.7)] {
+            let mut algorithm = algorithm(name);
+            acknowledge(&mut algorithm, &path(), 90);
+            algorithm.on_congestion(&path(), &LOSS);
+            algorithm.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+            assert_eq!(window(&algorithm), (100.0 * beta, 100.0 * beta), "{name}");
+            let recovery = Path { phase: Phase::Recovery, ..path() };
+            assert_eq!(acknowledge(&mut algorithm, &recovery, 10).0, 100.0 * beta, "{name}");
+            assert!(acknowledge(&mut algorithm, &path(), 10).0 > 100.0 * beta, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let unused = Path { cwnd_limited: false, ..path() };
+        assert_eq!(acknowledge(&mut algorithm("cubic"), &unused, 10).0, 10.0);
+    }
+
+    #[test]
+    fn the_threshold_is_never_below_two_packets() {
+        let mut reno = algorithm("reno");
+        reno.on_congestion(&path(), &TIMEOUT);
+        reno.on_congestion(&path(), &TIMEOUT);
+        assert_eq!(window(&reno), (1.0, 2.0));
+    }
+
+    #[test]
+    fn a_spurious_reduction_is_undone_once() {
+        for (name, event) in
+            [("reno", LOSS), ("cubic", LOSS), ("reno", TIMEOUT), ("cubic", TIMEOUT)]
+        {
+            let mut algorithm = algorithm(name);
+            acknowledge(&mut algorithm, &path(), 90);
+            algorithm.on_congestion(&path(), &event);
+            algorithm.on_spurious_loss(&path());
+            assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+            algorithm.on_congestion(&path(), &LOSS);
+            algorithm.on_spurious_loss(&path());
+            algorithm.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+            algorithm.on_spurious_loss(&path());
+            assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+        }
+    }
+
+    #[test]
+    fn slow_start_that_ends_by_itself_leaves_the_window_to_congestion_avoidance() {
+        for (name, after) in [("cubic", 100.0 + 0.05), ("reno(hystart=delay)", 100.0 + 1.0 / 100.0)]
+        {
+            let mut algorithm = algorithm(name);
+            acknowledge(&mut algorithm, &path(), 90);
+            let mut path = Path { next_seq: 200, una: 100, ..path() };
+            for _ in 0..9 {
+                assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+                path.now += Span::from_millis(3);
+                let rtt = Some(Span::from_millis(120));
+                let ack = Ack { counted: 1, rtt, ..Ack::default() };
+                // All but the last tell a delay without growth: the window is not in use.
+                path.una += 1;
+                path.cwnd_limited = path.una == 109;
+                algorithm.on_ack(&path, &ack);
+            }
+            let (cwnd, ssthresh) = window(&algorithm);
+            assert_eq!(ssthresh, 100.0, "{name}");
+            assert!((cwnd - after).abs() < 1e-9, "{name}: {cwnd}");
+        }
+    }
+    /// A rule and a slow start that count what the frame tells them.
+    #[derive(Default)]
+    struct Told {
+        timeouts: u32,
+        undone: u32,
+        pauses: Vec<Span>,
+        restarts: u32,
+    }
+
+    impl WindowRule for Told {
+        fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+            0.0
+        }
+
+        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+            cwnd
+        }
+
+        fn on_timeout(&mut self) {
+            self.timeouts += 1;
+        }
+
+        fn on_undo(&mut self) {
+            self.undone += 1;
+        }
+
+        fn on_restart(&mut self, _path: &Path, pause: Span) {
+            self.pauses.push(pause);
+        }
+    }
+
+    impl SlowStart for Told {
+        fn restart(&mut self, _path: &Path) {
+            self.restarts += 1;
+        }
+    }
+
+    fn told() -> Windowed<Told, Told> {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        Windowed::new(Told::default(), Told::default(), &init)
+    }
+
+    #[test]
+    fn rule_and_slow_start_are_told_of_every_timeout_and_the_rule_of_every_undo() {
+        let mut windowed = told();
+        windowed.on_congestion(&path(), &LOSS);
+        assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (0, 0));
+        windowed.on_congestion(&path(), &TIMEOUT);
+        windowed.on_congestion(&path(), &Congestion { new_episode: false, ..TIMEOUT });
+        assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (2, 2));
+        windowed.on_spurious_loss(&path());
+        windowed.on_spurious_loss(&path());
+        assert_eq!(windowed.rule.undone, 1);
+    }
+
+    #[test]
+    fn the_rule_is_told_how_long_the_application_left_the_flow_idle() {
+        let mut windowed = told();
+        let mut path = path();
+        let mut send = |wait: u64, from_idle: bool, app_limited: bool| {
+            path.now += Span::from_secs(wait);
+            windowed
+                .on_sent(&path, &Sent { seq: 0, retransmission: false, from_idle, app_limited });
+        };
+        send(1, false, false);
+        send(2, false, true); // there was still data in flight
+        send(3, true, false); // the window or the peer held it back
+        send(4, true, true);
+        assert_eq!(windowed.rule.pauses, [Span::from_secs(4)]);
     }
 }

@@ -3,6 +3,18 @@
 //! Everything here is advanced lazily to a given time, so that the simulator (virtual clock) and
 //! the Linux testbed (real clock) drive the very same code. Links are generic over the packet.
 
+mod link;
+mod loss;
+mod queue;
+mod rate;
+mod route;
+
+pub use link::{Dropped, Link, LinkConfig, Statistics};
+pub use loss::UniformLoss;
+pub use queue::{Limit, Waiting};
+pub use rate::Transmitter;
+pub use route::{LinkId, RouteId, Routes};
+
 use dumbbell_units::Time;
 
 /// What a link needs to know of a packet.

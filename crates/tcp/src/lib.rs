@@ -1,7 +1,20 @@
 //! Sans-IO TCP endpoints, close enough to Linux to be compared with it packet for packet.
 
+mod acknowledge;
+mod pacing;
+mod prr;
+mod rack;
+mod ranges;
+mod rate;
+mod receiver;
+mod rtt;
+mod scoreboard;
 mod segment;
+mod sender;
 mod stack;
+mod undo;
 
+pub use receiver::{Receiver, ReceiverStats};
 pub use segment::{Flags, Segment};
+pub use sender::{Sender, SenderConfig, SenderStats};
 pub use stack::{Ecn, LossDetection, Stack};

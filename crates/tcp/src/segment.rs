@@ -19,7 +19,7 @@ pub struct Segment {
     /// Acknowledgement: receive window in packets beyond `number`.
     pub window: u32,
     /// SACK blocks as (start low, start high, length), so that the struct packs tightly.
-    blocks: [[u16; 3]; 3],
+    pub(crate) blocks: [[u16; 3]; 3],
     /// Bytes on the wire, IP and TCP headers included.
     pub size: u16,
     /// Kind and flags.

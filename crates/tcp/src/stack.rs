@@ -90,6 +90,18 @@ impl Stack {
         }
     }
 
+    /// Bytes on the wire of a SYN or SYN-ACK: IPv4, TCP, and options of 20 bytes.
+    pub fn control_size(&self) -> u16 {
+        60
+    }
+
+    /// Bytes on the wire of an acknowledgement with so many SACK blocks: 8 bytes each, and 4 for
+    /// the option's kind, length and padding (RFC 2018).
+    pub fn ack_size(&self, blocks: usize) -> u16 {
+        let sack = if blocks > 0 { 4 + 8 * blocks as u16 } else { 0 };
+        self.header + sack
+    }
+
     /// The stack of that name, if there is one.
     pub fn named(name: &str) -> Option<Stack> {
         let linux = Stack::linux();

@@ -1,0 +1,70 @@
+//! BBR: congestion control by a model of the path, not by loss.
+//!
+//! The model is two numbers, the greatest delivery rate lately seen (`bw`) and the least round-trip
+//! time (`min_rtt`). The sender paces at about `bw` and keeps about `bw * min_rtt`, the BDP, in
+//! flight. Neither number can be measured while the other is, so it probes for them in turn:
+//!
+//! ```text
+//!     Startup --pipe full--> Drain --queue gone--> ProbeBW <--> ProbeRTT (from any state)
+//! ```
+//!
+//! One file holds one idea, and a version is a composition of them:
+//!
+//! | file | idea | v1 | v3 |
+//! |---|---|---|---|
+//! | [`params`] | the numbers in which versions differ | x | x |
+//! | [`model`] | from rate and time to packets; the greatest rate | x | x |
+//! | [`startup`] | when is the pipe full? | x | x |
+//! | [`drain`] | when is the queue gone? | x | x |
+//! | [`cycle`] | ProbeBW as eight phases of gains | x | |
+//! | [`probe_rtt`] | `min_rtt`, and draining the pipe to see it | x | x |
+//! | [`aggregation`] | acknowledgements that come in clumps | x | x |
+//! | [`pacing`] | the pacing rate | x | x |
+//! | [`window`] | the congestion window | x | x |
+//! | [`recovery`] | packet conservation | x | |
+//! | [`policer`] | the long-term rate of a token bucket | x | |
+//! | [`v1`] | BBRv1 itself: the order of steps | x | |
+//!
+//! Sources: draft-cardwell-iccrg-bbr-congestion-control-00 (BBRv1), Cardwell et al., "BBR:
+//! Congestion-Based Congestion Control", ACM Queue 14(5), 2016, and the behaviour of Linux 6.18's
+//! `bbr`; for BBRv3 draft-ietf-ccwg-bbr-06 and the behaviour of Google's Linux branch `v3`.
+
+mod aggregation;
+mod cycle;
+mod drain;
+mod model;
+mod pacing;
+mod params;
+mod policer;
+mod probe_rtt;
+mod recovery;
+mod startup;
+mod v1;
+mod window;
+
+pub use v1::BbrV1;
+
+/// Where the state machine stands; [`number`](State::number) is what `inspect` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Doubling the rate every round until the pipe is full.
+    Startup,
+    /// Emptying the queue that Startup built.
+    Drain,
+    /// BBRv1: cycling through eight phases of gains.
+    ProbeBw,
+    /// Sending little, to see the round-trip time of an empty queue.
+    ProbeRtt,
+}
+
+impl State {
+    /// 0 Startup, 1 Drain, 2 ProbeBW (v1), 3 ProbeRTT.
+    pub fn number(self) -> u8 {
+        match self {
+            State::Startup => 0,
+            State::Drain => 1,
+            State::ProbeBw => 2,
+            State::ProbeRtt => 3,
+        }
+    }
+}

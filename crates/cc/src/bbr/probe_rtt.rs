@@ -1,0 +1,191 @@
+//! `min_rtt`, and ProbeRTT, which drains the pipe to see it.
+//!
+//! If for some time no round-trip time was as low as the least one, the flow keeps next to nothing
+//! in flight for 200 ms and a round, so that all flows of a bottleneck that do so together see the
+//! path without a queue. BBRv1 does it every 10 s, the life of `min_rtt`, with 4 packets
+//! (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.3.5); BBRv3 every 5 s, so that
+//! `min_rtt` lives through two of them, with half a BDP (draft-ietf-ccwg-bbr-06, section 5.3.4).
+//!
+//! Linux also counts what is sent meanwhile as limited by the application. An algorithm cannot tell
+//! its transport so, hence [`ProbeRtt::is_limited`]: the packets sent from the beginning of ProbeRTT
+//! until what was in flight at its end was delivered.
+
+use super::params::{MIN_RTT_WINDOW, PROBE_RTT_DURATION, Params};
+use crate::meters::Rounds;
+use crate::{Path, RateSample};
+use dumbbell_units::{Span, Time};
+
+/// The filter of round-trip times, and how far ProbeRTT has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeRtt {
+    interval: Span,
+    equal_refreshes: bool,
+    min_rtt: Option<Span>,
+    min_rtt_at: Time,
+    /// The least round-trip time of this interval.
+    lowest: Option<Span>,
+    lowest_at: Time,
+    done_at: Option<Time>,
+    round_done: bool,
+    /// From and until how many packets delivered samples are limited by ProbeRTT.
+    limited: Option<(u64, u64)>,
+}
+
+impl ProbeRtt {
+    /// Knows no round-trip time yet.
+    pub fn new(params: &Params, now: Time) -> ProbeRtt {
+        ProbeRtt {
+            interval: params.probe_rtt_interval,
+            equal_refreshes: params.equal_rtt_refreshes,
+            min_rtt: None,
+            min_rtt_at: now,
+            lowest: None,
+            lowest_at: now,
+            done_at: None,
+            round_done: false,
+            limited: None,
+        }
+    }
+
+    /// The least round-trip time of the last 10 s.
+    #[inline]
+    pub fn min_rtt(&self) -> Option<Span> {
+        self.min_rtt
+    }
+
+    /// Takes a round-trip time. Returns whether it is time for ProbeRTT.
+    pub fn observe(&mut self, now: Time, rtt: Option<Span>) -> bool {
+        let expired = now > self.lowest_at + self.interval;
+        if let Some(rtt) = rtt {
+            let lower = match self.lowest {
+                None => true,
+                Some(lowest) => rtt < lowest || (self.equal_refreshes && rtt == lowest),
+            };
+            if lower || expired {
+                self.lowest = Some(rtt);
+                self.lowest_at = now;
+            }
+        }
+        let lower = match (self.lowest, self.min_rtt) {
+            (Some(lowest), Some(min_rtt)) => lowest <= min_rtt,
+            (lowest, _) => lowest.is_some(),
+        };
+        if lower || now > self.min_rtt_at + MIN_RTT_WINDOW {
+            self.min_rtt = self.lowest;
+            self.min_rtt_at = self.lowest_at;
+        }
+        expired
+    }
+
+    /// ProbeRTT begins.
+    pub fn enter(&mut self, path: &Path) {
+        self.done_at = None;
+        self.round_done = false;
+        self.limited = Some((path.delivered, path.delivered));
+    }
+
+    /// Tells of an acknowledgement in ProbeRTT, in which `most` packets may be in flight.
+    /// Returns whether ProbeRTT is over.
+    pub fn hold(&mut self, path: &Path, most: f64, rounds: &mut Rounds) -> bool {
+        if let Some((_, until)) = &mut self.limited {
+            *until = path.delivered + u64::from(path.in_flight);
+        }
+        if self.done_at.is_none() {
+            if f64::from(path.in_flight) <= most {
+                self.done_at = Some(path.now + PROBE_RTT_DURATION);
+                self.round_done = false;
+                rounds.restart(path.delivered);
+            }
+            return false;
+        }
+        self.round_done |= rounds.just_began();
+        self.round_done && self.is_time_over(path.now)
+    }
+
+    /// Whether the 200 ms are over. A flow that was idle since need not wait for a round.
+    pub fn is_time_over(&self, now: Time) -> bool {
+        self.done_at.is_some_and(|done| now > done)
+    }
+
+    /// ProbeRTT ends; the next one is an interval away.
+    pub fn exit(&mut self, now: Time) {
+        self.lowest_at = now;
+    }
+
+    /// Whether a sample shows what ProbeRTT or the application allowed, not what the path can do.
+    #[inline]
+    pub fn is_limited(&self, delivered: u64, app_limited: bool) -> bool {
+        app_limited || self.limited.is_some_and(|(from, until)| (from..=until).contains(&delivered))
+    }
+
+    /// [`is_limited`](Self::is_limited) of a rate sample.
+    #[inline]
+    pub fn limits(&self, rate: &RateSample) -> bool {
+        self.is_limited(rate.stamp.delivered, rate.stamp.app_limited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn ms(ms: u64) -> Option<Span> {
+        Some(Span::from_millis(ms))
+    }
+
+    #[test]
+    fn min_rtt_falls_at_once_and_rises_only_after_10_s() {
+        let mut filter = ProbeRtt::new(&Params::V1, at(0));
+        filter.observe(at(1000), ms(50));
+        filter.observe(at(2000), ms(40));
+        filter.observe(at(12_000), ms(60));
+        assert_eq!(filter.min_rtt(), ms(40));
+        assert!(filter.observe(at(12_001), ms(60)));
+        assert_eq!(filter.min_rtt(), ms(60));
+    }
+
+    #[test]
+    fn in_bbr1_an_equal_round_trip_time_puts_probe_rtt_off() {
+        let mut filter = ProbeRtt::new(&Params::V1, at(0));
+        filter.observe(at(0), ms(40));
+        filter.observe(at(9_000), ms(40));
+        assert!(!filter.observe(at(11_000), ms(50)));
+        assert!(filter.observe(at(19_001), ms(50)));
+    }
+
+    #[test]
+    fn probe_rtt_lasts_200_ms_and_a_round_from_when_little_is_in_flight() {
+        let mut probe = ProbeRtt::new(&Params::V1, at(0));
+        let mut rounds = Rounds::default();
+        let mut path = Path::new(1448, at(10_000));
+        (path.delivered, path.in_flight) = (100, 50);
+        probe.enter(&path);
+        assert!(!probe.hold(&path, 4.0, &mut rounds), "too much in flight");
+        (path.now, path.delivered, path.in_flight) = (at(10_100), 146, 4);
+        assert!(!probe.hold(&path, 4.0, &mut rounds), "the 200 ms begin");
+        rounds.update(146, 150);
+        path.now = at(10_300);
+        assert!(!probe.hold(&path, 4.0, &mut rounds), "not a moment too early");
+        path.now = at(10_301);
+        rounds.no_sample();
+        assert!(probe.hold(&path, 4.0, &mut rounds));
+    }
+
+    #[test]
+    fn what_probe_rtt_sends_is_limited_and_what_was_sent_before_and_after_is_not() {
+        let mut probe = ProbeRtt::new(&Params::V1, at(0));
+        let mut path = Path::new(1448, at(10_000));
+        (path.delivered, path.in_flight) = (100, 50);
+        probe.enter(&path);
+        probe.hold(&path, 4.0, &mut Rounds::default());
+        assert!(!probe.is_limited(99, false));
+        assert!(probe.is_limited(100, false));
+        assert!(probe.is_limited(150, false));
+        assert!(!probe.is_limited(151, false));
+        assert!(probe.is_limited(151, true));
+    }
+}

@@ -1,0 +1,305 @@
+//! A path for tests: one sender, one bottleneck, a fixed delay, a droptail queue, in a closed loop.
+//!
+//! As small as it can be and still tell an algorithm every fact that a transport tells: packets are
+//! acknowledged one by one, what is dropped is found by three packets delivered after it, and new
+//! data stand for retransmissions. There is no timeout and no reordering.
+
+use crate::{Ack, Congestion, CongestionControl, Path, Phase, RateSample, Sent, Signal, Stamp};
+use dumbbell_units::{Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// Payload bytes of a packet; there are no headers.
+pub const MSS: u32 = 1448;
+
+/// A packet between its sending and its acknowledgement.
+struct Packet {
+    seq: u64,
+    stamp: Stamp,
+    /// `Path::delivered_at` when it was sent.
+    delivered_at: Time,
+    /// When the first packet of its flight was sent.
+    first_sent: Time,
+    /// When its acknowledgement arrives; `None` if it was dropped.
+    acked_at: Option<Time>,
+    marked: bool,
+}
+
+/// The sender and its path.
+pub struct Pipe<A> {
+    /// The algorithm under test.
+    pub algorithm: A,
+    /// What it is told of the path.
+    pub path: Path,
+    /// The bottleneck.
+    pub link: Link,
+    /// Packets dropped so far.
+    pub dropped: u64,
+    /// Whether the application has data to send.
+    pub sending: bool,
+    packets: VecDeque<Packet>,
+    link_free: Time,
+    next_send: Time,
+    first_sent: Time,
+    recovery_ends: u64,
+    idle: bool,
+}
+
+/// The bottleneck. May be changed at any time.
+#[derive(Clone, Copy)]
+pub struct Link {
+    /// Its rate.
+    pub rate: Rate,
+    /// Round-trip time without a queue.
+    pub rtt: Span,
+    /// Packets that its queue holds.
+    pub queue: f64,
+    /// Packets in the queue above which packets are marked, if they are.
+    pub mark_above: Option<f64>,
+    /// Which packets are lost at random, by sequence number.
+    pub loses: fn(u64) -> bool,
+}
+
+impl Link {
+    /// A link without random loss or marks.
+    pub fn new(mbit: f64, rtt_ms: u64, queue: f64) -> Link {
+        Link {
+            rate: Rate::from_bits_per_sec(mbit * 1e6),
+            rtt: Span::from_millis(rtt_ms),
+            queue,
+            mark_above: None,
+            loses: |_| false,
+        }
+    }
+
+    /// Packets in the bandwidth-delay product.
+    pub fn bdp(&self) -> f64 {
+        self.rate.bytes_in(self.rtt) / f64::from(MSS)
+    }
+}
+
+/// The beginning of a connection at time zero with a window of ten packets.
+pub fn init(seed: u64) -> crate::Init {
+    crate::Init { now: Time::ZERO, mss: MSS, initial_window: 10.0, seed }
+}
+
+impl<A: CongestionControl> Pipe<A> {
+    /// A sender that has just connected: the handshake has shown the round-trip time.
+    pub fn new(mut algorithm: A, link: Link) -> Pipe<A> {
+        let mut path = Path::new(MSS, Time::ZERO);
+        path.srtt = Some(link.rtt);
+        path.min_rtt = Some(link.rtt);
+        algorithm.on_established(&path);
+        Pipe {
+            algorithm,
+            path,
+            link,
+            dropped: 0,
+            sending: true,
+            packets: VecDeque::new(),
+            link_free: Time::ZERO,
+            next_send: Time::ZERO,
+            first_sent: Time::ZERO,
+            recovery_ends: 0,
+            idle: false,
+        }
+    }
+
+    /// Runs for `span`, calling `each` after every acknowledgement.
+    pub fn run(&mut self, span: Span, mut each: impl FnMut(&Pipe<A>)) {
+        let end = self.path.now + span;
+        loop {
+            let ack = self.packets.iter().find_map(|packet| packet.acked_at);
+            let send = self.may_send().then(|| self.next_send.max(self.path.now));
+            match (ack, send) {
+                (Some(ack), send) if ack <= end && send.is_none_or(|send| ack <= send) => {
+                    self.path.now = ack;
+                    self.acknowledge();
+                    each(self);
+                }
+                (_, Some(send)) if send <= end => {
+                    self.path.now = send;
+                    self.send();
+                }
+                _ => break,
+            }
+        }
+        self.path.now = end;
+    }
+
+    /// Runs for so many milliseconds.
+    pub fn run_ms(&mut self, ms: u64) {
+        self.run(Span::from_millis(ms), |_| ());
+    }
+
+    /// An internal of the algorithm by name.
+    pub fn inspect(&self, name: &str) -> f64 {
+        let mut found = None;
+        self.algorithm.inspect(&mut |shown| {
+            if shown.name == name {
+                found = Some(shown.value);
+            }
+        });
+        found.expect("an internal of that name")
+    }
+
+    /// Packets that wait at the bottleneck.
+    pub fn queued(&self) -> f64 {
+        self.link.rate.bytes_in(self.link_free.since(self.path.now)) / f64::from(MSS)
+    }
+
+    fn may_send(&self) -> bool {
+        self.sending && f64::from(self.path.in_flight) + 1.0 <= self.algorithm.control().cwnd
+    }
+
+    fn send(&mut self) {
+        let now = self.path.now;
+        let from_idle = self.path.in_flight == 0;
+        if from_idle {
+            self.first_sent = now;
+            self.path.delivered_at = now;
+        }
+        self.path.in_flight += 1;
+        let seq = self.path.next_seq;
+        self.path.next_seq += 1;
+        let stamp = Stamp {
+            sent_at: now,
+            delivered: self.path.delivered,
+            lost: self.path.lost,
+            in_flight: self.path.in_flight,
+            app_limited: self.idle,
+        };
+        let queued = self.queued();
+        let mut acked_at = None;
+        if queued < self.link.queue + 1.0 && !(self.link.loses)(seq) {
+            self.link_free = self.link_free.max(now) + self.link.rate.time_for(f64::from(MSS));
+            acked_at = Some(self.link_free + self.link.rtt);
+        } else {
+            self.dropped += 1;
+        }
+        self.packets.push_back(Packet {
+            seq,
+            stamp,
+            delivered_at: self.path.delivered_at,
+            first_sent: self.first_sent,
+            acked_at,
+            marked: self.link.mark_above.is_some_and(|above| queued > above),
+        });
+        // The window was found full if this packet fills it.
+        let control = self.algorithm.control();
+        self.path.cwnd_limited = f64::from(self.path.in_flight) + 1.0 > control.cwnd;
+        let sent = Sent { seq, retransmission: false, from_idle, app_limited: self.idle };
+        self.idle = false;
+        self.algorithm.on_sent(&self.path, &sent);
+        if let Some(rate) = self.algorithm.control().pacing_rate {
+            self.next_send = self.next_send.max(now) + rate.time_for(f64::from(MSS));
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        let at = self.packets.iter().position(|packet| packet.acked_at.is_some());
+        let packet = at.and_then(|at| self.packets.remove(at)).expect("a packet was delivered");
+        let now = self.path.now;
+        let prior_in_flight = self.path.in_flight;
+        self.path.in_flight -= 1;
+        self.path.delivered += 1;
+        self.path.delivered_at = now;
+        let rtt = now.since(packet.stamp.sent_at);
+        self.path.srtt = self.path.srtt.map(|srtt| (srtt * 7 + rtt) / 8);
+        self.path.min_rtt = self.path.min_rtt.map(|min_rtt| min_rtt.min(rtt));
+        let lost = self.detect_losses(packet.seq);
+        if self.path.phase == Phase::Recovery && packet.seq >= self.recovery_ends {
+            self.path.phase = Phase::Open;
+        }
+        self.idle |= !self.sending && self.path.in_flight == 0;
+        let rate = self.rate_sample(&packet);
+        self.first_sent = packet.stamp.sent_at;
+        let ack = Ack {
+            delivered: 1,
+            counted: 1,
+            lost,
+            marked: u32::from(packet.marked),
+            rtt: Some(rtt),
+            prior_in_flight,
+            rate: Some(rate),
+            report: None,
+        };
+        self.algorithm.on_ack(&self.path, &ack);
+        let control = self.algorithm.control();
+        assert!(control.cwnd >= 1.0, "no window below a packet");
+        assert!(control.pacing_rate.is_none_or(|rate| rate.bytes_per_sec() > 0.0), "rate > 0");
+    }
+
+    fn rate_sample(&self, packet: &Packet) -> RateSample {
+        let sending = packet.stamp.sent_at.since(packet.first_sent);
+        let delivering = self.path.now.since(packet.delivered_at);
+        let interval = sending.max(delivering);
+        let delivered = (self.path.delivered - packet.stamp.delivered) as u32;
+        RateSample {
+            delivered,
+            interval,
+            rate: Rate::from_bytes_in(f64::from(delivered) * f64::from(MSS), interval),
+            stamp: packet.stamp,
+            lost: (self.path.lost - packet.stamp.lost) as u32,
+            marked: u32::from(packet.marked) * delivered,
+        }
+    }
+
+    fn detect_losses(&mut self, acked: u64) -> u32 {
+        let mut count = 0;
+        while self.packets.front().is_some_and(|p| p.acked_at.is_none() && p.seq + 3 <= acked) {
+            let packet = self.packets.pop_front().expect("there is a first packet");
+            count += 1;
+            self.path.lost += 1;
+            self.path.in_flight -= 1;
+            // What was sent before recovery began belongs to it.
+            let new_episode = packet.seq >= self.recovery_ends;
+            if new_episode {
+                self.path.phase = Phase::Recovery;
+                self.recovery_ends = self.path.next_seq;
+            }
+            let event = Congestion {
+                signal: Signal::Loss,
+                new_episode,
+                packets: 1,
+                seq: packet.seq,
+                stamp: Some(packet.stamp),
+            };
+            self.algorithm.on_congestion(&self.path, &event);
+        }
+        count
+    }
+
+    /// A retransmission timeout: everything in flight is lost.
+    pub fn time_out(&mut self) {
+        self.path.lost += u64::from(self.path.in_flight);
+        self.path.in_flight = 0;
+        self.packets.clear();
+        self.path.phase = Phase::Loss;
+        let event = Congestion {
+            signal: Signal::Timeout,
+            new_episode: true,
+            packets: 0,
+            seq: 0,
+            stamp: None,
+        };
+        self.algorithm.on_congestion(&self.path, &event);
+    }
+}
+
+mod tests {
+    use super::*;
+    use crate::{AnySlowStart, Reno, Windowed};
+
+    #[test]
+    fn reno_keeps_a_link_with_a_queue_of_one_bdp_busy() {
+        let link = Link::new(10.0, 50, 43.0);
+        let reno = Windowed::new(Reno, AnySlowStart::STANDARD, &init(1));
+        let mut pipe = Pipe::new(reno, link);
+        pipe.run_ms(20_000);
+        let before = pipe.path.delivered;
+        pipe.run_ms(20_000);
+        let bits = (pipe.path.delivered - before) as f64 * f64::from(MSS) * 8.0;
+        assert!(pipe.dropped > 0);
+        assert!((9.9e6..=10.0e6).contains(&(bits / 20.0)), "{bits}");
+    }
+}

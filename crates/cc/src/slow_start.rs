@@ -1,0 +1,108 @@
+//! Slow start: the standard one, and the choice among all by the option `hystart`.
+
+use crate::{Ack, ConfigError, HyStart, HyStartPlusPlus, Inspect, Options, Path};
+
+/// How a window grows in slow start, and when slow start ends before there is loss.
+pub trait SlowStart {
+    /// Whether slow start is to end at the present window. Asked once for every acknowledgement
+    /// during slow start, before the window grows, even if it is not going to.
+    #[inline]
+    fn ends(&mut self, _cwnd: f64, _path: &Path, _ack: &Ack) -> bool {
+        false
+    }
+
+    /// Packets by which `cwnd` grows.
+    #[inline]
+    fn increase(&mut self, _cwnd: f64, _path: &Path, ack: &Ack) -> f64 {
+        f64::from(ack.counted)
+    }
+
+    /// The window was reduced to one packet and slow start begins again.
+    #[inline]
+    fn restart(&mut self, _path: &Path) {}
+
+    /// Shows named internals.
+    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
+}
+
+/// Slow start as RFC 5681 has it: a packet for every packet acknowledged, until there is loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StandardSlowStart;
+
+impl SlowStart for StandardSlowStart {}
+
+/// The slow start that the option `hystart` names.
+#[derive(Clone, Copy, Debug)]
+pub enum AnySlowStart {
+    /// RFC 5681's.
+    Standard(StandardSlowStart),
+    /// Linux's HyStart.
+    HyStart(HyStart),
+    /// RFC 9406's HyStart++.
+    HyStartPlusPlus(HyStartPlusPlus),
+}
+
+impl AnySlowStart {
+    /// RFC 5681's.
+    pub const STANDARD: AnySlowStart = AnySlowStart::Standard(StandardSlowStart);
+    /// Both of Linux's detectors, as its CUBIC has by default.
+    pub const LINUX: AnySlowStart = AnySlowStart::HyStart(HyStart::new(true, true));
+
+    /// Takes the option `hystart`.
+    ///
+    /// # Errors
+    /// If its value is none of `on`, `off`, `plusplus`, `train` and `delay`.
+    pub fn from_options(
+        options: &mut Options,
+        default: AnySlowStart,
+    ) -> Result<AnySlowStart, ConfigError> {
+        options.choice(
+            "hystart",
+            default,
+            &[
+                ("on", AnySlowStart::LINUX),
+                ("off", AnySlowStart::STANDARD),
+                ("plusplus", AnySlowStart::HyStartPlusPlus(HyStartPlusPlus::new())),
+                ("train", AnySlowStart::HyStart(HyStart::new(true, false))),
+                ("delay", AnySlowStart::HyStart(HyStart::new(false, true))),
+            ],
+            "on, off, plusplus, train or delay",
+        )
+    }
+}
+
+impl SlowStart for AnySlowStart {
+    #[inline]
+    fn ends(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
+        match self {
+            AnySlowStart::Standard(standard) => standard.ends(cwnd, path, ack),
+            AnySlowStart::HyStart(hystart) => hystart.ends(cwnd, path, ack),
+            AnySlowStart::HyStartPlusPlus(hystart) => hystart.ends(cwnd, path, ack),
+        }
+    }
+
+    #[inline]
+    fn increase(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> f64 {
+        match self {
+            AnySlowStart::Standard(standard) => standard.increase(cwnd, path, ack),
+            AnySlowStart::HyStart(hystart) => hystart.increase(cwnd, path, ack),
+            AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
+        }
+    }
+
+    fn restart(&mut self, path: &Path) {
+        match self {
+            AnySlowStart::Standard(standard) => standard.restart(path),
+            AnySlowStart::HyStart(hystart) => hystart.restart(path),
+            AnySlowStart::HyStartPlusPlus(hystart) => hystart.restart(path),
+        }
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        match self {
+            AnySlowStart::Standard(standard) => standard.inspect(show),
+            AnySlowStart::HyStart(hystart) => hystart.inspect(show),
+            AnySlowStart::HyStartPlusPlus(hystart) => hystart.inspect(show),
+        }
+    }
+}

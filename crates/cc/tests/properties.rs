@@ -1,0 +1,200 @@
+//! What holds for every algorithm, whatever happens to its connection.
+
+use dumbbell_cc::{
+    Ack, Algorithm, Congestion, CongestionControl, Init, NAMES, Path, Phase, RateSample, Sent,
+    Signal, Stamp,
+};
+use dumbbell_units::{Rate, Span, Time};
+use proptest::prelude::*;
+
+/// Something that happens to a connection.
+#[derive(Clone, Debug)]
+enum Event {
+    Wait { ns: u64 },
+    Send { packets: u32, app_limited: bool },
+    Ack { delivered: u32, lost: u32, marked: u32, rtt_ns: Option<u64>, cwnd_limited: bool },
+    Congestion { signal: Signal, new_episode: bool },
+    Spurious,
+    Timer,
+    Phase(Phase),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let signal =
+        prop::sample::select(vec![Signal::Loss, Signal::Ecn, Signal::Timeout, Signal::Nak]);
+    let phase = prop::sample::select(vec![
+        Phase::Open,
+        Phase::Disorder,
+        Phase::Cwr,
+        Phase::Recovery,
+        Phase::Loss,
+    ]);
+    // From none to a minute, every order of magnitude as likely.
+    let ns = (0u32..=36, any::<u64>()).prop_map(|(bits, ns)| ns & ((1 << bits) - 1)).boxed();
+    let rtt = prop::option::weighted(0.9, ns.clone());
+    let ack = (0u32..100, 0u32..4, 0u32..4, rtt, prop::bool::weighted(0.8)).prop_map(
+        |(delivered, lost, marked, rtt_ns, cwnd_limited)| Event::Ack {
+            delivered,
+            lost,
+            marked,
+            rtt_ns,
+            cwnd_limited,
+        },
+    );
+    prop_oneof![
+        3 => ns.prop_map(|ns| Event::Wait { ns }),
+        3 => (1u32..1000, any::<bool>())
+            .prop_map(|(packets, app_limited)| Event::Send { packets, app_limited }),
+        6 => ack,
+        1 => (signal, any::<bool>())
+            .prop_map(|(signal, new_episode)| Event::Congestion { signal, new_episode }),
+        1 => Just(Event::Spurious),
+        1 => Just(Event::Timer),
+        1 => phase.prop_map(Event::Phase),
+    ]
+}
+
+/// A connection that keeps its facts consistent with each other, whatever the events.
+struct Connection {
+    algorithm: Algorithm,
+    path: Path,
+}
+
+impl Connection {
+    fn new(algorithm: &str, initial_window: f64) -> Connection {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window, seed: 7 };
+        let mut algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
+        let path = Path::new(1448, Time::ZERO);
+        algorithm.on_established(&path);
+        Connection { algorithm, path }
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match *event {
+            Event::Wait { ns } => self.path.now += Span::from_nanos(ns),
+            Event::Send { packets, app_limited } => self.send(packets, app_limited),
+            Event::Ack { delivered, lost, marked, rtt_ns, cwnd_limited } => {
+                self.path.cwnd_limited = cwnd_limited;
+                self.acknowledge(delivered, lost, marked, rtt_ns.map(Span::from_nanos));
+            }
+            Event::Congestion { signal, new_episode } => {
+                let stamp = Some(self.stamp());
+                let seq = self.path.una;
+                let event = Congestion { signal, new_episode, packets: 1, seq, stamp };
+                self.algorithm.on_congestion(&self.path, &event);
+            }
+            Event::Spurious => self.algorithm.on_spurious_loss(&self.path),
+            Event::Timer => self.algorithm.on_timer(&self.path),
+            Event::Phase(phase) => self.path.phase = phase,
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp {
+            sent_at: self.path.now,
+            delivered: self.path.delivered,
+            lost: self.path.lost,
+            in_flight: self.path.in_flight,
+            app_limited: false,
+        }
+    }
+
+    fn send(&mut self, packets: u32, app_limited: bool) {
+        for _ in 0..packets {
+            let from_idle = self.path.in_flight == 0;
+            let seq = self.path.next_seq;
+            self.path.next_seq += 1;
+            self.path.in_flight += 1;
+            let sent = Sent { seq, retransmission: false, from_idle, app_limited };
+            self.algorithm.on_sent(&self.path, &sent);
+        }
+    }
+
+    fn acknowledge(&mut self, delivered: u32, lost: u32, marked: u32, rtt: Option<Span>) {
+        let prior_in_flight = self.path.in_flight;
+        let stamp = self.stamp();
+        let lost = lost.min(prior_in_flight);
+        let delivered = delivered.min(prior_in_flight - lost);
+        let marked = marked.min(delivered);
+        let path = &mut self.path;
+        path.in_flight -= delivered + lost;
+        path.delivered += u64::from(delivered);
+        path.delivered_at = path.now;
+        path.lost += u64::from(lost);
+        path.una += u64::from(delivered);
+        if let Some(rtt) = rtt {
+            path.srtt = Some(path.srtt.unwrap_or(rtt) * 7 / 8 + rtt / 8);
+            path.min_rtt = Some(path.min_rtt.unwrap_or(rtt).min(rtt));
+        }
+        let rate = rtt.map(|interval| {
+            let rate = Rate::from_bytes_in(f64::from(delivered) * 1448.0, interval);
+            RateSample { delivered, interval, rate, stamp, lost, marked }
+        });
+        let counted = delivered;
+        let ack =
+            Ack { delivered, counted, lost, marked, rtt, prior_in_flight, rate, report: None };
+        self.algorithm.on_ack(&self.path, &ack);
+    }
+
+    /// What is wrong with the algorithm's answer, if anything.
+    fn fault(&self) -> Option<String> {
+        let control = self.algorithm.control();
+        let rate = control.pacing_rate.map_or(1.0, Rate::bytes_per_sec);
+        // Positive conditions, so that NaN fails them.
+        let sound = control.cwnd >= 1.0
+            && control.cwnd.is_finite()
+            && control.ssthresh >= 1.0
+            && rate > 0.0
+            && rate.is_finite();
+        (!sound).then(|| format!("{control:?}"))
+    }
+}
+
+/// Every built-in algorithm, and the choices that change what code runs.
+fn algorithms() -> impl Iterator<Item = &'static str> {
+    let choices = [
+        "reno(hystart=plusplus)",
+        "cubic(hystart=plusplus)",
+        "cubic(hystart=off, tcp_friendliness=linux, fast_convergence=off)",
+        "cubic(c=1000, beta=0.99, tcp_friendliness=off)",
+    ];
+    NAMES.iter().copied().chain(choices)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn windows_are_finite_and_at_least_one_packet_and_rates_are_finite_and_positive(
+        events in prop::collection::vec(event(), 1..300),
+        initial_window in 1u32..100,
+    ) {
+        for name in algorithms() {
+            let mut connection = Connection::new(name, f64::from(initial_window));
+            for event in &events {
+                connection.happen(event);
+                let fault = connection.fault();
+                prop_assert!(fault.is_none(), "{name}: {fault:?} after {event:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_algorithm_that_knows_no_round_trip_time_answers_all_the_same() {
+    for name in algorithms() {
+        let mut connection = Connection::new(name, 10.0);
+        let loss = Event::Congestion { signal: Signal::Loss, new_episode: true };
+        let timeout = Event::Congestion { signal: Signal::Timeout, new_episode: true };
+        let ack = Event::Ack { delivered: 1, lost: 0, marked: 0, rtt_ns: None, cwnd_limited: true };
+        let send = Event::Send { packets: 10, app_limited: false };
+        for event in [&send, &ack, &loss, &ack, &timeout, &ack, &Event::Spurious, &ack] {
+            connection.happen(event);
+            assert_eq!(connection.fault(), None, "{name} after {event:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How long a link takes to put packets on the wire.
+//!
+//! A constant rate of `r` bit/s takes `8e9 * size / r` ns for a packet, which is seldom a whole
+//! number. Departures are whole nanoseconds; the remainder, counted in `1/r` ns, is carried to the
+//! next packet of the same busy period, so that however long the busy period lasts its end is
+//! never more than a nanosecond off.
+
+use dumbbell_units::Time;
+use std::num::NonZeroU64;
+
+const BITS_PER_BYTE_TIMES_NANOS: u128 = 8_000_000_000;
+
+/// A server of constant rate, first come first served.
+#[derive(Clone, Debug)]
+pub struct Transmitter {
+    rate: NonZeroU64,
+    /// When all that was accepted has left, rounded down; what rounding cut off is `remainder`.
+    free_at: Time,
+    remainder: u64,
+    /// The last size and what it takes: most packets of a link are of one size, and a comparison
+    /// is cheaper than a division.
+    size: u32,
+    whole: u64,
+    fraction: u64,
+}
+
+impl Transmitter {
+    /// An idle server of `rate` bit/s.
+    pub fn new(rate: NonZeroU64) -> Transmitter {
+        Transmitter { rate, free_at: Time::ZERO, remainder: 0, size: 0, whole: 0, fraction: 0 }
+    }
+
+    /// When everything accepted so far will have left.
+    #[inline]
+    pub fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    /// Accepts a packet of `size` bytes that comes at `now`, and tells when its last bit leaves.
+    #[inline]
+    pub fn accept(&mut self, now: Time, size: u32) -> Time {
+        if now > self.free_at {
+            self.free_at = now;
+            self.remainder = 0;
+        }
+        if size != self.size {
+            self.measure(size);
+        }
+        let mut whole = self.whole;
+        let rate = self.rate.get();
+        // Both are below the rate, so this is the sum modulo the rate without overflow.
+        if self.remainder >= rate - self.fraction {
+            self.remainder -= rate - self.fraction;
+            whole += 1;
+        } else {
+            self.remainder += self.fraction;
+        }
+        self.free_at += dumbbell_units::Span::from_nanos(whole);
+        self.free_at
+    }
+
+    /// How long a packet of `size` bytes takes: whole nanoseconds and the rest in `1/rate` ns.
+    #[cold]
+    fn measure(&mut self, size: u32) {
+        let work = u128::from(size) * BITS_PER_BYTE_TIMES_NANOS;
+        let rate = u128::from(self.rate.get());
+        self.size = size;
+        self.whole = (work / rate) as u64;
+        self.fraction = (work % rate) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn transmitter(rate: u64) -> Transmitter {
+        Transmitter::new(NonZeroU64::new(rate).expect("tests give rates above zero"))
+    }
+
+    #[test]
+    fn a_packet_of_1500_bytes_takes_120_us_at_100_mbit() {
+        let mut server = transmitter(100_000_000);
+        assert_eq!(server.accept(Time::from_nanos(7), 1500), Time::from_nanos(120_007));
+        assert_eq!(server.accept(Time::from_nanos(8), 1500), Time::from_nanos(240_007));
+    }
+
+    #[test]
+    fn a_million_packets_at_a_rate_that_does_not_divide_end_exactly_on_time() {
+        // 1500 bytes at 7 Mbit/s take 1,714,285.714... ns.
+        let mut server = transmitter(7_000_000);
+        let mut last = Time::ZERO;
+        for _ in 0..1_000_000 {
+            last = server.accept(Time::ZERO, 1500);
+        }
+        assert_eq!(last, Time::from_nanos(12_000_000_000_000_000 / 7_000));
+    }
+
+    #[test]
+    fn an_idle_server_begins_when_the_packet_comes() {
+        let mut server = transmitter(3_000_000_000);
+        server.accept(Time::ZERO, 1);
+        // 8/3 ns after 100 is 102 and a rest; the rest of the first packet is forgotten.
+        assert_eq!(server.accept(Time::from_nanos(100), 1), Time::from_nanos(102));
+        assert_eq!(server.accept(Time::from_nanos(100), 1), Time::from_nanos(105));
+        assert_eq!(server.accept(Time::from_nanos(100), 1), Time::from_nanos(108));
+    }
+
+    proptest! {
+        #[test]
+        fn a_busy_period_ends_when_its_work_is_done(
+            rate in 1_000u64..400_000_000_000,
+            sizes in prop::collection::vec(40u32..65_536, 1..200),
+        ) {
+            let mut server = transmitter(rate);
+            let mut last = Time::ZERO;
+            for &size in &sizes {
+                last = server.accept(Time::ZERO, size);
+            }
+            let bits: u128 = sizes.iter().map(|&size| u128::from(size) * 8).sum();
+            prop_assert_eq!(u128::from(last.as_nanos()), bits * 1_000_000_000 / u128::from(rate));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The event loop: a virtual clock, links, and the endpoints that send over them.
+//!
+//! Nothing here knows a protocol. Endpoints come in pairs: number 2i and 2i + 1 talk to each
+//! other, each over a route of its own. Two things make something happen: a packet comes out of a
+//! link, or an endpoint's timer is due.
+//!
+//! Timers are lazy. An endpoint that moves its timer to a later time, as every acknowledgement
+//! moves the retransmission timeout, leaves the event queue alone; when the queue's entry comes
+//! up, the endpoint is asked again. Only an earlier time is entered at once.
+
+use crate::agenda::Agenda;
+use dumbbell_net::{Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics};
+use dumbbell_units::{Span, Time};
+
+/// An endpoint's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointId(pub u32);
+
+impl EndpointId {
+    /// The endpoint that this one talks to.
+    #[inline]
+    pub fn peer(self) -> EndpointId {
+        EndpointId(self.0 ^ 1)
+    }
+
+    /// The number of the pair.
+    #[inline]
+    pub fn pair(self) -> u32 {
+        self.0 >> 1
+    }
+}
+
+/// A packet with its envelope: who sent it (24 bits) and which hop of the route it is on (8 bits).
+#[derive(Clone, Copy, Debug)]
+pub struct Parcel<P> {
+    envelope: u32,
+    packet: P,
+}
+
+impl<P> Parcel<P> {
+    #[inline]
+    fn new(from: EndpointId, packet: P) -> Parcel<P> {
+        Parcel { envelope: from.0 << 8, packet }
+    }
+
+    #[inline]
+    fn from(&self) -> EndpointId {
+        EndpointId(self.envelope >> 8)
+    }
+
+    #[inline]
+    fn hop(&self) -> u8 {
+        self.envelope as u8
+    }
+}
+
+impl<P: Packet> Packet for Parcel<P> {
+    #[inline]
+    fn size(&self) -> u32 {
+        self.packet.size()
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        self.packet.is_ecn_capable()
+    }
+
+    fn mark(&mut self) {
+        self.packet.mark();
+    }
+}
+
+/// Somebody who looks on as packets travel. Costs nothing where nothing is overridden.
+pub trait Watch<P> {
+    /// An endpoint sent a packet.
+    #[inline]
+    fn sent(&mut self, _now: Time, _from: EndpointId, _packet: &P) {}
+
+    /// A packet is about to be handed to an endpoint.
+    #[inline]
+    fn delivered(&mut self, _now: Time, _to: EndpointId, _packet: &P) {}
+
+    /// A packet did not get onto a link.
+    #[inline]
+    fn dropped(&mut self, _now: Time, _from: EndpointId, _at: LinkId, _why: Dropped, _packet: &P) {}
+}
+
+impl<P> Watch<P> for () {}
+
+/// Links, endpoints and the clock.
+pub struct Engine<E: Endpoint, W = ()> {
+    now: Time,
+    events: u64,
+    agenda: Agenda,
+    links: Vec<Link<Parcel<E::Packet>>>,
+    routes: Routes,
+    nodes: Vec<Node<E>>,
+    watch: W,
+}
+
+struct Node<E> {
+    endpoint: E,
+    route: RouteId,
+    /// When the event queue has this endpoint act.
+    scheduled: Time,
+}
+
+impl<E, W> Engine<E, W>
+where
+    E: Endpoint,
+    E::Packet: Packet + Copy,
+    W: Watch<E::Packet>,
+{
+    /// The most endpoints that there may be.
+    pub const MAX_ENDPOINTS: usize = 1 << 24;
+
+    /// Sets the clock to zero. An endpoint starts when its first timeout says.
+    ///
+    /// # Panics
+    /// If the endpoints are not in pairs, are more than [`Engine::MAX_ENDPOINTS`], or if one has a
+    /// route without links.
+    pub fn new(
+        links: Vec<Link<Parcel<E::Packet>>>,
+        routes: Routes,
+        endpoints: impl IntoIterator<Item = (E, RouteId)>,
+        watch: W,
+    ) -> Engine<E, W> {
+        let nodes: Vec<Node<E>> = endpoints
+            .into_iter()
+            .map(|(endpoint, route)| {
+                assert!(routes.hop(route, 0).is_some(), "a route has at least one link");
+                Node { scheduled: endpoint.next_timeout(), endpoint, route }
+            })
+            .collect();
+        assert!(nodes.len().is_multiple_of(2), "endpoints come in pairs");
+        assert!(nodes.len() <= Self::MAX_ENDPOINTS, "an endpoint's number has 24 bits");
+        let mut agenda = Agenda::new(links.len() + nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            agenda.set((links.len() + i) as u32, node.scheduled);
+        }
+        Engine { now: Time::ZERO, events: 0, agenda, links, routes, nodes, watch }
+    }
+
+    /// Lets everything happen that happens until `end`, `end` included.
+    pub fn run_until(&mut self, end: Time) {
+        while let Some((time, source)) = self.agenda.first() {
+            if time > end {
+                break;
+            }
+            self.now = time;
+            self.events += 1;
+            let source = source as usize;
+            if source < self.links.len() {
+                self.arrive(source);
+            } else {
+                self.expire(source - self.links.len());
+            }
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many events there were: packets that came out of a link, and timers.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The endpoint of that number.
+    pub fn endpoint(&self, id: EndpointId) -> &E {
+        &self.nodes[id.0 as usize].endpoint
+    }
+
+    /// What the link has done until now, and what waits on it.
+    pub fn link_statistics(&mut self, id: LinkId) -> Statistics {
+        self.links[id.0 as usize].statistics(self.now)
+    }
+
+    /// Packets on all links.
+    pub fn in_transit(&self) -> usize {
+        self.links.iter().map(Link::len).sum()
+    }
+
+    /// Who looks on.
+    pub fn watch(&self) -> &W {
+        &self.watch
+    }
+
+    /// Ends the run; gives who looked on.
+    pub fn into_watch(self) -> W {
+        self.watch
+    }
+
+    /// A packet comes out of a link: to the next link, or to its receiver.
+    #[inline]
+    fn arrive(&mut self, index: usize) {
+        let link = &mut self.links[index];
+        let parcel = link.pop(self.now);
+        self.agenda.set(index as u32, link.next_arrival());
+        let Some(mut parcel) = parcel else { return };
+        parcel.envelope += 1;
+        let from = parcel.from();
+        let route = self.nodes[from.0 as usize].route;
+        match self.routes.hop(route, parcel.hop()) {
+            Some(next) => self.forward(next, parcel),
+            None => self.deliver(from.peer(), &parcel.packet),
+        }
+    }
+
+    #[inline]
+    fn forward(&mut self, to: LinkId, parcel: Parcel<E::Packet>) {
+        let link = &mut self.links[to.0 as usize];
+        let was_empty = link.is_empty();
+        match link.push(self.now, parcel) {
+            Ok(()) if was_empty => self.agenda.set(to.0, link.next_arrival()),
+            Ok(()) => {}
+            Err(why) => self.watch.dropped(self.now, parcel.from(), to, why, &parcel.packet),
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
+        self.watch.delivered(self.now, to, packet);
+        self.nodes[to.0 as usize].endpoint.handle(self.now, packet);
+        self.drive(to);
+    }
+
+    /// An endpoint's entry in the event queue has come up, be its timer due or moved.
+    fn expire(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        let due = node.endpoint.next_timeout();
+        if due > self.now {
+            node.scheduled = due;
+            self.agenda.set((self.links.len() + index) as u32, due);
+            return;
+        }
+        // Whatever the timer is set to next, the queue's entry is to move there.
+        node.scheduled = Time::MAX;
+        self.drive(EndpointId(index as u32));
+        if self.nodes[index].scheduled == Time::MAX {
+            self.agenda.set((self.links.len() + index) as u32, Time::MAX);
+        }
+    }
+
+    /// Sends all that an endpoint has to send, and looks at its timer.
+    #[inline]
+    fn drive(&mut self, id: EndpointId) {
+        let node = &mut self.nodes[id.0 as usize];
+        let Some(first) = self.routes.hop(node.route, 0) else { return };
+        while let Some(packet) = self.nodes[id.0 as usize].endpoint.poll(self.now) {
+            self.watch.sent(self.now, id, &packet);
+            self.forward(first, Parcel::new(id, packet));
+        }
+        let node = &mut self.nodes[id.0 as usize];
+        let due = node.endpoint.next_timeout();
+        if due < node.scheduled {
+            // An endpoint that has nothing to send now acts later; a nanosecond keeps the clock
+            // moving should it say otherwise.
+            node.scheduled = due.max(self.now + Span::from_nanos(1));
+            self.agenda.set(self.links.len() as u32 + id.0, node.scheduled);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_tcp::Segment;
+
+    #[test]
+    fn a_packet_in_flight_takes_40_bytes() {
+        assert_eq!(size_of::<Parcel<Segment>>(), 40);
+    }
+
+    #[test]
+    fn an_envelope_tells_sender_and_hop() {
+        let mut parcel = Parcel::new(EndpointId(0xabcdef), ());
+        assert_eq!((parcel.from(), parcel.hop()), (EndpointId(0xabcdef), 0));
+        parcel.envelope += 1;
+        assert_eq!((parcel.from(), parcel.hop()), (EndpointId(0xabcdef), 1));
+    }
+}

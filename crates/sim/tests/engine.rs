@@ -1,0 +1,314 @@
+//! The engine with a toy protocol.
+
+mod toy;
+
+use dumbbell_net::{Dropped, Endpoint, Limit, Link, LinkConfig, LinkId, Routes};
+use dumbbell_sim::{EndpointId, Engine, Parcel, Watch};
+use dumbbell_units::{Span, Time};
+use proptest::prelude::*;
+use std::num::NonZeroU64;
+use toy::{Note, Toy};
+
+/// Everything that happened.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Diary {
+    sent: Vec<(Time, EndpointId, u32)>,
+    delivered: Vec<(Time, EndpointId, u32)>,
+    dropped: Vec<(Time, EndpointId, u32)>,
+}
+
+impl Watch<Note> for Diary {
+    fn sent(&mut self, now: Time, from: EndpointId, note: &Note) {
+        self.sent.push((now, from, note.number));
+    }
+
+    fn delivered(&mut self, now: Time, to: EndpointId, note: &Note) {
+        self.delivered.push((now, to, note.number));
+    }
+
+    fn dropped(&mut self, now: Time, from: EndpointId, _: LinkId, _: Dropped, note: &Note) {
+        self.dropped.push((now, from, note.number));
+    }
+}
+
+fn us(us: u64) -> Time {
+    Time::ZERO + Span::from_micros(us)
+}
+
+fn config(mbit: u64, delay_us: u64) -> LinkConfig {
+    LinkConfig {
+        rate: NonZeroU64::new(mbit * 1_000_000),
+        delay: Span::from_micros(delay_us),
+        queue: Limit::Unlimited,
+        loss: 0.0,
+        seed: 0,
+    }
+}
+
+/// One pair: there over two links, back over a delay line.
+fn two_hops(sender: Toy) -> Engine<Toy, Diary> {
+    let links = vec![
+        Link::new(&config(100, 1000)),
+        Link::new(&config(10, 2000)),
+        Link::delay_line(Span::from_micros(3000)),
+    ];
+    let mut routes = Routes::default();
+    let there = routes.add(&[LinkId(0), LinkId(1)]);
+    let back = routes.add(&[LinkId(2)]);
+    let pair = [(sender, there), (Toy::receiver(), back)];
+    Engine::new(links, routes, pair, Diary::default())
+}
+
+#[test]
+fn packets_over_two_links_arrive_exactly_on_time() {
+    let mut engine = two_hops(Toy::sender(2, us(500), Span::from_secs(1)));
+    engine.run_until(us(12_000));
+    let (sender, receiver) = (EndpointId(0), EndpointId(1));
+    // 1500 bytes take 120 us on the first link and 1200 us on the second. Packet 0 reaches the
+    // second link at 500 + 120 + 1000 = 1620 and the receiver at 1620 + 1200 + 2000 = 4820;
+    // packet 1 waits behind it and comes 1200 us later. Packet 2 leaves with the acknowledgement
+    // of packet 0 at 4820 + 3000 = 7820 and takes 4320 us.
+    assert_eq!(
+        engine.watch().delivered,
+        [
+            (us(4820), receiver, 0),
+            (us(6020), receiver, 1),
+            (us(7820), sender, 0),
+            (us(9020), sender, 1),
+        ]
+    );
+    assert_eq!(
+        engine.watch().sent,
+        [
+            (us(500), sender, 0),
+            (us(500), sender, 1),
+            (us(4820), receiver, 0),
+            (us(6020), receiver, 1),
+            (us(7820), sender, 2),
+            (us(9020), sender, 3),
+        ]
+    );
+    engine.run_until(us(7820 + 4320));
+    assert_eq!(engine.watch().delivered.last(), Some(&(us(12_140), receiver, 2)));
+}
+
+#[test]
+fn what_happens_at_the_end_itself_still_happens() {
+    let mut engine = two_hops(Toy::sender(1, us(0), Span::from_secs(1)));
+    engine.run_until(Time::from_nanos(us(4320).as_nanos() - 1));
+    assert!(engine.watch().delivered.is_empty());
+    engine.run_until(us(4320));
+    assert_eq!(engine.watch().delivered.len(), 1);
+}
+
+/// An endpoint whose timer another endpoint's packets move.
+#[derive(Default)]
+struct Alarm {
+    /// (when a packet comes, the timer is then set to)
+    orders: Vec<(Time, Time)>,
+    timer: Time,
+    rang: Vec<Time>,
+}
+
+impl Endpoint for Alarm {
+    type Packet = Note;
+
+    fn handle(&mut self, now: Time, _: &Note) {
+        if let Some(&(_, timer)) = self.orders.iter().find(|(at, _)| *at == now) {
+            self.timer = timer;
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Note> {
+        if now >= self.timer {
+            self.rang.push(now);
+            self.timer = Time::MAX;
+        }
+        None
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.timer
+    }
+}
+
+enum Either {
+    Toy(Toy),
+    Alarm(Alarm),
+}
+
+impl Endpoint for Either {
+    type Packet = Note;
+
+    fn handle(&mut self, now: Time, note: &Note) {
+        match self {
+            Either::Toy(toy) => toy.handle(now, note),
+            Either::Alarm(alarm) => alarm.handle(now, note),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Note> {
+        match self {
+            Either::Toy(toy) => toy.poll(now),
+            Either::Alarm(alarm) => alarm.poll(now),
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        match self {
+            Either::Toy(toy) => toy.next_timeout(),
+            Either::Alarm(alarm) => alarm.next_timeout(),
+        }
+    }
+}
+
+/// When an alarm rings that is set as `orders` say; a packet comes at 100, 200, ... 900 us.
+fn rings(first: Time, orders: &[(Time, Time)]) -> Vec<Time> {
+    let mut routes = Routes::default();
+    let route = routes.add(&[LinkId(0)]);
+    let beats = Toy::sender(1, us(0), Span::from_micros(100));
+    let alarm = Alarm { orders: orders.to_vec(), timer: first, rang: Vec::new() };
+    let pair = [(Either::Toy(beats), route), (Either::Alarm(alarm), route)];
+    let line = Link::delay_line(Span::from_micros(100));
+    let mut engine = Engine::new(vec![line], routes, pair, ());
+    engine.run_until(us(1000));
+    match engine.endpoint(EndpointId(1)) {
+        Either::Alarm(alarm) => alarm.rang.clone(),
+        Either::Toy(_) => unreachable!("endpoint 1 is the alarm"),
+    }
+}
+
+#[test]
+fn an_endpoint_starts_when_its_first_timeout_says() {
+    assert_eq!(rings(us(42), &[]), [us(42)]);
+}
+
+#[test]
+fn a_timer_that_was_moved_to_later_rings_then_and_not_before() {
+    assert_eq!(rings(us(250), &[(us(200), us(620))]), [us(620)]);
+}
+
+#[test]
+fn a_timer_that_was_moved_to_earlier_rings_then_and_not_again() {
+    assert_eq!(rings(us(800), &[(us(200), us(333))]), [us(333)]);
+}
+
+#[test]
+fn a_timer_that_was_switched_off_does_not_ring() {
+    assert_eq!(rings(us(250), &[(us(200), Time::MAX)]), []);
+}
+
+#[test]
+fn a_timer_that_was_moved_back_and_forth_rings_once_for_every_setting_that_came_due() {
+    let orders = [(us(100), us(900)), (us(200), us(250)), (us(300), us(700)), (us(400), us(450))];
+    assert_eq!(rings(us(50), &orders), [us(50), us(250), us(450)]);
+}
+
+#[test]
+fn a_timer_in_the_past_rings_at_once() {
+    let rang = rings(Time::MAX, &[(us(200), us(100))]);
+    assert_eq!(rang, [us(200)]);
+}
+
+#[derive(Clone, Debug)]
+struct Topology {
+    links: Vec<LinkConfig>,
+    /// Links there, links back, window, start.
+    flows: Vec<(Vec<usize>, Vec<usize>, u32, u64)>,
+}
+
+impl Topology {
+    fn build(&self) -> Engine<Toy, Diary> {
+        let links: Vec<Link<Parcel<Note>>> = self.links.iter().map(Link::new).collect();
+        let mut routes = Routes::default();
+        let mut route = |path: &[usize]| {
+            let path: Vec<_> = path.iter().map(|i| LinkId((i % links.len()) as u32)).collect();
+            routes.add(&path)
+        };
+        let endpoints: Vec<_> = self
+            .flows
+            .iter()
+            .flat_map(|(there, back, window, start)| {
+                let sender = Toy::sender(*window, us(*start), Span::from_millis(30));
+                [(sender, route(there)), (Toy::receiver(), route(back))]
+            })
+            .collect();
+        Engine::new(links, routes, endpoints, Diary::default())
+    }
+}
+
+prop_compose! {
+    fn any_link()(
+        rate in prop::option::of(1_000_000u64..1_000_000_000),
+        delay in 1u64..10_000,
+        queue in prop_oneof![
+            Just(Limit::Unlimited),
+            (1u32..20).prop_map(Limit::Packets),
+            (1500u64..20_000).prop_map(Limit::Bytes),
+            (1u64..5000).prop_map(|us| Limit::Time(Span::from_micros(us))),
+        ],
+        loss in 0.0..0.3,
+        seed: u64,
+    ) -> LinkConfig {
+        let rate = rate.and_then(NonZeroU64::new);
+        LinkConfig { rate, delay: Span::from_micros(delay), queue, loss, seed }
+    }
+}
+
+prop_compose! {
+    fn any_topology()(
+        links in prop::collection::vec(any_link(), 1..5),
+        flows in prop::collection::vec((
+            prop::collection::vec(0usize..5, 1..4),
+            prop::collection::vec(0usize..5, 1..4),
+            1u32..20,
+            0u64..20_000,
+        ), 1..6),
+    ) -> Topology {
+        Topology { links, flows }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_packet_sent_is_delivered_dropped_or_in_flight(
+        topology in any_topology(),
+        stops in prop::collection::vec(0u64..60_000, 1..5),
+    ) {
+        let mut engine = topology.build();
+        let mut now = 0;
+        for stop in stops {
+            now += stop;
+            engine.run_until(us(now));
+            let diary = engine.watch();
+            let gone = diary.delivered.len() + diary.dropped.len();
+            prop_assert_eq!(diary.sent.len(), gone + engine.in_transit());
+        }
+    }
+
+    #[test]
+    fn the_same_topology_runs_the_same_way_twice_however_it_is_interrupted(
+        topology in any_topology(),
+        pause in 0u64..100_000,
+    ) {
+        let mut once = topology.build();
+        once.run_until(us(100_000));
+        let mut again = topology.build();
+        again.run_until(us(pause));
+        again.run_until(us(100_000));
+        prop_assert_eq!(once.events(), again.events());
+        prop_assert_eq!(once.into_watch(), again.into_watch());
+    }
+
+    #[test]
+    fn time_never_runs_backwards(topology in any_topology()) {
+        let mut engine = topology.build();
+        engine.run_until(us(100_000));
+        let diary = engine.into_watch();
+        for times in [diary.sent, diary.delivered, diary.dropped] {
+            prop_assert!(times.is_sorted_by_key(|entry| entry.0));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A protocol as simple as can be, for testing the engine alone: a sender that keeps a window of
+//! packets in flight and, when nothing comes back for a while, takes them all for lost; a receiver
+//! that acknowledges every packet.
+
+use dumbbell_net::{Endpoint, Packet};
+use dumbbell_units::{Span, Time};
+
+/// What both ends send; the padding makes it as large as a TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub number: u32,
+    pub size: u32,
+    _padding: [u32; 7],
+}
+
+impl Packet for Note {
+    fn size(&self) -> u32 {
+        self.size
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Toy {
+    Sender { window: u32, in_flight: u32, next: u32, timer: Time, patience: Span },
+    Receiver { reply: Option<u32> },
+}
+
+impl Toy {
+    pub fn sender(window: u32, start: Time, patience: Span) -> Toy {
+        Toy::Sender { window, in_flight: window, next: 0, timer: start, patience }
+    }
+
+    pub fn receiver() -> Toy {
+        Toy::Receiver { reply: None }
+    }
+}
+
+impl Endpoint for Toy {
+    type Packet = Note;
+
+    fn handle(&mut self, now: Time, packet: &Note) {
+        match self {
+            Toy::Sender { in_flight, timer, patience, .. } => {
+                *in_flight = in_flight.saturating_sub(1);
+                *timer = now + *patience;
+            }
+            Toy::Receiver { reply } => *reply = Some(packet.number),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Note> {
+        let (number, size) = match self {
+            Toy::Sender { window, in_flight, next, timer, patience } => {
+                if now >= *timer {
+                    *timer = now + *patience;
+                    *in_flight = 0;
+                }
+                if in_flight >= window {
+                    return None;
+                }
+                *in_flight += 1;
+                *next += 1;
+                (*next - 1, 1500)
+            }
+            Toy::Receiver { reply } => (reply.take()?, 52),
+        };
+        Some(Note { number, size, _padding: [0; 7] })
+    }
+
+    fn next_timeout(&self) -> Time {
+        match self {
+            Toy::Sender { timer, .. } => *timer,
+            Toy::Receiver { .. } => Time::MAX,
+        }
+    }
+}

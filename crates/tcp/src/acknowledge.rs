@@ -1,0 +1,362 @@
+//! What an acknowledgement does to the sender, in Linux's order (tcp_ack): the scoreboard, the
+//! round-trip time, the delivery rate, loss detection, the recovery state, the algorithm.
+
+use crate::rack::{Rack, keep_newest};
+use crate::rate::Newest;
+use crate::scoreboard::Packet;
+use crate::sender::{Sender, Timer};
+use crate::{Flags, LossDetection, Segment};
+use dumbbell_cc::{Ack, Congestion, CongestionControl, Path, Phase, Signal};
+use dumbbell_units::{Span, Time};
+
+/// What one acknowledgement tells.
+#[derive(Default)]
+struct Tally {
+    /// Packets newly delivered, cumulatively or selectively.
+    delivered: u32,
+    /// The newest packet among them.
+    newest: Option<Newest>,
+    /// First and last packet newly acknowledged that was sent only once, by send time:
+    /// cumulatively and selectively.
+    acked: Option<(Time, Time)>,
+    sacked: Option<(Time, Time)>,
+    /// A retransmitted packet was cumulatively acknowledged: which transmission is unknown.
+    ambiguous: bool,
+    /// A packet of this episode that was never retransmitted was delivered.
+    original_delivered: bool,
+    /// The cumulative acknowledgement advanced.
+    advanced: bool,
+    dsack: bool,
+}
+
+impl Tally {
+    #[inline]
+    fn deliver(&mut self, path: &Path, rack: &mut Rack, number: u32, packet: &Packet, count: u32) {
+        self.delivered += count;
+        rack.advance(path, number, packet);
+        keep_newest(&mut self.newest, number, packet);
+    }
+}
+
+/// Widens a span of send times.
+#[inline]
+fn widen(range: &mut Option<(Time, Time)>, sent_at: Time) {
+    match range {
+        None => *range = Some((sent_at, sent_at)),
+        Some((_, last)) => *last = sent_at,
+    }
+}
+
+impl Sender {
+    pub(crate) fn on_acknowledgement(&mut self, segment: &Segment) {
+        if segment.number > self.board.next() {
+            return; // It acknowledges what was never sent (RFC 9293, 3.10.7.4).
+        }
+        let prior_in_flight = self.path.in_flight;
+        self.window_end = self.window_end.max(segment.number.saturating_add(segment.window));
+        let tally = self.take(segment);
+        self.path.delivered += u64::from(tally.delivered);
+        if tally.delivered > 0 {
+            self.path.delivered_at = self.path.now;
+        }
+        self.path.in_flight = self.board.in_flight();
+        self.path.una = u64::from(self.board.una());
+        let rtt = self.measure(segment, &tally);
+        if tally.advanced {
+            self.rtt.end_backoff();
+            self.rearm();
+            self.check_completion();
+        }
+        self.judge_probe(segment, &tally);
+        let lost_before = self.path.lost;
+        self.recover(segment, &tally);
+        let lost = (self.path.lost - lost_before) as u32;
+        let marked = u32::from(segment.marked);
+        let rate = self.rate.sample(&self.path, tally.newest.as_ref(), marked);
+        if tally.delivered == 0 && lost == 0 {
+            return;
+        }
+        self.path.cwnd_limited = self.is_cwnd_limited();
+        let grows = if tally.advanced { tally.delivered } else { 0 };
+        let counted = if self.stack.byte_counting { grows } else { grows.min(1) };
+        if let Some(prr) = &mut self.prr {
+            let safe = tally.advanced && lost == 0;
+            prr.on_ack(self.path.in_flight, tally.delivered, safe);
+        }
+        let delivered = tally.delivered;
+        let report = None;
+        let ack = Ack { delivered, counted, lost, marked, rtt, prior_in_flight, rate, report };
+        self.cc.on_ack(&self.path, &ack);
+        self.refresh();
+    }
+
+    /// Updates the scoreboard from the segment.
+    #[inline]
+    fn take(&mut self, segment: &Segment) -> Tally {
+        let mut tally = Tally::default();
+        let mut blocks = segment.blocks();
+        if segment.flags.contains(Flags::DSACK) {
+            tally.dsack = true;
+            if let Some((number, _)) = blocks.next() {
+                self.undo.on_dsack(number);
+                self.rack.on_dsack(&self.path);
+                self.probe = self.probe.filter(|&(end, _)| end != number + 1);
+            }
+        }
+        let Sender { board, rack, path, high_seq, .. } = self;
+        let highest = board.highest_sacked();
+        for (start, end) in blocks {
+            board.sack(start, end, |number, packet| {
+                tally.deliver(path, rack, number, packet, 1);
+                if !packet.was_retransmitted() {
+                    widen(&mut tally.sacked, packet.stamp.sent_at);
+                    tally.original_delivered |= number < *high_seq;
+                    if number < highest {
+                        rack.saw_reordering();
+                    }
+                }
+            });
+        }
+        tally.advanced = segment.number > board.una();
+        board.acknowledge(segment.number, |number, packet, count| {
+            tally.deliver(path, rack, number, packet, count);
+            if packet.was_retransmitted() {
+                tally.ambiguous = true;
+            } else {
+                widen(&mut tally.acked, packet.stamp.sent_at);
+                tally.original_delivered |= number < *high_seq;
+                if number < highest {
+                    rack.saw_reordering();
+                }
+            }
+        });
+        tally
+    }
+
+    /// Takes the round-trip time sample (tcp_ack_update_rtt): the oldest packet newly acknowledged
+    /// enters the average, the newest is what the algorithm is told.
+    #[inline]
+    fn measure(&mut self, segment: &Segment, tally: &Tally) -> Option<Span> {
+        let now = self.path.now;
+        let certain = tally.acked.filter(|_| !tally.ambiguous);
+        let (average, latest) = match (certain, tally.sacked) {
+            (Some((first, last)), None) => (now.since(first), now.since(last)),
+            (Some((first, _)), Some((_, last))) => (now.since(first), now.since(last)),
+            (None, Some((first, last))) => (now.since(first), now.since(last)),
+            (None, None) if tally.advanced => {
+                // Every packet was sent twice; the timestamp says which transmission arrived.
+                let echoed = (now.as_nanos() / 1_000) as u32;
+                let rtt = Span::from_micros(u64::from(echoed.wrapping_sub(segment.timestamp)));
+                (rtt, rtt)
+            }
+            (None, None) => return None,
+        };
+        self.rtt.observe_min(latest);
+        self.rtt.sample(average, self.board.una(), self.board.next());
+        self.rtt_sum.0 += latest.as_secs_f64();
+        self.rtt_sum.1 += 1;
+        self.path.srtt = self.rtt.srtt();
+        self.path.min_rtt = self.rtt.min();
+        Some(latest)
+    }
+
+    /// Whether a tail loss probe repaired a loss, which calls for a reduction that nothing else
+    /// would make (RFC 8985, 7.4.2; tcp_process_tlp_ack). It did if later data is acknowledged and
+    /// neither a D-SACK nor a plain duplicate told that probe and original both arrived.
+    fn judge_probe(&mut self, segment: &Segment, tally: &Tally) {
+        let Some((end, repeated)) = self.probe else { return };
+        let duplicate = segment.number == end && !tally.advanced && tally.delivered == 0;
+        if segment.number < end || segment.number == end && repeated && !duplicate {
+            return;
+        }
+        self.probe = None;
+        if repeated && !duplicate && self.path.phase == Phase::Open {
+            self.recoveries += 1;
+            self.signal(&congestion(Signal::Loss, true, 1, u64::from(end - 1)));
+        }
+    }
+
+    /// The recovery state machine (tcp_fastretrans_alert).
+    #[inline]
+    fn recover(&mut self, segment: &Segment, tally: &Tally) {
+        let echo = segment.flags.contains(Flags::ECE);
+        let calm = self.path.phase == Phase::Open && self.board.sacked_out() == 0;
+        if calm && self.board.lost_out() == 0 && !echo {
+            return;
+        }
+        match self.path.phase {
+            Phase::Recovery if self.board.una() >= self.high_seq => {
+                self.undo_if(|undo| {
+                    undo.original_arrived(segment.timestamp) || undo.all_duplicates()
+                });
+                self.end_episode();
+            }
+            Phase::Recovery => {
+                let original = tally.advanced && self.undo.original_arrived(segment.timestamp);
+                if original || tally.dsack {
+                    self.undo_if(|undo| original || undo.all_duplicates());
+                }
+            }
+            Phase::Loss => {
+                // F-RTO (RFC 5682, 3b): an original packet of the episode was delivered, so the
+                // timeout was spurious; so it was if all retransmissions were duplicates.
+                let spurious = tally.original_delivered;
+                self.undo_if(|undo| spurious || undo.all_duplicates());
+                if self.path.phase == Phase::Loss && self.board.una() >= self.high_seq {
+                    self.end_episode();
+                }
+            }
+            Phase::Cwr if self.board.una() > self.high_seq => self.end_episode(),
+            _ => {}
+        }
+        self.detect_losses();
+        match self.path.phase {
+            Phase::Open | Phase::Disorder | Phase::Cwr if self.board.lost_out() > 0 => {
+                self.enter_recovery();
+            }
+            Phase::Open | Phase::Disorder => {
+                self.lost_scratch.clear();
+                if echo {
+                    self.enter_cwr();
+                } else {
+                    let amiss = self.board.sacked_out() + self.board.retransmitting_out() > 0;
+                    self.path.phase = if amiss { Phase::Disorder } else { Phase::Open };
+                }
+            }
+            _ => self.report_losses(false),
+        }
+    }
+
+    /// Marks what is lost by now and arms the reordering timer for what may yet be.
+    fn detect_losses(&mut self) {
+        self.lost_scratch.clear();
+        match self.stack.loss_detection {
+            LossDetection::Rack => {
+                let wait = self.rack.detect(&mut self.board, &self.path, &mut self.lost_scratch);
+                if let Some(wait) = wait {
+                    // Linux waits two timer ticks longer, so that one expiry finds all.
+                    let margin = Span::from_millis(2);
+                    self.timer = (self.path.now + wait + margin, Timer::Reorder);
+                }
+            }
+            LossDetection::DupThresh => {
+                let from = self.judged_to;
+                self.judged_to =
+                    Rack::detect_by_count(&mut self.board, from, &mut self.lost_scratch);
+            }
+        }
+        self.path.lost += self.lost_scratch.len() as u64;
+        self.path.in_flight = self.board.in_flight();
+    }
+
+    pub(crate) fn on_reorder_timer(&mut self) {
+        self.detect_losses();
+        if self.lost_scratch.is_empty() {
+            return;
+        }
+        match self.path.phase {
+            Phase::Recovery | Phase::Loss => self.report_losses(false),
+            _ => {
+                self.enter_recovery();
+                if let Some(prr) = &mut self.prr {
+                    prr.on_ack(self.path.in_flight, 1, false);
+                }
+            }
+        }
+    }
+
+    /// Tells the algorithm of every packet newly found lost.
+    fn report_losses(&mut self, new_episode: bool) {
+        let lost = std::mem::take(&mut self.lost_scratch);
+        for (i, &number) in lost.iter().enumerate() {
+            let first = new_episode && i == 0;
+            let stamp = Some(self.board.packet(number).stamp);
+            let event =
+                Congestion { stamp, ..congestion(Signal::Loss, first, 1, u64::from(number)) };
+            self.cc.on_congestion(&self.path, &event);
+        }
+        if !lost.is_empty() {
+            self.refresh();
+        }
+        self.lost_scratch = lost;
+    }
+
+    fn enter_recovery(&mut self) {
+        let prior_cwnd = self.cwnd();
+        // A reduction for ECN in the same round trip is the episode's reduction already.
+        let new_episode = self.path.phase != Phase::Cwr;
+        self.path.phase = Phase::Recovery;
+        self.recoveries += 1;
+        self.undo.begin(self.board.una(), self.board.retransmitting_out());
+        self.report_losses(new_episode);
+        if new_episode {
+            self.begin_reduction(prior_cwnd);
+        }
+        self.high_seq = self.board.next();
+    }
+
+    fn enter_cwr(&mut self) {
+        let prior_cwnd = self.cwnd();
+        self.path.phase = Phase::Cwr;
+        self.undo.end();
+        self.cwr_pending = true;
+        let seq = u64::from(self.board.una());
+        self.signal(&congestion(Signal::Ecn, true, 1, seq));
+        self.begin_reduction(prior_cwnd);
+    }
+
+    fn end_episode(&mut self) {
+        if self.path.phase == Phase::Recovery {
+            self.rack.recovered();
+        }
+        self.prr = None;
+        self.undo.end();
+        self.path.phase = Phase::Open;
+    }
+
+    /// Undoes the reduction if it proves spurious.
+    fn undo_if(&mut self, spurious: impl Fn(&crate::undo::Undo) -> bool) {
+        if !self.stack.undo || !spurious(&self.undo) {
+            return;
+        }
+        self.spurious += 1;
+        if self.path.phase == Phase::Recovery {
+            // What was taken for lost was late.
+            self.rack.saw_reordering();
+        }
+        self.board.unmark_lost();
+        self.rack.reset_cursor(&self.board);
+        self.path.in_flight = self.board.in_flight();
+        self.end_episode();
+        self.cc.on_spurious_loss(&self.path);
+        self.refresh();
+    }
+
+    /// The retransmission timer expired (tcp_enter_loss).
+    pub(crate) fn on_timeout(&mut self) {
+        let fresh = !matches!(self.path.phase, Phase::Recovery | Phase::Loss)
+            || self.board.una() >= self.high_seq;
+        self.timeouts += 1;
+        self.prr = None;
+        self.lost_scratch.clear();
+        self.rack.on_timeout(&mut self.board, &self.path, &mut self.lost_scratch);
+        self.path.lost += self.lost_scratch.len() as u64;
+        self.path.in_flight = self.board.in_flight();
+        if fresh {
+            self.undo.begin(self.board.una(), self.board.retransmitting_out());
+        }
+        self.path.phase = Phase::Loss;
+        self.high_seq = self.board.next();
+        self.probe = None;
+        let packets = self.lost_scratch.len() as u32;
+        let seq = u64::from(self.board.una());
+        let stamp = Some(self.board.packet(self.board.una()).stamp);
+        self.signal(&Congestion { stamp, ..congestion(Signal::Timeout, fresh, packets, seq) });
+        self.rtt.back_off();
+        self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
+    }
+}
+
+fn congestion(signal: Signal, new_episode: bool, packets: u32, seq: u64) -> Congestion {
+    Congestion { signal, new_episode, packets, seq, stamp: None }
+}

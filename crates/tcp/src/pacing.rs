@@ -1,0 +1,133 @@
+//! How Linux spreads packets over time: pacing, and bursts by segmentation offload.
+
+use crate::Stack;
+use dumbbell_cc::Control;
+use dumbbell_units::{Rate, Span, Time};
+
+/// Packets that leave unpaced when a connection begins (as sch_fq and internal pacing do).
+const UNPACED_PACKETS: u64 = 10;
+/// Greatest burst by segmentation offload, bytes.
+const GSO_MAX_SIZE: f64 = 65_536.0;
+/// A burst holds what the pacing rate sends in about a millisecond: 2^-10 s (sk_pacing_shift).
+const BURST_TIME: f64 = 1.0 / 1024.0;
+/// Least burst, packets (tcp_min_tso_segs).
+const MIN_BURST: u32 = 2;
+/// Sending waits for a fuller burst for at most this long.
+const MAX_DEFER: Span = Span::from_millis(1);
+
+/// The rate at which packets leave: the algorithm's own, or Linux's rule for windows: 200 % of
+/// cwnd/srtt below ssthresh/2, 120 % above (tcp_update_pacing_rate).
+#[inline]
+pub(crate) fn rate(control: &Control, cwnd: f64, srtt: Option<Span>, mss: u32) -> Option<Rate> {
+    if control.pacing_rate.is_some() {
+        return control.pacing_rate;
+    }
+    let factor = if cwnd < control.ssthresh / 2.0 { 2.0 } else { 1.2 };
+    srtt.map(|srtt| Rate::from_bytes_in(cwnd * f64::from(mss) * factor, srtt))
+}
+
+/// Packets in a full burst (tcp_tso_autosize): what the rate sends in a millisecond, more on very
+/// short paths, at most 64 kB.
+#[inline]
+pub(crate) fn burst_size(stack: &Stack, control: &Control, rate: Rate, min_rtt: Span) -> u32 {
+    if !stack.tso {
+        return 1;
+    }
+    // The shorter the path, the larger the burst: 64 kB, halved for each 512 us of round trip.
+    let halvings = (min_rtt.as_micros() >> 9).min(31) as i32;
+    let near = if halvings < 17 { GSO_MAX_SIZE / f64::from(1 << halvings) } else { 0.0 };
+    let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(GSO_MAX_SIZE);
+    ((bytes / f64::from(stack.mss)) as u32).max(control.burst.unwrap_or(MIN_BURST))
+}
+
+/// Whether a burst that is not full should wait (tcp_tso_should_defer): only while the last one
+/// left within a millisecond and the next acknowledgement is expected within one.
+#[inline]
+pub(crate) fn should_defer(
+    now: Time,
+    last_sent_at: Time,
+    oldest_sent_at: Option<Time>,
+    srtt: Span,
+) -> bool {
+    if now.since(last_sent_at) > MAX_DEFER {
+        return false;
+    }
+    let Some(oldest) = oldest_sent_at else { return false };
+    let patience = MAX_DEFER.min(srtt / 2);
+    (oldest + srtt) <= now + patience
+}
+
+/// Departure times of paced bursts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pacer {
+    next: Time,
+}
+
+impl Pacer {
+    /// When the next burst may leave.
+    #[inline]
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// A burst of `bytes` leaves now: the next follows when it has been sent at `rate`, sooner by
+    /// what this one was late, but by half of that time at most (tcp_update_skb_after_send).
+    #[inline]
+    pub(crate) fn on_burst(&mut self, now: Time, bytes: f64, rate: Rate, packets_sent: u64) {
+        let due = self.next;
+        self.next = now;
+        if packets_sent >= UNPACED_PACKETS {
+            let length = rate.time_for(bytes);
+            let late = now.since(due).min(length / 2);
+            self.next = now + length.saturating_sub(late);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(ssthresh: f64) -> Control {
+        Control { cwnd: 100.0, ssthresh, pacing_rate: None, burst: None }
+    }
+
+    #[test]
+    fn windows_are_paced_at_twice_their_rate_in_slow_start_and_at_120_percent_after_it() {
+        let srtt = Some(Span::from_millis(100));
+        let window_rate = 100.0 * 1448.0 / 0.1;
+        let slow = rate(&control(f64::INFINITY), 100.0, srtt, 1448).expect("srtt is known");
+        assert!((slow.bytes_per_sec() - 2.0 * window_rate).abs() < 1.0);
+        let fast = rate(&control(150.0), 100.0, srtt, 1448).expect("srtt is known");
+        assert!((fast.bytes_per_sec() - 1.2 * window_rate).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_burst_at_120_mbit_on_a_long_path_is_ten_packets() {
+        let stack = Stack::linux();
+        let size = |mbit: f64| {
+            let rate = Rate::from_bits_per_sec(mbit * 1e6);
+            burst_size(&stack, &control(2.0), rate, Span::from_millis(100))
+        };
+        assert_eq!(size(120.0), 10);
+        assert_eq!(size(1.0), 2, "never fewer than two");
+        assert_eq!(size(10_000.0), 45, "never more than 64 kB");
+    }
+
+    #[test]
+    fn a_late_burst_brings_the_next_forward_by_half_its_length_at_most() {
+        let rate = Rate::from_bytes_per_sec(1e6);
+        let mut pacer = Pacer::default();
+        pacer.on_burst(Time::from_nanos(10_000_000), 1000.0, rate, 100);
+        assert_eq!(pacer.next(), Time::from_nanos(10_500_000));
+        pacer.on_burst(Time::from_nanos(10_600_000), 1000.0, rate, 101);
+        assert_eq!(pacer.next(), Time::from_nanos(11_500_000));
+    }
+
+    #[test]
+    fn the_first_ten_packets_are_not_paced() {
+        let mut pacer = Pacer::default();
+        pacer.on_burst(Time::from_nanos(5), 1000.0, Rate::from_bytes_per_sec(1.0), 9);
+        assert_eq!(pacer.next(), Time::from_nanos(5));
+    }
+}

@@ -1,0 +1,100 @@
+//! Proportional rate reduction (RFC 6937bis, as in Linux): while a window reduction is carried
+//! out, packets leave in proportion to what is delivered, so that the window arrives at ssthresh
+//! when the episode ends instead of stopping and then bursting.
+
+/// One window reduction in progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prr {
+    /// Target window (ssthresh), packets.
+    target: u32,
+    /// Window when the reduction began (RecoverFS).
+    prior_cwnd: u32,
+    delivered: u32,
+    sent: u32,
+    /// The window in force.
+    cwnd: u32,
+}
+
+impl Prr {
+    pub(crate) fn new(target: f64, prior_cwnd: u32) -> Prr {
+        Prr {
+            target: target as u32,
+            prior_cwnd: prior_cwnd.max(1),
+            delivered: 0,
+            sent: 0,
+            cwnd: prior_cwnd,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    #[inline]
+    pub(crate) fn on_sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// `delivered` packets were newly delivered. `safe` says that the cumulative acknowledgement
+    /// advanced and nothing was newly marked lost (the RFC's SafeACK).
+    pub(crate) fn on_ack(&mut self, in_flight: u32, delivered: u32, safe: bool) {
+        if delivered == 0 {
+            return;
+        }
+        self.delivered += delivered;
+        let allowed = if in_flight > self.target {
+            let share = (u64::from(self.target) * u64::from(self.delivered))
+                .div_ceil(u64::from(self.prior_cwnd)) as u32;
+            share.saturating_sub(self.sent)
+        } else {
+            let pace = self.delivered.saturating_sub(self.sent).max(delivered) + u32::from(safe);
+            pace.min(self.target - in_flight)
+        };
+        // The first retransmission of an episode always goes out (fast retransmit).
+        let allowed = allowed.max(u32::from(self.sent == 0));
+        self.cwnd = in_flight + allowed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn above_the_target_packets_leave_in_proportion_to_deliveries() {
+        let mut prr = Prr::new(50.0, 100);
+        for acked in 1..=40u32 {
+            let in_flight = 100 - acked + prr.sent;
+            prr.on_ack(in_flight, 1, false);
+            while in_flight.max(1) < prr.cwnd() && prr.sent * 2 < acked {
+                prr.on_sent();
+            }
+            assert_eq!(prr.sent, acked.div_ceil(2), "half of {acked} deliveries");
+        }
+    }
+
+    #[test]
+    fn below_the_target_a_safe_acknowledgement_sends_one_more_than_was_delivered() {
+        let mut prr = Prr::new(50.0, 100);
+        prr.on_sent();
+        prr.on_ack(10, 2, true);
+        assert_eq!(prr.cwnd(), 10 + 3);
+        prr.on_ack(10, 2, false);
+        assert_eq!(prr.cwnd(), 10 + 3);
+    }
+
+    #[test]
+    fn the_window_never_overshoots_the_target() {
+        let mut prr = Prr::new(50.0, 100);
+        prr.on_ack(49, 20, true);
+        assert_eq!(prr.cwnd(), 50);
+    }
+
+    #[test]
+    fn the_first_retransmission_always_goes_out() {
+        let mut prr = Prr::new(2.0, 100);
+        prr.on_ack(90, 1, false);
+        assert_eq!(prr.cwnd(), 91);
+    }
+}

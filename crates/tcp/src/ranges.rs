@@ -1,0 +1,124 @@
+//! A set of packet numbers kept as ranges: what arrived out of order, what was selectively
+//! acknowledged.
+
+use std::collections::VecDeque;
+
+/// Disjoint, non-adjacent ranges `start..end` in ascending order.
+///
+/// Ranges are removed at the front (the cumulative acknowledgement) and mostly inserted near the
+/// back (new data), which a double-ended queue does in constant time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RangeSet {
+    ranges: VecDeque<(u32, u32)>,
+}
+
+impl RangeSet {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// One past the highest number.
+    pub(crate) fn end(&self) -> Option<u32> {
+        self.ranges.back().map(|&(_, end)| end)
+    }
+
+    /// The lowest range.
+    pub(crate) fn first(&self) -> Option<(u32, u32)> {
+        self.ranges.front().copied()
+    }
+
+    /// The ranges from the highest down.
+    pub(crate) fn descending(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.ranges.iter().rev().copied()
+    }
+
+    /// The range that holds `number`.
+    pub(crate) fn containing(&self, number: u32) -> Option<(u32, u32)> {
+        let at = self.ranges.partition_point(|&(_, end)| end <= number);
+        self.ranges.get(at).copied().filter(|&(start, _)| start <= number)
+    }
+
+    /// Inserts `start..end` and calls `new` for each part of it that was not yet in the set.
+    pub(crate) fn insert(&mut self, start: u32, end: u32, mut new: impl FnMut(u32, u32)) {
+        if start >= end {
+            return;
+        }
+        // The usual case first: the newest block grows at its end.
+        if let Some(last) = self.ranges.back_mut()
+            && last.0 <= start
+            && start <= last.1
+        {
+            if end > last.1 {
+                new(last.1, end);
+                last.1 = end;
+            }
+            return;
+        }
+        // Ranges that touch start..end are first..past.
+        let first = self.ranges.partition_point(|&(_, e)| e < start);
+        let past = self.ranges.partition_point(|&(s, _)| s <= end);
+        let mut merged = (start, end);
+        let mut gap = start;
+        for &(s, e) in self.ranges.range(first..past) {
+            if gap < s {
+                new(gap, s.min(end));
+            }
+            gap = gap.max(e);
+            merged = (merged.0.min(s), merged.1.max(e));
+        }
+        if gap < end {
+            new(gap, end);
+        }
+        if first == past {
+            self.ranges.insert(first, merged);
+        } else {
+            self.ranges[first] = merged;
+            self.ranges.drain(first + 1..past);
+        }
+    }
+
+    /// Removes everything below `number`.
+    pub(crate) fn remove_below(&mut self, number: u32) {
+        while let Some(first) = self.ranges.front_mut() {
+            if first.1 > number {
+                first.0 = first.0.max(number);
+                return;
+            }
+            self.ranges.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn a_range_set_holds_what_a_set_of_numbers_holds(
+            inserts in prop::collection::vec((0u32..60, 0u32..20), 0..40),
+            floor in 0u32..60,
+        ) {
+            let mut ranges = RangeSet::default();
+            let mut numbers = BTreeSet::new();
+            for (start, len) in inserts {
+                let mut new = Vec::new();
+                ranges.insert(start, start + len, |s, e| new.extend(s..e));
+                let expected: Vec<u32> =
+                    (start..start + len).filter(|n| !numbers.contains(n)).collect();
+                prop_assert_eq!(new, expected);
+                numbers.extend(start..start + len);
+            }
+            ranges.remove_below(floor);
+            let left: Vec<u32> = numbers.range(floor..).copied().collect();
+            let held: Vec<u32> = ranges.ranges.iter().flat_map(|&(s, e)| s..e).collect();
+            prop_assert_eq!(&held, &left);
+            prop_assert!(ranges.ranges.iter().zip(ranges.ranges.iter().skip(1)).all(|(a, b)| a.1 < b.0));
+            for number in 0..90 {
+                prop_assert_eq!(ranges.containing(number).is_some(), left.contains(&number));
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The receiving side: reassembly and acknowledgements, as Linux sends them.
+//!
+//! A second full segment is acknowledged at once, a single one after 40 ms; the first few one by
+//! one (quick ACKs); segments out of order at once (RFC 5681, 4.2), but from the fourth on thinned
+//! to one acknowledgement a millisecond or 1/20 of a round trip (SACK compression, Linux 4.18).
+
+use crate::ranges::RangeSet;
+use crate::{Ecn, Flags, Segment, Stack};
+use dumbbell_net::Endpoint;
+use dumbbell_units::{Span, Time};
+use std::sync::Arc;
+
+/// Duplicate acknowledgements that are sent at once before compression begins.
+const UNCOMPRESSED: u8 = 3;
+/// Acknowledgements that one compressed acknowledgement may stand for (tcp_comp_sack_nr).
+const MAX_COMPRESSED: u8 = 44;
+/// Longest delay by compression (tcp_comp_sack_delay_ns).
+const MAX_COMPRESSION: Span = Span::from_millis(1);
+
+/// The receiving side of a connection.
+pub struct Receiver {
+    stack: Arc<Stack>,
+    open: bool,
+    next: u32,
+    out_of_order: RangeSet,
+    /// Ranges that changed last come first in the SACK option (RFC 2018).
+    recent: [u32; 3],
+    duplicate: Option<u32>,
+    /// Payload bytes received in order.
+    bytes: u64,
+    /// Sizes of payloads that differ from the MSS are known only for the last packet.
+    short: Option<(u32, u16)>,
+    unacked: u32,
+    quick_acks: u32,
+    ack_at: Time,
+    reply: Option<Flags>,
+    /// Timestamp to echo (RFC 7323's TS.Recent) and the packet expected at the last
+    /// acknowledgement.
+    echo: u32,
+    last_acked: u32,
+    compressed_from: u32,
+    duplicates: u8,
+    compressed: u8,
+    /// Round-trip time as the receiver estimates it.
+    rtt: Option<Span>,
+    syn_ack_sent: Option<Time>,
+    ece: bool,
+    marked: u8,
+}
+
+/// Counters, for tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Payload bytes received in order.
+    pub bytes: u64,
+    /// Packets received in order.
+    pub packets: u64,
+}
+
+impl Receiver {
+    /// A receiver that waits for a SYN.
+    pub fn new(stack: Arc<Stack>) -> Receiver {
+        Receiver {
+            open: false,
+            next: 0,
+            out_of_order: RangeSet::default(),
+            recent: [0; 3],
+            duplicate: None,
+            bytes: 0,
+            short: None,
+            unacked: 0,
+            quick_acks: stack.quick_acks,
+            ack_at: Time::MAX,
+            reply: None,
+            echo: 0,
+            last_acked: 0,
+            compressed_from: 0,
+            duplicates: 0,
+            compressed: 0,
+            rtt: None,
+            syn_ack_sent: None,
+            ece: false,
+            marked: 0,
+            stack,
+        }
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> ReceiverStats {
+        ReceiverStats { bytes: self.bytes, packets: u64::from(self.next) }
+    }
+
+    fn on_syn(&mut self, now: Time, segment: &Segment) {
+        self.open = true;
+        self.echo = segment.timestamp;
+        self.syn_ack_sent.get_or_insert(now);
+        self.reply = Some(Flags::SYN);
+    }
+
+    #[inline]
+    fn on_data(&mut self, now: Time, segment: &Segment) {
+        if self.rtt.is_none() {
+            self.rtt = self.syn_ack_sent.map(|sent| now.since(sent));
+        }
+        let changed = self.take_ecn(segment);
+        let payload = segment.size - self.stack.header;
+        if payload != self.stack.mss {
+            self.short = Some((segment.number, payload));
+        }
+        // RFC 7323, 4.3: the timestamp of the segment that the last acknowledgement waits for.
+        if segment.number <= self.last_acked {
+            self.echo = segment.timestamp;
+        }
+        if segment.number == self.next {
+            self.advance();
+            self.unacked += 1;
+            if !self.out_of_order.is_empty() {
+                self.reply_out_of_order(now);
+            } else if self.unacked >= 2 || self.quick_acks > 0 || !self.stack.delayed_ack || changed
+            {
+                self.reply = Some(Flags::default());
+            } else {
+                self.ack_at = now + Span::from_nanos(self.stack.delayed_ack_ns);
+            }
+        } else {
+            self.take_out_of_order(segment.number);
+            self.reply_out_of_order(now);
+        }
+    }
+
+    /// The expected packet came: it and what follows it is now in order.
+    #[inline]
+    fn advance(&mut self) {
+        let from = self.next;
+        self.next += 1;
+        if let Some((start, end)) = self.out_of_order.first()
+            && start <= self.next
+        {
+            self.unacked += end - self.next;
+            self.next = end;
+            self.out_of_order.remove_below(end);
+        }
+        self.bytes += u64::from(self.next - from) * u64::from(self.stack.mss);
+        if let Some((number, payload)) = self.short
+            && (from..self.next).contains(&number)
+        {
+            self.bytes -= u64::from(self.stack.mss - payload);
+        }
+    }
+
+    fn take_out_of_order(&mut self, number: u32) {
+        let known = number < self.next || self.out_of_order.containing(number).is_some();
+        if known {
+            self.duplicate = Some(number);
+            self.quick_acks = self.quick_acks.max(self.stack.quick_acks);
+            return;
+        }
+        self.out_of_order.insert(number, number + 1, |_, _| {});
+        let [first, second, _] = self.recent;
+        self.recent = match self.out_of_order.containing(number) {
+            Some((start, end)) if (start..end).contains(&first) => [number, second, self.recent[2]],
+            Some((start, end)) if (start..end).contains(&second) => [number, first, self.recent[2]],
+            _ => [number, first, second],
+        };
+    }
+
+    /// Acknowledges at once, or later if compression has begun (tcp_ack_snd_check).
+    fn reply_out_of_order(&mut self, now: Time) {
+        if self.compressed_from != self.next {
+            self.compressed_from = self.next;
+            self.duplicates = 0;
+        }
+        let at_once = !self.stack.sack_compression
+            || self.duplicate.is_some()
+            || self.duplicates < UNCOMPRESSED
+            || self.compressed >= MAX_COMPRESSED;
+        if at_once {
+            self.duplicates = self.duplicates.saturating_add(1);
+            self.reply = Some(Flags::default());
+            return;
+        }
+        self.compressed += 1;
+        if self.compressed == 1 {
+            let twentieth = self.rtt.map_or(MAX_COMPRESSION, |rtt| rtt / 20);
+            self.ack_at = now + MAX_COMPRESSION.min(twentieth);
+        }
+    }
+
+    /// Gives whether the mark differs from the last one, which DCTCP's feedback acknowledges at
+    /// once (RFC 8257, 3.2).
+    #[inline]
+    fn take_ecn(&mut self, segment: &Segment) -> bool {
+        if self.stack.ecn == Ecn::Off {
+            return false;
+        }
+        let marked = segment.flags.contains(Flags::CE);
+        self.marked = self.marked.saturating_add(u8::from(marked));
+        if self.stack.ecn == Ecn::Accurate {
+            return std::mem::replace(&mut self.ece, marked) != marked;
+        }
+        if segment.flags.contains(Flags::CWR) {
+            self.ece = false;
+        }
+        self.ece |= marked;
+        false
+    }
+
+    fn acknowledge(&mut self, flags: Flags) -> Segment {
+        let mut flags = flags.with(Flags::ACK);
+        if self.ece {
+            flags = flags.with(Flags::ECE);
+        }
+        let mut segment = Segment {
+            number: self.next,
+            timestamp: self.echo,
+            window: self.stack.receive_window,
+            marked: std::mem::take(&mut self.marked),
+            ..Segment::default()
+        };
+        let mut blocks = 0;
+        if self.duplicate.is_some() || !self.out_of_order.is_empty() {
+            let mut list = [(0, 0); 3];
+            if let Some(number) = self.duplicate.take() {
+                flags = flags.with(Flags::DSACK);
+                list[0] = (number, number + 1);
+                blocks = 1;
+            }
+            for recent in self.recent {
+                let Some(range) = self.out_of_order.containing(recent) else { continue };
+                if blocks < list.len() && !list[..blocks].contains(&range) {
+                    list[blocks] = range;
+                    blocks += 1;
+                }
+            }
+            segment.set_blocks(list.into_iter().take(blocks));
+        }
+        segment.flags = flags;
+        segment.size = self.stack.ack_size(blocks);
+        self.unacked = 0;
+        self.quick_acks = self.quick_acks.saturating_sub(1);
+        self.compressed = 0;
+        self.ack_at = Time::MAX;
+        self.last_acked = self.next;
+        segment
+    }
+}
+
+impl Endpoint for Receiver {
+    type Packet = Segment;
+
+    #[inline]
+    fn handle(&mut self, now: Time, segment: &Segment) {
+        if segment.flags.contains(Flags::SYN) {
+            self.on_syn(now, segment);
+        } else if self.open && !segment.is_ack() {
+            self.on_data(now, segment);
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Option<Segment> {
+        if let Some(flags) = self.reply.take() {
+            return Some(self.acknowledge(flags));
+        }
+        (now >= self.ack_at).then(|| self.acknowledge(Flags::default()))
+    }
+
+    #[inline]
+    fn next_timeout(&self) -> Time {
+        self.ack_at
+    }
+}

@@ -1,0 +1,281 @@
+//! What the sender knows of every packet that is not yet acknowledged (RFC 6675's scoreboard).
+
+use crate::ranges::RangeSet;
+use dumbbell_cc::Stamp;
+use dumbbell_units::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A packet between its first transmission and its acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Packet {
+    /// Connection state at its latest transmission.
+    pub(crate) stamp: Stamp,
+    /// When the newest packet that was delivered before this one was sent had been sent.
+    pub(crate) first_sent_at: Time,
+    /// When `stamp.delivered` was reached.
+    pub(crate) delivered_at: Time,
+    state: u8,
+}
+
+const SACKED: u8 = 1;
+const LOST: u8 = 1 << 1;
+/// Retransmitted, and that retransmission is in flight.
+const RETRANSMITTING: u8 = 1 << 2;
+const EVER_RETRANSMITTED: u8 = 1 << 3;
+
+impl Packet {
+    #[inline]
+    pub(crate) fn was_retransmitted(&self) -> bool {
+        self.state & EVER_RETRANSMITTED != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_sacked(&self) -> bool {
+        self.state & SACKED != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.state & LOST != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_retransmitting(&self) -> bool {
+        self.state & RETRANSMITTING != 0
+    }
+}
+
+/// The packets from the first unacknowledged to the next new one.
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    /// A ring of a power of two, indexed by packet number.
+    packets: Vec<Packet>,
+    una: u32,
+    next: u32,
+    sacked: RangeSet,
+    sacked_out: u32,
+    lost_out: u32,
+    retransmitting_out: u32,
+    /// Lost packets that wait to be retransmitted, lowest first; some may be stale.
+    to_retransmit: BinaryHeap<Reverse<u32>>,
+    /// No packet from this one on was ever sacked, lost or retransmitted.
+    pristine_from: u32,
+}
+
+impl Scoreboard {
+    pub(crate) fn new() -> Scoreboard {
+        Scoreboard {
+            packets: vec![Packet::default(); 16],
+            una: 0,
+            next: 0,
+            sacked: RangeSet::default(),
+            sacked_out: 0,
+            lost_out: 0,
+            retransmitting_out: 0,
+            to_retransmit: BinaryHeap::new(),
+            pristine_from: 0,
+        }
+    }
+
+    /// First packet not cumulatively acknowledged.
+    #[inline]
+    pub(crate) fn una(&self) -> u32 {
+        self.una
+    }
+
+    /// Next packet to be sent for the first time.
+    #[inline]
+    pub(crate) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Packets sent and not cumulatively acknowledged.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.next - self.una
+    }
+
+    /// Packets selectively acknowledged.
+    #[inline]
+    pub(crate) fn sacked_out(&self) -> u32 {
+        self.sacked_out
+    }
+
+    /// Packets marked lost (retransmitted or not).
+    #[inline]
+    pub(crate) fn lost_out(&self) -> u32 {
+        self.lost_out
+    }
+
+    /// Retransmissions in flight.
+    #[inline]
+    pub(crate) fn retransmitting_out(&self) -> u32 {
+        self.retransmitting_out
+    }
+
+    /// Packets in flight: outstanding, less what has left the network, plus retransmissions.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.outstanding() - self.sacked_out - self.lost_out + self.retransmitting_out
+    }
+
+    /// One past the highest packet selectively acknowledged, or `una`.
+    #[inline]
+    pub(crate) fn highest_sacked(&self) -> u32 {
+        self.sacked.end().unwrap_or(self.una)
+    }
+
+    #[inline]
+    pub(crate) fn packet(&self, number: u32) -> &Packet {
+        let mask = self.packets.len() - 1;
+        &self.packets[number as usize & mask]
+    }
+
+    #[inline]
+    fn packet_mut(&mut self, number: u32) -> &mut Packet {
+        let mask = self.packets.len() - 1;
+        &mut self.packets[number as usize & mask]
+    }
+
+    /// A new packet was sent; gives its number.
+    #[inline]
+    pub(crate) fn push(&mut self, stamp: Stamp, first_sent_at: Time, delivered_at: Time) -> u32 {
+        if self.outstanding() as usize == self.packets.len() {
+            self.enlarge();
+        }
+        let number = self.next;
+        *self.packet_mut(number) = Packet { stamp, first_sent_at, delivered_at, state: 0 };
+        self.next += 1;
+        number
+    }
+
+    #[cold]
+    fn enlarge(&mut self) {
+        let mut larger = vec![Packet::default(); self.packets.len() * 2];
+        let mask = larger.len() - 1;
+        for number in self.una..self.next {
+            larger[number as usize & mask] = *self.packet(number);
+        }
+        self.packets = larger;
+    }
+
+    /// A packet was selectively acknowledged in `start..end`: calls `delivered` for each that is
+    /// news. Parts outside the outstanding packets are ignored.
+    pub(crate) fn sack(&mut self, start: u32, end: u32, mut delivered: impl FnMut(u32, &Packet)) {
+        if end > self.next {
+            return;
+        }
+        let mut sacked = std::mem::take(&mut self.sacked);
+        sacked.insert(start.max(self.una), end, |start, end| {
+            for number in start..end {
+                delivered(number, self.packet(number));
+                self.leave_network(number);
+                self.sacked_out += 1;
+                self.packet_mut(number).state |= SACKED;
+            }
+        });
+        self.sacked = sacked;
+        self.pristine_from = self.next;
+    }
+
+    /// Everything below `ack` is acknowledged. Calls `delivered` with packets that had not been
+    /// selectively acknowledged before, and with how many each stands for: of a run of packets
+    /// that nothing ever happened to, the first and the last tell all.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, ack: u32, mut delivered: impl FnMut(u32, &Packet, u32)) {
+        while self.una < ack.min(self.pristine_from) {
+            let number = self.una;
+            if self.packet(number).is_sacked() {
+                self.sacked_out -= 1;
+            } else {
+                delivered(number, self.packet(number), 1);
+                self.leave_network(number);
+            }
+            self.una += 1;
+        }
+        if self.una < ack {
+            let (first, last) = (self.una, ack - 1);
+            self.una = ack;
+            delivered(first, self.packet(first), 1);
+            if last > first {
+                delivered(last, self.packet(last), last - first);
+            }
+        }
+        self.sacked.remove_below(ack);
+    }
+
+    /// Takes a packet out of the counts of lost packets and of retransmissions in flight.
+    fn leave_network(&mut self, number: u32) {
+        let packet = self.packet_mut(number);
+        let state = packet.state;
+        packet.state &= !(LOST | RETRANSMITTING);
+        self.lost_out -= u32::from(state & LOST != 0);
+        self.retransmitting_out -= u32::from(state & RETRANSMITTING != 0);
+    }
+
+    /// Marks a packet lost, or its retransmission. Gives whether that is news.
+    pub(crate) fn mark_lost(&mut self, number: u32) -> bool {
+        let packet = self.packet_mut(number);
+        if packet.is_sacked() || packet.is_lost() && !packet.is_retransmitting() {
+            return false;
+        }
+        let state = packet.state;
+        packet.state = state & !RETRANSMITTING | LOST;
+        self.lost_out += u32::from(state & LOST == 0);
+        self.retransmitting_out -= u32::from(state & RETRANSMITTING != 0);
+        self.to_retransmit.push(Reverse(number));
+        self.pristine_from = self.next;
+        true
+    }
+
+    /// Takes back every loss mark (the episode was spurious).
+    pub(crate) fn unmark_lost(&mut self) {
+        for number in self.una..self.next {
+            self.packet_mut(number).state &= !LOST;
+        }
+        self.lost_out = 0;
+        self.to_retransmit.clear();
+    }
+
+    /// The lowest lost packet that is not being retransmitted.
+    pub(crate) fn next_retransmission(&mut self) -> Option<u32> {
+        while let Some(&Reverse(number)) = self.to_retransmit.peek() {
+            if number >= self.una {
+                let packet = self.packet(number);
+                if packet.is_lost() && !packet.is_retransmitting() {
+                    return Some(number);
+                }
+            }
+            self.to_retransmit.pop();
+        }
+        None
+    }
+
+    /// A packet was sent again.
+    pub(crate) fn retransmit(&mut self, number: u32, stamp: Stamp, first: Time, delivered: Time) {
+        let packet = self.packet_mut(number);
+        let state = packet.state;
+        *packet = Packet {
+            stamp,
+            first_sent_at: first,
+            delivered_at: delivered,
+            state: state | RETRANSMITTING | EVER_RETRANSMITTED,
+        };
+        self.retransmitting_out += u32::from(state & RETRANSMITTING == 0);
+        self.pristine_from = self.next;
+    }
+
+    /// Packets below which three or more were selectively acknowledged (RFC 6675's IsLost): gives
+    /// the end of that range.
+    pub(crate) fn below_three_sacks(&self) -> u32 {
+        let mut above = 0;
+        for (start, end) in self.sacked.descending() {
+            if above + (end - start) >= 3 {
+                return end - (3 - above);
+            }
+            above += end - start;
+        }
+        self.una
+    }
+}

@@ -1,0 +1,147 @@
+//! A path between a sender and a receiver whose every packet a test may drop, delay or mark.
+
+use dumbbell_cc::{Algorithm, Init};
+use dumbbell_net::{Endpoint, Packet};
+use dumbbell_tcp::{Flags, Receiver, Segment, Sender, SenderConfig, SenderStats, Stack};
+use dumbbell_units::{Rate, Span, Time};
+use std::sync::Arc;
+
+/// What happens to a packet on its way.
+#[derive(Clone, Copy)]
+pub enum Fate {
+    Arrives,
+    Late(Span),
+    NotBefore(Time),
+    Marked,
+    Lost,
+}
+
+/// One flow over a path of fixed rate and delay.
+pub struct Pipe {
+    pub sender: Sender,
+    pub receiver: Receiver,
+    /// Every data segment sent, with its time.
+    pub sent: Vec<(Time, Segment)>,
+    /// Every acknowledgement that arrived at the sender, with its time.
+    pub acks: Vec<(Time, Segment)>,
+    in_flight: Vec<(Time, u64, bool, Segment)>,
+    count: u64,
+    byte_time: Span,
+    free_at: Time,
+    delay: Span,
+    now: Time,
+}
+
+pub struct Flow {
+    pub stack: Stack,
+    pub cc: &'static str,
+    pub bytes: Option<u64>,
+    pub stop: Option<Time>,
+    pub app_rate: Option<Rate>,
+}
+
+impl Default for Flow {
+    fn default() -> Flow {
+        Flow { stack: Stack::linux(), cc: "reno", bytes: None, stop: None, app_rate: None }
+    }
+}
+
+pub fn millis(ms: u64) -> Time {
+    Time::ZERO + Span::from_millis(ms)
+}
+
+impl Pipe {
+    /// 80 Mbit/s (100 ns a byte) and 100 ms there and back.
+    pub fn new(flow: Flow) -> Pipe {
+        let stack = Arc::new(flow.stack);
+        let init = Init {
+            now: Time::ZERO,
+            mss: u32::from(stack.mss),
+            initial_window: f64::from(stack.initial_window),
+            seed: 1,
+        };
+        let sender = Sender::new(SenderConfig {
+            stack: stack.clone(),
+            algorithm: Algorithm::parse(flow.cc, &init).expect("a built-in algorithm"),
+            start: Time::ZERO,
+            stop: flow.stop,
+            bytes: flow.bytes,
+            app_rate: flow.app_rate,
+        });
+        Pipe {
+            sender,
+            receiver: Receiver::new(stack),
+            sent: Vec::new(),
+            acks: Vec::new(),
+            in_flight: Vec::new(),
+            count: 0,
+            byte_time: Span::from_nanos(100),
+            free_at: Time::ZERO,
+            delay: Span::from_millis(50),
+            now: Time::ZERO,
+        }
+    }
+
+    pub fn stats(&self) -> SenderStats {
+        self.sender.stats()
+    }
+
+    /// Numbers of the data segments sent again, in order.
+    pub fn retransmissions(&self) -> Vec<u32> {
+        let again = self.sent.iter().filter(|(_, s)| s.flags.contains(Flags::RETRANSMISSION));
+        again.map(|(_, segment)| segment.number).collect()
+    }
+
+    /// Runs until `end`; `fate` decides about every data segment, by its number of transmission.
+    pub fn run(&mut self, end: Time, mut fate: impl FnMut(usize, &Segment) -> Fate) {
+        loop {
+            let arrival = self.in_flight.iter().map(|&(at, order, ..)| (at, order)).min();
+            let timer = self.sender.next_timeout().min(self.receiver.next_timeout());
+            let now = arrival.map_or(timer, |(at, _)| at.min(timer)).max(self.now);
+            if now > end || now == Time::MAX {
+                return;
+            }
+            assert!(self.sent.len() < 200_000, "a test path does not carry so many packets");
+            self.now = now;
+            if let Some(first) = arrival.filter(|&(at, _)| at <= now) {
+                let next = self.in_flight.iter().position(|&(at, order, ..)| (at, order) == first);
+                self.deliver(next.expect("it was just found"));
+            }
+            while let Some(segment) = self.sender.poll(now) {
+                self.forward(segment, &mut fate);
+            }
+            while let Some(segment) = self.receiver.poll(now) {
+                self.count += 1;
+                self.in_flight.push((now + self.delay, self.count, true, segment));
+            }
+        }
+    }
+
+    fn deliver(&mut self, index: usize) {
+        let (_, _, to_sender, segment) = self.in_flight.remove(index);
+        if to_sender {
+            self.acks.push((self.now, segment));
+            self.sender.handle(self.now, &segment);
+        } else {
+            self.receiver.handle(self.now, &segment);
+        }
+    }
+
+    fn forward(&mut self, mut segment: Segment, fate: &mut impl FnMut(usize, &Segment) -> Fate) {
+        let mut arrival = self.now.max(self.free_at) + self.byte_time * u64::from(segment.size);
+        self.free_at = arrival;
+        arrival += self.delay;
+        if !segment.flags.contains(Flags::SYN) {
+            self.sent.push((self.now, segment));
+            match fate(self.sent.len() - 1, &segment) {
+                Fate::Arrives => {}
+                Fate::Late(by) => arrival += by,
+                Fate::NotBefore(time) => arrival = arrival.max(time),
+                Fate::Marked => segment.mark(),
+                Fate::Lost => return,
+            }
+        }
+        self.count += 1;
+        self.in_flight.push((arrival, self.count, false, segment));
+    }
+}

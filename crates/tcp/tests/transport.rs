@@ -1,0 +1,287 @@
+//! Sender and receiver together, over a path whose packets the tests control.
+
+mod pipe;
+
+use dumbbell_cc::Phase;
+use dumbbell_tcp::{Ecn, Flags, LossDetection, Segment, Stack};
+use dumbbell_units::{Rate, Span, Time};
+use pipe::{Fate, Flow, Pipe, millis};
+
+const MSS: u64 = 1448;
+
+fn lossless(_: usize, _: &Segment) -> Fate {
+    Fate::Arrives
+}
+
+/// Loses the first transmission of the given packets.
+fn losing(numbers: &'static [u32]) -> impl FnMut(usize, &Segment) -> Fate {
+    move |_, segment| {
+        let again = segment.flags.contains(Flags::RETRANSMISSION);
+        if !again && numbers.contains(&segment.number) { Fate::Lost } else { Fate::Arrives }
+    }
+}
+
+/// Holds back the first transmission of the given packets.
+fn holding(numbers: std::ops::Range<u32>, by: Span) -> impl FnMut(usize, &Segment) -> Fate {
+    move |_, segment| {
+        let again = segment.flags.contains(Flags::RETRANSMISSION);
+        if !again && numbers.contains(&segment.number) { Fate::Late(by) } else { Fate::Arrives }
+    }
+}
+
+#[test]
+fn the_handshake_costs_one_round_trip() {
+    let mut pipe = Pipe::new(Flow::default());
+    pipe.run(millis(150), lossless);
+    let (first, _) = pipe.sent[0];
+    assert_eq!(first, Time::from_nanos(100_006_000), "100 ms and 60 bytes at 80 Mbit/s");
+}
+
+#[test]
+fn ten_packets_leave_at_first_and_slow_start_doubles_them_every_round_trip() {
+    let mut pipe = Pipe::new(Flow::default());
+    for (round, packets) in [(0u64, 10), (1, 30), (2, 70), (3, 150)] {
+        pipe.run(millis(195 + 100 * round), lossless);
+        assert_eq!(pipe.sent.len(), packets, "after round {round}");
+    }
+}
+
+#[test]
+fn a_finite_flow_ends_with_a_short_packet_and_delivers_its_bytes_exactly() {
+    let bytes = 20 * MSS + 1;
+    let mut pipe = Pipe::new(Flow { bytes: Some(bytes), ..Flow::default() });
+    pipe.run(millis(2_000), losing(&[3, 20]));
+    let (_, last) = pipe.sent.iter().find(|(_, s)| s.number == 20).expect("packet 20 was sent");
+    assert_eq!(last.size, 53, "one byte and 52 of headers");
+    assert_eq!(pipe.receiver.stats().bytes, bytes);
+    assert_eq!(pipe.stats().acked_bytes, bytes);
+    assert!(pipe.stats().completed.is_some());
+}
+
+#[test]
+fn one_lost_packet_is_sent_again_once_and_halves_the_window() {
+    let mut pipe = Pipe::new(Flow::default());
+    pipe.run(millis(900), losing(&[100]));
+    assert_eq!(pipe.retransmissions(), [100]);
+    let stats = pipe.stats();
+    assert_eq!((stats.recoveries, stats.timeouts, stats.spurious), (1, 0, 0));
+    assert_eq!(stats.phase, Phase::Open);
+    assert!(stats.ssthresh < 160.0, "{}", stats.ssthresh);
+}
+
+#[test]
+fn every_third_packet_of_a_window_is_recovered_without_a_timeout() {
+    let mut pipe = Pipe::new(Flow::default());
+    pipe.run(millis(3_000), |_, segment| {
+        let again = segment.flags.contains(Flags::RETRANSMISSION);
+        let hole = (150..300).contains(&segment.number) && segment.number % 3 == 0;
+        if hole && !again { Fate::Lost } else { Fate::Arrives }
+    });
+    let expected: Vec<u32> = (150..300).step_by(3).collect();
+    assert_eq!(pipe.retransmissions(), expected, "each hole once, in order, and nothing else");
+    assert_eq!(pipe.stats().timeouts, 0);
+    assert_eq!(pipe.stats().recoveries, 1);
+}
+
+#[test]
+fn a_retransmission_that_is_lost_is_found_by_rack_and_sent_again() {
+    let mut lost = 0;
+    let mut pipe = Pipe::new(Flow::default());
+    pipe.run(millis(2_000), |_, segment| {
+        if segment.number == 100 && lost < 2 {
+            lost += 1;
+            return Fate::Lost;
+        }
+        Fate::Arrives
+    });
+    assert_eq!(pipe.retransmissions(), [100, 100]);
+    assert_eq!(pipe.stats().timeouts, 0);
+}
+
+#[test]
+fn counting_duplicates_finds_a_loss_as_soon_as_three_packets_arrived_after_it() {
+    let stack = Stack { loss_detection: LossDetection::DupThresh, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+    pipe.run(millis(900), losing(&[100]));
+    assert_eq!(pipe.retransmissions(), [100]);
+    let first = pipe.acks.iter().position(|(_, ack)| ack.blocks().next().is_some());
+    let (third, ack) = pipe.acks[first.expect("there was SACK") + 2];
+    assert_eq!(ack.blocks().next(), Some((101, 104)));
+    let resent =
+        pipe.sent.iter().find(|(_, segment)| segment.flags.contains(Flags::RETRANSMISSION));
+    assert_eq!(resent.map(|&(at, _)| at), Some(third));
+}
+
+#[test]
+fn the_last_packet_of_a_flow_is_repaired_by_a_probe_after_two_round_trips() {
+    let flow = Flow { bytes: Some(10 * MSS), ..Flow::default() };
+    let mut pipe = Pipe::new(flow);
+    pipe.run(millis(2_000), losing(&[9]));
+    assert_eq!(pipe.retransmissions(), [9]);
+    assert_eq!(pipe.stats().timeouts, 0);
+    assert!(pipe.stats().completed.expect("it is complete") < millis(650));
+}
+
+/// A packet a second: every packet is the last one for long.
+fn a_packet_a_second() -> Pipe {
+    let rate = Rate::from_bytes_per_sec(MSS as f64);
+    Pipe::new(Flow { app_rate: Some(rate), ..Flow::default() })
+}
+
+#[test]
+fn a_probe_that_repaired_a_loss_reduces_the_window_once_later_data_is_acknowledged() {
+    let mut pipe = a_packet_a_second();
+    pipe.run(millis(5_900), losing(&[4]));
+    assert_eq!(pipe.retransmissions(), [4]);
+    assert!(pipe.stats().ssthresh.is_infinite(), "the original may still arrive");
+    pipe.run(millis(7_000), lossless);
+    assert_eq!(pipe.stats().ssthresh, 5.0);
+    assert_eq!(pipe.stats().timeouts, 0);
+}
+
+#[test]
+fn a_probe_that_was_not_needed_reduces_nothing() {
+    let mut pipe = a_packet_a_second();
+    pipe.run(millis(9_000), holding(4..5, Span::from_millis(550)));
+    assert_eq!(pipe.retransmissions(), [4]);
+    assert!(pipe.stats().ssthresh.is_infinite());
+    assert!(pipe.acks.iter().any(|(_, ack)| ack.flags.contains(Flags::DSACK)));
+}
+
+#[test]
+fn a_dead_path_doubles_the_timeout_each_time() {
+    let mut pipe = Pipe::new(Flow::default());
+    pipe.run(
+        millis(8_000),
+        |_, segment| {
+            if segment.number >= 50 { Fate::Lost } else { Fate::Arrives }
+        },
+    );
+    let stats = pipe.stats();
+    assert!(stats.timeouts >= 4, "{}", stats.timeouts);
+    let again = pipe.sent.iter().filter(|(_, s)| s.flags.contains(Flags::RETRANSMISSION));
+    let times: Vec<u64> =
+        again.filter(|(_, s)| s.number == 50).map(|(at, _)| at.as_nanos()).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for pair in gaps.windows(2).skip(1) {
+        assert_eq!(pair[1], 2 * pair[0], "{gaps:?}");
+    }
+    assert_eq!(stats.cwnd, 1.0);
+}
+
+#[test]
+fn a_timeout_that_a_delay_caused_is_undone() {
+    let mut pipe = Pipe::new(Flow::default());
+    // From 500 to 1,100 ms nothing arrives: nothing is lost, everything is late.
+    pipe.run(millis(2_500), |_, segment| match segment.timestamp {
+        450_000..1_050_000 => Fate::NotBefore(millis(1_100)),
+        _ => Fate::Arrives,
+    });
+    let stats = pipe.stats();
+    assert_eq!((stats.timeouts, stats.spurious), (1, 1));
+    assert!(stats.cwnd > 300.0, "the window is restored: {}", stats.cwnd);
+}
+
+#[test]
+fn reordering_within_a_quarter_of_the_round_trip_is_not_taken_for_loss_once_seen() {
+    let mut pipe = Pipe::new(Flow::default());
+    pipe.run(millis(3_000), |order, _| {
+        if order % 50 == 49 { Fate::Late(Span::from_millis(20)) } else { Fate::Arrives }
+    });
+    let stats = pipe.stats();
+    // The first reordering may be taken for loss; then it is undone, and RACK has learned.
+    assert_eq!(stats.recoveries, stats.spurious, "{stats:?}");
+    assert!(stats.recoveries <= 1, "{stats:?}");
+}
+
+#[test]
+fn a_full_segment_alone_is_acknowledged_after_40_ms_once_quick_acks_are_spent() {
+    let stack = Stack { quick_acks: 0, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, bytes: Some(MSS), ..Flow::default() });
+    pipe.run(millis(1_000), lossless);
+    let (at, _) = pipe.acks[1];
+    let expected = 100_006_000 + 150_000 + 50_000_000 + 40_000_000 + 50_000_000;
+    assert_eq!(at.as_nanos(), expected);
+}
+
+#[test]
+fn every_second_segment_is_acknowledged() {
+    let stack = Stack { quick_acks: 0, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, bytes: Some(100 * MSS), ..Flow::default() });
+    pipe.run(millis(2_000), lossless);
+    assert_eq!(pipe.acks.len(), 1 + 50);
+}
+
+#[test]
+fn an_application_that_writes_slowly_keeps_the_window_from_growing() {
+    let rate = Rate::from_bits_per_sec(2e6);
+    let mut pipe = Pipe::new(Flow { app_rate: Some(rate), ..Flow::default() });
+    pipe.run(millis(10_000), lossless);
+    let expected = 2e6 / 8.0 * 9.85;
+    let received = pipe.receiver.stats().bytes as f64;
+    assert!((received - expected).abs() < 0.01 * expected, "{received}");
+    let cwnd = pipe.stats().cwnd;
+    // 24 packets are written in a round trip and a delayed acknowledgement.
+    assert!(cwnd <= 2.0 * 24.0, "{cwnd}");
+}
+
+#[test]
+fn the_receive_window_bounds_what_is_in_flight() {
+    let stack = Stack { receive_window: 25, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+    pipe.run(millis(2_000), lossless);
+    assert!(pipe.stats().in_flight <= 25);
+    assert!(pipe.stats().cwnd < 100.0, "an unused window does not grow");
+}
+
+#[test]
+fn after_its_stop_a_flow_sends_nothing_new() {
+    let mut pipe = Pipe::new(Flow { stop: Some(millis(450)), ..Flow::default() });
+    pipe.run(millis(3_000), losing(&[60]));
+    assert!(pipe.sent.iter().all(|(at, segment)| {
+        *at < millis(450) || segment.flags.contains(Flags::RETRANSMISSION)
+    }));
+    assert_eq!(pipe.stats().in_flight, 0, "what was lost is still repaired");
+}
+
+#[test]
+fn classic_ecn_reduces_the_window_once_a_round_trip_without_retransmitting() {
+    let stack = Stack { ecn: Ecn::Classic, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+    pipe.run(millis(560), |_, segment| {
+        if (100..110).contains(&segment.number) { Fate::Marked } else { Fate::Arrives }
+    });
+    let stats = pipe.stats();
+    assert!(stats.ssthresh < 90.0, "half of what it was: {}", stats.ssthresh);
+    assert_eq!(stats.retransmitted, 0);
+    assert!(pipe.sent.iter().any(|(_, segment)| segment.flags.contains(Flags::CWR)));
+    pipe.run(millis(1_000), lossless);
+    let (_, last) = pipe.acks[pipe.acks.len() - 1];
+    assert!(!last.flags.contains(Flags::ECE), "CWR ends the echo");
+}
+
+#[test]
+fn paced_packets_leave_evenly_instead_of_in_bursts() {
+    let stack = Stack { pacing: true, tso: false, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+    pipe.run(millis(700), lossless);
+    let paced = pipe.sent.iter().filter(|(at, _)| *at > millis(410));
+    let times: Vec<u64> = paced.map(|(at, _)| at.as_nanos()).collect();
+    let together = times.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    assert!(together * 20 < times.len(), "{together} of {}", times.len());
+}
+
+#[test]
+fn with_segmentation_offload_bursts_hold_what_the_rate_sends_in_a_millisecond() {
+    let mut pipe = Pipe::new(Flow::default());
+    pipe.run(millis(2_000), losing(&[1300]));
+    let mut bursts = vec![1u32];
+    for pair in pipe.sent.windows(2).filter(|pair| pair[0].0 > millis(1_500)) {
+        match bursts.last_mut() {
+            Some(last) if pair[0].0 == pair[1].0 => *last += 1,
+            _ => bursts.push(1),
+        }
+    }
+    let mean = f64::from(bursts.iter().sum::<u32>()) / bursts.len() as f64;
+    assert!((5.0..9.0).contains(&mean), "80 Mbit/s x 1.2 is 8 packets a millisecond: {mean}");
+}
