@@ -1,0 +1,66 @@
+"""dumbbell: a congestion-control laboratory.
+
+An experiment says which links, which flows and which algorithms; `run` simulates it; the result
+is tidy tables::
+
+    from dumbbell import Experiment, Flow, Link, run
+
+    result = run(
+        Experiment(
+            links=[Link(name="bottleneck", rate="100 Mbit/s", delay="50 ms", queue="0.5 BDP")],
+            flows=[Flow(name="first", cc="cubic"), Flow(name="second", cc="bbr", start="30 s")],
+            duration="150 s",
+        )
+    )
+    result.series
+
+or, from a file, ``run("experiment.toml")``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dumbbell._core import __version__
+
+if TYPE_CHECKING:
+    from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, ResultError
+    from dumbbell.experiment import Experiment, Flow, Link
+    from dumbbell.results import Result
+    from dumbbell.runner import run
+
+__all__ = [
+    "DumbbellError",
+    "Experiment",
+    "ExperimentError",
+    "Flow",
+    "Link",
+    "QuantityError",
+    "Result",
+    "ResultError",
+    "__version__",
+    "run",
+]
+
+_HOMES = {
+    "DumbbellError": "errors",
+    "ExperimentError": "errors",
+    "QuantityError": "errors",
+    "ResultError": "errors",
+    "Experiment": "experiment",
+    "Flow": "experiment",
+    "Link": "experiment",
+    "Result": "results",
+    "run": "runner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for when it is asked for, so that the command line starts at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    value = getattr(import_module(f"dumbbell.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -20,8 +20,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic import model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from dumbbell import _core, files, units
 from dumbbell.errors import ExperimentError

@@ -67,7 +67,8 @@ def find(
     field = None
     for part in loc:
         if isinstance(part, int):
-            inner = [a for a in get_args(field.annotation) if is_model(a)] if field else []
+            kinds: tuple[Any, ...] = get_args(field.annotation) if field else ()
+            inner = [kind for kind in kinds if is_model(kind)]
             model, field = (inner[0], None) if inner else (model, field)
         else:
             fields = model.model_fields.items()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 64 * 10**6
 """The size of the largest experiment file."""
 
-_EMPTY: Final = ("", [], {})
+_EMPTY: Final[tuple[object, ...]] = ("", [], {})
 
 _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[flow]] at least"
 

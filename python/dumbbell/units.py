@@ -130,7 +130,7 @@ def in_range(value: Fraction, text: object, dimension: Dimension, *, zero: bool)
     return rounded
 
 
-def _units(table: dict[str, float | int | str]) -> dict[str, Fraction]:
+def _units(table: dict[str, int]) -> dict[str, Fraction]:
     return {unit: Fraction(worth) for unit, worth in table.items()}
 
 

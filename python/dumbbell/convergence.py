@@ -1,0 +1,173 @@
+"""When flows that started at different times come to share a link, and how well they go on.
+
+Choi, Kim and Lee ("Evaluation of the Convergence Characteristics between Flows for Various TCP
+Congestion Control Schemes using Mininet") take the first time, counted from the start of the
+second flow, at which the two congestion windows cross while both are close to their long-run
+average: `crossing_time`. They do not say how close; `CLOSE` does here. The standard definition,
+reported beside it, is `fair_time`: when Jain's index reaches 0.95 and stays there for 10 s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from dumbbell.metrics import windows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from dumbbell.results import Result
+
+CLOSE: Final = 0.25
+"""A window is close to its average if it differs by no more than this share of the average."""
+
+AVERAGE: Final = 60.0
+"""The long-run average of a window is its mean over the last this many seconds."""
+
+SMOOTH: Final = 1.0
+"""Windows are smoothed by a running median of this many seconds, so that what lasts less than half
+of it (BBR's ProbeRTT: 200 ms at a window of 4 packets) neither crosses nor leaves the average."""
+
+FAIR: Final = 0.95
+"""Jain's index at which two flows count as sharing fairly."""
+
+HOLD: Final = 10
+"""How many windows in a row the index must stay there."""
+
+
+def crossing_time(
+    t: ArrayLike, earlier: ArrayLike, later: ArrayLike, start: float, *, close: float = CLOSE
+) -> float | None:
+    """Definition (a): when two congestion windows first cross near their averages.
+
+    Both windows are smoothed by a running median over `SMOOTH` seconds. The answer is the first
+    sample after `start` where the sign of ``later - earlier`` differs from that of the sample
+    before, and each smoothed window lies within ``close`` (25 %) of the mean of the unsmoothed
+    one over the last `AVERAGE` (60) seconds. Reno's and CUBIC's sawtooth stays within 25 % of its
+    mean for most of a period, and leaves it only around its ends.
+
+    Args:
+        t: Sample times, evenly spaced, s.
+        earlier: Congestion window of the flow that started first, packets.
+        later: Congestion window of the flow that started second, packets; NaN before it started.
+        start: When the second flow started, s.
+        close: How far from its average a window may be, as a share of the average.
+
+    Returns:
+        Seconds from `start`, or None if the windows never cross so.
+    """
+    times = np.asarray(t, dtype=np.float64)
+    there = times >= start
+    if int(there.sum()) < 2:
+        return None
+    times = times[there]
+    step = (times[-1] - times[0]) / (len(times) - 1)
+    reach = round(SMOOTH / step / 2)
+    near = np.ones(len(times), dtype=bool)
+    smoothed = []
+    for cwnd in (earlier, later):
+        window = np.asarray(cwnd, dtype=np.float64)[there]
+        mean = window[times >= times[-1] - AVERAGE].mean()
+        smooth = running_median(window, reach)
+        near &= np.abs(smooth - mean) <= close * mean
+        smoothed.append(smooth)
+    sign = np.sign(smoothed[1] - smoothed[0])
+    crossed = np.concatenate(([False], (sign[1:] != sign[:-1]) & (sign[:-1] != 0)))
+    found = np.flatnonzero(crossed & near)
+    return float(times[found[0]] - start) if found.size else None
+
+
+def fair_time(rates: ArrayLike, *, width: float = 1.0) -> float | None:
+    """Definition (b): when Jain's index of throughput reaches `FAIR` to stay there for `HOLD`.
+
+    Args:
+        rates: Throughput of every flow (columns) in windows back to back (rows), the first of
+            which begins when the last flow starts; any unit.
+        width: The length of a window, s.
+
+    Returns:
+        Seconds from the start of the last flow to the beginning of the first window from which the
+        index stays at or above 0.95 for 10 windows, or None if it never does.
+    """
+    x = np.asarray(rates, dtype=np.float64)
+    squares = x.shape[1] * (x * x).sum(axis=1)
+    fair = np.where(squares > 0, x.sum(axis=1) ** 2, 1.0) >= FAIR * np.where(
+        squares > 0, squares, 1
+    )
+    if len(fair) < HOLD:
+        return None
+    held = np.lib.stride_tricks.sliding_window_view(fair, HOLD).all(axis=1)
+    found = np.flatnonzero(held)
+    return float(found[0] * width) if found.size else None
+
+
+def share_variance(rates: ArrayLike) -> float | None:
+    """Stability: the variance of the first flow's share of the throughput, window by window.
+
+    Formula: ``var(x_1 / sum x)`` over the windows after convergence (population variance). 0 is
+    perfectly stable; two flows that took turns would have 0.25. None without a window.
+
+    Args:
+        rates: Throughput of every flow (columns) in windows (rows); any unit.
+    """
+    x = np.asarray(rates, dtype=np.float64)
+    total = x.sum(axis=1)
+    share = x[total > 0, 0] / total[total > 0]
+    return float(share.var()) if share.size else None
+
+
+def running_median(values: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
+    """The median of every value and the `reach` values on either side, fewer at the ends."""
+    padded = np.pad(values, reach, constant_values=np.nan)
+    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)
+    return np.asarray(np.nanmedian(around, axis=1), dtype=np.float64)
+
+
+def convergence(
+    result: Result, earlier: str | None = None, later: str | None = None
+) -> pl.DataFrame:
+    """How two flows of an experiment converge, seed by seed.
+
+    Args:
+        result: The runs.
+        earlier: The flow that starts first; the first in the file if it is not given.
+        later: The flow that starts second; the second in the file if it is not given.
+
+    Returns:
+        Columns seed, crossing (definition a, s), fair (definition b, s), share_variance (over the
+        1 s windows after convergence by definition b, to the end); null where there is none.
+
+    Raises:
+        ValueError: If there is no such flow.
+    """
+    names = result.flow_names
+    pair = [earlier or names[0], later or (names[1] if len(names) > 1 else "")]
+    missing = [name for name in pair if name not in names]
+    if missing:
+        raise ValueError(f'there is no flow "{missing[0]}"; there are {", ".join(names)}')
+    rows = [_converge(result.of_seed(seed), seed, pair) for seed in result.seeds]
+    columns = ("crossing", "fair", "share_variance")
+    return pl.DataFrame(
+        rows, schema={"seed": pl.UInt64} | dict.fromkeys(columns, pl.Float64), orient="row"
+    )
+
+
+def _converge(
+    result: Result, seed: int, pair: list[str]
+) -> tuple[int, float | None, float | None, float | None]:
+    start = float(result.flows.filter(pl.col("flow") == pair[1])["start"].item())
+    cwnd = _side_by_side(result.series.select("t", "flow", "cwnd"), "t", "cwnd")
+    crossing = crossing_time(cwnd["t"], cwnd[pair[0]], cwnd[pair[1]], start)
+    table = windows(result, since=start).select("window", "flow", "throughput")
+    rates = _side_by_side(table, "window", "throughput").select(pair).fill_null(0.0).to_numpy()
+    fair = fair_time(rates)
+    after = rates[int(fair) :] if fair is not None else rates[:0]
+    return seed, crossing, fair, share_variance(after)
+
+
+def _side_by_side(table: pl.DataFrame, index: str, values: str) -> pl.DataFrame:
+    wide = table.with_columns(pl.col("flow").cast(pl.String))
+    return wide.pivot(on="flow", index=index, values=values).sort(index)

@@ -1,0 +1,268 @@
+"""What a run is judged by: rates, delays, losses, fairness, harm.
+
+Every function says its formula, its unit and where it comes from; RFC 5166 ("Metrics for the
+Evaluation of Congestion Control Mechanisms") gives the frame. A function that takes a `Result`
+gives one row per seed and flow (or link), and never mixes seeds. For convergence see
+`dumbbell.convergence`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell.units import RATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dumbbell.results import Result
+
+_MICRO: Final = 1e-6
+"""Sample times are multiples of the sample interval but for rounding, s."""
+
+FLOW: Final = ["seed", "flow", "cc"]
+"""The columns that name a flow of a run."""
+
+
+def throughput(result: Result, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+    """Payload that reached the receiver per second, retransmitted data counted once.
+
+    Formula: ``8 * (delivered(end) - delivered(begin)) / (end - begin)``, in bit/s, from when the
+    flow started (or `since`) to when it ended (or `until`). ``delivered`` counts data bytes that
+    were acknowledged, in any order. Source: RFC 5166, section 2.1.
+
+    Args:
+        result: The runs.
+        since: When to begin, s.
+        until: When to stop, s; the end of the experiment if it is not given.
+
+    Returns:
+        Columns seed, flow, cc, throughput.
+    """
+    return _rate(result, "delivered", "throughput", since, until)
+
+
+def goodput(result: Result, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+    """Payload that the receiving application could read per second.
+
+    Formula: as `throughput`, of ``received``: data bytes that arrived without a gap before them.
+    Source: RFC 2647, section 3.17; RFC 5166, section 2.1.
+
+    Returns:
+        Columns seed, flow, cc, goodput (bit/s).
+    """
+    return _rate(result, "received", "goodput", since, until)
+
+
+def utilisation(result: Result, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+    """The share of a link's rate that was used, headers and retransmissions included.
+
+    Formula: ``8 * (sent(end) - sent(begin)) / (rate * (end - begin))``. Source: RFC 5166,
+    section 2.1. Null for a link without a rate.
+
+    Returns:
+        Columns seed, link, utilisation (0 to 1).
+    """
+    rates = {
+        link.name: RATE.parse(link.rate) if link.rate else None for link in result.experiment.links
+    }
+    span = _between(result.links, since, until)
+    sent = pl.col("sent_bytes")
+    rate = pl.col("link").cast(pl.String).replace_strict(rates, return_dtype=pl.Float64)
+    used = 8 * (sent.last() - sent.first()) / (pl.col("t").last() - pl.col("t").first())
+    return (
+        span.group_by("seed", "link", maintain_order=True)
+        .agg(used.alias("used"))
+        .select("seed", "link", utilisation=pl.col("used") / rate)
+    )
+
+
+def queueing_delay(result: Result) -> pl.DataFrame:
+    """How long data packets waited: their one-way delay beyond that of an empty path.
+
+    Formula: over all data packets of a flow that arrived, ``arrival - departure - base``; its mean
+    and its 95th percentile (from a histogram that the simulator keeps for every packet, not from
+    samples). Source: RFC 5166, section 2.2.
+
+    Returns:
+        Columns seed, flow, cc, queue_delay_mean, queue_delay_p95 (s).
+    """
+    return result.flows.select(*FLOW, "queue_delay_mean", "queue_delay_p95")
+
+
+def retransmission_share(result: Result) -> pl.DataFrame:
+    """The share of the data packets sent that were sent again.
+
+    Formula: ``retransmitted / sent``, both counting packets; 0 for a flow that sent nothing.
+    Source: RFC 5166, section 2.3 (loss rates), as the sender sees them.
+
+    Returns:
+        Columns seed, flow, cc, retransmission_share (0 to 1).
+    """
+    share = pl.col("retransmitted") / pl.max_horizontal(pl.col("sent"), 1)
+    return result.flows.select(*FLOW, retransmission_share=share)
+
+
+def jain(rates: Iterable[float]) -> float:
+    """Jain's fairness index: 1 if all are equal, 1/n if one has everything.
+
+    Formula: ``(sum x)^2 / (n * sum x^2)``. Source: Jain, Chiu, Hawe: "A Quantitative Measure of
+    Fairness and Discrimination for Resource Allocation in Shared Computer Systems", DEC-TR-301,
+    1984. If nobody has anything, all are equal: 1.
+
+    Raises:
+        ValueError: If there is no rate, or one is negative or not a number.
+    """
+    shares = list(rates)
+    if not shares or not all(rate >= 0 for rate in shares):
+        raise ValueError("Jain's index needs at least one rate, and none of them negative or NaN")
+    greatest = max(shares)
+    if greatest == 0:
+        return 1.0
+    scaled = [rate / greatest for rate in shares]
+    return sum(scaled) ** 2 / (len(scaled) * sum(x * x for x in scaled))
+
+
+def fairness(result: Result) -> pl.DataFrame:
+    """Jain's index of the throughputs of all flows over the time in which all are there.
+
+    Returns:
+        Columns seed, jain; null where no time is common to all flows.
+    """
+    rows = []
+    for (seed,), flows in result.flows.group_by("seed", maintain_order=True):
+        since, until = flows["start"].max(), flows["end"].min()
+        index = None
+        if isinstance(since, float) and isinstance(until, float) and until > since:
+            rates = _rate(result.of_seed(int(str(seed))), "delivered", "rate", since, until)
+            index = jain(rates["rate"].fill_null(0.0)) if rates.height else None
+        rows.append({"seed": seed, "jain": index})
+    return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64})
+
+
+def windows(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
+    """Throughput and goodput in windows of time, back to back.
+
+    Formula: as `throughput` and `goodput`, over ``(since + (k - 1) width, since + k width]`` for
+    k = 1, 2, ... A counter at the end of a window is taken from the last sample in it. A window
+    that the experiment does not fill is left out; a flow that has not started has rate 0.
+
+    Args:
+        result: The runs.
+        width: The length of a window, s; at least the sample interval.
+        since: Where the first window begins, s.
+
+    Returns:
+        Columns seed, flow, cc, window (k), t (the end of the window, s), throughput, goodput
+        (bit/s).
+    """
+    window = ((pl.col("t") - since) / width - _MICRO).ceil().cast(pl.Int64)
+    counters = pl.col("delivered", "received").cast(pl.Int64)
+    rate = 8 * (counters - counters.shift(1, fill_value=0)) / width
+    last = result.series.select(((pl.col("t").max() - since) / width + _MICRO).floor()).item()
+    rates = (
+        result.series.with_columns(window=window.clip(lower_bound=0))
+        .group_by(*FLOW, "window", maintain_order=True)
+        .agg(pl.col("delivered", "received").last())
+        .with_columns(rate.over(FLOW))
+        .filter(pl.col("window").is_between(1, last or 0))
+    )
+    t = since + width * pl.col("window")
+    names = {"delivered": "throughput", "received": "goodput"}
+    return rates.select(*FLOW, "window", t.alias("t"), "delivered", "received").rename(names)
+
+
+def jain_over_time(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
+    """Jain's index of throughput, window by window, over the flows that are there throughout it.
+
+    Args:
+        result: The runs.
+        width: The length of a window, s.
+        since: Where the first window begins, s.
+
+    Returns:
+        Columns seed, window, t (the end of the window, s), jain.
+    """
+    there = result.flows.select("seed", "flow", "start", "end")
+    t, x = pl.col("t"), pl.col("throughput")
+    whole = (pl.col("start") <= t - width + _MICRO) & (pl.col("end") >= t - _MICRO)
+    squares = x.len() * (x * x).sum()
+    index = pl.when(squares > 0).then(x.sum() ** 2 / squares).otherwise(1.0)
+    return (
+        windows(result, width=width, since=since)
+        .join(there, on=["seed", "flow"], how="left")
+        .filter(whole)
+        .group_by("seed", "window", "t", maintain_order=True)
+        .agg(jain=index)
+        .sort("seed", "window")
+    )
+
+
+def harm(alone: float, together: float, *, more_is_better: bool = True) -> float:
+    """How much of its performance a flow loses to another one: 0 none, 1 all of it.
+
+    Formula: ``(alone - together) / alone`` for what is better the more there is of it (throughput),
+    ``(together - alone) / together`` for what is better the less there is (delay, loss). Negative
+    if the flow is better off together. Source: Ware, Mukerjee, Seshan, Sherry: "Beyond Jain's
+    Fairness Index: Setting the Bar For The Deployment of Congestion Control Algorithms",
+    HotNets 2019, section 4.
+
+    Args:
+        alone: What the flow achieves by itself.
+        together: What it achieves beside the other.
+        more_is_better: Which of the two formulas it is.
+
+    Raises:
+        ValueError: If one of them is negative or not a number.
+    """
+    if not (alone >= 0 and together >= 0):
+        raise ValueError("harm compares two measures, and none of them may be negative or NaN")
+    whole = alone if more_is_better else together
+    lost = alone - together if more_is_better else together - alone
+    return lost / whole if whole else 0.0
+
+
+def summary(result: Result) -> pl.DataFrame:
+    """One row per seed and flow with all that flows are judged by.
+
+    Returns:
+        Columns seed, flow, cc, throughput, goodput (bit/s), queue_delay_mean, queue_delay_p95 (s),
+        retransmission_share (0 to 1), and those of `Result.flows`.
+    """
+    tables = [throughput(result), goodput(result), queueing_delay(result)]
+    tables += [retransmission_share(result), result.flows.drop("^queue_delay_(mean|p95)$")]
+    joined = tables[0]
+    for table in tables[1:]:
+        joined = joined.join(table.drop("cc"), on=["seed", "flow"], maintain_order="left")
+    return joined
+
+
+def _between(table: pl.DataFrame, since: float, until: float | None) -> pl.DataFrame:
+    last = float("inf") if until is None else until
+    return table.filter(pl.col("t").is_between(since - _MICRO, last + _MICRO))
+
+
+def _rate(
+    result: Result, counter: str, name: str, since: float, until: float | None
+) -> pl.DataFrame:
+    """The rate at which a counter of bytes grew, bit/s; null for a flow that was not there."""
+    flows = result.flows.select(*FLOW, "start", "end", after=pl.col(counter))
+    if until is not None:
+        flows = flows.drop("after").join(_counter(result, counter, until, "after"), **_LEFT)
+    flows = flows.join(_counter(result, counter, since, "before"), **_LEFT)
+    begin = pl.max_horizontal(pl.col("start"), since)
+    end = pl.min_horizontal(pl.col("end"), until)
+    grown = pl.col("after").cast(pl.Int64) - pl.col("before").cast(pl.Int64).fill_null(0)
+    rate = pl.when(end > begin).then(8 * grown / (end - begin))
+    return flows.select(*FLOW, rate.alias(name))
+
+
+def _counter(result: Result, counter: str, at: float, name: str) -> pl.DataFrame:
+    """A counter as the last sample up to a time had it."""
+    before = result.series.filter(pl.col("t") <= at + _MICRO)
+    return before.group_by("seed", "flow").agg(pl.col(counter).last().alias(name))
+
+
+_LEFT: Final[dict[str, Any]] = {"on": ["seed", "flow"], "how": "left", "maintain_order": "left"}

@@ -1,0 +1,205 @@
+"""Results: tables of what happened, and the folder that keeps them.
+
+A result folder explains itself: ``experiment.toml`` as resolved (running it again gives the same
+bytes), ``meta.json`` (version, seeds, machine, wall time), and ``flows.parquet``,
+``series.parquet``, ``links.parquet``, ``internals.parquet``, each with a ``seed`` column first.
+
+The tables are Polars frames over the simulator's own memory; others read them without copying::
+
+    pandas.DataFrame.from_arrow(result.series)        # or result.series.to_pandas()
+    pyarrow.table(result.series)
+    series = result.series; duckdb.sql("select max(cwnd) from series")
+    duckdb.sql("select flow, avg(cwnd) from 'out/series.parquet' group by all")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell.errors import ResultError
+from dumbbell.experiment import Experiment
+from dumbbell.units import TIME
+
+if TYPE_CHECKING:
+    from dumbbell import _core
+
+TABLES: Final = ("flows", "series", "links", "internals")
+"""The tables of a result."""
+
+_FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came out of an experiment, for all its seeds.
+
+    In every table the first column is ``seed``; ``flow`` (or ``link``) is the name, an Enum in the
+    order of the file, and ``cc`` the flow's algorithm. Units: s, bit/s, bytes, packets.
+
+    Attributes:
+        experiment: The experiment as resolved.
+        meta: version, seeds, machine, wall_s, data_packets, events.
+        flows: One row per seed and flow: start, end, completed, sent, retransmitted, lost,
+            delivered, received, timeouts, recoveries, spurious, base_rtt, queue_delay_mean,
+            queue_delay_p50, queue_delay_p95, queue_delay_p99, rtt_mean.
+        series: One row per seed, flow and sample: t, cwnd, ssthresh, srtt, rtt, min_rtt,
+            pacing_rate, delivery_rate, in_flight, sent, retransmitted, lost, delivered, received,
+            phase.
+        links: One row per seed, link and sample: t, queue_packets, queue_bytes, sent_bytes,
+            dropped, lost, marked.
+        internals: One row per seed, flow, sample and named internal of the algorithm: t, name,
+            value.
+    """
+
+    experiment: Experiment
+    meta: dict[str, Any]
+    flows: pl.DataFrame
+    series: pl.DataFrame
+    links: pl.DataFrame
+    internals: pl.DataFrame
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of these runs."""
+        return self.flows["seed"].unique(maintain_order=True).to_list()
+
+    @property
+    def flow_names(self) -> list[str]:
+        """The names of all flows, in the order of the file."""
+        return [name for names in self.experiment.flow_names() for name in names]
+
+    def of_seed(self, seed: int) -> Result:
+        """The part of the result that belongs to one seed."""
+        tables = {table: getattr(self, table).filter(pl.col("seed") == seed) for table in TABLES}
+        return Result(self.experiment, self.meta, **tables)
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the result folder, complete or not at all.
+
+        It is written under a temporary name beside `folder` and renamed. A result that is already
+        there is replaced; anything else is left alone.
+
+        Raises:
+            ResultError: If something other than a result is there, or it cannot be written.
+        """
+        target = Path(folder)
+        check_replaceable(target)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary.mkdir()
+            try:
+                self._write(temporary)
+                _replace(temporary, target)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        except OSError as error:
+            raise ResultError(f"{target}: cannot be written: {error.strerror or error}") from error
+        return target
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Result:
+        """Reads a result folder.
+
+        Raises:
+            ResultError: If it is not one.
+        """
+        path = Path(folder)
+        missing = [name for name in sorted(_FILES) if not (path / name).is_file()]
+        if missing:
+            problem = (
+                f"it lacks {', '.join(missing)}" if path.is_dir() else "there is no such folder"
+            )
+            raise ResultError(f"{path}: is not a result folder: {problem}")
+        experiment = Experiment.load(path / "experiment.toml")
+        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        return cls(experiment, meta, **{t: pl.read_parquet(path / f"{t}.parquet") for t in TABLES})
+
+    def _write(self, folder: Path) -> None:
+        toml = self.experiment.to_toml(defaults=True)
+        (folder / "experiment.toml").write_text(toml, encoding="utf-8")
+        meta = json.dumps(self.meta, indent=2, ensure_ascii=False)
+        (folder / "meta.json").write_text(f"{meta}\n", encoding="utf-8")
+        for table in TABLES:
+            getattr(self, table).write_parquet(folder / f"{table}.parquet")
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raises `ResultError` if `folder` is there and is neither empty nor a result."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
+    foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in _FILES)
+    if foreign:
+        problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
+        raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")
+
+
+def collect(
+    experiment: Experiment, outcomes: dict[int, _core.Outcome], meta: dict[str, Any]
+) -> Result:
+    """Puts the outcomes of all seeds of a resolved experiment together."""
+    parts = [_tables(experiment, seed, outcome) for seed, outcome in outcomes.items()]
+    tables = {table: pl.concat([part[table] for part in parts], rechunk=False) for table in TABLES}
+    return Result(experiment, meta, **tables)
+
+
+def _tables(experiment: Experiment, seed: int, outcome: _core.Outcome) -> dict[str, pl.DataFrame]:
+    names = [name for names in experiment.flow_names() for name in names]
+    algorithms = [flow.cc for flow in experiment.flows for _ in range(flow.repeat)]
+    flow = pl.Series("flow", names, dtype=pl.Enum(names))
+    cc = pl.Series("cc", algorithms, dtype=pl.Enum(list(dict.fromkeys(algorithms))))
+    links = [link.name for link in experiment.links]
+    link = pl.Series("link", links, dtype=pl.Enum(links))
+    tables = {}
+    for table in TABLES:
+        frame = pl.DataFrame(getattr(outcome, table))
+        labels = [link] if table == "links" else [flow, cc]
+        index = frame[labels[0].name]
+        named = [label.gather(index) for label in labels]
+        first = pl.repeat(seed, frame.height, dtype=pl.UInt64, eager=True).alias("seed")
+        data = frame.drop(labels[0].name).get_columns()
+        tables[table] = pl.DataFrame([first, *named, *data])
+    tables["flows"] = (
+        tables["flows"]
+        .with_columns(end=_ends(experiment))
+        .select(
+            *("seed", "flow", "cc", "start", "end"),
+            pl.all().exclude("seed", "flow", "cc", "start", "end"),
+        )
+    )
+    return tables
+
+
+def _ends(experiment: Experiment) -> pl.Expr:
+    """When every flow ended: when it had sent all, or was stopped, or the experiment was over."""
+    stops = [
+        TIME.parse(flow.stop) / 1e9 if flow.stop else float("inf")
+        for flow in experiment.flows
+        for _ in range(flow.repeat)
+    ]
+    duration = TIME.parse(experiment.duration) / 1e9
+    return pl.min_horizontal(pl.col("completed"), pl.Series(stops), duration)
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    """Renames `temporary` to `target`; a result that was there stays until the new one is whole."""
+    old = temporary.with_suffix(".old")
+    there = target.exists()
+    if there:
+        target.rename(old)
+    try:
+        temporary.rename(target)
+    except OSError:
+        if there:
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
