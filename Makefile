@@ -26,8 +26,8 @@ lint: setup ## Checks format, lints and types
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	@if [ -e .venv/bin/cargo-clippy ]; then \
-	  echo 'cargo clippy'; .venv/bin/cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; \
+	@if .venv/bin/cargo clippy --version; then \
+	  .venv/bin/cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; \
 	else echo 'cargo clippy: skipped, the Rust of this machine comes without it'; fi
 
 test-rust: setup ## Runs the engine's tests

@@ -23,8 +23,13 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    Version = tuple[int, ...]
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -33,6 +38,7 @@ BIN = VENV / "bin"
 # The Rust that rustup installs where there is none, or none new enough. Any from `rust-version` in
 # Cargo.toml on will build; this is the one whose lints the code is kept clean of.
 RUST = "1.95.0"
+RUST_NEEDED = ["cargo", "rustc"]
 RUST_TOOLS = ["cargo", "rustc", "rustdoc", "rustfmt", "cargo-fmt", "cargo-clippy", "clippy-driver"]
 
 # Both can be pointed at a mirror. The first variable is rustup's own.
@@ -48,6 +54,7 @@ class SetupError(Exception):
 
 
 def say(text: str) -> None:
+    """Tells what is being done."""
     print(f"setup: {text}", flush=True)
 
 
@@ -65,6 +72,14 @@ def attempt(*command: str | Path, chatty: bool = True) -> bool:
         say(f"that did not work ({error})")
         return False
     return True
+
+
+def answer_of(*command: str | Path) -> str | None:
+    """What a command prints, or None where it fails."""
+    try:
+        return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def fetch(url: str, target: Path) -> bool:
@@ -100,6 +115,7 @@ class Step:
     """A step that is done when its inputs are what they were when it last succeeded."""
 
     def __init__(self, name: str, files: Iterable[Path], *facts: str) -> None:
+        """The step of that name, which depends on the content of files and on facts."""
         digest = hashlib.sha256(repr(facts).encode())
         for file in sorted(files):
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0")
@@ -108,9 +124,11 @@ class Step:
         self.digest = digest.hexdigest()
 
     def done(self) -> bool:
+        """Whether there is nothing to do."""
         return self.stamp.is_file() and self.stamp.read_text() == self.digest
 
     def finish(self) -> None:
+        """Notes that it succeeded."""
         self.stamp.write_text(self.digest)
 
 
@@ -119,7 +137,7 @@ class Step:
 
 def ensure_python() -> None:
     """Goes on in a newer Python where this one is too old and there is another."""
-    if sys.version_info >= (3, 11):
+    if sys.version_info >= (3, 11):  # noqa: UP036 (an older one may well be what runs this)
         return
     for minor in range(30, 10, -1):
         newer = shutil.which(f"python3.{minor}")
@@ -145,8 +163,7 @@ def make_venv() -> None:
     # Debian keeps pip's installer out of its python3 package.
     if not importlib.util.find_spec("ensurepip"):
         apt_install([f"python{version}-venv"])
-    probe = [python, "-c", "import ensurepip"]
-    if subprocess.run(probe, stderr=subprocess.DEVNULL).returncode == 0:
+    if answer_of(python, "-c", "import ensurepip") is not None:
         run(python, "-m", "venv", "--clear", VENV)
     else:
         run(python, "-m", "venv", "--clear", "--without-pip", VENV)
@@ -163,6 +180,7 @@ def make_venv() -> None:
 
 
 def pip_install(*arguments: str | Path) -> None:
+    """Runs the pip of `.venv`."""
     options = ["--quiet", "--disable-pip-version-check"]
     run(BIN / "python", "-m", "pip", "install", *options, *arguments)
 
@@ -199,35 +217,38 @@ def ensure_linker() -> None:
     wrapper.chmod(0o755)
 
 
-def version_of(tool: Path) -> tuple[int, ...] | None:
-    """What `TOOL --version` says, or None where it does not run."""
-    try:
-        answer = subprocess.run([tool, "--version"], cwd=ROOT, capture_output=True, text=True)
-    except OSError:
-        return None
-    found = re.search(r"\d+\.\d+\.\d+", answer.stdout)
-    return tuple(map(int, found.group().split("."))) if found and not answer.returncode else None
+def version_in(text: str | None) -> Version:
+    """The first version number in a text; () where there is none."""
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", text or "")
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def cargo_home() -> Path:
+    """Where rustup puts the commands."""
     return Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "bin"
 
 
-def find_rust(least: tuple[int, ...]) -> Path | None:
+def find_rust(least: Version) -> Path | None:
     """The first folder of PATH, then of rustup's, whose cargo and rustc are new enough."""
     for folder in [*map(Path, os.get_exec_path()), cargo_home()]:
         if folder == BIN or not (folder / "cargo").exists():
             continue
-        if all((version_of(folder / tool) or ()) >= least for tool in ("cargo", "rustc")):
+        versions = [version_in(answer_of(folder / tool, "--version")) for tool in RUST_NEEDED]
+        if all(version >= least for version in versions):
             return folder
     return None
 
 
-def install_rust(least: tuple[int, ...]) -> Path | None:
+def find_rustup() -> str | None:
+    """The command that manages toolchains, where there is one."""
+    return shutil.which("rustup") or shutil.which("rustup", path=str(cargo_home()))
+
+
+def install_rust(least: Version) -> Path | None:
     """Rust by rustup, else by apt."""
     say(f"installing Rust {RUST} with rustup")
     components = ["--profile", "minimal", "--component", "clippy", "--component", "rustfmt"]
-    rustup = shutil.which("rustup") or shutil.which("rustup", path=str(cargo_home()))
+    rustup = find_rustup()
     if rustup:
         # Theirs is too old: leave their default alone and use another in this folder only.
         if attempt(rustup, "toolchain", "install", RUST, "--no-self-update", *components):
@@ -243,7 +264,8 @@ def install_rust(least: tuple[int, ...]) -> Path | None:
     if found:
         return found
     # Debian has a second, newer Rust that it keeps for building browsers.
-    for packages in (["cargo", "rustc"], ["cargo-web", "rustc-web", "rustfmt-web"]):
+    usual, browsers = ["cargo", "rustc", "rustfmt", "rust-clippy"], ["cargo-web", "rustfmt-web"]
+    for packages in (usual, browsers):
         if apt_offers(packages[0], least) and apt_install(packages):
             return find_rust(least)
     return None
@@ -257,18 +279,17 @@ def rust_target() -> str:
     return f"{machine}-unknown-linux-{'gnu' if platform.libc_ver()[0] == 'glibc' else 'musl'}"
 
 
-def apt_offers(package: str, least: tuple[int, ...]) -> bool:
+def apt_offers(package: str, least: Version) -> bool:
     """Whether apt would install that package in a version that is new enough."""
     if not apt_usable():
         return False
-    answer = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True)
-    found = re.search(r"Candidate: (\d+\.\d+\.\d+)", answer.stdout)
-    return bool(found and tuple(map(int, found.group(1).split("."))) >= least)
+    policy = answer_of("apt-cache", "policy", package) or ""
+    return version_in(policy.partition("Candidate:")[2]) >= least
 
 
 def ensure_rust() -> None:
     """A Rust toolchain, linked into `.venv/bin` so that one folder holds every tool."""
-    import tomllib
+    import tomllib  # noqa: PLC0415 (only here is it sure that this Python has it)
 
     manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
     required = manifest["workspace"]["package"]["rust-version"]
@@ -281,20 +302,29 @@ def ensure_rust() -> None:
             "needs root). Install Rust from https://rustup.rs, or any package that brings cargo "
             f"{required} or newer, then run the same command again."
         )
+    step = Step("rust", [], str(folder), answer_of(folder / "cargo", "--version") or "")
+    if step.done():
+        return
     for tool in RUST_TOOLS:
         link = BIN / tool
         link.unlink(missing_ok=True)
         if (folder / tool).exists():
             link.symlink_to(folder / tool)
+    # The linters are for developers: without them all builds and runs, so none is no error.
+    rustup = find_rustup()
+    complete = all(answer_of(BIN / "cargo", tool, "--version") for tool in ("clippy", "fmt"))
+    if rustup and not complete:
+        attempt(rustup, "component", "add", "clippy", "rustfmt")
+    step.finish()
 
 
 def build_engine() -> None:
     """The engine, compiled with optimisation and installed into `.venv`."""
     sources = [ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "pyproject.toml"]
     sources += [file for file in (ROOT / "crates").rglob("*") if file.suffix in {".rs", ".toml"}]
-    rust = str(version_of(BIN / "cargo"))
-    step = Step("engine", sources, (VENV / ".requirements.stamp").read_text(), rust)
-    if step.done():
+    stamps = [(VENV / f".{name}.stamp").read_text() for name in ("requirements", "rust")]
+    step = Step("engine", sources, *stamps)
+    if step.done() and any((ROOT / "python/dumbbell").glob("_core*.so")):
         return
     say("building the engine (the first time takes a few minutes)")
     settings = ["--config-settings", "build-args=--locked"]
@@ -303,6 +333,7 @@ def build_engine() -> None:
 
 
 def main() -> int:
+    """Does every step in turn; returns the exit status."""
     try:
         ensure_python()
         make_venv()
