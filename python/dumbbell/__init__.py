@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
     """Imports what is asked for when it is asked for, so that the command line starts at once."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
+    from importlib import import_module
 
     value = getattr(import_module(f"dumbbell.{_HOMES[name]}"), name)
     globals()[name] = value

@@ -41,7 +41,7 @@ HOLD: Final = 10
 def crossing_time(
     t: ArrayLike, earlier: ArrayLike, later: ArrayLike, start: float, *, close: float = CLOSE
 ) -> float | None:
-    """Definition (a): when two congestion windows first cross near their averages.
+    """Convergence (a): when two congestion windows first cross near their averages.
 
     Both windows are smoothed by a running median over `SMOOTH` seconds. The answer is the first
     sample after `start` where the sign of ``later - earlier`` differs from that of the sample
@@ -81,7 +81,7 @@ def crossing_time(
 
 
 def fair_time(rates: ArrayLike, *, width: float = 1.0) -> float | None:
-    """Definition (b): when Jain's index of throughput reaches `FAIR` to stay there for `HOLD`.
+    """Convergence (b): when Jain's index of throughput reaches 0.95 and stays there for 10 s.
 
     Args:
         rates: Throughput of every flow (columns) in windows back to back (rows), the first of
@@ -114,6 +114,8 @@ def share_variance(rates: ArrayLike) -> float | None:
         rates: Throughput of every flow (columns) in windows (rows); any unit.
     """
     x = np.asarray(rates, dtype=np.float64)
+    if x.size == 0:
+        return None
     total = x.sum(axis=1)
     share = x[total > 0, 0] / total[total > 0]
     return float(share.var()) if share.size else None
@@ -144,10 +146,12 @@ def convergence(
         ValueError: If there is no such flow.
     """
     names = result.flow_names
-    pair = [earlier or names[0], later or (names[1] if len(names) > 1 else "")]
-    missing = [name for name in pair if name not in names]
-    if missing:
-        raise ValueError(f'there is no flow "{missing[0]}"; there are {", ".join(names)}')
+    if len(names) < 2:
+        raise ValueError("convergence takes two flows, and there is one")
+    pair = [earlier or names[0], later or names[1]]
+    for name in pair:
+        if name not in names:
+            raise ValueError(f'there is no flow "{name}"; there are {", ".join(names)}')
     rows = [_converge(result.of_seed(seed), seed, pair) for seed in result.seeds]
     columns = ("crossing", "fair", "share_variance")
     return pl.DataFrame(
@@ -171,3 +175,7 @@ def _converge(
 def _side_by_side(table: pl.DataFrame, index: str, values: str) -> pl.DataFrame:
     wide = table.with_columns(pl.col("flow").cast(pl.String))
     return wide.pivot(on="flow", index=index, values=values).sort(index)
+
+
+METRICS: Final = (crossing_time, fair_time, share_variance)
+"""The metrics, for lists of them."""

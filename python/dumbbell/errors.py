@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class DumbbellError(ValueError):
     """A mistake in an experiment, an option or a path, told in one paragraph.
@@ -39,3 +45,12 @@ class ExperimentError(DumbbellError):
         """The same error, seen from the table or the file around it."""
         dot = "." if key and self.key and not self.key.startswith("[") else ""
         return ExperimentError(self.problem, key=f"{key}{dot}{self.key}", file=file or self.file)
+
+
+@contextmanager
+def in_file(file: object) -> Iterator[None]:
+    """Says of every `ExperimentError` which file it is in."""
+    try:
+        yield
+    except ExperimentError as error:
+        raise error.within(file=str(file)) from None

@@ -31,9 +31,9 @@ from pydantic import (
 )
 
 from dumbbell import _core, files, units
-from dumbbell.errors import ExperimentError
+from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
-from dumbbell.stacks import StackValue, stack_fields
+from dumbbell.stacks import StackValue, stack_fields, unknown
 
 MOST_FLOWS: Final = 1_000_000
 """The greatest number of flows in one experiment."""
@@ -183,13 +183,6 @@ class Flow(_Model):
     )
     log: bool = Field(False, description="whether each of its packets is recorded, true or false")
 
-    @model_validator(mode="after")
-    def _stops_after_it_starts(self) -> Self:
-        if self.stop and units.TIME.parse(self.stop) <= units.TIME.parse(self.start, zero=True):
-            problem = f'"{self.stop}" is not after the start at "{self.start}"'
-            raise ExperimentError(problem, key="stop")
-        return self
-
 
 class Experiment(_Model):
     """Links, the flows that cross them, and how long and how often to watch them."""
@@ -203,6 +196,11 @@ class Experiment(_Model):
         None,
         description='how often to look at the flows, such as "100 ms", which is also the default, '
         "but for experiments so large that this would give more than a million rows",
+    )
+    internals: bool | None = Field(
+        None,
+        description="whether the algorithms' internals are sampled too, true or false; true if "
+        "there are 100 flows or fewer and this is not given",
     )
     start_jitter: Time = Field(
         "0 s", description='how much later, at random, each flow may start, such as "100 ms"'
@@ -218,12 +216,12 @@ class Experiment(_Model):
     links: list[Link] = Field(
         validation_alias=AliasChoices("link", "links"),
         serialization_alias="link",
-        description="at least one [[link]] table",
+        description="one [[link]] table or more",
     )
     flows: list[Flow] = Field(
         validation_alias=AliasChoices("flow", "flows"),
         serialization_alias="flow",
-        description="at least one [[flow]] table",
+        description="one [[flow]] table or more",
     )
     assumed: dict[str, str] = Field(
         default_factory=dict, description="settings that a paper leaves unsaid: key = reason"
@@ -245,10 +243,8 @@ class Experiment(_Model):
             ExperimentError: If the file cannot be read or is not a valid experiment. The text
                 names the file, the key, and what would be valid.
         """
-        try:
+        with in_file(path):
             return cls(**files.override(files.read_toml(Path(path)), overrides or []))
-        except ExperimentError as error:
-            raise error.within(file=str(path)) from None
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
@@ -337,12 +333,16 @@ class Experiment(_Model):
                 raise ExperimentError("is empty; a flow crosses at least one link", key=key)
             for at, name in enumerate(path):
                 if name not in links:
-                    problem = f'there is no link "{name}"; there are {", ".join(links)}'
+                    problem = unknown("link", name, links)
                     raise ExperimentError(problem, key=f"{key}[{at}]")
         start = units.TIME.parse(flow.start, zero=True)
         if start >= units.TIME.parse(self.duration):
             problem = f'"{flow.start}" is not before the end of the experiment at "{self.duration}"'
             raise ExperimentError(problem, key="start")
+        latest = start + units.TIME.parse(self.start_jitter, zero=True)
+        if flow.stop and units.TIME.parse(flow.stop) <= latest:
+            problem = f'"{flow.stop}" is not after the latest start at {units.TIME.format(latest)}'
+            raise ExperimentError(problem, key="stop")
         if flow.stack is not None:
             stack_fields(flow.stack, flow.stack_options)
         elif flow.stack_options:

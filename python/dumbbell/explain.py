@@ -28,7 +28,8 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ExperimentError:
     table, field = find(model, loc)
     if first["type"] == "extra_forbidden":
         return ExperimentError(unknown_key(str(loc[-1]), table), key=key)
-    valid = f"; it is {field.description}" if field and field.description else ""
+    name = next((part for part in reversed(loc) if isinstance(part, str)), "it")
+    valid = f"; {name} is {field.description}" if field and field.description else ""
     if first["type"] == "missing":
         return ExperimentError(f"is missing{valid}", key=key)
     return ExperimentError(f"{shown(first['input'])} is not valid here{valid}", key=key)

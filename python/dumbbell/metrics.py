@@ -160,7 +160,7 @@ def windows(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.Dat
     """
     window = ((pl.col("t") - since) / width - _MICRO).ceil().cast(pl.Int64)
     counters = pl.col("delivered", "received").cast(pl.Int64)
-    rate = 8 * (counters - counters.shift(1, fill_value=0)) / width
+    rate = (counters - counters.shift(1, fill_value=0)) * (8 / width)
     last = result.series.select(((pl.col("t").max() - since) / width + _MICRO).floor()).item()
     rates = (
         result.series.with_columns(window=window.clip(lower_bound=0))
@@ -239,6 +239,21 @@ def summary(result: Result) -> pl.DataFrame:
     return joined
 
 
+def link_summary(result: Result) -> pl.DataFrame:
+    """One row per seed and link: how it was used, how full it was, what did not get through.
+
+    Formulas: `utilisation`; the mean of the sampled ``queue_bytes``; packets that found the queue
+    full (dropped) and that were lost at random, from beginning to end.
+
+    Returns:
+        Columns seed, link, utilisation (0 to 1), queue_mean (bytes), dropped, lost (packets).
+    """
+    last = result.links.group_by("seed", "link", maintain_order=True).agg(
+        pl.col("queue_bytes").mean().alias("queue_mean"), pl.col("dropped", "lost").last()
+    )
+    return utilisation(result).join(last, on=["seed", "link"], maintain_order="left")
+
+
 def _between(table: pl.DataFrame, since: float, until: float | None) -> pl.DataFrame:
     last = float("inf") if until is None else until
     return table.filter(pl.col("t").is_between(since - _MICRO, last + _MICRO))
@@ -266,3 +281,17 @@ def _counter(result: Result, counter: str, at: float, name: str) -> pl.DataFrame
 
 
 _LEFT: Final[dict[str, Any]] = {"on": ["seed", "flow"], "how": "left", "maintain_order": "left"}
+
+
+METRICS: Final = (
+    throughput,
+    goodput,
+    utilisation,
+    queueing_delay,
+    retransmission_share,
+    jain,
+    fairness,
+    jain_over_time,
+    harm,
+)
+"""The metrics, for lists of them."""

@@ -23,6 +23,9 @@ SAMPLE_NS: Final = 100_000_000
 DEFAULT_ROWS: Final = 1_000_000
 """An experiment with more rows of `series` than this is by default looked at less often."""
 
+MOST_INSPECTED: Final = 100
+"""With more flows than this the algorithms' internals are by default not sampled."""
+
 MOST_ROWS: Final = 100_000_000
 """More rows of `series` than this are refused."""
 
@@ -42,6 +45,7 @@ def resolve(experiment: Experiment) -> Experiment:
         duration=TIME.format(TIME.parse(experiment.duration)),
         seeds=experiment.seed_list,
         sample=TIME.format(_sample(experiment)),
+        internals=_internals(experiment),
         start_jitter=TIME.format(TIME.parse(experiment.start_jitter, zero=True)),
         stack_options=stack_fields(experiment.stack, experiment.stack_options),
         links=[_resolve_link(experiment, i, rtts) for i in range(len(experiment.links))],
@@ -65,6 +69,7 @@ def scenario(resolved: Experiment, seed: int) -> str:
             "duration_ns": TIME.parse(resolved.duration),
             "sample_ns": TIME.parse(resolved.sample),
             "start_jitter_ns": TIME.parse(resolved.start_jitter, zero=True),
+            "internals": resolved.internals,
             "links": [_link_scenario(link) for link in resolved.links],
             "flows": flows,
         }
@@ -94,6 +99,11 @@ def _base_rtt(experiment: Experiment, number: int, delays: dict[str, int]) -> in
     return rtt
 
 
+def _internals(experiment: Experiment) -> bool:
+    few = experiment.flow_count <= MOST_INSPECTED
+    return few if experiment.internals is None else experiment.internals
+
+
 def _sample(experiment: Experiment) -> int:
     duration, flows = TIME.parse(experiment.duration), experiment.flow_count
     if experiment.sample:
@@ -101,9 +111,10 @@ def _sample(experiment: Experiment) -> int:
     else:
         steps = (SAMPLE_NS * m * 10**e for e in range(12) for m in (1, 2, 5))
         sample = next(step for step in steps if flows * duration <= DEFAULT_ROWS * step)
-    if flows * duration > MOST_ROWS * sample:
-        rows = flows * duration // sample
-        least = TIME.format(-(-flows * duration // MOST_ROWS))
+    # One sample at the beginning, one at every interval, one at the end.
+    rows = flows * (-(-duration // sample) + 1)
+    if rows > MOST_ROWS:
+        least = TIME.format(-(-flows * duration // (MOST_ROWS - 2 * flows)))
         problem = f"would give {rows:,} rows; the most is {MOST_ROWS:,}"
         raise ExperimentError(f'{problem}; write at least "{least}"', key="sample")
     return sample

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
-from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.errors import DumbbellError, ExperimentError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve, scenario
 from dumbbell.results import Result, check_replaceable, collect
@@ -50,7 +50,11 @@ def run(
         ResultError: If `out` holds something other than a result, or cannot be written.
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
     """
-    resolved = _resolved(experiment, seeds)
+    if not isinstance(experiment, Experiment):
+        with in_file(experiment):
+            read = Experiment.load(experiment)
+            return run(read, seeds=seeds, jobs=jobs, out=out, progress=progress)
+    resolved = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
     if out is not None:
         check_replaceable(Path(out))
     workers = _workers(jobs)
@@ -61,16 +65,6 @@ def run(
     if out is not None:
         result.save(out)
     return result
-
-
-def _resolved(experiment: Experiment | str | Path, seeds: int | list[int] | None) -> Experiment:
-    if isinstance(experiment, Experiment):
-        return resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
-    read = Experiment.load(experiment)
-    try:
-        return resolve(read if seeds is None else read.replace(seeds=seeds))
-    except ExperimentError as error:
-        raise error.within(file=str(experiment)) from None
 
 
 def _workers(jobs: int | None) -> int:
@@ -101,7 +95,10 @@ def _simulate(
 
 
 def _one(resolved: Experiment, seed: int, watch: _core.Watch) -> _core.Outcome:
-    return _core.simulate(scenario(resolved, seed), watch)
+    try:
+        return _core.simulate(scenario(resolved, seed), watch)
+    except ValueError as error:
+        raise ExperimentError(str(error)) from None
 
 
 def _raise_first(runs: dict[int, Future[_core.Outcome]]) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
+from typing import Final
 
 from dumbbell import _core
 from dumbbell.errors import ExperimentError
 
-type_names = {bool: "true or false", int: "a whole number", str: "text"}
+_VALID: Final = {bool: "true or false", int: "a whole number", str: "text"}
+
+_POSITIVE: Final = frozenset({"mss", "initial-window", "min-rto-ns", "receive-window"})
 
 StackValue = bool | int | str
 """What a field of a stack can be."""
@@ -29,20 +33,37 @@ def stack_fields(name: str, options: dict[str, StackValue]) -> dict[str, StackVa
         key = f"stack-options.{field}"
         if field not in fields:
             raise ExperimentError(unknown("stack option", field, list(fields)), key=key)
-        kind = type(fields[field])
-        if type(value) is not kind or (kind is int and int(value) < 0):
-            problem = f"{json.dumps(value, default=str)} is not {type_names[kind]}"
-            raise ExperimentError(f"{problem}, as {json.dumps(fields[field])} would be", key=key)
-        fields[field] = value
-        try:
-            _core.check_stack(json.dumps(fields))
-        except ValueError as error:
-            raise ExperimentError(str(error), key=key) from None
+        wrong = _mismatch(field, value, fields[field])
+        if wrong is None:
+            fields[field] = value
+            wrong = _refusal(fields)
+        if wrong is not None:
+            raise ExperimentError(wrong, key=key)
     return fields
+
+
+def _mismatch(field: str, value: StackValue, usual: StackValue) -> str | None:
+    """What is wrong with a value whose usual value is another one."""
+    kind = type(usual)
+    least = 1 if field in _POSITIVE else 0
+    if type(value) is not kind or (kind is int and int(value) < least):
+        valid = _VALID[kind] + (f" of at least {least}" if kind is int else "")
+        return f"{json.dumps(value)} is not {valid}; the usual value is {json.dumps(usual)}"
+    return None
+
+
+def _refusal(fields: dict[str, StackValue]) -> str | None:
+    """What the simulator has against a stack."""
+    try:
+        _core.check_stack(json.dumps(fields))
+    except ValueError as error:
+        bits = re.search(r"`(\d+)`, expected u(\d+)", str(error))
+        return f"{bits[1]} is more than {2 ** int(bits[2]) - 1}, the most" if bits else str(error)
+    return None
 
 
 def unknown(kind: str, name: str, known: list[str]) -> str:
     """The sentence that says that `name` is none of the `known` ones."""
     close = difflib.get_close_matches(name, known, n=1)
     hint = f' (did you mean "{close[0]}"?)' if close else ""
-    return f'no {kind} is called "{name}"{hint}; there are {", ".join(known)}'
+    return f'no {kind} is called "{name}"{hint}; choose from {", ".join(known)}'

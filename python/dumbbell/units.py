@@ -226,7 +226,7 @@ def parse_probability(value: object) -> float:
     """Reads a probability, as a number or as text such as ``"1e-4"`` or ``"0.1 %"``.
 
     Raises:
-        QuantityError: If it is not a number from 0 to 1.
+        QuantityError: If it is not a number from 0 to less than 1.
     """
     text = str(value).strip()
     percent = text.endswith("%")
@@ -234,12 +234,12 @@ def parse_probability(value: object) -> float:
     if isinstance(value, bool) or not _NUMBER.fullmatch(number):
         raise QuantityError(f"{shown(value)} is not a probability; {_PROBABILITY}")
     probability = Fraction(number) / (100 if percent else 1)
-    if not 0 <= probability <= 1:
-        raise QuantityError(f"{shown(value)} is not between 0 and 1; {_PROBABILITY}")
+    if not 0 <= probability < 1:
+        raise QuantityError(f"{shown(value)} is not from 0 to less than 1; {_PROBABILITY}")
     return float(probability)
 
 
-_PROBABILITY: Final = 'write a number from 0 to 1, such as 0.0001, "1e-4" or "0.01 %"'
+_PROBABILITY: Final = 'write a number from 0 to less than 1, such as 0.0001, "1e-4" or "0.01 %"'
 
 
 def _unknown(unit: str, known: list[str]) -> str:

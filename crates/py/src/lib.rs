@@ -1,5 +1,6 @@
 //! The simulator as the Python module `dumbbell._core`: a thin binding, no logic.
 
+mod run;
 mod table;
 
 use pyo3::prelude::*;
@@ -13,6 +14,8 @@ mod _core {
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::run::{Outcome, Watch, simulate};
     #[pymodule_export]
     use crate::table::Table;
 

@@ -1,6 +1,25 @@
 //! The simulator: a virtual clock, flows, and sampling into columns.
+//!
+//! `engine` runs endpoints over links and knows no protocol; `sample` and `tables` write down
+//! what they show. `host` puts TCP in. A `Scenario` is a run's description in plain numbers;
+//! running it gives an `Outcome`.
 
 mod agenda;
+mod build;
+mod check;
 mod engine;
+mod histogram;
+mod host;
+mod run;
+mod sample;
+mod scenario;
+mod seeds;
+mod tables;
 
+pub use check::MAX_FLOWS;
 pub use engine::{EndpointId, Engine, Parcel, Watch};
+pub use histogram::Histogram;
+pub use run::Outcome;
+pub use sample::Observe;
+pub use scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};

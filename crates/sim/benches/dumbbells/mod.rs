@@ -1,0 +1,41 @@
+//! Dumbbells to measure with: flows that share one bottleneck of 100 ms.
+
+use dumbbell_sim::{FlowSpec, LinkSpec, QueueSpec, Scenario};
+use dumbbell_tcp::Stack;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// `flows` flows over a bottleneck of `rate_bps` with a queue of one BDP, for `seconds`; their
+/// starts are spread over the first second.
+pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
+    let link = LinkSpec {
+        name: "bottleneck".to_owned(),
+        rate_bps: Some(rate_bps),
+        delay_ns: SECOND / 20,
+        queue: Some(QueueSpec::Bytes((rate_bps / 80.0) as u64)),
+        loss: 0.0,
+    };
+    let flow = |number| FlowSpec {
+        name: format!("flow-{number}"),
+        cc: cc.to_owned(),
+        path: vec!["bottleneck".to_owned()],
+        return_path: Vec::new(),
+        return_delay_ns: SECOND / 20,
+        start_ns: number * SECOND / flows,
+        stop_ns: None,
+        bytes: None,
+        app_rate_bps: None,
+        stack: Stack::linux(),
+        log: false,
+    };
+    Scenario {
+        seed: 1,
+        duration_ns: seconds * SECOND,
+        // As many rows whatever the number of flows, up to one a second a flow.
+        sample_ns: (flows * SECOND / 10).clamp(SECOND / 10, SECOND),
+        start_jitter_ns: 0,
+        internals: true,
+        links: vec![link],
+        flows: (0..flows).map(flow).collect(),
+    }
+}

@@ -1,0 +1,36 @@
+//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS`, then prints packets a second, wall time
+//! and the peak memory of the process.
+
+#[path = "../benches/dumbbells/mod.rs"]
+mod dumbbells;
+
+use std::error::Error;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [cc, flows, mbit, seconds] = arguments.as_slice() else {
+        return Err("usage: measure CC FLOWS MBIT SECONDS".into());
+    };
+    let (flows, mbit): (u64, f64) = (flows.parse()?, mbit.parse()?);
+    let scenario = dumbbells::dumbbell(cc, flows, mbit * 1e6, seconds.parse()?);
+    let began = Instant::now();
+    let outcome = scenario.run()?;
+    let wall = began.elapsed().as_secs_f64();
+    let packets = outcome.data_packets as f64;
+    let sent = outcome.links.sent_bytes.last().copied().unwrap_or(0) as f64;
+    println!("{packets:.0} data packets, {} events, {wall:.3} s", outcome.events);
+    println!("{:.3} million data packets/s", packets / wall / 1e6);
+    println!("utilisation {:.4}", sent * 8e3 / mbit / scenario.duration_ns as f64);
+    println!("retransmitted {}", outcome.flows.retransmitted.iter().sum::<u64>());
+    println!("peak memory {:.0} MB", peak_memory_mb()?);
+    Ok(())
+}
+
+/// Peak resident memory, from Linux's /proc.
+fn peak_memory_mb() -> Result<f64, Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kb = line.and_then(|line| line.split_whitespace().nth(1)).ok_or("no VmHWM in status")?;
+    Ok(kb.parse::<f64>()? / 1e3)
+}

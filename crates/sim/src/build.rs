@@ -1,0 +1,240 @@
+//! From a scenario to links, routes and endpoints.
+//!
+//! The order of flows in a scenario must not matter, yet something has to come first when two
+//! things happen at the same nanosecond. So flows are numbered in an order of their own: by what
+//! they are, and by name only where they are the same.
+
+use crate::engine::{EndpointId, Engine, Parcel, Watch};
+use crate::host::Host;
+use crate::sample::Subject;
+use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+use crate::seeds::{self, Purpose};
+use dumbbell_cc::Algorithm;
+use dumbbell_net::{Limit, Link, LinkConfig, LinkId, RouteId, Routes};
+use dumbbell_tcp::{Receiver, Segment, Sender, SenderConfig, Stack};
+use dumbbell_units::{Rate, Span, Time};
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+/// What a run is made of.
+pub(crate) struct Parts {
+    links: Vec<Link<Parcel<Segment>>>,
+    routes: Routes,
+    hosts: Vec<(Host, RouteId)>,
+    /// In the scenario's order.
+    pub(crate) flows: Vec<FlowPlan>,
+}
+
+/// Where a flow of the scenario is in the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowPlan {
+    /// Its number in the run's own order.
+    pub(crate) pair: u32,
+    pub(crate) start: Time,
+    /// Delay of its path, one way.
+    pub(crate) base_delay: Span,
+    pub(crate) base_rtt: Span,
+}
+
+impl FlowPlan {
+    pub(crate) fn sender(&self) -> EndpointId {
+        EndpointId(self.pair * 2)
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        Subject { sender: self.sender(), start: self.start, complete: false }
+    }
+}
+
+impl Parts {
+    pub(crate) fn engine<W: Watch<Segment>>(self, watch: W) -> Engine<Host, W> {
+        Engine::new(self.links, self.routes, self.hosts, watch)
+    }
+}
+
+/// Builds a scenario that was checked.
+///
+/// # Errors
+/// If it was not and should not have passed.
+pub(crate) fn build(scenario: &Scenario) -> Result<Parts, ScenarioError> {
+    let mut builder = Builder::new(scenario);
+    let stacks = Stacks::of(scenario);
+    let order = canonical_order(scenario, &builder.names, &stacks);
+    let mut flows = vec![None; scenario.flows.len()];
+    for (pair, &at) in order.iter().enumerate() {
+        let stack = stacks.get(at);
+        flows[at] = Some(builder.add_flow(&scenario.flows[at], stack, pair as u32)?);
+    }
+    let flows = flows.into_iter().flatten().collect();
+    Ok(Parts { links: builder.links, routes: builder.routes, hosts: builder.hosts, flows })
+}
+
+/// The stacks that occur, each once.
+struct Stacks {
+    of_flow: Vec<u32>,
+    distinct: Vec<Arc<Stack>>,
+}
+
+impl Stacks {
+    /// Numbers the stacks by what is in them, not by where they occur first.
+    fn of(scenario: &Scenario) -> Stacks {
+        let text = |stack: &Stack| format!("{stack:?}");
+        let known: BTreeMap<String, &Stack> = {
+            let mut known = BTreeMap::new();
+            let mut last = None;
+            for flow in &scenario.flows {
+                if last != Some(&flow.stack) {
+                    known.insert(text(&flow.stack), &flow.stack);
+                    last = Some(&flow.stack);
+                }
+            }
+            known
+        };
+        let number: BTreeMap<&str, u32> = known.keys().map(String::as_str).zip(0..).collect();
+        let mut last = (None, 0);
+        let of_flow = scenario.flows.iter().map(|flow| {
+            if last.0 != Some(&flow.stack) {
+                last = (Some(&flow.stack), number[text(&flow.stack).as_str()]);
+            }
+            last.1
+        });
+        let of_flow = of_flow.collect();
+        let distinct = known.values().map(|&stack| Arc::new(stack.clone())).collect();
+        Stacks { of_flow, distinct }
+    }
+
+    fn get(&self, flow: usize) -> &Arc<Stack> {
+        &self.distinct[self.of_flow[flow] as usize]
+    }
+}
+
+/// The flows' places in the scenario, in the order that the run numbers them.
+fn canonical_order(
+    scenario: &Scenario,
+    links: &BTreeMap<&str, LinkId>,
+    stacks: &Stacks,
+) -> Vec<usize> {
+    let ids =
+        |path: &[String]| path.iter().map(|name| links.get(name.as_str())).collect::<Vec<_>>();
+    let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
+    order.sort_by_cached_key(|&at| {
+        let flow = &scenario.flows[at];
+        let paths = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
+        let times = (flow.start_ns, flow.stop_ns);
+        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
+        (times, paths, load, &flow.cc, stacks.of_flow[at], &flow.name)
+    });
+    order
+}
+
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    names: BTreeMap<&'a str, LinkId>,
+    links: Vec<Link<Parcel<Segment>>>,
+    routes: Routes,
+    /// Delay lines for acknowledgements: all flows of one return delay share one.
+    lines: BTreeMap<u64, LinkId>,
+    hosts: Vec<(Host, RouteId)>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(scenario: &'a Scenario) -> Builder<'a> {
+        let links = scenario.links.iter().zip(0..);
+        let links = links.map(|(link, index)| {
+            let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
+            Link::new(&link_config(link, seed))
+        });
+        let names = scenario.links.iter().map(|link| link.name.as_str());
+        Builder {
+            names: names.zip((0..).map(LinkId)).collect(),
+            links: links.collect(),
+            routes: Routes::default(),
+            lines: BTreeMap::new(),
+            hosts: Vec::with_capacity(2 * scenario.flows.len()),
+            scenario,
+        }
+    }
+
+    /// The links of a path and their delay.
+    fn path(
+        &self,
+        flow: &FlowSpec,
+        key: &'static str,
+        path: &[String],
+    ) -> Result<(Vec<LinkId>, Span), ScenarioError> {
+        let mut links = Vec::with_capacity(path.len() + 1);
+        let mut delay = Span::ZERO;
+        for name in path {
+            let Some(&link) = self.names.get(name.as_str()) else {
+                return Err(ScenarioError::Value {
+                    place: Place::Flow(flow.name.clone()),
+                    key,
+                    value: format!("\"{name}\""),
+                    valid: "names of links".to_owned(),
+                });
+            };
+            delay = delay + self.links[link.0 as usize].delay();
+            links.push(link);
+        }
+        Ok((links, delay))
+    }
+
+    fn delay_line(&mut self, delay_ns: u64) -> LinkId {
+        let links = &mut self.links;
+        *self.lines.entry(delay_ns).or_insert_with(|| {
+            links.push(Link::delay_line(Span::from_nanos(delay_ns)));
+            LinkId(links.len() as u32 - 1)
+        })
+    }
+
+    fn add_flow(
+        &mut self,
+        flow: &FlowSpec,
+        stack: &Arc<Stack>,
+        pair: u32,
+    ) -> Result<FlowPlan, ScenarioError> {
+        let (there, base_delay) = self.path(flow, "path", &flow.path)?;
+        let (mut back, back_delay) = self.path(flow, "return_path", &flow.return_path)?;
+        if back.is_empty() || flow.return_delay_ns > 0 {
+            back.push(self.delay_line(flow.return_delay_ns));
+        }
+        let seed = |purpose| seeds::derive(self.scenario.seed, purpose, pair);
+        let jitter = seeds::uniform(seed(Purpose::StartJitter), self.scenario.start_jitter_ns);
+        let start = Time::from_nanos(flow.start_ns + jitter);
+        let init = flow.init(start, seed(Purpose::Algorithm));
+        let algorithm = Algorithm::parse(&flow.cc, &init).map_err(|error| {
+            ScenarioError::Algorithm { place: Place::Flow(flow.name.clone()), error }
+        })?;
+        let sender = Sender::new(SenderConfig {
+            stack: Arc::clone(stack),
+            algorithm,
+            start,
+            stop: flow.stop_ns.map(Time::from_nanos),
+            bytes: flow.bytes,
+            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        });
+        let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
+        let receiver = Receiver::new(Arc::clone(stack));
+        let (there, back) = (self.routes.add(&there), self.routes.add(&back));
+        self.hosts.push((Host::Sender { sender, mss, bytes }, there));
+        self.hosts.push((Host::Receiver(receiver), back));
+        let base_rtt = base_delay + back_delay + Span::from_nanos(flow.return_delay_ns);
+        Ok(FlowPlan { pair, start, base_delay, base_rtt })
+    }
+}
+
+fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
+    LinkConfig {
+        rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
+        delay: Span::from_nanos(link.delay_ns),
+        queue: match link.queue {
+            None => Limit::Unlimited,
+            Some(QueueSpec::Packets(packets)) => Limit::Packets(packets),
+            Some(QueueSpec::Bytes(bytes)) => Limit::Bytes(bytes),
+            Some(QueueSpec::Ns(ns)) => Limit::Time(Span::from_nanos(ns)),
+        },
+        loss: link.loss,
+        seed,
+    }
+}

@@ -1,0 +1,195 @@
+//! What a valid scenario is.
+
+use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+use dumbbell_cc::{Algorithm, Init};
+use dumbbell_tcp::Stack;
+use dumbbell_units::Time;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+/// The most flows of a scenario.
+pub const MAX_FLOWS: usize = 1_000_000;
+/// The most links of a path.
+const MAX_PATH: usize = 250;
+/// The most rows of the series: ten thousand flows sampled ten thousand times.
+const MAX_ROWS: u64 = 100_000_000;
+/// The longest time that can be asked for: over 11 days.
+const MAX_TIME_NS: u64 = 1_000_000_000_000_000;
+const MAX_RATE_BPS: f64 = 1e15;
+/// Data packets are numbered in 32 bits.
+const MAX_PACKETS: u64 = u32::MAX as u64 - 1;
+/// A nonzero delay or timer shorter than this would only slow the run down.
+const MIN_RTO_NS: u64 = 1_000_000;
+
+/// Refuses a value unless it is valid.
+fn ensure(
+    ok: bool,
+    place: impl FnOnce() -> Place,
+    key: &'static str,
+    value: impl Display,
+    valid: impl Display,
+) -> Result<(), ScenarioError> {
+    if ok {
+        return Ok(());
+    }
+    let (place, value, valid) = (place(), value.to_string(), valid.to_string());
+    Err(ScenarioError::Value { place, key, value, valid })
+}
+
+fn ensure_time(
+    ns: u64,
+    least: u64,
+    place: impl FnOnce() -> Place,
+    key: &'static str,
+) -> Result<(), ScenarioError> {
+    let valid = format_args!("whole nanoseconds from {least} to {MAX_TIME_NS} (11 days)");
+    ensure((least..=MAX_TIME_NS).contains(&ns), place, key, ns, valid)
+}
+
+fn ensure_rate(
+    bps: Option<f64>,
+    place: impl FnOnce() -> Place,
+    key: &'static str,
+) -> Result<(), ScenarioError> {
+    let Some(bps) = bps else { return Ok(()) };
+    let valid = "a number of bit/s from 1 to 1e15, or null for no limit";
+    ensure((1.0..=MAX_RATE_BPS).contains(&bps), place, key, bps, valid)
+}
+
+/// Names as an error lists them: not more than a line of them.
+fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = if names.len() > 10 { ", ..." } else { "" };
+    names.take(10).collect::<Vec<_>>().join(", ") + more
+}
+
+impl Scenario {
+    /// Whether this can be run. The fields are public; whoever sets them checks.
+    ///
+    /// # Errors
+    /// If something in it cannot be simulated.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let here = || Place::Scenario;
+        ensure_time(self.duration_ns, 1, here, "duration_ns")?;
+        ensure_time(self.sample_ns, 1, here, "sample_ns")?;
+        ensure_time(self.start_jitter_ns, 0, here, "start_jitter_ns")?;
+        let flows = self.flows.len();
+        let valid = format_args!("from 1 to {MAX_FLOWS} flows");
+        ensure((1..=MAX_FLOWS).contains(&flows), here, "flows", flows, valid)?;
+        let rows = self.samples().saturating_mul(flows as u64);
+        let valid = format_args!("an interval that gives at most {MAX_ROWS} rows, not {rows}");
+        ensure(rows <= MAX_ROWS, here, "sample_ns", self.sample_ns, valid)?;
+        self.check_links()?;
+        self.check_flows()
+    }
+
+    /// How many times the run is sampled: at zero, at every interval, and at the end.
+    pub(crate) fn samples(&self) -> u64 {
+        self.duration_ns.div_ceil(self.sample_ns) + 1
+    }
+
+    fn check_links(&self) -> Result<(), ScenarioError> {
+        let mut names = BTreeSet::new();
+        for link in &self.links {
+            let here = || Place::Link(link.name.clone());
+            let valid = "a name that no other link has";
+            ensure(names.insert(&link.name), here, "name", &link.name, valid)?;
+            link.check()?;
+        }
+        Ok(())
+    }
+
+    fn check_flows(&self) -> Result<(), ScenarioError> {
+        let links: BTreeSet<&str> = self.links.iter().map(|link| link.name.as_str()).collect();
+        let known = || list(self.links.iter().map(|link| link.name.as_str()));
+        let mut names = BTreeSet::new();
+        for flow in &self.flows {
+            let here = || Place::Flow(flow.name.clone());
+            let valid = "a name that no other flow has";
+            ensure(names.insert(&flow.name), here, "name", &flow.name, valid)?;
+            for (key, path, least) in
+                [("path", &flow.path, 1), ("return_path", &flow.return_path, 0)]
+            {
+                let valid = format_args!("from {least} to {MAX_PATH} links");
+                ensure((least..=MAX_PATH).contains(&path.len()), here, key, path.len(), valid)?;
+                for link in path {
+                    let valid = || format!("names of links, which are {}", known());
+                    if !links.contains(link.as_str()) {
+                        ensure(false, here, key, format_args!("\"{link}\""), valid())?;
+                    }
+                }
+            }
+            flow.check(self.start_jitter_ns)?;
+        }
+        Ok(())
+    }
+}
+
+impl LinkSpec {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let here = || Place::Link(self.name.clone());
+        ensure_rate(self.rate_bps, here, "rate_bps")?;
+        ensure_time(self.delay_ns, 0, here, "delay_ns")?;
+        let valid = "a probability from 0 to 1, 1 excluded";
+        ensure((0.0..1.0).contains(&self.loss), here, "loss", self.loss, valid)?;
+        let (size, unit) = match self.queue {
+            None => return Ok(()),
+            Some(QueueSpec::Packets(packets)) => (u64::from(packets), "packets"),
+            Some(QueueSpec::Bytes(bytes)) => (bytes, "bytes"),
+            Some(QueueSpec::Ns(ns)) => (ns, "ns"),
+        };
+        let value = format_args!("{size} {unit}");
+        let valid = "packets, bytes or ns above 0, or null for no limit";
+        ensure(size > 0, here, "queue", value, valid)
+    }
+}
+
+impl FlowSpec {
+    fn check(&self, jitter_ns: u64) -> Result<(), ScenarioError> {
+        let here = || Place::Flow(self.name.clone());
+        ensure_time(self.return_delay_ns, 0, here, "return_delay_ns")?;
+        ensure_time(self.start_ns, 0, here, "start_ns")?;
+        if let Some(stop) = self.stop_ns {
+            let start = self.start_ns.saturating_add(jitter_ns);
+            let valid = format_args!("a time after start_ns + start_jitter_ns, which is {start}");
+            ensure(stop > start, here, "stop_ns", stop, valid)?;
+        }
+        ensure_rate(self.app_rate_bps, here, "app_rate_bps")?;
+        self.check_stack(&self.stack)?;
+        if let Some(bytes) = self.bytes {
+            let most = u64::from(self.stack.mss) * MAX_PACKETS;
+            let valid = format_args!("from 1 to {most} bytes, or null for no limit");
+            ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
+        }
+        let init = self.init(Time::ZERO, 0);
+        match Algorithm::parse(&self.cc, &init) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ScenarioError::Algorithm { place: here(), error }),
+        }
+    }
+
+    fn check_stack(&self, stack: &Stack) -> Result<(), ScenarioError> {
+        let here = || Place::Flow(self.name.clone());
+        let valid = "at least 1 byte, and at most 65,535 together with stack.header";
+        let size = u32::from(stack.mss) + u32::from(stack.header);
+        ensure(stack.mss > 0 && size <= 0xffff, here, "stack.mss", stack.mss, valid)?;
+        // The least header is IPv4's and TCP's without options; an acknowledgement may add 28
+        // bytes of SACK blocks.
+        let valid = "from 40 to 1,000 bytes";
+        let header = stack.header;
+        ensure((40..=1000).contains(&header), here, "stack.header", header, valid)?;
+        for (key, packets) in [
+            ("stack.initial-window", stack.initial_window),
+            ("stack.receive-window", stack.receive_window),
+        ] {
+            ensure(packets > 0, here, key, packets, "at least 1 packet")?;
+        }
+        ensure_time(stack.min_rto_ns, MIN_RTO_NS, here, "stack.min-rto-ns")?;
+        ensure_time(stack.delayed_ack_ns, 0, here, "stack.delayed-ack-ns")
+    }
+
+    /// What the flow's algorithm is told when the flow begins.
+    pub(crate) fn init(&self, now: Time, seed: u64) -> Init {
+        let initial_window = f64::from(self.stack.initial_window);
+        Init { now, mss: u32::from(self.stack.mss), initial_window, seed }
+    }
+}

@@ -1,0 +1,134 @@
+//! A histogram of delays in little memory, as 10,000 flows keep one each.
+//!
+//! Log-linear, as in HdrHistogram: below eight units buckets are one unit wide, and from there on
+//! every power of two is cut into eight, so a bucket is never wider than an eighth of the delays
+//! in it. A unit is 2^12 ns, about 4 us, and the 160 buckets reach to 17 s; what is longer counts
+//! in the last one.
+
+use dumbbell_units::Span;
+
+const UNIT_BITS: u32 = 12;
+const CUT_BITS: u32 = 3;
+const CUTS: usize = 1 << CUT_BITS;
+const BUCKETS: usize = 160;
+
+/// How often which delay was seen.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    buckets: [u32; BUCKETS],
+    sum_ns: u64,
+}
+
+/// The bucket that a delay of `ns` falls into.
+#[inline]
+fn bucket(ns: u64) -> usize {
+    let units = ns >> UNIT_BITS;
+    if units < CUTS as u64 {
+        return units as usize;
+    }
+    // The position of the highest bit says which power of two, the next three bits which part.
+    let power = units.ilog2() - CUT_BITS;
+    let part = (units >> power) as usize - CUTS;
+    ((power as usize + 1) * CUTS + part).min(BUCKETS - 1)
+}
+
+/// The least delay of a bucket, ns.
+fn least(bucket: usize) -> u64 {
+    let (power, part) = (bucket / CUTS, bucket % CUTS);
+    let units = if power == 0 { part } else { (CUTS + part) << (power - 1) };
+    (units as u64) << UNIT_BITS
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Histogram {
+        Histogram { buckets: [0; BUCKETS], sum_ns: 0 }
+    }
+
+    /// A delay was seen.
+    #[inline]
+    pub fn record(&mut self, delay: Span) {
+        let ns = delay.as_nanos();
+        self.buckets[bucket(ns)] += 1;
+        self.sum_ns += ns;
+    }
+
+    /// How many delays were seen.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// Their mean, s, exactly; `None` without any.
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.sum_ns as f64 / count as f64 / 1e9)
+    }
+
+    /// The delay, s, that a share `q` of those seen does not exceed; within a bucket the delays are
+    /// taken to lie evenly. `None` without any.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let rank = q * self.count() as f64;
+        let mut below = 0.0;
+        for (bucket, &count) in self.buckets.iter().enumerate() {
+            let count = f64::from(count);
+            if count > 0.0 && below + count >= rank {
+                let (from, to) = (least(bucket) as f64, least(bucket + 1) as f64);
+                return Some((from + (to - from) * (rank - below) / count) / 1e9);
+            }
+            below += count;
+        }
+        None
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_empty_histogram_knows_nothing() {
+        let histogram = Histogram::new();
+        assert_eq!((histogram.mean(), histogram.quantile(0.5)), (None, None));
+    }
+
+    #[test]
+    fn the_buckets_reach_to_17_seconds() {
+        assert_eq!(bucket(least(BUCKETS) - 1), BUCKETS - 1);
+        assert_eq!(least(BUCKETS) / 1_000_000_000, 17);
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_of_evenly_spread_delays_are_where_they_should_be() {
+        let mut histogram = Histogram::new();
+        for us in 0..100_000 {
+            histogram.record(Span::from_micros(us));
+        }
+        for q in [0.5, 0.95, 0.99] {
+            let quantile = histogram.quantile(q).expect("not empty");
+            assert!((quantile - q * 0.1).abs() < 0.001, "{q}: {quantile}");
+        }
+        assert_eq!(histogram.mean(), Some(0.049_999_5));
+    }
+
+    proptest! {
+        #[test]
+        fn a_delay_lies_between_the_bounds_of_its_bucket(ns in 0u64..17_000_000_000) {
+            let bucket = bucket(ns);
+            prop_assert!(least(bucket) <= ns && ns < least(bucket + 1));
+        }
+
+        #[test]
+        fn a_bucket_is_no_wider_than_an_eighth_of_its_delays(bucket in CUTS..BUCKETS) {
+            let width = least(bucket + 1) - least(bucket);
+            prop_assert!(width * CUTS as u64 <= least(bucket));
+        }
+    }
+}

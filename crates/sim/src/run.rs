@@ -1,0 +1,119 @@
+//! Running a scenario, and what comes of it.
+
+use crate::build::{FlowPlan, build};
+use crate::engine::{Engine, Watch};
+use crate::host::{DelayMeter, Host};
+use crate::sample::{Observe, Sampler};
+use crate::scenario::{Scenario, ScenarioError};
+use crate::tables::{FlowRow, Flows, Internals, Links, Series};
+use dumbbell_tcp::Segment;
+use dumbbell_units::{Span, Time};
+use std::ops::ControlFlow;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One row a flow.
+    pub flows: Flows,
+    /// Flows over time.
+    pub series: Series,
+    /// Links over time.
+    pub links: Links,
+    /// Algorithms' internals over time.
+    pub internals: Internals,
+    /// Data packets sent by all flows, retransmissions included.
+    pub data_packets: u64,
+    /// Events that the engine handled.
+    pub events: u64,
+}
+
+impl Scenario {
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// If the scenario is not valid.
+    pub fn run(&self) -> Result<Outcome, ScenarioError> {
+        let outcome = self.run_while(|_| ControlFlow::Continue(()))?;
+        Ok(outcome.expect("only `go_on` ends a run early"))
+    }
+
+    /// Runs as long as `go_on` lets it: it is asked at every sample, and told which share of the
+    /// simulated time has passed. `None` if it did not let the run come to its end.
+    ///
+    /// # Errors
+    /// If the scenario is not valid.
+    pub fn run_while(
+        &self,
+        go_on: impl FnMut(f64) -> ControlFlow<()>,
+    ) -> Result<Option<Outcome>, ScenarioError> {
+        self.check()?;
+        let parts = build(self)?;
+        let flows = parts.flows.clone();
+        let meter = DelayMeter::new(in_run_order(&flows).map(|flow| flow.base_delay));
+        let mut engine = parts.engine(meter);
+        let Some(samples) = self.drive(&flows, &mut engine, go_on) else { return Ok(None) };
+        let table = flow_table(&flows, &engine, engine.watch());
+        Ok(Some(Outcome {
+            data_packets: table.sent.iter().sum(),
+            flows: table,
+            series: samples.series,
+            links: samples.links,
+            internals: samples.internals,
+            events: engine.events(),
+        }))
+    }
+
+    /// Lets time pass, and samples.
+    fn drive<W: Watch<Segment>>(
+        &self,
+        flows: &[FlowPlan],
+        engine: &mut Engine<Host, W>,
+        mut go_on: impl FnMut(f64) -> ControlFlow<()>,
+    ) -> Option<Sampler> {
+        let subjects = flows.iter().map(FlowPlan::subject).collect();
+        let links = self.links.len() as u32;
+        let mut sampler = Sampler::new(subjects, links, self.samples(), self.internals);
+        for sample in 0..self.samples() {
+            let now = Time::ZERO + Span::from_nanos(self.sample_ns) * sample;
+            let now = now.min(Time::from_nanos(self.duration_ns));
+            engine.run_until(now);
+            sampler.sample(engine);
+            let share = now.as_nanos() as f64 / self.duration_ns as f64;
+            if go_on(share).is_break() {
+                return None;
+            }
+        }
+        Some(sampler)
+    }
+}
+
+fn in_run_order(flows: &[FlowPlan]) -> impl Iterator<Item = FlowPlan> {
+    let mut flows = flows.to_vec();
+    flows.sort_by_key(|flow| flow.pair);
+    flows.into_iter()
+}
+
+fn flow_table<W: Watch<Segment>>(
+    flows: &[FlowPlan],
+    engine: &Engine<Host, W>,
+    meter: &DelayMeter,
+) -> Flows {
+    let mut table = Flows::with_capacity(flows.len());
+    for (flow, plan) in flows.iter().enumerate() {
+        let delays = meter.delays(plan.pair);
+        let mut row = FlowRow {
+            flow: flow as u32,
+            start: plan.start.as_secs_f64(),
+            base_rtt: plan.base_rtt.as_secs_f64(),
+            queue_delay_mean: delays.mean(),
+            queue_delay_p50: delays.quantile(0.50),
+            queue_delay_p95: delays.quantile(0.95),
+            queue_delay_p99: delays.quantile(0.99),
+            ..FlowRow::default()
+        };
+        engine.endpoint(plan.sender()).conclude(&mut row);
+        engine.endpoint(plan.sender().peer()).conclude(&mut row);
+        table.push(row);
+    }
+    table
+}

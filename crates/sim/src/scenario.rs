@@ -1,0 +1,179 @@
+//! A scenario: everything that a run depends on, in plain numbers, as JSON.
+//!
+//! Times are nanoseconds, rates bit/s. `check.rs` says what is valid.
+
+use dumbbell_cc::ConfigError;
+use dumbbell_tcp::Stack;
+use serde::{Deserialize, Serialize};
+
+/// Links, flows, and how long to watch them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Seed of everything drawn at random.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How long the run lasts.
+    pub duration_ns: u64,
+    /// Interval of the samples.
+    pub sample_ns: u64,
+    /// Every flow starts later than it says by a random time below this.
+    #[serde(default)]
+    pub start_jitter_ns: u64,
+    /// Whether algorithms' internals are sampled too.
+    #[serde(default = "yes")]
+    pub internals: bool,
+    /// The links.
+    pub links: Vec<LinkSpec>,
+    /// The flows. Their order changes nothing but the order of the results.
+    pub flows: Vec<FlowSpec>,
+}
+
+/// A link, one way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// What paths call it.
+    pub name: String,
+    /// Bit/s, rounded to a whole number; null sends everything at once.
+    pub rate_bps: Option<f64>,
+    /// Propagation delay.
+    pub delay_ns: u64,
+    /// How much may wait, the packet being sent not counted; null for no limit.
+    #[serde(default)]
+    pub queue: Option<QueueSpec>,
+    /// Probability that a packet is lost at random, before it gets into the queue.
+    #[serde(default)]
+    pub loss: f64,
+}
+
+/// How much may wait for a link. A packet that finds no room is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueSpec {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes, headers included.
+    Bytes(u64),
+    /// What the link sends in so long.
+    Ns(u64),
+}
+
+/// A flow: a TCP sender and its receiver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowSpec {
+    /// Its name, which no other flow has.
+    pub name: String,
+    /// Congestion control: `cubic`, `cubic(hystart=off)`.
+    pub cc: String,
+    /// The links that data crosses, in order.
+    pub path: Vec<String>,
+    /// The links that acknowledgements cross.
+    #[serde(default)]
+    pub return_path: Vec<String>,
+    /// A pure delay for acknowledgements, after those links.
+    #[serde(default)]
+    pub return_delay_ns: u64,
+    /// When the connection is opened, jitter apart.
+    #[serde(default)]
+    pub start_ns: u64,
+    /// From when on no new data is sent.
+    #[serde(default)]
+    pub stop_ns: Option<u64>,
+    /// Bytes to send; null for as many as there is time for.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Rate at which the application writes, bit/s; null if data is always waiting.
+    #[serde(default)]
+    pub app_rate_bps: Option<f64>,
+    /// TCP behaviours.
+    pub stack: Stack,
+    /// Whether every packet is recorded.
+    #[serde(default)]
+    pub log: bool,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It is not JSON of the right shape.
+    #[error("the scenario is not valid at \"{path}\": {message}")]
+    Shape {
+        /// Where, such as `flows[3].cc`.
+        path: String,
+        /// What was found and what was expected.
+        message: String,
+    },
+    /// A value is not one that the key can have.
+    #[error("{place}: {key} cannot be {value}; it takes {valid}")]
+    Value {
+        /// The link, the flow, or the scenario itself.
+        place: Place,
+        /// The key.
+        key: &'static str,
+        /// The value that was given.
+        value: String,
+        /// The values that it takes.
+        valid: String,
+    },
+    /// The congestion control algorithm is not one.
+    #[error("{place}: cc: {error}")]
+    Algorithm {
+        /// The flow.
+        place: Place,
+        /// Why not.
+        error: ConfigError,
+    },
+}
+
+/// A part of a scenario, as errors name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The scenario's own keys.
+    Scenario,
+    /// The link of that name.
+    Link(String),
+    /// The flow of that name.
+    Flow(String),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Scenario => write!(f, "scenario"),
+            Place::Link(name) => write!(f, "link \"{name}\""),
+            Place::Flow(name) => write!(f, "flow \"{name}\""),
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads and checks a scenario.
+    ///
+    /// # Errors
+    /// If it is not JSON of the right shape, or something in it cannot be simulated; the error
+    /// names the place and the key and says what is valid.
+    pub fn from_json(json: &str) -> Result<Scenario, ScenarioError> {
+        let reader = &mut serde_json::Deserializer::from_str(json);
+        let shape = |error: serde_path_to_error::Error<serde_json::Error>| ScenarioError::Shape {
+            path: error.path().to_string(),
+            message: error.inner().to_string(),
+        };
+        let scenario: Scenario = serde_path_to_error::deserialize(&mut *reader).map_err(shape)?;
+        reader.end().map_err(|error| ScenarioError::Shape {
+            path: "end".to_owned(),
+            message: error.to_string(),
+        })?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+}

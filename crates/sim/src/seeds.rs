@@ -1,0 +1,58 @@
+//! One seed for the run, and from it one for everything in it that draws at random.
+
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Who draws. The numbers are part of every result: they must not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    LinkLoss = 1,
+    StartJitter = 2,
+    Algorithm = 3,
+}
+
+/// The seed of one thing: of `index` among those that draw for this purpose.
+pub(crate) fn derive(seed: u64, purpose: Purpose, index: u32) -> u64 {
+    let run = SplitMix64::seed_from_u64(seed).next_u64();
+    let thing = (purpose as u64) << 32 | u64::from(index);
+    SplitMix64::seed_from_u64(run ^ thing).next_u64()
+}
+
+/// A number drawn evenly from 0 to `below`, which is not included unless it is zero.
+pub(crate) fn uniform(seed: u64, below: u64) -> u64 {
+    let draw = SplitMix64::seed_from_u64(seed).next_u64();
+    ((u128::from(draw) * u128::from(below)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_things_of_a_few_runs_share_a_seed() {
+        let mut seeds = BTreeSet::new();
+        for seed in 0..10 {
+            for purpose in [Purpose::LinkLoss, Purpose::StartJitter, Purpose::Algorithm] {
+                seeds.extend((0..1000).map(|index| derive(seed, purpose, index)));
+            }
+        }
+        assert_eq!(seeds.len(), 10 * 3 * 1000);
+    }
+
+    #[test]
+    fn draws_are_spread_evenly_below_the_bound() {
+        let draws = (0..100_000).map(|i| uniform(derive(1, Purpose::StartJitter, i), 1000));
+        let mut counts = [0u32; 10];
+        for draw in draws {
+            counts[(draw / 100) as usize] += 1;
+        }
+        // 10,000 a tenth, give or take four standard deviations of 95.
+        assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 380), "{counts:?}");
+    }
+
+    #[test]
+    fn nothing_lies_below_zero_but_zero() {
+        assert_eq!(uniform(7, 0), 0);
+    }
+}

@@ -1,0 +1,5 @@
+"""``python -m dumbbell.cli``."""
+
+from dumbbell.cli import main
+
+main()

@@ -1,0 +1,138 @@
+"""Tables and progress bars for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import polars as pl
+
+PATIENCE: Final = 2.0
+"""Whatever takes longer than this gets a progress bar, s."""
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Prints one JSON object; what is not finite is null."""
+    sys.stdout.write(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_line(text: str = "") -> None:
+    """Prints a line for people."""
+    sys.stdout.write(f"{text}\n")
+
+
+def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, for JSON."""
+    return frame.to_dicts()
+
+
+def print_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Prints a table: names to the left, numbers to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width, highlight=False, markup=False).print(table)
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str, float], None]]:
+    """Gives a function that takes what is being done and what share of it is done.
+
+    It shows a progress bar on the terminal once the work has taken `PATIENCE`.
+    """
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("", total=1.0)
+    began = time.monotonic()
+
+    def tell(what: str, done: float) -> None:
+        if not bar.live.is_started and time.monotonic() - began >= PATIENCE:
+            bar.start()
+        bar.update(task, description=what, completed=done)
+
+    try:
+        yield tell
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[float], None]]:
+    """As `stages`, for work of one stage."""
+    with stages() as tell:
+        yield partial(tell, what)
+
+
+def mbits(rate: float | None) -> str:
+    """A rate in Mbit/s."""
+    return _number(rate, 1e6, "Mbit/s")
+
+
+def milliseconds(span: float | None) -> str:
+    """A time in ms."""
+    return _number(span, 1e-3, "ms")
+
+
+def percent(share: float | None) -> str:
+    """A share in percent."""
+    return _number(share, 0.01, "%")
+
+
+def kilobytes(size: float | None) -> str:
+    """A size in kB."""
+    return _number(size, 1e3, "kB")
+
+
+def seconds(time: float | None) -> str:
+    """A time in s."""
+    return _number(time, 1.0, "s")
+
+
+def count(number: float | None) -> str:
+    """A number of things."""
+    return "-" if number is None else f"{number:,.0f}"
+
+
+def plain(value: float | None) -> str:
+    """A number without a unit."""
+    return _number(value, 1.0, "")
+
+
+def _number(value: float | None, unit: float, name: str) -> str:
+    if value is None or not math.isfinite(value):
+        return "-"
+    scaled = value / unit
+    digits = 3 if abs(scaled) < 10 else 1
+    return f"{scaled:.{digits}f} {name}".rstrip()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

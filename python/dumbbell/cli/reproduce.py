@@ -1,0 +1,66 @@
+"""``dumbbell reproduce``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dumbbell import papers
+from dumbbell.cli.output import print_json, print_line, stages
+from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dumbbell.papers import Reproduction
+
+
+def reproduce_papers(
+    chosen: list[str],
+    *,
+    out: Path,
+    seeds: int | None,
+    jobs: int | None,
+    beyond: bool,
+    figures: list[str],
+    json: bool,
+) -> None:
+    """Reproduces papers, or some figures of one, and says where to look."""
+    _check(seeds, jobs)
+    if figures:
+        if len(chosen) != 1 or chosen == ["all"]:
+            raise DumbbellError("--figure: name the one paper whose figure it is")
+        with stages() as progress:
+            drawn = papers.draw(chosen[0], figures, out, jobs=jobs, seeds=seeds, progress=progress)
+        if json:
+            print_json({"figures": [f"{path}.svg" for path in drawn]})
+        for path in drawn if not json else []:
+            print_line(f"{path}.svg")
+        return
+    with stages() as progress:
+        done = papers.reproduce(
+            chosen, out, jobs=jobs, seeds=seeds, beyond=beyond, progress=progress
+        )
+    if json:
+        print_json({"papers": [one.as_json() for one in done], "report": str(out / "index.html")})
+        return
+    for one in done:
+        _print(one)
+    print_line(f"\nThe report is {out / 'index.html'}")
+
+
+def _check(seeds: int | None, jobs: int | None) -> None:
+    for option, value in (("--seeds", seeds), ("--jobs", jobs)):
+        if value is not None and value < 1:
+            raise DumbbellError(f"{option}: {value} is too few; write 1 or more")
+
+
+def _print(done: Reproduction) -> None:
+    print_line(f"{done.paper.id}: {done.paper.title}")
+    for number in done.numbers:
+        row = number.as_json()
+        measured = "-" if row["measured"] is None else f"{row['measured']:.4g}"
+        said = f"published {row['published']:.4g}, measured {measured} {row['unit']}"
+        print_line(f"  {row['quantity']} ({row['where']}): {said}")
+    for claim in done.claims:
+        row = claim.as_json()
+        print_line(f"  {'holds' if row['holds'] else 'fails'}: {row['text']}")

@@ -1,0 +1,112 @@
+"""Quantities over time, one line a flow.
+
+Each function draws onto the axes it is given and takes a Polars frame with the columns ``name``
+and ``cc`` of the flow, ``t`` (s), and the quantity in the units of a result's tables.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dumbbell.figures.style import FAINT, INK, look
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+_MARKS = 6
+
+
+def windows(axes: Axes, series: pl.DataFrame) -> None:
+    """Draws congestion windows, packets (``cwnd``)."""
+    flows(axes, series, "cwnd")
+    axes.set_ylabel("cwnd (packets)")
+
+
+def throughputs(axes: Axes, series: pl.DataFrame) -> None:
+    """Draws throughputs (``throughput``, bit/s) in Mbit/s."""
+    flows(axes, series, "throughput", scale=1e-6)
+    axes.set_ylabel("throughput (Mbit/s)")
+
+
+def round_trips(axes: Axes, series: pl.DataFrame) -> None:
+    """Draws smoothed round-trip times (``srtt``, s) in milliseconds."""
+    flows(axes, series, "srtt", scale=1e3)
+    axes.set_ylabel("RTT (ms)")
+
+
+def queue(axes: Axes, links: pl.DataFrame) -> None:
+    """Draws the bytes that wait at a link (``t``, ``queue_bytes``) in kB."""
+    axes.plot(
+        links["t"].to_numpy(), links["queue_bytes"].to_numpy() / 1e3, color=FAINT, linewidth=0.7
+    )
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("queue (kB)")
+    axes.set_xlabel("time (s)")
+
+
+def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0) -> None:
+    """Draws ``quantity`` x ``scale`` over ``t``, one line for each flow.
+
+    The first flow of an algorithm has the algorithm's colour and marker, the second is in ink:
+    two flows of one algorithm stay apart in any colour vision and in print.
+    """
+    seen: dict[str, int] = {}
+    for (name, cc), flow in series.group_by(["name", "cc"], maintain_order=True):
+        style = look(str(cc))
+        rank = seen.get(str(cc), 0)
+        seen[str(cc)] = rank + 1
+        t = flow["t"].to_numpy()
+        axes.plot(
+            t,
+            flow[quantity].to_numpy() * scale,
+            color=(style.colour, INK, FAINT)[min(rank, 2)],
+            linewidth=(1.1, 0.8, 0.7)[min(rank, 2)],
+            linestyle=("-", "-", "--", ":")[min(rank, 3)],
+            marker=style.marker if rank == 0 else None,
+            markevery=_spaced(t, rank),
+            label=str(name),
+        )
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("time (s)")
+
+
+def legend(axes: Axes) -> None:
+    """Puts the legend above the panel, where it hides no data."""
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=1.0)
+
+
+def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
+    """Marks a moment with a dotted line and a word at the top of the panel.
+
+    Args:
+        axes: Where to draw.
+        t: The moment, s.
+        text: One or two words.
+        row: Lines of text to stay below the top, so that neighbours do not overlap.
+    """
+    axes.axvline(t, color=FAINT, linewidth=0.9, linestyle=(0, (1, 1.5)))
+    axes.annotate(
+        text,
+        (t, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(2.5, -2 - 9 * row),
+        textcoords="offset points",
+        fontsize=7,
+        va="top",
+    )
+
+
+def period(axes: Axes, start: float, end: float) -> None:
+    """Shades the time from ``start`` to ``end``, s."""
+    axes.axvspan(start, end, color=FAINT, alpha=0.15, linewidth=0)
+
+
+def _spaced(t: np.ndarray, rank: int) -> list[int]:
+    """Indices of a few points, evenly spaced in time and different from flow to flow."""
+    if len(t) < _MARKS:
+        return list(range(len(t)))
+    places = (np.arange(_MARKS) + (rank + 1) / 4) / _MARKS
+    return [int(i) for i in np.searchsorted(t, t[0] + places * (t[-1] - t[0]))]

@@ -1,0 +1,61 @@
+"""From a figure to files and to pages: SVG, PNG, and SVG that takes its page's colours.
+
+The same figure gives the same bytes: no dates, no random identifiers, no fonts of the machine.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+from dumbbell.figures.style import INK, PAPER, STYLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+_DPI = 200
+
+
+def save(figure: Figure, stem: Path) -> str:
+    """Writes ``stem.svg`` and ``stem.png`` and returns the text of the SVG."""
+    text = svg(figure)
+    stem.with_suffix(".svg").write_text(text, encoding="utf-8")
+    with mpl.rc_context(STYLE):
+        figure.savefig(
+            stem.with_suffix(".png"), format="png", dpi=_DPI, metadata={"Software": None}
+        )
+    return text
+
+
+def svg(figure: Figure) -> str:
+    """Returns the figure as the text of an SVG file."""
+    buffer = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()
+
+
+def inline(text: str, name: str, title: str) -> str:
+    """Returns an SVG ready to stand inside an HTML page.
+
+    Ink and paper become the CSS variables ``--ink`` and ``--paper``, the size follows the page,
+    identifiers begin with ``name`` so that two figures do not share any, and ``title`` is what a
+    screen reader says.
+    """
+    body = text[text.index("<svg") :]
+    opening, _, rest = body.partition(">")
+    view = re.search(r'viewBox="([^"]+)"', opening)
+    if view is None:
+        raise ValueError("an SVG without a viewBox cannot be scaled to a page")
+    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
+    rest = re.sub(r'\bid="', f'id="{name}-', rest)
+    rest = re.sub(r'(href="|url\()#', rf"\1#{name}-", rest)
+    rest = rest.replace("xlink:href", "href").replace(INK, "var(--ink)")
+    rest = rest.replace(PAPER, "var(--paper)")
+    label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return f'<svg role="img" aria-label="{label}" viewBox="{view.group(1)}">{rest}'

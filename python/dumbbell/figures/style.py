@@ -1,0 +1,139 @@
+"""One look for every figure: size, type, and one colour and marker per algorithm.
+
+The colours are Okabe and Ito's palette (https://jfly.uni-koeln.de/color/), which stays
+distinguishable under the common colour-vision deficiencies; every algorithm also has a marker, so
+that a figure survives a black-and-white printer. ``INK`` and ``PAPER`` are the only neutral
+colours used: :func:`dumbbell.figures.output.inline` turns them into CSS variables, and the same
+drawing serves light and dark pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+INK: Final = "#1b1f24"
+PAPER: Final = "#ffffff"
+FAINT: Final = "#8a9099"
+"""For what is context and not data: readable on light and on dark."""
+
+COLUMN: Final = 3.5
+"""Width of one column of a two-column paper, inches."""
+PAGE: Final = 7.16
+"""Width of both columns, inches."""
+
+_BLUE, _VERMILLION, _GREEN, _PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+_ORANGE, _SKY = "#e69f00", "#56b4e9"
+
+STYLE: Final[dict[str, Any]] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "figure.facecolor": PAPER,
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": 8,
+    "grid.alpha": 0.15,
+    "grid.color": INK,
+    "grid.linewidth": 0.5,
+    "legend.borderaxespad": 0.2,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 4,
+    "savefig.facecolor": PAPER,
+    "svg.hashsalt": "dumbbell",  # identifiers in an SVG follow from its content alone
+    "text.color": INK,
+    "xtick.color": INK,
+    "xtick.labelsize": 7.5,
+    "ytick.color": INK,
+    "ytick.labelsize": 7.5,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an algorithm appears everywhere."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+_LOOKS: Final = {
+    "reno": Look("Reno", _VERMILLION, "o"),
+    "cubic": Look("CUBIC", _BLUE, "s"),
+    "bbr": Look("BBRv1", _GREEN, "^"),
+    "bbr3": Look("BBRv3", _PURPLE, "D"),
+}
+_OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
+
+
+def look(cc: str) -> Look:
+    """Returns the look of an algorithm; options, as in ``cubic(hystart=off)``, change the label.
+
+    An algorithm without a look of its own gets one from its name alone, so it is the same in
+    every figure and run.
+    """
+    name, _, options = cc.partition("(")
+    name = name.strip()
+    base = _LOOKS.get(name)
+    if base is None:
+        colour, marker = _OTHERS[sum(name.encode()) % len(_OTHERS)]
+        base = Look(name, colour, marker)
+    if not options:
+        return base
+    return Look(f"{base.label} ({options.rstrip(')').strip()})", base.colour, base.marker)
+
+
+def panels(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = COLUMN,
+    height: float = 2.1,
+    share_x: bool = False,
+    share_y: bool = False,
+    column_widths: Sequence[float] | None = None,
+) -> tuple[Figure, list[list[Axes]]]:
+    """Returns an empty figure of ``rows`` x ``columns`` panels in the house's style.
+
+    Args:
+        rows: Panels from top to bottom.
+        columns: Panels from left to right.
+        width: Of the whole figure, inches.
+        height: Of one row, inches.
+        share_x: Whether all panels have the same x axis.
+        share_y: Whether all panels of a row have the same y axis.
+        column_widths: Relative widths of the columns.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(
+            rows,
+            columns,
+            squeeze=False,
+            sharex=share_x,
+            sharey="row" if share_y else False,
+            width_ratios=column_widths,
+        )
+    return figure, [list(row) for row in axes]

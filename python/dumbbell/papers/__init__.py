@@ -1,0 +1,94 @@
+"""Papers, reproduced: published numbers beside measured ones, figures, claims that hold or fail.
+
+A paper is a folder here; `dumbbell.papers.frame` says what is in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dumbbell.papers.frame import Paper, Reproduction
+from dumbbell.papers.reproduction import PAPERS, draw_figures, load, reproduce_paper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+__all__ = ["Paper", "Reproduction", "available", "draw", "reproduce"]
+
+
+def available() -> list[Paper]:
+    """All papers, in the order in which they were built in."""
+    return [load(paper) for paper in PAPERS]
+
+
+def reproduce(  # noqa: PLR0913: the options of one command
+    papers: Sequence[str],
+    out: Path,
+    *,
+    jobs: int | None = None,
+    seeds: int | None = None,
+    beyond: bool = False,
+    progress: Callable[[str, float], None] | None = None,
+) -> list[Reproduction]:
+    """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links them.
+
+    A folder holds ``index.html`` (one file, nothing loaded from elsewhere), ``results.json``, every
+    figure as SVG and PNG, and ``runs/`` with the result folder of every experiment.
+
+    Args:
+        papers: Ids of papers; ``["all"]`` for all.
+        out: Where to write.
+        jobs: How many simulations to run at once; as many as there are processors if not given.
+        seeds: How many seeds to run with; those of the experiments if not given.
+        beyond: Whether to run also what goes beyond the papers, which takes much longer.
+        progress: Is told what is being done and what share of it is done (0 to 1).
+
+    Raises:
+        DumbbellError: If there is no such paper, or `out` cannot be written.
+    """
+    from dumbbell.report import write_index  # noqa: PLC0415: templates only where needed
+
+    chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
+    done = [
+        reproduce_paper(
+            paper, out, jobs=jobs, seeds=seeds, beyond=beyond, progress=progress or _silent
+        )
+        for paper in chosen
+    ]
+    write_index(done, out)
+    return done
+
+
+def draw(  # noqa: PLR0913: the options of one command
+    paper: str,
+    figures: Sequence[str],
+    out: Path,
+    *,
+    jobs: int | None = None,
+    seeds: int | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> list[Path]:
+    """Makes some figures of a paper again, and runs only what they need.
+
+    Args:
+        paper: The id of the paper.
+        figures: Ids of figures, such as ``figure-2a``.
+        out: Where to write; the figures go to ``OUT/ID/``.
+        jobs: How many simulations to run at once.
+        seeds: How many seeds to run with.
+        progress: Is told what is being done and what share of it is done (0 to 1).
+
+    Returns:
+        The paths of the figures, without ``.svg`` and ``.png``.
+
+    Raises:
+        DumbbellError: If there is no such paper or figure, or `out` cannot be written.
+    """
+    return draw_figures(
+        load(paper), figures, out, jobs=jobs, seeds=seeds, progress=progress or _silent
+    )
+
+
+def _silent(_what: str, _share: float) -> None:
+    pass

@@ -1,0 +1,128 @@
+"""What several seeds say together: a statistic with its bootstrap confidence interval.
+
+A run that has not converged when observation ends is *censored*: all that is known is that its
+time is longer than the limit. Such a run is kept, as infinity. The median of runs that share one
+limit is then the Kaplan-Meier median (Kaplan and Meier, 1958), and it is "beyond the limit"
+exactly if half of the runs or more are. No run is dropped, and none is counted as the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+RESAMPLES: Final = 9_999
+_SEED: Final = 20_251_017
+_CONFIDENCE: Final = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The median of some runs and its 95 % confidence interval.
+
+    Attributes:
+        value: The median; None if it lies beyond the limit of observation.
+        low: Lower end of the interval; None if beyond the limit.
+        high: Upper end of the interval; None if beyond the limit.
+        runs: The single runs, in order of their seeds; None for a censored one.
+        limit: Where observation ended; None if it saw everything.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    runs: tuple[float | None, ...] = ()
+    limit: float | None = None
+
+    @property
+    def censored(self) -> int:
+        """How many runs were beyond the limit of observation."""
+        return sum(run is None for run in self.runs)
+
+
+def median(runs: Sequence[float | None], limit: float | None = None) -> Estimate:
+    """Estimates the median of independent runs by the percentile bootstrap (Efron, 1979).
+
+    Args:
+        runs: One value a run; None for a run beyond the limit of observation.
+        limit: Where observation ended.
+
+    Raises:
+        ValueError: If there is no run, or one is not a number.
+    """
+    values = _known(runs)
+    low, high = _interval(medians(values))
+    return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), tuple(runs), limit)
+
+
+def ratio_of_medians(above: Sequence[float | None], below: Sequence[float | None]) -> Estimate:
+    """Estimates the ratio of two medians, resampling both sides independently.
+
+    The ratio is None where the upper median is beyond the limit; where the lower one is, nothing
+    can be said, and all three are None. There are no single runs: those of the two sides do not
+    belong together.
+    """
+    upper, lower = _known(above), _known(below)
+    point = float(np.median(lower))
+    if math.isinf(point):
+        return Estimate(None, None, None)
+    with np.errstate(invalid="ignore"):
+        ratios = medians(upper) / medians(lower, stream=1)
+    ratios = np.where(np.isnan(ratios), np.inf, ratios)
+    low, high = _interval(ratios)
+    return Estimate(_seen(float(np.median(upper)) / point), _seen(low), _seen(high))
+
+
+def support(
+    groups: Mapping[str, Sequence[float | None]], holds: Callable[[Mapping[str, NDArray]], NDArray]
+) -> float:
+    """The share of bootstrap resamples in which a statement about medians holds.
+
+    Args:
+        groups: The runs of each case, resampled independently.
+        holds: Takes the resampled medians of each case (arrays; infinity: beyond the limit) and
+            says, resample by resample, whether the statement holds.
+    """
+    resampled = {
+        name: medians(_known(runs), stream=stream)
+        for stream, (name, runs) in enumerate(groups.items())
+    }
+    return float(np.mean(holds(resampled)))
+
+
+def medians(values: NDArray[np.float64], stream: int = 0) -> NDArray[np.float64]:
+    """The medians of `RESAMPLES` resamples with replacement; the same for the same input.
+
+    Args:
+        values: The runs; infinity for a censored one.
+        stream: Another number, another sequence of draws.
+    """
+    draw = np.random.default_rng([_SEED, stream])
+    picks = draw.integers(0, len(values), size=(RESAMPLES, len(values)))
+    return np.asarray(np.median(values[picks], axis=1))
+
+
+def _known(runs: Sequence[float | None]) -> NDArray[np.float64]:
+    values = np.array([math.inf if run is None else run for run in runs], dtype=np.float64)
+    if values.size == 0 or bool(np.isnan(values).any()):
+        raise ValueError("an estimate needs at least one run, and every run must be a number")
+    return values
+
+
+def _interval(resampled: NDArray[np.float64]) -> tuple[float, float]:
+    """The central 95 %; an observed resample at each end, since infinity cannot be interpolated."""
+    tail = (1 - _CONFIDENCE) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail], method="inverted_cdf")
+    return float(low), float(high)
+
+
+def _seen(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,314 @@
+"""What every reproduction is made of: what a paper says, what was found, and how both are written.
+
+A paper is a folder with three kinds of content: experiment files; ``paper.toml`` with the published
+numbers, the claims and the list of experiments, as data; and a module that computes what was
+measured. The module offers what `Study` says and nothing else: running, drawing, checking and writing are the same for all
+papers.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from matplotlib.figure import Figure
+
+    from dumbbell.papers.estimates import Estimate
+    from dumbbell.results import Result
+
+Settings = Literal["stated", "assumed", "calibrated"]
+"""Whether all settings behind a number are the paper's, or the weakest kind among them."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PublishedNumber(_Model):
+    """A number of the paper and where it stands."""
+
+    id: str
+    experiment: str
+    where: str
+    quantity: str
+    unit: str
+    published: float
+
+
+class PublishedClaim(_Model):
+    """A claim of the paper, and what is checked for it to hold."""
+
+    id: str
+    where: str
+    text: str
+    check: str
+
+
+class Planned(_Model):
+    """Experiments to run: a file of the paper's folder with assignments laid over it.
+
+    Attributes:
+        id: Its name, which is also the name of its result folder.
+        file: The experiment file.
+        set: Assignments, as ``dumbbell run --set`` takes them.
+        each: Settings and their values: an experiment for every combination. ``{setting}`` in
+            `id` and `set` stands for the value.
+        beyond: Whether it goes beyond the paper, and is left out unless asked for. Of such an
+            experiment only what ``Study.reduce`` makes of its runs is kept.
+    """
+
+    id: str
+    file: str
+    set: list[str] = Field(default_factory=list)
+    each: dict[str, list[str]] = Field(default_factory=dict)
+    beyond: bool = False
+
+    def all(self) -> Iterator[Concrete]:
+        """Every experiment that this stands for, in the order of `each`."""
+        for values in product(*self.each.values()):
+            chosen = dict(zip(self.each, values, strict=True))
+            changes = tuple(change.format(**chosen) for change in self.set)
+            yield Concrete(self.id.format(**chosen), self.file, changes, chosen)
+
+
+@dataclass(frozen=True)
+class Concrete:
+    """One experiment to run, and the values that `Planned.each` has for it."""
+
+    id: str
+    file: str
+    changes: tuple[str, ...]
+    chosen: Mapping[str, str]
+
+
+class Paper(_Model):
+    """What a paper says, read from its ``paper.toml``."""
+
+    id: str
+    title: str
+    authors: list[str]
+    venue: str
+    summary: str
+    numbers: list[PublishedNumber] = Field(validation_alias="number")
+    claims: list[PublishedClaim] = Field(validation_alias="claim")
+    experiments: list[Planned] = Field(validation_alias="experiment")
+
+    @classmethod
+    def load(cls, folder: Path) -> Paper:
+        """Reads the ``paper.toml`` of a paper's folder."""
+        return cls.model_validate(tomllib.loads((folder / "paper.toml").read_text("utf-8")))
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What was run.
+
+    Attributes:
+        results: Results by the id of their experiment.
+        beyond: For each experiment beyond the paper, by the id that `Planned` has, the rows that
+            ``Study.reduce`` made, with a column for every setting of ``each``.
+    """
+
+    results: Mapping[str, Result]
+    beyond: Mapping[str, pl.DataFrame]
+
+    def __getitem__(self, experiment: str) -> Result:
+        return self.results[experiment]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds, and what was measured to say so."""
+
+    holds: bool
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a paper's module measured: an estimate per number and a verdict per claim, by id."""
+
+    numbers: Mapping[str, Estimate]
+    claims: Mapping[str, Verdict]
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A figure to draw.
+
+    Attributes:
+        id: Its name in files and links, such as ``figure-2a``.
+        title: What it is.
+        caption: How to read it.
+        draw: Draws it from the runs.
+        experiments: The ids of the experiments that it needs.
+        wide: Whether it takes the width of the page.
+    """
+
+    id: str
+    title: str
+    caption: str
+    draw: Callable[[Runs], Figure]
+    experiments: tuple[str, ...] = ()
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the report; cells are text as it shall stand."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report: paragraphs, tables, then figures by their id."""
+
+    title: str
+    text: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    plates: Sequence[str] = ()
+
+
+class Study(Protocol):
+    """What the module of a paper offers."""
+
+    PLATES: Sequence[Plate]
+    """The figures, each with the experiments that it needs."""
+
+    def examine(self, runs: Runs) -> Findings:
+        """Measures every published number and checks every claim."""
+
+    def sections(self, runs: Runs) -> Sequence[Section]:
+        """Tells what the report shall tell beyond numbers and claims."""
+
+    def reduce(self, result: Result) -> pl.DataFrame:
+        """Keeps of a run that goes beyond the paper what its figures need: rows by seed."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A published number beside the measured one."""
+
+    said: PublishedNumber
+    found: Estimate
+    settings: Settings
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over published; None where nothing could be measured."""
+        return None if self.found.value is None else self.found.value / self.said.published
+
+    @property
+    def quantity(self) -> str:
+        """What was measured, of how many runs, and how many of them are beyond the limit."""
+        runs = len(self.found.runs)
+        if not runs:
+            return self.said.quantity
+        seen = f"median of {runs} runs" if runs > 1 else "1 run"
+        if self.found.censored:
+            seen += f", {self.found.censored} of them not within {self.found.limit:g} {self.said.unit}"
+        return f"{self.said.quantity} ({seen})"
+
+    def as_json(self) -> dict[str, Any]:
+        """The number as it stands in ``results.json``; null is 'beyond what was observed'."""
+        return {
+            "id": self.said.id,
+            "where": self.said.where,
+            "quantity": self.quantity,
+            "unit": self.said.unit,
+            "published": self.said.published,
+            "measured": self.found.value,
+            "low": self.found.low,
+            "high": self.found.high,
+            "ratio": self.ratio,
+            "settings": self.settings,
+        }
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper with its verdict."""
+
+    said: PublishedClaim
+    found: Verdict
+
+    def as_json(self) -> dict[str, Any]:
+        """The claim as it stands in ``results.json``."""
+        return {
+            "id": self.said.id,
+            "text": self.said.text,
+            "holds": self.found.holds,
+            "evidence": self.found.evidence,
+        }
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that has been drawn and saved.
+
+    Attributes:
+        plate: What it shows.
+        svg: The figure as the text of an SVG file.
+        command: What to type to make it again.
+    """
+
+    plate: Plate
+    svg: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that the paper leaves unsaid, its value's reason, and for which experiments."""
+
+    key: str
+    kind: Settings
+    reason: str
+    experiments: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A paper, reproduced: everything that its folder of results tells."""
+
+    paper: Paper
+    version: str
+    folder: Path
+    numbers: Sequence[Number]
+    claims: Sequence[Claim]
+    sections: Sequence[Section]
+    drawings: Sequence[Drawing]
+    settings: Sequence[Setting]
+    seeds: Sequence[int]
+    wall_s: float
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of ``results.json``."""
+        return {
+            "paper": self.paper.id,
+            "version": self.version,
+            "numbers": [number.as_json() for number in self.numbers],
+            "claims": [claim.as_json() for claim in self.claims],
+        }

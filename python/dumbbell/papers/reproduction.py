@@ -1,0 +1,238 @@
+"""Running a paper's experiments, drawing its figures, writing its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from importlib import import_module
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import polars as pl
+
+from dumbbell import _core
+from dumbbell.errors import DumbbellError
+from dumbbell.experiment import Experiment
+from dumbbell.papers.frame import (
+    Claim,
+    Drawing,
+    Number,
+    Paper,
+    Reproduction,
+    Runs,
+    Setting,
+)
+from dumbbell.runner import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dumbbell.papers.frame import Concrete, Plate, Settings, Study
+    from dumbbell.results import Result
+
+    Progress = Callable[[str, float], None]
+    """Is told what is being done, and what share of it is done (0 to 1)."""
+
+PAPERS: Final = ("staggered-start",)
+"""The ids of the papers; each has a folder of that name, with underscores, beside this file."""
+
+_TOOLS: Final = ("polars", "numpy", "matplotlib")
+
+
+def load(paper: str) -> Paper:
+    """What a paper says, by its id.
+
+    Raises:
+        DumbbellError: If there is no such paper.
+    """
+    if paper not in PAPERS:
+        raise DumbbellError(f'there is no paper "{paper}"; there are {", ".join(PAPERS)}')
+    return Paper.load(_folder(paper))
+
+
+def reproduce_paper(  # noqa: PLR0913: the options of one command
+    paper: Paper,
+    out: Path,
+    *,
+    jobs: int | None,
+    seeds: int | None,
+    beyond: bool,
+    progress: Progress,
+) -> Reproduction:
+    """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
+    from dumbbell.report import write_paper  # noqa: PLC0415: drawing is slow to import
+
+    began = time.perf_counter()
+    study, folder = _study(paper), out / paper.id
+    wanted = [e for plan in paper.experiments if not plan.beyond for e in plan.all()]
+    runs = Runs(
+        _run_all(paper, wanted, folder, jobs, seeds, progress),
+        _run_beyond(paper, folder, jobs, seeds, progress) if beyond else {},
+    )
+    findings = study.examine(runs)
+    settings = _settings({name: result.experiment for name, result in runs.results.items()})
+    plates = [plate for plate in study.PLATES if _has_all(plate, runs)]
+    reproduction = Reproduction(
+        paper=paper,
+        version=_core.__version__,
+        folder=folder,
+        numbers=[
+            Number(said, findings.numbers[said.id], _weakest(runs[said.experiment].experiment))
+            for said in paper.numbers
+        ],
+        claims=[Claim(said, findings.claims[said.id]) for said in paper.claims],
+        sections=study.sections(runs),
+        drawings=_draw_all(paper, plates, runs, folder, progress),
+        settings=settings,
+        seeds=runs[paper.experiments[0].id].seeds,
+        wall_s=time.perf_counter() - began,
+        versions=_versions(),
+    )
+    write_json(folder / "results.json", reproduction.as_json())
+    write_paper(reproduction)
+    return reproduction
+
+
+def draw_figures(  # noqa: PLR0913: the options of one command
+    paper: Paper,
+    figures: Sequence[str],
+    out: Path,
+    *,
+    jobs: int | None,
+    seeds: int | None,
+    progress: Progress,
+) -> list[Path]:
+    """Runs what some figures need and draws them; returns the files without their suffix.
+
+    Raises:
+        DumbbellError: If there is no such figure.
+    """
+    study, folder = _study(paper), out / paper.id
+    known = {plate.id: plate for plate in study.PLATES}
+    for figure in figures:
+        if figure not in known:
+            problem = f'{paper.id}: there is no figure "{figure}"'
+            raise DumbbellError(f"{problem}; there are {', '.join(known)}")
+    plates = [known[figure] for figure in figures]
+    needed = {experiment for plate in plates for experiment in plate.experiments}
+    wanted = [e for plan in paper.experiments for e in plan.all() if e.id in needed]
+    beyond = any(plan.id in needed for plan in paper.experiments if plan.beyond)
+    runs = Runs(
+        _run_all(paper, wanted, folder, jobs, seeds, progress),
+        _run_beyond(paper, folder, jobs, seeds, progress) if beyond else {},
+    )
+    _draw_all(paper, plates, runs, folder, progress)
+    return [folder / plate.id for plate in plates]
+
+
+def write_json(path: Path, content: object) -> None:
+    """Writes JSON, complete or not at all. There is no NaN and no infinity in it."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file under a temporary name, and renames it when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _folder(paper: str) -> Path:
+    return Path(__file__).parent / paper.replace("-", "_")
+
+
+def _study(paper: Paper) -> Study:
+    return cast("Study", import_module(f"dumbbell.papers.{paper.id.replace('-', '_')}"))
+
+
+def _experiment(paper: Paper, wanted: Concrete) -> Experiment:
+    return Experiment.load(_folder(paper.id) / wanted.file, overrides=list(wanted.changes))
+
+
+def _run_all(  # noqa: PLR0913: the options of one command
+    paper: Paper,
+    wanted: Sequence[Concrete],
+    folder: Path,
+    jobs: int | None,
+    seeds: int | None,
+    progress: Progress,
+) -> dict[str, Result]:
+    results = {}
+    for done, one in enumerate(wanted):
+
+        def told(share: float, done: int = done) -> None:
+            progress(f"{paper.id}: simulating", (done + share) / len(wanted))
+
+        experiment, place = _experiment(paper, one), folder / "runs" / one.id
+        results[one.id] = run(experiment, seeds=seeds, jobs=jobs, out=place, progress=told)
+    return results
+
+
+def _run_beyond(
+    paper: Paper, folder: Path, jobs: int | None, seeds: int | None, progress: Progress
+) -> dict[str, pl.DataFrame]:
+    study, tables = _study(paper), {}
+    for plan in paper.experiments:
+        if not plan.beyond:
+            continue
+        rows, cells = [], list(plan.all())
+        for done, cell in enumerate(cells):
+            progress(f"{paper.id}: beyond the paper", done / len(cells))
+            kept = study.reduce(run(_experiment(paper, cell), seeds=seeds, jobs=jobs))
+            rows.append(kept.select(*_labels(cell), pl.all()))
+        tables[plan.id] = pl.concat(rows)
+        folder.mkdir(parents=True, exist_ok=True)
+        tables[plan.id].write_parquet(folder / f"{plan.id}.parquet")
+    return tables
+
+
+def _labels(cell: Concrete) -> Iterable[pl.Expr]:
+    return (pl.lit(value).alias(setting) for setting, value in cell.chosen.items())
+
+
+def _has_all(plate: Plate, runs: Runs) -> bool:
+    return all(name in runs.results or name in runs.beyond for name in plate.experiments)
+
+
+def _draw_all(
+    paper: Paper, plates: Sequence[Plate], runs: Runs, folder: Path, progress: Progress
+) -> list[Drawing]:
+    from dumbbell.figures import save  # noqa: PLC0415: drawing is slow to import
+
+    folder.mkdir(parents=True, exist_ok=True)
+    drawings = []
+    for done, plate in enumerate(plates):
+        progress(f"{paper.id}: drawing", done / len(plates))
+        svg = save(plate.draw(runs), folder / plate.id)
+        command = f"dumbbell reproduce {paper.id} --figure {plate.id}"
+        drawings.append(Drawing(plate, svg, command))
+    return drawings
+
+
+def _settings(experiments: dict[str, Experiment]) -> list[Setting]:
+    """What the paper leaves unsaid, and for which experiments, each setting once."""
+    found: dict[tuple[str, Settings, str], list[str]] = {}
+    for name, experiment in experiments.items():
+        for key, reason in experiment.assumed.items():
+            found.setdefault((key, "assumed", reason), []).append(name)
+        for key, reason in experiment.calibrated.items():
+            found.setdefault((key, "calibrated", reason), []).append(name)
+    return [Setting(*said, names) for said, names in found.items()]
+
+
+def _weakest(experiment: Experiment) -> Settings:
+    if experiment.calibrated:
+        return "calibrated"
+    return "assumed" if experiment.assumed else "stated"
+
+
+def _versions() -> dict[str, str]:
+    tools = {tool: version_of(tool) for tool in _TOOLS}
+    return {"dumbbell": _core.__version__, "Python": platform.python_version()} | tools

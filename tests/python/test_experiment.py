@@ -1,0 +1,218 @@
+"""Experiments: what files may say, what is said of what they may not, and that both ways agree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dumbbell import Experiment, ExperimentError, Flow, Link, _core
+from dumbbell.resolve import resolve
+
+HERE = Path(__file__).parent
+BAD_VALUES = (HERE / "bad_values.md").read_text(encoding="utf-8")
+SAID = re.findall(r"^\| `(.+?)` \| (.+) \|$", BAD_VALUES, flags=re.MULTILINE)
+
+FILE = """
+title = "Two flows"
+duration = "150 s"
+seeds = [3, 1]
+sample = "50 ms"
+start_jitter = "100 ms"
+stack = "ns-3"
+
+[stack-options]
+mss = 1000
+
+[assumed]
+mss = "the paper does not say"
+
+[[link]]
+name = "bottleneck"
+rate = "100 Mbit/s"
+delay = "50 ms"
+queue = "0.5 BDP"
+loss = "1e-4"
+
+[[flow]]
+name = "first"
+cc = "reno"
+path = ["bottleneck"]
+rtt = "120 ms"
+
+[[flow]]
+cc = "reno"
+start = "30 s"
+stop = "90 s"
+bytes = "10 MB"
+app_rate = "5 Mbit/s"
+repeat = 2
+stack = "linux"
+stack-options = { pacing = true }
+log = true
+"""
+
+
+def base_experiment() -> str:
+    """The experiment that the table of bad values is laid over."""
+    found = re.search(r"```toml\n(.+?)```", BAD_VALUES, flags=re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_a_file_and_the_same_thing_in_python_are_equal() -> None:
+    assert Experiment.parse(FILE) == Experiment(
+        title="Two flows",
+        duration="150 s",
+        seeds=[3, 1],
+        sample="50 ms",
+        start_jitter="100 ms",
+        stack="ns-3",
+        stack_options={"mss": 1000},
+        assumed={"mss": "the paper does not say"},
+        links=[
+            Link(name="bottleneck", rate="100 Mbit/s", delay="50 ms", queue="0.5 BDP", loss="1e-4")
+        ],
+        flows=[
+            Flow(name="first", cc="reno", path=["bottleneck"], rtt="120 ms"),
+            Flow(
+                cc="reno",
+                start="30 s",
+                stop="90 s",
+                bytes="10 MB",
+                app_rate="5 Mbit/s",
+                repeat=2,
+                stack="linux",
+                stack_options={"pacing": True},
+                log=True,
+            ),
+        ],
+    )
+
+
+def test_the_base_of_the_table_of_bad_values_is_itself_valid() -> None:
+    assert len(SAID) > 50
+    resolve(Experiment.parse(base_experiment()))
+
+
+@pytest.mark.parametrize(("assignment", "said"), SAID, ids=[assignment for assignment, _ in SAID])
+def test_a_bad_value_is_answered_with_the_paragraph_in_the_table(
+    assignment: str, said: str
+) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        resolve(Experiment.parse(base_experiment(), overrides=[assignment]))
+    assert str(caught.value) == said.replace("{algorithms}", ", ".join(_core.algorithms()))
+
+
+def test_an_override_can_name_one_flow_all_flows_a_link_or_the_experiment() -> None:
+    experiment = Experiment.parse(
+        base_experiment(),
+        overrides=[
+            "flow.*.rtt=80 ms",
+            "flow.first.rtt=100 ms",
+            "link.bottleneck.queue=10 packets",
+            "duration=20 s",
+            "stack-options.pacing=true",
+            "flow.second.stack-options.mss=500",
+        ],
+    )
+    assert [flow.rtt for flow in experiment.flows] == ["100 ms", "80 ms"]
+    assert experiment.links[0].queue == "10 packets"
+    assert experiment.duration == "20 s"
+    assert experiment.stack_options == {"pacing": True}
+    assert experiment.flows[1].stack_options == {"mss": 500}
+    assert experiment.override("seeds=[7]").seeds == [7]
+
+
+def test_copies_are_named_after_their_table_and_lone_flows_by_their_number() -> None:
+    link = Link(name="l", rate="1 Mbit/s", delay="10 ms")
+
+    def names(*flows: Flow) -> list[str]:
+        experiment = Experiment(links=[link], flows=list(flows), duration="1 s")
+        return [name for copies in experiment.flow_names() for name in copies]
+
+    assert names(Flow(cc="reno"), Flow(cc="reno")) == ["flow-1", "flow-2"]
+    assert names(Flow(cc="reno", repeat=2)) == ["flow-1", "flow-2"]
+    assert names(Flow(cc="reno", name="a", repeat=2), Flow(cc="reno")) == ["a-1", "a-2", "flow-2"]
+
+
+def test_an_experiment_cannot_be_changed_but_by_replacing_it() -> None:
+    experiment = Experiment.parse(base_experiment())
+    with pytest.raises(Exception, match="frozen"):
+        experiment.duration = "1 s"  # type: ignore[misc]
+    assert experiment.replace(duration="5 s").duration == "5 s"
+    with pytest.raises(ExperimentError, match=r"^duration: .*lacks a unit"):
+        experiment.replace(duration="5")
+
+
+def test_an_error_in_python_names_the_key_as_a_file_would() -> None:
+    with pytest.raises(ExperimentError, match=r'^rate: "100" lacks a unit') as caught:
+        Link(name="bottleneck", rate="100")
+    assert caught.value.key == "rate"
+    with pytest.raises(ExperimentError, match=r'^flow\[0\].path\[0\]: no link is called "m"'):
+        Experiment(
+            links=[Link(name="l", rate="1 Mbit/s", delay="1 ms")],
+            flows=[Flow(cc="reno", path=["m"])],
+            duration="1 s",
+        )
+
+
+quantities = {
+    "rate": st.integers(10**6, 10**10).map(lambda n: f"{n} bit/s"),
+    "time": st.integers(1, 10**10).map(lambda n: f"{n} ns"),
+    "size": st.integers(2000, 10**9).map(lambda n: f"{n} B"),
+}
+names = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")) | st.just(" "),
+    min_size=1,
+    max_size=8,
+).filter(lambda text: text.strip() == text != "" and text.isprintable())
+
+
+@st.composite
+def experiments(draw: st.DrawFn) -> Experiment:
+    """Valid experiments of all shapes."""
+    links = [
+        Link(
+            name=name,
+            rate=draw(quantities["rate"]),
+            delay=draw(quantities["time"]),
+            queue=draw(st.none() | quantities["size"] | st.just("2 packets") | st.just("1 ms")),
+            loss=draw(st.floats(0, 1, exclude_max=True)),
+        )
+        for name in draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    ]
+    flows = [
+        Flow(
+            name=f"f{number} {draw(names)}",
+            cc="reno",
+            path=[link.name for link in links],
+            start=f"{draw(st.integers(0, 99))} ms",
+            bytes=draw(st.none() | quantities["size"]),
+            app_rate=draw(st.none() | quantities["rate"]),
+            repeat=draw(st.integers(1, 3)),
+            stack=draw(st.none() | st.sampled_from(["linux", "ns-3", "linux-2.6.18"])),
+            stack_options=draw(st.dictionaries(st.just("mss"), st.integers(100, 9000))),
+            log=draw(st.booleans()),
+        )
+        for number in range(draw(st.integers(1, 3)))
+    ]
+    return Experiment(
+        title=draw(st.text(max_size=20)),
+        links=links,
+        flows=flows,
+        duration="1 s",
+        seeds=draw(
+            st.integers(1, 9) | st.lists(st.integers(0, 2**63 - 1), min_size=1, unique=True)
+        ),
+        assumed=draw(st.dictionaries(st.text(min_size=1), st.text(min_size=1), max_size=2)),
+    )
+
+
+@given(experiments())
+def test_what_is_written_as_toml_is_read_back_equal(experiment: Experiment) -> None:
+    assert Experiment.parse(experiment.to_toml()) == experiment
+    assert Experiment.parse(experiment.to_toml(defaults=True)) == experiment

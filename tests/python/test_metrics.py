@@ -1,0 +1,154 @@
+"""Metrics on results made by hand."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+from hand_made import result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dumbbell import metrics
+
+KILOBYTE_A_MS = 1e6  # bytes per second: 8 Mbit/s, all of the link
+
+
+def test_throughput_is_the_acknowledged_bits_per_second_from_start_to_end() -> None:
+    run = result({"a": lambda t: 1e5 * t})
+    assert metrics.throughput(run)["throughput"].to_list() == [8e5]
+
+
+def test_throughput_of_a_part_counts_only_that_part() -> None:
+    run = result({"a": lambda t: 1e5 * min(t, 4)})
+    assert metrics.throughput(run, until=4)["throughput"].item() == pytest.approx(8e5)
+    assert metrics.throughput(run, since=2, until=6)["throughput"].item() == pytest.approx(4e5)
+    assert metrics.throughput(run, since=4)["throughput"].item() == pytest.approx(0)
+
+
+def test_throughput_of_a_late_flow_counts_from_its_start() -> None:
+    run = result({"a": lambda t: 1e5 * (t - 5)}, starts={"a": 5.0})
+    assert metrics.throughput(run)["throughput"].item() == pytest.approx(8e5)
+
+
+def test_a_flow_that_was_not_there_has_no_throughput() -> None:
+    run = result({"a": lambda t: 1e5 * (t - 5)}, starts={"a": 5.0})
+    assert metrics.throughput(run, until=5)["throughput"].item() is None
+
+
+def test_goodput_counts_what_arrived_in_order() -> None:
+    run = result({"a": lambda t: 1e5 * t})  # of which half is in order
+    assert metrics.goodput(run)["goodput"].to_list() == [4e5]
+
+
+def test_utilisation_is_what_the_link_sent_over_what_it_could() -> None:
+    run = result({"a": lambda t: 0.25e6 * t, "b": lambda t: 0.5e6 * t})
+    assert metrics.utilisation(run)["utilisation"].to_list() == [pytest.approx(0.75)]
+
+
+def test_utilisation_of_a_part_counts_only_that_part() -> None:
+    run = result({"a": lambda t: 1e6 * min(t, 5)})
+    assert metrics.utilisation(run)["utilisation"].item() == pytest.approx(0.5)
+    assert metrics.utilisation(run, until=5)["utilisation"].item() == pytest.approx(1)
+    assert metrics.utilisation(run, since=5)["utilisation"].item() == pytest.approx(0)
+
+
+def test_retransmission_share_is_of_packets_sent() -> None:
+    assert metrics.retransmission_share(result({"a": lambda t: t}))[
+        "retransmission_share"
+    ].to_list() == [0.25]
+
+
+def test_jain_is_one_if_all_are_equal_and_one_nth_if_one_has_it_all() -> None:
+    assert metrics.jain([3, 3, 3, 3]) == 1
+    assert metrics.jain([3, 0, 0, 0]) == 0.25
+    assert metrics.jain([0, 0]) == 1
+
+
+def test_jain_gives_the_value_of_its_paper() -> None:
+    """Jain, Chiu, Hawe, section 3: of n users, k have all, equally: the index is k/n."""
+    assert metrics.jain([5] * 3 + [0] * 7) == pytest.approx(0.3)
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=20), st.floats(1e-3, 1e3))
+def test_jain_lies_between_one_nth_and_one_and_knows_no_scale(
+    rates: list[float], scale: float
+) -> None:
+    index = metrics.jain(rates)
+    assert 1 / len(rates) - 1e-9 <= index <= 1 + 1e-9
+    if all(rate == 0 or rate > 1e-100 for rate in rates):
+        assert metrics.jain([scale * rate for rate in rates]) == pytest.approx(index)
+
+
+@pytest.mark.parametrize("rates", [[], [-1.0], [math.nan]])
+def test_jain_of_what_is_no_rate_is_an_error(rates: list[float]) -> None:
+    with pytest.raises(ValueError, match="Jain"):
+        metrics.jain(rates)
+
+
+def test_fairness_is_judged_while_all_flows_are_there() -> None:
+    run = result(
+        {"a": lambda t: 2e5 * min(t, 5) + 1e5 * max(t - 5, 0), "b": lambda t: 1e5 * (t - 5)},
+        starts={"b": 5.0},
+    )
+    assert metrics.fairness(run).rows() == [(1, pytest.approx(1))]
+
+
+def test_windows_give_the_rate_of_every_second() -> None:
+    run = result({"a": lambda t: 1e5 * t * t}, duration=3)
+    table = metrics.windows(run)
+    assert table["t"].to_list() == [1, 2, 3]
+    assert table["throughput"].to_list() == pytest.approx([8e5, 24e5, 40e5])
+    assert table["goodput"].to_list() == pytest.approx([4e5, 12e5, 20e5])
+
+
+def test_windows_can_begin_anywhere_and_leave_out_what_is_not_full() -> None:
+    run = result({"a": lambda t: 1e5 * t}, duration=3)
+    table = metrics.windows(run, since=0.5)
+    assert table["t"].to_list() == [1.5, 2.5]
+    assert table["throughput"].to_list() == pytest.approx([8e5, 8e5])
+
+
+def test_jain_over_time_counts_the_flows_that_are_there_throughout_a_window() -> None:
+    run = result(
+        {"a": lambda t: 3e5 * t, "b": lambda t: 1e5 * (t - 1.5)}, starts={"b": 1.5}, duration=4
+    )
+    table = metrics.jain_over_time(run)
+    assert table["t"].to_list() == [1, 2, 3, 4]
+    assert table["jain"].to_list() == pytest.approx([1, 1, 0.8, 0.8])  # (3+1)^2 / (2 (9+1))
+
+
+def test_harm_is_the_share_of_a_performance_that_is_lost() -> None:
+    """Ware et al., section 4.1: 15 Mbit/s alone, 5 together is a harm of 0.67."""
+    assert metrics.harm(15, 5) == pytest.approx(2 / 3)
+    assert metrics.harm(10, 10) == 0
+    assert metrics.harm(10, 0) == 1
+    assert metrics.harm(10, 12) < 0
+
+
+def test_harm_to_what_is_better_the_less_there_is_of_it() -> None:
+    assert metrics.harm(40, 160, more_is_better=False) == pytest.approx(0.75)
+    assert metrics.harm(0, 0, more_is_better=False) == 0
+
+
+def test_harm_between_what_cannot_be_measured_is_an_error() -> None:
+    with pytest.raises(ValueError, match="harm"):
+        metrics.harm(-1, 1)
+
+
+def test_the_summary_has_a_row_for_every_flow_with_all_metrics() -> None:
+    summary = metrics.summary(result({"a": lambda t: 1e5 * t, "b": lambda t: 2e5 * t}))
+    assert summary.select("flow", "throughput", "goodput").rows() == [
+        ("a", 8e5, 4e5),
+        ("b", 16e5, 8e5),
+    ]
+    assert summary["queue_delay_p95"].to_list() == [0.01, 0.01]
+    assert summary["retransmission_share"].dtype == pl.Float64
+
+
+def test_the_summary_of_links_tells_use_queue_and_drops() -> None:
+    summary = metrics.link_summary(result({"a": lambda t: 1e6 * t}))
+    assert summary.select("link", "utilisation", "queue_mean", "dropped").rows() == [
+        ("bottleneck", pytest.approx(1), 1500, 10)
+    ]

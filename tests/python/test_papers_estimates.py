@@ -1,0 +1,73 @@
+import math
+
+import numpy as np
+import pytest
+
+from dumbbell.papers import estimates
+
+
+def test_median_of_uncensored_runs_lies_inside_its_interval():
+    estimate = estimates.median([3.0, 1.0, 2.0, 5.0, 4.0])
+    assert estimate.value == 3.0
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low <= 3.0 <= estimate.high
+
+
+def test_interval_covers_the_true_median_in_about_95_percent_of_samples():
+    draw = np.random.default_rng(1)
+    covered = 0
+    for _ in range(300):
+        estimate = estimates.median(draw.normal(10.0, 2.0, size=25).tolist())
+        assert estimate.low is not None
+        assert estimate.high is not None
+        covered += estimate.low <= 10.0 <= estimate.high
+    assert 0.90 <= covered / 300 <= 0.99
+
+
+def test_censored_runs_are_kept_as_longer_than_all_others():
+    estimate = estimates.median([10.0, 20.0, 30.0, None, None])
+    assert estimate.value == 30.0
+    assert estimate.censored == 2
+    assert estimate.high is None
+    assert estimate.runs == (10.0, 20.0, 30.0, None, None)
+
+
+def test_median_is_beyond_the_limit_once_half_of_the_runs_are():
+    assert estimates.median([10.0, 20.0, None, None]).value is None
+    assert estimates.median([10.0, 20.0, 30.0, None, None, None, None]).value is None
+
+
+def test_runs_that_all_stay_beyond_the_limit_have_no_number_at_all():
+    estimate = estimates.median([None] * 8)
+    assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
+    assert estimate.censored == 8
+
+
+def test_ratio_of_medians_of_constant_runs_is_exact():
+    estimate = estimates.ratio_of_medians([90.0] * 8, [15.0] * 8)
+    assert (estimate.value, estimate.low, estimate.high) == (6.0, 6.0, 6.0)
+
+
+def test_ratio_says_nothing_where_its_lower_side_is_beyond_the_limit():
+    estimate = estimates.ratio_of_medians([90.0] * 8, [None] * 8)
+    assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
+
+
+def test_support_of_a_certain_order_is_one_and_of_a_coin_toss_near_one_half():
+    certain = {"a": [1.0, 1.1, 1.2], "b": [2.0, 2.1, None]}
+    assert estimates.support(certain, lambda m: m["a"] < m["b"]) == 1.0
+    same = [float(i) for i in range(20)]
+    toss = estimates.support({"a": same, "b": same}, lambda m: m["a"] < m["b"])
+    assert 0.35 < toss < 0.55
+
+
+def test_same_runs_give_the_same_interval_every_time():
+    runs = [5.0, 9.0, 2.0, 7.0, None]
+    assert estimates.median(runs) == estimates.median(runs)
+
+
+@pytest.mark.parametrize("runs", [[], [1.0, math.nan]])
+def test_no_runs_or_runs_that_are_not_numbers_are_refused(runs):
+    with pytest.raises(ValueError, match="at least one run"):
+        estimates.median(runs)
