@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench readme lock clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -38,6 +38,9 @@ test-python: setup ## Runs the Python tests
 
 bench: setup ## Measures the engine's speed, in packets per second
 	.venv/bin/cargo bench --locked --workspace
+
+readme: setup ## Runs the examples of README.md again and puts in what they print
+	.venv/bin/python scripts/readme.py
 
 lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/python -m pip install --quiet uv

@@ -289,7 +289,7 @@ def apt_offers(package: str, least: Version) -> bool:
 
 def ensure_rust() -> None:
     """A Rust toolchain, linked into `.venv/bin` so that one folder holds every tool."""
-    import tomllib  # noqa: PLC0415 (only here is it sure that this Python has it)
+    import tomllib
 
     manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
     required = manifest["workspace"]["package"]["rust-version"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,14 @@ def test_the_experiment_of_the_readme_is_the_example_that_it_names() -> None:
     (block,) = blocks(README, "toml")
     example = Experiment.load(ROOT / "examples/staggered.toml")
     assert Experiment.parse(block) == example.replace(title="")
+
+
+def test_the_examples_of_the_readme_print_what_it_says() -> None:
+    script = ROOT / "scripts/readme.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_target_of_make_that_is_mentioned_exists() -> None:
