@@ -106,6 +106,15 @@ impl<A: CongestionControl> Pipe<A> {
 
     /// Runs for `span`, calling `each` after every acknowledgement.
     pub fn run(&mut self, span: Span, mut each: impl FnMut(&Pipe<A>)) {
+        self.run_until(span, |pipe| {
+            each(pipe);
+            false
+        });
+    }
+
+    /// Runs until `stop` says so after an acknowledgement, but no longer than `span`. Returns
+    /// whether it did.
+    pub fn run_until(&mut self, span: Span, mut stop: impl FnMut(&Pipe<A>) -> bool) -> bool {
         let end = self.path.now + span;
         loop {
             let ack = self.packets.iter().find_map(|packet| packet.acked_at);
@@ -114,7 +123,9 @@ impl<A: CongestionControl> Pipe<A> {
                 (Some(ack), send) if ack <= end && send.is_none_or(|send| ack <= send) => {
                     self.path.now = ack;
                     self.acknowledge();
-                    each(self);
+                    if stop(self) {
+                        return true;
+                    }
                 }
                 (_, Some(send)) if send <= end => {
                     self.path.now = send;
@@ -124,6 +135,7 @@ impl<A: CongestionControl> Pipe<A> {
             }
         }
         self.path.now = end;
+        false
     }
 
     /// Runs for so many milliseconds.
