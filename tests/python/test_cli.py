@@ -136,6 +136,24 @@ def test_algorithms_are_split_at_commas_outside_parentheses() -> None:
     assert split_algorithms("reno, cubic(a=1, b=2),bbr") == ["reno", "cubic(a=1, b=2)", "bbr"]
 
 
+def test_plot_draws_a_result_into_its_folder_or_elsewhere(file: Path, tmp_path: Path) -> None:
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    assert output_of("plot", "r", cwd=tmp_path) == "r/figure.svg\nr/figure.png\n"
+    assert "<svg" in (tmp_path / "r" / "figure.svg").read_text()
+    assert (tmp_path / "r" / "figure.png").read_bytes().startswith(b"\x89PNG")
+    output_of("plot", "r", "--out", "mine.svg", cwd=tmp_path)
+    assert (tmp_path / "mine.svg").read_bytes() == (tmp_path / "r" / "figure.svg").read_bytes()
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    assert not (tmp_path / "r" / "figure.svg").exists()
+
+
+def test_plot_of_what_is_no_result_is_refused(file: Path, tmp_path: Path) -> None:
+    assert "is not a result folder" in complaint_of("plot", "nowhere", cwd=tmp_path)
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    said = complaint_of("plot", "r", "--seed", "7", cwd=tmp_path)
+    assert said == "r: has no seed 7; choose from 1"
+
+
 def test_list_names_algorithms_stacks_papers_and_metrics(tmp_path: Path) -> None:
     printed = output_of("list", cwd=tmp_path)
     for word in (*_core.algorithms(), *_core.stacks(), "staggered-start", "jain", "harm"):
@@ -147,7 +165,7 @@ def test_list_names_algorithms_stacks_papers_and_metrics(tmp_path: Path) -> None
 
 def test_help_names_every_command(tmp_path: Path) -> None:
     printed = output_of("--help", cwd=tmp_path)
-    for command in ("run", "compare", "reproduce", "list"):
+    for command in ("run", "compare", "plot", "reproduce", "list"):
         assert command in printed
     assert output_of("--version", cwd=tmp_path) == f"dumbbell {__version__}\n"
 

@@ -24,12 +24,9 @@ def mean(result: Result, flow: str, column: str) -> float:
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
-def test_an_example_names_itself_and_says_how_to_run_it(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert f"dumbbell run examples/{path.name}\n" in text
-    assert Experiment.load(path).title
-    result = run(path, seeds=1)
-    assert metrics.utilisation(result)["utilisation"].max() > 0.8  # type: ignore[operator]
+def test_an_example_runs_and_fills_a_link(path: Path) -> None:
+    used = metrics.utilisation(run(path, seeds=1))["utilisation"].to_list()
+    assert max(used) > 0.8
 
 
 def test_two_flows_come_to_share() -> None:
