@@ -80,6 +80,8 @@ class Result:
 
     def of_seed(self, seed: int) -> Result:
         """The part of the result that belongs to one seed."""
+        if self.seeds == [seed]:
+            return self
         tables = {table: getattr(self, table).filter(pl.col("seed") == seed) for table in TABLES}
         return Result(self.experiment, self.meta, **tables)
 
