@@ -39,7 +39,13 @@ HOLD: Final = 10
 
 
 def crossing_time(
-    t: ArrayLike, earlier: ArrayLike, later: ArrayLike, start: float, *, close: float = CLOSE
+    t: ArrayLike,
+    earlier: ArrayLike,
+    later: ArrayLike,
+    start: float,
+    *,
+    settled: float | None = None,
+    close: float = CLOSE,
 ) -> float | None:
     """Convergence (a): when two congestion windows first cross near their averages.
 
@@ -47,13 +53,16 @@ def crossing_time(
     sample after `start` where the sign of ``later - earlier`` differs from that of the sample
     before, and each smoothed window lies within ``close`` (25 %) of the mean of the unsmoothed
     one over the last `AVERAGE` (60) seconds. Reno's and CUBIC's sawtooth stays within 25 % of its
-    mean for most of a period, and leaves it only around its ends.
+    mean for most of a period, and leaves it only around its ends. A window that shoots through its
+    average in slow start is not close to it in the paper's sense: what counts begins `SMOOTH`
+    after the second flow left slow start.
 
     Args:
         t: Sample times, evenly spaced, s.
         earlier: Congestion window of the flow that started first, packets.
         later: Congestion window of the flow that started second, packets; NaN before it started.
         start: When the second flow started, s.
+        settled: When the second flow left slow start, s; None for one without.
         close: How far from its average a window may be, as a share of the average.
 
     Returns:
@@ -66,7 +75,7 @@ def crossing_time(
     times = times[there]
     step = (times[-1] - times[0]) / (len(times) - 1)
     reach = round(SMOOTH / step / 2)
-    near = np.ones(len(times), dtype=bool)
+    near = np.ones(len(times), dtype=bool) if settled is None else times >= settled + SMOOTH
     smoothed = []
     for cwnd in (earlier, later):
         window = np.asarray(cwnd, dtype=np.float64)[there]
@@ -164,7 +173,9 @@ def _converge(
 ) -> tuple[int, float | None, float | None, float | None]:
     start = float(result.flows.filter(pl.col("flow") == pair[1])["start"].item())
     cwnd = _side_by_side(result.series.select("t", "flow", "cwnd"), "t", "cwnd")
-    crossing = crossing_time(cwnd["t"], cwnd[pair[0]], cwnd[pair[1]], start)
+    later = result.series.filter((pl.col("flow") == pair[1]) & pl.col("ssthresh").is_finite())
+    settled = float(later["t"][0]) if later.height else None
+    crossing = crossing_time(cwnd["t"], cwnd[pair[0]], cwnd[pair[1]], start, settled=settled)
     table = windows(result, since=start).select("window", "flow", "throughput")
     rates = _side_by_side(table, "window", "throughput").select(pair).fill_null(0.0).to_numpy()
     fair = fair_time(rates)

@@ -51,11 +51,13 @@ def result(
     flow: Schema = {"seed": pl.UInt64, "flow": names, "cc": pl.Enum(["reno"])}
     series = pl.DataFrame(
         [
-            (1, name, "reno", t, window(name, t), total(name, t), total(name, t) // 2)
+            (1, name, "reno", t, window(name, t), float("inf"))
+            + (total(name, t), total(name, t) // 2)
             for name, t in at
         ],
         schema=flow
-        | {"t": pl.Float64, "cwnd": pl.Float32, "delivered": pl.UInt64, "received": pl.UInt64},
+        | {"t": pl.Float64, "cwnd": pl.Float32, "ssthresh": pl.Float32}
+        | {"delivered": pl.UInt64, "received": pl.UInt64},
         orient="row",
     )
     flows = pl.DataFrame(

@@ -37,6 +37,12 @@ def test_windows_that_never_meet_do_not_cross() -> None:
     assert crossing_time(T, falling(600, 10), rising(400, 10), 30.0) is None
 
 
+def test_a_crossing_in_slow_start_does_not_count() -> None:
+    early = crossing_time(T, falling(510, 10), rising(520, 10), 30.0)
+    assert early == pytest.approx(9.9, abs=0.1)
+    assert crossing_time(T, falling(510, 10), rising(520, 10), 30.0, settled=41.0) is None
+
+
 def test_a_dip_of_200_ms_is_no_crossing() -> None:
     dip = np.where((T > 59.95) & (T < 60.25), 4.0, falling(600, 10))
     assert crossing_time(T, dip, rising(550, 10), 30.0) is None

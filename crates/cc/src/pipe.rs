@@ -176,7 +176,8 @@ impl<A: CongestionControl> Pipe<A> {
         let stamp = Stamp {
             sent_at: now,
             delivered: self.path.delivered,
-            lost: self.path.lost,
+            lost: self.path.lost as u32,
+            marked: self.path.marked as u32,
             in_flight: self.path.in_flight,
             app_limited: self.idle,
         };
@@ -223,6 +224,7 @@ impl<A: CongestionControl> Pipe<A> {
             self.path.phase = Phase::Open;
         }
         self.idle |= !self.sending && self.path.in_flight == 0;
+        self.path.marked += u64::from(packet.marked);
         let rate = self.rate_sample(&packet);
         self.first_sent = packet.stamp.sent_at;
         let ack = Ack {
@@ -251,8 +253,8 @@ impl<A: CongestionControl> Pipe<A> {
             interval,
             rate: Rate::from_bytes_in(f64::from(delivered) * f64::from(MSS), interval),
             stamp: packet.stamp,
-            lost: (self.path.lost - packet.stamp.lost) as u32,
-            marked: u32::from(packet.marked) * delivered,
+            lost: (self.path.lost as u32).wrapping_sub(packet.stamp.lost),
+            marked: (self.path.marked as u32).wrapping_sub(packet.stamp.marked),
         }
     }
 

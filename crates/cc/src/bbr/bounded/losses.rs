@@ -16,7 +16,7 @@ impl BoundedBbr {
         self.signals.note_loss(path.delivered);
         let Some(stamp) = event.stamp.filter(|_| self.probe_bw.judging) else { return };
         let in_flight = f64::from(stamp.in_flight);
-        let lost = (path.lost - stamp.lost) as f64;
+        let lost = f64::from((path.lost as u32).wrapping_sub(stamp.lost));
         if self.is_loss_too_high(lost, in_flight) {
             let safe = inflight_at_loss(in_flight, lost, self.caution.loss_thresh);
             let limited = self.probe_rtt.is_limited(stamp.delivered, stamp.app_limited);

@@ -1,0 +1,113 @@
+"""The simulator beside the kernel: the same scenarios, the same counters, sampled alike.
+
+For every flow: throughput, from what was acknowledged; mean RTT, over samples of the smoothed RTT;
+retransmitted packets; and how slow start ended, as the highest window in the first seconds. A
+simulated pair is cut to the length of the measured one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from dumbbell.papers.staggered_start import reference
+
+if TYPE_CHECKING:
+    from dumbbell.papers.frame import Runs
+    from dumbbell.results import Result
+
+TARGETS: Final = {
+    "throughput": 0.10,
+    "rtt": 0.10,
+    "retransmitted": 0.25,
+    "slow_start_peak": 0.10,
+}
+"""How far the simulator may be from the kernel, as a share of what the kernel did."""
+
+_SLOW_START: Final = 4.0
+"""Slow start is over so long after the start of a flow, s."""
+
+_PAIR_ENDS: Final = 119.9
+"""The last moment that all measured pairs have, s."""
+
+
+def compare(runs: Runs) -> pl.DataFrame:
+    """All measured scenarios, flow by flow and quantity by quantity.
+
+    Returns:
+        Columns scenario, cc, flow, quantity (a key of `TARGETS`); linux, linux_low, linux_high
+        (mean and range over the measured runs); simulated, low, high (mean and range over the
+        seeds); ratio (simulated over linux, null if linux is 0); verdict: ``"within"`` the target,
+        ``"in range"`` if it is not but the simulated mean lies between the measured runs, which
+        then differ among themselves by more than the target, or ``"off"``.
+    """
+    rows = []
+    for cc in reference.MEASURED:
+        pair = runs[cc]
+        cut = cut_short(pair, _PAIR_ENDS)
+        rows.append(_beside("pair", cc, cut, reference.pair(cc)))
+        for queue in reference.QUEUES:
+            simulated = runs[f"single-{cc}-{queue:g}"]
+            measured = reference.single(cc, queue)
+            rows.append(_beside(f"single, {queue:g} BDP", cc, simulated, measured))
+    return pl.concat(rows)
+
+
+def cut_short(result: Result, end: float) -> Result:
+    """The runs as if they had ended at `end` (s); only `series` is cut, as nothing else is used."""
+    series = result.series.filter(pl.col("t") <= end)
+    return type(result)(
+        result.experiment, result.meta, result.flows, series, result.links, result.internals
+    )
+
+
+def per_flow(result: Result) -> pl.DataFrame:
+    """The quantities of `TARGETS` for every seed and flow: bit/s, s, packets, packets."""
+    there = result.series.filter(pl.col("delivered") > 0)
+    starts = result.flows.select("seed", "flow", "start")
+    since = pl.col("t") - pl.col("start")
+    return (
+        there.join(starts, on=["seed", "flow"])
+        .group_by("seed", "flow", maintain_order=True)
+        .agg(
+            throughput=8.0 * pl.col("delivered").last() / since.last(),
+            rtt=pl.col("srtt").mean().cast(pl.Float64),
+            retransmitted=pl.col("retransmitted").last().cast(pl.Float64),
+            slow_start_peak=pl.col("cwnd").filter(since < _SLOW_START).max().cast(pl.Float64),
+        )
+    )
+
+
+def _beside(scenario: str, cc: str, simulated: Result, measured: Result) -> pl.DataFrame:
+    ours, theirs = _spread(simulated), _spread(measured)
+    both = theirs.rename({"mean": "linux", "low": "linux_low", "high": "linux_high"}).join(
+        ours.rename({"mean": "simulated"}), on=["flow", "quantity"], maintain_order="left"
+    )
+    target = pl.col("quantity").replace_strict(TARGETS, return_dtype=pl.Float64)
+    near = (pl.col("simulated") - pl.col("linux")).abs() <= target * pl.col("linux")
+    inside = pl.col("simulated").is_between("linux_low", "linux_high")
+    return both.select(
+        pl.lit(scenario).alias("scenario"),
+        pl.lit(cc).alias("cc"),
+        pl.all(),
+        ratio=pl.when(pl.col("linux") > 0).then(pl.col("simulated") / pl.col("linux")),
+        verdict=pl.when(near)
+        .then(pl.lit("within"))
+        .when(inside)
+        .then(pl.lit("in range"))
+        .otherwise(pl.lit("off")),
+    )
+
+
+def _spread(result: Result) -> pl.DataFrame:
+    long = per_flow(result).unpivot(index=["seed", "flow"], variable_name="quantity")
+    return (
+        long.with_columns(pl.col("flow").cast(pl.String))
+        .group_by("flow", "quantity", maintain_order=True)
+        .agg(
+            mean=pl.col("value").mean(),
+            low=pl.col("value").min(),
+            high=pl.col("value").max(),
+        )
+    )
