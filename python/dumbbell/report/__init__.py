@@ -67,7 +67,7 @@ def figures(value: float) -> str:
 def _value(value: float | None, found: Estimate) -> str:
     if value is not None:
         return figures(value)
-    return "not measured" if found.limit is None else f"> {figures(found.limit)}"
+    return "unbounded" if found.limit is None else f"> {figures(found.limit)}"
 
 
 def _part(section: Section, drawings: Sequence[Drawing]) -> dict[str, Any]:
