@@ -147,7 +147,7 @@ class Plate:
     """A figure to draw.
 
     Attributes:
-        id: Its name in files and links, such as ``figure-2a``.
+        id: Its name, such as ``2a``; files and links begin with ``figure-``.
         title: What it is.
         caption: How to read it.
         draw: Draws it from the runs.
@@ -161,6 +161,11 @@ class Plate:
     draw: Callable[[Runs], Figure]
     experiments: tuple[str, ...] = ()
     wide: bool = False
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without the suffix."""
+        return f"figure-{self.id}"
 
 
 @dataclass(frozen=True)

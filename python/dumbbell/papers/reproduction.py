@@ -125,7 +125,7 @@ def draw_figures(  # noqa: PLR0913: the options of one command
         _run_beyond(paper, folder, jobs, seeds, progress) if beyond else {},
     )
     _draw_all(paper, plates, runs, folder, progress)
-    return [folder / plate.id for plate in plates]
+    return [folder / plate.file for plate in plates]
 
 
 def write_json(path: Path, content: object) -> None:
@@ -211,7 +211,7 @@ def _draw_all(
     for done, plate in enumerate(plates):
         progress(f"{paper.id}: drawing", done / len(plates))
         with styled():
-            svg = save(plate.draw(runs), folder / plate.id)
+            svg = save(plate.draw(runs), folder / plate.file)
         command = f"dumbbell reproduce {paper.id} --figure {plate.id}"
         drawings.append(Drawing(plate, svg, command))
     return drawings

@@ -70,9 +70,9 @@ def _order(
     holds = _ascends(by_windows, said) and support >= _SURE
     return Verdict(
         holds,
-        f"Windows cross after {_listed(by_windows)}; in this order in {support:.0%} of resamples. "
+        f"Windows cross after {_listed(by_windows)}; in this order in {_percent(support)} of resamples. "
         f"By Jain's index: {_listed(by_index)}; in this order in "
-        f"{estimates.support(fair, ascending):.0%}.",
+        f"{_percent(estimates.support(fair, ascending))}.",
     )
 
 
@@ -104,9 +104,9 @@ def _stability(runs: Runs, crossing: Mapping[str, list[float | None]]) -> Verdic
     )
     return Verdict(
         min(later, steadier) >= _SURE,
-        f"Windows cross after {_listed(times)}; BBRv3 later in {later:.0%} of resamples. Standard "
+        f"Windows cross after {_listed(times)}; BBRv3 later in {_percent(later)} of resamples. Standard "
         f"deviation of the first flow's share of the throughput after convergence: {shares}; "
-        f"BBRv3 steadier in {steadier:.0%} of resamples.",
+        f"BBRv3 steadier in {_percent(steadier)} of resamples.",
     )
 
 
@@ -120,6 +120,10 @@ def _ascends(medians: Mapping[str, estimates.Estimate], order: tuple[str, ...]) 
 
 def _listed(times: Mapping[str, estimates.Estimate]) -> str:
     return ", ".join(f"{LABELS[cc]} {seconds(time)}" for cc, time in times.items())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _root(variance: float | None) -> float | None:

@@ -257,7 +257,7 @@ _BARS: Final = (
 PLATES: Final = (
     *(
         Plate(
-            id=f"figure-{number}",
+            id=number,
             title=f"Figure {number[0]}({number[1]}), {LABELS[cc]}",
             caption="Congestion windows of both flows, the first seed. Dotted: when the paper says "
             "they converged, and when windows cross near their average here.",
@@ -267,7 +267,7 @@ PLATES: Final = (
         for number, cc in zip(("2a", "2b", "3a", "3b"), ALGORITHMS, strict=True)
     ),
     Plate(
-        id="figure-convergence",
+        id="convergence",
         title="Convergence times: paper, simulator, Linux",
         caption=_BARS,
         draw=draw_convergence,
@@ -275,7 +275,7 @@ PLATES: Final = (
         wide=True,
     ),
     Plate(
-        id="figure-shares",
+        id="shares",
         title="How the second flow gains its share",
         caption="Share of the throughput in windows of 1 s: medians over the seeds, with "
         "quartiles. One half is fair.",
@@ -284,7 +284,7 @@ PLATES: Final = (
         wide=True,
     ),
     Plate(
-        id="figure-variants",
+        id="variants",
         title="What could explain the difference",
         caption=f"Reno and CUBIC with one thing changed at a time. {_BARS}",
         draw=draw_variants,
@@ -292,7 +292,7 @@ PLATES: Final = (
         wide=True,
     ),
     Plate(
-        id="figure-linux",
+        id="linux",
         title="The paper's scenario: simulator and Linux",
         caption="Congestion windows, the first seed beside the first measured run.",
         draw=draw_beside_linux,
@@ -300,7 +300,7 @@ PLATES: Final = (
         wide=True,
     ),
     Plate(
-        id="figure-singles",
+        id="singles",
         title="One flow alone: simulator and Linux",
         caption="Congestion windows: the simulator, first seed, as the thick line in colour; the "
         "measured run as the thin line over it.",
@@ -309,7 +309,7 @@ PLATES: Final = (
         wide=True,
     ),
     Plate(
-        id="figure-beyond-crossing",
+        id="beyond-crossing",
         title="Beyond the paper: until windows cross",
         caption="Medians of the convergence time (s) over five seeds.",
         draw=partial(draw_beyond, "crossing"),
@@ -317,7 +317,7 @@ PLATES: Final = (
         wide=True,
     ),
     Plate(
-        id="figure-beyond-fair",
+        id="beyond-fair",
         title="Beyond the paper: until Jain's index stays at 0.95",
         caption="Medians of the convergence time (s) over five seeds.",
         draw=partial(draw_beyond, "fair"),
