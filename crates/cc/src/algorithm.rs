@@ -1,8 +1,8 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::{
-    Ack, AnySlowStart, BbrV1, ConfigError, Congestion, CongestionControl, Control, Cubic,
-    CubicParameters, Init, Inspect, Options, Path, Reno, Sent, Windowed,
+    Ack, AnySlowStart, BbrV1, BoundedBbr, ConfigError, Congestion, CongestionControl, Control,
+    Cubic, CubicParameters, Init, Inspect, Options, Path, Reno, Sent, Windowed,
 };
 use dumbbell_units::Time;
 
@@ -54,6 +54,8 @@ macro_rules! algorithms {
 algorithms! {
     /// BBRv1.
     "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
+    /// BBRv3.
+    "bbr3" Bbr3(BoundedBbr) = BoundedBbr::v3_from_options;
     /// Reno.
     "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| {
         let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;

@@ -22,6 +22,8 @@ pub struct Path {
     pub delivered_at: Time,
     /// Packets marked lost since the connection began.
     pub lost: u64,
+    /// Packets delivered with an ECN mark since the connection began.
+    pub marked: u64,
     /// Where the transport stands in loss recovery.
     pub phase: Phase,
     /// Whether the window, not the application or the peer, limited sending in the last round
@@ -54,6 +56,7 @@ impl Path {
             delivered: 0,
             delivered_at: now,
             lost: 0,
+            marked: 0,
             phase: Phase::Open,
             cwnd_limited: false,
             next_seq: 0,
@@ -150,8 +153,10 @@ pub struct Stamp {
     pub sent_at: Time,
     /// `Path::delivered` then.
     pub delivered: u64,
-    /// `Path::lost` then.
-    pub lost: u64,
+    /// `Path::lost` then, modulo 2^32.
+    pub lost: u32,
+    /// `Path::marked` then, modulo 2^32.
+    pub marked: u32,
     /// Packets in flight then, this one included.
     pub in_flight: u32,
     /// Whether the application was the limit then.

@@ -21,7 +21,7 @@ mod slow_start;
 mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
-pub use bbr::BbrV1;
+pub use bbr::{BbrV1, BoundedBbr};
 pub use cubic::{Cubic, Friendliness, Parameters as CubicParameters};
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,

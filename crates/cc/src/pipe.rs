@@ -106,6 +106,15 @@ impl<A: CongestionControl> Pipe<A> {
 
     /// Runs for `span`, calling `each` after every acknowledgement.
     pub fn run(&mut self, span: Span, mut each: impl FnMut(&Pipe<A>)) {
+        self.run_until(span, |pipe| {
+            each(pipe);
+            false
+        });
+    }
+
+    /// Runs until `stop` says so after an acknowledgement, but no longer than `span`. Returns
+    /// whether it did.
+    pub fn run_until(&mut self, span: Span, mut stop: impl FnMut(&Pipe<A>) -> bool) -> bool {
         let end = self.path.now + span;
         loop {
             let ack = self.packets.iter().find_map(|packet| packet.acked_at);
@@ -114,7 +123,9 @@ impl<A: CongestionControl> Pipe<A> {
                 (Some(ack), send) if ack <= end && send.is_none_or(|send| ack <= send) => {
                     self.path.now = ack;
                     self.acknowledge();
-                    each(self);
+                    if stop(self) {
+                        return true;
+                    }
                 }
                 (_, Some(send)) if send <= end => {
                     self.path.now = send;
@@ -124,6 +135,7 @@ impl<A: CongestionControl> Pipe<A> {
             }
         }
         self.path.now = end;
+        false
     }
 
     /// Runs for so many milliseconds.
@@ -164,7 +176,8 @@ impl<A: CongestionControl> Pipe<A> {
         let stamp = Stamp {
             sent_at: now,
             delivered: self.path.delivered,
-            lost: self.path.lost,
+            lost: self.path.lost as u32,
+            marked: self.path.marked as u32,
             in_flight: self.path.in_flight,
             app_limited: self.idle,
         };
@@ -211,6 +224,7 @@ impl<A: CongestionControl> Pipe<A> {
             self.path.phase = Phase::Open;
         }
         self.idle |= !self.sending && self.path.in_flight == 0;
+        self.path.marked += u64::from(packet.marked);
         let rate = self.rate_sample(&packet);
         self.first_sent = packet.stamp.sent_at;
         let ack = Ack {
@@ -239,8 +253,8 @@ impl<A: CongestionControl> Pipe<A> {
             interval,
             rate: Rate::from_bytes_in(f64::from(delivered) * f64::from(MSS), interval),
             stamp: packet.stamp,
-            lost: (self.path.lost - packet.stamp.lost) as u32,
-            marked: u32::from(packet.marked) * delivered,
+            lost: (self.path.lost as u32).wrapping_sub(packet.stamp.lost),
+            marked: (self.path.marked as u32).wrapping_sub(packet.stamp.marked),
         }
     }
 

@@ -93,7 +93,8 @@ impl Connection {
         Stamp {
             sent_at: self.path.now,
             delivered: self.path.delivered,
-            lost: self.path.lost,
+            lost: self.path.lost as u32,
+            marked: self.path.marked as u32,
             in_flight: self.path.in_flight,
             app_limited: false,
         }

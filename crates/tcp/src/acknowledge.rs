@@ -72,7 +72,8 @@ impl Sender {
         self.recover(segment, &tally);
         let lost = (self.path.lost - lost_before) as u32;
         let marked = u32::from(segment.marked);
-        let rate = self.rate.sample(&self.path, tally.newest.as_ref(), marked);
+        self.path.marked += u64::from(marked);
+        let rate = self.rate.sample(&self.path, tally.newest.as_ref());
         if tally.delivered == 0 && lost == 0 {
             return;
         }
@@ -268,7 +269,10 @@ impl Sender {
     /// Tells the algorithm of every packet newly found lost.
     fn report_losses(&mut self, new_episode: bool) {
         let lost = std::mem::take(&mut self.lost_scratch);
+        // As each loss is told, the path counts it and those before it, not those after it.
+        self.path.lost -= lost.len() as u64;
         for (i, &number) in lost.iter().enumerate() {
+            self.path.lost += 1;
             let first = new_episode && i == 0;
             let stamp = Some(self.board.packet(number).stamp);
             let event =

@@ -16,8 +16,6 @@ pub(crate) struct RateSampler {
     pub(crate) first_sent_at: Time,
     /// Delivered count at which the flow stops being limited by the application (C.app_limited).
     app_limited_until: u64,
-    /// Packets delivered with an ECN mark.
-    marked: u64,
     /// The newest sample.
     pub(crate) latest: Rate,
 }
@@ -39,7 +37,7 @@ impl Newest {
 
 impl RateSampler {
     pub(crate) fn new(now: Time) -> RateSampler {
-        RateSampler { first_sent_at: now, app_limited_until: 0, marked: 0, latest: Rate::ZERO }
+        RateSampler { first_sent_at: now, app_limited_until: 0, latest: Rate::ZERO }
     }
 
     /// State to stamp on a packet that is sent now. The flow restarts its clocks when nothing is
@@ -53,7 +51,8 @@ impl RateSampler {
         Stamp {
             sent_at: path.now,
             delivered: path.delivered,
-            lost: path.lost,
+            lost: path.lost as u32,
+            marked: path.marked as u32,
             in_flight: path.in_flight + 1,
             app_limited: self.is_app_limited(),
         }
@@ -71,13 +70,7 @@ impl RateSampler {
 
     /// The sample that an acknowledgement gives, after `path.delivered` has been advanced.
     #[inline]
-    pub(crate) fn sample(
-        &mut self,
-        path: &Path,
-        newest: Option<&Newest>,
-        marked: u32,
-    ) -> Option<RateSample> {
-        self.marked += u64::from(marked);
+    pub(crate) fn sample(&mut self, path: &Path, newest: Option<&Newest>) -> Option<RateSample> {
         if path.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
@@ -100,8 +93,8 @@ impl RateSampler {
             interval,
             rate,
             stamp: packet.stamp,
-            lost: (path.lost - packet.stamp.lost) as u32,
-            marked,
+            lost: (path.lost as u32).wrapping_sub(packet.stamp.lost),
+            marked: (path.marked as u32).wrapping_sub(packet.stamp.marked),
         })
     }
 }

@@ -17,6 +17,10 @@ const MAX_COMPRESSED: u8 = 44;
 /// Longest delay by compression (tcp_comp_sack_delay_ns).
 const MAX_COMPRESSION: Span = Span::from_millis(1);
 
+/// A compressed acknowledgement does not wait for more blocks than this (TCP_SACK_BLOCKS_EXPECTED):
+/// the option has room for three, and what falls out would never be reported.
+const BLOCKS_EXPECTED: usize = 2;
+
 /// The receiving side of a connection.
 pub struct Receiver {
     stack: Arc<Stack>,
@@ -24,7 +28,7 @@ pub struct Receiver {
     next: u32,
     out_of_order: RangeSet,
     /// Ranges that changed last come first in the SACK option (RFC 2018).
-    recent: [u32; 3],
+    recent: [u32; 4],
     duplicate: Option<u32>,
     /// Payload bytes received in order.
     bytes: u64,
@@ -34,6 +38,8 @@ pub struct Receiver {
     quick_acks: u32,
     ack_at: Time,
     reply: Option<Flags>,
+    /// An acknowledgement made before the latest segment was taken in.
+    flushed: Option<Segment>,
     /// Timestamp to echo (RFC 7323's TS.Recent) and the packet expected at the last
     /// acknowledgement.
     echo: u32,
@@ -64,7 +70,7 @@ impl Receiver {
             open: false,
             next: 0,
             out_of_order: RangeSet::default(),
-            recent: [0; 3],
+            recent: [0; 4],
             duplicate: None,
             bytes: 0,
             short: None,
@@ -72,6 +78,7 @@ impl Receiver {
             quick_acks: stack.quick_acks,
             ack_at: Time::MAX,
             reply: None,
+            flushed: None,
             echo: 0,
             last_acked: 0,
             compressed_from: 0,
@@ -155,13 +162,24 @@ impl Receiver {
             self.quick_acks = self.quick_acks.max(self.stack.quick_acks);
             return;
         }
-        self.out_of_order.insert(number, number + 1, |_, _| {});
-        let [first, second, _] = self.recent;
-        self.recent = match self.out_of_order.containing(number) {
-            Some((start, end)) if (start..end).contains(&first) => [number, second, self.recent[2]],
-            Some((start, end)) if (start..end).contains(&second) => [number, first, self.recent[2]],
-            _ => [number, first, second],
+        // The block that the packet extends, or the place of a new one: most recent first.
+        let touches = |range: Option<(u32, u32)>| {
+            range.is_some_and(|(start, end)| start <= number + 1 && number <= end)
         };
+        let known = |recent: &u32| self.out_of_order.containing(*recent).is_some();
+        let place = self
+            .recent
+            .iter()
+            .take_while(|recent| known(recent))
+            .position(|&recent| touches(self.out_of_order.containing(recent)))
+            .unwrap_or_else(|| self.recent.iter().take_while(|recent| known(recent)).count());
+        if place >= BLOCKS_EXPECTED && self.compressed > 0 {
+            self.flushed = Some(self.acknowledge(Flags::default()));
+        }
+        self.out_of_order.insert(number, number + 1, |_, _| {});
+        let last = place.min(self.recent.len() - 1);
+        self.recent[..=last].rotate_right(1);
+        self.recent[0] = number;
     }
 
     /// Acknowledges at once, or later if compression has begun (tcp_ack_snd_check).
@@ -259,6 +277,9 @@ impl Endpoint for Receiver {
 
     #[inline]
     fn poll(&mut self, now: Time) -> Option<Segment> {
+        if self.flushed.is_some() {
+            return self.flushed.take();
+        }
         if let Some(flags) = self.reply.take() {
             return Some(self.acknowledge(flags));
         }

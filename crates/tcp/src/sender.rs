@@ -481,8 +481,9 @@ impl Sender {
         if self.path.paced
             && let Some(rate) = self.pacing_rate()
         {
-            let wire = f64::from(self.stack.mss + self.stack.header);
-            self.pacer.on_burst(now, f64::from(packets) * wire, rate, self.sent);
+            // Linux paces what is in the socket's buffers: payload, without headers.
+            let payload = f64::from(packets) * f64::from(self.stack.mss);
+            self.pacer.on_burst(now, payload, rate, self.sent);
         }
         self.last_sent_at = now;
     }

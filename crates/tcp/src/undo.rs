@@ -22,9 +22,11 @@ impl Undo {
         }
     }
 
-    /// The episode ended.
+    /// The episode ended. The first retransmission stays known while retransmissions are in
+    /// flight: what is acknowledged next may still be an original of this episode.
     pub(crate) fn end(&mut self) {
-        *self = Undo::default();
+        self.marker = None;
+        self.unexplained = None;
     }
 
     /// A packet was sent again.

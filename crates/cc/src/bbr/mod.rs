@@ -17,31 +17,41 @@
 //! | [`startup`] | when is the pipe full? | x | x |
 //! | [`drain`] | when is the queue gone? | x | x |
 //! | [`cycle`] | ProbeBW as eight phases of gains | x | |
+//! | [`probe_bw`] | ProbeBW as four phases: when to probe, how far | | x |
 //! | [`probe_rtt`] | `min_rtt`, and draining the pipe to see it | x | x |
 //! | [`aggregation`] | acknowledgements that come in clumps | x | x |
 //! | [`pacing`] | the pacing rate | x | x |
 //! | [`window`] | the congestion window | x | x |
 //! | [`recovery`] | packet conservation | x | |
 //! | [`policer`] | the long-term rate of a token bucket | x | |
-//! | [`v1`] | BBRv1 itself: the order of steps | x | |
+//! | [`signals`] | what a round delivered, lost and marked | | x |
+//! | [`bounds`] | the bounds that loss and marks set to the model | | x |
+//! | [`ecn`] | the share of marks | | x |
+//! | [`v1`], [`bounded`] | the version itself: the order of steps | x | x |
 //!
 //! Sources: draft-cardwell-iccrg-bbr-congestion-control-00 (BBRv1), Cardwell et al., "BBR:
 //! Congestion-Based Congestion Control", ACM Queue 14(5), 2016, and the behaviour of Linux 6.18's
 //! `bbr`; for BBRv3 draft-ietf-ccwg-bbr-06 and the behaviour of Google's Linux branch `v3`.
 
 mod aggregation;
+mod bounded;
+mod bounds;
 mod cycle;
 mod drain;
+mod ecn;
 mod model;
 mod pacing;
 mod params;
 mod policer;
+mod probe_bw;
 mod probe_rtt;
 mod recovery;
+mod signals;
 mod startup;
 mod v1;
 mod window;
 
+pub use bounded::BoundedBbr;
 pub use v1::BbrV1;
 
 /// Where the state machine stands; [`number`](State::number) is what `inspect` shows.
@@ -55,16 +65,33 @@ pub enum State {
     ProbeBw,
     /// Sending little, to see the round-trip time of an empty queue.
     ProbeRtt,
+    /// BBRv3's ProbeBW_UP: probing for more bandwidth.
+    Up,
+    /// BBRv3's ProbeBW_DOWN: emptying the queue that probing built, and yielding.
+    Down,
+    /// BBRv3's ProbeBW_CRUISE: sending as fast as the path delivers, with headroom for others.
+    Cruise,
+    /// BBRv3's ProbeBW_REFILL: filling the pipe for a round before probing.
+    Refill,
 }
 
 impl State {
-    /// 0 Startup, 1 Drain, 2 ProbeBW (v1), 3 ProbeRTT.
+    /// 0 Startup, 1 Drain, 2 ProbeBW (v1), 3 ProbeRTT; v3: 4 UP, 5 DOWN, 6 CRUISE, 7 REFILL.
     pub fn number(self) -> u8 {
         match self {
             State::Startup => 0,
             State::Drain => 1,
             State::ProbeBw => 2,
             State::ProbeRtt => 3,
+            State::Up => 4,
+            State::Down => 5,
+            State::Cruise => 6,
+            State::Refill => 7,
         }
+    }
+
+    /// Whether this is one of the phases of ProbeBW.
+    pub fn is_probe_bw(self) -> bool {
+        !matches!(self, State::Startup | State::Drain | State::ProbeRtt)
     }
 }

@@ -40,6 +40,35 @@ impl Scale {
     }
 }
 
+/// The greatest delivery rate of this ProbeBW cycle and the one before
+/// (draft-ietf-ccwg-bbr-06, section 5.5.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CycleMax {
+    before: Rate,
+    now: Rate,
+}
+
+impl CycleMax {
+    /// The greatest rate of both cycles.
+    #[inline]
+    pub fn get(&self) -> Rate {
+        self.before.max(self.now)
+    }
+
+    /// Takes a sample.
+    #[inline]
+    pub fn update(&mut self, rate: Rate) {
+        self.now = self.now.max(rate);
+    }
+
+    /// A cycle is over: the one before is forgotten, unless there is nothing to replace it.
+    pub fn advance(&mut self) {
+        if self.now > Rate::ZERO {
+            *self = CycleMax { before: self.now, now: Rate::ZERO };
+        }
+    }
+}
+
 /// The window never asks for less than [`MIN_CWND`].
 #[inline]
 pub fn at_least_minimum(packets: f64) -> f64 {
@@ -62,6 +91,20 @@ mod tests {
     #[test]
     fn the_bdp_is_the_initial_window_while_no_round_trip_time_is_known() {
         assert_eq!(SCALE.bdp(Rate::from_bytes_per_sec(1e9), None, 2.0), 10.0);
+    }
+
+    #[test]
+    fn the_greatest_rate_is_forgotten_after_two_cycles_but_not_for_nothing() {
+        let rate = Rate::from_bytes_per_sec;
+        let mut max = CycleMax::default();
+        max.update(rate(9.0));
+        max.advance();
+        max.update(rate(5.0));
+        assert_eq!(max.get(), rate(9.0));
+        max.advance();
+        assert_eq!(max.get(), rate(5.0));
+        max.advance();
+        assert_eq!(max.get(), rate(5.0));
     }
 
     #[test]

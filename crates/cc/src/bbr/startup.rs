@@ -37,7 +37,23 @@ impl FullPipe {
         *self = FullPipe { baseline, rounds: 0, now: false, ever: self.ever };
     }
 
-    /// Whether the pipe was full when last looked for.
+    /// Loss shows that the pipe is full.
+    pub fn declare_full(&mut self) {
+        self.ever = true;
+    }
+
+    /// What showed that the pipe is full was a mistake.
+    pub fn retract(&mut self) {
+        *self = FullPipe::default();
+    }
+
+    /// Whether the pipe is full since last begun to look.
+    #[inline]
+    pub fn now(&self) -> bool {
+        self.now
+    }
+
+    /// Whether the pipe was ever full.
     #[inline]
     pub fn ever(&self) -> bool {
         self.ever

@@ -226,7 +226,8 @@ impl BbrV1 {
             State::Drain => (self.params.drain_pacing_gain, self.params.startup_cwnd_gain),
             State::ProbeBw if self.policer.bw().is_some() => (1.0, self.params.cwnd_gain),
             State::ProbeBw => (self.cycle.gain(), self.params.cwnd_gain),
-            State::ProbeRtt => (1.0, 1.0),
+            // The other states are not BBRv1's.
+            _ => (1.0, 1.0),
         };
     }
 

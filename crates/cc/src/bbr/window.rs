@@ -56,6 +56,11 @@ impl Window {
         self.prior = if cut { self.prior.max(self.cwnd) } else { self.cwnd };
     }
 
+    /// The window before it was cut.
+    pub fn prior(&self) -> f64 {
+        self.prior
+    }
+
     /// Is again at least what it was before it was cut.
     pub fn restore(&mut self) {
         self.cwnd = self.cwnd.max(self.prior);

@@ -1,0 +1,51 @@
+# What people do with this project. `make` alone lists it.
+
+PYTHON ?= python3
+OUT ?= out
+
+# Every tool, Rust's included, is found in .venv/bin, where scripts/setup.py puts it.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup reproduce test lint test-rust test-python bench readme lock clean
+
+help: ## Lists the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
+	do printf 'make %-12s %s\n' "$$name" "$$what"; done
+
+setup: ## Installs what is missing and builds the engine, into .venv
+	@$(PYTHON) scripts/setup.py
+
+reproduce: setup ## Reproduces every built-in paper into OUT (out) and says where the report is
+	@.venv/bin/dumbbell reproduce all --out "$(OUT)"
+
+test: lint test-rust test-python ## Runs the linters and every test
+
+lint: setup ## Checks format, lints and types
+	.venv/bin/cargo fmt --all --check
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	@if .venv/bin/cargo clippy --version; then \
+	  .venv/bin/cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; \
+	else echo 'cargo clippy: skipped, the Rust of this machine comes without it'; fi
+
+test-rust: setup ## Runs the engine's tests
+	.venv/bin/cargo test --locked --quiet --workspace
+
+test-python: setup ## Runs the Python tests
+	.venv/bin/pytest
+
+bench: setup ## Measures the engine's speed, in packets per second
+	.venv/bin/cargo bench --locked --workspace
+
+readme: setup ## Runs the examples of README.md again and puts in what they print
+	.venv/bin/python scripts/readme.py
+
+lock: setup ## Brings requirements.lock up to date with pyproject.toml
+	.venv/bin/python -m pip install --quiet uv
+	.venv/bin/uv pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
+
+clean: ## Removes the environment and everything built; results stay
+	rm -rf .venv target .mypy_cache .ruff_cache .pytest_cache .hypothesis

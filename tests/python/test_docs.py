@@ -1,0 +1,137 @@
+"""What the documents say is what the program does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+import dumbbell
+from dumbbell import _core
+from dumbbell.cli.app import app
+from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.explain import key_of
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+CONCEPTS = ROOT / "docs/concepts.md"
+ALGORITHMS = ROOT / "docs/algorithms.md"
+DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def section(document: Path, heading: str) -> str:
+    """The text under a heading, up to the next one."""
+    return re.split(r"^#+ ", document.read_text().partition(f"# {heading}\n")[2], flags=re.M)[0]
+
+
+def terms(text: str) -> set[str]:
+    """The code words in the first cells of a text's tables."""
+    cells = re.findall(r"^\| (`[^|]*) \|", text, flags=re.M)
+    return {term.strip("[]") for cell in cells for term in re.findall(r"`([^`]*)`", cell)}
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    """The code blocks in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), flags=re.M | re.S)
+
+
+def mentions(pattern: str) -> set[str]:
+    """What code in any document mentions, in blocks of commands or within a sentence."""
+    commands = "\n".join(
+        line for doc in DOCUMENTS for block in blocks(doc, "sh") for line in [block]
+    )
+    inline = "\n".join(
+        code for doc in DOCUMENTS for code in re.findall(r"`([^`\n]+)`", doc.read_text())
+    )
+    return set(re.findall(pattern, f"{commands}\n{inline}", flags=re.M))
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"), [("The experiment", Experiment), ("Links", Link), ("Flows", Flow)]
+)
+def test_every_key_of_an_experiment_file_is_documented_and_no_other(
+    heading: str, model: type[Experiment | Link | Flow]
+) -> None:
+    keys = {key_of(name, field) for name, field in model.model_fields.items()}
+    assert terms(section(CONCEPTS, heading)) == keys
+
+
+def test_every_stack_and_every_field_of_it_is_documented_and_no_other() -> None:
+    stacks = _core.stacks()
+    assert terms(section(CONCEPTS, "Stacks")) == {*stacks, *stacks["linux"]}
+
+
+def test_every_algorithm_and_every_option_of_it_is_documented_and_no_other() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", ALGORITHMS.read_text(), flags=re.M)
+    documented = {name: set(re.findall(r"`(\w+)`", options)) for name, options in rows}
+    known = {}
+    for name in _core.algorithms():
+        with pytest.raises(ValueError, match="has no option") as error:
+            _core.check_algorithm(f"{name}(nonsense=1)")
+        options = str(error.value).partition("; it has ")[2]
+        known[name] = set(options.split(", ")) - {"no options"}
+    assert documented == known
+
+
+@pytest.mark.parametrize("table", ["flows", "series", "links", "internals"])
+def test_every_column_of_a_result_is_documented_and_no_other(table: str) -> None:
+    experiment = Experiment.parse(blocks(CONCEPTS, "toml")[0]).override("duration=31 s")
+    columns = set(getattr(dumbbell.run(experiment), table).columns) - {"seed", "flow", "link", "cc"}
+    text = section(CONCEPTS, "Results").partition(f"\n`{table}.parquet`:")[2]
+    documented = re.split(r"\n\n(?=`\w+\.parquet`:)", text)[0]
+    assert (terms(documented) or set(re.findall(r"`(\w+)`", documented))) == columns
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_experiment_in_a_document_is_valid(document: Path) -> None:
+    for block in blocks(document, "toml"):
+        Experiment.parse(block)
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=str)
+def test_every_example_is_valid(example: Path) -> None:
+    assert Experiment.load(example).title
+
+
+def test_the_experiment_of_the_readme_is_the_example_that_it_names() -> None:
+    (block,) = blocks(README, "toml")
+    example = Experiment.load(ROOT / "examples/staggered.toml")
+    assert Experiment.parse(block) == example.replace(title="")
+
+
+def test_the_examples_of_the_readme_print_what_it_says() -> None:
+    script = ROOT / "scripts/readme.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_target_of_make_that_is_mentioned_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    mentioned = mentions(r"^make ([a-z-]+)")
+    assert mentioned
+    assert mentioned <= targets
+
+
+def test_every_command_that_is_mentioned_exists_with_its_options() -> None:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    mentioned = mentions(r"^dumbbell (\w+.*)$")
+    assert mentioned
+    for line in mentioned:
+        name, *arguments = shlex.split(line, comments=True)
+        known = {option for p in group.commands[name].params for option in p.opts}
+        assert {argument for argument in arguments if argument.startswith("--")} <= known, line
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_link_within_the_project_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
+        assert (document.parent / target).exists(), target
