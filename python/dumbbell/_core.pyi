@@ -1,7 +1,20 @@
-from typing import Final, TypedDict, final
+from typing import Final, TypedDict, final, type_check_only
+
+__all__ = [
+    "Outcome",
+    "Table",
+    "Watch",
+    "__version__",
+    "algorithms",
+    "check_algorithm",
+    "check_stack",
+    "simulate",
+    "stacks",
+]
 
 __version__: Final[str]
 
+@type_check_only
 class Meta(TypedDict):
     data_packets: int
     events: int

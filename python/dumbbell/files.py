@@ -18,6 +18,8 @@ MOST_BYTES: Final = 64 * 10**6
 
 _EMPTY: Final[tuple[object, ...]] = ("", [], {})
 
+_FLOW: Final = b"[[flow]]"
+
 _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[flow]] at least"
 
 
@@ -51,14 +53,15 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _too_large(path: Path) -> str:
-    size = path.stat().st_size
+    flows, tail = 0, b""
     with path.open("rb") as file:
-        flows = sum(chunk.count(b"[[flow]]") for chunk in iter(lambda: file.read(2**20), b""))
-    holds = f" and about {flows:,} [[flow]] tables" if flows else ""
+        while chunk := file.read(2**20):
+            flows += (tail + chunk).count(_FLOW)
+            tail = chunk[1 - len(_FLOW) :]
+    size = f"holds {path.stat().st_size // 10**6:,} MB"
+    holds = f"{size} and {flows:,} [[flow]] tables" if flows else size
     most = f"the most is {MOST_BYTES // 10**6} MB and 1,000,000 flows"
-    return (
-        f"holds {size // 10**6:,} MB{holds}; {most}; write flows that are alike once, with repeat"
-    )
+    return f"{holds}; {most}; write flows that are alike once, with repeat"
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -35,6 +35,9 @@ TABLES: Final = ("flows", "series", "links", "internals")
 
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
 
+_FIGURES: Final = frozenset({"figure.svg", "figure.png"})
+"""What `dumbbell plot` adds."""
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -137,7 +140,8 @@ def check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
-    foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in _FILES)
+    names = {entry.name for entry in folder.iterdir()}
+    foreign = sorted(names - _FILES - _FIGURES)
     if foreign:
         problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
         raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")

@@ -88,6 +88,20 @@ def compare(
 
 
 @app.command()
+def plot(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A result folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The figure, without .svg; default: figure, in RESULT.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Which seed; default: the first.")] = None,
+) -> None:
+    """Draw windows, throughputs, round-trip times and queues of a result over time."""
+    from dumbbell.cli.plot import plot_result
+
+    plot_result(folder, out=out, seed=seed)
+
+
+@app.command()
 def reproduce(
     papers: Annotated[
         list[str] | None, typer.Argument(help="Which papers; 'all', the default, for every one.")

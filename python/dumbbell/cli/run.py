@@ -28,10 +28,12 @@ from dumbbell.resolve import resolve
 from dumbbell.runner import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dumbbell.results import Result
 
 _MOST_FLOWS: Final = 20
-"""More flows than this are shown by algorithm, not one by one."""
+"""More flows than this are shown together with those of the same [[flow]] table."""
 
 
 def run_file(
@@ -65,20 +67,49 @@ def run_file(
 
 
 def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
-    one_by_one = len(result.flow_names) <= _MOST_FLOWS
-    by = ["flow", "cc"] if one_by_one else ["cc"]
-    columns = ["throughput", "goodput", "queue_delay_mean", "queue_delay_p95"]
-    columns += ["retransmission_share", "completed"]
-    means = summary.group_by(by, maintain_order=True).agg(pl.col(columns).mean())
-    formats = [mbits, mbits, milliseconds, milliseconds, percent, seconds]
+    runs = f" (mean of {len(result.seeds)} seeds)" if len(result.seeds) > 1 else ""
+    print_table(f"{result.experiment.title or 'Flows'}{runs}", *_flow_table(result, summary))
+    print_line()
+    print_table("Links", *_link_table(links))
+    index = metrics.fairness(result)["jain"].mean()
+    if len(result.flow_names) > 1 and isinstance(index, float):
+        print_line(f"\nJain's index {plain(index)}")
+
+
+def _flow_table(result: Result, summary: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Flows one by one or, if they are many, those of one [[flow]] table together."""
+    columns: dict[str, tuple[str, Callable[[float | None], str]]] = {
+        "throughput": ("throughput", mbits),
+        "goodput": ("goodput", mbits),
+        "queue_delay_mean": ("queueing delay", milliseconds),
+        "queue_delay_p95": ("its p95", milliseconds),
+        "retransmission_share": ("retransmitted", percent),
+        "took": ("took", seconds),
+    }
+    together = len(result.flow_names) > _MOST_FLOWS
+    labels = {
+        name: f"{names[0]} to {names[-1]}" if together and len(names) > 1 else name
+        for names in result.experiment.flow_names()
+        for name in names
+    }
+    means = (
+        summary.with_columns(
+            pl.col("flow").cast(pl.String).replace_strict(labels),
+            took=pl.col("completed") - pl.col("start"),
+        )
+        .group_by("flow", "cc", maintain_order=True)
+        .agg(pl.col(list(columns)).mean())
+    )
+    if not summary["completed"].count():
+        del columns["took"]
     cells = [
-        [*map(str, row[: len(by)]), *(f(v) for f, v in zip(formats, row[len(by) :], strict=True))]
-        for row in means.iter_rows()
+        [row["flow"], row["cc"], *(show(row[key]) for key, (_, show) in columns.items())]
+        for row in means.iter_rows(named=True)
     ]
-    heads = ["throughput", "goodput", "queueing delay", "its p95", "retransmitted", "completed"]
-    title = result.experiment.title or "Flows"
-    seeds = f" (mean of {len(result.seeds)} seeds)" if len(result.seeds) > 1 else ""
-    print_table(f"{title}{seeds}", [*by, *heads], cells)
+    return ["flow", "cc", *(head for head, _ in columns.values())], cells
+
+
+def _link_table(links: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     means = links.group_by("link", maintain_order=True).agg(
         pl.col("utilisation", "queue_mean", "dropped", "lost").mean()
     )
@@ -86,9 +117,4 @@ def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
         [link, percent(used), kilobytes(queue), count(dropped), count(lost)]
         for link, used, queue, dropped, lost in means.iter_rows()
     ]
-    print_line()
-    heads = ["link", "utilisation", "mean queue", "packets dropped", "lost at random"]
-    print_table("Links", heads, cells)
-    index = metrics.fairness(result)["jain"].mean()
-    if len(result.flow_names) > 1 and isinstance(index, float):
-        print_line(f"\nJain's index {plain(index)}")
+    return ["link", "utilisation", "mean queue", "packets dropped", "lost at random"], cells

@@ -1,0 +1,328 @@
+"""The command line, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dumbbell import Result, __version__, _core
+from dumbbell.cli.compare import split_algorithms
+
+DUMBBELL = Path(sys.executable).with_name("dumbbell")
+
+EXPERIMENT = """
+duration = "2 s"
+
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[[flow]]
+name = "first"
+cc = "reno"
+
+[[flow]]
+name = "second"
+cc = "cubic"
+start = "100 ms"
+"""
+
+
+def dumbbell(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command in an empty folder of its own."""
+    return subprocess.run(
+        [DUMBBELL, *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def output_of(*arguments: str | Path, cwd: Path) -> str:
+    """What a command prints that succeeds and has nothing to complain about."""
+    done = dumbbell(*arguments, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def complaint_of(*arguments: str | Path, cwd: Path) -> str:
+    """The one paragraph that a command says of a mistake; checks that it left nothing behind."""
+    before = everything(cwd)
+    done = dumbbell(*arguments, cwd=cwd)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert done.stderr.endswith("\n")
+    assert done.stderr.count("\n") == 1
+    assert everything(cwd) == before
+    return done.stderr.removeprefix("dumbbell: ").removesuffix("\n")
+
+
+def everything(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "two.toml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+def test_run_prints_a_table_and_writes_a_result_folder(file: Path, tmp_path: Path) -> None:
+    printed = output_of("run", file, cwd=tmp_path)
+    for word in ("first", "second", "reno", "cubic", "Mbit/s", "bottleneck", "Jain's index"):
+        assert word in printed
+    result = Result.load(tmp_path / "results" / "two")
+    assert result.seeds == [1]
+    assert result.flow_names == ["first", "second"]
+
+
+def test_run_takes_seeds_jobs_a_folder_and_overrides(file: Path, tmp_path: Path) -> None:
+    options = ["--out", "here", "--seeds", "3", "--jobs", "2"]
+    overrides = ["--set", "flow.*.cc=reno", "--set", "duration=1 s"]
+    assert "mean of 3 seeds" in output_of("run", file, *options, *overrides, cwd=tmp_path)
+    result = Result.load(tmp_path / "here")
+    assert result.seeds == [1, 2, 3]
+    assert {flow.cc for flow in result.experiment.flows} == {"reno"}
+    assert result.experiment.duration == "1 s"
+
+
+def test_run_prints_one_json_object_if_asked_to(file: Path, tmp_path: Path) -> None:
+    printed: dict[str, Any] = json.loads(output_of("run", file, "--json", cwd=tmp_path))
+    assert [flow["flow"] for flow in printed["flows"]] == ["first", "second"]
+    assert all(flow["throughput"] > 1e6 for flow in printed["flows"])
+    meta = printed["meta"]
+    assert meta["data_packets"] == sum(flow["sent"] for flow in printed["flows"])
+    assert meta["wall_s"] > 0
+    assert (meta["seed"], meta["version"]) == (1, __version__)
+
+
+def test_compare_answers_the_quick_question(tmp_path: Path) -> None:
+    printed = output_of("compare", "--cc", "reno,cubic", "--duration", "5 s", cwd=tmp_path)
+    for word in ("reno", "cubic", "throughput", "queueing delay", "retransmitted", "Jain's index"):
+        assert word in printed
+    assert everything(tmp_path) == set()
+
+
+def test_compare_prints_one_json_object_if_asked_to(tmp_path: Path) -> None:
+    arguments = ["--cc", "reno,cubic(hystart=off)", "--flows", "3", "--duration", "5 s", "--json"]
+    printed: dict[str, Any] = json.loads(output_of("compare", *arguments, cwd=tmp_path))
+    assert [row["cc"] for row in printed["algorithms"]] == ["reno", "cubic(hystart=off)"]
+    assert len(printed["flows"]) == 6
+    for row in printed["algorithms"]:
+        assert 0.5 < row["utilisation"] <= 1
+        assert 1 / 3 <= row["jain"] <= 1
+    meta = printed["meta"]
+    assert meta["data_packets"] == sum(flow["sent"] for flow in printed["flows"])
+    assert set(meta) >= {"wall_s", "seed", "version"}
+
+
+def test_compare_against_a_rival_tells_the_harm_done_to_it(tmp_path: Path) -> None:
+    arguments = ["--cc", "reno,cubic", "--against", "reno", "--duration", "10 s", "--json"]
+    printed: dict[str, Any] = json.loads(output_of("compare", *arguments, cwd=tmp_path))
+    for row in printed["algorithms"]:
+        assert 0 < row["harm"] < 1
+        assert row["throughput"] + row["rival_throughput"] <= 100e6
+
+
+def test_algorithms_are_split_at_commas_outside_parentheses() -> None:
+    assert split_algorithms("reno, cubic(a=1, b=2),bbr") == ["reno", "cubic(a=1, b=2)", "bbr"]
+
+
+def test_plot_draws_a_result_into_its_folder_or_elsewhere(file: Path, tmp_path: Path) -> None:
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    assert output_of("plot", "r", cwd=tmp_path) == "r/figure.svg\nr/figure.png\n"
+    assert "<svg" in (tmp_path / "r" / "figure.svg").read_text()
+    assert (tmp_path / "r" / "figure.png").read_bytes().startswith(b"\x89PNG")
+    output_of("plot", "r", "--out", "mine.svg", cwd=tmp_path)
+    assert (tmp_path / "mine.svg").read_bytes() == (tmp_path / "r" / "figure.svg").read_bytes()
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    assert not (tmp_path / "r" / "figure.svg").exists()
+
+
+def test_plot_of_what_is_no_result_is_refused(file: Path, tmp_path: Path) -> None:
+    assert "is not a result folder" in complaint_of("plot", "nowhere", cwd=tmp_path)
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    said = complaint_of("plot", "r", "--seed", "7", cwd=tmp_path)
+    assert said == "r: has no seed 7; choose from 1"
+
+
+def test_list_names_algorithms_stacks_papers_and_metrics(tmp_path: Path) -> None:
+    printed = output_of("list", cwd=tmp_path)
+    for word in (*_core.algorithms(), *_core.stacks(), "staggered-start", "jain", "harm"):
+        assert word in printed
+    assert set(json.loads(output_of("list", "--json", cwd=tmp_path))) == {
+        *("algorithms", "stacks", "papers", "metrics")
+    }
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    printed = output_of("--help", cwd=tmp_path)
+    for command in ("run", "compare", "plot", "reproduce", "list"):
+        assert command in printed
+    assert output_of("--version", cwd=tmp_path) == f"dumbbell {__version__}\n"
+
+
+def test_the_command_line_starts_without_the_libraries_that_take_long(tmp_path: Path) -> None:
+    code = "import sys, dumbbell.cli; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    slow = {"polars", "pydantic", "numpy", "matplotlib", "pandas", "jinja2"}
+    assert not slow & set(loaded.stdout.split())
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert complaint_of("run", "no.toml", cwd=tmp_path) == "no.toml: there is no such file"
+
+
+def test_a_directory_instead_of_a_file_is_named(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    said = complaint_of("run", "folder", cwd=tmp_path)
+    assert said.startswith("folder: is a directory, not a file; an experiment file is TOML")
+    output_of("run", file, "--out", "done", cwd=tmp_path)
+    said = complaint_of("run", "done", cwd=tmp_path)
+    assert said.endswith("to run it again, name done/experiment.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"\x7fELF\x02\x01\x80\x00", "is not text in UTF-8 (byte 6 is 0x80)"),
+        (b'duration "10 s"', "is not valid TOML: Expected '=' after a key"),
+        (b"[[link]]\nname = ", "is not valid TOML: Invalid value (at end of document)"),
+        (b"a = " + b"[" * 100_000, "is nested too deeply"),
+        (b"\x00" * 100, "is not valid TOML"),
+    ],
+    ids=["empty", "blank", "binary", "syntax", "cut off", "nested", "zeros"],
+)
+def test_a_file_that_is_no_experiment_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_bytes(content)
+    assert said in complaint_of("run", "bad.toml", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("rate = '-1 Mbit/s'", 'link[0].rate: "-1 Mbit/s" is negative; write a rate as'),
+        ("rate = '10'", 'link[0].rate: "10" lacks a unit; write a rate as'),
+        ("rate = nan", "link[0].rate: NaN is not a finite number; write a rate as"),
+        ("queue = '0 packets'", 'link[0].queue: "0 packets" is nothing; write more'),
+        ("queue = 0", "link[0].queue: 0 lacks a unit; write a queue as"),
+        ("quue = '1 BDP'", 'link[0].quue: there is no such key (did you mean "queue"?)'),
+    ],
+)
+def test_a_bad_value_of_a_link_is_refused_with_file_and_key(
+    line: str, said: str, tmp_path: Path
+) -> None:
+    kept = [x for x in EXPERIMENT.splitlines() if x.split(" ")[0] != line.split(" ", maxsplit=1)[0]]
+    text = "\n".join(kept).replace("[[link]]", f"[[link]]\n{line}")
+    (tmp_path / "bad.toml").write_text(text)
+    assert complaint_of("run", "bad.toml", cwd=tmp_path).startswith(f"bad.toml: {said}")
+
+
+def test_an_unknown_algorithm_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(EXPERIMENT.replace("cubic", "cubik"))
+    assert complaint_of("run", "bad.toml", cwd=tmp_path) == (
+        'bad.toml: flow[1].cc: no algorithm is called "cubik"; there are '
+        + ", ".join(_core.algorithms())
+    )
+    said = complaint_of("compare", "--cc", "reno,cubik", cwd=tmp_path)
+    assert said.startswith('--cc: no algorithm is called "cubik"; there are')
+
+
+def test_a_flow_over_a_missing_link_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(EXPERIMENT + 'path = ["bottleneck", "moon"]\n')
+    said = 'bad.toml: flow[1].path[1]: no link is called "moon"; choose from bottleneck'
+    assert complaint_of("run", "bad.toml", cwd=tmp_path) == said
+
+
+def test_ten_million_flows_are_refused_at_once(file: Path, tmp_path: Path) -> None:
+    began = time.monotonic()
+    said = complaint_of("run", file, "--set", "flow.first.repeat=10000000", cwd=tmp_path)
+    assert said == f"{file}: flow: there are 10,000,001 flows; the most is 1,000,000"
+    huge = tmp_path / "huge.toml"
+    huge.write_bytes(EXPERIMENT.encode() + b'[[flow]]\ncc = "reno"\n' * 10_000_000)
+    said = complaint_of("run", "huge.toml", cwd=tmp_path)
+    huge.unlink()
+    assert said.startswith("huge.toml: holds 210 MB and 10,000,002 [[flow]] tables; the most")
+    assert time.monotonic() - began < 20
+
+
+def test_an_override_that_is_none_is_refused(file: Path, tmp_path: Path) -> None:
+    assert complaint_of("run", file, "--set", "duration", cwd=tmp_path) == (
+        f'{file}: "duration" is not an assignment; write KEY=VALUE'
+    )
+
+
+def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
+    assert complaint_of("run", file, "--jobs", "0", cwd=tmp_path).startswith("jobs: 0 is not")
+    assert "seeds: 0 are not seeds" in complaint_of("run", file, "--seeds", "0", cwd=tmp_path)
+    said = complaint_of("reproduce", "staggered-start", "--seeds", "0", cwd=tmp_path)
+    assert said == "--seeds: 0 is too few; write 1 or more"
+
+
+def test_an_output_folder_that_holds_something_else_is_left_alone(
+    file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    said = complaint_of("run", file, "--out", "mine", cwd=tmp_path)
+    assert said.startswith('mine: holds "thesis.tex", which is no part of a result')
+    assert "is a file" in complaint_of("run", file, "--out", file, cwd=tmp_path)
+
+
+def test_an_output_folder_that_cannot_be_made_is_the_users_mistake(
+    file: Path, tmp_path: Path
+) -> None:
+    assert "cannot be written" in complaint_of("run", file, "--out", f"{file}/x", cwd=tmp_path)
+
+
+def test_a_result_is_not_written_over_the_file_it_comes_from(file: Path, tmp_path: Path) -> None:
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    said = complaint_of("run", "r/experiment.toml", "--out", "r", cwd=tmp_path)
+    assert said.startswith("r: is where r/experiment.toml lies")
+
+
+def test_an_unknown_paper_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    said = complaint_of("reproduce", "no-such-paper", cwd=tmp_path)
+    assert "no-such-paper" in said
+    assert "staggered-start" in said
+
+
+def test_a_wrong_option_is_the_users_mistake(tmp_path: Path) -> None:
+    done = dumbbell("run", "--no-such-option", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
+def test_an_interrupted_run_writes_nothing(file: Path, tmp_path: Path) -> None:
+    command: list[str | Path] = [
+        DUMBBELL,
+        "run",
+        file,
+        "--set",
+        "duration=100000 s",
+        "--set",
+        "sample=1 s",
+    ]
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(2)
+    assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    assert everything(tmp_path) == {file}

@@ -1,0 +1,69 @@
+"""The examples run, and show what they say they show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dumbbell import Experiment, Result, metrics, run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str, *overrides: str) -> Result:
+    return run(Experiment.load(EXAMPLES / f"{name}.toml", overrides=list(overrides)))
+
+
+def mean(result: Result, flow: str, column: str) -> float:
+    summary = metrics.summary(result).filter(pl.col("flow") == flow)
+    value = summary[column].mean()
+    assert isinstance(value, float)
+    return value
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_an_example_runs_and_fills_a_link(path: Path) -> None:
+    used = metrics.utilisation(run(path, seeds=1))["utilisation"].to_list()
+    assert max(used) > 0.8
+
+
+def test_two_flows_come_to_share() -> None:
+    result = example("two-flows")
+    late = metrics.throughput(result, since=60)["throughput"].to_numpy().reshape(-1, 2)
+    assert (late.min(axis=1) / late.sum(axis=1) > 0.25).all()
+
+
+def test_cubic_beats_bbr_at_a_deep_queue_and_not_at_a_shallow_one() -> None:
+    deep = example("bbr-vs-cubic")
+    assert mean(deep, "cubic", "throughput") > 2 * mean(deep, "bbr", "throughput")
+    shallow = example("bbr-vs-cubic", "link.bottleneck.queue=0.5 BDP")
+    assert mean(shallow, "bbr", "throughput") > mean(shallow, "cubic", "throughput")
+
+
+def test_a_shallow_buffer_leaves_the_link_idle_and_a_deep_one_does_not() -> None:
+    shallow = example("shallow-buffer")
+    deep = example("shallow-buffer", "link.bottleneck.queue=1 BDP")
+    used = [metrics.utilisation(one)["utilisation"].item() for one in (shallow, deep)]
+    assert used[0] < 0.9
+    assert used[1] > 0.97
+
+
+def test_reno_favours_short_round_trip_times_more_than_cubic_does() -> None:
+    def advantage(result: Result) -> float:
+        return mean(result, "near", "throughput") / mean(result, "far", "throughput")
+
+    reno, cubic = example("mixed-rtt"), example("mixed-rtt", "flow.*.cc=cubic")
+    assert mean(reno, "near", "throughput") > mean(reno, "middle", "throughput")
+    assert mean(reno, "middle", "throughput") > mean(reno, "far", "throughput")
+    assert advantage(reno) > advantage(cubic) > 1
+
+
+def test_short_flows_all_complete_beside_the_bulk_transfer() -> None:
+    flows = example("short-flows").flows.with_columns(pl.col("flow").cast(pl.String))
+    short = flows.filter(pl.col("flow").str.starts_with("short"))
+    assert short.height == 20
+    assert short["completed"].null_count() == 0
+    assert (short["received"] == 100_000).all()
+    assert flows.filter(pl.col("flow") == "bulk")["completed"].null_count() == 1

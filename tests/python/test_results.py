@@ -1,0 +1,210 @@
+"""Results: the same however they come about, read by others, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from polars.testing import assert_frame_equal
+
+from dumbbell import Experiment, ExperimentError, Flow, Link, Result, ResultError, run
+from dumbbell.results import TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXPERIMENT = Experiment(
+    title="Two flows",
+    links=[Link(name="bottleneck", rate="10 Mbit/s", delay="10 ms", queue="1 BDP", loss=1e-3)],
+    flows=[
+        Flow(name="first", cc="cubic"),
+        Flow(name="second", cc="reno", start="500 ms", bytes="100 kB"),
+    ],
+    duration="3 s",
+    seeds=[5, 3],
+    start_jitter="100 ms",
+)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return run(EXPERIMENT)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_tables_name_seeds_flows_and_algorithms(result: Result) -> None:
+    assert result.flows.select("seed", "flow", "cc").rows() == [
+        (5, "first", "cubic"),
+        (5, "second", "reno"),
+        (3, "first", "cubic"),
+        (3, "second", "reno"),
+    ]
+    assert result.flows.schema["flow"] == pl.Enum(["first", "second"])
+    assert result.series.columns[:4] == ["seed", "flow", "cc", "t"]
+    assert result.links.columns[:3] == ["seed", "link", "t"]
+    assert result.internals.columns == ["seed", "flow", "cc", "t", "name", "value"]
+    assert result.seeds == [5, 3]
+
+
+def test_a_flow_starts_within_the_jitter_and_ends_when_it_has_sent_all(result: Result) -> None:
+    second = result.flows.filter(pl.col("flow") == "second")
+    assert second["start"].is_between(0.5, 0.6).all()
+    assert second["start"].n_unique() == 2
+    assert second["end"].equals(second["completed"], check_names=False)
+    assert second["received"].to_list() == [100_000, 100_000]
+    assert result.flows.filter(pl.col("flow") == "first")["end"].to_list() == [3, 3]
+
+
+def test_the_meta_data_count_the_packets_of_all_seeds(result: Result) -> None:
+    assert result.meta["data_packets"] == result.flows["sent"].sum()
+    assert result.meta["seeds"] == [5, 3]
+    assert result.meta["wall_s"] > 0
+    assert set(result.meta) >= {"version", "machine", "events", "jobs"}
+
+
+def test_the_number_of_jobs_changes_no_byte(tmp_path: Path) -> None:
+    one, three = tmp_path / "one", tmp_path / "three"
+    run(EXPERIMENT, seeds=3, jobs=1, out=one)
+    run(EXPERIMENT, seeds=3, jobs=3, out=three)
+    first, second = files(one), files(three)
+    del first["meta.json"], second["meta.json"]
+    assert first == second
+
+
+def test_running_what_the_folder_says_gives_the_same_result(tmp_path: Path) -> None:
+    run(EXPERIMENT, out=tmp_path / "a")
+    run(tmp_path / "a" / "experiment.toml", out=tmp_path / "b")
+    first, second = files(tmp_path / "a"), files(tmp_path / "b")
+    del first["meta.json"], second["meta.json"]
+    assert first == second
+
+
+def test_what_is_saved_is_loaded_back_equal(result: Result, tmp_path: Path) -> None:
+    folder = result.save(tmp_path / "deep" / "result")
+    loaded = Result.load(folder)
+    assert loaded.experiment == result.experiment
+    assert loaded.meta == result.meta
+    for table in TABLES:
+        assert_frame_equal(getattr(loaded, table), getattr(result, table))
+    assert [path.name for path in folder.parent.iterdir()] == ["result"]
+
+
+def test_a_result_replaces_an_older_one(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "r")
+    run(EXPERIMENT.replace(seeds=[9])).save(tmp_path / "r")
+    assert Result.load(tmp_path / "r").seeds == [9]
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_what_is_no_result_is_never_overwritten(result: Result, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ResultError, match=r'holds "thesis.tex"'):
+        result.save(tmp_path)
+    with pytest.raises(ResultError, match="is a file"):
+        result.save(tmp_path / "thesis.tex")
+    with pytest.raises(ResultError, match=r'holds "thesis.tex"'):
+        run(EXPERIMENT, out=tmp_path)
+    assert files(tmp_path) == {"thesis.tex": b"years of work"}
+
+
+def test_a_result_that_cannot_be_written_whole_leaves_the_older_one(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result.save(tmp_path / "r")
+    before = files(tmp_path / "r")
+
+    def no_space(*_args: object, **_kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", no_space)
+    for name in ("r", "new"):
+        with pytest.raises(ResultError, match="No space left on device"):
+            result.save(tmp_path / name)
+    assert files(tmp_path / "r") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_a_folder_that_is_no_result_is_not_loaded(tmp_path: Path) -> None:
+    with pytest.raises(ResultError, match="there is no such folder"):
+        Result.load(tmp_path / "r")
+    with pytest.raises(ResultError, match=r"it lacks experiment.toml, flows.parquet"):
+        Result.load(tmp_path)
+
+
+def test_meta_data_are_json_that_anybody_reads(result: Result, tmp_path: Path) -> None:
+    meta = json.loads((result.save(tmp_path / "r") / "meta.json").read_text())
+    assert meta["data_packets"] == result.meta["data_packets"]
+
+
+@pytest.fixture(scope="module")
+def one_seed() -> Result:
+    return run(EXPERIMENT.replace(seeds=[1]))
+
+
+def addresses(table: pa.Table, columns: list[str]) -> list[int]:
+    return [table[column].chunk(0).buffers()[1].address for column in columns]
+
+
+def own_addresses(frame: pl.DataFrame) -> list[int]:
+    return [frame[column].to_numpy(allow_copy=False).ctypes.data for column in NUMBERS]
+
+
+NUMBERS = ["t", "cwnd", "delivered", "phase"]
+
+
+def test_pyarrow_reads_the_tables_without_copying(one_seed: Result) -> None:
+    table = pa.table(one_seed.series)
+    assert addresses(table, NUMBERS) == own_addresses(one_seed.series)
+    assert table["flow"].to_pylist() == one_seed.series["flow"].to_list()
+
+
+def test_pandas_reads_the_tables_without_copying(one_seed: Result) -> None:
+    frame = one_seed.series.to_pandas(use_pyarrow_extension_array=True)
+    theirs = [
+        pa.chunked_array(pa.array(frame[column])).chunk(0).buffers()[1].address
+        for column in NUMBERS
+    ]
+    assert theirs == own_addresses(one_seed.series)
+    assert pd.DataFrame.from_arrow(one_seed.series)["cwnd"].max() == frame["cwnd"].max()
+
+
+def rows(relation: duckdb.DuckDBPyRelation | None) -> list[tuple[object, ...]]:
+    assert relation is not None
+    return relation.fetchall()
+
+
+def test_duckdb_reads_the_tables_in_memory_and_in_files(one_seed: Result, tmp_path: Path) -> None:
+    series = one_seed.series
+    query = "select flow::varchar, max(cwnd), count(*) from {} group by flow order by flow"
+    expected = (
+        series.group_by("flow", maintain_order=True)
+        .agg(pl.col("cwnd").max(), n=pl.len())
+        .with_columns(pl.col("flow").cast(pl.String))
+        .rows()
+    )
+    assert rows(duckdb.sql(query.format("series"))) == expected
+    one_seed.save(tmp_path / "r")
+    assert rows(duckdb.sql(query.format(f"'{tmp_path}/r/series.parquet'"))) == expected
+
+
+def test_what_only_the_engine_refuses_is_a_mistake_of_the_user_too() -> None:
+    flow = Flow(cc="reno", stack_options={"header": 10})
+    link = Link(name="l", rate="10 Mbit/s", delay="10 ms")
+    with pytest.raises(ExperimentError, match=r"stack\.header cannot be 10"):
+        run(Experiment(links=[link], flows=[flow], duration="1 s"))
+
+
+def test_progress_is_told_and_ends_at_no_more_than_one() -> None:
+    told: list[float] = []
+    run(EXPERIMENT.replace(duration="300 s"), seeds=2, jobs=1, progress=told.append)
+    assert told == sorted(told)
+    assert told
+    assert 0 <= told[0] <= told[-1] <= 1
