@@ -126,12 +126,20 @@ def _resolve_link(experiment: Experiment, number: int, rtts: list[int]) -> Link:
     try:
         return link.replace(
             rate=RATE.format(rate) if rate else None,
+            burst=_burst(link),
             delay=TIME.format(TIME.parse(link.delay, zero=True)),
             queue=_queue(experiment, link, rate, rtts),
             loss=parse_probability(link.loss),
         )
     except ExperimentError as error:
         raise error.within(f"link[{number}]") from None
+
+
+def _burst(link: Link) -> str | None:
+    if link.burst and not link.rate:
+        problem = f'"{link.burst}" fills at the link\'s rate, and the link has none; give it one'
+        raise ExperimentError(problem, key="burst")
+    return link.burst and SIZE.format(SIZE.parse(link.burst))
 
 
 def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]) -> str:
@@ -191,6 +199,7 @@ def _link_scenario(link: Link) -> dict[str, Any]:
     return {
         "name": link.name,
         "rate_bps": RATE.parse(link.rate) if link.rate else None,
+        "bucket_bytes": SIZE.parse(link.burst) if link.burst else None,
         "delay_ns": TIME.parse(link.delay, zero=True),
         "queue": queue and {units[queue.dimension.name]: queue.value},
         "loss": parse_probability(link.loss),
