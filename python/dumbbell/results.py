@@ -99,6 +99,7 @@ class Result:
         temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
             try:
                 self._write(temporary)
@@ -204,7 +205,7 @@ def _replace(temporary: Path, target: Path) -> None:
         target.rename(old)
     try:
         temporary.rename(target)
-    except OSError:
+    except BaseException:
         if there:
             old.rename(target)
         raise
