@@ -143,7 +143,10 @@ def check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
-    names = {entry.name for entry in folder.iterdir()}
+    try:
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
     foreign = sorted(names - _FILES - _FIGURES)
     if foreign:
         problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
