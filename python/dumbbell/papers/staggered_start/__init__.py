@@ -17,7 +17,7 @@ from dumbbell.papers import estimates
 from dumbbell.papers.frame import Findings, Verdict
 from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, runs_of, seconds
 from dumbbell.papers.staggered_start.plates import PLATES
-from dumbbell.papers.staggered_start.sections import sections
+from dumbbell.papers.staggered_start.chapters import sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def examine(runs: Runs) -> Findings:
     numbers["reno-over-bbr"] = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"])
     claims = {
         "order": _order(crossing, fair),
-        "six-times": _six_times(numbers["reno-over-bbr"]),
+        "six-times": _six_times(crossing),
         "stability": _stability(runs, crossing),
     }
     return Findings(numbers, claims)
@@ -76,16 +76,22 @@ def _order(
     )
 
 
-def _six_times(ratio: estimates.Estimate) -> Verdict:
+def _six_times(crossing: Mapping[str, list[float | None]]) -> Verdict:
+    ratio = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"])
+    bbr = estimates.median(crossing["bbr"], LIMIT).value
+    if bbr is None:
+        return Verdict(False, f"No ratio: BBRv1's median time is longer than {LIMIT:g} s.")
     if ratio.value is None:
         return Verdict(
-            False, f"No ratio: a median convergence time is longer than the {LIMIT:g} s observed."
+            False,
+            f"More than {LIMIT / bbr:.1f} times: Reno's median time is longer than the {LIMIT:g} s "
+            f"that were observed, BBRv1's is {bbr:.3g} s.",
         )
     low, high = _ABOUT_SIX
+    upper = "without bound" if ratio.high is None else f"{ratio.high:.1f}"
     return Verdict(
         low <= ratio.value <= high,
-        f"{ratio.value:.1f} times, 95 % interval {ratio.low:.1f} to "
-        f"{'beyond what was observed' if ratio.high is None else f'{ratio.high:.1f}'}.",
+        f"{ratio.value:.1f} times, 95 % interval {ratio.low:.1f} to {upper}.",
     )
 
 
