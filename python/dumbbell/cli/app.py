@@ -111,7 +111,7 @@ def reproduce(
     ),
     figures: Annotated[
         list[str] | None,
-        typer.Option("--figure", help="Make only this figure of the paper, such as figure-2a."),
+        typer.Option("--figure", help="Make only this figure of the paper, such as 2a."),
     ] = None,
     beyond: Annotated[
         bool, typer.Option("--beyond", help="Also run what goes beyond the papers; takes longer.")

@@ -28,7 +28,8 @@ def plot_result(folder: Path, *, out: Path | None, seed: int | None) -> None:
         raise ResultError(f"{folder}: has no seed {seed}; choose from {known}")
     stem = folder / "figure" if out is None else out.with_suffix("")
     try:
-        figures.save(draw(result.of_seed(result.seeds[0] if seed is None else seed)), stem)
+        with figures.styled():
+            figures.save(draw(result.of_seed(result.seeds[0] if seed is None else seed)), stem)
     except OSError as error:
         raise ResultError(f"{stem}.svg: cannot be written: {error.strerror}") from None
     print_line(f"{stem}.svg\n{stem}.png")

@@ -1,7 +1,12 @@
 """Figures: small functions that draw Polars frames onto matplotlib axes.
 
-Compose them: :func:`panels` makes the empty figure, the functions of :mod:`.lines`, :mod:`.bars`
-and :mod:`.heat` draw onto its axes, :func:`save` writes SVG and PNG.
+Compose them; every one is short::
+
+    with styled():
+        figure, [[above], [below]] = panels(2, 1)
+        windows(above, series)
+        round_trips(below, series)
+        save(figure, Path("windows"))  # windows.svg, windows.png
 """
 
 from dumbbell.figures.bars import intervals
@@ -17,10 +22,11 @@ from dumbbell.figures.lines import (
     windows,
 )
 from dumbbell.figures.output import inline, save, svg
-from dumbbell.figures.style import COLUMN, PAGE, Look, look, panels
+from dumbbell.figures.style import COLUMN, INK, PAGE, Look, look, panels, styled
 
 __all__ = [
     "COLUMN",
+    "INK",
     "PAGE",
     "Look",
     "flows",
@@ -35,6 +41,7 @@ __all__ = [
     "queue",
     "round_trips",
     "save",
+    "styled",
     "svg",
     "throughputs",
     "windows",

@@ -69,6 +69,7 @@ def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0
             markevery=_spaced(t, rank),
             label=str(name),
         )
+    axes.autoscale(axis="y")  # of all that shares this axis
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
 

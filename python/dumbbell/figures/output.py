@@ -9,9 +9,7 @@ import io
 import re
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-
-from dumbbell.figures.style import INK, PAPER, STYLE
+from dumbbell.figures.style import INK, PAPER, styled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +21,12 @@ _DPI = 200
 
 def save(figure: Figure, stem: Path) -> str:
     """Writes ``stem.svg`` and ``stem.png`` and returns the text of the SVG."""
+    with styled():
+        figure.draw_without_rendering()  # lays it out, once for both files
+    figure.set_layout_engine("none")
     text = svg(figure)
     stem.with_suffix(".svg").write_text(text, encoding="utf-8")
-    with mpl.rc_context(STYLE):
+    with styled():
         figure.savefig(
             stem.with_suffix(".png"), format="png", dpi=_DPI, metadata={"Software": None}
         )
@@ -35,7 +36,7 @@ def save(figure: Figure, stem: Path) -> str:
 def svg(figure: Figure) -> str:
     """Returns the figure as the text of an SVG file."""
     buffer = io.StringIO()
-    with mpl.rc_context(STYLE):
+    with styled():
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 

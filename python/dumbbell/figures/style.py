@@ -9,6 +9,7 @@ drawing serves light and dark pages.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
 
@@ -47,6 +48,7 @@ STYLE: Final[dict[str, Any]] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 8.5,
     "axes.titleweight": "bold",
+    "axes.xmargin": 0.0,
     "figure.facecolor": PAPER,
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
     "font.size": 8,
@@ -104,6 +106,13 @@ def look(cc: str) -> Look:
     return Look(f"{base.label} ({options.rstrip(')').strip()})", base.colour, base.marker)
 
 
+@contextmanager
+def styled() -> Iterator[None]:
+    """The house's style for everything that is drawn inside; what the caller had comes back."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
 def panels(
     rows: int = 1,
     columns: int = 1,
@@ -114,7 +123,7 @@ def panels(
     share_y: bool = False,
     column_widths: Sequence[float] | None = None,
 ) -> tuple[Figure, list[list[Axes]]]:
-    """Returns an empty figure of ``rows`` x ``columns`` panels in the house's style.
+    """Returns an empty figure of ``rows`` x ``columns`` panels; call it inside `styled`.
 
     Args:
         rows: Panels from top to bottom.
@@ -125,15 +134,14 @@ def panels(
         share_y: Whether all panels of a row have the same y axis.
         column_widths: Relative widths of the columns.
     """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height * rows), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(
-            rows,
-            columns,
-            squeeze=False,
-            sharex=share_x,
-            sharey="row" if share_y else False,
-            width_ratios=column_widths,
-        )
+    figure = Figure(figsize=(width, height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(
+        rows,
+        columns,
+        squeeze=False,
+        sharex=share_x,
+        sharey="row" if share_y else False,
+        width_ratios=column_widths,
+    )
     return figure, [list(row) for row in axes]

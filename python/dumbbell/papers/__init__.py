@@ -73,7 +73,7 @@ def draw(  # noqa: PLR0913: the options of one command
 
     Args:
         paper: The id of the paper.
-        figures: Ids of figures, such as ``figure-2a``.
+        figures: Ids of figures, such as ``2a``.
         out: Where to write; the figures go to ``OUT/ID/``.
         jobs: How many simulations to run at once.
         seeds: How many seeds to run with.

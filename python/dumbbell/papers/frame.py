@@ -147,7 +147,7 @@ class Plate:
     """A figure to draw.
 
     Attributes:
-        id: Its name in files and links, such as ``figure-2a``.
+        id: Its name, such as ``2a``; files and links begin with ``figure-``.
         title: What it is.
         caption: How to read it.
         draw: Draws it from the runs.
@@ -161,6 +161,11 @@ class Plate:
     draw: Callable[[Runs], Figure]
     experiments: tuple[str, ...] = ()
     wide: bool = False
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without the suffix."""
+        return f"figure-{self.id}"
 
 
 @dataclass(frozen=True)
@@ -226,9 +231,16 @@ class Number:
         if not runs:
             return self.said.quantity
         seen = f"median of {runs} runs" if runs > 1 else "1 run"
-        if self.found.censored:
-            seen += f", {self.found.censored} of them not within {self.found.limit:g} {self.said.unit}"
-        return f"{self.said.quantity} ({seen})"
+        missed = f", {self.missed}" if self.missed else ""
+        return f"{self.said.quantity} ({seen}{missed})"
+
+    @property
+    def missed(self) -> str:
+        """How many runs are beyond the limit of observation, if there are any."""
+        found = self.found
+        if not found.censored:
+            return ""
+        return f"{found.censored} of {len(found.runs)} not within {found.limit:g} {self.said.unit}"
 
     def as_json(self) -> dict[str, Any]:
         """The number as it stands in ``results.json``; null is 'beyond what was observed'."""

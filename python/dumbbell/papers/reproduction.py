@@ -125,7 +125,7 @@ def draw_figures(  # noqa: PLR0913: the options of one command
         _run_beyond(paper, folder, jobs, seeds, progress) if beyond else {},
     )
     _draw_all(paper, plates, runs, folder, progress)
-    return [folder / plate.id for plate in plates]
+    return [folder / plate.file for plate in plates]
 
 
 def write_json(path: Path, content: object) -> None:
@@ -204,13 +204,14 @@ def _has_all(plate: Plate, runs: Runs) -> bool:
 def _draw_all(
     paper: Paper, plates: Sequence[Plate], runs: Runs, folder: Path, progress: Progress
 ) -> list[Drawing]:
-    from dumbbell.figures import save  # noqa: PLC0415: drawing is slow to import
+    from dumbbell.figures import save, styled  # noqa: PLC0415: drawing is slow to import
 
     folder.mkdir(parents=True, exist_ok=True)
     drawings = []
     for done, plate in enumerate(plates):
         progress(f"{paper.id}: drawing", done / len(plates))
-        svg = save(plate.draw(runs), folder / plate.id)
+        with styled():
+            svg = save(plate.draw(runs), folder / plate.file)
         command = f"dumbbell reproduce {paper.id} --figure {plate.id}"
         drawings.append(Drawing(plate, svg, command))
     return drawings

@@ -56,6 +56,11 @@ def interval(number: Number) -> str:
     return f"{_value(found.low, found)} to {_value(found.high, found)}"
 
 
+def unit(number: Number) -> str:
+    """The unit of a number with the space before it; nothing for a plain ratio."""
+    return "" if number.said.unit == "1" else f" {number.said.unit}"
+
+
 def figures(value: float) -> str:
     """A value with three significant digits, and none lost in front of the point."""
     if value == 0:
@@ -67,7 +72,7 @@ def figures(value: float) -> str:
 def _value(value: float | None, found: Estimate) -> str:
     if value is not None:
         return figures(value)
-    return "not measured" if found.limit is None else f"> {figures(found.limit)}"
+    return "unbounded" if found.limit is None else f"> {figures(found.limit)}"
 
 
 def _part(section: Section, drawings: Sequence[Drawing]) -> dict[str, Any]:
@@ -80,7 +85,7 @@ def _part(section: Section, drawings: Sequence[Drawing]) -> dict[str, Any]:
 
 def _figure(drawing: Drawing) -> dict[str, Any]:
     plate = drawing.plate
-    svg = inline(drawing.svg, plate.id, f"{plate.title}. {plate.caption}")
+    svg = inline(drawing.svg, plate.file, f"{plate.title}. {plate.caption}")
     return {"plate": plate, "command": drawing.command, "svg": Markup(svg)}
 
 
@@ -99,5 +104,5 @@ def _environment() -> jinja2.Environment:
     )
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     environment.globals["style"] = Markup(style)
-    environment.filters |= {"measured": measured, "interval": interval, "figures": figures}
+    environment.filters |= {f.__name__: f for f in (measured, interval, unit, figures)}
     return environment

@@ -1,0 +1,136 @@
+"""Convergence of flows that start at different times (Choi, Kim, Lee).
+
+The paper counts, from the start of the second flow, the first time at which both windows cross
+close to their long-run average; `dumbbell.convergence` says how close. Beside it stands the
+standard definition by Jain's index. What the kernel does in the same scenario is in ``linux/``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from dumbbell.convergence import convergence
+from dumbbell.papers import estimates
+from dumbbell.papers.frame import Findings, Verdict
+from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, runs_of, seconds
+from dumbbell.papers.staggered_start.plates import PLATES
+from dumbbell.papers.staggered_start.chapters import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from dumbbell.papers.frame import Runs
+    from dumbbell.results import Result
+
+__all__ = ["PLATES", "examine", "reduce", "sections"]
+
+_SURE: Final = 0.95
+_ABOUT_SIX: Final = (4.5, 8.0)
+
+
+def examine(runs: Runs) -> Findings:
+    """Measures the convergence times in both definitions, and checks the three claims."""
+    crossing = {cc: runs_of(runs[cc], "crossing") for cc in ALGORITHMS}
+    fair = {cc: runs_of(runs[cc], "fair") for cc in ALGORITHMS}
+    numbers = {f"{cc}-crossing": estimates.median(crossing[cc], LIMIT) for cc in ALGORITHMS}
+    numbers |= {f"{cc}-fair": estimates.median(fair[cc], LIMIT) for cc in ALGORITHMS}
+    numbers["reno-over-bbr"] = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"])
+    claims = {
+        "order": _order(crossing, fair),
+        "six-times": _six_times(crossing),
+        "stability": _stability(runs, crossing),
+    }
+    return Findings(numbers, claims)
+
+
+def reduce(result: Result) -> pl.DataFrame:
+    """Keeps both convergence times of every seed."""
+    return convergence(result).select("seed", "crossing", "fair")
+
+
+def _order(
+    crossing: Mapping[str, list[float | None]], fair: Mapping[str, list[float | None]]
+) -> Verdict:
+    said = ("bbr", "bbr3", "cubic", "reno")
+
+    def ascending(medians: Mapping[str, NDArray[np.float64]]) -> NDArray[np.bool_]:
+        ordered = [medians[cc] for cc in said]
+        steps = [low < high for low, high in zip(ordered, ordered[1:], strict=False)]
+        return np.asarray(np.logical_and.reduce(steps))
+
+    by_windows, by_index = (
+        {cc: estimates.median(times[cc], LIMIT) for cc in said} for times in (crossing, fair)
+    )
+    support = estimates.support(crossing, ascending)
+    holds = _ascends(by_windows, said) and support >= _SURE
+    return Verdict(
+        holds,
+        f"Windows cross after {_listed(by_windows)}; in this order in {_percent(support)} of resamples. "
+        f"By Jain's index: {_listed(by_index)}; in this order in "
+        f"{_percent(estimates.support(fair, ascending))}.",
+    )
+
+
+def _six_times(crossing: Mapping[str, list[float | None]]) -> Verdict:
+    ratio = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"])
+    bbr = estimates.median(crossing["bbr"], LIMIT).value
+    if bbr is None:
+        return Verdict(False, f"No ratio: BBRv1's median time is longer than {LIMIT:g} s.")
+    if ratio.value is None:
+        return Verdict(
+            False,
+            f"More than {LIMIT / bbr:.1f} times: Reno's median time is longer than the {LIMIT:g} s "
+            f"that were observed, BBRv1's is {bbr:.3g} s.",
+        )
+    low, high = _ABOUT_SIX
+    upper = "without bound" if ratio.high is None else f"{ratio.high:.1f}"
+    return Verdict(
+        low <= ratio.value <= high,
+        f"{ratio.value:.1f} times, 95 % interval {ratio.low:.1f} to {upper}.",
+    )
+
+
+def _stability(runs: Runs, crossing: Mapping[str, list[float | None]]) -> Verdict:
+    pair = ("bbr", "bbr3")
+    variance = {cc: runs_of(runs[cc], "share_variance") for cc in pair}
+    spread = {cc: estimates.median([_root(v) for v in variance[cc]]) for cc in pair}
+    times = {cc: estimates.median(crossing[cc], LIMIT) for cc in pair}
+    later = estimates.support(
+        {cc: crossing[cc] for cc in pair}, lambda median: median["bbr3"] > median["bbr"]
+    )
+    steadier = estimates.support(variance, lambda median: median["bbr3"] < median["bbr"])
+    shares = ", ".join(
+        f"{LABELS[cc]} {'never fair' if v.value is None else f'{100 * v.value:.1f} %'}"
+        for cc, v in spread.items()
+    )
+    return Verdict(
+        min(later, steadier) >= _SURE,
+        f"Windows cross after {_listed(times)}; BBRv3 later in {_percent(later)} of resamples. Standard "
+        f"deviation of the first flow's share of the throughput after convergence: {shares}; "
+        f"BBRv3 steadier in {_percent(steadier)} of resamples.",
+    )
+
+
+def _ascends(medians: Mapping[str, estimates.Estimate], order: tuple[str, ...]) -> bool:
+    values = [medians[cc].value for cc in order]
+    return all(
+        low is not None and (high is None or low < high)
+        for low, high in zip(values, values[1:], strict=False)
+    )
+
+
+def _listed(times: Mapping[str, estimates.Estimate]) -> str:
+    return ", ".join(f"{LABELS[cc]} {seconds(time)}" for cc, time in times.items())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _root(variance: float | None) -> float | None:
+    return None if variance is None else float(np.sqrt(variance))
