@@ -138,7 +138,7 @@ def draw_beside_linux(runs: Runs) -> Figure:
     )
     for cc, (left, right) in zip(names, grid, strict=True):
         for axes, result, title in (
-            (left, runs[cc], f"{LABELS[cc]}, simulator"),
+            (left, runs[f"measured-{cc}"], f"{LABELS[cc]}, simulator"),
             (right, reference.pair(cc), f"{LABELS[cc]}, Linux {reference.KERNEL}"),
         ):
             figures.windows(axes, named(result.of_seed(result.seeds[0]).series))
@@ -296,7 +296,7 @@ PLATES: Final = (
         title="The paper's scenario: simulator and Linux",
         caption="Congestion windows, the first seed beside the first measured run.",
         draw=draw_beside_linux,
-        experiments=reference.MEASURED,
+        experiments=tuple(f"measured-{cc}" for cc in reference.MEASURED),
         wide=True,
     ),
     Plate(
