@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Medians = NDArray[np.float64]
+
 RESAMPLES: Final = 9_999
 _SEED: Final = 20_251_017
 _CONFIDENCE: Final = 0.95
@@ -82,7 +84,8 @@ def ratio_of_medians(above: Sequence[float | None], below: Sequence[float | None
 
 
 def support(
-    groups: Mapping[str, Sequence[float | None]], holds: Callable[[Mapping[str, NDArray]], NDArray]
+    groups: Mapping[str, Sequence[float | None]],
+    holds: Callable[[Mapping[str, Medians]], NDArray[np.bool_]],
 ) -> float:
     """The share of bootstrap resamples in which a statement about medians holds.
 

@@ -21,8 +21,8 @@ _DEFINITIONS: Final = (
     "Windows cross: the paper takes the first time at which the two congestion windows cross while "
     "both are close to their long-run average, and does not say how close. Here windows are "
     f"smoothed by a running median over {SMOOTH:g} s, the long-run average is the mean over the "
-    f"last {AVERAGE:g} s, close is within {100 * CLOSE:.0f} % of it, and a crossing during the second "
-    "flow's slow start does not count.",
+    f"last {AVERAGE:g} s, close is within {100 * CLOSE:.0f} % of it, and a crossing during the "
+    "second flow's slow start does not count.",
     "Jain's index: the standard definition, the first time from which Jain's index over windows "
     "of 1 s of throughput stays at or above 0.95 for 10 s.",
 )
@@ -114,10 +114,9 @@ def fidelity_table(runs: Runs) -> Table:
     columns = [Column("Flow"), *(Column(title, number=True) for title in titles)]
     table = fidelity.compare(runs)
     rows = []
-    for (scenario, cc, flow), group in table.group_by(
-        ["scenario", "cc", "flow"], maintain_order=True
-    ):
-        row = [f"{LABELS[str(cc)]}, {scenario}" + (f", {flow}" if flow != "alone" else "")]
+    for group in table.partition_by("scenario", "cc", "flow", maintain_order=True):
+        scenario, cc, flow = group.select("scenario", "cc", "flow").row(0)
+        row = [", ".join((LABELS[cc], scenario, flow)).removesuffix(", alone")]
         by_quantity = {one["quantity"]: one for one in group.iter_rows(named=True)}
         for quantity, unit in scale.items():
             one = by_quantity.get(quantity)
@@ -143,9 +142,8 @@ def _times(runs: Runs, name: str) -> list[str]:
     cells = []
     for column in ("crossing", "fair"):
         values = runs_of(runs[name], column)
-        median = pl.Series(values, dtype=pl.Float64).fill_null(float("inf")).median()
-        known = isinstance(median, float) and median != float("inf")
-        cells += [f"{median:.0f}" if known else "> 120", _seen(values)]
+        median = estimates.median(values, LIMIT).value
+        cells += [f"> {LIMIT:g}" if median is None else f"{median:.0f}", _seen(values)]
     return cells
 
 

@@ -25,6 +25,7 @@ TARGETS: Final = {
 }
 """How far the simulator may be from the kernel, as a share of what the kernel did."""
 
+
 def compare(runs: Runs) -> pl.DataFrame:
     """All measured scenarios, flow by flow and quantity by quantity.
 

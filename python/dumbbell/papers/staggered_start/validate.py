@@ -23,7 +23,8 @@ from dumbbell.papers.staggered_start.plates import PLATES
 from dumbbell.runner import run
 
 if TYPE_CHECKING:
-    from dumbbell.papers.frame import Table
+    from dumbbell.papers.frame import Plate, Table
+    from dumbbell.results import Result
 
 _FOLDER = Path(__file__).parent
 _FIGURES = ("singles", "linux")
@@ -31,19 +32,9 @@ _FIGURES = ("singles", "linux")
 
 def write(docs: Path) -> Path:
     """Runs the scenarios that were measured and writes the page and its figures into `docs`."""
-    plates = [plate for plate in PLATES if plate.id in _FIGURES]
-    needed = {name for plate in plates for name in plate.experiments}
-    runs = Runs(
-        {
-            one.id: run(Experiment.load(_FOLDER / one.file, overrides=list(one.changes)))
-            for plan in Paper.load(_FOLDER).experiments
-            for one in plan.all()
-            if one.id in needed
-        },
-        {},
-    )
+    runs = Runs(simulate(Paper.load(_FOLDER)), {})
     shown = []
-    for plate in plates:
+    for plate in _plates():
         name = f"figures/validation-{plate.id}.svg"
         with styled():
             write_text(docs / name, svg(plate.draw(runs)))
@@ -53,20 +44,35 @@ def write(docs: Path) -> Path:
     return docs / "validation.md"
 
 
+def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
+    """Runs the scenarios that were measured; by the id of the experiment."""
+    needed = {name for plate in _plates() for name in plate.experiments}
+    return {
+        one.id: run(Experiment.load(_FOLDER / one.file, overrides=list(one.changes)), seeds=seeds)
+        for plan in paper.experiments
+        for one in plan.all()
+        if one.id in needed
+    }
+
+
+def _plates() -> list[Plate]:
+    return [plate for plate in PLATES if plate.id in _FIGURES]
+
+
 _INTRODUCTION = f"""\
 # The simulator beside Linux
 
-The simulator (dumbbell {dumbbell.__version__}, `stack = "linux"`) in scenarios that were measured with Linux
-{reference.KERNEL}: TCP senders and receivers of the kernel in network namespaces, joined by an emulated link of
-100 Mbit/s and 100 ms with a droptail queue counted in bytes, kernel defaults, no fq queueing
-discipline. The measured flows come with the package, as a table
+The simulator (dumbbell {dumbbell.__version__}, `stack = "linux"`) in scenarios that were measured
+with Linux {reference.KERNEL}: TCP senders and receivers of the kernel in network namespaces, joined
+by an emulated link of 100 Mbit/s and 100 ms with a droptail queue counted in bytes, kernel
+defaults, no fq queueing discipline. The measured flows come with the package, as a table
 ([what is in it](../python/dumbbell/papers/staggered_start/linux/README.md)).
 
 *Pair* is the staggered start of two flows with the same algorithm, 30 s apart, a queue of 0.5 BDP,
 120 s, three measured runs and twelve seeds. *Single* is one flow alone, 60 s, one measured run and
-four seeds. Both sides are sampled every 100 ms. The first ssthresh is the window at which slow start
-ended; the second flow of a pair has none here, as it may leave slow start and lose a packet between
-two samples."""
+four seeds. Both sides are sampled every 100 ms. The first ssthresh is the window at which slow
+start ended; the second flow of a pair has none here, as it may leave slow start and lose a packet
+between two samples."""
 
 _AGAIN = """\
 ## Again
