@@ -49,13 +49,19 @@ def test_runs_that_all_stay_beyond_the_limit_have_no_number_at_all() -> None:
 
 
 def test_ratio_of_medians_of_constant_runs_is_exact() -> None:
-    estimate = estimates.ratio_of_medians([90.0] * 8, [15.0] * 8)
+    estimate = estimates.ratio_of_medians([90.0] * 8, [15.0] * 8, 120.0)
     assert (estimate.value, estimate.low, estimate.high) == (6.0, 6.0, 6.0)
 
 
 def test_ratio_says_nothing_where_its_lower_side_is_beyond_the_limit() -> None:
-    estimate = estimates.ratio_of_medians([90.0] * 8, [None] * 8)
+    estimate = estimates.ratio_of_medians([90.0] * 8, [None] * 8, 120.0)
     assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
+    assert estimate.limit is None
+
+
+def test_ratio_whose_upper_side_is_beyond_the_limit_is_above_the_limit_over_the_lower() -> None:
+    estimate = estimates.ratio_of_medians([None] * 8, [15.0] * 8, 120.0)
+    assert (estimate.value, estimate.limit) == (None, 8.0)
 
 
 def test_support_of_a_certain_order_is_one_and_of_a_coin_toss_near_one_half() -> None:
