@@ -37,7 +37,7 @@ test-python: setup ## Runs the Python tests
 	.venv/bin/pytest
 
 bench: setup ## Measures the engine's speed, in packets per second
-	.venv/bin/cargo bench --locked --workspace
+	.venv/bin/cargo bench --locked --workspace --bench '*'
 
 readme: setup ## Runs the examples of README.md again and puts in what they print
 	.venv/bin/python scripts/readme.py

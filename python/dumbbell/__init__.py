@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, ResultError
     from dumbbell.experiment import Experiment, Flow, Link
     from dumbbell.results import Result
-    from dumbbell.runner import run
+    from dumbbell.runner import run, run_all
 
 __all__ = [
     "DumbbellError",
@@ -40,6 +40,7 @@ __all__ = [
     "ResultError",
     "__version__",
     "run",
+    "run_all",
 ]
 
 _HOMES = {
@@ -52,6 +53,7 @@ _HOMES = {
     "Link": "experiment",
     "Result": "results",
     "run": "runner",
+    "run_all": "runner",
 }
 
 

@@ -163,11 +163,13 @@ def windows(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.Dat
     rate = (counters - counters.shift(1, fill_value=0)) * (8 / width)
     last = result.series.select(((pl.col("t").max() - since) / width + _MICRO).floor()).item()
     rates = (
-        result.series.with_columns(window=window.clip(lower_bound=0))
+        result.series.lazy()
+        .with_columns(window=window.clip(lower_bound=0))
         .group_by(*FLOW, "window", maintain_order=True)
         .agg(pl.col("delivered", "received").last())
         .with_columns(rate.over(FLOW))
         .filter(pl.col("window").is_between(1, last or 0))
+        .collect()
     )
     t = since + width * pl.col("window")
     names = {"delivered": "throughput", "received": "goodput"}
@@ -276,8 +278,8 @@ def _rate(
 
 def _counter(result: Result, counter: str, at: float, name: str) -> pl.DataFrame:
     """A counter as the last sample up to a time had it."""
-    before = result.series.filter(pl.col("t") <= at + _MICRO)
-    return before.group_by("seed", "flow").agg(pl.col(counter).last().alias(name))
+    before = result.series.lazy().filter(pl.col("t") <= at + _MICRO)
+    return before.group_by("seed", "flow").agg(pl.col(counter).last().alias(name)).collect()
 
 
 _LEFT: Final[dict[str, Any]] = {"on": ["seed", "flow"], "how": "left", "maintain_order": "left"}

@@ -6,8 +6,9 @@ import os
 import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dumbbell import _core
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
@@ -16,7 +17,7 @@ from dumbbell.resolve import resolve, scenario
 from dumbbell.results import Result, check_replaceable, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
     from concurrent.futures import Future
 
 _GLANCE: Final = 0.1
@@ -54,61 +55,107 @@ def run(
         with in_file(experiment):
             read = Experiment.load(experiment)
             return run(read, seeds=seeds, jobs=jobs, out=out, progress=progress)
-    resolved = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
     if out is not None:
         check_replaceable(Path(out))
-    workers = _workers(jobs)
-    began = time.perf_counter()
-    outcomes = _simulate(resolved, workers, progress)
-    wall = time.perf_counter() - began
-    result = collect(resolved, outcomes, _meta(outcomes, workers, wall))
+    one = experiment if seeds is None else experiment.replace(seeds=seeds)
+    (result,) = run_all([one], jobs=jobs, progress=progress)
     if out is not None:
         result.save(out)
     return result
 
 
+def run_all(
+    experiments: Sequence[Experiment],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Result]:
+    """Runs several experiments, the seeds of all of them side by side.
+
+    Args:
+        experiments: The experiments.
+        jobs: How many seeds to run at once; as many as there are processors if not given.
+        progress: Is told, every now and then, what share of the work is done (0 to 1).
+
+    Returns:
+        A result for every experiment, in their order; the same as from running them one by one.
+
+    Raises:
+        ExperimentError: If one of them is not valid.
+        KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
+    """
+    resolved = [resolve(experiment) for experiment in experiments]
+    workers = _workers(jobs)
+    tasks = [[_Task(one, seed) for seed in one.seed_list] for one in resolved]
+    with ThreadPoolExecutor(workers) as pool:
+        runs = [[(task, pool.submit(task.run)) for task in group] for group in tasks]
+        _see_through(pool, [run for group in runs for run in group], progress)
+        return [
+            _result(one, {task.seed: done.result() for task, done in group}, workers)
+            for one, group in zip(resolved, runs, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class _Done:
+    """The outcome of one simulation, and when it ran."""
+
+    outcome: _core.Outcome
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One seed of one resolved experiment."""
+
+    experiment: Experiment
+    seed: int
+    watch: _core.Watch = field(default_factory=_core.Watch)
+
+    def run(self) -> _Done:
+        began = time.perf_counter()
+        try:
+            outcome = _core.simulate(scenario(self.experiment, self.seed), self.watch)
+        except ValueError as error:
+            raise ExperimentError(str(error)) from None
+        return _Done(outcome, began, time.perf_counter())
+
+
+def _see_through(
+    pool: ThreadPoolExecutor,
+    runs: list[tuple[_Task, Future[_Done]]],
+    progress: Callable[[float], None] | None,
+) -> None:
+    """Waits for all runs, or stops them all if one fails or the user interrupts."""
+    waiting: Collection[Future[_Done]] = [run for _, run in runs]
+    try:
+        while waiting:
+            done, waiting = wait(waiting, _GLANCE, FIRST_EXCEPTION)
+            for run in done:
+                run.result()
+            if progress:
+                progress(sum(task.watch.done for task, _ in runs) / len(runs))
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for task, _ in runs:
+            task.watch.stop()
+        raise
+
+
 def _workers(jobs: int | None) -> int:
     if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        affinity = getattr(os, "sched_getaffinity", None)
+        return len(affinity(0)) if affinity else os.cpu_count() or 1
     if jobs < 1:
         raise DumbbellError(f"jobs: {jobs} is not a number of runs at once; write 1 or more")
     return jobs
 
 
-def _simulate(
-    resolved: Experiment, workers: int, progress: Callable[[float], None] | None
-) -> dict[int, _core.Outcome]:
-    watches = {seed: _core.Watch() for seed in resolved.seed_list}
-    with ThreadPoolExecutor(workers) as pool:
-        runs = {seed: pool.submit(_one, resolved, seed, watch) for seed, watch in watches.items()}
-        try:
-            while wait(runs.values(), _GLANCE, FIRST_EXCEPTION).not_done:
-                _raise_first(runs)
-                if progress:
-                    progress(sum(watch.done for watch in watches.values()) / len(watches))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for watch in watches.values():
-                watch.stop()
-            raise
-        return {seed: run.result() for seed, run in runs.items()}
-
-
-def _one(resolved: Experiment, seed: int, watch: _core.Watch) -> _core.Outcome:
-    try:
-        return _core.simulate(scenario(resolved, seed), watch)
-    except ValueError as error:
-        raise ExperimentError(str(error)) from None
-
-
-def _raise_first(runs: dict[int, Future[_core.Outcome]]) -> None:
-    for run in runs.values():
-        if run.done():
-            run.result()
-
-
-def _meta(outcomes: dict[int, _core.Outcome], workers: int, wall: float) -> dict[str, Any]:
-    return {
+def _result(resolved: Experiment, runs: dict[int, _Done], workers: int) -> Result:
+    outcomes = {seed: done.outcome for seed, done in runs.items()}
+    began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
+    meta = {
         "version": _core.__version__,
         "seeds": list(outcomes),
         "machine": {
@@ -118,7 +165,8 @@ def _meta(outcomes: dict[int, _core.Outcome], workers: int, wall: float) -> dict
             "python": platform.python_version(),
         },
         "jobs": workers,
-        "wall_s": wall,
+        "wall_s": ended - began,
         "data_packets": sum(outcome.meta["data_packets"] for outcome in outcomes.values()),
         "events": sum(outcome.meta["events"] for outcome in outcomes.values()),
     }
+    return collect(resolved, outcomes, meta)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
-from dumbbell import Experiment, ExperimentError, Flow, Link, Result, ResultError, run
+from dumbbell import Experiment, ExperimentError, Flow, Link, Result, ResultError, run, run_all
 from dumbbell.results import TABLES
 
 if TYPE_CHECKING:
@@ -193,6 +193,15 @@ def test_duckdb_reads_the_tables_in_memory_and_in_files(one_seed: Result, tmp_pa
     assert rows(duckdb.sql(query.format("series"))) == expected
     one_seed.save(tmp_path / "r")
     assert rows(duckdb.sql(query.format(f"'{tmp_path}/r/series.parquet'"))) == expected
+
+
+def test_experiments_run_side_by_side_give_what_they_give_alone() -> None:
+    other = EXPERIMENT.replace(seeds=[8], links=[EXPERIMENT.links[0].replace(rate="5 Mbit/s")])
+    together = run_all([EXPERIMENT, other])
+    assert [one.seeds for one in together] == [[5, 3], [8]]
+    for one, alone in zip(together, [run(EXPERIMENT), run(other)], strict=True):
+        for table in TABLES:
+            assert_frame_equal(getattr(one, table), getattr(alone, table), check_exact=True)
 
 
 def test_what_only_the_engine_refuses_is_a_mistake_of_the_user_too() -> None:

@@ -1,6 +1,5 @@
 //! Sans-IO TCP endpoints, close enough to Linux to be compared with it packet for packet.
 
-mod acknowledge;
 mod pacing;
 mod prr;
 mod rack;

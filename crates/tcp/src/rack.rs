@@ -114,26 +114,36 @@ impl Rack {
         let window = self.window(board, path);
         let deadline = |sent_at: Time| sent_at + self.rtt + window;
         let mut wait: Option<Span> = None;
-        self.cursor = self.cursor.max(board.una());
-        let mut cursor = self.cursor;
+        let mut wait_for = |remaining: Span| {
+            wait = Some(wait.map_or(remaining, |other| other.max(remaining)));
+        };
+        let mut cursor = self.cursor.max(board.una());
+        let mut undecided = None;
         while cursor < board.next() {
             let packet = board.packet(cursor);
             let sent_at = packet.stamp.sent_at;
-            let settled = packet.is_sacked() || packet.is_lost() || packet.was_retransmitted();
+            let settled = packet.is_sacked() || packet.is_lost() || packet.is_retransmitting();
             if !settled {
-                if (sent_at, cursor) >= newest {
-                    break;
+                let sent_before = (sent_at, cursor) < newest;
+                if sent_before && deadline(sent_at) <= path.now {
+                    board.mark_lost(cursor);
+                    lost.push(cursor);
+                } else {
+                    if sent_before {
+                        wait_for(deadline(sent_at).since(path.now));
+                    }
+                    // A retransmission that was taken for lost until its episode was undone is
+                    // not among `retransmissions` any more: it is judged here, though it was sent
+                    // later than the originals after it.
+                    if !packet.was_retransmitted() {
+                        break;
+                    }
+                    undecided.get_or_insert(cursor);
                 }
-                if deadline(sent_at) > path.now {
-                    wait = Some(deadline(sent_at).since(path.now));
-                    break;
-                }
-                board.mark_lost(cursor);
-                lost.push(cursor);
             }
             cursor += 1;
         }
-        self.cursor = cursor;
+        self.cursor = undecided.unwrap_or(cursor);
         while let Some(&(sent_at, number)) = self.retransmissions.front() {
             let live = number >= board.una() && {
                 let packet = board.packet(number);
@@ -144,8 +154,7 @@ impl Rack {
                     break;
                 }
                 if deadline(sent_at) > path.now {
-                    let remaining = deadline(sent_at).since(path.now);
-                    wait = Some(wait.map_or(remaining, |other| other.max(remaining)));
+                    wait_for(deadline(sent_at).since(path.now));
                     break;
                 }
                 board.mark_lost(number);
@@ -192,5 +201,44 @@ impl Rack {
 pub(crate) fn keep_newest(newest: &mut Option<Newest>, number: u32, packet: &Packet) {
     if newest.as_ref().is_none_or(|newest| newest.is_older_than(number, packet)) {
         *newest = Some(Newest { number, packet: *packet });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_cc::Stamp;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn stamp(ms: u64) -> Stamp {
+        Stamp { sent_at: at(ms), ..Stamp::default() }
+    }
+
+    #[test]
+    fn a_retransmission_that_was_lost_before_an_undo_is_still_found_lost_after_it() {
+        let (mut rack, mut board) = (Rack::new(), Scoreboard::new());
+        let mut path = Path::new(1448, at(0));
+        for number in 0..4 {
+            board.push(stamp(number), at(0), at(0));
+        }
+        board.mark_lost(0);
+        board.retransmit(0, stamp(100), at(0), at(0));
+        rack.retransmitted(at(100), 0);
+        // A timeout takes the retransmission for lost; that is undone.
+        board.mark_lost(0);
+        let mut lost = Vec::new();
+        rack.detect(&mut board, &path, &mut lost);
+        board.unmark_lost();
+        rack.reset_cursor(&board);
+        assert_eq!(lost, []);
+        // A packet sent after the retransmission is delivered long after.
+        board.push(stamp(300), at(0), at(0));
+        path.now = at(400);
+        board.sack(4, 5, |number, packet| rack.advance(&path, number, packet));
+        rack.detect(&mut board, &path, &mut lost);
+        assert_eq!(lost, [0, 1, 2, 3]);
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from dumbbell.cli.output import (
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment import Experiment, Flow, Link
 from dumbbell.resolve import resolve
-from dumbbell.runner import run
+from dumbbell.runner import run_all
 from dumbbell.units import TIME
 
 if TYPE_CHECKING:
@@ -107,21 +108,21 @@ def answer(
 ) -> None:
     """Runs every algorithm on the link and prints how they compare."""
     algorithms = split_algorithms(cc)
-    rivals = [against] if against is not None else []
-    experiments = {name: question.experiment(name, *rivals) for name in algorithms}
-    alone = question.experiment(*rivals) if rivals else None
-    parts = len(experiments) + len(rivals)
+    rivals = [] if against is None else [against]
+    experiments = [question.experiment(name, *rivals) for name in algorithms]
+    if rivals:
+        experiments.append(question.experiment(*rivals))
+    began = time.perf_counter()
     with progress_bar("comparing") as progress:
-        results = {
-            name: run(experiment, jobs=jobs, progress=_part(progress, number, parts))
-            for number, (name, experiment) in enumerate(experiments.items())
-        }
-        rival = run(alone, jobs=jobs, progress=_part(progress, parts - 1, parts)) if alone else None
+        every = run_all(experiments, jobs=jobs, progress=progress)
+    wall = time.perf_counter() - began
+    results = dict(zip(algorithms, every, strict=False))
+    rival = every[-1] if rivals else None
     table = [judge(name, result, rival) for name, result in results.items()]
     if json:
         frames = [_labelled(result, name) for name, result in results.items()]
         flows = [row for frame in frames for row in rows(frame)]
-        print_json({"flows": flows, "algorithms": table, "meta": _meta(question, results)})
+        print_json({"flows": flows, "algorithms": table, "meta": _meta(question, every, wall)})
     else:
         _print(question, table, against)
 
@@ -163,22 +164,17 @@ def _mean(frame: pl.DataFrame, column: str) -> float | None:
     return float(mean) if isinstance(mean, float) else None
 
 
-def _part(progress: Any, number: int, parts: int) -> Any:
-    return lambda done: progress((number + done) / parts)
-
-
 def _labelled(result: Result, name: str) -> pl.DataFrame:
     return metrics.summary(result).with_columns(
         pl.col("flow", "cc").cast(pl.String), algorithm=pl.lit(name)
     )
 
 
-def _meta(question: Question, results: dict[str, Result]) -> dict[str, Any]:
-    metas = [result.meta for result in results.values()]
-    seeds = metas[0]["seeds"]
-    sums = {key: sum(meta[key] for meta in metas) for key in ("wall_s", "data_packets", "events")}
-    question_keys = {"question": vars(question)}
-    return metas[0] | sums | {"seed": seeds[0]} | question_keys
+def _meta(question: Question, results: list[Result], wall: float) -> dict[str, Any]:
+    metas = [result.meta for result in results]
+    sums = {key: sum(meta[key] for meta in metas) for key in ("data_packets", "events")}
+    seed = {"seed": metas[0]["seeds"][0], "wall_s": wall}
+    return metas[0] | sums | seed | {"question": vars(question)}
 
 
 def _print(question: Question, table: list[dict[str, Any]], against: str | None) -> None:

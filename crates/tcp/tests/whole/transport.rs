@@ -1,11 +1,9 @@
 //! Sender and receiver together, over a path whose packets the tests control.
 
-mod pipe;
-
+use crate::pipe::{Fate, Flow, Pipe, millis};
 use dumbbell_cc::Phase;
 use dumbbell_tcp::{Ecn, Flags, LossDetection, Segment, Stack};
 use dumbbell_units::{Rate, Span, Time};
-use pipe::{Fate, Flow, Pipe, millis};
 
 const MSS: u64 = 1448;
 

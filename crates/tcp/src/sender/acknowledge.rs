@@ -1,10 +1,11 @@
 //! What an acknowledgement does to the sender, in Linux's order (tcp_ack): the scoreboard, the
 //! round-trip time, the delivery rate, loss detection, the recovery state, the algorithm.
 
+use super::Sender;
+use super::timer::Timer;
 use crate::rack::{Rack, keep_newest};
 use crate::rate::Newest;
 use crate::scoreboard::Packet;
-use crate::sender::{Sender, Timer};
 use crate::{Flags, LossDetection, Segment};
 use dumbbell_cc::{Ack, Congestion, CongestionControl, Path, Phase, Signal};
 use dumbbell_units::{Span, Time};
@@ -48,7 +49,7 @@ fn widen(range: &mut Option<(Time, Time)>, sent_at: Time) {
 }
 
 impl Sender {
-    pub(crate) fn on_acknowledgement(&mut self, segment: &Segment) {
+    pub(super) fn on_acknowledgement(&mut self, segment: &Segment) {
         if segment.number > self.board.next() {
             return; // It acknowledges what was never sent (RFC 9293, 3.10.7.4).
         }
@@ -250,7 +251,7 @@ impl Sender {
         self.path.in_flight = self.board.in_flight();
     }
 
-    pub(crate) fn on_reorder_timer(&mut self) {
+    pub(super) fn on_reorder_timer(&mut self) {
         self.detect_losses();
         if self.lost_scratch.is_empty() {
             return;
@@ -337,7 +338,7 @@ impl Sender {
     }
 
     /// The retransmission timer expired (tcp_enter_loss).
-    pub(crate) fn on_timeout(&mut self) {
+    pub(super) fn on_timeout(&mut self) {
         let fresh = !matches!(self.path.phase, Phase::Recovery | Phase::Loss)
             || self.board.una() >= self.high_seq;
         self.timeouts += 1;

@@ -1,0 +1,85 @@
+//! The retransmission timer: timeouts, tail loss probes (RFC 8985, section 7) and the end of RACK's
+//! reordering window.
+
+use super::Sender;
+use dumbbell_cc::Phase;
+use dumbbell_units::{Span, Time};
+
+/// What the retransmission timer will do when it expires; Linux has one timer for all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// Retransmission timeout.
+    Rto,
+    /// Tail loss probe.
+    Probe,
+    /// RACK's reordering window ends.
+    Reorder,
+}
+
+impl Sender {
+    /// Sets the retransmission timer anew from the present (tcp_set_xmit_timer).
+    pub(super) fn rearm(&mut self) {
+        if self.board.outstanding() == 0 {
+            self.timer = (Time::MAX, Timer::Rto);
+        } else {
+            self.arm(self.path.now + self.rtt.rto());
+        }
+    }
+
+    /// Arms the timeout for `rto`, or a probe in its place, which comes no later.
+    pub(super) fn arm(&mut self, rto: Time) {
+        self.timer = match self.probe_timeout() {
+            Some(timeout) => (rto.min(self.path.now + timeout), Timer::Probe),
+            None => (rto, Timer::Rto),
+        };
+    }
+
+    /// Two round trips, and time for a delayed acknowledgement if one packet is out
+    /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
+    fn probe_timeout(&self) -> Option<Span> {
+        let calm = matches!(self.path.phase, Phase::Open | Phase::Cwr);
+        if !self.stack.tail_loss_probe || !calm || self.probe.is_some() {
+            return None;
+        }
+        let srtt = self.path.srtt?;
+        let delayed_ack = if self.board.outstanding() == 1 {
+            Span::from_nanos(self.stack.min_rto_ns)
+        } else {
+            Span::from_millis(2)
+        };
+        Some(srtt * 2 + delayed_ack)
+    }
+
+    /// The timeout, counted from when the oldest packet was sent (tcp_rto_delta_us).
+    fn rearm_from_oldest(&mut self) {
+        let oldest = self.board.packet(self.board.una()).stamp.sent_at;
+        self.timer = ((oldest + self.rtt.rto()).max(self.path.now), Timer::Rto);
+    }
+
+    pub(super) fn on_retransmission_timer(&mut self) {
+        if self.board.outstanding() == 0 {
+            self.timer = (Time::MAX, Timer::Rto);
+            return;
+        }
+        match self.timer.1 {
+            Timer::Rto => self.on_timeout(),
+            Timer::Probe => {
+                self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
+                self.send_probe();
+            }
+            Timer::Reorder => {
+                self.rearm_from_oldest();
+                self.on_reorder_timer();
+            }
+        }
+    }
+
+    /// Lets one packet go regardless of the window: new data if there is some, else the last
+    /// packet again (RFC 8985, 7.3).
+    fn send_probe(&mut self) {
+        let repeat = self.sendable() == 0;
+        self.probe = Some((self.board.next(), repeat));
+        self.repeat_last = repeat;
+        self.begin_burst(1);
+    }
+}

@@ -1,0 +1,235 @@
+//! What leaves, and when: the window, pacing, bursts, the application and the peer's window
+//! (tcp_write_xmit).
+
+use super::Sender;
+use super::timer::Timer;
+use crate::rtt::timestamp;
+use crate::{Ecn, Flags, Segment, pacing};
+use dumbbell_cc::{CongestionControl, Phase, Sent};
+use dumbbell_units::{Rate, Span, Time};
+
+/// An application that writes at a constant rate, in full packets. Whole numbers, so that a packet
+/// is there exactly when it is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Application {
+    bytes_per_sec: u128,
+    /// Bytes of a packet, times the nanoseconds of a second.
+    packet: u128,
+}
+
+impl Application {
+    pub(super) fn new(rate: Rate, mss: u16) -> Application {
+        let bytes_per_sec = (rate.bytes_per_sec() as u128).max(1);
+        Application { bytes_per_sec, packet: u128::from(mss) * 1_000_000_000 }
+    }
+
+    /// Packets written within `span`.
+    fn written(&self, span: Span) -> u32 {
+        (u128::from(span.as_nanos()) * self.bytes_per_sec / self.packet) as u32
+    }
+
+    /// How long it takes to write so many packets.
+    fn due(&self, packets: u32) -> Span {
+        let nanos = (u128::from(packets) * self.packet).div_ceil(self.bytes_per_sec);
+        Span::from_nanos(nanos as u64)
+    }
+}
+
+/// Whether the window was what limited sending (tcp_cwnd_validate).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowUse {
+    pub(super) limited: bool,
+    pub(super) max_outstanding: u32,
+    round_end: u32,
+}
+
+impl Sender {
+    /// New packets that the application and the peer's window allow.
+    #[inline]
+    pub(super) fn sendable(&mut self) -> u32 {
+        if self.path.now >= self.stop {
+            return 0;
+        }
+        let mut end = self.packets.min(self.window_end);
+        if let Some(application) = &self.application {
+            let written = application.written(self.path.now.since(self.established_at));
+            if written < end {
+                end = written;
+                self.wake = self.established_at + application.due(written + 1);
+            }
+        }
+        end.saturating_sub(self.board.next())
+    }
+
+    /// Decides whether a burst may leave now, and how long it is (tcp_write_xmit's loop head).
+    pub(super) fn plan_burst(&mut self) -> bool {
+        self.wake = Time::MAX;
+        let cwnd = self.cwnd();
+        let in_flight = self.path.in_flight;
+        if in_flight >= cwnd {
+            return self.stop_sending(true);
+        }
+        let now = self.path.now;
+        if self.path.paced && self.pacer.next() > now {
+            self.wake = self.pacer.next();
+            return self.stop_sending(false);
+        }
+        if self.board.lost_out() > 0 && self.board.next_retransmission().is_some() {
+            self.begin_burst(1);
+            return true;
+        }
+        let sendable = self.sendable();
+        if sendable == 0 {
+            let app_limited = self.board.next() < self.window_end;
+            if app_limited {
+                self.rate.set_app_limited(&self.path);
+                self.ran_dry = true;
+            }
+            return self.stop_sending(false);
+        }
+        let quota = (cwnd / 2).max(1).min(cwnd - in_flight);
+        let full = self.full_burst();
+        if quota < full && quota < sendable && quota < cwnd / 3 && self.should_defer() {
+            return self.stop_sending(true);
+        }
+        self.begin_burst(full.min(quota).min(sendable));
+        true
+    }
+
+    fn full_burst(&self) -> u32 {
+        if !self.stack.tso {
+            return 1;
+        }
+        let rate = self.path.pacing_rate.unwrap_or(Rate::ZERO);
+        let min_rtt = self.path.min_rtt.unwrap_or(Span::MAX);
+        pacing::burst_size(&self.stack, &self.control, rate, min_rtt)
+    }
+
+    fn should_defer(&self) -> bool {
+        let calm = !matches!(self.path.phase, Phase::Recovery | Phase::Loss);
+        let oldest = (self.board.outstanding() > 0)
+            .then(|| self.board.packet(self.board.una()).stamp.sent_at);
+        let srtt = self.path.srtt.unwrap_or(Span::ZERO);
+        calm && pacing::should_defer(self.path.now, self.last_sent_at, oldest, srtt)
+    }
+
+    pub(super) fn begin_burst(&mut self, packets: u32) {
+        self.burst = packets;
+        self.sent_since_check = true;
+        let now = self.path.now;
+        if self.path.paced
+            && let Some(rate) = self.pacing_rate()
+        {
+            // Linux paces what is in the socket's buffers: payload, without headers.
+            let payload = f64::from(packets) * f64::from(self.stack.mss);
+            self.pacer.on_burst(now, payload, rate, self.sent);
+        }
+        self.last_sent_at = now;
+    }
+
+    /// Nothing more can be sent now: note whether the window was the reason.
+    fn stop_sending(&mut self, by_window: bool) -> bool {
+        let limited = by_window || self.path.in_flight >= self.cwnd();
+        if self.sent_since_check || limited {
+            let used = &mut self.window_used;
+            let outstanding = self.board.outstanding();
+            if limited
+                || self.board.una() >= used.round_end
+                || !used.limited && outstanding > used.max_outstanding
+            {
+                *used = WindowUse {
+                    limited,
+                    max_outstanding: outstanding,
+                    round_end: self.board.next(),
+                };
+            }
+        }
+        if self.sent_since_check {
+            self.sent_since_check = false;
+            if self.timer.1 != Timer::Reorder {
+                self.rearm_after_sending();
+            }
+        }
+        false
+    }
+
+    /// Sending moves the probe, but not a timeout that is running (tcp_event_new_data_sent,
+    /// tcp_schedule_loss_probe).
+    fn rearm_after_sending(&mut self) {
+        let running = self.timer.0 != Time::MAX && self.timer.1 == Timer::Rto;
+        self.arm(if running { self.timer.0 } else { self.path.now + self.rtt.rto() });
+    }
+
+    /// Sends the next packet of the burst.
+    #[inline]
+    pub(super) fn emit(&mut self) -> Segment {
+        self.burst -= 1;
+        let from_idle = self.path.in_flight == 0;
+        let outstanding = self.board.outstanding();
+        let stamp = self.rate.stamp(&mut self.path, outstanding);
+        let (first_sent_at, delivered_at) = (self.rate.first_sent_at, self.path.delivered_at);
+        let again = self.retransmission();
+        let number = match again {
+            Some(number) => {
+                self.board.retransmit(number, stamp, first_sent_at, delivered_at);
+                self.rack.retransmitted(self.path.now, number);
+                self.undo.on_retransmit(timestamp(self.path.now));
+                self.retransmitted += 1;
+                number
+            }
+            None => self.board.push(stamp, first_sent_at, delivered_at),
+        };
+        self.sent += 1;
+        self.path.in_flight += 1;
+        self.path.next_seq = u64::from(self.board.next());
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent();
+        }
+        let retransmission = again.is_some();
+        let app_limited = std::mem::take(&mut self.ran_dry);
+        let sent = Sent { seq: u64::from(number), retransmission, from_idle, app_limited };
+        self.cc.on_sent(&self.path, &sent);
+        if from_idle {
+            self.refresh();
+        }
+        self.segment(number, retransmission)
+    }
+
+    /// The packet that is to be sent again before anything new.
+    #[inline]
+    fn retransmission(&mut self) -> Option<u32> {
+        if std::mem::take(&mut self.repeat_last) {
+            return self.board.next().checked_sub(1);
+        }
+        if self.board.lost_out() == 0 {
+            return None;
+        }
+        self.board.next_retransmission()
+    }
+
+    fn segment(&mut self, number: u32, retransmission: bool) -> Segment {
+        let mut flags = Flags::default();
+        if retransmission {
+            flags = flags.with(Flags::RETRANSMISSION);
+        } else if self.stack.ecn != Ecn::Off {
+            // Retransmissions are not ECN-capable (RFC 3168, 6.1.5).
+            flags = flags.with(Flags::ECT);
+            if std::mem::take(&mut self.cwr_pending) {
+                flags = flags.with(Flags::CWR);
+            }
+        }
+        let mut payload = self.stack.mss;
+        if let Some(bytes) = self.bytes
+            && number + 1 == self.packets
+        {
+            payload = (bytes - u64::from(number) * u64::from(payload)) as u16;
+        }
+        Segment {
+            number,
+            timestamp: timestamp(self.path.now),
+            size: payload + self.stack.header,
+            flags,
+            ..Segment::default()
+        }
+    }
+}

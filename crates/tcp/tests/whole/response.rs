@@ -1,0 +1,47 @@
+//! The whole transport against the response functions of theory: the mean window under one loss
+//! in every so many packets.
+
+use crate::pipe::{Fate, Flow, Pipe};
+use dumbbell_units::{Span, Time};
+
+/// Packets delivered per round trip of 100 ms over `seconds`, after half of that to settle, when
+/// every `period`th transmission is lost. Slow start is ended early, before it fills the path.
+fn mean_window(cc: &'static str, period: usize, seconds: u64) -> f64 {
+    let mut pipe = Pipe::new(Flow { cc, ..Flow::default() });
+    let mut lose = |order: usize, _: &_| {
+        if order == 100 || order % period == period - 1 { Fate::Lost } else { Fate::Arrives }
+    };
+    pipe.run(Time::ZERO + Span::from_secs(seconds / 2), &mut lose);
+    let before = pipe.stats();
+    pipe.run(Time::ZERO + Span::from_secs(seconds / 2 + seconds), &mut lose);
+    let stats = pipe.stats();
+    assert_eq!(stats.timeouts, 0, "the theory knows no timeouts");
+    let samples = (stats.rtt_sum.1 - before.rtt_sum.1) as f64;
+    let rtt = (stats.rtt_sum.0 - before.rtt_sum.0) / samples;
+    (stats.delivered - before.delivered) as f64 / seconds as f64 * rtt
+}
+
+#[test]
+fn reno_holds_the_window_of_mathis() {
+    for (period, seconds) in [(1_000, 400), (10_000, 800)] {
+        let expected = (1.5 * period as f64).sqrt();
+        let mean = mean_window("reno", period, seconds);
+        assert!((mean / expected - 1.0).abs() < 0.1, "1/{period}: {mean}, Mathis {expected}");
+    }
+}
+
+#[test]
+fn cubic_holds_the_window_of_rfc_9438_equation_6() {
+    for (c, period) in [(0.4, 10_000), (4.0, 10_000)] {
+        let p = 1.0 / period as f64;
+        let root = (c * 3.7 / (4.0 * 0.3_f64)).sqrt().sqrt();
+        let expected = root * (0.1 / p).powf(0.75);
+        let cc = if c == 0.4 {
+            "cubic(fast_convergence=off)"
+        } else {
+            "cubic(c=4,fast_convergence=off)"
+        };
+        let mean = mean_window(cc, period, 800);
+        assert!((mean / expected - 1.0).abs() < 0.1, "C {c}: {mean}, RFC 9438 {expected}");
+    }
+}
