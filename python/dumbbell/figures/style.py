@@ -64,6 +64,7 @@ STYLE: Final[dict[str, Any]] = {
     "savefig.facecolor": PAPER,
     "svg.hashsalt": "dumbbell",  # identifiers in an SVG follow from its content alone
     "text.color": INK,
+    "text.hinting": "none",  # text is as wide at every resolution
     "xtick.color": INK,
     "xtick.labelsize": 7.5,
     "ytick.color": INK,
@@ -121,7 +122,7 @@ def panels(
     height: float = 2.1,
     share_x: bool = False,
     share_y: bool = False,
-    column_widths: Sequence[float] | None = None,
+    row_heights: Sequence[float] | None = None,
 ) -> tuple[Figure, list[list[Axes]]]:
     """Returns an empty figure of ``rows`` x ``columns`` panels; call it inside `styled`.
 
@@ -129,10 +130,10 @@ def panels(
         rows: Panels from top to bottom.
         columns: Panels from left to right.
         width: Of the whole figure, inches.
-        height: Of one row, inches.
+        height: Of one row on average, inches.
         share_x: Whether all panels have the same x axis.
         share_y: Whether all panels of a row have the same y axis.
-        column_widths: Relative widths of the columns.
+        row_heights: Relative heights of the rows; equal if not given.
     """
     figure = Figure(figsize=(width, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
@@ -142,6 +143,6 @@ def panels(
         squeeze=False,
         sharex=share_x,
         sharey="row" if share_y else False,
-        width_ratios=column_widths,
+        height_ratios=row_heights,
     )
     return figure, [list(row) for row in axes]

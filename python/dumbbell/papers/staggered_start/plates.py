@@ -30,24 +30,20 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Runs
     from dumbbell.results import Result
 
-VARIANTS: Final = {
-    "reno": {
-        "reno": "Reno",
-        "reno-paced": "paced",
-        "reno-packets-417": "417 packets",
-        "reno-packets-834": "834 packets",
-        "reno-packets-1667": "1667 packets",
-    },
-    "cubic": {
-        "cubic": "CUBIC",
-        "cubic-no-hystart": "no HyStart",
-        "cubic-paced": "paced",
-        "cubic-packets-417": "417 packets",
-        "cubic-packets-834": "834 packets",
-        "cubic-packets-1667": "1667 packets",
-    },
+_CHANGES: Final = {
+    "no-hystart": ("no HyStart", ("cubic",)),
+    "paced": ("paced", ("reno", "cubic")),
+    "bucket": ("token bucket", ALGORITHMS),
+    "packets": ("417 packets", ("reno", "cubic")),
+    "deep": ("1667 packets", ALGORITHMS),
 }
-"""Experiments that change one thing, and what they change."""
+
+VARIANTS: Final = {
+    cc: {cc: LABELS[cc]}
+    | {f"{cc}-{name}": label for name, (label, changed) in _CHANGES.items() if cc in changed}
+    for cc in ALGORITHMS
+}
+"""For each algorithm the experiments that change one thing, and what they change."""
 
 SINGLES: Final = [f"single-{cc}-{q:g}" for cc in reference.MEASURED for q in reference.QUEUES]
 """Experiments with one flow."""
@@ -90,8 +86,16 @@ def draw_convergence(runs: Runs) -> Figure:
 
 
 def draw_variants(runs: Runs) -> Figure:
-    """Convergence when one thing is changed, Reno and CUBIC, both definitions."""
-    figure, grid = figures.panels(2, 2, width=figures.PAGE, height=2.5, share_x=True, share_y=True)
+    """Convergence when one thing is changed, both definitions."""
+    figure, grid = figures.panels(
+        len(VARIANTS),
+        2,
+        width=figures.PAGE,
+        height=1.65,
+        share_x=True,
+        share_y=True,
+        row_heights=[len(variants) + 0.8 for variants in VARIANTS.values()],
+    )
     titles = {"crossing": "windows cross", "fair": "Jain's index"}
     for (cc, variants), line in zip(VARIANTS.items(), grid, strict=True):
         for axes, (column, title) in zip(line, titles.items(), strict=True):
@@ -100,7 +104,7 @@ def draw_variants(runs: Runs) -> Figure:
                 for name, label in variants.items()
             ]
             _bars(axes, rows, f"{LABELS[cc]}: {title}")
-            if cc == "reno":
+            if line is not grid[-1]:
                 axes.set_xlabel("")
     return figure
 
@@ -296,7 +300,7 @@ PLATES: Final = (
     Plate(
         id="variants",
         title="What could explain the difference",
-        caption=f"Reno and CUBIC with one thing changed at a time. {_BARS}",
+        caption=f"One thing changed at a time. {_BARS}",
         draw=draw_variants,
         experiments=tuple(name for variants in VARIANTS.values() for name in variants),
         wide=True,
