@@ -1,3 +1,7 @@
+"""Estimates from seeds, against what statistics says of them."""
+
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -6,7 +10,7 @@ import pytest
 from dumbbell.papers import estimates
 
 
-def test_median_of_uncensored_runs_lies_inside_its_interval():
+def test_median_of_uncensored_runs_lies_inside_its_interval() -> None:
     estimate = estimates.median([3.0, 1.0, 2.0, 5.0, 4.0])
     assert estimate.value == 3.0
     assert estimate.low is not None
@@ -14,7 +18,7 @@ def test_median_of_uncensored_runs_lies_inside_its_interval():
     assert estimate.low <= 3.0 <= estimate.high
 
 
-def test_interval_covers_the_true_median_in_about_95_percent_of_samples():
+def test_interval_covers_the_true_median_in_about_95_percent_of_samples() -> None:
     draw = np.random.default_rng(1)
     covered = 0
     for _ in range(300):
@@ -25,7 +29,7 @@ def test_interval_covers_the_true_median_in_about_95_percent_of_samples():
     assert 0.90 <= covered / 300 <= 0.99
 
 
-def test_censored_runs_are_kept_as_longer_than_all_others():
+def test_censored_runs_are_kept_as_longer_than_all_others() -> None:
     estimate = estimates.median([10.0, 20.0, 30.0, None, None])
     assert estimate.value == 30.0
     assert estimate.censored == 2
@@ -33,41 +37,47 @@ def test_censored_runs_are_kept_as_longer_than_all_others():
     assert estimate.runs == (10.0, 20.0, 30.0, None, None)
 
 
-def test_median_is_beyond_the_limit_once_half_of_the_runs_are():
+def test_median_is_beyond_the_limit_once_half_of_the_runs_are() -> None:
     assert estimates.median([10.0, 20.0, None, None]).value is None
     assert estimates.median([10.0, 20.0, 30.0, None, None, None, None]).value is None
 
 
-def test_runs_that_all_stay_beyond_the_limit_have_no_number_at_all():
+def test_runs_that_all_stay_beyond_the_limit_have_no_number_at_all() -> None:
     estimate = estimates.median([None] * 8)
     assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
     assert estimate.censored == 8
 
 
-def test_ratio_of_medians_of_constant_runs_is_exact():
-    estimate = estimates.ratio_of_medians([90.0] * 8, [15.0] * 8)
+def test_ratio_of_medians_of_constant_runs_is_exact() -> None:
+    estimate = estimates.ratio_of_medians([90.0] * 8, [15.0] * 8, 120.0)
     assert (estimate.value, estimate.low, estimate.high) == (6.0, 6.0, 6.0)
 
 
-def test_ratio_says_nothing_where_its_lower_side_is_beyond_the_limit():
-    estimate = estimates.ratio_of_medians([90.0] * 8, [None] * 8)
+def test_ratio_says_nothing_where_its_lower_side_is_beyond_the_limit() -> None:
+    estimate = estimates.ratio_of_medians([90.0] * 8, [None] * 8, 120.0)
     assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
+    assert estimate.limit is None
 
 
-def test_support_of_a_certain_order_is_one_and_of_a_coin_toss_near_one_half():
-    certain = {"a": [1.0, 1.1, 1.2], "b": [2.0, 2.1, None]}
+def test_ratio_whose_upper_side_is_beyond_the_limit_is_above_the_limit_over_the_lower() -> None:
+    estimate = estimates.ratio_of_medians([None] * 8, [15.0] * 8, 120.0)
+    assert (estimate.value, estimate.limit) == (None, 8.0)
+
+
+def test_support_of_a_certain_order_is_one_and_of_a_coin_toss_near_one_half() -> None:
+    certain: dict[str, list[float | None]] = {"a": [1.0, 1.1, 1.2], "b": [2.0, 2.1, None]}
     assert estimates.support(certain, lambda m: m["a"] < m["b"]) == 1.0
-    same = [float(i) for i in range(20)]
+    same: list[float | None] = [float(i) for i in range(20)]
     toss = estimates.support({"a": same, "b": same}, lambda m: m["a"] < m["b"])
     assert 0.35 < toss < 0.55
 
 
-def test_same_runs_give_the_same_interval_every_time():
+def test_same_runs_give_the_same_interval_every_time() -> None:
     runs = [5.0, 9.0, 2.0, 7.0, None]
     assert estimates.median(runs) == estimates.median(runs)
 
 
 @pytest.mark.parametrize("runs", [[], [1.0, math.nan]])
-def test_no_runs_or_runs_that_are_not_numbers_are_refused(runs):
+def test_no_runs_or_runs_that_are_not_numbers_are_refused(runs: list[float | None]) -> None:
     with pytest.raises(ValueError, match="at least one run"):
         estimates.median(runs)

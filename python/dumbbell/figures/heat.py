@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHADES = "cividis"  # even in lightness, made for colour-vision deficiencies
 
 
-def heat_map(  # noqa: PLR0913: the parts of one figure
+def heat_map(
     axes: Axes,
     cells: pl.DataFrame,
     x: str,
@@ -26,7 +26,7 @@ def heat_map(  # noqa: PLR0913: the parts of one figure
     *,
     low: float,
     high: float,
-    text: Callable[[float | None], str],
+    text: Callable[[dict[str, Any]], str],
 ) -> AxesImage:
     """Draws ``value`` over the settings ``x`` and ``y`` and returns the image for a colour bar.
 
@@ -38,7 +38,7 @@ def heat_map(  # noqa: PLR0913: the parts of one figure
         value: Column of the quantity.
         low: Value of the darkest shade.
         high: Value of the lightest shade.
-        text: What is written in a cell.
+        text: What is written in a cell, by its row; a second line is smaller.
 
     Raises:
         ValueError: If two rows name the same cell.
@@ -52,15 +52,12 @@ def heat_map(  # noqa: PLR0913: the parts of one figure
         i, j = rows.index(row[y]), columns.index(row[x])
         grid[i, j] = high if row[value] is None else row[value]
         light = (grid[i, j] - low) / (high - low)
-        axes.text(
-            j,
-            i,
-            text(row[value]),
-            ha="center",
-            va="center",
-            fontsize=6.5,
-            color="#000000" if light > 0.55 else "#fffffe",
-        )
+        first, _, second = text(row).partition("\n")
+        ink = "#000000" if light > 0.55 else "#fffffe"
+        rise = 0.16 if second else 0.0
+        axes.text(j, i + rise, first, ha="center", va="center", fontsize=6.5, color=ink)
+        if second:
+            axes.text(j, i - 0.22, second, ha="center", va="center", fontsize=4.8, color=ink)
     image = axes.imshow(
         grid, origin="lower", aspect="auto", cmap=shades, vmin=low, vmax=high, interpolation="none"
     )

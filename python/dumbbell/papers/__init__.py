@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell.papers.frame import Paper, Reproduction
-from dumbbell.papers.reproduction import PAPERS, draw_figures, load, reproduce_paper
+from dumbbell.papers.reproduction import PAPERS, Effort, draw_figures, load, reproduce_paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ def available() -> list[Paper]:
     return [load(paper) for paper in PAPERS]
 
 
-def reproduce(  # noqa: PLR0913: the options of one command
+def reproduce(
     papers: Sequence[str],
     out: Path,
     *,
@@ -47,20 +47,16 @@ def reproduce(  # noqa: PLR0913: the options of one command
     Raises:
         DumbbellError: If there is no such paper, or `out` cannot be written.
     """
-    from dumbbell.report import write_index  # noqa: PLC0415: templates only where needed
+    from dumbbell.report import write_index
 
     chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
-    done = [
-        reproduce_paper(
-            paper, out, jobs=jobs, seeds=seeds, beyond=beyond, progress=progress or _silent
-        )
-        for paper in chosen
-    ]
+    effort = Effort(jobs, seeds, progress or _silent)
+    done = [reproduce_paper(paper, out, effort, beyond=beyond) for paper in chosen]
     write_index(done, out)
     return done
 
 
-def draw(  # noqa: PLR0913: the options of one command
+def draw(
     paper: str,
     figures: Sequence[str],
     out: Path,
@@ -85,9 +81,7 @@ def draw(  # noqa: PLR0913: the options of one command
     Raises:
         DumbbellError: If there is no such paper or figure, or `out` cannot be written.
     """
-    return draw_figures(
-        load(paper), figures, out, jobs=jobs, seeds=seeds, progress=progress or _silent
-    )
+    return draw_figures(load(paper), figures, out, Effort(jobs, seeds, progress or _silent))
 
 
 def _silent(_what: str, _share: float) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Medians = NDArray[np.float64]
+
 RESAMPLES: Final = 9_999
 _SEED: Final = 20_251_017
 _CONFIDENCE: Final = 0.95
@@ -63,12 +65,14 @@ def median(runs: Sequence[float | None], limit: float | None = None) -> Estimate
     return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), tuple(runs), limit)
 
 
-def ratio_of_medians(above: Sequence[float | None], below: Sequence[float | None]) -> Estimate:
+def ratio_of_medians(
+    above: Sequence[float | None], below: Sequence[float | None], limit: float
+) -> Estimate:
     """Estimates the ratio of two medians, resampling both sides independently.
 
-    The ratio is None where the upper median is beyond the limit; where the lower one is, nothing
-    can be said, and all three are None. There are no single runs: those of the two sides do not
-    belong together.
+    The ratio is None where the upper median is beyond the limit of observation: it is then above
+    `Estimate.limit`, the limit over the lower median. Where the lower one is beyond the limit,
+    nothing can be said. There are no single runs: those of the two sides do not belong together.
     """
     upper, lower = _known(above), _known(below)
     point = float(np.median(lower))
@@ -76,13 +80,14 @@ def ratio_of_medians(above: Sequence[float | None], below: Sequence[float | None
         return Estimate(None, None, None)
     with np.errstate(invalid="ignore"):
         ratios = medians(upper) / medians(lower, stream=1)
-    ratios = np.where(np.isnan(ratios), np.inf, ratios)
-    low, high = _interval(ratios)
-    return Estimate(_seen(float(np.median(upper)) / point), _seen(low), _seen(high))
+    low, high = _interval(np.where(np.isnan(ratios), np.inf, ratios))
+    value = float(np.median(upper)) / point
+    return Estimate(_seen(value), _seen(low), _seen(high), limit=limit / point)
 
 
 def support(
-    groups: Mapping[str, Sequence[float | None]], holds: Callable[[Mapping[str, NDArray]], NDArray]
+    groups: Mapping[str, Sequence[float | None]],
+    holds: Callable[[Mapping[str, Medians]], NDArray[np.bool_]],
 ) -> float:
     """The share of bootstrap resamples in which a statement about medians holds.
 

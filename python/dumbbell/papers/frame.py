@@ -2,8 +2,8 @@
 
 A paper is a folder with three kinds of content: experiment files; ``paper.toml`` with the published
 numbers, the claims and the list of experiments, as data; and a module that computes what was
-measured. The module offers what `Study` says and nothing else: running, drawing, checking and writing are the same for all
-papers.
+measured. The module offers what `Study` says and nothing else: running, drawing, checking and
+writing are the same for all papers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
-
     from matplotlib.figure import Figure
 
     from dumbbell.papers.estimates import Estimate

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import time
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -33,13 +34,25 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Concrete, Plate, Settings, Study
     from dumbbell.results import Result
 
-    Progress = Callable[[str, float], None]
-    """Is told what is being done, and what share of it is done (0 to 1)."""
-
 PAPERS: Final = ("staggered-start",)
 """The ids of the papers; each has a folder of that name, with underscores, beside this file."""
 
 _TOOLS: Final = ("polars", "numpy", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to run, how fast, and whom to tell.
+
+    Attributes:
+        jobs: How many simulations to run at once; None for one a processor.
+        seeds: How many seeds to run with; None for those of the experiments.
+        progress: Is told what is being done, and what share of it is done (0 to 1).
+    """
+
+    jobs: int | None
+    seeds: int | None
+    progress: Callable[[str, float], None]
 
 
 def load(paper: str) -> Paper:
@@ -53,24 +66,16 @@ def load(paper: str) -> Paper:
     return Paper.load(_folder(paper))
 
 
-def reproduce_paper(  # noqa: PLR0913: the options of one command
-    paper: Paper,
-    out: Path,
-    *,
-    jobs: int | None,
-    seeds: int | None,
-    beyond: bool,
-    progress: Progress,
-) -> Reproduction:
+def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
     """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
-    from dumbbell.report import write_paper  # noqa: PLC0415: drawing is slow to import
+    from dumbbell.report import write_paper
 
     began = time.perf_counter()
     study, folder = _study(paper), out / paper.id
     wanted = [e for plan in paper.experiments if not plan.beyond for e in plan.all()]
     runs = Runs(
-        _run_all(paper, wanted, folder, jobs, seeds, progress),
-        _run_beyond(paper, folder, jobs, seeds, progress) if beyond else {},
+        _run_all(paper, wanted, folder, effort),
+        _run_beyond(paper, folder, effort) if beyond else {},
     )
     findings = study.examine(runs)
     settings = _settings({name: result.experiment for name, result in runs.results.items()})
@@ -85,7 +90,7 @@ def reproduce_paper(  # noqa: PLR0913: the options of one command
         ],
         claims=[Claim(said, findings.claims[said.id]) for said in paper.claims],
         sections=study.sections(runs),
-        drawings=_draw_all(paper, plates, runs, folder, progress),
+        drawings=_draw_all(paper, plates, runs, folder, effort),
         settings=settings,
         seeds=runs[paper.experiments[0].id].seeds,
         wall_s=time.perf_counter() - began,
@@ -96,15 +101,7 @@ def reproduce_paper(  # noqa: PLR0913: the options of one command
     return reproduction
 
 
-def draw_figures(  # noqa: PLR0913: the options of one command
-    paper: Paper,
-    figures: Sequence[str],
-    out: Path,
-    *,
-    jobs: int | None,
-    seeds: int | None,
-    progress: Progress,
-) -> list[Path]:
+def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort) -> list[Path]:
     """Runs what some figures need and draws them; returns the files without their suffix.
 
     Raises:
@@ -118,13 +115,14 @@ def draw_figures(  # noqa: PLR0913: the options of one command
             raise DumbbellError(f"{problem}; there are {', '.join(known)}")
     plates = [known[figure] for figure in figures]
     needed = {experiment for plate in plates for experiment in plate.experiments}
-    wanted = [e for plan in paper.experiments for e in plan.all() if e.id in needed]
+    plans = [plan for plan in paper.experiments if not plan.beyond]
+    wanted = [one for plan in plans for one in plan.all() if one.id in needed]
     beyond = any(plan.id in needed for plan in paper.experiments if plan.beyond)
     runs = Runs(
-        _run_all(paper, wanted, folder, jobs, seeds, progress),
-        _run_beyond(paper, folder, jobs, seeds, progress) if beyond else {},
+        _run_all(paper, wanted, folder, effort),
+        _run_beyond(paper, folder, effort) if beyond else {},
     )
-    _draw_all(paper, plates, runs, folder, progress)
+    _draw_all(paper, plates, runs, folder, effort)
     return [folder / plate.file for plate in plates]
 
 
@@ -156,36 +154,32 @@ def _experiment(paper: Paper, wanted: Concrete) -> Experiment:
     return Experiment.load(_folder(paper.id) / wanted.file, overrides=list(wanted.changes))
 
 
-def _run_all(  # noqa: PLR0913: the options of one command
-    paper: Paper,
-    wanted: Sequence[Concrete],
-    folder: Path,
-    jobs: int | None,
-    seeds: int | None,
-    progress: Progress,
+def _run_all(
+    paper: Paper, wanted: Sequence[Concrete], folder: Path, effort: Effort
 ) -> dict[str, Result]:
     results = {}
     for done, one in enumerate(wanted):
 
         def told(share: float, done: int = done) -> None:
-            progress(f"{paper.id}: simulating", (done + share) / len(wanted))
+            effort.progress(f"{paper.id}: simulating", (done + share) / len(wanted))
 
         experiment, place = _experiment(paper, one), folder / "runs" / one.id
-        results[one.id] = run(experiment, seeds=seeds, jobs=jobs, out=place, progress=told)
+        results[one.id] = run(
+            experiment, seeds=effort.seeds, jobs=effort.jobs, out=place, progress=told
+        )
     return results
 
 
-def _run_beyond(
-    paper: Paper, folder: Path, jobs: int | None, seeds: int | None, progress: Progress
-) -> dict[str, pl.DataFrame]:
+def _run_beyond(paper: Paper, folder: Path, effort: Effort) -> dict[str, pl.DataFrame]:
     study, tables = _study(paper), {}
     for plan in paper.experiments:
         if not plan.beyond:
             continue
         rows, cells = [], list(plan.all())
         for done, cell in enumerate(cells):
-            progress(f"{paper.id}: beyond the paper", done / len(cells))
-            kept = study.reduce(run(_experiment(paper, cell), seeds=seeds, jobs=jobs))
+            effort.progress(f"{paper.id}: beyond the paper", done / len(cells))
+            result = run(_experiment(paper, cell), seeds=effort.seeds, jobs=effort.jobs)
+            kept = study.reduce(result)
             rows.append(kept.select(*_labels(cell), pl.all()))
         tables[plan.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,14 +196,14 @@ def _has_all(plate: Plate, runs: Runs) -> bool:
 
 
 def _draw_all(
-    paper: Paper, plates: Sequence[Plate], runs: Runs, folder: Path, progress: Progress
+    paper: Paper, plates: Sequence[Plate], runs: Runs, folder: Path, effort: Effort
 ) -> list[Drawing]:
-    from dumbbell.figures import save, styled  # noqa: PLC0415: drawing is slow to import
+    from dumbbell.figures import save, styled
 
     folder.mkdir(parents=True, exist_ok=True)
     drawings = []
     for done, plate in enumerate(plates):
-        progress(f"{paper.id}: drawing", done / len(plates))
+        effort.progress(f"{paper.id}: drawing", done / len(plates))
         with styled():
             svg = save(plate.draw(runs), folder / plate.file)
         command = f"dumbbell reproduce {paper.id} --figure {plate.id}"

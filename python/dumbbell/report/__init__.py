@@ -65,8 +65,7 @@ def figures(value: float) -> str:
     """A value with three significant digits, and none lost in front of the point."""
     if value == 0:
         return "0"
-    digits = f"{value:.3g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 or "e" in digits and abs(value) >= 1 else digits
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _value(value: float | None, found: Estimate) -> str:

@@ -7,21 +7,22 @@ standard definition by Jain's index. What the kernel does in the same scenario i
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from dumbbell.convergence import convergence
 from dumbbell.papers import estimates
 from dumbbell.papers.frame import Findings, Verdict
+from dumbbell.papers.staggered_start.chapters import sections
 from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, runs_of, seconds
 from dumbbell.papers.staggered_start.plates import PLATES
-from dumbbell.papers.staggered_start.chapters import sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from dumbbell.papers.frame import Runs
@@ -39,10 +40,11 @@ def examine(runs: Runs) -> Findings:
     fair = {cc: runs_of(runs[cc], "fair") for cc in ALGORITHMS}
     numbers = {f"{cc}-crossing": estimates.median(crossing[cc], LIMIT) for cc in ALGORITHMS}
     numbers |= {f"{cc}-fair": estimates.median(fair[cc], LIMIT) for cc in ALGORITHMS}
-    numbers["reno-over-bbr"] = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"])
+    ratio = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"], LIMIT)
+    numbers["reno-over-bbr"] = ratio
     claims = {
         "order": _order(crossing, fair),
-        "six-times": _six_times(crossing),
+        "six-times": _six_times(ratio),
         "stability": _stability(runs, crossing),
     }
     return Findings(numbers, claims)
@@ -60,7 +62,7 @@ def _order(
 
     def ascending(medians: Mapping[str, NDArray[np.float64]]) -> NDArray[np.bool_]:
         ordered = [medians[cc] for cc in said]
-        steps = [low < high for low, high in zip(ordered, ordered[1:], strict=False)]
+        steps = [low < high for low, high in pairwise(ordered)]
         return np.asarray(np.logical_and.reduce(steps))
 
     by_windows, by_index = (
@@ -70,22 +72,20 @@ def _order(
     holds = _ascends(by_windows, said) and support >= _SURE
     return Verdict(
         holds,
-        f"Windows cross after {_listed(by_windows)}; in this order in {_percent(support)} of resamples. "
-        f"By Jain's index: {_listed(by_index)}; in this order in "
+        f"Windows cross after {_listed(by_windows)}; in this order in {_percent(support)} of "
+        f"resamples. By Jain's index: {_listed(by_index)}; in this order in "
         f"{_percent(estimates.support(fair, ascending))}.",
     )
 
 
-def _six_times(crossing: Mapping[str, list[float | None]]) -> Verdict:
-    ratio = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"])
-    bbr = estimates.median(crossing["bbr"], LIMIT).value
-    if bbr is None:
+def _six_times(ratio: estimates.Estimate) -> Verdict:
+    if ratio.limit is None:
         return Verdict(False, f"No ratio: BBRv1's median time is longer than {LIMIT:g} s.")
     if ratio.value is None:
         return Verdict(
             False,
-            f"More than {LIMIT / bbr:.1f} times: Reno's median time is longer than the {LIMIT:g} s "
-            f"that were observed, BBRv1's is {bbr:.3g} s.",
+            f"More than {ratio.limit:.1f} times: Reno's median time is longer than the {LIMIT:g} s "
+            "that were observed.",
         )
     low, high = _ABOUT_SIX
     upper = "without bound" if ratio.high is None else f"{ratio.high:.1f}"
@@ -110,18 +110,15 @@ def _stability(runs: Runs, crossing: Mapping[str, list[float | None]]) -> Verdic
     )
     return Verdict(
         min(later, steadier) >= _SURE,
-        f"Windows cross after {_listed(times)}; BBRv3 later in {_percent(later)} of resamples. Standard "
-        f"deviation of the first flow's share of the throughput after convergence: {shares}; "
-        f"BBRv3 steadier in {_percent(steadier)} of resamples.",
+        f"Windows cross after {_listed(times)}; BBRv3 later in {_percent(later)} of resamples. "
+        f"Standard deviation of the first flow's share of the throughput after convergence: "
+        f"{shares}; BBRv3 steadier in {_percent(steadier)} of resamples.",
     )
 
 
 def _ascends(medians: Mapping[str, estimates.Estimate], order: tuple[str, ...]) -> bool:
     values = [medians[cc].value for cc in order]
-    return all(
-        low is not None and (high is None or low < high)
-        for low, high in zip(values, values[1:], strict=False)
-    )
+    return all(low is not None and (high is None or low < high) for low, high in pairwise(values))
 
 
 def _listed(times: Mapping[str, estimates.Estimate]) -> str:

@@ -1,8 +1,8 @@
 """The simulator beside the kernel: the same scenarios, the same counters, sampled alike.
 
 For every flow: throughput, from what was acknowledged; mean RTT, over samples of the smoothed RTT;
-retransmitted packets; and how slow start ended, as the first ``ssthresh`` that was set. A simulated
-pair is cut to the length of the measured one.
+retransmitted packets; and, where a flow begins alone, how slow start ended, as the first
+``ssthresh`` that was set.
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ TARGETS: Final = {
 }
 """How far the simulator may be from the kernel, as a share of what the kernel did."""
 
-_PAIR_ENDS: Final = 119.9
-"""The last moment that all measured pairs have, s."""
-
 
 def compare(runs: Runs) -> pl.DataFrame:
     """All measured scenarios, flow by flow and quantity by quantity.
@@ -35,15 +32,13 @@ def compare(runs: Runs) -> pl.DataFrame:
     Returns:
         Columns scenario, cc, flow, quantity (a key of `TARGETS`); linux, linux_low, linux_high
         (mean and range over the measured runs); simulated, low, high (mean and range over the
-        seeds); ratio (simulated over linux, null if linux is 0); verdict: ``"within"`` the target,
-        ``"in range"`` if it is not but the simulated mean lies between the measured runs, which
-        then differ among themselves by more than the target, or ``"off"``.
+        seeds); ratio (simulated over linux, null if linux is 0); verdict: ``"within"`` the
+        target; ``"chaotic"`` if it is not, but neither are the measured runs among themselves:
+        their range is wider than the target; or ``"off"``.
     """
     rows = []
     for cc in reference.MEASURED:
-        pair = runs[cc]
-        cut = cut_short(pair, _PAIR_ENDS)
-        rows.append(_beside("pair", cc, cut, reference.pair(cc)))
+        rows.append(_beside("pair", cc, runs[f"measured-{cc}"], reference.pair(cc)))
         for queue in reference.QUEUES:
             simulated = runs[f"single-{cc}-{queue:g}"]
             measured = reference.single(cc, queue)
@@ -51,20 +46,12 @@ def compare(runs: Runs) -> pl.DataFrame:
     return pl.concat(rows)
 
 
-def cut_short(result: Result, end: float) -> Result:
-    """The runs as if they had ended at `end` (s); only `series` is cut, as nothing else is used."""
-    series = result.series.filter(pl.col("t") <= end)
-    return type(result)(
-        result.experiment, result.meta, result.flows, series, result.links, result.internals
-    )
-
-
 def per_flow(result: Result) -> pl.DataFrame:
     """The quantities of `TARGETS` for every seed and flow: bit/s, s, packets, packets."""
     there = result.series.filter(pl.col("delivered") > 0)
     starts = result.flows.select("seed", "flow", "start")
     since = pl.col("t") - pl.col("start")
-    left = pl.col("ssthresh").is_finite()
+    left = pl.col("ssthresh").is_finite() & (pl.col("start") < 1.0)
     return (
         there.join(starts, on=["seed", "flow"])
         .group_by("seed", "flow", maintain_order=True)
@@ -84,7 +71,7 @@ def _beside(scenario: str, cc: str, simulated: Result, measured: Result) -> pl.D
     )
     target = pl.col("quantity").replace_strict(TARGETS, return_dtype=pl.Float64)
     near = (pl.col("simulated") - pl.col("linux")).abs() <= target * pl.col("linux")
-    inside = pl.col("simulated").is_between("linux_low", "linux_high")
+    chaotic = pl.col("linux_high") - pl.col("linux_low") > target * pl.col("linux")
     return both.select(
         pl.lit(scenario).alias("scenario"),
         pl.lit(cc).alias("cc"),
@@ -92,14 +79,14 @@ def _beside(scenario: str, cc: str, simulated: Result, measured: Result) -> pl.D
         ratio=pl.when(pl.col("linux") > 0).then(pl.col("simulated") / pl.col("linux")),
         verdict=pl.when(near)
         .then(pl.lit("within"))
-        .when(inside)
-        .then(pl.lit("in range"))
+        .when(chaotic)
+        .then(pl.lit("chaotic"))
         .otherwise(pl.lit("off")),
     )
 
 
 def _spread(result: Result) -> pl.DataFrame:
-    long = per_flow(result).unpivot(index=["seed", "flow"], variable_name="quantity")
+    long = per_flow(result).unpivot(index=["seed", "flow"], variable_name="quantity").drop_nulls()
     return (
         long.with_columns(pl.col("flow").cast(pl.String))
         .group_by("flow", "quantity", maintain_order=True)

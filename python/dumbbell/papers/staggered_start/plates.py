@@ -30,24 +30,20 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Runs
     from dumbbell.results import Result
 
-VARIANTS: Final = {
-    "reno": {
-        "reno": "Reno",
-        "reno-paced": "paced",
-        "reno-packets-417": "417 packets",
-        "reno-packets-834": "834 packets",
-        "reno-packets-1667": "1667 packets",
-    },
-    "cubic": {
-        "cubic": "CUBIC",
-        "cubic-no-hystart": "no HyStart",
-        "cubic-paced": "paced",
-        "cubic-packets-417": "417 packets",
-        "cubic-packets-834": "834 packets",
-        "cubic-packets-1667": "1667 packets",
-    },
+_CHANGES: Final = {
+    "no-hystart": ("no HyStart", ("cubic",)),
+    "paced": ("paced", ("reno", "cubic")),
+    "bucket": ("token bucket", ALGORITHMS),
+    "packets": ("417 packets", ("reno", "cubic")),
+    "deep": ("1667 packets", ALGORITHMS),
 }
-"""Experiments that change one thing, and what they change."""
+
+VARIANTS: Final = {
+    cc: {cc: LABELS[cc]}
+    | {f"{cc}-{name}": label for name, (label, changed) in _CHANGES.items() if cc in changed}
+    for cc in ALGORITHMS
+}
+"""For each algorithm the experiments that change one thing, and what they change."""
 
 SINGLES: Final = [f"single-{cc}-{q:g}" for cc in reference.MEASURED for q in reference.QUEUES]
 """Experiments with one flow."""
@@ -90,8 +86,16 @@ def draw_convergence(runs: Runs) -> Figure:
 
 
 def draw_variants(runs: Runs) -> Figure:
-    """Convergence when one thing is changed, Reno and CUBIC, both definitions."""
-    figure, grid = figures.panels(2, 2, width=figures.PAGE, height=2.5, share_x=True, share_y=True)
+    """Convergence when one thing is changed, both definitions."""
+    figure, grid = figures.panels(
+        len(VARIANTS),
+        2,
+        width=figures.PAGE,
+        height=1.65,
+        share_x=True,
+        share_y=True,
+        row_heights=[len(variants) + 0.8 for variants in VARIANTS.values()],
+    )
     titles = {"crossing": "windows cross", "fair": "Jain's index"}
     for (cc, variants), line in zip(VARIANTS.items(), grid, strict=True):
         for axes, (column, title) in zip(line, titles.items(), strict=True):
@@ -100,7 +104,7 @@ def draw_variants(runs: Runs) -> Figure:
                 for name, label in variants.items()
             ]
             _bars(axes, rows, f"{LABELS[cc]}: {title}")
-            if cc == "reno":
+            if line is not grid[-1]:
                 axes.set_xlabel("")
     return figure
 
@@ -138,7 +142,7 @@ def draw_beside_linux(runs: Runs) -> Figure:
     )
     for cc, (left, right) in zip(names, grid, strict=True):
         for axes, result, title in (
-            (left, runs[cc], f"{LABELS[cc]}, simulator"),
+            (left, runs[f"measured-{cc}"], f"{LABELS[cc]}, simulator"),
             (right, reference.pair(cc), f"{LABELS[cc]}, Linux {reference.KERNEL}"),
         ):
             figures.windows(axes, named(result.of_seed(result.seeds[0]).series))
@@ -177,7 +181,7 @@ def draw_beyond(column: str, runs: Runs) -> Figure:
     cells = _cells(runs.beyond["beyond"], column)
     gaps = cells["gap"].unique().sort().to_list()
     figure, grid = figures.panels(
-        len(ALGORITHMS), len(gaps), width=figures.PAGE, height=1.75, share_x=True, share_y=True
+        len(ALGORITHMS), len(gaps), width=figures.PAGE, height=1.95, share_x=True, share_y=True
     )
     for cc, line in zip(ALGORITHMS, grid, strict=True):
         for gap, axes in zip(gaps, line, strict=True):
@@ -187,7 +191,7 @@ def draw_beyond(column: str, runs: Runs) -> Figure:
                 *("buffer", "rtt", "value"),
                 low=0.0,
                 high=LIMIT,
-                text=lambda v: f"> {LIMIT:g}" if v is None else f"{v:.0f}",
+                text=_cell,
             )
             axes.set_title(f"{LABELS[cc]}, {gap:g} s apart")
             if gap == gaps[0]:
@@ -207,18 +211,28 @@ def named(series: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cells(table: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Medians over the seeds; null where half of the seeds or more do not converge in time."""
-    return (
-        table.with_columns(
-            pl.col("rtt", "buffer").cast(pl.Float64), gap=60.0 - pl.col("first").cast(pl.Float64)
-        )
-        .group_by("cc", "rtt", "buffer", "gap", maintain_order=True)
-        .agg(value=pl.col(column).fill_null(float("inf")).median())
-        .with_columns(value=pl.when(pl.col("value").is_finite()).then("value"))
+    """Medians over the seeds with their intervals; null is beyond what was observed."""
+    numbers = table.with_columns(
+        pl.col("rtt", "buffer").cast(pl.Float64), gap=60.0 - pl.col("first").cast(pl.Float64)
     )
+    rows = []
+    for cell in numbers.partition_by("cc", "rtt", "buffer", "gap", maintain_order=True):
+        found = estimates.median(cell[column].to_list(), LIMIT)
+        where = cell.select("cc", "rtt", "buffer", "gap").row(0, named=True)
+        rows.append(where | {"value": found.value, "low": found.low, "high": found.high})
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _row(  # noqa: PLR0913: the columns of a bar
+def _cell(row: dict[str, Any]) -> str:
+    """The median and its interval; ``62+`` is an interval without an upper end."""
+    value = f"> {LIMIT:g}" if row["value"] is None else f"{row['value']:.0f}"
+    if row["low"] is None:
+        return f"{value}\nall > {LIMIT:g}"
+    upper = "+" if row["high"] is None else f"–{row['high']:.0f}"  # noqa: RUF001
+    return f"{value}\n{row['low']:.0f}{upper}"
+
+
+def _row(
     cc: str, label: str, result: Result, column: str, limit: float, published: float
 ) -> dict[str, Any]:
     runs = runs_of(result, column)
@@ -286,7 +300,7 @@ PLATES: Final = (
     Plate(
         id="variants",
         title="What could explain the difference",
-        caption=f"Reno and CUBIC with one thing changed at a time. {_BARS}",
+        caption=f"One thing changed at a time. {_BARS}",
         draw=draw_variants,
         experiments=tuple(name for variants in VARIANTS.values() for name in variants),
         wide=True,
@@ -296,7 +310,7 @@ PLATES: Final = (
         title="The paper's scenario: simulator and Linux",
         caption="Congestion windows, the first seed beside the first measured run.",
         draw=draw_beside_linux,
-        experiments=reference.MEASURED,
+        experiments=tuple(f"measured-{cc}" for cc in reference.MEASURED),
         wide=True,
     ),
     Plate(
@@ -311,7 +325,8 @@ PLATES: Final = (
     Plate(
         id="beyond-crossing",
         title="Beyond the paper: until windows cross",
-        caption="Medians of the convergence time (s) over five seeds.",
+        caption="Convergence time (s): medians over five seeds and their 95 % intervals; “62+” is "
+        "from 62 s to beyond the 120 s that were observed.",
         draw=partial(draw_beyond, "crossing"),
         experiments=("beyond",),
         wide=True,
@@ -319,7 +334,8 @@ PLATES: Final = (
     Plate(
         id="beyond-fair",
         title="Beyond the paper: until Jain's index stays at 0.95",
-        caption="Medians of the convergence time (s) over five seeds.",
+        caption="Convergence time (s): medians over five seeds and their 95 % intervals; “62+” is "
+        "from 62 s to beyond the 120 s that were observed.",
         draw=partial(draw_beyond, "fair"),
         experiments=("beyond",),
         wide=True,

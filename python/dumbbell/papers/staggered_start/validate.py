@@ -1,0 +1,93 @@
+"""Writes ``validation.md``: the simulator beside real Linux, from runs made on the spot.
+
+    python -m dumbbell.papers.staggered_start.validate docs
+
+Nothing in the page is typed by hand: tables and figures come from the simulation and from the
+measured flows in ``linux/``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dumbbell
+from dumbbell.experiment import Experiment
+from dumbbell.figures import styled, svg
+from dumbbell.papers.frame import Paper, Runs
+from dumbbell.papers.reproduction import write_text
+from dumbbell.papers.staggered_start import reference
+from dumbbell.papers.staggered_start.chapters import fidelity_table
+from dumbbell.papers.staggered_start.plates import PLATES
+from dumbbell.runner import run
+
+if TYPE_CHECKING:
+    from dumbbell.papers.frame import Plate, Table
+    from dumbbell.results import Result
+
+_FOLDER = Path(__file__).parent
+_FIGURES = ("singles", "linux")
+
+
+def write(docs: Path) -> Path:
+    """Runs the scenarios that were measured and writes the page and its figures into `docs`."""
+    runs = Runs(simulate(Paper.load(_FOLDER)), {})
+    shown = []
+    for plate in _plates():
+        name = f"figures/validation-{plate.id}.svg"
+        with styled():
+            write_text(docs / name, svg(plate.draw(runs)))
+        shown += [f"## {plate.title}", f"![{plate.title}]({name})", plate.caption]
+    page = "\n\n".join([_INTRODUCTION, _markdown(fidelity_table(runs)), *shown, _AGAIN]) + "\n"
+    write_text(docs / "validation.md", page)
+    return docs / "validation.md"
+
+
+def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
+    """Runs the scenarios that were measured; by the id of the experiment."""
+    needed = {name for plate in _plates() for name in plate.experiments}
+    return {
+        one.id: run(Experiment.load(_FOLDER / one.file, overrides=list(one.changes)), seeds=seeds)
+        for plan in paper.experiments
+        for one in plan.all()
+        if one.id in needed
+    }
+
+
+def _plates() -> list[Plate]:
+    return [plate for plate in PLATES if plate.id in _FIGURES]
+
+
+_INTRODUCTION = f"""\
+# The simulator beside Linux
+
+The simulator (dumbbell {dumbbell.__version__}, `stack = "linux"`) in scenarios that were measured
+with Linux {reference.KERNEL}: TCP senders and receivers of the kernel in network namespaces, joined
+by an emulated link of 100 Mbit/s and 100 ms with a droptail queue counted in bytes, kernel
+defaults, no fq queueing discipline. The measured flows come with the package, as a table
+([what is in it](../python/dumbbell/papers/staggered_start/linux/README.md)).
+
+*Pair* is the staggered start of two flows with the same algorithm, 30 s apart, a queue of 0.5 BDP,
+120 s, three measured runs and twelve seeds. *Single* is one flow alone, 60 s, one measured run and
+four seeds. Both sides are sampled every 100 ms. The first ssthresh is the window at which slow
+start ended; the second flow of a pair has none here, as it may leave slow start and lose a packet
+between two samples."""
+
+_AGAIN = """\
+## Again
+
+```sh
+.venv/bin/python -m dumbbell.papers.staggered_start.validate docs
+```"""
+
+
+def _markdown(table: Table) -> str:
+    head = "| " + " | ".join(column.title for column in table.columns) + " |"
+    rule = "|" + "|".join("---:" if column.number else "---" for column in table.columns) + "|"
+    rows = ["| " + " | ".join(row) + " |" for row in table.rows]
+    return "\n".join([head, rule, *rows, "", table.note])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{write(Path(sys.argv[1] if len(sys.argv) > 1 else 'docs'))}\n")

@@ -1,0 +1,158 @@
+"""Figures: the same bytes every time, and readable by everyone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dumbbell import figures
+from dumbbell.figures.style import INK, PAPER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DARK_PAGE = "#14171b"
+ALGORITHMS = ("reno", "cubic", "bbr", "bbr3")
+
+DRAW = """
+import sys
+from pathlib import Path
+import polars as pl
+from dumbbell import figures
+series = pl.DataFrame({"name": ["a", "a", "b", "b"], "cc": "cubic",
+                       "t": [0.0, 1.0, 0.0, 1.0], "cwnd": [1.0, 3.0, 2.0, 4.0]})
+with figures.styled():
+    figure, [[axes]] = figures.panels()
+    figures.windows(axes, series)
+    figures.moment(axes, 0.5, "now")
+    figures.legend(axes)
+    figures.save(figure, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_two_processes_draw_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    files = []
+    for name in ("one", "two"):
+        subprocess.run([sys.executable, "-c", DRAW, str(tmp_path / name)], check=True)
+        files.append((tmp_path / name).with_suffix(suffix).read_bytes())
+    assert files[0] == files[1]
+    assert len(files[0]) > 1000
+
+
+def test_an_svg_tells_no_date_and_loads_nothing() -> None:
+    text = drawn()
+    assert "dc:date" not in text
+    outside = re.findall(r'(?:href|src)="(?!#)[^"]*"', text)
+    assert outside == []
+
+
+def test_an_algorithm_looks_the_same_with_and_without_options() -> None:
+    plain, optioned = figures.look("cubic"), figures.look("cubic(hystart=off)")
+    assert (optioned.colour, optioned.marker) == (plain.colour, plain.marker)
+    assert optioned.label == "CUBIC (hystart=off)"
+
+
+def test_no_two_of_the_four_algorithms_share_a_colour_or_a_marker() -> None:
+    for one, other in combinations(map(figures.look, ALGORITHMS), 2):
+        assert one.colour != other.colour
+        assert one.marker != other.marker
+
+
+def test_an_unknown_algorithm_has_a_look_that_follows_from_its_name() -> None:
+    assert figures.look("mine") == figures.look("mine")
+    assert figures.look("mine").label == "mine"
+
+
+@pytest.mark.parametrize("cc", [*ALGORITHMS, "mine", "mind", "ming"])
+@pytest.mark.parametrize("page", [PAPER, DARK_PAGE])
+def test_colours_stand_out_from_light_and_dark_pages_as_wcag_asks(cc: str, page: str) -> None:
+    assert contrast(figures.look(cc).colour, page) >= 3.0
+
+
+def test_an_inline_svg_takes_the_colours_of_its_page_and_its_own_identifiers() -> None:
+    text = figures.inline(drawn(), "left", 'a "title" <of> this & that')
+    assert INK not in text
+    assert "var(--ink)" in text
+    assert text.startswith(
+        '<svg role="img" aria-label="a &quot;title&quot; &lt;of> this &amp; that"'
+    )
+    used = re.findall(r'(?:href="#|url\(#)([^")]+)', text)
+    assert used
+    assert all(name.startswith("left-") and f'id="{name}"' in text for name in used)
+
+
+def test_a_heat_map_refuses_two_values_for_one_cell() -> None:
+    cells = pl.DataFrame({"x": [1.0, 1.0], "y": [2.0, 2.0], "v": [3.0, 4.0]})
+    _, [[axes]] = figures.panels()
+    with pytest.raises(ValueError, match="two values for one cell"):
+        figures.heat_map(axes, cells, "x", "y", "v", low=0.0, high=5.0, text=str)
+
+
+def test_a_heat_map_writes_every_cell_also_what_is_beyond_its_scale() -> None:
+    cells = pl.DataFrame({"x": [1.0, 2.0], "y": [1.0, 1.0], "v": [3.0, None]})
+    _, [[axes]] = figures.panels()
+    figures.heat_map(
+        axes,
+        *(cells, "x", "y", "v"),
+        low=0.0,
+        high=5.0,
+        text=lambda row: "> 5" if row["v"] is None else f"{row['v']}",
+    )
+    assert [text.get_text() for text in axes.texts] == ["3.0", "> 5"]
+
+
+def test_bars_show_every_run_and_put_those_beyond_the_limit_at_the_limit() -> None:
+    rows = pl.DataFrame(
+        {
+            "cc": ["reno"],
+            "label": ["Reno"],
+            "value": [None],
+            "low": [30.0],
+            "high": [None],
+            "limit": [120.0],
+            "runs": [[30.0, None, None]],
+            "published": [90.0],
+        },
+        schema_overrides={"value": pl.Float64, "high": pl.Float64},
+    )
+    _, [[axes]] = figures.panels()
+    figures.intervals(axes, rows)
+    marks = [
+        (float(np.asarray(line.get_xdata())[0]), line.get_markerfacecolor())
+        for line in axes.lines
+        if line.get_marker() == "o"
+    ]
+    colour = figures.look("reno").colour
+    assert sorted(marks) == sorted([(30.0, colour), (120.0, PAPER), (120.0, PAPER)])
+
+
+def drawn() -> str:
+    series = pl.DataFrame(
+        {"name": ["a", "a"], "cc": ["reno", "reno"], "t": [0.0, 1.0], "cwnd": [1.0, 2.0]}
+    )
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        figures.windows(axes, series)
+        figures.legend(axes)
+        return figures.svg(figure)
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast of two colours as WCAG 2.2 defines it, 1 to 21."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour as WCAG 2.2 defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,178 @@
+"""The report of a reproduction: one file that needs nothing else, and says all there is to say."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dumbbell import papers
+from dumbbell.papers.reproduction import PAPERS
+from dumbbell.results import Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NUMBER_KEYS = {
+    *("id", "where", "quantity", "unit", "published", "measured", "low", "high"),
+    *("ratio", "settings"),
+}
+
+
+class Page(HTMLParser):
+    """What a page loads, names and holds open."""
+
+    VOID = frozenset({"meta", "link", "br", "hr", "img", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self._attributes(tag, attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._attributes(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def _attributes(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            assert not name.startswith("on"), f"a script in <{tag} {name}>"
+            if name == "id" and value is not None:
+                self.ids.append(value)
+            if name in {"src", "srcset", "data", "poster"} or (name == "href" and tag == "link"):
+                self.loaded.append(value or "")
+            elif name in {"href", "xlink:href"}:
+                self.links.append(value or "")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("out")
+    papers.reproduce(["all"], folder, seeds=3)
+    return folder
+
+
+@pytest.fixture(params=PAPERS)
+def folder(out: Path, request: pytest.FixtureRequest) -> Path:
+    return out / str(request.param)
+
+
+@pytest.fixture
+def html(folder: Path) -> str:
+    return (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_results_hold_exactly_the_agreed_keys(folder: Path) -> None:
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert list(results) == ["paper", "version", "numbers", "claims"]
+    assert results["paper"] == folder.name
+    assert results["numbers"]
+    assert results["claims"]
+    for number in results["numbers"]:
+        assert set(number) == NUMBER_KEYS
+        assert isinstance(number["published"], float)
+        assert number["settings"] in {"stated", "assumed", "calibrated"}
+    for claim in results["claims"]:
+        assert list(claim) == ["id", "text", "holds", "evidence"]
+        assert isinstance(claim["holds"], bool)
+        assert claim["evidence"]
+
+
+def test_measured_values_lie_within_their_intervals_and_ratios_are_theirs(folder: Path) -> None:
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    known = [number for number in results["numbers"] if number["measured"] is not None]
+    assert known
+    for number in known:
+        assert number["low"] <= number["measured"]
+        assert number["high"] is None or number["measured"] <= number["high"]
+        assert number["ratio"] == pytest.approx(number["measured"] / number["published"])
+
+
+def test_the_page_loads_nothing_from_anywhere(html: str) -> None:
+    page = Page(html)
+    assert page.loaded == ["data:,"]  # the empty icon, so that no browser asks for one
+    assert [link for link in page.links if re.match(r"[a-z]+:|//", link)] == []
+    assert not re.search(r"@import|url\((?!#)", html)
+    assert not {"script", "iframe", "object", "embed"} & set(page.tags)
+
+
+def test_the_page_closes_what_it_opens_and_names_nothing_twice(html: str) -> None:
+    page = Page(html)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    inside = {link[1:] for link in page.links if link.startswith("#")}
+    assert inside <= set(page.ids)
+
+
+def test_every_file_that_the_page_links_is_there(folder: Path, html: str) -> None:
+    files = {link for link in Page(html).links if not link.startswith("#")}
+    assert "results.json" in files
+    assert [file for file in files if not (folder / file).is_file()] == []
+
+
+def test_every_figure_is_in_the_page_and_beside_it_in_both_formats(folder: Path, html: str) -> None:
+    drawn = sorted(path.stem for path in folder.glob("figure-*.svg"))
+    assert drawn == sorted(path.stem for path in folder.glob("figure-*.png"))
+    assert {"figure-2a", "figure-2b", "figure-3a", "figure-3b"} <= set(drawn)
+    for name in drawn:
+        assert f'<figure id="{name}"' in html
+        figure = name.removeprefix("figure-")
+        assert f"dumbbell reproduce {folder.name} --figure {figure}<" in html
+
+
+def test_every_number_and_claim_of_the_results_is_in_the_page(folder: Path, html: str) -> None:
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    ids = Page(html).ids
+    assert {f"number-{number['id']}" for number in results["numbers"]} <= set(ids)
+    assert {f"claim-{claim['id']}" for claim in results["claims"]} <= set(ids)
+    holding = sum(claim["holds"] for claim in results["claims"])
+    assert html.count("✓ holds") == holding
+    assert html.count("✗ fails") == len(results["claims"]) - holding
+
+
+def test_assumed_settings_are_listed_with_their_reasons(folder: Path, html: str) -> None:
+    ran = [Result.load(run).experiment for run in sorted((folder / "runs").iterdir())]
+    reasons = {(key, reason) for one in ran for key, reason in one.assumed.items()}
+    assert reasons
+    for key, reason in reasons:
+        assert f"<code>{key}</code>" in html
+        assert reason.replace("'", "&#39;") in html
+
+
+def test_pages_follow_the_colour_scheme_and_the_width_of_the_reader(html: str) -> None:
+    assert "prefers-color-scheme: dark" in html
+    assert 'content="width=device-width, initial-scale=1"' in html
+    assert "@media print" in html
+    colours = re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", html)
+    assert "#1b1f24" not in colours  # ink follows the page, also inside figures
+
+
+def test_the_front_page_links_every_paper(out: Path) -> None:
+    page = Page((out / "index.html").read_text(encoding="utf-8"))
+    assert page.links == [f"{paper}/index.html" for paper in PAPERS]
+    assert page.open == []
+
+
+def test_a_figure_made_alone_has_the_same_bytes(out: Path, tmp_path: Path) -> None:
+    [stem] = papers.draw("staggered-start", ["2a"], tmp_path, seeds=3)
+    whole = out / "staggered-start" / "figure-2a"
+    for suffix in (".svg", ".png"):
+        assert stem.with_suffix(suffix).read_bytes() == whole.with_suffix(suffix).read_bytes()
+    assert sorted(path.name for path in (tmp_path / "staggered-start" / "runs").iterdir()) == [
+        "reno"
+    ]
