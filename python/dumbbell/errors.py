@@ -13,8 +13,13 @@ class DumbbellError(ValueError):
     """A mistake in an experiment, an option or a path, told in one paragraph.
 
     The text says where the mistake is and what would be valid. The command line prints it and
-    exits with status 2.
+    exits with status 2. What is not printable is escaped, so that it stays one line.
     """
+
+    def __init__(self, text: str) -> None:
+        """An error that says `text`."""
+        printable = (char if char.isprintable() else repr(char)[1:-1] for char in text)
+        super().__init__("".join(printable))
 
 
 class QuantityError(DumbbellError):

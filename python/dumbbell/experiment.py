@@ -135,6 +135,11 @@ class Link(_Model):
 
     name: Name = Field(description='the link\'s name, such as "bottleneck"')
     rate: Rate | None = Field(None, description='a rate such as "100 Mbit/s"; without it, no limit')
+    burst: Size | None = Field(
+        None,
+        description='the depth of a token bucket, such as "15 kB": so much leaves at once after a '
+        "pause; without it the link is a line, on which every packet takes its time",
+    )
     delay: Time = Field("0 s", description='the one-way propagation delay, such as "50 ms"')
     queue: QueueSize | None = Field(
         None,

@@ -72,7 +72,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ExperimentError(f"is not valid TOML: {error}") from None
     except RecursionError:
         raise ExperimentError("is nested too deeply") from None
@@ -130,7 +130,7 @@ def _split_name(rest: str) -> tuple[str, str, str]:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

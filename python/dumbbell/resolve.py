@@ -76,15 +76,6 @@ def scenario(resolved: Experiment, seed: int) -> str:
     )
 
 
-def base_rtts(resolved: Experiment) -> dict[str, float]:
-    """The round-trip time without queues of every flow of a resolved experiment, s."""
-    return {
-        name: TIME.parse(flow.rtt) / 1e9
-        for flow, names in zip(resolved.flows, resolved.flow_names(), strict=True)
-        for name in names
-    }
-
-
 def _base_rtt(experiment: Experiment, number: int, delays: dict[str, int]) -> int:
     flow = experiment.flows[number]
     there = sum(delays[name] for name in experiment.flow_path(flow))
@@ -126,12 +117,20 @@ def _resolve_link(experiment: Experiment, number: int, rtts: list[int]) -> Link:
     try:
         return link.replace(
             rate=RATE.format(rate) if rate else None,
+            burst=_burst(link),
             delay=TIME.format(TIME.parse(link.delay, zero=True)),
             queue=_queue(experiment, link, rate, rtts),
             loss=parse_probability(link.loss),
         )
     except ExperimentError as error:
         raise error.within(f"link[{number}]") from None
+
+
+def _burst(link: Link) -> str | None:
+    if link.burst and not link.rate:
+        problem = f'"{link.burst}" fills at the link\'s rate, and the link has none; give it one'
+        raise ExperimentError(problem, key="burst")
+    return link.burst and SIZE.format(SIZE.parse(link.burst))
 
 
 def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]) -> str:
@@ -173,6 +172,9 @@ def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
 
 def _resolve_flow(experiment: Experiment, number: int, rtt: int) -> Flow:
     flow = experiment.flows[number]
+    if flow.log:
+        problem = "packets cannot be recorded yet; leave it out"
+        raise ExperimentError(problem, key=f"flow[{number}].log")
     names = experiment.flow_names()[number]
     return flow.replace(
         name=names[0] if flow.repeat == 1 else names[0].removesuffix("-1"),
@@ -191,6 +193,7 @@ def _link_scenario(link: Link) -> dict[str, Any]:
     return {
         "name": link.name,
         "rate_bps": RATE.parse(link.rate) if link.rate else None,
+        "bucket_bytes": SIZE.parse(link.burst) if link.burst else None,
         "delay_ns": TIME.parse(link.delay, zero=True),
         "queue": queue and {units[queue.dimension.name]: queue.value},
         "loss": parse_probability(link.loss),

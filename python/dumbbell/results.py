@@ -99,6 +99,7 @@ class Result:
         temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
             try:
                 self._write(temporary)
@@ -142,7 +143,10 @@ def check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
-    names = {entry.name for entry in folder.iterdir()}
+    try:
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
     foreign = sorted(names - _FILES - _FIGURES)
     if foreign:
         problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
@@ -204,7 +208,7 @@ def _replace(temporary: Path, target: Path) -> None:
         target.rename(old)
     try:
         temporary.rename(target)
-    except OSError:
+    except BaseException:
         if there:
             old.rename(target)
         raise

@@ -202,8 +202,9 @@ def test_a_directory_instead_of_a_file_is_named(file: Path, tmp_path: Path) -> N
         (b"[[link]]\nname = ", "is not valid TOML: Invalid value (at end of document)"),
         (b"a = " + b"[" * 100_000, "is nested too deeply"),
         (b"\x00" * 100, "is not valid TOML"),
+        (b"seeds = " + b"9" * 5000, "is not valid TOML"),
     ],
-    ids=["empty", "blank", "binary", "syntax", "cut off", "nested", "zeros"],
+    ids=["empty", "blank", "binary", "syntax", "cut off", "nested", "zeros", "endless number"],
 )
 def test_a_file_that_is_no_experiment_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_bytes(content)

@@ -85,7 +85,7 @@ def test_tables_outlive_the_outcome_they_came_from() -> None:
 
 def test_other_threads_run_while_a_simulation_does() -> None:
     watch, seen = _core.Watch(), []
-    thread = threading.Thread(target=_core.simulate, args=(a_scenario("200 s"), watch))
+    thread = threading.Thread(target=_core.simulate, args=(a_scenario("1000 s"), watch))
     thread.start()
     while thread.is_alive():
         seen.append(watch.done)

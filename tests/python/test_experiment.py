@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dumbbell import Experiment, ExperimentError, Flow, Link, _core
+from dumbbell.explain import key_of
 from dumbbell.resolve import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).parent
 BAD_VALUES = (HERE / "bad_values.md").read_text(encoding="utf-8")
@@ -216,3 +222,48 @@ def experiments(draw: st.DrawFn) -> Experiment:
 def test_what_is_written_as_toml_is_read_back_equal(experiment: Experiment) -> None:
     assert Experiment.parse(experiment.to_toml()) == experiment
     assert Experiment.parse(experiment.to_toml(defaults=True)) == experiment
+
+
+def said_of(make: Callable[[], Experiment]) -> str:
+    """What is said of an experiment that is not valid, and nothing of one that is."""
+    try:
+        make()
+    except ExperimentError as error:
+        return str(error)
+    return ""
+
+
+def keys_of(*models: type[Experiment | Link | Flow]) -> list[str]:
+    """Every key of some tables, and one that none has."""
+    return [key_of(name, field) for m in models for name, field in m.model_fields.items()] + ["x"]
+
+
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates()
+) | st.sampled_from(["1 Mbit/s", "10 ms", "1 BDP", "reno", "l", "linux", "0", "-1 s", "9e99 h"])
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(keys_of(Experiment, Link, Flow)), inner, max_size=4)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(keys_of(Experiment)), values, max_size=5), st.data())
+def test_whatever_a_file_holds_is_an_experiment_or_an_error_of_ours(
+    content: dict[str, Any], data: st.DataObject
+) -> None:
+    for key, model, least in (("link", Link, {"name": "l"}), ("flow", Flow, {"cc": "reno"})):
+        if data.draw(st.booleans()):
+            table = st.dictionaries(st.sampled_from(keys_of(model)), values, max_size=3)
+            content[key] = [least | data.draw(table)]
+    assert "\n" not in said_of(lambda: resolve(Experiment(**({"duration": "1 s"} | content))))
+
+
+@given(st.text(max_size=30))
+def test_whatever_is_laid_over_a_file_is_an_experiment_or_an_error_of_ours(text: str) -> None:
+    for assignment in (text, f"link.{text}=1", f"flow.first.{text}=1", f"stack-options.{text}=1"):
+        make = partial(Experiment.parse, base_experiment(), overrides=[assignment])
+        assert "\n" not in said_of(make)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dumbbell import Result
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 
 @st.composite

@@ -3,12 +3,14 @@
 //! Everything here is advanced lazily to a given time, so that the simulator (virtual clock) and
 //! the Linux testbed (real clock) drive the very same code. Links are generic over the packet.
 
+mod bucket;
 mod link;
 mod loss;
 mod queue;
 mod rate;
 mod route;
 
+pub use bucket::TokenBucket;
 pub use link::{Dropped, Link, LinkConfig, Statistics};
 pub use loss::UniformLoss;
 pub use queue::{Limit, Waiting};

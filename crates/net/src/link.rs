@@ -9,16 +9,19 @@
 //! Random losses strike at the entrance, as netem's do: a lost packet takes no queue and no
 //! capacity.
 
-use crate::{Limit, Packet, Transmitter, UniformLoss, Waiting};
+use crate::{Limit, Packet, TokenBucket, Transmitter, UniformLoss, Waiting};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-/// What a link is like.
-#[derive(Clone, Debug)]
+/// What a link is like; by default it passes everything on at once.
+#[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
     /// Bits per second; `None` sends everything at once.
     pub rate: Option<NonZeroU64>,
+    /// Bytes that may leave at once after a pause: the depth of a token bucket. Without one the
+    /// link is a line, on which every packet takes its time.
+    pub bucket: Option<u64>,
     /// One-way propagation delay.
     pub delay: Span,
     /// How much may wait for its turn.
@@ -35,16 +38,27 @@ pub struct Link<P> {
     ring: VecDeque<Resting<P>>,
     /// The packets that wait: the last ones in the ring.
     waiting: Waiting,
-    /// When the first of them begins to be sent, which is when the packet before it departs.
+    /// When the first of them waits no longer.
     next_start: Time,
     delay: Span,
-    transmitter: Option<Transmitter>,
+    server: Server,
     limit: Limit,
     loss: UniformLoss,
     accepted: u64,
     accepted_bytes: u64,
     dropped: u64,
     lost: u64,
+}
+
+/// What decides when packets leave.
+#[derive(Clone, Debug)]
+enum Server {
+    /// Nothing: they leave at once.
+    None,
+    /// A line: a packet waits until those before it are on the wire.
+    Line(Transmitter),
+    /// A token bucket: a packet waits until there are tokens for it.
+    Bucket(TokenBucket),
 }
 
 /// A packet on the link.
@@ -94,7 +108,11 @@ impl<P: Packet> Link<P> {
             waiting: Waiting::default(),
             next_start: Time::ZERO,
             delay: config.delay,
-            transmitter: config.rate.map(Transmitter::new),
+            server: match (config.rate, config.bucket) {
+                (None, _) => Server::None,
+                (Some(rate), None) => Server::Line(Transmitter::new(rate)),
+                (Some(rate), Some(depth)) => Server::Bucket(TokenBucket::new(rate, depth)),
+            },
             limit: config.queue,
             loss: UniformLoss::new(config.loss, config.seed),
             accepted: 0,
@@ -106,7 +124,7 @@ impl<P: Packet> Link<P> {
 
     /// A pure delay: no rate, no queue, no loss.
     pub fn delay_line(delay: Span) -> Link<P> {
-        Link::new(&LinkConfig { rate: None, delay, queue: Limit::Unlimited, loss: 0.0, seed: 0 })
+        Link::new(&LinkConfig { delay, ..LinkConfig::default() })
     }
 
     /// The one-way propagation delay.
@@ -125,9 +143,9 @@ impl<P: Packet> Link<P> {
             return Err(Dropped::Loss);
         }
         let size = packet.size();
-        let departure = match self.transmitter {
-            None => now,
-            Some(_) => self.enqueue(now, size)?,
+        let departure = match self.server {
+            Server::None => now,
+            _ => self.enqueue(now, size)?,
         };
         self.accepted += 1;
         self.accepted_bytes += u64::from(size);
@@ -135,22 +153,40 @@ impl<P: Packet> Link<P> {
         Ok(())
     }
 
-    /// Finds a packet its place before the transmitter; gives its departure.
+    /// Finds a packet its place before the server; gives its departure.
     #[inline]
     fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
         self.advance(now);
-        let Some(transmitter) = &mut self.transmitter else { return Ok(now) };
-        if transmitter.free_at() <= now {
-            self.next_start = transmitter.accept(now, size);
-            return Ok(self.next_start);
+        let (start, departure) = match &mut self.server {
+            Server::None => (now, now),
+            Server::Line(line) => {
+                let start = line.free_at().max(now);
+                if start == now {
+                    self.next_start = line.accept(now, size);
+                    return Ok(self.next_start);
+                }
+                (start, Time::MAX)
+            }
+            Server::Bucket(bucket) => {
+                let departure = bucket.departure(now, size);
+                (departure, departure)
+            }
+        };
+        if start > now {
+            if !self.limit.admits(self.waiting, size, start.since(now)) {
+                self.dropped += 1;
+                return Err(Dropped::Overflow);
+            }
+            if self.waiting.packets == 0 {
+                self.next_start = start;
+            }
+            self.waiting.add(size);
         }
-        let delay = transmitter.free_at().since(now);
-        if !self.limit.admits(self.waiting, size, delay) {
-            self.dropped += 1;
-            return Err(Dropped::Overflow);
-        }
-        self.waiting.add(size);
-        Ok(transmitter.accept(now, size))
+        Ok(match &mut self.server {
+            Server::None => departure,
+            Server::Line(line) => line.accept(now, size),
+            Server::Bucket(bucket) => bucket.accept(now, size),
+        })
     }
 
     /// When the next packet comes out at the far end; [`Time::MAX`] if the link is empty.
@@ -191,10 +227,11 @@ impl<P: Packet> Link<P> {
             lost: self.lost,
             marked: 0,
             waiting: self.waiting,
-            queueing_delay: self
-                .transmitter
-                .as_ref()
-                .map_or(Span::ZERO, |transmitter| transmitter.free_at().since(now)),
+            queueing_delay: match &self.server {
+                Server::None => Span::ZERO,
+                Server::Line(line) => line.free_at().since(now),
+                Server::Bucket(bucket) => bucket.departure(now, 0).since(now),
+            },
         }
     }
 
@@ -202,8 +239,13 @@ impl<P: Packet> Link<P> {
     #[inline]
     fn advance(&mut self, now: Time) {
         while self.waiting.packets > 0 && self.next_start <= now {
-            let first = &self.ring[self.ring.len() - self.waiting.packets as usize];
-            self.next_start = first.departure;
+            let place = self.ring.len() - self.waiting.packets as usize;
+            let first = &self.ring[place];
+            // On a line the next one begins when this one departs; by tokens, at its own departure.
+            self.next_start = match &self.server {
+                Server::Bucket(_) => self.ring.get(place + 1).map_or(now, |next| next.departure),
+                _ => first.departure,
+            };
             self.waiting.remove(first.packet.size());
         }
     }

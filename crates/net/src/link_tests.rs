@@ -24,8 +24,7 @@ fn link(queue: Limit) -> Link<Parcel> {
         rate: NonZeroU64::new(100_000_000),
         delay: Span::from_millis(10),
         queue,
-        loss: 0.0,
-        seed: 1,
+        ..LinkConfig::default()
     })
 }
 
@@ -127,10 +126,9 @@ fn nobody_need_look_at_the_queue_for_packets_to_leave_it() {
 fn a_random_loss_takes_neither_queue_nor_capacity() {
     let config = LinkConfig {
         rate: NonZeroU64::new(100_000_000),
-        delay: Span::ZERO,
-        queue: Limit::Unlimited,
         loss: 0.5,
         seed: 3,
+        ..LinkConfig::default()
     };
     let mut link = Link::new(&config);
     let accepted = (0..1000).filter(|&n| link.push(us(0), full(n)).is_ok()).count() as u64;
@@ -160,7 +158,7 @@ proptest! {
     ) {
         let rate = rate.and_then(NonZeroU64::new);
         let delay = Span::from_nanos(delay);
-        let mut link = Link::new(&LinkConfig { rate, delay, queue, loss, seed });
+        let mut link = Link::new(&LinkConfig { rate, bucket: None, delay, queue, loss, seed });
         let (mut now, mut accepted, mut refused) = (Time::ZERO, Vec::new(), 0);
         let mut delivered = Vec::new();
         for (number, &(gap, size)) in packets.iter().enumerate() {
@@ -196,10 +194,7 @@ proptest! {
         // units of 1/rate ns.
         let mut link = Link::new(&LinkConfig {
             rate: NonZeroU64::new(rate),
-            delay: Span::ZERO,
-            queue: Limit::Unlimited,
-            loss: 0.0,
-            seed: 0,
+            ..LinkConfig::default()
         });
         let (mut now, mut departure) = (0u64, 0u128);
         let mut expected = Vec::new();
@@ -214,5 +209,26 @@ proptest! {
             prop_assert_eq!(link.next_arrival(), time);
             link.pop(time).expect("the head has arrived");
         }
+    }
+}
+
+#[test]
+fn behind_a_token_bucket_only_what_lacks_tokens_waits() {
+    let mut link = Link::new(&LinkConfig {
+        rate: NonZeroU64::new(100_000_000),
+        bucket: Some(3_000),
+        delay: Span::from_millis(10),
+        queue: Limit::Packets(2),
+        ..LinkConfig::default()
+    });
+    for number in 0..4 {
+        link.push(us(0), full(number)).expect("two have tokens, two may wait");
+    }
+    assert_eq!(link.push(us(0), full(4)), Err(Dropped::Overflow));
+    assert_eq!(link.statistics(us(0)).waiting.packets, 2);
+    assert_eq!(link.statistics(us(120)).waiting.packets, 1);
+    for arrival in [10_000, 10_000, 10_120, 10_240] {
+        assert_eq!(link.next_arrival(), us(arrival));
+        assert!(link.pop(us(arrival)).is_some());
     }
 }

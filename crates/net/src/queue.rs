@@ -8,9 +8,10 @@
 use dumbbell_units::Span;
 
 /// How much may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     /// Anything.
+    #[default]
     Unlimited,
     /// So many packets.
     Packets(u32),

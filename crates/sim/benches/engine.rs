@@ -16,8 +16,7 @@ fn dumbbell(pairs: u64, rate: u64) -> Engine<Toy> {
         rate: NonZeroU64::new(rate),
         delay: Span::from_millis(50),
         queue: Limit::Bytes(rate / 80),
-        loss: 0.0,
-        seed: 1,
+        ..LinkConfig::default()
     });
     let back = Link::delay_line(Span::from_millis(50));
     let mut routes = Routes::default();

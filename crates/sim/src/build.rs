@@ -227,6 +227,7 @@ impl<'a> Builder<'a> {
 fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
     LinkConfig {
         rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
+        bucket: link.bucket_bytes,
         delay: Span::from_nanos(link.delay_ns),
         queue: match link.queue {
             None => Limit::Unlimited,

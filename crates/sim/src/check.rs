@@ -131,6 +131,10 @@ impl LinkSpec {
         ensure_time(self.delay_ns, 0, here, "delay_ns")?;
         let valid = "a probability from 0 to 1, 1 excluded";
         ensure((0.0..1.0).contains(&self.loss), here, "loss", self.loss, valid)?;
+        if let Some(depth) = self.bucket_bytes {
+            let valid = "above 0, on a link with a rate; or null for a line";
+            ensure(depth > 0 && self.rate_bps.is_some(), here, "bucket_bytes", depth, valid)?;
+        }
         let (size, unit) = match self.queue {
             None => return Ok(()),
             Some(QueueSpec::Packets(packets)) => (u64::from(packets), "packets"),

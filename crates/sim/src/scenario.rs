@@ -37,6 +37,9 @@ pub struct LinkSpec {
     pub name: String,
     /// Bit/s, rounded to a whole number; null sends everything at once.
     pub rate_bps: Option<f64>,
+    /// Depth in bytes of the token bucket that shapes to this rate; null for a line.
+    #[serde(default)]
+    pub bucket_bytes: Option<u64>,
     /// Propagation delay.
     pub delay_ns: u64,
     /// How much may wait, the packet being sent not counted; null for no limit.

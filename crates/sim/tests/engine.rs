@@ -39,9 +39,7 @@ fn config(mbit: u64, delay_us: u64) -> LinkConfig {
     LinkConfig {
         rate: NonZeroU64::new(mbit * 1_000_000),
         delay: Span::from_micros(delay_us),
-        queue: Limit::Unlimited,
-        loss: 0.0,
-        seed: 0,
+        ..LinkConfig::default()
     }
 }
 
@@ -251,7 +249,7 @@ prop_compose! {
         seed: u64,
     ) -> LinkConfig {
         let rate = rate.and_then(NonZeroU64::new);
-        LinkConfig { rate, delay: Span::from_micros(delay), queue, loss, seed }
+        LinkConfig { rate, bucket: None, delay: Span::from_micros(delay), queue, loss, seed }
     }
 }
 

@@ -59,7 +59,8 @@ def _print(done: Reproduction) -> None:
     for number in done.numbers:
         row = number.as_json()
         measured = "-" if row["measured"] is None else f"{row['measured']:.4g}"
-        said = f"published {row['published']:.4g}, measured {measured} {row['unit']}"
+        unit = "" if row["unit"] == "1" else f" {row['unit']}"
+        said = f"published {row['published']:.4g}{unit}, measured {measured}{unit}"
         print_line(f"  {row['quantity']} ({row['where']}): {said}")
     for claim in done.claims:
         row = claim.as_json()

@@ -1,0 +1,117 @@
+//! A token bucket, as Linux's tbf and htb shape with it and Mininet's links are made of.
+//!
+//! Tokens (bytes) flow into the bucket at the rate and are kept up to its depth; a packet leaves as
+//! soon as there are tokens for it, at once and whole. A flow that was below the rate for a while
+//! may therefore send a burst of the bucket's depth at once.
+//!
+//! The state is one time: when the bucket will be full again if nothing more leaves. At that time
+//! minus what the missing tokens take to flow in, there are just enough. As with a line's
+//! transmitter, times are whole nanoseconds and the remainder is carried.
+
+use dumbbell_units::{Span, Time};
+use std::num::NonZeroU64;
+
+/// A token bucket that is full at time zero.
+#[derive(Clone, Debug)]
+pub struct TokenBucket {
+    rate: NonZeroU64,
+    /// How long an empty bucket takes to fill.
+    filling: Span,
+    full_at: Time,
+    /// What rounding cut off `full_at`, in `1/rate` ns.
+    remainder: u64,
+    last_departure: Time,
+}
+
+impl TokenBucket {
+    /// A bucket of `depth` bytes into which `rate` bit/s flow. A packet larger than the bucket
+    /// leaves when the bucket has been full for as long as the rest would take.
+    pub fn new(rate: NonZeroU64, depth: u64) -> TokenBucket {
+        let filling = u128::from(depth) * 8_000_000_000 / u128::from(rate.get());
+        TokenBucket {
+            rate,
+            filling: Span::from_nanos(filling as u64),
+            full_at: Time::ZERO,
+            remainder: 0,
+            last_departure: Time::ZERO,
+        }
+    }
+
+    /// When a packet of `size` bytes that comes at `now` leaves.
+    #[inline]
+    pub fn departure(&self, now: Time, size: u32) -> Time {
+        let (whole, _) = self.tokens(size);
+        let enough = (self.full_at + Span::from_nanos(whole)) - self.filling;
+        now.max(self.last_departure).max(enough)
+    }
+
+    /// The packet is accepted; gives its departure.
+    #[inline]
+    pub fn accept(&mut self, now: Time, size: u32) -> Time {
+        let departure = self.departure(now, size);
+        let (whole, fraction) = self.tokens(size);
+        if departure > self.full_at {
+            self.full_at = departure;
+            self.remainder = 0;
+        }
+        let remainder = self.remainder + fraction;
+        let carry = remainder / self.rate.get();
+        self.remainder = remainder % self.rate.get();
+        self.full_at += Span::from_nanos(whole + carry);
+        self.last_departure = departure;
+        departure
+    }
+
+    /// How long the tokens for a packet take to flow in: whole nanoseconds and `1/rate` ns.
+    fn tokens(&self, size: u32) -> (u64, u64) {
+        let work = u128::from(size) * 8_000_000_000;
+        let rate = u128::from(self.rate.get());
+        ((work / rate) as u64, (work % rate) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 Mbit/s: a packet of 1500 bytes takes 120 us to pay for.
+    fn bucket(depth: u64) -> TokenBucket {
+        TokenBucket::new(NonZeroU64::new(100_000_000).expect("above zero"), depth)
+    }
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Span::from_micros(us)
+    }
+
+    #[test]
+    fn a_full_bucket_lets_its_depth_leave_at_once_and_then_one_packet_at_a_time() {
+        let mut bucket = bucket(15_000);
+        let leaving: Vec<Time> = (0..13).map(|_| bucket.accept(us(1_000_000), 1500)).collect();
+        assert!(leaving[..10].iter().all(|&at| at == us(1_000_000)));
+        assert_eq!(leaving[10..], [us(1_000_120), us(1_000_240), us(1_000_360)]);
+    }
+
+    #[test]
+    fn a_pause_fills_the_bucket_no_further_than_its_depth() {
+        let mut bucket = bucket(3_000);
+        for _ in 0..2 {
+            assert_eq!(bucket.accept(us(5_000), 1500), us(5_000));
+        }
+        assert_eq!(bucket.accept(us(5_060), 1500), us(5_120), "half of a packet had flowed in");
+        for expected in [us(9_000), us(9_000), us(9_120)] {
+            assert_eq!(bucket.accept(us(9_000), 1500), expected);
+        }
+    }
+
+    #[test]
+    fn over_a_long_time_no_more_leaves_than_the_rate_and_the_depth() {
+        // 1500 bytes at 7 Mbit/s take 1,714,285.714... ns.
+        let mut bucket = TokenBucket::new(NonZeroU64::new(7_000_000).expect("above zero"), 1500);
+        let mut last = Time::ZERO;
+        for _ in 0..1_000_001 {
+            last = bucket.accept(Time::ZERO, 1500);
+        }
+        let expected = 12_000_000_000_000_000 / 7_000;
+        assert!(last.as_nanos().abs_diff(expected) <= 1, "{last:?}");
+    }
+}
