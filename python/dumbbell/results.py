@@ -137,7 +137,8 @@ class Result:
             raise ResultError(f"{path}: is not a result folder: {problem}")
         experiment = Experiment.load(path / "experiment.toml")
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        return cls(experiment, meta, **{t: pl.read_parquet(path / f"{t}.parquet") for t in TABLES})
+        tables = {t: pl.read_parquet(path / f"{t}.parquet") for t in TABLES}
+        return cls(experiment, meta, **tables, captures={})
 
     def _write(self, folder: Path) -> None:
         toml = self.experiment.to_toml(defaults=True)
