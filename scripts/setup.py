@@ -41,8 +41,8 @@ RUST = "1.95.0"
 RUST_NEEDED = ["cargo", "rustc"]
 RUST_TOOLS = ["cargo", "rustc", "rustdoc", "rustfmt", "cargo-fmt", "cargo-clippy", "clippy-driver"]
 
-# What stands in for a C compiler and an archiver. Rust's build scripts name the target in words that
-# Zig does not know; it is this machine, which is what Zig takes without any.
+# What stands in for a C compiler and an archiver. Rust's build scripts name the target in words
+# that Zig does not know; it is this machine, which is what Zig takes without any.
 ZIG = {
     "cc": """#!/bin/sh
 for argument do
