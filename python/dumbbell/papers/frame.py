@@ -314,6 +314,7 @@ class Reproduction:
     seeds: Sequence[int]
     wall_s: float
     versions: Mapping[str, str] = field(default_factory=dict)
+    beyond: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""

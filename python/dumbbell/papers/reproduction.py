@@ -95,6 +95,7 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         seeds=runs[paper.experiments[0].id].seeds,
         wall_s=time.perf_counter() - began,
         versions=_versions(),
+        beyond=beyond,
     )
     write_json(folder / "results.json", reproduction.as_json())
     write_paper(reproduction)
