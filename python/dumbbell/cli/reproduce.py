@@ -55,7 +55,7 @@ def _check(seeds: int | None, jobs: int | None) -> None:
 
 
 def _print(done: Reproduction) -> None:
-    from dumbbell.report import interval, measured, unit  # noqa: PLC0415
+    from dumbbell.report import interval, measured, unit
 
     print_line(f"{done.paper.id}: {done.paper.title}")
     for number in done.numbers:
