@@ -312,7 +312,6 @@ class Reproduction:
     drawings: Sequence[Drawing]
     settings: Sequence[Setting]
     seeds: Sequence[int]
-    wall_s: float
     versions: Mapping[str, str] = field(default_factory=dict)
     beyond: bool = False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import time
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version as version_of
@@ -70,7 +69,6 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
     """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
     from dumbbell.report import write_paper
 
-    began = time.perf_counter()
     study, folder = _study(paper), out / paper.id
     wanted = [e for plan in paper.experiments if not plan.beyond for e in plan.all()]
     runs = Runs(
@@ -93,7 +91,6 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         drawings=_draw_all(paper, plates, runs, folder, effort),
         settings=settings,
         seeds=runs[paper.experiments[0].id].seeds,
-        wall_s=time.perf_counter() - began,
         versions=_versions(),
         beyond=beyond,
     )
