@@ -1,6 +1,8 @@
-from typing import Final, TypedDict, final, type_check_only
+from os import PathLike
+from typing import Final, Literal, TypedDict, final, type_check_only
 
 __all__ = [
+    "Capture",
     "Outcome",
     "Table",
     "Watch",
@@ -35,7 +37,13 @@ class Watch:
     def stop(self) -> None: ...
 
 @final
+class Capture:
+    def write(self, path: str | PathLike[str], side: Literal["sender", "receiver"]) -> None: ...
+
+@final
 class Outcome:
+    @property
+    def capture(self) -> Capture | None: ...
     @property
     def flows(self) -> Table: ...
     @property

@@ -172,9 +172,6 @@ def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
 
 def _resolve_flow(experiment: Experiment, number: int, rtt: int) -> Flow:
     flow = experiment.flows[number]
-    if flow.log:
-        problem = "packets cannot be recorded yet; leave it out"
-        raise ExperimentError(problem, key=f"flow[{number}].log")
     names = experiment.flow_names()[number]
     return flow.replace(
         name=names[0] if flow.repeat == 1 else names[0].removesuffix("-1"),

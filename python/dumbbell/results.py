@@ -2,7 +2,9 @@
 
 A result folder explains itself: ``experiment.toml`` as resolved (running it again gives the same
 bytes), ``meta.json`` (version, seeds, machine, wall time), and ``flows.parquet``,
-``series.parquet``, ``links.parquet``, ``internals.parquet``, each with a ``seed`` column first.
+``series.parquet``, ``links.parquet``, ``internals.parquet``, each with a ``seed`` column first. If
+flows are logged, ``packets-SEED-sender.pcapng`` and ``packets-SEED-receiver.pcapng`` hold what each
+end of them saw.
 
 The tables are Polars frames over the simulator's own memory; others read them without copying::
 
@@ -16,8 +18,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +31,8 @@ from dumbbell.experiment import Experiment
 from dumbbell.units import TIME
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dumbbell import _core
 
 TABLES: Final = ("flows", "series", "links", "internals")
@@ -37,6 +42,8 @@ _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for
 
 _FIGURES: Final = frozenset({"figure.svg", "figure.png"})
 """What `dumbbell plot` adds."""
+
+_CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +66,8 @@ class Result:
             dropped, lost, marked.
         internals: One row per seed, flow, sample and named internal of the algorithm: t, name,
             value.
+        captures: By seed, the packets of the flows that are logged; empty for a result that was
+            read from a folder.
     """
 
     experiment: Experiment
@@ -67,6 +76,7 @@ class Result:
     series: pl.DataFrame
     links: pl.DataFrame
     internals: pl.DataFrame
+    captures: Mapping[int, _core.Capture] = field(default_factory=dict, repr=False)
 
     @property
     def seeds(self) -> list[int]:
@@ -83,7 +93,8 @@ class Result:
         if self.seeds == [seed]:
             return self
         tables = {table: getattr(self, table).filter(pl.col("seed") == seed) for table in TABLES}
-        return Result(self.experiment, self.meta, **tables)
+        captures = {each: self.captures[each] for each in self.captures if each == seed}
+        return Result(self.experiment, self.meta, **tables, captures=captures)
 
     def save(self, folder: str | Path) -> Path:
         """Writes the result folder, complete or not at all.
@@ -126,7 +137,8 @@ class Result:
             raise ResultError(f"{path}: is not a result folder: {problem}")
         experiment = Experiment.load(path / "experiment.toml")
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        return cls(experiment, meta, **{t: pl.read_parquet(path / f"{t}.parquet") for t in TABLES})
+        tables = {t: pl.read_parquet(path / f"{t}.parquet") for t in TABLES}
+        return cls(experiment, meta, **tables, captures={})
 
     def _write(self, folder: Path) -> None:
         toml = self.experiment.to_toml(defaults=True)
@@ -135,6 +147,9 @@ class Result:
         (folder / "meta.json").write_text(f"{meta}\n", encoding="utf-8")
         for table in TABLES:
             getattr(self, table).write_parquet(folder / f"{table}.parquet")
+        for seed, capture in self.captures.items():
+            capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
+            capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")
 
 
 def check_replaceable(folder: Path) -> None:
@@ -147,7 +162,8 @@ def check_replaceable(folder: Path) -> None:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
-    foreign = sorted(names - _FILES - _FIGURES)
+    ours = _FILES | _FIGURES
+    foreign = sorted(name for name in names - ours if not _CAPTURE.fullmatch(name))
     if foreign:
         problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
         raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")
@@ -159,7 +175,10 @@ def collect(
     """Puts the outcomes of all seeds of a resolved experiment together."""
     parts = [_tables(experiment, seed, outcome) for seed, outcome in outcomes.items()]
     tables = {table: pl.concat([part[table] for part in parts], rechunk=False) for table in TABLES}
-    return Result(experiment, meta, **tables)
+    captures = {
+        seed: outcome.capture for seed, outcome in outcomes.items() if outcome.capture is not None
+    }
+    return Result(experiment, meta, **tables, captures=captures)
 
 
 def _tables(experiment: Experiment, seed: int, outcome: _core.Outcome) -> dict[str, pl.DataFrame]:

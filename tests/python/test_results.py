@@ -217,3 +217,17 @@ def test_progress_is_told_and_ends_at_no_more_than_one() -> None:
     assert told == sorted(told)
     assert told
     assert 0 <= told[0] <= told[-1] <= 1
+
+
+def test_the_packets_of_logged_flows_are_in_capture_files_beside_the_tables(tmp_path: Path) -> None:
+    flows = [EXPERIMENT.flows[0].replace(log=True), EXPERIMENT.flows[1]]
+    run(EXPERIMENT.replace(flows=flows), out=tmp_path / "out")
+    captures = {
+        f"packets-{seed}-{side}.pcapng" for seed in (3, 5) for side in ("sender", "receiver")
+    }
+    written = files(tmp_path / "out")
+    assert {name for name in written if name.startswith("packets")} == captures
+    section_header = bytes.fromhex("0a0d0d0a")
+    assert all(written[name].startswith(section_header) for name in captures)
+    run(EXPERIMENT, out=tmp_path / "out")
+    assert not captures & set(files(tmp_path / "out")), "a result replaces an older one whole"

@@ -15,7 +15,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::run::{Outcome, Watch, simulate};
+    use crate::run::{Capture, Outcome, Watch, simulate};
     #[pymodule_export]
     use crate::table::Table;
 

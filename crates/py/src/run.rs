@@ -2,11 +2,14 @@
 
 use crate::table::Table;
 use arrow_schema::ArrowError;
-use dumbbell_sim::{Scenario, ScenarioError};
+use dumbbell_sim::{PacketLog, Scenario, ScenarioError, Side};
 use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Lets another thread see how far a simulation is, and stop it.
@@ -61,10 +64,49 @@ pub struct Outcome {
     internals: Py<Table>,
     #[pyo3(get)]
     meta: Py<PyDict>,
+    #[pyo3(get)]
+    capture: Option<Py<Capture>>,
+}
+
+/// The packets of the flows that are logged.
+#[pyclass(frozen, module = "dumbbell._core")]
+pub struct Capture {
+    packets: PacketLog,
+    scenario: Scenario,
+}
+
+#[pymethods]
+impl Capture {
+    /// Writes what the sender ("sender") or the receiver ("receiver") saw as a pcapng file.
+    ///
+    /// Raises ValueError for another side, OSError if the file cannot be written.
+    fn write(&self, py: Python<'_>, path: PathBuf, side: &str) -> PyResult<()> {
+        let side = match side {
+            "sender" => Side::Sender,
+            "receiver" => Side::Receiver,
+            _ => return Err(PyValueError::new_err("a side is \"sender\" or \"receiver\"")),
+        };
+        py.detach(|| {
+            let mut file = BufWriter::new(File::create(path)?);
+            self.packets
+                .write_pcapng(side, &self.scenario, &mut file)
+                .map_err(std::io::Error::other)?;
+            file.flush()
+        })?;
+        Ok(())
+    }
 }
 
 impl Outcome {
-    fn new(py: Python<'_>, outcome: dumbbell_sim::Outcome) -> PyResult<Outcome> {
+    fn new(
+        py: Python<'_>,
+        scenario: Scenario,
+        outcome: dumbbell_sim::Outcome,
+    ) -> PyResult<Outcome> {
+        let capture = match outcome.packets.records().is_empty() {
+            true => None,
+            false => Some(Py::new(py, Capture { packets: outcome.packets, scenario })?),
+        };
         let meta = PyDict::new(py);
         meta.set_item("data_packets", outcome.data_packets)?;
         meta.set_item("events", outcome.events)?;
@@ -79,6 +121,7 @@ impl Outcome {
             links: table(Table::new(outcome.links.into_columns()))?,
             internals: table(Table::new(outcome.internals.into_columns()))?,
             meta: meta.unbind(),
+            capture,
         })
     }
 }
@@ -90,9 +133,14 @@ impl Outcome {
 #[pyo3(signature = (scenario, watch=None))]
 pub fn simulate(py: Python<'_>, scenario: &str, watch: Option<&Watch>) -> PyResult<Outcome> {
     let go_on = |done| watch.map_or(ControlFlow::Continue(()), |watch| watch.tell(done));
-    let outcome = py.detach(|| Scenario::from_json(scenario)?.run_while(go_on));
-    match outcome.map_err(|error: ScenarioError| PyValueError::new_err(error.to_string()))? {
-        Some(outcome) => Outcome::new(py, outcome),
-        None => Err(PyInterruptedError::new_err("the simulation was stopped")),
+    let run = || {
+        let scenario = Scenario::from_json(scenario)?;
+        let outcome = scenario.run_while(go_on)?;
+        Ok((scenario, outcome))
+    };
+    let done = py.detach(run);
+    match done.map_err(|error: ScenarioError| PyValueError::new_err(error.to_string()))? {
+        (scenario, Some(outcome)) => Outcome::new(py, scenario, outcome),
+        (_, None) => Err(PyInterruptedError::new_err("the simulation was stopped")),
     }
 }

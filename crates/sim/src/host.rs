@@ -1,6 +1,6 @@
 //! TCP in the simulator: what a host runs, and what it shows of itself.
 
-use crate::engine::{EndpointId, Watch};
+use crate::engine::EndpointId;
 use crate::histogram::Histogram;
 use crate::sample::Observe;
 use crate::tables::{FlowRow, SeriesRow};
@@ -138,9 +138,9 @@ impl DelayMeter {
     }
 }
 
-impl Watch<Segment> for DelayMeter {
+impl DelayMeter {
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
+    pub(crate) fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
         if segment.is_ack() || segment.flags.contains(Flags::SYN) {
             return;
         }

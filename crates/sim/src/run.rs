@@ -1,11 +1,13 @@
 //! Running a scenario, and what comes of it.
 
 use crate::build::{FlowPlan, build};
-use crate::engine::{Engine, Watch};
+use crate::engine::{EndpointId, Engine, Watch};
 use crate::host::{DelayMeter, Host};
+use crate::log::PacketLog;
 use crate::sample::{Observe, Sampler};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{FlowRow, Flows, Internals, Links, Series};
+use dumbbell_net::{Dropped, LinkId};
 use dumbbell_tcp::Segment;
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
@@ -25,6 +27,31 @@ pub struct Outcome {
     pub data_packets: u64,
     /// Events that the engine handled.
     pub events: u64,
+    /// The packets of the flows that are logged.
+    pub packets: PacketLog,
+}
+
+/// Who looks on while packets travel.
+struct Onlookers {
+    meter: DelayMeter,
+    log: PacketLog,
+}
+
+impl Watch<Segment> for Onlookers {
+    #[inline]
+    fn sent(&mut self, now: Time, from: EndpointId, segment: &Segment) {
+        self.log.sent(now, from, segment);
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
+        self.meter.delivered(now, to, segment);
+        self.log.delivered(now, to, segment);
+    }
+
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Segment) {
+        self.log.dropped(now, from, at, why, packet);
+    }
 }
 
 impl Scenario {
@@ -49,10 +76,9 @@ impl Scenario {
         self.check()?;
         let parts = build(self)?;
         let flows = parts.flows.clone();
-        let meter = DelayMeter::new(in_run_order(&flows).map(|flow| flow.base_delay));
-        let mut engine = parts.engine(meter);
+        let mut engine = parts.engine(self.onlookers(&flows));
         let Some(samples) = self.drive(&flows, &mut engine, go_on) else { return Ok(None) };
-        let table = flow_table(&flows, &engine, engine.watch());
+        let table = flow_table(&flows, &engine, &engine.watch().meter);
         Ok(Some(Outcome {
             data_packets: table.sent.iter().sum(),
             flows: table,
@@ -60,7 +86,19 @@ impl Scenario {
             links: samples.links,
             internals: samples.internals,
             events: engine.events(),
+            packets: engine.into_watch().log,
         }))
+    }
+
+    /// Who looks on, in the run's own order of flows.
+    fn onlookers(&self, flows: &[FlowPlan]) -> Onlookers {
+        let mut order: Vec<usize> = (0..flows.len()).collect();
+        order.sort_by_key(|&flow| flows[flow].pair);
+        let logged = |&flow: &usize| self.flows[flow].log.then_some(flow as u32);
+        Onlookers {
+            log: PacketLog::new(order.iter().map(logged).collect()),
+            meter: DelayMeter::new(order.iter().map(|&flow| flows[flow].base_delay)),
+        }
     }
 
     /// Lets time pass, and samples.
@@ -85,12 +123,6 @@ impl Scenario {
         }
         Some(sampler)
     }
-}
-
-fn in_run_order(flows: &[FlowPlan]) -> impl Iterator<Item = FlowPlan> {
-    let mut flows = flows.to_vec();
-    flows.sort_by_key(|flow| flow.pair);
-    flows.into_iter()
 }
 
 fn flow_table<W: Watch<Segment>>(

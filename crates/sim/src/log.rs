@@ -1,0 +1,79 @@
+//! The packet log: every packet of the flows that asked for it, as it is sent, arrives or is
+//! dropped.
+
+use crate::engine::{EndpointId, Watch};
+use dumbbell_net::{Dropped, LinkId};
+use dumbbell_tcp::Segment;
+use dumbbell_units::Time;
+
+/// What happened to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An endpoint sent it.
+    Sent,
+    /// It reached the other endpoint.
+    Received,
+    /// It did not get onto this link.
+    Dropped(LinkId, Dropped),
+}
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it happened.
+    pub at: Time,
+    /// What happened.
+    pub event: Event,
+    /// The flow, by its place in the scenario.
+    pub flow: u32,
+    /// Whether the flow's sender sent the packet; otherwise its receiver did.
+    pub by_sender: bool,
+    /// The packet.
+    pub segment: Segment,
+}
+
+/// The packets of the flows that are logged, in the order of events.
+#[derive(Clone, Debug, Default)]
+pub struct PacketLog {
+    /// By pair of endpoints: the flow's place in the scenario, if it is logged. Empty if none is.
+    flows: Vec<Option<u32>>,
+    records: Vec<Record>,
+}
+
+impl PacketLog {
+    /// A log of those pairs of endpoints that have a flow here.
+    pub(crate) fn new(flows: Vec<Option<u32>>) -> PacketLog {
+        let any = flows.iter().any(Option::is_some);
+        PacketLog { flows: if any { flows } else { Vec::new() }, records: Vec::new() }
+    }
+
+    /// All that was recorded.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    #[inline]
+    fn record(&mut self, at: Time, event: Event, sender: EndpointId, segment: &Segment) {
+        if let Some(&Some(flow)) = self.flows.get(sender.pair() as usize) {
+            let by_sender = sender.0.is_multiple_of(2);
+            self.records.push(Record { at, event, flow, by_sender, segment: *segment });
+        }
+    }
+}
+
+impl Watch<Segment> for PacketLog {
+    #[inline]
+    fn sent(&mut self, now: Time, from: EndpointId, segment: &Segment) {
+        self.record(now, Event::Sent, from, segment);
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
+        self.record(now, Event::Received, to.peer(), segment);
+    }
+
+    #[inline]
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Segment) {
+        self.record(now, Event::Dropped(at, why), from, packet);
+    }
+}

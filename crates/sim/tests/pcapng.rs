@@ -1,0 +1,152 @@
+//! The packet log as a capture file, read back with other people's parsers.
+
+use dumbbell_sim::{Outcome, Scenario, Side};
+use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
+use pcap_file::pcapng::{Block, PcapNgReader};
+use std::collections::BTreeSet;
+
+const ISN: u32 = 1_000_000;
+
+fn scenario() -> Scenario {
+    let stack = serde_json::to_string(&dumbbell_tcp::Stack::linux()).expect("it is plain data");
+    let flow = |name: &str, log: bool| {
+        format!(
+            r#"{{"name": "{name}", "cc": "cubic", "path": ["bottleneck"], "return_path": [],
+                "return_delay_ns": 20000000, "start_ns": 0, "stop_ns": null, "bytes": 3000001,
+                "app_rate_bps": null, "stack": {stack}, "log": {log}}}"#
+        )
+    };
+    let json = format!(
+        r#"{{"seed": 1, "duration_ns": 20000000000, "sample_ns": 1000000000, "start_jitter_ns": 0,
+            "links": [{{"name": "bottleneck", "rate_bps": 10000000, "delay_ns": 20000000,
+                        "queue": {{"packets": 30}}, "loss": 0.002}}],
+            "flows": [{}, {}]}}"#,
+        flow("logged", true),
+        flow("other", false)
+    );
+    Scenario::from_json(&json).expect("it is valid")
+}
+
+struct Captured {
+    at: u128,
+    tcp: TcpHeader,
+    from_sender: bool,
+    payload: usize,
+    comment: Option<String>,
+}
+
+fn capture(outcome: &Outcome, scenario: &Scenario, side: Side) -> Vec<Captured> {
+    let mut file = Vec::new();
+    outcome.packets.write_pcapng(side, scenario, &mut file).expect("memory takes all");
+    let mut reader = PcapNgReader::new(file.as_slice()).expect("a section header");
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.expect("a block") {
+            packets.push(parse(&packet));
+        }
+    }
+    packets
+}
+
+fn parse(packet: &pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock<'_>) -> Captured {
+    let headers = PacketHeaders::from_ip_slice(&with_payload(packet)).map(|h| (h.net, h.transport));
+    let (Some(NetHeaders::Ipv4(ip, _)), Some(TransportHeader::Tcp(tcp))) =
+        headers.expect("an IP packet")
+    else {
+        panic!("not TCP over IPv4");
+    };
+    let payload = packet.original_len as usize - packet.data.len();
+    assert_eq!(u32::from(ip.total_len), packet.original_len);
+    assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+    let zeros = vec![0; payload];
+    assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, &zeros).expect("it fits"));
+    let comment = packet.options.iter().find_map(|option| match option {
+        pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Comment(text) => {
+            Some(text.to_string())
+        }
+        _ => None,
+    });
+    let from_sender = tcp.destination_port == 5_001;
+    Captured { at: packet.timestamp.as_nanos(), tcp, from_sender, payload, comment }
+}
+
+fn with_payload(
+    packet: &pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock<'_>,
+) -> Vec<u8> {
+    let mut bytes = packet.data.to_vec();
+    bytes.resize(packet.original_len as usize, 0);
+    bytes
+}
+
+#[test]
+fn the_sender_sees_every_packet_that_it_sent_with_its_bytes_in_place() {
+    let scenario = scenario();
+    let outcome = scenario.run().expect("it runs");
+    let packets = capture(&outcome, &scenario, Side::Sender);
+    assert!(packets.windows(2).all(|pair| pair[0].at <= pair[1].at), "in the order of time");
+    let data: Vec<_> = packets.iter().filter(|p| p.from_sender && p.payload > 0).collect();
+    assert_eq!(data.len() as u64, outcome.flows.sent[0], "only the flow that asked for it");
+    let bytes: BTreeSet<u32> = data
+        .iter()
+        .flat_map(|packet| {
+            let first = packet.tcp.sequence_number - ISN - 1;
+            (first..first + packet.payload as u32).step_by(1448)
+        })
+        .collect();
+    assert_eq!(bytes.len(), 3_000_001usize.div_ceil(1448));
+    assert_eq!(bytes.last(), Some(&(3_000_001 / 1448 * 1448)));
+    let last = packets.iter().rev().find(|packet| !packet.from_sender).expect("it was answered");
+    assert_eq!(last.tcp.acknowledgment_number, ISN + 1 + 3_000_001, "all is acknowledged");
+}
+
+#[test]
+fn dropped_packets_say_so_and_are_not_seen_at_the_receiver() {
+    let scenario = scenario();
+    let outcome = scenario.run().expect("it runs");
+    let sent = capture(&outcome, &scenario, Side::Sender);
+    let dropped = sent.iter().filter(|packet| packet.comment.is_some()).count();
+    assert!(
+        sent.iter()
+            .any(|p| { p.comment.as_deref() == Some("dropped at bottleneck: the queue was full") })
+    );
+    assert!(
+        sent.iter().any(|p| p.comment.as_deref() == Some("dropped at bottleneck: random loss"))
+    );
+    let received = capture(&outcome, &scenario, Side::Receiver);
+    let data = |packets: &[Captured]| packets.iter().filter(|p| p.from_sender).count();
+    assert_eq!(data(&sent) - dropped, data(&received));
+}
+
+#[test]
+fn sack_blocks_and_timestamps_are_those_of_the_acknowledgement() {
+    let scenario = scenario();
+    let outcome = scenario.run().expect("it runs");
+    let received = capture(&outcome, &scenario, Side::Receiver);
+    let mut arrived = BTreeSet::new();
+    let mut sacks = 0;
+    for packet in &received {
+        let options: Vec<_> = packet.tcp.options_iterator().map(|o| o.expect("valid")).collect();
+        assert!(options.iter().any(|o| matches!(o, TcpOptionElement::Timestamp(..))));
+        if packet.from_sender {
+            arrived.insert(packet.tcp.sequence_number);
+            continue;
+        }
+        for option in options {
+            if let TcpOptionElement::SelectiveAcknowledgement(first, more) = option {
+                sacks += 1;
+                for (start, end) in std::iter::once(first).chain(more.into_iter().flatten()) {
+                    assert!(arrived.contains(&start), "only what arrived is acknowledged");
+                    assert!(start < end);
+                }
+            }
+        }
+    }
+    assert!(sacks > 0, "packets were lost, so there is SACK");
+}
+
+#[test]
+fn nothing_is_recorded_unless_a_flow_asks_for_it() {
+    let mut scenario = scenario();
+    scenario.flows[0].log = false;
+    assert!(scenario.run().expect("it runs").packets.records().is_empty());
+}
