@@ -26,7 +26,7 @@ lint: setup ## Checks format, lints and types
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	@if .venv/bin/cargo clippy --version; then \
+	@if .venv/bin/cargo clippy --version 2>/dev/null; then \
 	  .venv/bin/cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; \
 	else echo 'cargo clippy: skipped, the Rust of this machine comes without it'; fi
 

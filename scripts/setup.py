@@ -166,7 +166,7 @@ def ensure_python() -> None:
 
 def make_venv() -> None:
     """An empty environment with pip, remade when the Python that it stands on has changed."""
-    step = Step("venv", [], sys.version, sys.base_prefix)
+    step = Step("venv", [], platform.python_version(), sys.base_prefix)
     if step.done() and (BIN / "python").exists():
         return
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
