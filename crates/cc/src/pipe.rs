@@ -2,7 +2,8 @@
 //!
 //! As small as it can be and still tell an algorithm every fact that a transport tells: packets are
 //! acknowledged one by one, what is dropped is found by three packets delivered after it, and new
-//! data stand for retransmissions. There is no timeout and no reordering.
+//! data stand for retransmissions. There is no timeout and no reordering. Marks are told in the
+//! acknowledgements, and as congestion once in a round trip if the receiver echoes them.
 
 use crate::{Ack, Congestion, CongestionControl, Path, Phase, RateSample, Sent, Signal, Stamp};
 use dumbbell_units::{Rate, Span, Time};
@@ -36,6 +37,8 @@ pub struct Pipe<A> {
     pub dropped: u64,
     /// Whether the application has data to send.
     pub sending: bool,
+    /// Whether the receiver echoes marks, so that the sender is told of congestion.
+    pub echoes: bool,
     packets: VecDeque<Packet>,
     link_free: Time,
     next_send: Time,
@@ -95,6 +98,7 @@ impl<A: CongestionControl> Pipe<A> {
             link,
             dropped: 0,
             sending: true,
+            echoes: false,
             packets: VecDeque::new(),
             link_free: Time::ZERO,
             next_send: Time::ZERO,
@@ -220,8 +224,14 @@ impl<A: CongestionControl> Pipe<A> {
         self.path.srtt = self.path.srtt.map(|srtt| (srtt * 7 + rtt) / 8);
         self.path.min_rtt = self.path.min_rtt.map(|min_rtt| min_rtt.min(rtt));
         let lost = self.detect_losses(packet.seq);
-        if self.path.phase == Phase::Recovery && packet.seq >= self.recovery_ends {
+        self.path.una = self.packets.front().map_or(self.path.next_seq, |packet| packet.seq);
+        if self.path.phase.is_reducing() && packet.seq >= self.recovery_ends {
             self.path.phase = Phase::Open;
+        }
+        if packet.marked && self.echoes && self.path.phase == Phase::Open {
+            self.path.phase = Phase::Cwr;
+            self.recovery_ends = self.path.next_seq;
+            self.congest(Signal::Ecn, true, &packet);
         }
         self.idle |= !self.sending && self.path.in_flight == 0;
         self.path.marked += u64::from(packet.marked);
@@ -271,16 +281,15 @@ impl<A: CongestionControl> Pipe<A> {
                 self.path.phase = Phase::Recovery;
                 self.recovery_ends = self.path.next_seq;
             }
-            let event = Congestion {
-                signal: Signal::Loss,
-                new_episode,
-                packets: 1,
-                seq: packet.seq,
-                stamp: Some(packet.stamp),
-            };
-            self.algorithm.on_congestion(&self.path, &event);
+            self.congest(Signal::Loss, new_episode, &packet);
         }
         count
+    }
+
+    fn congest(&mut self, signal: Signal, new_episode: bool, packet: &Packet) {
+        let stamp = Some(packet.stamp);
+        let event = Congestion { signal, new_episode, packets: 1, seq: packet.seq, stamp };
+        self.algorithm.on_congestion(&self.path, &event);
     }
 
     /// A retransmission timeout: everything in flight is lost.
