@@ -1,4 +1,4 @@
-"""Reading, overriding and writing TOML, with errors that a person can act on; writing text whole."""
+"""Reading, overriding and writing files of text, with errors that a person can act on."""
 
 from __future__ import annotations
 
