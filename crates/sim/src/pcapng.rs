@@ -89,6 +89,7 @@ impl PacketLog {
             Event::Dropped(link, why) => {
                 let why = match why {
                     Dropped::Overflow => "the queue was full",
+                    Dropped::Early => "the queue's management chose to",
                     Dropped::Loss => "random loss",
                 };
                 Some((
