@@ -91,6 +91,7 @@ impl PacketLog {
             let Event::Dropped(link, why) = record.event else { continue };
             let why = match why {
                 Dropped::Overflow => "the queue was full",
+                Dropped::Early => "the queue's management chose to",
                 Dropped::Loss => "random loss",
             };
             let text = format!("dropped at {}: {why}", links[link.0 as usize].name);
