@@ -267,6 +267,7 @@ impl CongestionControl for Copa {
 mod tests {
     use super::*;
     use crate::pipe::{Link, Pipe, init};
+    use crate::{AnySlowStart, Reno, Windowed};
 
     fn copa(text: &str, link: Link) -> Pipe<Copa> {
         let copa = Copa::from_options(&mut text.parse().expect("well formed"), &init(1));
@@ -371,5 +372,36 @@ mod tests {
         let rate = control.pacing_rate.expect("Copa paces").bytes_per_sec();
         let expected = 2.0 * control.cwnd * 1448.0 / standing.as_secs_f64();
         assert!((rate / expected - 1.0).abs() < 1e-9);
+    }
+
+    /// Packets that each delivers in a minute beside the other, after half a minute.
+    fn beside<B: CongestionControl>(one: &mut Pipe<Copa>, two: &mut Pipe<B>) -> (f64, f64) {
+        one.run_beside(two, Span::from_secs(30));
+        let before = (one.path.delivered, two.path.delivered);
+        one.run_beside(two, Span::from_secs(60));
+        ((one.path.delivered - before.0) as f64, (two.path.delivered - before.1) as f64)
+    }
+
+    #[test]
+    fn two_flows_share_a_link_and_keep_its_queue_short() {
+        let link = Link::new(20.0, 50, 400.0);
+        let (mut one, mut two) = (copa("copa", link), copa("copa", link));
+        let (one_rate, two_rate) = beside(&mut one, &mut two);
+        assert!((one_rate / two_rate - 1.0).abs() < 0.2, "{one_rate} to {two_rate}");
+        assert_eq!(one.dropped + two.dropped, 0);
+    }
+
+    #[test]
+    fn beside_reno_it_competes_and_has_its_share_unless_it_may_not_switch() {
+        let link = Link::new(20.0, 50, 86.0);
+        let share = |text: &str| {
+            let reno = Windowed::new(Reno, AnySlowStart::STANDARD, &init(1));
+            let (mut copa, mut reno) = (copa(text, link), Pipe::new(reno, link));
+            let (copa_rate, reno_rate) = beside(&mut copa, &mut reno);
+            copa_rate / (copa_rate + reno_rate)
+        };
+        let (switching, default) = (share("copa"), share("copa(mode_switching=off)"));
+        assert!((0.3..0.7).contains(&switching), "{switching}");
+        assert!(default < switching / 2.0, "{default}");
     }
 }

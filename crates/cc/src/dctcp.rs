@@ -158,4 +158,24 @@ mod tests {
         assert!(pipe.run_until(Span::from_secs(20), |pipe| pipe.path.phase.is_reducing()));
         assert!((pipe.algorithm.control().cwnd - peak / 2.0).abs() <= 2.0);
     }
+
+    #[test]
+    fn two_flows_share_a_link_and_a_short_queue() {
+        let link = Link { mark_above: Some(40.0), ..Link::new(1000.0, 1, 10_000.0) };
+        let [mut one, mut two] = [(); 2].map(|()| {
+            let rule = Windowed::new(dctcp("dctcp"), AnySlowStart::STANDARD, &init(1));
+            let mut pipe = Pipe::new(rule, link);
+            pipe.echoes = true;
+            pipe
+        });
+        one.run_ms(500);
+        two.path.now = one.path.now;
+        one.run_beside(&mut two, Span::from_secs(2));
+        let before = (one.path.delivered, two.path.delivered);
+        one.run_beside(&mut two, Span::from_secs(4));
+        let (one_rate, two_rate) =
+            ((one.path.delivered - before.0) as f64, (two.path.delivered - before.1) as f64);
+        assert!((one_rate / two_rate - 1.0).abs() < 0.1, "{one_rate} to {two_rate}");
+        assert!((one_rate + two_rate) / 4000.0 > 0.98 * link.bdp());
+    }
 }

@@ -135,4 +135,17 @@ mod tests {
         assert!(pipe.run_until(Span::from_secs(10), recovers));
         assert_eq!(pipe.algorithm.control().cwnd, before / 2.0);
     }
+
+    #[test]
+    fn flows_share_a_link_equally_whatever_their_round_trip_times() {
+        let mut near = fast("fast(alpha=50)", Link::new(50.0, 40, 5000.0));
+        let mut far = fast("fast(alpha=50)", Link::new(50.0, 120, 5000.0));
+        near.run_beside(&mut far, Span::from_secs(60));
+        let before = (near.path.delivered, far.path.delivered);
+        near.run_beside(&mut far, Span::from_secs(30));
+        let near_rate = (near.path.delivered - before.0) as f64;
+        let ratio = near_rate / (far.path.delivered - before.1) as f64;
+        assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+        assert!((near.queued() - 100.0).abs() < 5.0, "{} packets wait", near.queued());
+    }
 }

@@ -198,7 +198,7 @@ impl SlowStart for LedbatSlowStart {
 mod tests {
     use super::*;
     use crate::pipe::{Link, Pipe, init};
-    use crate::{CongestionControl, Windowed};
+    use crate::{AnySlowStart, CongestionControl, Reno, Windowed};
 
     type Flow = Pipe<Windowed<LedbatPlusPlus, LedbatSlowStart>>;
 
@@ -309,5 +309,24 @@ mod tests {
         flow.run_ms(20_000);
         let share = (flow.path.delivered - before) as f64 * 0.1 / 20.0 / (flow.link.bdp() / 1.9);
         assert!(share < 0.05, "{share} of the link");
+    }
+
+    #[test]
+    fn it_yields_to_reno_and_takes_the_link_again_when_reno_stops() {
+        let link = Link::new(20.0, 50, 200.0);
+        let mut flow = ledbat("ledbat++", link);
+        let mut reno = Pipe::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
+        reno.sending = false;
+        let mut share = |reno_sends: bool, reno: &mut Pipe<Windowed<Reno, AnySlowStart>>| {
+            reno.sending = reno_sends;
+            flow.run_beside(reno, Span::from_secs(30));
+            let before = flow.path.delivered;
+            flow.run_beside(reno, Span::from_secs(60));
+            (flow.path.delivered - before) as f64 * 0.05 / 60.0 / link.bdp()
+        };
+        let (alone, beside, again) =
+            (share(false, &mut reno), share(true, &mut reno), share(false, &mut reno));
+        assert!(alone > 0.9 && again > 0.9, "{alone}, {again} of the link alone");
+        assert!(beside < 0.1, "{beside} of the link beside Reno");
     }
 }

@@ -3,11 +3,14 @@
 //! As small as it can be and still tell an algorithm every fact that a transport tells: packets are
 //! acknowledged one by one, what is dropped is found by three packets delivered after it, and new
 //! data stand for retransmissions. There is no timeout and no reordering. Marks are told in the
-//! acknowledgements, and as congestion once in a round trip if the receiver echoes them.
+//! acknowledgements, and as congestion once in a round trip if the receiver echoes them. Two senders
+//! may share a bottleneck.
 
 use crate::{Ack, Congestion, CongestionControl, Path, Phase, RateSample, Sent, Signal, Stamp};
 use dumbbell_units::{Rate, Span, Time};
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// Payload bytes of a packet; there are no headers.
 pub const MSS: u32 = 1448;
@@ -40,7 +43,7 @@ pub struct Pipe<A> {
     /// Whether the receiver echoes marks, so that the sender is told of congestion.
     pub echoes: bool,
     packets: VecDeque<Packet>,
-    link_free: Time,
+    link_free: Rc<Cell<Time>>,
     next_send: Time,
     first_sent: Time,
     recovery_ends: u64,
@@ -100,7 +103,7 @@ impl<A: CongestionControl> Pipe<A> {
             sending: true,
             echoes: false,
             packets: VecDeque::new(),
-            link_free: Time::ZERO,
+            link_free: Rc::default(),
             next_send: Time::ZERO,
             first_sent: Time::ZERO,
             recovery_ends: 0,
@@ -120,26 +123,56 @@ impl<A: CongestionControl> Pipe<A> {
     /// whether it did.
     pub fn run_until(&mut self, span: Span, mut stop: impl FnMut(&Pipe<A>) -> bool) -> bool {
         let end = self.path.now + span;
-        loop {
-            let ack = self.packets.iter().find_map(|packet| packet.acked_at);
-            let send = self.may_send().then(|| self.next_send.max(self.path.now));
-            match (ack, send) {
-                (Some(ack), send) if ack <= end && send.is_none_or(|send| ack <= send) => {
-                    self.path.now = ack;
-                    self.acknowledge();
-                    if stop(self) {
-                        return true;
-                    }
-                }
-                (_, Some(send)) if send <= end => {
-                    self.path.now = send;
-                    self.send();
-                }
-                _ => break,
+        while let Some((at, acknowledges)) = self.next().filter(|&(at, _)| at <= end) {
+            self.step(at, acknowledges);
+            if acknowledges && stop(self) {
+                return true;
             }
         }
         self.path.now = end;
         false
+    }
+
+    /// Runs for `span` with another sender at the same bottleneck, which has its own idea of the
+    /// rest of the path. Both must have been run to the same time.
+    pub fn run_beside<B: CongestionControl>(&mut self, other: &mut Pipe<B>, span: Span) {
+        assert_eq!(self.path.now, other.path.now);
+        if !Rc::ptr_eq(&self.link_free, &other.link_free) {
+            other.link_free = Rc::clone(&self.link_free);
+        }
+        let end = self.path.now + span;
+        let never = (Time::MAX, false);
+        loop {
+            let (mine, its) = (self.next().unwrap_or(never), other.next().unwrap_or(never));
+            if mine.0.min(its.0) > end {
+                break;
+            }
+            if mine.0 <= its.0 {
+                self.step(mine.0, mine.1);
+            } else {
+                other.step(its.0, its.1);
+            }
+        }
+        (self.path.now, other.path.now) = (end, end);
+    }
+
+    /// When the next event is, and whether it is an acknowledgement.
+    fn next(&self) -> Option<(Time, bool)> {
+        let ack = self.packets.iter().find_map(|packet| packet.acked_at);
+        let send = self.may_send().then(|| self.next_send.max(self.path.now));
+        match (ack, send) {
+            (Some(ack), send) if send.is_none_or(|send| ack <= send) => Some((ack, true)),
+            (_, send) => send.map(|send| (send, false)),
+        }
+    }
+
+    fn step(&mut self, at: Time, acknowledges: bool) {
+        self.path.now = at;
+        if acknowledges {
+            self.acknowledge();
+        } else {
+            self.send();
+        }
     }
 
     /// Runs for so many milliseconds.
@@ -160,7 +193,7 @@ impl<A: CongestionControl> Pipe<A> {
 
     /// Packets that wait at the bottleneck.
     pub fn queued(&self) -> f64 {
-        self.link.rate.bytes_in(self.link_free.since(self.path.now)) / f64::from(MSS)
+        self.link.rate.bytes_in(self.link_free.get().since(self.path.now)) / f64::from(MSS)
     }
 
     fn may_send(&self) -> bool {
@@ -188,8 +221,9 @@ impl<A: CongestionControl> Pipe<A> {
         let queued = self.queued();
         let mut acked_at = None;
         if queued < self.link.queue + 1.0 && !(self.link.loses)(seq) {
-            self.link_free = self.link_free.max(now) + self.link.rate.time_for(f64::from(MSS));
-            acked_at = Some(self.link_free + self.link.rtt);
+            let sent = self.link_free.get().max(now) + self.link.rate.time_for(f64::from(MSS));
+            self.link_free.set(sent);
+            acked_at = Some(sent + self.link.rtt);
         } else {
             self.dropped += 1;
         }

@@ -126,7 +126,7 @@ impl WindowRule for Vegas {
 mod tests {
     use super::*;
     use crate::pipe::{Link, Pipe, init};
-    use crate::{AnySlowStart, CongestionControl, Windowed};
+    use crate::{AnySlowStart, CongestionControl, Reno, Windowed};
 
     fn vegas(text: &str, link: Link) -> Pipe<Windowed<Vegas, AnySlowStart>> {
         let rule = Vegas::from_options(&mut text.parse().expect("well formed"));
@@ -187,5 +187,18 @@ mod tests {
         pipe.run_ms(30_000);
         let diff = pipe.inspect("diff");
         assert!((1.9..=4.1).contains(&diff), "{diff}");
+    }
+
+    #[test]
+    fn it_yields_to_reno_which_fills_the_queue() {
+        let link = Link::new(20.0, 50, 86.0);
+        let mut flow = vegas("vegas", link);
+        let mut reno = Pipe::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
+        flow.run_beside(&mut reno, Span::from_secs(30));
+        let before = (flow.path.delivered, reno.path.delivered);
+        flow.run_beside(&mut reno, Span::from_secs(60));
+        let (vegas, reno) =
+            ((flow.path.delivered - before.0) as f64, (reno.path.delivered - before.1) as f64);
+        assert!(vegas < reno / 2.0, "{vegas} to {reno}");
     }
 }
