@@ -351,3 +351,7 @@ impl<P: Packet> Link<P> {
 #[cfg(test)]
 #[path = "link_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "link_kinds_tests.rs"]
+mod kinds_tests;

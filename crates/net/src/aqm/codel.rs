@@ -133,3 +133,150 @@ impl Codel {
         from + Span::from_nanos(wait as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aqm::tests::Parcel;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    /// A queue that stands: one packet leaves every `gap` after having waited for `delay`, and there
+    /// are always more. Gives when packets were dropped or marked.
+    struct Standing {
+        codel: Codel,
+        queue: Fifo<Parcel>,
+        tally: Tally<Parcel>,
+        now: Time,
+        marks: Vec<Time>,
+    }
+
+    const GAP: Span = Span::from_micros(100);
+
+    impl Standing {
+        fn new() -> Standing {
+            let tally = Tally { keeps: true, ..Tally::default() };
+            let codel = Codel::new(CodelConfig::default());
+            Standing { codel, queue: Fifo::default(), tally, now: ms(1000), marks: Vec::new() }
+        }
+
+        fn pass(&mut self, time: Span, delay: Span, is_ecn: bool) {
+            let end = self.now + time;
+            while self.now < end {
+                self.now += GAP;
+                while self.queue.waiting().packets < 20 {
+                    self.queue.push(self.now - delay, Parcel { is_ecn, ..Parcel::default() });
+                }
+                // Only the delay of what waits is to count, not when it was put there.
+                let mut fresh = Fifo::default();
+                for _ in 0..20 {
+                    fresh.push(self.now - delay, Parcel { is_ecn, ..Parcel::default() });
+                }
+                self.queue = fresh;
+                let sent = self.codel.dequeue(self.now, &mut self.queue, &mut self.tally);
+                if sent.is_some_and(|packet| packet.is_marked) {
+                    self.marks.push(self.now);
+                }
+            }
+        }
+
+        fn drops(&self) -> Vec<Time> {
+            self.tally.discarded.iter().map(|&(at, _)| at).collect()
+        }
+    }
+
+    /// When the control law drops, from a first drop on: `t += interval / sqrt(count)`.
+    fn law(first: Time, drops: u32) -> Vec<Time> {
+        let mut next = first.as_nanos() as f64;
+        let mut times = vec![first];
+        for count in 1..drops {
+            next += 100e6 / f64::from(count).sqrt();
+            times.push(Time::from_nanos(next as u64));
+        }
+        times
+    }
+
+    fn assert_close(got: &[Time], expected: &[Time]) {
+        assert_eq!(got.len(), expected.len(), "{got:?}");
+        for (got, expected) in got.iter().zip(expected) {
+            // A drop happens with the first packet that leaves from then on.
+            let late = got.since(*expected);
+            assert!(got >= expected && late <= GAP, "{got:?} for {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_standing_queue_is_dropped_from_after_an_interval_and_then_by_the_control_law() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_secs(1), Span::from_millis(5), false);
+        // Above target from the first packet on, at 1000.1 ms.
+        let first = ms(1100) + GAP;
+        let expected = law(first, 100);
+        let within: Vec<Time> = expected.into_iter().filter(|&at| at < ms(2000)).collect();
+        // The sum of 1/sqrt(k) for k to n is about 2 sqrt(n) - 1.46, 9 of which fit in 900 ms.
+        assert!((26..=28).contains(&within.len()), "{}", within.len());
+        assert_close(&queue.drops(), &within);
+    }
+
+    #[test]
+    fn ecn_capable_packets_are_marked_when_others_are_dropped() {
+        let (mut dropping, mut marking) = (Standing::new(), Standing::new());
+        dropping.pass(Span::from_secs(1), Span::from_millis(20), false);
+        marking.pass(Span::from_secs(1), Span::from_millis(20), true);
+        assert_eq!(dropping.drops(), marking.marks);
+        assert_eq!((marking.tally.dropped, marking.tally.marked), (0, marking.marks.len() as u64));
+    }
+
+    #[test]
+    fn a_queue_just_below_the_target_is_left_alone_for_ever() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_secs(10), Span::from_micros(4999), false);
+        assert_eq!(queue.drops(), []);
+    }
+
+    #[test]
+    fn one_packet_in_time_ends_the_dropping() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_millis(500), Span::from_millis(6), false);
+        let drops = queue.drops().len();
+        queue.pass(GAP, Span::from_millis(4), false);
+        queue.pass(Span::from_millis(99), Span::from_millis(6), false);
+        assert_eq!(queue.drops().len(), drops, "the interval begins anew");
+        queue.pass(Span::from_millis(2), Span::from_millis(6), false);
+        assert_eq!(queue.drops().len(), drops + 1);
+    }
+
+    #[test]
+    fn dropping_that_sets_in_again_soon_goes_on_at_the_rate_it_had() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_millis(500), Span::from_millis(6), false);
+        let before = queue.drops().len() as u32;
+        queue.pass(GAP, Span::from_millis(1), false);
+        queue.pass(Span::from_millis(1000), Span::from_millis(6), false);
+        let again = &queue.drops()[before as usize..];
+        // The first drop entered the state with a count of 1, so `before - 1` were counted on.
+        let wait = again[1].since(again[0]).as_secs_f64();
+        let expected = 0.1 / f64::from(before - 1).sqrt();
+        assert!((wait - expected).abs() <= GAP.as_secs_f64(), "{wait} for {expected}");
+
+        queue.pass(Span::from_secs(2), Span::from_millis(1), false);
+        let before = queue.drops().len();
+        queue.pass(Span::from_millis(300), Span::from_millis(6), false);
+        let late = &queue.drops()[before..];
+        let wait = late[1].since(late[0]).as_secs_f64();
+        assert!((wait - 0.1).abs() <= GAP.as_secs_f64(), "after 16 intervals all is forgotten");
+    }
+
+    #[test]
+    fn a_last_packet_is_never_dropped_however_long_it_waited() {
+        let mut codel = Codel::new(CodelConfig::default());
+        let (mut queue, mut tally) = (Fifo::default(), Tally::default());
+        for at in 0..1000 {
+            queue.push(ms(at), Parcel::default());
+            assert!(codel.dequeue(ms(at + 1000), &mut queue, &mut tally).is_some());
+        }
+        assert_eq!(tally.dropped, 0);
+    }
+}

@@ -173,3 +173,42 @@ impl<P: Packet> Managed<P> {
         self.tally.discarded.pop_front()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::Packet;
+
+    /// A packet that shows all that a queue may look at.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Parcel {
+        pub(crate) size: u32,
+        pub(crate) flow: u32,
+        pub(crate) is_ecn: bool,
+        pub(crate) is_marked: bool,
+    }
+
+    impl Default for Parcel {
+        fn default() -> Parcel {
+            Parcel { size: 1500, flow: 0, is_ecn: false, is_marked: false }
+        }
+    }
+
+    impl Packet for Parcel {
+        fn size(&self) -> u32 {
+            self.size
+        }
+
+        fn flow(&self) -> u32 {
+            self.flow
+        }
+
+        fn is_ecn_capable(&self) -> bool {
+            self.is_ecn
+        }
+
+        fn mark(&mut self) {
+            assert!(self.is_ecn, "only ECN-capable packets are marked");
+            self.is_marked = true;
+        }
+    }
+}

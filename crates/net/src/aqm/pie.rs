@@ -171,3 +171,154 @@ impl Pie {
         self.burst_left = self.burst_left.saturating_sub(self.config.update);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Stream;
+
+    const STANDING: Waiting = Waiting { packets: 100, bytes: 150_000 };
+
+    fn pie() -> Pie {
+        Pie::new(PieConfig::default(), Dice::new(1, Stream::Aqm))
+    }
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    /// What one update adds to this probability when the delay went from `old` to `delay`, s.
+    fn step(probability: f64, old: Span, delay: Span) -> f64 {
+        let mut pie = Pie { probability, old_delay: old, delay, ..pie() };
+        pie.update();
+        pie.probability - probability
+    }
+
+    #[test]
+    fn the_step_is_scaled_as_the_rfc_s_table_says() {
+        // 0.125 (30 - 15) ms + 1.25 (30 - 20) ms = 0.014375, over the table's divisors.
+        for (probability, divisor) in [
+            (0.0, 2048.0),
+            (0.000_000_9, 2048.0),
+            (0.000_001, 512.0),
+            (0.000_009, 512.0),
+            (0.000_01, 128.0),
+            (0.000_1, 32.0),
+            (0.001, 8.0),
+            (0.009, 8.0),
+            (0.01, 2.0),
+            (0.099, 2.0),
+            (0.1, 1.0),
+            (0.5, 1.0),
+        ] {
+            let got = step(probability, ms(20), ms(30));
+            let expected = 0.014375 / divisor;
+            assert!((got / expected - 1.0).abs() < 1e-9, "{got} for {expected} at {probability}");
+        }
+    }
+
+    #[test]
+    fn from_a_tenth_on_the_probability_grows_by_at_most_two_percent_an_update() {
+        // 0.125 * 0.085 + 1.25 * 0.1 = 0.135625 without the cap.
+        assert!((step(0.1, Span::ZERO, ms(100)) - 0.02).abs() < 1e-12);
+        assert!((step(0.09, Span::ZERO, ms(100)) - 0.135_625 / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_calm_queue_makes_the_probability_shrink_by_two_percent_and_the_controller_s_part() {
+        // 0.125 (0 - 15) ms + 1.25 (0 - 0) = -0.001875, and 2 % of what is left.
+        let got = step(0.5, Span::ZERO, Span::ZERO);
+        assert!((got - ((0.5 - 0.001_875) * 0.98 - 0.5)).abs() < 1e-12, "{got}");
+        // Just at half the target nothing but the controller acts: 0.125 * -7.5 ms.
+        let got = step(0.5, Span::from_micros(7_500), Span::from_micros(7_500));
+        assert!((got + 0.000_937_5).abs() < 1e-12, "{got}");
+        assert_eq!(step(0.0, Span::ZERO, Span::ZERO), 0.0, "it is never below zero");
+        assert_eq!(step(1.0, ms(100), ms(1000)), 0.0, "nor above one");
+    }
+
+    #[test]
+    fn the_probability_is_adjusted_every_15_ms_however_seldom_somebody_looks() {
+        let delays = |pie: &mut Pie| pie.sent(ms(40));
+        let (mut often, mut seldom) = (pie(), pie());
+        delays(&mut often);
+        delays(&mut seldom);
+        for now in 1..=1_000u64 {
+            often.advance(Time::ZERO + ms(now), STANDING);
+        }
+        seldom.advance(Time::ZERO + ms(1_000), STANDING);
+        assert_eq!(often.probability, seldom.probability);
+        assert_eq!(seldom.next_update, Time::ZERO + ms(1_005));
+        // The first of 66 updates sees the delay rise from 0: 0.125 * 25 ms + 1.25 * 40 ms over
+        // 2048; each other one adds 0.003125 over the table's divisors.
+        let mut p = 0.053_125 / 2048.0;
+        for _ in 1..66 {
+            let scale = SCALES.iter().find(|(below, _)| p < *below).map_or(1.0, |s| s.1);
+            p += 0.003_125 * scale;
+        }
+        assert!((often.probability / p - 1.0).abs() < 1e-9, "{} for {p}", often.probability);
+    }
+
+    #[test]
+    fn a_burst_of_150_ms_passes_untouched() {
+        let mut pie = pie();
+        pie.judge(Waiting::default());
+        pie.sent(ms(200));
+        pie.probability = 0.9;
+        for update in 1..10 {
+            pie.advance(Time::ZERO + ms(15) * update, STANDING);
+            assert_eq!(pie.judge(STANDING), Verdict::Pass, "{update} updates");
+        }
+        pie.advance(Time::ZERO + ms(150), STANDING);
+        let verdicts: Vec<Verdict> = (0..20).map(|_| pie.judge(STANDING)).collect();
+        assert!(verdicts.contains(&Verdict::Drop));
+    }
+
+    #[test]
+    fn short_queues_and_short_delays_are_left_alone() {
+        let congested = Pie {
+            probability: 0.19,
+            burst_left: Span::ZERO,
+            old_delay: ms(7),
+            delay: ms(20),
+            ..pie()
+        };
+        let strikes =
+            |mut pie: Pie, waiting| (0..1000).any(|_| pie.judge(waiting) != Verdict::Pass);
+        let two = Waiting { packets: 2, bytes: 3000 };
+        assert!(!strikes(congested.clone(), STANDING), "the delay was short, p below 0.2");
+        assert!(strikes(Pie { probability: 0.2, ..congested.clone() }, STANDING));
+        assert!(strikes(Pie { old_delay: ms(8), ..congested.clone() }, STANDING));
+        assert!(!strikes(Pie { old_delay: ms(8), ..congested }, two));
+    }
+
+    #[test]
+    fn drops_are_never_close_together_and_never_far_apart() {
+        let congested = Pie { burst_left: Span::ZERO, old_delay: ms(20), delay: ms(20), ..pie() };
+        let mut pie = Pie { probability: 1.0 / 16.0, ..congested };
+        let (mut gaps, mut gap) = (Vec::new(), 0);
+        for _ in 0..1_000_000 {
+            gap += 1;
+            if pie.judge(STANDING) != Verdict::Pass {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        // From 0.85/p = 13.6 to 8.5/p = 136 packets; within, p for each.
+        assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&14), Some(&136)));
+        let mean = gaps.iter().sum::<u32>() as f64 / gaps.len() as f64;
+        assert!((mean - (13.0 + 16.0)).abs() < 0.5, "{mean}");
+    }
+
+    #[test]
+    fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_beyond() {
+        let congested = Pie { burst_left: Span::ZERO, old_delay: ms(20), delay: ms(20), ..pie() };
+        let verdict = |probability, ecn| {
+            let config = PieConfig { ecn, ..PieConfig::default() };
+            let mut pie = Pie { probability, config, ..congested.clone() };
+            (0..1000).map(|_| pie.judge(STANDING)).find(|verdict| *verdict != Verdict::Pass)
+        };
+        assert_eq!(verdict(0.1, true), Some(Verdict::Mark));
+        assert_eq!(verdict(0.11, true), Some(Verdict::Drop));
+        assert_eq!(verdict(0.1, false), Some(Verdict::Drop));
+    }
+}

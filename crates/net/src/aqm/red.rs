@@ -141,3 +141,144 @@ impl Red {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Stream;
+
+    fn queue(packets: u32) -> Waiting {
+        Waiting { packets, bytes: u64::from(packets) * 1500 }
+    }
+
+    /// RED whose average is the present queue.
+    fn red(config: RedConfig) -> Red {
+        let config = RedConfig { weight: 1.0, ..config };
+        Red::new(config, Span::from_micros(120), Dice::new(1, Stream::Aqm))
+    }
+
+    fn share_struck(red: &mut Red, waiting: Waiting, size: u32) -> f64 {
+        let packets = 400_000;
+        let judge = |_: &u32| red.judge(waiting, Span::ZERO, size) != Verdict::Pass;
+        (0..packets).filter(judge).count() as f64 / f64::from(packets)
+    }
+
+    /// The mean of a distance that is uniform in {1, ..., n} is (n + 1) / 2, so the share of
+    /// packets struck is 2 p / (1 + p) if n = 1/p is whole.
+    fn expected(p: f64) -> f64 {
+        2.0 * p / (1.0 + p)
+    }
+
+    #[test]
+    fn the_probability_rises_from_zero_at_min_to_p_at_max_and_gently_to_one_at_twice_max() {
+        let config = RedConfig { min: 10.0, max: 20.0, probability: 0.1, ..RedConfig::default() };
+        let mut red = red(config);
+        for (packets, p) in [
+            (9, 0.0),
+            (10, 0.0),
+            (12, 0.02),
+            (15, 0.05),
+            (20, 0.1),
+            (30, 0.55),
+            (40, 1.0),
+            (99, 1.0),
+        ] {
+            red.update(queue(packets), Span::ZERO);
+            let got = red.probability(1500);
+            assert!((got - p).abs() < 1e-12, "{got} for {p} at {packets}");
+        }
+        let mut abrupt = Red { config: RedConfig { gentle: false, ..red.config }, ..red.clone() };
+        abrupt.update(queue(20), Span::ZERO);
+        assert_eq!(abrupt.probability(1500), 1.0);
+    }
+
+    #[test]
+    fn packets_are_struck_at_that_rate() {
+        let config = RedConfig { min: 10.0, max: 20.0, probability: 0.1, ..RedConfig::default() };
+        for (packets, p) in [(12, 0.02), (15, 0.05), (20, 0.1)] {
+            let share = share_struck(&mut red(config), queue(packets), 1500);
+            assert!((share / expected(p) - 1.0).abs() < 0.03, "{share} for {p}");
+        }
+        assert_eq!(share_struck(&mut red(config), queue(9), 1500), 0.0);
+        assert_eq!(share_struck(&mut red(config), queue(40), 1500), 1.0);
+    }
+
+    #[test]
+    fn the_distance_between_two_strikes_is_uniform_up_to_one_over_p() {
+        let config = RedConfig { min: 10.0, max: 20.0, probability: 0.2, ..RedConfig::default() };
+        let mut red = red(config);
+        let (mut counts, mut distance) = ([0u32; 10], 0);
+        for _ in 0..550_000 {
+            distance += 1;
+            if red.judge(queue(15), Span::ZERO, 1500) != Verdict::Pass {
+                counts[distance - 1] += 1;
+                distance = 0;
+            }
+        }
+        // p = 0.1: 100,000 strikes, 10,000 at each distance from 1 to 10 and none beyond; the
+        // standard deviation is 95.
+        assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 400), "{counts:?}");
+    }
+
+    #[test]
+    fn the_average_follows_the_queue_by_its_weight() {
+        let mut red = red(RedConfig::default());
+        red.config.weight = 0.002;
+        for _ in 0..500 {
+            red.update(queue(100), Span::ZERO);
+        }
+        // 1 - (1 - w)^n of the step (section 6 of the paper).
+        let expected = 100.0 * (1.0 - 0.998f64.powi(500));
+        assert!((red.average - expected).abs() < 1e-9, "{} for {expected}", red.average);
+    }
+
+    #[test]
+    fn an_idle_link_makes_the_average_forget_as_if_packets_had_found_it_empty() {
+        let mut idle = red(RedConfig::default());
+        idle.config.weight = 0.002;
+        idle.average = 50.0;
+        let mut empty = idle.clone();
+        idle.update(queue(0), Span::from_micros(120 * 300));
+        (0..300).for_each(|_| empty.update(queue(0), Span::ZERO));
+        assert!((idle.average - empty.average).abs() < 1e-9);
+    }
+
+    #[test]
+    fn in_byte_mode_a_packet_is_struck_in_proportion_to_its_size() {
+        let bytes = RedConfig {
+            unit: RedUnit::Bytes,
+            min: 15_000.0,
+            max: 30_000.0,
+            probability: 0.1,
+            ..RedConfig::default()
+        };
+        let full = share_struck(&mut red(bytes), queue(20), 1500);
+        let small = share_struck(&mut red(bytes), queue(20), 150);
+        assert!((full / expected(0.1) - 1.0).abs() < 0.03, "{full}");
+        assert!((small / expected(0.01) - 1.0).abs() < 0.05, "{small}");
+    }
+
+    #[test]
+    fn marks_become_drops_beyond_max_unless_hard_drop_is_off() {
+        let verdict = |config, packets| {
+            let mut red = red(config);
+            (0..100).map(|_| red.judge(queue(packets), Span::ZERO, 1500)).max_by_key(|v| *v as u8)
+        };
+        let config = RedConfig { probability: 1.0, ..RedConfig::default() };
+        assert_eq!(verdict(config, 14), Some(Verdict::Mark));
+        assert_eq!(verdict(config, 15), Some(Verdict::Drop));
+        assert_eq!(verdict(RedConfig { hard_drop: false, ..config }, 40), Some(Verdict::Mark));
+        assert_eq!(verdict(RedConfig { ecn: false, ..config }, 14), Some(Verdict::Drop));
+    }
+
+    #[test]
+    fn with_one_threshold_and_no_memory_it_is_the_step_that_dctcp_asks_for() {
+        // RFC 8257, section 3.1: mark if the queue that a packet finds is longer than K.
+        let step = RedConfig { min: 20.0, max: 20.0, gentle: false, ..RedConfig::default() };
+        let mut red = red(RedConfig { hard_drop: false, ..step });
+        for _ in 0..1000 {
+            assert_eq!(red.judge(queue(19), Span::ZERO, 1500), Verdict::Pass);
+            assert_eq!(red.judge(queue(20), Span::ZERO, 1500), Verdict::Mark);
+        }
+    }
+}
