@@ -55,13 +55,13 @@ def _check(seeds: int | None, jobs: int | None) -> None:
 
 
 def _print(done: Reproduction) -> None:
+    from dumbbell.report import interval, measured, unit
+
     print_line(f"{done.paper.id}: {done.paper.title}")
     for number in done.numbers:
-        row = number.as_json()
-        measured = "-" if row["measured"] is None else f"{row['measured']:.4g}"
-        unit = "" if row["unit"] == "1" else f" {row['unit']}"
-        said = f"published {row['published']:.4g}{unit}, measured {measured}{unit}"
-        print_line(f"  {row['quantity']} ({row['where']}): {said}")
+        in_unit = unit(number)
+        said, found = f"{number.said.published:g}{in_unit}", f"{measured(number)}{in_unit}"
+        sure = f"95 %: {interval(number)}{in_unit}"
+        print_line(f"  {number.quantity}: published {said}, measured {found} ({sure})")
     for claim in done.claims:
-        row = claim.as_json()
-        print_line(f"  {'holds' if row['holds'] else 'fails'}: {row['text']}")
+        print_line(f"  {'holds' if claim.found.holds else 'fails'}: {claim.said.text}")

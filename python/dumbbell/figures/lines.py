@@ -100,11 +100,6 @@ def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
     )
 
 
-def period(axes: Axes, start: float, end: float) -> None:
-    """Shades the time from ``start`` to ``end``, s."""
-    axes.axvspan(start, end, color=FAINT, alpha=0.15, linewidth=0)
-
-
 def _spaced(t: np.ndarray, rank: int) -> list[int]:
     """Indices of a few points, evenly spaced in time and different from flow to flow."""
     if len(t) < _MARKS:

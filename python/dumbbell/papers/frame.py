@@ -365,8 +365,8 @@ class Reproduction:
     drawings: Sequence[Drawing]
     settings: Sequence[Setting]
     seeds: Sequence[int]
-    wall_s: float
     versions: Mapping[str, str] = field(default_factory=dict)
+    beyond: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""

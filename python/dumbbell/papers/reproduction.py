@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import time
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version as version_of
@@ -26,7 +25,8 @@ from dumbbell.papers.frame import (
     Runs,
     Setting,
 )
-from dumbbell.runner import run
+from dumbbell.results import check_replaceable
+from dumbbell.runner import run, run_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +70,6 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
     """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
     from dumbbell.report import write_paper
 
-    began = time.perf_counter()
     study, folder = _study(paper), out / paper.id
     wanted = [e for plan in paper.experiments if not plan.beyond for e in plan.all()]
     runs = Runs(
@@ -93,8 +92,8 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         drawings=_draw_all(paper, plates, runs, folder, effort),
         settings=settings,
         seeds=runs[paper.experiments[0].id].seeds,
-        wall_s=time.perf_counter() - began,
         versions=_versions(),
+        beyond=beyond,
     )
     write_json(folder / "results.json", reproduction.as_json())
     write_paper(reproduction)
@@ -150,24 +149,27 @@ def _study(paper: Paper) -> Study:
     return cast("Study", import_module(f"dumbbell.papers.{paper.id.replace('-', '_')}"))
 
 
-def _experiment(paper: Paper, wanted: Concrete) -> Experiment:
-    return Experiment.load(_folder(paper.id) / wanted.file, overrides=list(wanted.changes))
+def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
+    file = _folder(paper.id) / wanted.file
+    experiment = Experiment.load(file, overrides=list(wanted.changes))
+    return experiment if effort.seeds is None else experiment.replace(seeds=effort.seeds)
 
 
 def _run_all(
     paper: Paper, wanted: Sequence[Concrete], folder: Path, effort: Effort
 ) -> dict[str, Result]:
-    results = {}
-    for done, one in enumerate(wanted):
-
-        def told(share: float, done: int = done) -> None:
-            effort.progress(f"{paper.id}: simulating", (done + share) / len(wanted))
-
-        experiment, place = _experiment(paper, one), folder / "runs" / one.id
-        results[one.id] = run(
-            experiment, seeds=effort.seeds, jobs=effort.jobs, out=place, progress=told
-        )
-    return results
+    places = {one.id: folder / "runs" / one.id for one in wanted}
+    for place in places.values():
+        check_replaceable(place)
+    experiments = [_experiment(paper, one, effort) for one in wanted]
+    results = run_all(
+        experiments,
+        jobs=effort.jobs,
+        progress=lambda share: effort.progress(f"{paper.id}: simulating", share),
+    )
+    for result, place in zip(results, places.values(), strict=True):
+        result.save(place)
+    return dict(zip(places, results, strict=True))
 
 
 def _run_beyond(paper: Paper, folder: Path, effort: Effort) -> dict[str, pl.DataFrame]:
@@ -178,8 +180,7 @@ def _run_beyond(paper: Paper, folder: Path, effort: Effort) -> dict[str, pl.Data
         rows, cells = [], list(plan.all())
         for done, cell in enumerate(cells):
             effort.progress(f"{paper.id}: beyond the paper", done / len(cells))
-            result = run(_experiment(paper, cell), seeds=effort.seeds, jobs=effort.jobs)
-            kept = study.reduce(result)
+            kept = study.reduce(run(_experiment(paper, cell, effort), jobs=effort.jobs))
             rows.append(kept.select(*_labels(cell), pl.all()))
         tables[plan.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)

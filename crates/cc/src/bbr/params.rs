@@ -38,8 +38,6 @@ pub struct Params {
     pub probe_rtt_interval: Span,
     /// ProbeRTT leaves this many BDP in flight (but no less than [`MIN_CWND`]).
     pub probe_rtt_bdp: f64,
-    /// Whether a round-trip time equal to the least one puts ProbeRTT off.
-    pub equal_rtt_refreshes: bool,
     /// Rounds that half of the aggregation filter spans in Startup.
     pub startup_extra_acked_rounds: u32,
 }
@@ -99,7 +97,6 @@ impl Params {
         cwnd_gain: 2.0,
         probe_rtt_interval: MIN_RTT_WINDOW,
         probe_rtt_bdp: 0.0,
-        equal_rtt_refreshes: true,
         startup_extra_acked_rounds: EXTRA_ACKED_ROUNDS,
     };
 
@@ -114,7 +111,6 @@ impl Params {
         cwnd_gain: 2.0,
         probe_rtt_interval: Span::from_secs(5),
         probe_rtt_bdp: 0.5,
-        equal_rtt_refreshes: false,
         startup_extra_acked_rounds: 1,
     };
 }

@@ -19,7 +19,6 @@ use dumbbell_units::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeRtt {
     interval: Span,
-    equal_refreshes: bool,
     min_rtt: Option<Span>,
     min_rtt_at: Time,
     /// The least round-trip time of this interval.
@@ -36,7 +35,6 @@ impl ProbeRtt {
     pub fn new(params: &Params, now: Time) -> ProbeRtt {
         ProbeRtt {
             interval: params.probe_rtt_interval,
-            equal_refreshes: params.equal_rtt_refreshes,
             min_rtt: None,
             min_rtt_at: now,
             lowest: None,
@@ -57,11 +55,8 @@ impl ProbeRtt {
     pub fn observe(&mut self, now: Time, rtt: Option<Span>) -> bool {
         let expired = now > self.lowest_at + self.interval;
         if let Some(rtt) = rtt {
-            let lower = match self.lowest {
-                None => true,
-                Some(lowest) => rtt < lowest || (self.equal_refreshes && rtt == lowest),
-            };
-            if lower || expired {
+            // An equal one does not put ProbeRTT off, as in Linux since 5.10.
+            if self.lowest.is_none_or(|lowest| rtt < lowest) || expired {
                 self.lowest = Some(rtt);
                 self.lowest_at = now;
             }
@@ -149,11 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn in_bbr1_an_equal_round_trip_time_puts_probe_rtt_off() {
+    fn only_a_lower_round_trip_time_puts_probe_rtt_off() {
         let mut filter = ProbeRtt::new(&Params::V1, at(0));
-        filter.observe(at(0), ms(40));
+        filter.observe(at(1_000), ms(40));
         filter.observe(at(9_000), ms(40));
-        assert!(!filter.observe(at(11_000), ms(50)));
+        assert!(filter.observe(at(11_001), ms(50)), "an equal one did not");
+        let mut filter = ProbeRtt::new(&Params::V1, at(0));
+        filter.observe(at(1_000), ms(40));
+        filter.observe(at(9_000), ms(39));
+        assert!(!filter.observe(at(11_001), ms(50)));
         assert!(filter.observe(at(19_001), ms(50)));
     }
 

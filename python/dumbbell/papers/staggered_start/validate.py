@@ -20,7 +20,7 @@ from dumbbell.papers.reproduction import write_text
 from dumbbell.papers.staggered_start import reference
 from dumbbell.papers.staggered_start.chapters import fidelity_table
 from dumbbell.papers.staggered_start.plates import PLATES
-from dumbbell.runner import run
+from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
     from dumbbell.papers.frame import Plate, Table
@@ -47,12 +47,14 @@ def write(docs: Path) -> Path:
 def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
     """Runs the scenarios that were measured; by the id of the experiment."""
     needed = {name for plate in _plates() for name in plate.experiments}
-    return {
-        one.id: run(Experiment.load(_FOLDER / one.file, overrides=list(one.changes)), seeds=seeds)
+    overrides = [] if seeds is None else [f"seeds={seeds}"]
+    experiments = {
+        one.id: Experiment.load(_FOLDER / one.file, overrides=[*one.changes, *overrides])
         for plan in paper.experiments
         for one in plan.all()
         if one.id in needed
     }
+    return dict(zip(experiments, run_all(list(experiments.values())), strict=True))
 
 
 def _plates() -> list[Plate]:
