@@ -109,6 +109,8 @@ class Planned(_Model):
         set: Assignments, as ``dumbbell run --set`` takes them.
         each: Settings and their values: an experiment for every combination. ``{setting}`` in
             `id` and `set` stands for the value.
+        short: What a value stands for within `set`, where `id` is to have a shorter name for it;
+            for all experiments of a paper if it stands at the top of its ``paper.toml``.
         beyond: Whether it goes beyond the paper, and is left out unless asked for. Of such an
             experiment only what ``Study.reduce`` makes of its runs is kept.
     """
@@ -117,13 +119,15 @@ class Planned(_Model):
     file: str
     set: list[str] = Field(default_factory=list)
     each: dict[str, list[str]] = Field(default_factory=dict)
+    short: dict[str, str] = Field(default_factory=dict)
     beyond: bool = False
 
     def all(self) -> Iterator[Concrete]:
         """Every experiment that this stands for, in the order of `each`."""
         for values in product(*self.each.values()):
             chosen = dict(zip(self.each, values, strict=True))
-            changes = tuple(change.format(**chosen) for change in self.set)
+            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
+            changes = tuple(change.format(**meant) for change in self.set)
             yield Concrete(self.id.format(**chosen), self.file, changes, chosen)
 
 
@@ -153,7 +157,10 @@ class Paper(_Model):
     @classmethod
     def load(cls, folder: Path) -> Paper:
         """Reads the ``paper.toml`` of a paper's folder."""
-        return cls.model_validate(tomllib.loads((folder / "paper.toml").read_text("utf-8")))
+        said = tomllib.loads((folder / "paper.toml").read_text("utf-8"))
+        short = said.pop("short", {})
+        said["experiment"] = [{"short": short} | planned for planned in said["experiment"]]
+        return cls.model_validate(said)
 
     @property
     def numbers(self) -> list[PublishedNumber]:
