@@ -1,8 +1,8 @@
 """What theory expects of a flow: response functions, Padhye's rate, Ware's share for BBR.
 
 A response function gives the average window in packets of one flow whose packets are lost with a
-probability ``loss``. Most assume *periodic* losses, one after every ``1/loss`` packets; where losses
-are independent the average differs, and `reno` says by how much. A window becomes a rate by
+probability ``loss``. Most assume *periodic* losses, one after every ``1/loss`` packets; where
+losses are independent the average differs, and `reno` says by how much. A window becomes a rate by
 `rate`. ``docs/theory.md`` compares all of them with the simulator.
 """
 
@@ -93,7 +93,7 @@ def hstcp(loss: float) -> float:
     """
     p = _probability(loss)
     standard = 1.2 / math.sqrt(p)
-    return standard if p >= 1e-3 else 0.12 / p**0.835
+    return standard if p >= 1e-3 else 0.12 / math.pow(p, 0.835)
 
 
 def stcp(loss: float, *, a: float = 0.01, b: float = 0.125) -> float:
@@ -157,7 +157,8 @@ def cubic(loss: float, rtt: float, *, c: float = 0.4, beta: float = 0.7) -> floa
         beta: Share of the window that is kept at a loss.
     """
     p = _probability(loss)
-    concave = (c * (3 + beta) / (4 * (1 - beta))) ** 0.25 * (_positive("rtt", rtt) / p) ** 0.75
+    scale = math.pow(c * (3 + beta) / (4 * (1 - beta)), 0.25)
+    concave = scale * math.pow(_positive("rtt", rtt) / p, 0.75)
     return max(concave, 1.2 / math.sqrt(p))
 
 

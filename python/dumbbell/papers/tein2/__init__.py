@@ -81,7 +81,7 @@ def _delay(rates: Mapping[int, Mapping[str, float]]) -> Verdict:
 
 def _order(rates: Mapping[int, Mapping[str, float]]) -> Verdict:
     ordered = {
-        rtt: sorted(ALGORITHMS, key=lambda cc: -rates[rtt][cc])  # noqa: B023
+        rtt: sorted(ALGORITHMS, key=lambda cc: -rates[rtt][cc])
         for rtt in RTTS[1:]
     }
     return Verdict(
@@ -120,9 +120,7 @@ def _bdp(runs: Runs) -> Verdict:
             known(rate(runs[f"tein2-{cc}-{path}"])) / known(rate(runs[f"tein2-reno-{path}"]))
             for path in PATHS
         ]
-    unfair = {
-        cc: known(ratio(runs[f"tein2-{cc}-both"], "china", "germany")) for cc in HIGH_SPEED
-    }
+    unfair = {cc: known(ratio(runs[f"tein2-{cc}-both"], "china", "germany")) for cc in HIGH_SPEED}
     rising = all(gain == sorted(gain) for gain in gains.values())
     between = all(1 < value < _SIMULATIONS_SAY for value in unfair.values())
     listed = "; ".join(

@@ -107,7 +107,9 @@ def sensitivity(runs: Runs) -> Table:
         ]
         for label, case in cases
     ]
-    said = [f"{_PUBLISHED[f'throughput-{rtt}-{cc}']:.0f}" for rtt in SHORT_LIST for cc in ALGORITHMS]
+    said = [
+        f"{_PUBLISHED[f'throughput-{rtt}-{cc}']:.0f}" for rtt in SHORT_LIST for cc in ALGORITHMS
+    ]
     return Table(columns, [["the paper", *said], *rows], "Throughput, Mbit/s.")
 
 

@@ -56,7 +56,9 @@ CAPACITY: Final = 622e6 * 1448 / 1500
 @cache
 def rates(result: Result) -> pl.DataFrame:
     """Throughputs of all flows, Mbit/s: a row a seed, a column a flow."""
-    table = throughput(result).with_columns(pl.col("throughput") / 1e6)
+    table = throughput(result).with_columns(
+        pl.col("flow").cast(pl.String), pl.col("throughput") / 1e6
+    )
     return table.pivot("flow", index="seed", values="throughput")
 
 
