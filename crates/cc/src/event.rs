@@ -129,6 +129,20 @@ pub struct Ack {
     pub report: Option<PeerReport>,
 }
 
+impl Ack {
+    /// What `counted` would be, had the stack counted packets rather than acknowledgements.
+    ///
+    /// Linux's BIC, CUBIC, H-TCP, Illinois and YeAH measured how many packets an acknowledgement
+    /// stands for and grew by packets, when the rest of the kernel still counted acknowledgements.
+    #[inline]
+    pub fn in_packets(&self, counted: f64) -> f64 {
+        if self.counted == 0 || self.delivered <= self.counted {
+            return counted;
+        }
+        counted * f64::from(self.delivered) / f64::from(self.counted)
+    }
+}
+
 /// A delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateSample {

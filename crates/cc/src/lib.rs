@@ -9,28 +9,35 @@
 
 mod algorithm;
 mod bbr;
+mod bic;
 mod cubic;
 mod event;
+mod hstcp;
 mod hystart;
 pub mod meters;
 mod options;
 #[cfg(test)]
 mod pipe;
 mod reno;
+
 mod slow_start;
+mod stcp;
 mod windowed;
 
 pub use algorithm::{Algorithm, NAMES};
 pub use bbr::{BbrV1, BoundedBbr};
-pub use cubic::{Cubic, Friendliness, Parameters as CubicParameters};
+pub use bic::Bic;
+pub use cubic::{Cubic, FirstGrowth, Friendliness, Parameters as CubicParameters};
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
 };
+pub use hstcp::HighSpeed;
 pub use hystart::{HyStart, HyStartPlusPlus};
 pub use options::{ConfigError, Init, Options};
 pub use reno::Reno;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
+pub use stcp::Scalable;
 pub use windowed::{WindowRule, Windowed};
 
 /// A congestion control algorithm.

@@ -18,6 +18,20 @@ pub trait WindowRule {
     #[inline]
     fn observe(&mut self, _path: &Path, _ack: &Ack) {}
 
+    /// A window and a slow start threshold to take at once, for rules that steer by delay. Asked
+    /// for on every acknowledgement except while a reduction is carried out; nothing grows on an
+    /// acknowledgement that is answered so.
+    #[inline]
+    fn steer(
+        &mut self,
+        _cwnd: f64,
+        _ssthresh: f64,
+        _path: &Path,
+        _ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        None
+    }
+
     /// A retransmission timeout: forget what was learned.
     #[inline]
     fn on_timeout(&mut self) {}
@@ -63,6 +77,13 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
         }
     }
 
+    /// The same with a slow start threshold to begin with, packets (RFC 5681 lets it be anything;
+    /// old kernels set it).
+    #[must_use]
+    pub fn with_ssthresh(self, ssthresh: f64) -> Windowed<R, S> {
+        Windowed { ssthresh, ..self }
+    }
+
     fn grow(&mut self, path: &Path, ack: &Ack) {
         let mut counted = f64::from(ack.counted);
         if self.cwnd < self.ssthresh {
@@ -83,6 +104,13 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
+        if !path.phase.is_reducing()
+            && let Some((cwnd, ssthresh)) = self.rule.steer(self.cwnd, self.ssthresh, path, ack)
+        {
+            self.cwnd = cwnd.max(1.0);
+            self.ssthresh = ssthresh.max(2.0);
+            return;
+        }
         if self.cwnd < self.ssthresh && self.slow_start.ends(self.cwnd, path, ack) {
             self.ssthresh = self.cwnd;
         }

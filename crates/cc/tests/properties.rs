@@ -158,6 +158,9 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
         "cubic(hystart=plusplus)",
         "cubic(hystart=off, tcp_friendliness=linux, fast_convergence=off)",
         "cubic(c=1000, beta=0.99, tcp_friendliness=off)",
+        "cubic-2006(errors=off, initial_ssthresh=0)",
+        "bic(s_max=32, low_window=0, fast_convergence=off, initial_ssthresh=1)",
+        "stcp(ai=1, low_window=0)",
     ];
     NAMES.iter().copied().chain(choices)
 }

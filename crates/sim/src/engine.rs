@@ -93,12 +93,16 @@ pub struct Engine<E: Endpoint, W = ()> {
     agenda: Agenda,
     links: Vec<Link<Parcel<E::Packet>>>,
     routes: Routes,
-    nodes: Vec<Node<E>>,
+    endpoints: Vec<E>,
+    /// By endpoint, apart from them: the route of a packet's sender is looked up at every hop, and
+    /// with many flows the sender itself is in no cache then.
+    slots: Vec<Slot>,
     watch: W,
 }
 
-struct Node<E> {
-    endpoint: E,
+/// What the engine keeps of an endpoint.
+#[derive(Clone, Copy)]
+struct Slot {
     route: RouteId,
     /// When the event queue has this endpoint act.
     scheduled: Time,
@@ -124,20 +128,21 @@ where
         endpoints: impl IntoIterator<Item = (E, RouteId)>,
         watch: W,
     ) -> Engine<E, W> {
-        let nodes: Vec<Node<E>> = endpoints
+        let (endpoints, slots): (Vec<E>, Vec<Slot>) = endpoints
             .into_iter()
             .map(|(endpoint, route)| {
                 assert!(routes.hop(route, 0).is_some(), "a route has at least one link");
-                Node { scheduled: endpoint.next_timeout(), endpoint, route }
+                let scheduled = endpoint.next_timeout();
+                (endpoint, Slot { route, scheduled })
             })
-            .collect();
-        assert!(nodes.len().is_multiple_of(2), "endpoints come in pairs");
-        assert!(nodes.len() <= Self::MAX_ENDPOINTS, "an endpoint's number has 24 bits");
-        let mut agenda = Agenda::new(links.len() + nodes.len());
-        for (i, node) in nodes.iter().enumerate() {
-            agenda.set((links.len() + i) as u32, node.scheduled);
+            .unzip();
+        assert!(endpoints.len().is_multiple_of(2), "endpoints come in pairs");
+        assert!(endpoints.len() <= Self::MAX_ENDPOINTS, "an endpoint's number has 24 bits");
+        let mut agenda = Agenda::new(links.len() + endpoints.len());
+        for (i, slot) in slots.iter().enumerate() {
+            agenda.set((links.len() + i) as u32, slot.scheduled);
         }
-        Engine { now: Time::ZERO, events: 0, agenda, links, routes, nodes, watch }
+        Engine { now: Time::ZERO, events: 0, agenda, links, routes, endpoints, slots, watch }
     }
 
     /// Lets everything happen that happens until `end`, `end` included.
@@ -170,7 +175,7 @@ where
 
     /// The endpoint of that number.
     pub fn endpoint(&self, id: EndpointId) -> &E {
-        &self.nodes[id.0 as usize].endpoint
+        &self.endpoints[id.0 as usize]
     }
 
     /// What the link has done until now, and what waits on it.
@@ -202,7 +207,7 @@ where
         let Some(mut parcel) = parcel else { return };
         parcel.envelope += 1;
         let from = parcel.from();
-        let route = self.nodes[from.0 as usize].route;
+        let route = self.slots[from.0 as usize].route;
         match self.routes.hop(route, parcel.hop()) {
             Some(next) => self.forward(next, parcel),
             None => self.deliver(from.peer(), &parcel.packet),
@@ -223,43 +228,43 @@ where
     #[inline]
     fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
         self.watch.delivered(self.now, to, packet);
-        self.nodes[to.0 as usize].endpoint.handle(self.now, packet);
+        self.endpoints[to.0 as usize].handle(self.now, packet);
         self.drive(to);
     }
 
     /// An endpoint's entry in the event queue has come up, be its timer due or moved.
     fn expire(&mut self, index: usize) {
-        let node = &mut self.nodes[index];
-        let due = node.endpoint.next_timeout();
+        let due = self.endpoints[index].next_timeout();
+        let entry = (self.links.len() + index) as u32;
         if due > self.now {
-            node.scheduled = due;
-            self.agenda.set((self.links.len() + index) as u32, due);
+            self.slots[index].scheduled = due;
+            self.agenda.set(entry, due);
             return;
         }
         // Whatever the timer is set to next, the queue's entry is to move there.
-        node.scheduled = Time::MAX;
+        self.slots[index].scheduled = Time::MAX;
         self.drive(EndpointId(index as u32));
-        if self.nodes[index].scheduled == Time::MAX {
-            self.agenda.set((self.links.len() + index) as u32, Time::MAX);
+        if self.slots[index].scheduled == Time::MAX {
+            self.agenda.set(entry, Time::MAX);
         }
     }
 
     /// Sends all that an endpoint has to send, and looks at its timer.
     #[inline]
     fn drive(&mut self, id: EndpointId) {
-        let node = &mut self.nodes[id.0 as usize];
-        let Some(first) = self.routes.hop(node.route, 0) else { return };
-        while let Some(packet) = self.nodes[id.0 as usize].endpoint.poll(self.now) {
+        let index = id.0 as usize;
+        let Some(first) = self.routes.hop(self.slots[index].route, 0) else { return };
+        while let Some(packet) = self.endpoints[index].poll(self.now) {
             self.watch.sent(self.now, id, &packet);
             self.forward(first, Parcel::new(id, packet));
         }
-        let node = &mut self.nodes[id.0 as usize];
-        let due = node.endpoint.next_timeout();
-        if due < node.scheduled {
+        let due = self.endpoints[index].next_timeout();
+        if due < self.slots[index].scheduled {
             // An endpoint that has nothing to send now acts later; a nanosecond keeps the clock
             // moving should it say otherwise.
-            node.scheduled = due.max(self.now + Span::from_nanos(1));
-            self.agenda.set(self.links.len() as u32 + id.0, node.scheduled);
+            let at = due.max(self.now + Span::from_nanos(1));
+            self.slots[index].scheduled = at;
+            self.agenda.set(self.links.len() as u32 + id.0, at);
         }
     }
 }
