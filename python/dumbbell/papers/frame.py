@@ -163,6 +163,11 @@ class Paper(_Model):
         return cls.model_validate(said)
 
     @property
+    def first(self) -> str:
+        """The id of the first experiment."""
+        return next(self.experiments[0].all()).id
+
+    @property
     def numbers(self) -> list[PublishedNumber]:
         """All published numbers: the single ones, then those of the tables."""
         return [*self.single_numbers, *(number for table in self.tables for number in table.all())]

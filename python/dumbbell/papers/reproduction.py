@@ -91,7 +91,7 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         sections=study.sections(runs),
         drawings=_draw_all(paper, plates, runs, folder, effort),
         settings=settings,
-        seeds=runs[paper.experiments[0].id].seeds,
+        seeds=runs[paper.first].seeds,
         versions=_versions(),
         beyond=beyond,
     )

@@ -80,10 +80,7 @@ def _delay(rates: Mapping[int, Mapping[str, float]]) -> Verdict:
 
 
 def _order(rates: Mapping[int, Mapping[str, float]]) -> Verdict:
-    ordered = {
-        rtt: sorted(ALGORITHMS, key=lambda cc: -rates[rtt][cc])
-        for rtt in RTTS[1:]
-    }
+    ordered = {rtt: sorted(ALGORITHMS, key=lambda cc: -rates[rtt][cc]) for rtt in RTTS[1:]}
     return Verdict(
         all(order[:2] == ["stcp", "bic"] for order in ordered.values()),
         "; ".join(f"{rtt} ms: {_listed(rates[rtt], order)}" for rtt, order in ordered.items())

@@ -37,10 +37,10 @@ RATIOS: Final = (1, 2, 3, 6)
 FRIENDS: Final = (10, 100)
 """Round-trip times of figures 9 and 10, ms."""
 
-QUEUES: Final = (50, 200, 1000)
+QUEUES: Final = (50, 1000)
 """Queues that the sensitivity is shown for, packets."""
 
-RATES: Final = (650, 1000)
+RATES: Final = (965,)
 """Bottleneck rates that the sensitivity is shown for, Mbit/s."""
 
 SHORT_LIST: Final = (10, 50, 200)
