@@ -89,6 +89,11 @@ def unfairness(runs: Runs, cc: str, times: int) -> Estimate:
     return ratio(runs[f"fairness-{cc}-{times}"], "short", "long")
 
 
+def unfairness_of_pipes(runs: Runs, cc: str, times: int) -> Estimate:
+    """As `unfairness`, but each flow goes through a pipe of its own."""
+    return ratio(runs[f"pipes-{cc}-{times}"], "short", "long")
+
+
 def known(estimate: Estimate) -> float:
     """The value of an estimate of which no run is censored."""
     if estimate.value is None:
