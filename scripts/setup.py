@@ -41,6 +41,21 @@ RUST = "1.95.0"
 RUST_NEEDED = ["cargo", "rustc"]
 RUST_TOOLS = ["cargo", "rustc", "rustdoc", "rustfmt", "cargo-fmt", "cargo-clippy", "clippy-driver"]
 
+# What stands in for a C compiler and an archiver. Rust's build scripts name the target in words
+# that Zig does not know; it is this machine, which is what Zig takes without any.
+ZIG = {
+    "cc": """#!/bin/sh
+for argument do
+  shift
+  case $argument in --target=*) ;; *) set -- "$@" "$argument" ;; esac
+done
+exec "{python}" -m ziglang cc "$@"
+""",
+    "ar": """#!/bin/sh
+exec "{python}" -m ziglang ar "$@"
+""",
+}
+
 # Both can be pointed at a mirror. The first variable is rustup's own.
 RUSTUP = os.environ.get("RUSTUP_UPDATE_ROOT", "https://static.rust-lang.org/rustup")
 GET_PIP = os.environ.get("DUMBBELL_GET_PIP", "https://bootstrap.pypa.io/get-pip.py")
@@ -212,9 +227,10 @@ def ensure_linker() -> None:
     # Zig's compiler is one Python package that links anywhere and needs no root.
     say("no C compiler on PATH: linking with Zig's")
     install_packages(ROOT / "requirements-linker.lock")
-    wrapper = BIN / "cc"
-    wrapper.write_text(f'#!/bin/sh\nexec "{BIN}/python" -m ziglang cc "$@"\n')
-    wrapper.chmod(0o755)
+    for tool, script in ZIG.items():
+        wrapper = BIN / tool
+        wrapper.write_text(script.format(python=BIN / "python"))
+        wrapper.chmod(0o755)
 
 
 def version_in(text: str | None) -> Version:

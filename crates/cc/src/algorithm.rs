@@ -2,8 +2,9 @@
 
 use crate::{
     Ack, AnySlowStart, BbrV1, Bic, BoundedBbr, ConfigError, Congestion, CongestionControl, Control,
-    Cubic, CubicParameters, HighSpeed, Init, Inspect, Options, Path, Reno, Scalable, Sent,
-    WindowRule, Windowed,
+    Copa, Cubic, CubicParameters, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, Init, Inspect,
+    LedbatPlusPlus, LedbatSlowStart, Options, Path, Reno, Scalable, Sent, Vegas, Westwood,
+    WindowRule, Windowed, Yeah,
 };
 use dumbbell_units::Time;
 
@@ -103,6 +104,46 @@ algorithms! {
     "stcp" Scalable(Windowed<Scalable, AnySlowStart>) = |options, init| {
         windowed(Scalable::from_options(options)?, options, init)
     };
+    /// H-TCP.
+    "htcp" Htcp(Windowed<Htcp, AnySlowStart>) = |options, init| {
+        windowed(Htcp::from_options(options)?, options, init)
+    };
+    /// Hybla.
+    "hybla" Hybla(Windowed<Hybla, Hybla>) = |options, init| {
+        let hybla = Hybla::from_options(options)?;
+        Ok(Windowed::new(hybla, hybla, init))
+    };
+    /// Westwood+.
+    "westwood" Westwood(Windowed<Westwood, AnySlowStart>) = |options, init| {
+        windowed(Westwood::default(), options, init)
+    };
+    /// Illinois.
+    "illinois" Illinois(Windowed<Illinois, AnySlowStart>) = |options, init| {
+        windowed(Illinois::default(), options, init)
+    };
+    /// YeAH.
+    "yeah" Yeah(Windowed<Yeah, AnySlowStart>) = |options, init| {
+        windowed(Yeah::default(), options, init)
+    };
+    /// Vegas.
+    "vegas" Vegas(Windowed<Vegas, AnySlowStart>) = |options, init| {
+        windowed(Vegas::from_options(options)?, options, init)
+    };
+    /// FAST.
+    "fast" Fast(Windowed<Fast, AnySlowStart>) = |options, init| {
+        windowed(Fast::from_options(options)?, options, init)
+    };
+    /// LEDBAT++.
+    "ledbat++" LedbatPlusPlus(Windowed<LedbatPlusPlus, LedbatSlowStart>) = |options, init| {
+        let rule = LedbatPlusPlus::from_options(options)?;
+        Ok(Windowed::new(rule, rule.slow_start(), init))
+    };
+    /// DCTCP.
+    "dctcp" Dctcp(Windowed<Dctcp, AnySlowStart>) = |options, init| {
+        windowed(Dctcp::from_options(options)?, options, init)
+    };
+    /// Copa.
+    "copa" Copa(Copa) = Copa::from_options;
 }
 
 // No default body may stand in for the algorithm's own method.

@@ -255,3 +255,17 @@ pub struct Inspect {
     /// Its value; rates in bytes/s, times in s, windows in packets, states by their number.
     pub value: f64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_counts_as_the_packets_that_it_delivers() {
+        let ack = |delivered, counted| Ack { delivered, counted, ..Ack::default() };
+        assert_eq!(ack(2, 1).in_packets(1.0), 2.0, "a delayed acknowledgement, counted as one");
+        assert_eq!(ack(2, 2).in_packets(2.0), 2.0, "the stack counts packets");
+        assert_eq!(ack(2, 1).in_packets(0.5), 1.0, "half of it was slow start's");
+        assert_eq!(ack(0, 1).in_packets(1.0), 1.0);
+    }
+}

@@ -266,6 +266,47 @@ mod tests {
             assert!((cwnd - after).abs() < 1e-9, "{name}: {cwnd}");
         }
     }
+
+    /// Steers to 50 packets on every acknowledgement that delivers one packet.
+    struct Steers;
+
+    impl WindowRule for Steers {
+        fn increase(&mut self, _cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+            counted
+        }
+
+        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+            cwnd / 2.0
+        }
+
+        fn steer(
+            &mut self,
+            _cwnd: f64,
+            _ssthresh: f64,
+            _path: &Path,
+            ack: &Ack,
+        ) -> Option<(f64, f64)> {
+            (ack.counted == 1).then_some((50.0, 40.0))
+        }
+    }
+
+    #[test]
+    fn a_rule_that_steers_has_its_way_and_nothing_grows_then_but_not_during_a_reduction() {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let slow_start = crate::StandardSlowStart;
+        let mut algorithm = Windowed::new(Steers, slow_start, &init).with_ssthresh(100.0);
+        let mut acknowledge = |path: &Path, counted: u32| {
+            algorithm.on_ack(path, &Ack { delivered: counted, counted, ..Ack::default() });
+            let control = algorithm.control();
+            (control.cwnd, control.ssthresh)
+        };
+        assert_eq!(acknowledge(&path(), 2), (12.0, 100.0));
+        let recovery = Path { phase: Phase::Recovery, ..path() };
+        assert_eq!(acknowledge(&recovery, 1), (12.0, 100.0));
+        assert_eq!(acknowledge(&path(), 1), (50.0, 40.0));
+        assert_eq!(acknowledge(&path(), 2), (52.0, 40.0));
+    }
+
     /// A rule and a slow start that count what the frame tells them.
     #[derive(Default)]
     struct Told {

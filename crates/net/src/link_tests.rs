@@ -158,7 +158,9 @@ proptest! {
     ) {
         let rate = rate.and_then(NonZeroU64::new);
         let delay = Span::from_nanos(delay);
-        let mut link = Link::new(&LinkConfig { rate, bucket: None, delay, queue, loss, seed });
+        let mut link = Link::new(&LinkConfig {
+            rate, delay, queue, loss, seed, ..LinkConfig::default()
+        });
         let (mut now, mut accepted, mut refused) = (Time::ZERO, Vec::new(), 0);
         let mut delivered = Vec::new();
         for (number, &(gap, size)) in packets.iter().enumerate() {

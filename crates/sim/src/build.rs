@@ -237,5 +237,6 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         },
         loss: link.loss,
         seed,
+        ..LinkConfig::default()
     }
 }

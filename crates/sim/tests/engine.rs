@@ -249,7 +249,8 @@ prop_compose! {
         seed: u64,
     ) -> LinkConfig {
         let rate = rate.and_then(NonZeroU64::new);
-        LinkConfig { rate, bucket: None, delay: Span::from_micros(delay), queue, loss, seed }
+        let delay = Span::from_micros(delay);
+        LinkConfig { rate, delay, queue, loss, seed, ..LinkConfig::default() }
     }
 }
 
