@@ -46,11 +46,11 @@ def sections(runs: Runs) -> list[Section]:
         Section(
             "What could explain table 3",
             (
-                "Two flows that share one droptail queue lose packets together, and the one with the "
-                "shorter round-trip time recovers first: far less fair than the paper measured. In "
-                "Dummynet a delay belongs to a pipe. If each flow has a pipe, and a queue, of its own "
-                "and they share only a wire of 1 Gbit/s, the ratios are near the paper's or below "
-                "them: what is shared decides, and the paper does not say what was.",
+                "Two flows that share one droptail queue lose packets together, and the one with "
+                "the shorter round-trip time recovers first: far less fair than the paper measured. "
+                "In Dummynet a delay belongs to a pipe. If each flow has a pipe, and a queue, of its "
+                "own and they share only a wire of 1 Gbit/s, most ratios are nearer the paper's: "
+                "what is shared decides, and the paper does not say what was.",
             ),
             tables=(table_3(runs, unfairness_of_pipes, "Table 3 with a pipe for each flow."),),
         ),
@@ -59,9 +59,9 @@ def sections(runs: Runs) -> list[Section]:
         Section(
             "How much hangs on what the paper leaves unsaid",
             (
-                "The same flows with another bottleneck queue (300 packets in table 2) or rate (725 "
-                "Mbit/s): throughput in Mbit/s, one seed each. The queue decides where slow start "
-                "ends and how much a burst loses.",
+                "The same flows with another bottleneck queue (300 packets in table 2) or "
+                "rate (725 Mbit/s): throughput in Mbit/s, one seed each. The queue decides where "
+                "slow start ends and how much a burst loses.",
             ),
             tables=(sensitivity(runs),),
         ),
@@ -70,7 +70,7 @@ def sections(runs: Runs) -> list[Section]:
         parts.append(
             Section(
                 "Beyond the paper",
-                ("CUBIC as of RFC 9438 and BBRv3 beside the algorithms of 2009.",),
+                ("FAST, CUBIC as of RFC 9438 and BBRv3 beside the algorithms of 2009.",),
                 plates=("beyond-delay", "beyond-10g", "beyond-fairness", "beyond-tein2"),
             )
         )
