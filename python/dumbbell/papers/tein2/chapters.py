@@ -47,10 +47,10 @@ def sections(runs: Runs) -> list[Section]:
             "What could explain table 3",
             (
                 "Two flows that share one droptail queue lose packets together, and the one with "
-                "the shorter round-trip time recovers first: far less fair than the paper measured. "
-                "In Dummynet a delay belongs to a pipe. If each flow has a pipe, and a queue, of its "
-                "own and they share only a wire of 1 Gbit/s, most ratios are nearer the paper's: "
-                "what is shared decides, and the paper does not say what was.",
+                "the shorter round-trip time recovers first: far less fair than the paper says. "
+                "In Dummynet a delay belongs to a pipe. If each flow has a pipe, and a queue, of "
+                "its own and they share only a wire of 1 Gbit/s, most ratios are nearer the "
+                "paper's: what is shared decides, and the paper does not say what was.",
             ),
             tables=(table_3(runs, unfairness_of_pipes, "Table 3 with a pipe for each flow."),),
         ),
