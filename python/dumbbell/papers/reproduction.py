@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Concrete, Plate, Settings, Study
     from dumbbell.results import Result
 
-PAPERS: Final = ("staggered-start",)
+PAPERS: Final = ("staggered-start", "tein2")
 """The ids of the papers; each has a folder of that name, with underscores, beside this file."""
 
 _TOOLS: Final = ("polars", "numpy", "matplotlib")
@@ -91,7 +91,7 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         sections=study.sections(runs),
         drawings=_draw_all(paper, plates, runs, folder, effort),
         settings=settings,
-        seeds=runs[paper.experiments[0].id].seeds,
+        seeds=runs[paper.first].seeds,
         versions=_versions(),
         beyond=beyond,
     )
