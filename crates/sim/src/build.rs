@@ -243,6 +243,5 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         jitter: Span::from_nanos(link.jitter_ns),
         reordering: link.reordering(),
         seed,
-        ..LinkConfig::default()
     }
 }
