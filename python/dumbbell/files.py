@@ -1,8 +1,9 @@
-"""Reading, overriding and writing TOML, with errors that a person can act on."""
+"""Reading, overriding and writing files of text, with errors that a person can act on."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
@@ -171,3 +172,14 @@ def _toml(value: Any) -> str:
         case _:
             # JSON's text, numbers and booleans are TOML's, but for DEL, which TOML has escaped.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file under a temporary name, and renames it when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

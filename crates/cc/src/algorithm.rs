@@ -1,10 +1,34 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::{
-    Ack, AnySlowStart, BbrV1, BoundedBbr, ConfigError, Congestion, CongestionControl, Control,
-    Cubic, CubicParameters, Init, Inspect, Options, Path, Reno, Sent, Windowed,
+    Ack, AnySlowStart, BbrV1, Bic, BoundedBbr, ConfigError, Congestion, CongestionControl, Control,
+    Copa, Cubic, CubicParameters, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, Init, Inspect,
+    LedbatPlusPlus, LedbatSlowStart, Options, Path, Reno, Scalable, Sent, Vegas, Westwood,
+    WindowRule, Windowed, Yeah,
 };
 use dumbbell_units::Time;
+
+/// A window rule with the slow start that the option `hystart` names; RFC 5681's unless it does.
+fn windowed<R: WindowRule>(
+    rule: R,
+    options: &mut Options,
+    init: &Init,
+) -> Result<Windowed<R, AnySlowStart>, ConfigError> {
+    let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
+    Ok(Windowed::new(rule, slow_start, init))
+}
+
+/// The same, in slow start at first up to the option `initial_ssthresh`; 0 is without limit.
+fn windowed_from<R: WindowRule>(
+    rule: R,
+    ssthresh: f64,
+    options: &mut Options,
+    init: &Init,
+) -> Result<Windowed<R, AnySlowStart>, ConfigError> {
+    let ssthresh = options.number("initial_ssthresh", ssthresh, 0.0..=1e9, "0 to 10^9 packets")?;
+    let windowed = windowed(rule, options, init)?;
+    Ok(if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed })
+}
 
 /// Makes the enum, its names and the forwarding of every method from one list:
 /// `"name" Variant(Type) = constructor`, the constructor taking `(&mut Options, &Init)`.
@@ -57,15 +81,69 @@ algorithms! {
     /// BBRv3.
     "bbr3" Bbr3(BoundedBbr) = BoundedBbr::v3_from_options;
     /// Reno.
-    "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| {
-        let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
-        Ok(Windowed::new(Reno, slow_start, init))
-    };
+    "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| windowed(Reno, options, init);
     /// CUBIC.
     "cubic" Cubic(Windowed<Cubic, AnySlowStart>) = |options, init| {
         let rule = Cubic::new(CubicParameters::from_options(options)?);
         Ok(Windowed::new(rule, AnySlowStart::from_options(options, AnySlowStart::LINUX)?, init))
     };
+    /// CUBIC as of Linux 2.6.18.
+    "cubic-2006" Cubic2006(Windowed<Cubic, AnySlowStart>) = |options, init| {
+        let rule = Cubic::new(CubicParameters::linux_2_6_18(options)?);
+        windowed_from(rule, 100.0, options, init)
+    };
+    /// BIC.
+    "bic" Bic(Windowed<Bic, AnySlowStart>) = |options, init| {
+        windowed_from(Bic::from_options(options)?, 0.0, options, init)
+    };
+    /// HighSpeed TCP.
+    "hstcp" HighSpeed(Windowed<HighSpeed, AnySlowStart>) = |options, init| {
+        windowed(HighSpeed::default(), options, init)
+    };
+    /// Scalable TCP.
+    "stcp" Scalable(Windowed<Scalable, AnySlowStart>) = |options, init| {
+        windowed(Scalable::from_options(options)?, options, init)
+    };
+    /// H-TCP.
+    "htcp" Htcp(Windowed<Htcp, AnySlowStart>) = |options, init| {
+        windowed(Htcp::from_options(options)?, options, init)
+    };
+    /// Hybla.
+    "hybla" Hybla(Windowed<Hybla, Hybla>) = |options, init| {
+        let hybla = Hybla::from_options(options)?;
+        Ok(Windowed::new(hybla, hybla, init))
+    };
+    /// Westwood+.
+    "westwood" Westwood(Windowed<Westwood, AnySlowStart>) = |options, init| {
+        windowed(Westwood::default(), options, init)
+    };
+    /// Illinois.
+    "illinois" Illinois(Windowed<Illinois, AnySlowStart>) = |options, init| {
+        windowed(Illinois::default(), options, init)
+    };
+    /// YeAH.
+    "yeah" Yeah(Windowed<Yeah, AnySlowStart>) = |options, init| {
+        windowed(Yeah::default(), options, init)
+    };
+    /// Vegas.
+    "vegas" Vegas(Windowed<Vegas, AnySlowStart>) = |options, init| {
+        windowed(Vegas::from_options(options)?, options, init)
+    };
+    /// FAST.
+    "fast" Fast(Windowed<Fast, AnySlowStart>) = |options, init| {
+        windowed(Fast::from_options(options)?, options, init)
+    };
+    /// LEDBAT++.
+    "ledbat++" LedbatPlusPlus(Windowed<LedbatPlusPlus, LedbatSlowStart>) = |options, init| {
+        let rule = LedbatPlusPlus::from_options(options)?;
+        Ok(Windowed::new(rule, rule.slow_start(), init))
+    };
+    /// DCTCP.
+    "dctcp" Dctcp(Windowed<Dctcp, AnySlowStart>) = |options, init| {
+        windowed(Dctcp::from_options(options)?, options, init)
+    };
+    /// Copa.
+    "copa" Copa(Copa) = Copa::from_options;
 }
 
 // No default body may stand in for the algorithm's own method.

@@ -129,6 +129,20 @@ pub struct Ack {
     pub report: Option<PeerReport>,
 }
 
+impl Ack {
+    /// What `counted` would be, had the stack counted packets rather than acknowledgements.
+    ///
+    /// Linux's BIC, CUBIC, H-TCP, Illinois and YeAH measured how many packets an acknowledgement
+    /// stands for and grew by packets, when the rest of the kernel still counted acknowledgements.
+    #[inline]
+    pub fn in_packets(&self, counted: f64) -> f64 {
+        if self.counted == 0 || self.delivered <= self.counted {
+            return counted;
+        }
+        counted * f64::from(self.delivered) / f64::from(self.counted)
+    }
+}
+
 /// A delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateSample {
@@ -240,4 +254,18 @@ pub struct Inspect {
     pub name: &'static str,
     /// Its value; rates in bytes/s, times in s, windows in packets, states by their number.
     pub value: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_counts_as_the_packets_that_it_delivers() {
+        let ack = |delivered, counted| Ack { delivered, counted, ..Ack::default() };
+        assert_eq!(ack(2, 1).in_packets(1.0), 2.0, "a delayed acknowledgement, counted as one");
+        assert_eq!(ack(2, 2).in_packets(2.0), 2.0, "the stack counts packets");
+        assert_eq!(ack(2, 1).in_packets(0.5), 1.0, "half of it was slow start's");
+        assert_eq!(ack(0, 1).in_packets(1.0), 1.0);
+    }
 }

@@ -9,29 +9,56 @@
 
 mod algorithm;
 mod bbr;
+mod bic;
+mod copa;
 mod cubic;
+mod dctcp;
 mod event;
+mod fast;
+mod hstcp;
+mod htcp;
+mod hybla;
 mod hystart;
+mod illinois;
+mod ledbat;
 pub mod meters;
 mod options;
 #[cfg(test)]
 mod pipe;
 mod reno;
+mod round;
 mod slow_start;
+mod stcp;
+mod vegas;
+mod westwood;
 mod windowed;
+mod yeah;
 
 pub use algorithm::{Algorithm, NAMES};
 pub use bbr::{BbrV1, BoundedBbr};
-pub use cubic::{Cubic, Friendliness, Parameters as CubicParameters};
+pub use bic::Bic;
+pub use copa::Copa;
+pub use cubic::{Cubic, FirstGrowth, Friendliness, Parameters as CubicParameters};
+pub use dctcp::Dctcp;
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
     Subflow,
 };
+pub use fast::Fast;
+pub use hstcp::HighSpeed;
+pub use htcp::Htcp;
+pub use hybla::Hybla;
 pub use hystart::{HyStart, HyStartPlusPlus};
+pub use illinois::Illinois;
+pub use ledbat::{LedbatPlusPlus, LedbatSlowStart};
 pub use options::{ConfigError, Init, Options};
 pub use reno::Reno;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
+pub use stcp::Scalable;
+pub use vegas::Vegas;
+pub use westwood::Westwood;
 pub use windowed::{WindowRule, Windowed};
+pub use yeah::Yeah;
 
 /// A congestion control algorithm.
 ///

@@ -85,6 +85,12 @@ impl<V: Copy + PartialOrd> WindowedMax<V> {
     pub fn update(&mut self, at: u64, value: V) -> V {
         self.best.update(self.window, at, value, |a, b| a >= b)
     }
+
+    /// Changes how long samples are remembered.
+    #[inline]
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window;
+    }
 }
 
 /// The least of the samples taken within a window.
@@ -111,6 +117,12 @@ impl<V: Copy + PartialOrd> WindowedMin<V> {
     #[inline]
     pub fn update(&mut self, at: u64, value: V) -> V {
         self.best.update(self.window, at, value, |a, b| a <= b)
+    }
+
+    /// Changes how long samples are remembered.
+    #[inline]
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window;
     }
 }
 

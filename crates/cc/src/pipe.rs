@@ -2,11 +2,15 @@
 //!
 //! As small as it can be and still tell an algorithm every fact that a transport tells: packets are
 //! acknowledged one by one, what is dropped is found by three packets delivered after it, and new
-//! data stand for retransmissions. There is no timeout and no reordering.
+//! data stand for retransmissions. There is no timeout and no reordering. Marks are told in the
+//! acknowledgements, and as congestion once in a round trip if the receiver echoes them. Two senders
+//! may share a bottleneck.
 
 use crate::{Ack, Congestion, CongestionControl, Path, Phase, RateSample, Sent, Signal, Stamp};
 use dumbbell_units::{Rate, Span, Time};
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// Payload bytes of a packet; there are no headers.
 pub const MSS: u32 = 1448;
@@ -36,8 +40,10 @@ pub struct Pipe<A> {
     pub dropped: u64,
     /// Whether the application has data to send.
     pub sending: bool,
+    /// Whether the receiver echoes marks, so that the sender is told of congestion.
+    pub echoes: bool,
     packets: VecDeque<Packet>,
-    link_free: Time,
+    link_free: Rc<Cell<Time>>,
     next_send: Time,
     first_sent: Time,
     recovery_ends: u64,
@@ -95,8 +101,9 @@ impl<A: CongestionControl> Pipe<A> {
             link,
             dropped: 0,
             sending: true,
+            echoes: false,
             packets: VecDeque::new(),
-            link_free: Time::ZERO,
+            link_free: Rc::default(),
             next_send: Time::ZERO,
             first_sent: Time::ZERO,
             recovery_ends: 0,
@@ -116,26 +123,56 @@ impl<A: CongestionControl> Pipe<A> {
     /// whether it did.
     pub fn run_until(&mut self, span: Span, mut stop: impl FnMut(&Pipe<A>) -> bool) -> bool {
         let end = self.path.now + span;
-        loop {
-            let ack = self.packets.iter().find_map(|packet| packet.acked_at);
-            let send = self.may_send().then(|| self.next_send.max(self.path.now));
-            match (ack, send) {
-                (Some(ack), send) if ack <= end && send.is_none_or(|send| ack <= send) => {
-                    self.path.now = ack;
-                    self.acknowledge();
-                    if stop(self) {
-                        return true;
-                    }
-                }
-                (_, Some(send)) if send <= end => {
-                    self.path.now = send;
-                    self.send();
-                }
-                _ => break,
+        while let Some((at, acknowledges)) = self.next().filter(|&(at, _)| at <= end) {
+            self.step(at, acknowledges);
+            if acknowledges && stop(self) {
+                return true;
             }
         }
         self.path.now = end;
         false
+    }
+
+    /// Runs for `span` with another sender at the same bottleneck, which has its own idea of the
+    /// rest of the path. Both must have been run to the same time.
+    pub fn run_beside<B: CongestionControl>(&mut self, other: &mut Pipe<B>, span: Span) {
+        assert_eq!(self.path.now, other.path.now);
+        if !Rc::ptr_eq(&self.link_free, &other.link_free) {
+            other.link_free = Rc::clone(&self.link_free);
+        }
+        let end = self.path.now + span;
+        let never = (Time::MAX, false);
+        loop {
+            let (mine, its) = (self.next().unwrap_or(never), other.next().unwrap_or(never));
+            if mine.0.min(its.0) > end {
+                break;
+            }
+            if mine.0 <= its.0 {
+                self.step(mine.0, mine.1);
+            } else {
+                other.step(its.0, its.1);
+            }
+        }
+        (self.path.now, other.path.now) = (end, end);
+    }
+
+    /// When the next event is, and whether it is an acknowledgement.
+    fn next(&self) -> Option<(Time, bool)> {
+        let ack = self.packets.iter().find_map(|packet| packet.acked_at);
+        let send = self.may_send().then(|| self.next_send.max(self.path.now));
+        match (ack, send) {
+            (Some(ack), send) if send.is_none_or(|send| ack <= send) => Some((ack, true)),
+            (_, send) => send.map(|send| (send, false)),
+        }
+    }
+
+    fn step(&mut self, at: Time, acknowledges: bool) {
+        self.path.now = at;
+        if acknowledges {
+            self.acknowledge();
+        } else {
+            self.send();
+        }
     }
 
     /// Runs for so many milliseconds.
@@ -156,7 +193,7 @@ impl<A: CongestionControl> Pipe<A> {
 
     /// Packets that wait at the bottleneck.
     pub fn queued(&self) -> f64 {
-        self.link.rate.bytes_in(self.link_free.since(self.path.now)) / f64::from(MSS)
+        self.link.rate.bytes_in(self.link_free.get().since(self.path.now)) / f64::from(MSS)
     }
 
     fn may_send(&self) -> bool {
@@ -184,8 +221,9 @@ impl<A: CongestionControl> Pipe<A> {
         let queued = self.queued();
         let mut acked_at = None;
         if queued < self.link.queue + 1.0 && !(self.link.loses)(seq) {
-            self.link_free = self.link_free.max(now) + self.link.rate.time_for(f64::from(MSS));
-            acked_at = Some(self.link_free + self.link.rtt);
+            let sent = self.link_free.get().max(now) + self.link.rate.time_for(f64::from(MSS));
+            self.link_free.set(sent);
+            acked_at = Some(sent + self.link.rtt);
         } else {
             self.dropped += 1;
         }
@@ -220,8 +258,14 @@ impl<A: CongestionControl> Pipe<A> {
         self.path.srtt = self.path.srtt.map(|srtt| (srtt * 7 + rtt) / 8);
         self.path.min_rtt = self.path.min_rtt.map(|min_rtt| min_rtt.min(rtt));
         let lost = self.detect_losses(packet.seq);
-        if self.path.phase == Phase::Recovery && packet.seq >= self.recovery_ends {
+        self.path.una = self.packets.front().map_or(self.path.next_seq, |packet| packet.seq);
+        if self.path.phase.is_reducing() && packet.seq >= self.recovery_ends {
             self.path.phase = Phase::Open;
+        }
+        if packet.marked && self.echoes && self.path.phase == Phase::Open {
+            self.path.phase = Phase::Cwr;
+            self.recovery_ends = self.path.next_seq;
+            self.congest(Signal::Ecn, true, &packet);
         }
         self.idle |= !self.sending && self.path.in_flight == 0;
         self.path.marked += u64::from(packet.marked);
@@ -271,16 +315,15 @@ impl<A: CongestionControl> Pipe<A> {
                 self.path.phase = Phase::Recovery;
                 self.recovery_ends = self.path.next_seq;
             }
-            let event = Congestion {
-                signal: Signal::Loss,
-                new_episode,
-                packets: 1,
-                seq: packet.seq,
-                stamp: Some(packet.stamp),
-            };
-            self.algorithm.on_congestion(&self.path, &event);
+            self.congest(Signal::Loss, new_episode, &packet);
         }
         count
+    }
+
+    fn congest(&mut self, signal: Signal, new_episode: bool, packet: &Packet) {
+        let stamp = Some(packet.stamp);
+        let event = Congestion { signal, new_episode, packets: 1, seq: packet.seq, stamp };
+        self.algorithm.on_congestion(&self.path, &event);
     }
 
     /// A retransmission timeout: everything in flight is lost.

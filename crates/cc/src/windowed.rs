@@ -18,6 +18,20 @@ pub trait WindowRule {
     #[inline]
     fn observe(&mut self, _path: &Path, _ack: &Ack) {}
 
+    /// A window and a slow start threshold to take at once, for rules that steer by delay. Asked
+    /// for on every acknowledgement except while a reduction is carried out; nothing grows on an
+    /// acknowledgement that is answered so.
+    #[inline]
+    fn steer(
+        &mut self,
+        _cwnd: f64,
+        _ssthresh: f64,
+        _path: &Path,
+        _ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        None
+    }
+
     /// A retransmission timeout: forget what was learned.
     #[inline]
     fn on_timeout(&mut self) {}
@@ -63,6 +77,13 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
         }
     }
 
+    /// The same with a slow start threshold to begin with, packets (RFC 5681 lets it be anything;
+    /// old kernels set it).
+    #[must_use]
+    pub fn with_ssthresh(self, ssthresh: f64) -> Windowed<R, S> {
+        Windowed { ssthresh, ..self }
+    }
+
     fn grow(&mut self, path: &Path, ack: &Ack) {
         let mut counted = f64::from(ack.counted);
         if self.cwnd < self.ssthresh {
@@ -83,6 +104,13 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
+        if !path.phase.is_reducing()
+            && let Some((cwnd, ssthresh)) = self.rule.steer(self.cwnd, self.ssthresh, path, ack)
+        {
+            self.cwnd = cwnd.max(1.0);
+            self.ssthresh = ssthresh.max(2.0);
+            return;
+        }
         if self.cwnd < self.ssthresh && self.slow_start.ends(self.cwnd, path, ack) {
             self.ssthresh = self.cwnd;
         }
@@ -238,6 +266,47 @@ mod tests {
             assert!((cwnd - after).abs() < 1e-9, "{name}: {cwnd}");
         }
     }
+
+    /// Steers to 50 packets on every acknowledgement that delivers one packet.
+    struct Steers;
+
+    impl WindowRule for Steers {
+        fn increase(&mut self, _cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+            counted
+        }
+
+        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+            cwnd / 2.0
+        }
+
+        fn steer(
+            &mut self,
+            _cwnd: f64,
+            _ssthresh: f64,
+            _path: &Path,
+            ack: &Ack,
+        ) -> Option<(f64, f64)> {
+            (ack.counted == 1).then_some((50.0, 40.0))
+        }
+    }
+
+    #[test]
+    fn a_rule_that_steers_has_its_way_and_nothing_grows_then_but_not_during_a_reduction() {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let slow_start = crate::StandardSlowStart;
+        let mut algorithm = Windowed::new(Steers, slow_start, &init).with_ssthresh(100.0);
+        let mut acknowledge = |path: &Path, counted: u32| {
+            algorithm.on_ack(path, &Ack { delivered: counted, counted, ..Ack::default() });
+            let control = algorithm.control();
+            (control.cwnd, control.ssthresh)
+        };
+        assert_eq!(acknowledge(&path(), 2), (12.0, 100.0));
+        let recovery = Path { phase: Phase::Recovery, ..path() };
+        assert_eq!(acknowledge(&recovery, 1), (12.0, 100.0));
+        assert_eq!(acknowledge(&path(), 1), (50.0, 40.0));
+        assert_eq!(acknowledge(&path(), 2), (52.0, 40.0));
+    }
+
     /// A rule and a slow start that count what the frame tells them.
     #[derive(Default)]
     struct Told {

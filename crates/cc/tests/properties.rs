@@ -158,6 +158,17 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
         "cubic(hystart=plusplus)",
         "cubic(hystart=off, tcp_friendliness=linux, fast_convergence=off)",
         "cubic(c=1000, beta=0.99, tcp_friendliness=off)",
+        "cubic-2006(errors=off, initial_ssthresh=0)",
+        "bic(s_max=32, low_window=0, fast_convergence=off, initial_ssthresh=1)",
+        "stcp(ai=1, low_window=0)",
+        "htcp(rtt_scaling=off, bandwidth_switch=off)",
+        "hybla(rtt0=1)",
+        "vegas(alpha=0, beta=0, gamma=0)",
+        "fast(alpha=1, gamma=1)",
+        "ledbat++(target=1)",
+        "dctcp(g=1, alpha=0)",
+        "copa(delta=0.001)",
+        "copa(delta=10, mode_switching=off)",
     ];
     NAMES.iter().copied().chain(choices)
 }

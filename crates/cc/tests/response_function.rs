@@ -7,8 +7,9 @@ use dumbbell_units::{Span, Time};
 /// Cycles from loss to loss before the mean is taken, and over which it is.
 ///
 /// It takes many: at its plateau the cubic is flat, so a window that is too great is only a little
-/// less so after the next loss, and what is left after n cycles falls as 1/sqrt(n).
-const SETTLE: u32 = 400;
+/// less so after the next loss, and what is left after n cycles falls as 1/sqrt(n). BIC is nearly
+/// as flat: within 8 packets of its plateau it grows by a fifth of a packet a round.
+const SETTLE: u32 = 800;
 const MEASURE: u32 = 40;
 
 /// Packets acknowledged at once, as a part of the window: fine enough that growth within a round
@@ -121,5 +122,82 @@ fn reno_has_the_window_of_mathis_at_every_loss_rate() {
     for p in [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8] {
         let what = format!("Reno, p = {p:e}");
         assert_within_ten_percent(mean_window("reno", 0.1, p), (1.5 / p).sqrt(), &what);
+    }
+}
+
+/// RFC 3649, section 5: w = 0.12 / p^0.835 above 38 packets, which is a loss rate of 10^-3.
+#[test]
+fn highspeed_tcp_has_the_windows_of_rfc_3649() {
+    for p in [1e-3, 1e-4, 1e-5, 1e-6, 1e-7] {
+        let expected = 0.12 / libm::pow(p, 0.835);
+        assert_within_ten_percent(mean_window("hstcp", 0.1, p), expected, &format!("p = {p:e}"));
+    }
+}
+
+/// A loss takes an eighth of the window, which grows by a hundredth of a packet for each of the 1/p
+/// packets between two losses: from seven eighths of a peak w to w in log(8/7) / 0.01 round trips.
+#[test]
+fn scalable_tcp_has_the_windows_of_its_equations() {
+    for p in [1e-4, 1e-5, 1e-6, 1e-7] {
+        let expected = 0.01 / libm::log(8.0 / 7.0) / p;
+        assert_within_ten_percent(mean_window("stcp", 0.1, p), expected, &format!("p = {p:e}"));
+    }
+}
+
+/// BIC between two losses at a window of `w_max` packets (section III of the paper, with Linux's
+/// numbers): round trips, and packets acknowledged.
+fn bic_cycle(w_max: f64, s_max: f64) -> (f64, f64) {
+    let bottom = w_max * 819.0 / 1024.0;
+    // A quarter of the distance is S_max where the search begins, and 8 packets where it is smooth.
+    let search = (w_max - 4.0 * (s_max + 1.0)).max(bottom);
+    let smooth = w_max - 8.0;
+    let stages = [
+        ((search - bottom) / s_max, (bottom + search) / 2.0),
+        // The distance falls by a quarter a round trip, or by a little less in whole packets.
+        (4.0 * libm::log((w_max - search) / 8.0), smooth - 16.0),
+        (8.0 / 0.2, w_max - 4.0),
+    ];
+    let rounds = stages.iter().map(|(rounds, _)| rounds).sum();
+    (rounds, stages.iter().map(|(rounds, window)| rounds * window).sum())
+}
+
+#[test]
+fn bic_has_the_windows_of_its_search() {
+    for s_max in [16.0, 32.0] {
+        for p in [1e-4, 1e-5, 1e-6] {
+            let (mut low, mut high) = (100.0, 1e6);
+            while high - low > 0.1 {
+                let middle = (low + high) / 2.0;
+                let enough = bic_cycle(middle, s_max).1 > 1.0 / p;
+                if enough { high = middle } else { low = middle }
+            }
+            let expected = 1.0 / p / bic_cycle(low, s_max).0;
+            let bic = format!("bic(s_max={s_max}, fast_convergence=off)");
+            let what = format!("S_max = {s_max}, p = {p:e}");
+            assert_within_ten_percent(mean_window(&bic, 0.1, p), expected, &what);
+        }
+    }
+}
+
+/// RFC 9438, equation 6, with the decrease and the C of 2006.
+#[test]
+fn cubic_of_2006_has_the_windows_of_its_equation_where_its_growth_is_not_limited() {
+    let (c, decrease) = (410.0 / 1024.0, 205.0 / 1024.0);
+    for p in [1e-4, 1e-5] {
+        let factor = libm::pow(c * (4.0 - decrease) / (4.0 * decrease), 0.25);
+        let expected = factor * libm::pow(0.1 / p, 0.75);
+        let mean = mean_window("cubic-2006(errors=off, fast_convergence=off)", 0.1, p);
+        assert_within_ten_percent(mean, expected, &format!("p = {p:e}"));
+    }
+}
+
+/// Additive increase by 20 packets a second and decrease by a fifth (Mathis et al., for any AIMD).
+#[test]
+fn cubic_of_2006_as_it_ran_has_the_windows_of_additive_increase() {
+    let decrease = 205.0 / 1024.0;
+    for (rtt, p) in [(0.1, 1e-6), (0.2, 1e-6), (0.2, 1e-5_f64)] {
+        let expected = (20.0 * rtt * (2.0 - decrease) / (2.0 * decrease * p)).sqrt();
+        let mean = mean_window("cubic-2006(fast_convergence=off)", rtt, p);
+        assert_within_ten_percent(mean, expected, &format!("RTT {rtt} s, p = {p:e}"));
     }
 }

@@ -37,9 +37,19 @@ impl TokenBucket {
         }
     }
 
+    /// Bit/s.
+    pub(crate) fn rate(&self) -> u64 {
+        self.rate.get()
+    }
+
+    /// When everything accepted so far will have left.
+    pub(crate) fn free_at(&self) -> Time {
+        self.last_departure
+    }
+
     /// When a packet of `size` bytes that comes at `now` leaves.
     #[inline]
-    pub fn departure(&self, now: Time, size: u32) -> Time {
+    pub fn departure(&self, now: Time, size: u64) -> Time {
         let (whole, _) = self.tokens(size);
         let enough = (self.full_at + Span::from_nanos(whole)) - self.filling;
         now.max(self.last_departure).max(enough)
@@ -48,8 +58,8 @@ impl TokenBucket {
     /// The packet is accepted; gives its departure.
     #[inline]
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
-        let departure = self.departure(now, size);
-        let (whole, fraction) = self.tokens(size);
+        let departure = self.departure(now, u64::from(size));
+        let (whole, fraction) = self.tokens(u64::from(size));
         if departure > self.full_at {
             self.full_at = departure;
             self.remainder = 0;
@@ -63,7 +73,7 @@ impl TokenBucket {
     }
 
     /// How long the tokens for a packet take to flow in: whole nanoseconds and `1/rate` ns.
-    fn tokens(&self, size: u32) -> (u64, u64) {
+    fn tokens(&self, size: u64) -> (u64, u64) {
         let work = u128::from(size) * 8_000_000_000;
         let rate = u128::from(self.rate.get());
         ((work / rate) as u64, (work % rate) as u64)

@@ -3,19 +3,31 @@
 //! Everything here is advanced lazily to a given time, so that the simulator (virtual clock) and
 //! the Linux testbed (real clock) drive the very same code. Links are generic over the packet.
 
+mod aqm;
 mod bucket;
+mod dice;
+mod extras;
 mod link;
 mod loss;
 mod queue;
 mod rate;
 mod route;
+mod server;
+mod tail;
+mod timeline;
+mod trace;
 
+pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUnit};
 pub use bucket::TokenBucket;
 pub use link::{Dropped, Link, LinkConfig, Statistics};
-pub use loss::UniformLoss;
+pub use loss::{GilbertElliott, Loss};
 pub use queue::{Limit, Waiting};
 pub use rate::Transmitter;
 pub use route::{LinkId, RouteId, Routes};
+pub use server::Varying;
+pub use tail::Reordering;
+pub use timeline::Timeline;
+pub use trace::{OPPORTUNITY, Trace};
 
 use dumbbell_units::Time;
 
@@ -23,6 +35,12 @@ use dumbbell_units::Time;
 pub trait Packet {
     /// Bytes on the wire.
     fn size(&self) -> u32;
+
+    /// A number that all packets of one flow in one direction have: queues that are fair to flows
+    /// tell them apart by it.
+    fn flow(&self) -> u32 {
+        0
+    }
 
     /// Whether the packet may be marked instead of dropped (RFC 3168: ECT).
     fn is_ecn_capable(&self) -> bool {

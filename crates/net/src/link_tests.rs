@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 /// A packet that is only its size and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Parcel {
+pub(super) struct Parcel {
     size: u32,
     number: u32,
 }
@@ -14,12 +14,12 @@ impl Packet for Parcel {
     }
 }
 
-fn full(number: u32) -> Parcel {
+pub(super) fn full(number: u32) -> Parcel {
     Parcel { size: 1500, number }
 }
 
 /// 100 Mbit/s, 10 ms: a packet of 1500 bytes takes 120 us on the wire.
-fn link(queue: Limit) -> Link<Parcel> {
+pub(super) fn link(queue: Limit) -> Link<Parcel> {
     Link::new(&LinkConfig {
         rate: NonZeroU64::new(100_000_000),
         delay: Span::from_millis(10),
@@ -28,7 +28,7 @@ fn link(queue: Limit) -> Link<Parcel> {
     })
 }
 
-fn us(us: u64) -> Time {
+pub(super) fn us(us: u64) -> Time {
     Time::ZERO + Span::from_micros(us)
 }
 
@@ -137,7 +137,7 @@ fn a_random_loss_takes_neither_queue_nor_capacity() {
     assert_eq!(statistics.queueing_delay, Span::from_micros(120 * accepted));
 }
 
-fn limits() -> impl Strategy<Value = Limit> {
+pub(super) fn limits() -> impl Strategy<Value = Limit> {
     prop_oneof![
         Just(Limit::Unlimited),
         (1u32..50).prop_map(Limit::Packets),
@@ -158,7 +158,9 @@ proptest! {
     ) {
         let rate = rate.and_then(NonZeroU64::new);
         let delay = Span::from_nanos(delay);
-        let mut link = Link::new(&LinkConfig { rate, bucket: None, delay, queue, loss, seed });
+        let mut link = Link::new(&LinkConfig {
+            rate, delay, queue, loss, seed, ..LinkConfig::default()
+        });
         let (mut now, mut accepted, mut refused) = (Time::ZERO, Vec::new(), 0);
         let mut delivered = Vec::new();
         for (number, &(gap, size)) in packets.iter().enumerate() {

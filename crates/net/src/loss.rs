@@ -1,37 +1,90 @@
 //! Losses that do not come from full queues.
 //!
-//! Uniform loss: every packet is lost with probability `p`, independently of all others. The
-//! number of packets that pass between two losses is then geometric, `P(gap = k) = (1-p)^k p`,
-//! and inverting its distribution takes one draw per loss instead of one per packet:
-//! `gap = floor(ln U / ln(1 - p))` with `U` uniform in (0, 1].
+//! Uniform loss: every packet is lost with probability `p`, independently of all others.
+//!
+//! Gilbert-Elliott (E. N. Gilbert, "Capacity of a burst-noise channel", BSTJ 39, 1960; E. O.
+//! Elliott, BSTJ 42, 1963): a channel that is good or bad. A packet is lost with probability `good`
+//! in the good state and `bad` in the bad one. After each packet a good channel becomes bad with
+//! probability `p` and a bad one good with probability `r`. In the long run the channel is bad for
+//! `p / (p + r)` of the packets, for `1 / r` packets at a time. It begins in the good state.
+//!
+//! Both are drawn as gaps: how many packets still pass before something happens. A packet that
+//! passes costs a comparison; only losses and changes of state take a draw.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use crate::dice::{Dice, Stream};
 
-/// Independent losses of equal probability.
-#[derive(Clone, Debug)]
-pub struct UniformLoss {
-    /// Packets that still pass before the next loss.
-    gap: u64,
-    /// `1 / ln(1 - p)`: minus infinity where nothing is lost.
-    scale: f64,
-    rng: Xoshiro256PlusPlus,
+/// The probabilities of a Gilbert-Elliott channel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// That a good channel becomes bad, for each packet.
+    pub p: f64,
+    /// That a bad channel becomes good, for each packet.
+    pub r: f64,
+    /// That a packet is lost while the channel is bad.
+    pub bad: f64,
+    /// That a packet is lost while the channel is good.
+    pub good: f64,
 }
 
-impl UniformLoss {
-    /// Losses of the given probability.
+impl GilbertElliott {
+    /// The share of packets that is lost in the long run.
+    pub fn mean(&self) -> f64 {
+        if self.p == 0.0 {
+            return self.good;
+        }
+        (self.r * self.good + self.p * self.bad) / (self.p + self.r)
+    }
+}
+
+/// A loss process.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    /// Packets that still pass before the process is asked again.
+    gap: u64,
+    process: Process,
+    dice: Dice,
+}
+
+#[derive(Clone, Debug)]
+enum Process {
+    Uniform(f64),
+    Channel(Channel),
+}
+
+/// A Gilbert-Elliott channel and what comes next on it.
+#[derive(Clone, Debug)]
+struct Channel {
+    odds: GilbertElliott,
+    is_bad: bool,
+    /// Packets before the next one that is lost if the state stays.
+    until_loss: u64,
+    /// Packets before the one after which the state changes.
+    until_change: u64,
+}
+
+impl Loss {
+    /// Independent losses of the given probability.
     ///
     /// # Panics
     /// If the probability is not within [0, 1).
-    pub fn new(probability: f64, seed: u64) -> UniformLoss {
+    pub fn uniform(probability: f64, seed: u64) -> Loss {
         assert!((0.0..1.0).contains(&probability), "a loss probability lies within [0, 1)");
-        let scale = 1.0 / libm::log1p(-probability);
-        let mut loss =
-            UniformLoss { gap: u64::MAX, scale, rng: Xoshiro256PlusPlus::seed_from_u64(seed) };
-        if probability > 0.0 {
-            loss.draw();
+        let mut dice = Dice::new(seed, Stream::Loss);
+        Loss { gap: dice.gap(probability), process: Process::Uniform(probability), dice }
+    }
+
+    /// Losses of a channel that is good or bad.
+    ///
+    /// # Panics
+    /// If one of its probabilities is not within [0, 1].
+    pub fn gilbert_elliott(odds: GilbertElliott, seed: u64) -> Loss {
+        for p in [odds.p, odds.r, odds.bad, odds.good] {
+            assert!((0.0..=1.0).contains(&p), "the channel's probabilities lie within [0, 1]");
         }
-        loss
+        let mut dice = Dice::new(seed, Stream::Loss);
+        let mut channel = Channel { odds, is_bad: true, until_loss: 0, until_change: 0 };
+        channel.change(&mut dice);
+        Loss { gap: channel.gap(), process: Process::Channel(channel), dice }
     }
 
     /// Whether the next packet is lost.
@@ -42,15 +95,50 @@ impl UniformLoss {
             self.gap -= 1;
             return false;
         }
-        self.draw();
-        true
+        self.decide()
     }
 
     #[cold]
-    fn draw(&mut self) {
-        // 53 bits make a uniform in [0, 1); its complement is never zero, so the log is finite.
-        let uniform = 1.0 - (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        self.gap = (libm::log(uniform) * self.scale) as u64;
+    fn decide(&mut self) -> bool {
+        match &mut self.process {
+            Process::Uniform(p) => {
+                self.gap = self.dice.gap(*p);
+                true
+            }
+            Process::Channel(channel) => {
+                let is_lost = channel.decide(&mut self.dice);
+                self.gap = channel.gap();
+                is_lost
+            }
+        }
+    }
+}
+
+impl Channel {
+    fn gap(&self) -> u64 {
+        self.until_loss.min(self.until_change)
+    }
+
+    /// The packet after the gap: whether it is lost, and what comes after it.
+    fn decide(&mut self, dice: &mut Dice) -> bool {
+        let gap = self.gap();
+        let is_lost = self.until_loss == gap;
+        if self.until_change == gap {
+            self.change(dice);
+            return is_lost;
+        }
+        self.until_change -= gap + 1;
+        self.until_loss = dice.gap(if self.is_bad { self.odds.bad } else { self.odds.good });
+        is_lost
+    }
+
+    /// From one state to the other.
+    fn change(&mut self, dice: &mut Dice) {
+        self.is_bad = !self.is_bad;
+        let GilbertElliott { p, r, bad, good } = self.odds;
+        let (loss, leave) = if self.is_bad { (bad, r) } else { (good, p) };
+        self.until_loss = dice.gap(loss);
+        self.until_change = dice.gap(leave);
     }
 }
 
@@ -59,8 +147,7 @@ mod tests {
     use super::*;
 
     /// Packets between losses, over `packets` packets.
-    fn gaps(probability: f64, seed: u64, packets: u64) -> Vec<u64> {
-        let mut loss = UniformLoss::new(probability, seed);
+    fn gaps(mut loss: Loss, packets: u64) -> Vec<u64> {
         let mut gaps = vec![0];
         for _ in 0..packets {
             if loss.strikes() {
@@ -76,7 +163,7 @@ mod tests {
     fn packets_are_lost_as_often_as_was_asked() {
         for (seed, probability) in [(1, 0.5), (2, 0.1), (3, 0.01), (4, 1e-4)] {
             let packets = 4_000_000;
-            let losses = gaps(probability, seed, packets).len() as f64 - 1.0;
+            let losses = gaps(Loss::uniform(probability, seed), packets).len() as f64 - 1.0;
             let expected = packets as f64 * probability;
             let deviation = (expected * (1.0 - probability)).sqrt();
             assert!((losses - expected).abs() < 4.0 * deviation, "{losses} for {expected}");
@@ -86,7 +173,7 @@ mod tests {
     #[test]
     fn a_loss_says_nothing_about_the_next_one() {
         // Independence: after a loss the next packet is lost as often as any other.
-        let gaps = gaps(0.2, 5, 1_000_000);
+        let gaps = gaps(Loss::uniform(0.2, 5), 1_000_000);
         let losses = gaps.len() as f64;
         let in_a_row = gaps.iter().filter(|&&gap| gap == 0).count() as f64;
         assert!((in_a_row / losses - 0.2).abs() < 0.005, "{in_a_row} of {losses}");
@@ -94,18 +181,82 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_at_probability_zero() {
-        assert_eq!(gaps(0.0, 1, 1_000_000), [1_000_000]);
+        assert_eq!(gaps(Loss::uniform(0.0, 1), 1_000_000), [1_000_000]);
     }
 
     #[test]
     fn the_seed_alone_decides_which_packets_are_lost() {
-        assert_eq!(gaps(0.01, 9, 100_000), gaps(0.01, 9, 100_000));
-        assert_ne!(gaps(0.01, 9, 100_000), gaps(0.01, 10, 100_000));
+        let bursts = GilbertElliott { p: 0.01, r: 0.3, bad: 0.8, good: 0.001 };
+        for loss in [
+            |seed| Loss::uniform(0.01, seed),
+            |seed| {
+                Loss::gilbert_elliott(
+                    GilbertElliott { p: 0.01, r: 0.3, bad: 0.8, good: 0.001 },
+                    seed,
+                )
+            },
+        ] {
+            assert_eq!(gaps(loss(9), 100_000), gaps(loss(9), 100_000));
+            assert_ne!(gaps(loss(9), 100_000), gaps(loss(10), 100_000));
+        }
+        assert!((bursts.mean() - (0.3 * 0.001 + 0.01 * 0.8) / 0.31).abs() < 1e-15);
     }
 
     #[test]
     #[should_panic(expected = "within [0, 1)")]
     fn a_probability_that_is_not_a_number_is_refused() {
-        UniformLoss::new(f64::NAN, 1);
+        Loss::uniform(f64::NAN, 1);
+    }
+
+    #[test]
+    fn a_channel_loses_as_much_as_its_stationary_state_says() {
+        for (seed, channel) in [
+            (1, GilbertElliott { p: 0.01, r: 0.25, bad: 1.0, good: 0.0 }),
+            (2, GilbertElliott { p: 0.002, r: 0.05, bad: 0.5, good: 0.001 }),
+            (3, GilbertElliott { p: 0.5, r: 0.5, bad: 0.2, good: 0.1 }),
+        ] {
+            let packets = 4_000_000;
+            let losses = gaps(Loss::gilbert_elliott(channel, seed), packets).len() as f64 - 1.0;
+            let share = losses / packets as f64;
+            assert!((share / channel.mean() - 1.0).abs() < 0.02, "{share} for {channel:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_channel_that_loses_all_gives_bursts_of_mean_length_one_over_r() {
+        // P(burst = n) = (1-r)^(n-1) r, and the good packets between two bursts are as
+        // geometric with p.
+        let channel = GilbertElliott { p: 0.02, r: 0.2, bad: 1.0, good: 0.0 };
+        let gaps = gaps(Loss::gilbert_elliott(channel, 4), 4_000_000);
+        let between: Vec<u64> =
+            gaps[1..gaps.len() - 1].iter().copied().filter(|&g| g > 0).collect();
+        let burst = (gaps.len() - 1) as f64 / (between.len() + 1) as f64;
+        let good = between.iter().sum::<u64>() as f64 / between.len() as f64;
+        assert!((burst - 5.0).abs() < 0.1, "{burst}");
+        assert!((good - 50.0).abs() < 1.0, "{good}");
+    }
+
+    #[test]
+    fn equal_states_are_a_uniform_loss() {
+        let channel = GilbertElliott { p: 0.3, r: 0.1, bad: 0.2, good: 0.2 };
+        let gaps = gaps(Loss::gilbert_elliott(channel, 5), 1_000_000);
+        let losses = gaps.len() as f64;
+        let in_a_row = gaps.iter().filter(|&&gap| gap == 0).count() as f64;
+        assert!((losses / 1e6 - 0.2).abs() < 0.002, "{losses}");
+        assert!((in_a_row / losses - 0.2).abs() < 0.005, "{in_a_row} of {losses}");
+    }
+
+    #[test]
+    fn a_channel_may_lose_nothing_or_everything_or_stay_as_it_is() {
+        let channel = |p, r, bad, good| {
+            gaps(Loss::gilbert_elliott(GilbertElliott { p, r, bad, good }, 6), 1000)
+        };
+        assert_eq!(channel(0.5, 0.5, 0.0, 0.0), [1000], "nothing is lost in either state");
+        assert_eq!(channel(0.0, 0.5, 1.0, 0.0), [1000], "the channel stays good");
+        assert_eq!(channel(0.5, 0.5, 1.0, 1.0).len(), 1001, "every packet is lost");
+        let alternate = channel(1.0, 1.0, 1.0, 0.0);
+        assert!(alternate[..500].iter().all(|&gap| gap == 1), "every second packet is lost");
+        let black_hole = channel(0.5, 0.0, 1.0, 0.0);
+        assert!(black_hole[1..].iter().all(|&gap| gap == 0), "what is bad stays bad");
     }
 }

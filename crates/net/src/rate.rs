@@ -5,7 +5,7 @@
 //! next packet of the same busy period, so that however long the busy period lasts its end is
 //! never more than a nanosecond off.
 
-use dumbbell_units::Time;
+use dumbbell_units::{Span, Time};
 use std::num::NonZeroU64;
 
 const BITS_PER_BYTE_TIMES_NANOS: u128 = 8_000_000_000;
@@ -36,6 +36,17 @@ impl Transmitter {
         self.free_at
     }
 
+    /// Bit/s.
+    pub(crate) fn rate(&self) -> u64 {
+        self.rate.get()
+    }
+
+    /// When the last of `bytes` that come at `now` would leave, to the nanosecond.
+    pub fn departure(&self, now: Time, bytes: u64) -> Time {
+        let work = u128::from(bytes) * BITS_PER_BYTE_TIMES_NANOS / u128::from(self.rate.get());
+        self.free_at.max(now) + Span::from_nanos(work as u64)
+    }
+
     /// Accepts a packet of `size` bytes that comes at `now`, and tells when its last bit leaves.
     #[inline]
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
@@ -55,7 +66,7 @@ impl Transmitter {
         } else {
             self.remainder += self.fraction;
         }
-        self.free_at += dumbbell_units::Span::from_nanos(whole);
+        self.free_at += Span::from_nanos(whole);
         self.free_at
     }
 

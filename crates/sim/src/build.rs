@@ -6,6 +6,7 @@
 
 use crate::engine::{EndpointId, Engine, Parcel, Watch};
 use crate::host::Host;
+use crate::link_spec::AqmSpec;
 use crate::sample::Subject;
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
@@ -228,6 +229,7 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
     LinkConfig {
         rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
         bucket: link.bucket_bytes,
+        varying: link.varying(),
         delay: Span::from_nanos(link.delay_ns),
         queue: match link.queue {
             None => Limit::Unlimited,
@@ -235,7 +237,11 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
             Some(QueueSpec::Bytes(bytes)) => Limit::Bytes(bytes),
             Some(QueueSpec::Ns(ns)) => Limit::Time(Span::from_nanos(ns)),
         },
+        aqm: link.aqm.map(AqmSpec::config),
         loss: link.loss,
+        bursts: link.bursts(),
+        jitter: Span::from_nanos(link.jitter_ns),
+        reordering: link.reordering(),
         seed,
     }
 }

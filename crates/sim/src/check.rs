@@ -22,7 +22,7 @@ const MAX_PACKETS: u64 = u32::MAX as u64 - 1;
 const MIN_RTO_NS: u64 = 1_000_000;
 
 /// Refuses a value unless it is valid.
-fn ensure(
+pub(crate) fn ensure(
     ok: bool,
     place: impl FnOnce() -> Place,
     key: &'static str,
@@ -36,7 +36,7 @@ fn ensure(
     Err(ScenarioError::Value { place, key, value, valid })
 }
 
-fn ensure_time(
+pub(crate) fn ensure_time(
     ns: u64,
     least: u64,
     place: impl FnOnce() -> Place,
@@ -131,6 +131,7 @@ impl LinkSpec {
         ensure_time(self.delay_ns, 0, here, "delay_ns")?;
         let valid = "a probability from 0 to 1, 1 excluded";
         ensure((0.0..1.0).contains(&self.loss), here, "loss", self.loss, valid)?;
+        self.check_extras()?;
         if let Some(depth) = self.bucket_bytes {
             let valid = "above 0, on a link with a rate; or null for a line";
             ensure(depth > 0 && self.rate_bps.is_some(), here, "bucket_bytes", depth, valid)?;

@@ -60,6 +60,10 @@ impl<P: Packet> Packet for Parcel<P> {
         self.packet.size()
     }
 
+    fn flow(&self) -> u32 {
+        self.from().0
+    }
+
     fn is_ecn_capable(&self) -> bool {
         self.packet.is_ecn_capable()
     }
@@ -79,7 +83,8 @@ pub trait Watch<P> {
     #[inline]
     fn delivered(&mut self, _now: Time, _to: EndpointId, _packet: &P) {}
 
-    /// A packet did not get onto a link.
+    /// A packet did not get onto a link, or was dropped while it waited for it. The latter is told
+    /// when the link is next looked at, so `now` may lie in the past.
     #[inline]
     fn dropped(&mut self, _now: Time, _from: EndpointId, _at: LinkId, _why: Dropped, _packet: &P) {}
 }
@@ -123,7 +128,7 @@ where
     /// If the endpoints are not in pairs, are more than [`Engine::MAX_ENDPOINTS`], or if one has a
     /// route without links.
     pub fn new(
-        links: Vec<Link<Parcel<E::Packet>>>,
+        mut links: Vec<Link<Parcel<E::Packet>>>,
         routes: Routes,
         endpoints: impl IntoIterator<Item = (E, RouteId)>,
         watch: W,
@@ -142,6 +147,7 @@ where
         for (i, slot) in slots.iter().enumerate() {
             agenda.set((links.len() + i) as u32, slot.scheduled);
         }
+        links.iter_mut().for_each(Link::keep_discarded);
         Engine { now: Time::ZERO, events: 0, agenda, links, routes, endpoints, slots, watch }
     }
 
@@ -180,7 +186,9 @@ where
 
     /// What the link has done until now, and what waits on it.
     pub fn link_statistics(&mut self, id: LinkId) -> Statistics {
-        self.links[id.0 as usize].statistics(self.now)
+        let statistics = self.links[id.0 as usize].statistics(self.now);
+        self.report_discarded(id);
+        statistics
     }
 
     /// Packets on all links.
@@ -204,6 +212,7 @@ where
         let link = &mut self.links[index];
         let parcel = link.pop(self.now);
         self.agenda.set(index as u32, link.next_arrival());
+        self.report_discarded(LinkId(index as u32));
         let Some(mut parcel) = parcel else { return };
         parcel.envelope += 1;
         let from = parcel.from();
@@ -217,11 +226,23 @@ where
     #[inline]
     fn forward(&mut self, to: LinkId, parcel: Parcel<E::Packet>) {
         let link = &mut self.links[to.0 as usize];
-        let was_empty = link.is_empty();
-        match link.push(self.now, parcel) {
-            Ok(()) if was_empty => self.agenda.set(to.0, link.next_arrival()),
-            Ok(()) => {}
-            Err(why) => self.watch.dropped(self.now, parcel.from(), to, why, &parcel.packet),
+        let before = link.next_arrival();
+        let pushed = link.push(self.now, parcel);
+        let after = link.next_arrival();
+        if after != before {
+            self.agenda.set(to.0, after);
+        }
+        if let Err(why) = pushed {
+            self.watch.dropped(self.now, parcel.from(), to, why, &parcel.packet);
+        }
+        self.report_discarded(to);
+    }
+
+    /// Tells of the packets that a link accepted and dropped later.
+    #[inline]
+    fn report_discarded(&mut self, id: LinkId) {
+        while let Some((at, parcel)) = self.links[id.0 as usize].take_discarded() {
+            self.watch.dropped(at, parcel.from(), id, Dropped::Early, &parcel.packet);
         }
     }
 

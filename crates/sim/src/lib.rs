@@ -10,6 +10,7 @@ mod check;
 mod engine;
 mod histogram;
 mod host;
+mod link_spec;
 mod log;
 mod pcapng;
 mod run;
@@ -21,6 +22,9 @@ mod tables;
 pub use check::MAX_FLOWS;
 pub use engine::{EndpointId, Engine, Parcel, Watch};
 pub use histogram::Histogram;
+pub use link_spec::{
+    AqmSpec, BurstsSpec, CodelSpec, FqCodelSpec, PieSpec, RedSpec, RedUnitSpec, ReorderSpec,
+};
 pub use log::{Event, PacketLog, Record};
 pub use pcapng::Side;
 pub use run::Outcome;

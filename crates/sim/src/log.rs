@@ -13,7 +13,7 @@ pub enum Event {
     Sent,
     /// It reached the other endpoint.
     Received,
-    /// It did not get onto this link.
+    /// It did not get onto this link, or was dropped while it waited for it.
     Dropped(LinkId, Dropped),
 }
 
@@ -32,7 +32,8 @@ pub struct Record {
     pub segment: Segment,
 }
 
-/// The packets of the flows that are logged, in the order of events.
+/// The packets of the flows that are logged, in the order of events; one that was dropped while it
+/// waited comes when that was noticed.
 #[derive(Clone, Debug, Default)]
 pub struct PacketLog {
     /// By pair of endpoints: the flow's place in the scenario, if it is logged. Empty if none is.

@@ -65,7 +65,7 @@ impl PacketLog {
             ],
         })?;
         let mut ends = Ends::default();
-        let fates = self.fates(&scenario.links);
+        let mut fates = self.fates(&scenario.links);
         for record in self.records() {
             let flow = &scenario.flows[record.flow as usize];
             let echoed = ends.follow(record);
@@ -76,7 +76,8 @@ impl PacketLog {
             };
             if seen {
                 let sent = record.event == Event::Sent;
-                let comment = fates.get(&transmission(record)).filter(|_| sent);
+                let fate = if sent { fates.get_mut(&transmission(record)) } else { None };
+                let comment = fate.and_then(VecDeque::pop_front);
                 write_packet(&mut writer, record, flow, echoed, comment)?;
             }
         }
@@ -84,29 +85,29 @@ impl PacketLog {
     }
 
     /// Where the packets that never arrived were dropped, and why.
-    fn fates(&self, links: &[LinkSpec]) -> HashMap<Transmission, String> {
-        let dropped = self.records().iter().filter_map(|record| match record.event {
-            Event::Dropped(link, why) => {
-                let why = match why {
-                    Dropped::Overflow => "the queue was full",
-                    Dropped::Loss => "random loss",
-                };
-                Some((
-                    transmission(record),
-                    format!("dropped at {}: {why}", links[link.0 as usize].name),
-                ))
-            }
-            _ => None,
-        });
-        dropped.collect()
+    fn fates(&self, links: &[LinkSpec]) -> HashMap<Transmission, VecDeque<String>> {
+        let mut fates: HashMap<Transmission, VecDeque<String>> = HashMap::new();
+        for record in self.records() {
+            let Event::Dropped(link, why) = record.event else { continue };
+            let why = match why {
+                Dropped::Overflow => "the queue was full",
+                Dropped::Early => "the queue's management chose to",
+                Dropped::Loss => "random loss",
+            };
+            let text = format!("dropped at {}: {why}", links[link.0 as usize].name);
+            fates.entry(transmission(record)).or_default().push_back(text);
+        }
+        fates
     }
 }
 
-/// What tells one transmission from all others: flow, direction, number and timestamp.
-type Transmission = (u32, bool, u32, u32);
+/// What tells one transmission from others: flow, direction, and all that it says. Duplicate
+/// acknowledgements differ in their SACK blocks alone; those that do not differ at all are told
+/// apart by nothing, and the first stands for the one that was dropped.
+type Transmission = (u32, bool, Segment);
 
 fn transmission(record: &Record) -> Transmission {
-    (record.flow, record.by_sender, record.segment.number, record.segment.timestamp)
+    (record.flow, record.by_sender, record.segment)
 }
 
 /// What each end of a flow has heard last, for the timestamps that it echoes.
@@ -154,7 +155,7 @@ fn write_packet<W: Write>(
     record: &Record,
     flow: &FlowSpec,
     echoed: u32,
-    comment: Option<&String>,
+    comment: Option<String>,
 ) -> Result<(), PcapError> {
     let tcp = tcp_header(record, flow, echoed);
     let payload = match record.segment.is_ack() || record.segment.flags.contains(Flags::SYN) {
@@ -168,7 +169,7 @@ fn write_packet<W: Write>(
         original_len: length as u32,
         data: Cow::Owned(headers),
         options: comment
-            .map(|text| EnhancedPacketOption::Comment(text.as_str().into()))
+            .map(|text| EnhancedPacketOption::Comment(text.into()))
             .into_iter()
             .collect(),
     })?;

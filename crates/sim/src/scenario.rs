@@ -2,6 +2,7 @@
 //!
 //! Times are nanoseconds, rates bit/s. `check.rs` says what is valid.
 
+use crate::link_spec::{AqmSpec, BurstsSpec, ReorderSpec};
 use dumbbell_cc::ConfigError;
 use dumbbell_tcp::Stack;
 use serde::{Deserialize, Serialize};
@@ -29,14 +30,20 @@ pub struct Scenario {
     pub flows: Vec<FlowSpec>,
 }
 
-/// A link, one way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A link, one way. By default it passes everything on at once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// What paths call it.
     pub name: String,
     /// Bit/s, rounded to a whole number; null sends everything at once.
     pub rate_bps: Option<f64>,
+    /// Instead of it, from which time (ns, the first 0, increasing) on how many bit/s; 0 for none.
+    #[serde(default)]
+    pub rates: Option<Vec<(u64, f64)>>,
+    /// Instead of it, when 1500 bytes may leave (ms, never decreasing), over and over.
+    #[serde(default)]
+    pub trace_ms: Option<Vec<u32>>,
     /// Depth in bytes of the token bucket that shapes to this rate; null for a line.
     #[serde(default)]
     pub bucket_bytes: Option<u64>,
@@ -45,9 +52,21 @@ pub struct LinkSpec {
     /// How much may wait, the packet being sent not counted; null for no limit.
     #[serde(default)]
     pub queue: Option<QueueSpec>,
+    /// Active queue management; null for none.
+    #[serde(default)]
+    pub aqm: Option<AqmSpec>,
     /// Probability that a packet is lost at random, before it gets into the queue.
     #[serde(default)]
     pub loss: f64,
+    /// Losses in bursts instead; null for none.
+    #[serde(default)]
+    pub gilbert_elliott: Option<BurstsSpec>,
+    /// Packets come out later, but in order, by a random time below this.
+    #[serde(default)]
+    pub jitter_ns: u64,
+    /// Packets that others overtake; null for none.
+    #[serde(default)]
+    pub reorder: Option<ReorderSpec>,
 }
 
 /// How much may wait for a link. A packet that finds no room is dropped.

@@ -118,6 +118,26 @@ fn dropped_packets_say_so_and_are_not_seen_at_the_receiver() {
 }
 
 #[test]
+fn as_many_acknowledgements_say_that_they_were_dropped_as_did_not_arrive() {
+    let mut scenario = scenario();
+    let mut back = scenario.links[0].clone();
+    (back.name, back.rate_bps, back.queue, back.loss) = ("back".to_owned(), None, None, 0.05);
+    scenario.links.push(back);
+    scenario.flows[0].return_path = vec!["back".to_owned()];
+    let outcome = scenario.run().expect("it runs");
+    let acknowledgements = |side| {
+        let mut packets = capture(&outcome, &scenario, side);
+        packets.retain(|packet| !packet.from_sender);
+        packets
+    };
+    let sent = acknowledgements(Side::Receiver);
+    let dropped = sent.iter().filter(|packet| packet.comment.is_some()).count();
+    assert!(dropped > 10, "{dropped}");
+    // The flow is complete, so nothing is under way.
+    assert_eq!(sent.len() - dropped, acknowledgements(Side::Sender).len());
+}
+
+#[test]
 fn sack_blocks_and_timestamps_are_those_of_the_acknowledgement() {
     let scenario = scenario();
     let outcome = scenario.run().expect("it runs");

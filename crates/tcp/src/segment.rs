@@ -9,7 +9,7 @@ use dumbbell_net::Packet;
 /// A segment: data from the sender, or an acknowledgement from the receiver.
 ///
 /// 36 bytes, so that with its envelope a packet in flight takes 40.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// Data: the packet's number. Acknowledgement: the number of the next packet expected.
     pub number: u32,
@@ -30,7 +30,7 @@ pub struct Segment {
 }
 
 /// Kind and flags of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u8);
 
 impl Flags {

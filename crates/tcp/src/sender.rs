@@ -112,6 +112,8 @@ pub struct Sender {
     rack: Rack,
     judged_to: u32,
     prr: Option<Prr>,
+    /// The window in force while it grows back after a recovery (`Stack::max_burst`).
+    regrown: Option<u32>,
     /// `next` when the present episode began; it ends when this is acknowledged.
     high_seq: u32,
     undo: Undo,
@@ -167,6 +169,7 @@ impl Sender {
             rack: Rack::new(),
             judged_to: 0,
             prr: None,
+            regrown: None,
             high_seq: 0,
             undo: Undo::default(),
             window_end: 0,
@@ -230,7 +233,7 @@ impl Sender {
     fn cwnd(&self) -> u32 {
         match &self.prr {
             Some(prr) => prr.cwnd().max(1),
-            None => (self.control.cwnd as u32).max(1),
+            None => (self.control.cwnd as u32).min(self.regrown.unwrap_or(u32::MAX)).max(1),
         }
     }
 
@@ -253,6 +256,7 @@ impl Sender {
     fn begin_reduction(&mut self, prior_cwnd: u32) {
         self.high_seq = self.board.next();
         self.probe = None;
+        self.regrown = None;
         self.prr = (!self.own_recovery).then(|| Prr::new(self.control.cwnd, prior_cwnd));
     }
 

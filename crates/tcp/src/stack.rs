@@ -40,6 +40,10 @@ pub struct Stack {
     pub ecn: Ecn,
     /// Receive window, packets.
     pub receive_window: u32,
+    /// Packets by which the window may exceed what is in flight when a recovery ends; it then
+    /// grows back to ssthresh as in slow start. 0 is without limit. Kernels before PRR kept the
+    /// window at the flight size (tcp_cwnd_down), so that no burst followed a recovery.
+    pub max_burst: u32,
 }
 
 /// How losses are found.
@@ -87,6 +91,7 @@ impl Stack {
             sack_compression: true,
             ecn: Ecn::Off,
             receive_window: 1 << 20,
+            max_burst: 0,
         }
     }
 
@@ -116,6 +121,7 @@ impl Stack {
                 loss_detection: LossDetection::DupThresh,
                 tail_loss_probe: false,
                 sack_compression: false,
+                max_burst: 1,
                 ..linux
             }),
             // ns-3's TcpSocketBase defaults, with the MSS and initial window that papers set.

@@ -10,6 +10,7 @@ Compose them; every one is short::
 """
 
 from dumbbell.figures.bars import intervals
+from dumbbell.figures.curves import curves, grouped_bars
 from dumbbell.figures.heat import heat_map
 from dumbbell.figures.lines import (
     flows,
@@ -28,7 +29,9 @@ __all__ = [
     "INK",
     "PAGE",
     "Look",
+    "curves",
     "flows",
+    "grouped_bars",
     "heat_map",
     "inline",
     "intervals",

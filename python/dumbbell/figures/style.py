@@ -86,6 +86,10 @@ _LOOKS: Final = {
     "cubic": Look("CUBIC", _BLUE, "s"),
     "bbr": Look("BBRv1", _GREEN, "^"),
     "bbr3": Look("BBRv3", _PURPLE, "D"),
+    "hstcp": Look("HSTCP", _ORANGE, "v"),
+    "stcp": Look("STCP", _SKY, "P"),
+    "bic": Look("BIC", "#8c564b", "X"),
+    "fast": Look("FAST", "#5b5ea6", "*"),
 }
 _OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
 

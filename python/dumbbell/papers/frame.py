@@ -44,6 +44,53 @@ class PublishedNumber(_Model):
     published: float
 
 
+class PublishedTable(_Model):
+    """A table of the paper: a number for every combination of two settings.
+
+    Attributes:
+        id: The id of each number; ``{setting}`` in it and in `experiment` and `quantity` stands for
+            the value.
+        experiment: The experiment that each number is measured in.
+        where: Where the table stands.
+        quantity: What is measured.
+        unit: Its unit.
+        rows: The settings of the rows: the name and the values.
+        columns: The settings of the columns.
+        published: The numbers, row by row.
+    """
+
+    id: str
+    experiment: str
+    where: str
+    quantity: str
+    unit: str
+    rows: dict[str, list[str]]
+    columns: dict[str, list[str]]
+    published: list[list[float]]
+
+    def all(self) -> Iterator[PublishedNumber]:
+        """Every number of the table, row by row.
+
+        Raises:
+            ValueError: If there are not as many numbers as the settings ask for.
+        """
+        rows, columns = (
+            [dict(zip(axis, values, strict=True)) for values in product(*axis.values())]
+            for axis in (self.rows, self.columns)
+        )
+        for row, numbers in zip(rows, self.published, strict=True):
+            for column, number in zip(columns, numbers, strict=True):
+                chosen = row | column
+                yield PublishedNumber(
+                    id=self.id.format(**chosen),
+                    experiment=self.experiment.format(**chosen),
+                    where=self.where,
+                    quantity=self.quantity.format(**chosen),
+                    unit=self.unit,
+                    published=number,
+                )
+
+
 class PublishedClaim(_Model):
     """A claim of the paper, and what is checked for it to hold."""
 
@@ -62,6 +109,8 @@ class Planned(_Model):
         set: Assignments, as ``dumbbell run --set`` takes them.
         each: Settings and their values: an experiment for every combination. ``{setting}`` in
             `id` and `set` stands for the value.
+        short: What a value stands for within `set`, where `id` is to have a shorter name for it;
+            for all experiments of a paper if it stands at the top of its ``paper.toml``.
         beyond: Whether it goes beyond the paper, and is left out unless asked for. Of such an
             experiment only what ``Study.reduce`` makes of its runs is kept.
     """
@@ -70,13 +119,15 @@ class Planned(_Model):
     file: str
     set: list[str] = Field(default_factory=list)
     each: dict[str, list[str]] = Field(default_factory=dict)
+    short: dict[str, str] = Field(default_factory=dict)
     beyond: bool = False
 
     def all(self) -> Iterator[Concrete]:
         """Every experiment that this stands for, in the order of `each`."""
         for values in product(*self.each.values()):
             chosen = dict(zip(self.each, values, strict=True))
-            changes = tuple(change.format(**chosen) for change in self.set)
+            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
+            changes = tuple(change.format(**meant) for change in self.set)
             yield Concrete(self.id.format(**chosen), self.file, changes, chosen)
 
 
@@ -98,14 +149,28 @@ class Paper(_Model):
     authors: list[str]
     venue: str
     summary: str
-    numbers: list[PublishedNumber] = Field(validation_alias="number")
+    single_numbers: list[PublishedNumber] = Field(validation_alias="number", default_factory=list)
+    tables: list[PublishedTable] = Field(validation_alias="table", default_factory=list)
     claims: list[PublishedClaim] = Field(validation_alias="claim")
     experiments: list[Planned] = Field(validation_alias="experiment")
 
     @classmethod
     def load(cls, folder: Path) -> Paper:
         """Reads the ``paper.toml`` of a paper's folder."""
-        return cls.model_validate(tomllib.loads((folder / "paper.toml").read_text("utf-8")))
+        said = tomllib.loads((folder / "paper.toml").read_text("utf-8"))
+        short = said.pop("short", {})
+        said["experiment"] = [{"short": short} | planned for planned in said["experiment"]]
+        return cls.model_validate(said)
+
+    @property
+    def first(self) -> str:
+        """The id of the first experiment."""
+        return next(self.experiments[0].all()).id
+
+    @property
+    def numbers(self) -> list[PublishedNumber]:
+        """All published numbers: the single ones, then those of the tables."""
+        return [*self.single_numbers, *(number for table in self.tables for number in table.all())]
 
 
 @dataclass(frozen=True)

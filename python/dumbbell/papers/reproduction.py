@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,6 +15,7 @@ import polars as pl
 from dumbbell import _core
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import Experiment
+from dumbbell.files import write_text
 from dumbbell.papers.frame import (
     Claim,
     Drawing,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Concrete, Plate, Settings, Study
     from dumbbell.results import Result
 
-PAPERS: Final = ("staggered-start",)
+PAPERS: Final = ("staggered-start", "tein2")
 """The ids of the papers; each has a folder of that name, with underscores, beside this file."""
 
 _TOOLS: Final = ("polars", "numpy", "matplotlib")
@@ -91,7 +91,7 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         sections=study.sections(runs),
         drawings=_draw_all(paper, plates, runs, folder, effort),
         settings=settings,
-        seeds=runs[paper.experiments[0].id].seeds,
+        seeds=runs[paper.first].seeds,
         versions=_versions(),
         beyond=beyond,
     )
@@ -128,17 +128,6 @@ def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort
 def write_json(path: Path, content: object) -> None:
     """Writes JSON, complete or not at all. There is no NaN and no infinity in it."""
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a text file under a temporary name, and renames it when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _folder(paper: str) -> Path:

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from dumbbell.figures import inline
-from dumbbell.papers.reproduction import write_text
+from dumbbell.files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

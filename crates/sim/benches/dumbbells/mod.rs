@@ -11,10 +11,9 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
     let link = LinkSpec {
         name: "bottleneck".to_owned(),
         rate_bps: Some(rate_bps),
-        bucket_bytes: None,
         delay_ns: SECOND / 20,
         queue: Some(QueueSpec::Bytes((rate_bps / 80.0) as u64)),
-        loss: 0.0,
+        ..LinkSpec::default()
     };
     let flow = |number| FlowSpec {
         name: format!("flow-{number}"),

@@ -78,7 +78,7 @@ impl Sender {
         if tally.delivered == 0 && lost == 0 {
             return;
         }
-        self.path.cwnd_limited = self.is_cwnd_limited();
+        self.path.cwnd_limited = self.is_cwnd_limited() && self.regrown.is_none();
         let grows = if tally.advanced { tally.delivered } else { 0 };
         let counted = if self.stack.byte_counting { grows } else { grows.min(1) };
         if let Some(prr) = &mut self.prr {
@@ -90,6 +90,16 @@ impl Sender {
         let ack = Ack { delivered, counted, lost, marked, rtt, prior_in_flight, rate, report };
         self.cc.on_ack(&self.path, &ack);
         self.refresh();
+        self.regrow(counted);
+    }
+
+    /// Lets a window that was cut to the flight size grow by what was acknowledged, up to the
+    /// algorithm's.
+    fn regrow(&mut self, counted: u32) {
+        self.regrown = self
+            .regrown
+            .map(|window| window + counted)
+            .filter(|&window| f64::from(window) < self.control.cwnd);
     }
 
     /// Updates the scoreboard from the segment.
@@ -313,6 +323,8 @@ impl Sender {
     fn end_episode(&mut self) {
         if self.path.phase == Phase::Recovery {
             self.rack.recovered();
+            let burst = self.stack.max_burst;
+            self.regrown = (burst > 0).then(|| self.path.in_flight + burst);
         }
         self.prr = None;
         self.undo.end();
@@ -333,6 +345,7 @@ impl Sender {
         self.rack.reset_cursor(&self.board);
         self.path.in_flight = self.board.in_flight();
         self.end_episode();
+        self.regrown = None;
         self.cc.on_spurious_loss(&self.path);
         self.refresh();
     }
@@ -343,6 +356,7 @@ impl Sender {
             || self.board.una() >= self.high_seq;
         self.timeouts += 1;
         self.prr = None;
+        self.regrown = None;
         self.lost_scratch.clear();
         self.rack.on_timeout(&mut self.board, &self.path, &mut self.lost_scratch);
         self.path.lost += self.lost_scratch.len() as u64;

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import dumbbell
 from dumbbell.experiment import Experiment
 from dumbbell.figures import styled, svg
+from dumbbell.files import write_text
 from dumbbell.papers.frame import Paper, Runs
-from dumbbell.papers.reproduction import write_text
 from dumbbell.papers.staggered_start import reference
 from dumbbell.papers.staggered_start.chapters import fidelity_table
 from dumbbell.papers.staggered_start.plates import PLATES

@@ -1,0 +1,209 @@
+//! BIC (Xu, Harfoush and Rhee, "Binary increase congestion control for fast long-distance
+//! networks", INFOCOM 2004), as Linux's `tcp_bic.c` carries it out.
+//!
+//! After loss at a window `W_max` the window goes back to `W_max` by binary search, and beyond it
+//! in the same steps mirrored. The growth of a round trip, packets, by the distance to `W_max`:
+//!
+//! ```text
+//! w <= low_window:         1                          Reno
+//! w < W_max:               d = (W_max - w) / B
+//!   d > S_max              S_max                      additive increase
+//!   1 < d <= S_max         d                          binary search
+//!   d <= 1                 B / smooth_part            so that it takes smooth_part round trips
+//! w >= W_max:
+//!   w < W_max + B          B / smooth_part
+//!   w < W_max + S_max (B - 1)   (w - W_max) / (B - 1) max probing
+//!   else                   S_max
+//! at least w / 20 until there has been loss, and never more than w
+//! ```
+//!
+//! On loss
+//!
+//! ```text
+//! W_max = w (1 + beta) / 2 if w < W_max and fast convergence is on, else w
+//! w <- w / 2 up to low_window, else beta w
+//! ```
+//!
+//! | | paper | Linux | here |
+//! |---|---|---|---|
+//! | `S_max` | 32 | 16 (`max_increment`) | Linux; option `s_max` |
+//! | `B` | 2: half of the way | 4: a quarter | Linux |
+//! | `beta` | 0.875 | 819/1024 | Linux; option `beta` |
+//! | `S_min` and `smooth_part` | 0.01 | 4 packets in 20 round trips | Linux; option `smooth_part` |
+//! | `low_window` | 14 | 14 | 14; option `low_window` |
+//! | `d` | exact | whole packets, so that `d <= 1` is within 8 packets of `W_max` | Linux |
+//! | `ssthresh` at first | none | 100 until 2.6.21, none since | none; option `initial_ssthresh` |
+//! | what is counted | acknowledgements | packets, by the ratio measured | packets |
+
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
+
+/// In binary search the window goes to a quarter of the way (Linux's `BICTCP_B`).
+const B: f64 = 4.0;
+/// Least growth until there has been loss, as a part of the window (Linux: 20 acknowledgements).
+const FIRST_GROWTH: f64 = 1.0 / 20.0;
+
+/// BIC's rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Bic {
+    s_max: f64,
+    low_window: f64,
+    beta: f64,
+    smooth_part: f64,
+    fast_convergence: bool,
+    /// `None` before the first loss and after a timeout.
+    w_max: Option<f64>,
+}
+
+impl Bic {
+    /// Takes the options `s_max`, `low_window`, `beta`, `smooth_part` and `fast_convergence`.
+    ///
+    /// # Errors
+    /// If one of them has a value that it cannot have.
+    pub fn from_options(options: &mut Options) -> Result<Bic, ConfigError> {
+        Ok(Bic {
+            s_max: options.number("s_max", 16.0, 1.0..=10_000.0, "1 to 10000")?,
+            low_window: options.number("low_window", 14.0, 0.0..=10_000.0, "0 to 10000")?,
+            beta: options.number("beta", 819.0 / 1024.0, 0.1..=0.99, "0.1 to 0.99")?,
+            smooth_part: options.number("smooth_part", 20.0, 1.0..=10_000.0, "1 to 10000")?,
+            fast_convergence: options.switch("fast_convergence", true)?,
+            w_max: None,
+        })
+    }
+
+    /// Packets by which a window of `w` packets grows in a round trip.
+    fn per_round(&self, w: f64) -> f64 {
+        let w_max = self.w_max.unwrap_or(0.0);
+        if w <= self.low_window {
+            1.0
+        } else if w < w_max {
+            let distance = ((w_max - w) / B).floor();
+            if distance <= 1.0 { B / self.smooth_part } else { distance.min(self.s_max) }
+        } else if w < w_max + B {
+            B / self.smooth_part
+        } else if w < w_max + self.s_max * (B - 1.0) {
+            (w - w_max) / (B - 1.0)
+        } else {
+            self.s_max
+        }
+    }
+}
+
+impl WindowRule for Bic {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, ack: &Ack) -> f64 {
+        let mut growth = self.per_round(cwnd) / cwnd;
+        if self.w_max.is_none() {
+            growth = growth.max(FIRST_GROWTH);
+        }
+        growth.min(1.0) * ack.in_packets(counted)
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        let shrinking = self.w_max.is_some_and(|w_max| cwnd < w_max);
+        let yields = shrinking && self.fast_convergence;
+        self.w_max = Some(if yields { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd });
+        if cwnd <= self.low_window { cwnd / 2.0 } else { cwnd * self.beta }
+    }
+
+    fn on_timeout(&mut self) {
+        self.w_max = None;
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        if let Some(w_max) = self.w_max {
+            show(Inspect { name: "W_max", value: w_max });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Signal;
+    use dumbbell_units::Time;
+
+    const LOSS: Congestion =
+        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+
+    fn bic(text: &str) -> Bic {
+        Bic::from_options(&mut text.parse().expect("well formed")).expect("within range")
+    }
+
+    fn path() -> Path {
+        Path::new(1448, Time::ZERO)
+    }
+
+    /// The growth of a round trip at a window of `w` packets.
+    fn growth(rule: &mut Bic, w: f64) -> f64 {
+        rule.increase(w, w, &path(), &Ack::default())
+    }
+
+    fn assert_close(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn loss_leaves_819_parts_in_1024_and_a_half_in_a_low_window() {
+        assert_close(bic("bic").decrease(1024.0, &path(), &LOSS), 819.0);
+        assert_close(bic("bic").decrease(14.0, &path(), &LOSS), 7.0);
+    }
+
+    #[test]
+    fn the_window_goes_back_to_w_max_linearly_then_by_quarters_then_smoothly() {
+        let mut rule = bic("bic");
+        rule.decrease(1000.0, &path(), &LOSS);
+        assert_close(growth(&mut rule, 800.0), 16.0);
+        assert_close(growth(&mut rule, 960.0), 10.0);
+        assert_close(growth(&mut rule, 988.0), 3.0);
+        assert_close(growth(&mut rule, 993.0), 0.2);
+    }
+
+    #[test]
+    fn beyond_w_max_it_probes_ever_faster_up_to_s_max() {
+        let mut rule = bic("bic");
+        rule.decrease(1000.0, &path(), &LOSS);
+        assert_close(growth(&mut rule, 1003.0), 0.2);
+        assert_close(growth(&mut rule, 1030.0), 10.0);
+        assert_close(growth(&mut rule, 1100.0), 16.0);
+        let mut paper = bic("bic(s_max=32)");
+        paper.decrease(1000.0, &path(), &LOSS);
+        assert_close(growth(&mut paper, 1100.0), 32.0);
+    }
+
+    #[test]
+    fn in_a_low_window_it_is_reno() {
+        let mut rule = bic("bic");
+        rule.decrease(100.0, &path(), &LOSS);
+        assert_close(growth(&mut rule, 14.0), 1.0);
+    }
+
+    #[test]
+    fn until_there_is_loss_and_after_a_timeout_it_grows_by_a_twentieth_at_least() {
+        let mut rule = bic("bic");
+        assert_close(growth(&mut rule, 1000.0), 50.0);
+        assert_close(growth(&mut rule, 100.0), 16.0);
+        rule.decrease(1000.0, &path(), &LOSS);
+        rule.on_timeout();
+        assert_close(growth(&mut rule, 1000.0), 50.0);
+    }
+
+    #[test]
+    fn a_window_that_shrinks_from_loss_to_loss_gives_up_some_more_if_convergence_is_fast() {
+        for (text, expected) in
+            [("bic", 900.0 * (1024.0 + 819.0) / 2048.0), ("bic(fast_convergence=off)", 900.0)]
+        {
+            let mut rule = bic(text);
+            rule.decrease(1000.0, &path(), &LOSS);
+            rule.decrease(900.0, &path(), &LOSS);
+            assert_close(rule.w_max.expect("a loss"), expected);
+        }
+    }
+
+    #[test]
+    fn packets_count_even_if_the_stack_counts_acknowledgements() {
+        let mut rule = bic("bic");
+        rule.decrease(1000.0, &path(), &LOSS);
+        let delayed = Ack { delivered: 2, counted: 1, ..Ack::default() };
+        assert_close(rule.increase(800.0, 1.0, &path(), &delayed), 2.0 * 16.0 / 800.0);
+    }
+}

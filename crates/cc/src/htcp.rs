@@ -1,0 +1,320 @@
+//! H-TCP (Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004),
+//! as Linux's `tcp_htcp.c` carries it out.
+//!
+//! The window grows by `alpha` a round trip, and `alpha` with the time `D` since the last
+//! congestion, seconds:
+//!
+//! ```text
+//! f = 1                                   D <= 1 s
+//! f = 1 + 10 (D - 1) + ((D - 1) / 2)^2    D > 1 s
+//! f <- f / s, at least 1, where s = 100 ms / RTTmin, from 0.5 to 10     (RTT scaling)
+//! alpha = 2 (1 - beta) f
+//! ```
+//!
+//! Congestion leaves `beta` of the window, as much as empties the queue and no more:
+//!
+//! ```text
+//! beta = RTTmin / RTTmax, from 0.5 to 0.8
+//! beta = 0.5 if the greatest throughput of this epoch differs by more than a fifth from the last
+//!        epoch's, and on the congestion after that; or if RTTmin <= 10 ms
+//! RTTmax <- RTTmin + 0.95 (RTTmax - RTTmin)    at every congestion
+//! ```
+//!
+//! `RTTmax` rises by 20 ms a sample at most, and not in recovery. Throughput is sampled once in a
+//! window and smoothed by a quarter, anew in the first three round trips of an epoch.
+//!
+//! Linux's numbers are in sevenths bits and ticks; here they are exact. It knows the window's share
+//! of delayed acknowledgements and grows by packets, as here. Options `rtt_scaling` and
+//! `bandwidth_switch` are its parameters of that name.
+
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
+use dumbbell_units::{Span, Time};
+
+const BETA_MIN: f64 = 0.5;
+/// 102/128.
+const BETA_MAX: f64 = 0.796_875;
+/// Time after congestion in which the flow grows like Reno, seconds (the paper's `Delta_L`).
+const DELTA_L: f64 = 1.0;
+
+/// What is known of an epoch, and can be undone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    congested_at: Time,
+    rtt_max: Option<Span>,
+    /// The greatest throughput of the epoch before, packets/s.
+    old_max: f64,
+}
+
+/// Throughput of the epoch, packets/s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Throughput {
+    packets: f64,
+    began: Time,
+    smoothed: f64,
+    max: f64,
+}
+
+/// H-TCP's rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Htcp {
+    rtt_scaling: bool,
+    bandwidth_switch: bool,
+    alpha: f64,
+    beta: f64,
+    /// Whether the next congestion may set `beta` by delay: there was one before it like this.
+    adapts: bool,
+    rtt_min: Option<Span>,
+    memory: Memory,
+    before: Memory,
+    throughput: Throughput,
+    /// Whether the reduction is still being carried out; an epoch begins when it ends.
+    reducing: bool,
+    cwnd: f64,
+}
+
+impl Htcp {
+    /// Takes the options `rtt_scaling` and `bandwidth_switch`.
+    ///
+    /// # Errors
+    /// If one of them is neither on nor off.
+    pub fn from_options(options: &mut Options) -> Result<Htcp, ConfigError> {
+        Ok(Htcp {
+            rtt_scaling: options.switch("rtt_scaling", true)?,
+            bandwidth_switch: options.switch("bandwidth_switch", true)?,
+            alpha: 1.0,
+            beta: BETA_MIN,
+            adapts: false,
+            rtt_min: None,
+            memory: Memory::default(),
+            before: Memory::default(),
+            throughput: Throughput::default(),
+            reducing: false,
+            cwnd: 0.0,
+        })
+    }
+
+    fn update_alpha(&mut self, now: Time) {
+        let beyond = now.since(self.memory.congested_at).as_secs_f64() - DELTA_L;
+        let mut factor = 1.0;
+        if beyond > 0.0 {
+            factor = 1.0 + 10.0 * beyond + (beyond / 2.0) * (beyond / 2.0);
+        }
+        if let Some(rtt_min) = self.rtt_min.filter(|rtt| self.rtt_scaling && !rtt.is_zero()) {
+            let scale = 0.1 / rtt_min.as_secs_f64();
+            factor = (factor / scale.clamp(0.5, 10.0)).max(1.0);
+        }
+        self.alpha = 2.0 * factor * (1.0 - self.beta);
+    }
+
+    fn update_beta(&mut self) {
+        let (max, old) = (self.throughput.max, self.memory.old_max);
+        if self.bandwidth_switch {
+            self.memory.old_max = max;
+            if !(0.8 * old..=1.2 * old).contains(&max) {
+                self.beta = BETA_MIN;
+                self.adapts = false;
+                return;
+            }
+        }
+        self.beta = match (self.rtt_min, self.memory.rtt_max) {
+            (Some(min), Some(max)) if self.adapts && min > Span::from_millis(10) => {
+                (min.as_secs_f64() / max.as_secs_f64()).clamp(BETA_MIN, BETA_MAX)
+            }
+            _ => {
+                self.adapts = true;
+                BETA_MIN
+            }
+        };
+    }
+
+    fn measure_rtt(&mut self, path: &Path, rtt: Span) {
+        let min = self.rtt_min.map_or(rtt, |min| min.min(rtt));
+        self.rtt_min = Some(min);
+        if path.phase == Phase::Open {
+            let max = self.memory.rtt_max.unwrap_or(min).max(min);
+            let rises = rtt > max && rtt <= max + Span::from_millis(20);
+            self.memory.rtt_max = Some(if rises { rtt } else { max });
+        }
+    }
+
+    fn measure_throughput(&mut self, path: &Path, ack: &Ack) {
+        let now = path.now;
+        let t = &mut self.throughput;
+        if !matches!(path.phase, Phase::Open | Phase::Disorder) {
+            (t.packets, t.began) = (0.0, now);
+            return;
+        }
+        t.packets += f64::from(ack.delivered);
+        let Some(rtt_min) = self.rtt_min.filter(|rtt| !rtt.is_zero()) else { return };
+        let length = now.since(t.began);
+        if t.packets < self.cwnd - self.alpha.max(1.0) || length < rtt_min {
+            return;
+        }
+        let sample = t.packets / length.as_secs_f64();
+        if now.since(self.memory.congested_at) < rtt_min * 4 {
+            (t.smoothed, t.max) = (sample, sample);
+        } else {
+            t.smoothed = (3.0 * t.smoothed + sample) / 4.0;
+            t.max = t.max.max(t.smoothed);
+        }
+        (t.packets, t.began) = (0.0, now);
+    }
+}
+
+impl WindowRule for Htcp {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, ack: &Ack) -> f64 {
+        self.cwnd = cwnd;
+        self.update_alpha(path.now);
+        self.alpha * ack.in_packets(counted) / cwnd
+    }
+
+    fn decrease(&mut self, cwnd: f64, path: &Path, _event: &Congestion) -> f64 {
+        self.before = self.memory;
+        self.update_beta();
+        if let (Some(min), Some(max)) = (self.rtt_min, self.memory.rtt_max) {
+            self.memory.rtt_max = Some(min + max.saturating_sub(min).mul_f64(0.95));
+        }
+        self.memory.congested_at = path.now;
+        self.reducing = true;
+        self.cwnd = cwnd * self.beta;
+        self.cwnd
+    }
+
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        if self.reducing && path.phase == Phase::Open {
+            self.reducing = false;
+            self.memory.congested_at = path.now;
+        }
+        if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
+            self.measure_rtt(path, rtt);
+        }
+        self.measure_throughput(path, ack);
+    }
+
+    fn on_undo(&mut self) {
+        self.memory = self.before;
+        self.reducing = false;
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "alpha", value: self.alpha });
+        show(Inspect { name: "beta", value: self.beta });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Signal;
+    use crate::pipe::{Link, Pipe, init};
+    use crate::{AnySlowStart, Windowed};
+
+    const LOSS: Congestion =
+        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+
+    fn htcp(text: &str) -> Htcp {
+        Htcp::from_options(&mut text.parse().expect("well formed")).expect("on or off")
+    }
+
+    fn path_at(seconds: f64) -> Path {
+        Path::new(1448, Time::ZERO + Span::from_secs_f64(seconds))
+    }
+
+    fn sample(rule: &mut Htcp, seconds: f64, rtt_ms: u64) {
+        let rtt = Some(Span::from_millis(rtt_ms));
+        rule.observe(&path_at(seconds), &Ack { rtt, ..Ack::default() });
+    }
+
+    /// Packets by which the window grows in a round trip.
+    fn growth(rule: &mut Htcp, seconds: f64) -> f64 {
+        let ack = Ack { delivered: 1000, counted: 1000, ..Ack::default() };
+        rule.increase(1000.0, 1000.0, &path_at(seconds), &ack)
+    }
+
+    fn assert_close(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn for_a_second_it_grows_like_reno_and_then_with_the_square_of_time() {
+        let mut rule = htcp("htcp(rtt_scaling=off)");
+        for (t, alpha) in [(0.5, 1.0), (1.0, 1.0), (2.0, 11.25), (5.0, 45.0), (11.0, 126.0)] {
+            assert_close(growth(&mut rule, t), alpha);
+        }
+    }
+
+    #[test]
+    fn rtt_scaling_makes_it_slower_on_shorter_paths_than_100_ms_and_twice_as_fast_on_longer() {
+        for (rtt, alpha) in [(5, 4.5), (20, 9.0), (100, 45.0), (400, 90.0)] {
+            let mut rule = htcp("htcp");
+            sample(&mut rule, 0.0, rtt);
+            assert_close(growth(&mut rule, 5.0), alpha);
+        }
+        let mut rule = htcp("htcp");
+        sample(&mut rule, 0.0, 20);
+        assert_close(growth(&mut rule, 0.5), 1.0);
+    }
+
+    #[test]
+    fn beta_empties_the_queue_from_the_second_congestion_on() {
+        for (max, beta) in [(150, 100.0 / 150.0), (110, BETA_MAX), (400, BETA_MIN)] {
+            let mut rule = htcp("htcp(bandwidth_switch=off)");
+            sample(&mut rule, 0.0, 100);
+            let mut rtt = 100;
+            while rtt < max {
+                rtt = (rtt + 20).min(max);
+                sample(&mut rule, 1.0, rtt);
+            }
+            assert_close(rule.decrease(1000.0, &path_at(2.0), &LOSS), 500.0);
+            sample(&mut rule, 3.0, max);
+            assert_close(rule.decrease(1000.0, &path_at(4.0), &LOSS), 1000.0 * beta);
+        }
+    }
+
+    #[test]
+    fn the_longest_round_trip_time_fades_by_a_twentieth_at_congestion() {
+        let mut rule = htcp("htcp(bandwidth_switch=off)");
+        sample(&mut rule, 0.0, 100);
+        sample(&mut rule, 0.0, 120);
+        rule.decrease(1000.0, &path_at(2.0), &LOSS);
+        assert_eq!(rule.memory.rtt_max, Some(Span::from_millis(119)));
+    }
+
+    #[test]
+    fn throughput_that_changed_by_more_than_a_fifth_halves_the_window() {
+        for (max, halves) in [(1190.0, false), (1210.0, true), (790.0, true), (810.0, false)] {
+            let mut rule = htcp("htcp");
+            sample(&mut rule, 0.0, 100);
+            sample(&mut rule, 0.0, 110);
+            rule.adapts = true;
+            rule.memory.old_max = 1000.0;
+            rule.throughput.max = max;
+            let beta = if halves { BETA_MIN } else { BETA_MAX };
+            assert_close(rule.decrease(1000.0, &path_at(2.0), &LOSS), 1000.0 * beta);
+        }
+    }
+
+    #[test]
+    fn a_spurious_congestion_does_not_restart_the_clock() {
+        let mut rule = htcp("htcp(rtt_scaling=off)");
+        rule.decrease(1000.0, &path_at(3.0), &LOSS);
+        rule.on_undo();
+        assert_close(growth(&mut rule, 5.0), 45.0);
+    }
+
+    #[test]
+    fn alone_on_a_link_it_backs_off_by_the_queue_and_the_link_stays_busy() {
+        let rule = Windowed::new(htcp("htcp"), AnySlowStart::STANDARD, &init(1));
+        let mut pipe = Pipe::new(rule, Link::new(20.0, 100, 60.0));
+        pipe.run_ms(40_000);
+        let before = pipe.path.delivered;
+        let mut least = f64::INFINITY;
+        pipe.run(Span::from_secs(40), |pipe| least = least.min(pipe.inspect("beta")));
+        let share = (pipe.path.delivered - before) as f64 / 400.0 / pipe.link.bdp();
+        // RTTmin / RTTmax with 60 packets waiting, as the paper's section 2.2 has it.
+        let expected = pipe.link.bdp() / (pipe.link.bdp() + 60.0);
+        assert!((least - expected).abs() < 0.03, "{least}, not {expected}");
+        assert!(share > 0.98, "{share}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Hybla (Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks",
+//! International Journal of Satellite Communications and Networking 22, 2004), as Linux's
+//! `tcp_hybla.c` carries it out.
+//!
+//! A flow with a long round-trip time is to grow in time as a flow with a reference round-trip time
+//! `RTT0`, 25 ms, would. With `rho = RTT / RTT0`, at least 1, an acknowledgement adds
+//!
+//! ```text
+//! slow start:            2^rho - 1
+//! congestion avoidance:  rho^2 / w
+//! ```
+//!
+//! `RTT` is the least round-trip time seen; in Linux the least smoothed one. `rho` counts for 16 at
+//! most in the power of two, and for 1 in recovery, as in Linux. Loss halves the window.
+//!
+//! The paper and Linux also begin with `rho` times the initial window, and at `rho` packets; here
+//! the transport's initial window stands. Linux never lets the window exceed 65535 packets.
+
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, SlowStart, WindowRule};
+
+/// The longest round-trip time that slow start makes up for, in reference round-trip times.
+const MAX_POWER: f64 = 16.0;
+
+/// Hybla's rule, for slow start and congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+pub struct Hybla {
+    /// Reference round-trip time, seconds.
+    rtt0: f64,
+    rho: f64,
+}
+
+impl Hybla {
+    /// Takes the option `rtt0`, in milliseconds.
+    ///
+    /// # Errors
+    /// If it has a value that it cannot have.
+    pub fn from_options(options: &mut Options) -> Result<Hybla, ConfigError> {
+        let rtt0 = options.number("rtt0", 25.0, 1.0..=10_000.0, "1 to 10000 ms")? / 1e3;
+        Ok(Hybla { rtt0, rho: 1.0 })
+    }
+
+    fn rho(&self, path: &Path) -> f64 {
+        let rtt = path.min_rtt.filter(|_| path.phase == Phase::Open);
+        rtt.map_or(1.0, |rtt| (rtt.as_secs_f64() / self.rtt0).max(1.0))
+    }
+}
+
+impl SlowStart for Hybla {
+    #[inline]
+    fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
+        (libm::exp2(self.rho(path).min(MAX_POWER)) - 1.0) * f64::from(ack.counted)
+    }
+}
+
+impl WindowRule for Hybla {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
+        self.rho = self.rho(path);
+        self.rho * self.rho * counted / cwnd
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        cwnd / 2.0
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "rho", value: self.rho });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_units::{Span, Time};
+
+    fn hybla(text: &str) -> Hybla {
+        Hybla::from_options(&mut text.parse().expect("well formed")).expect("within range")
+    }
+
+    fn path(rtt_ms: u64) -> Path {
+        Path { min_rtt: Some(Span::from_millis(rtt_ms)), ..Path::new(1448, Time::ZERO) }
+    }
+
+    fn avoidance(rule: &mut Hybla, rtt_ms: u64) -> f64 {
+        WindowRule::increase(rule, 100.0, 100.0, &path(rtt_ms), &Ack::default())
+    }
+
+    #[test]
+    fn a_round_trip_adds_the_square_of_its_length_in_reference_round_trips() {
+        let mut rule = hybla("hybla");
+        for (rtt, growth) in [(5, 1.0), (25, 1.0), (50, 4.0), (600, 576.0)] {
+            assert!((avoidance(&mut rule, rtt) / growth - 1.0).abs() < 1e-9, "{rtt} ms");
+        }
+        assert!((avoidance(&mut hybla("hybla(rtt0=100)"), 600) / 36.0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn slow_start_adds_a_power_of_two_less_one_for_every_acknowledgement() {
+        let mut rule = hybla("hybla");
+        let ack = Ack { counted: 1, ..Ack::default() };
+        for (rtt, growth) in [(10, 1.0), (25, 1.0), (75, 7.0), (6000, 65_535.0)] {
+            let grown = SlowStart::increase(&mut rule, 100.0, &path(rtt), &ack);
+            assert!((grown / growth - 1.0).abs() < 1e-9, "{rtt} ms: {grown}");
+        }
+    }
+
+    /// What the paper is about: in packets a second, all flows grow alike.
+    #[test]
+    fn rates_grow_alike_in_time_whatever_the_round_trip_time() {
+        let growth_per_second_squared = |rtt_ms: u64| {
+            let rtt = rtt_ms as f64 / 1e3;
+            avoidance(&mut hybla("hybla"), rtt_ms) / rtt / rtt
+        };
+        let reference = growth_per_second_squared(25);
+        for rtt in [50, 100, 600] {
+            assert!((growth_per_second_squared(rtt) / reference - 1.0).abs() < 1e-9);
+        }
+    }
+}

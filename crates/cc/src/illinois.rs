@@ -1,0 +1,203 @@
+//! Illinois (Liu, Basar and Srikant, "TCP-Illinois: a loss and delay-based congestion control
+//! algorithm for high-speed networks", Performance Evaluation 65, 2008), as Linux's
+//! `tcp_illinois.c` carries it out.
+//!
+//! The window grows by `alpha` a round trip and loses `beta` of itself on loss. Both follow the
+//! queueing delay: `da` is the mean of the last round trip, `dm` the greatest ever, both beyond the
+//! least round-trip time ever.
+//!
+//! ```text
+//! d1 = dm / 100, d2 = dm / 10, d3 = 8 dm / 10
+//! alpha = 10                                              da <= d1
+//!       = 10 / (1 + (da - d1) / (dm - d1) (10 - 0.3) / 0.3)   else: 0.3 at da = dm
+//! beta  = 1/8                                             da <= d2
+//!       = 1/2                                             da >= d3
+//!       = linear between
+//! ```
+//!
+//! Once `da` was above `d1`, `alpha` goes back to 10 only after it was below for five round trips
+//! (`theta`). Below 15 packets (`win_thresh`), and after a timeout, it is Reno: 1 and 1/2. Growth
+//! goes by packets even where the stack counts acknowledgements.
+//!
+//! Linux computes in fixed point; here it is exact.
+
+use crate::round::RoundRtts;
+use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+use dumbbell_units::Span;
+
+const ALPHA_MIN: f64 = 0.3;
+const ALPHA_MAX: f64 = 10.0;
+const BETA_MIN: f64 = 1.0 / 8.0;
+const BETA_MAX: f64 = 1.0 / 2.0;
+/// Window below which it is Reno, packets.
+const WIN_THRESH: f64 = 15.0;
+/// Round trips of low delay before `alpha` is greatest again.
+const THETA: u32 = 5;
+
+/// Illinois' rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Illinois {
+    alpha: f64,
+    beta: f64,
+    rtts: RoundRtts,
+    base_rtt: Span,
+    max_rtt: Span,
+    /// Whether the delay was above `d1` since `alpha` was greatest.
+    above: bool,
+    /// Round trips since in which it was not.
+    low: u32,
+}
+
+impl Default for Illinois {
+    fn default() -> Illinois {
+        Illinois {
+            alpha: ALPHA_MAX,
+            beta: BETA_MAX,
+            rtts: RoundRtts::default(),
+            base_rtt: Span::MAX,
+            max_rtt: Span::ZERO,
+            above: false,
+            low: 0,
+        }
+    }
+}
+
+impl Illinois {
+    fn next_alpha(&mut self, da: f64, dm: f64) -> f64 {
+        let d1 = dm / 100.0;
+        if da > d1 {
+            self.above = true;
+            let excess = (da - d1) * (ALPHA_MAX - ALPHA_MIN) / ALPHA_MIN;
+            return (dm - d1) * ALPHA_MAX / (dm - d1 + excess);
+        }
+        if self.above {
+            self.low += 1;
+            if self.low < THETA {
+                return self.alpha;
+            }
+            (self.above, self.low) = (false, 0);
+        }
+        ALPHA_MAX
+    }
+
+    fn next_beta(da: f64, dm: f64) -> f64 {
+        let (d2, d3) = (dm / 10.0, 8.0 * dm / 10.0);
+        if da <= d2 {
+            BETA_MIN
+        } else if da >= d3 {
+            BETA_MAX
+        } else {
+            BETA_MIN + (BETA_MAX - BETA_MIN) * (da - d2) / (d3 - d2)
+        }
+    }
+}
+
+impl WindowRule for Illinois {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, ack: &Ack) -> f64 {
+        self.alpha * ack.in_packets(counted) / cwnd
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        cwnd - self.beta * cwnd
+    }
+
+    fn observe(&mut self, _path: &Path, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = self.base_rtt.min(rtt);
+            self.max_rtt = self.max_rtt.max(rtt);
+        }
+    }
+
+    /// Learns, once in a round trip; the window stays as it is.
+    fn steer(&mut self, cwnd: f64, _ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
+        let rtts = self.rtts.update(path, ack)?;
+        if cwnd < WIN_THRESH {
+            (self.alpha, self.beta) = (1.0, BETA_MAX);
+        } else {
+            let base = self.base_rtt.as_secs_f64();
+            let da = (rtts.mean() - base).max(0.0);
+            let dm = self.max_rtt.as_secs_f64() - base;
+            self.alpha = self.next_alpha(da, dm);
+            self.beta = Illinois::next_beta(da, dm);
+        }
+        None
+    }
+
+    fn on_timeout(&mut self) {
+        (self.alpha, self.beta) = (1.0, BETA_MAX);
+        (self.above, self.low) = (false, 0);
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "alpha", value: self.alpha });
+        show(Inspect { name: "beta", value: self.beta });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::{Link, Pipe, init};
+    use crate::{AnySlowStart, CongestionControl, Windowed};
+
+    fn assert_close(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn alpha_falls_from_ten_without_delay_to_three_tenths_at_the_greatest() {
+        let mut rule = Illinois::default();
+        assert_close(rule.next_alpha(0.001, 0.1), 10.0);
+        assert_close(rule.next_alpha(0.1, 0.1), 0.3);
+        // Half of the way from d1 to dm: 10 / (1 + 97 / 6).
+        assert_close(rule.next_alpha(0.0505, 0.1), 60.0 / 103.0);
+    }
+
+    #[test]
+    fn alpha_is_greatest_again_only_after_five_round_trips_without_delay() {
+        let mut rule = Illinois::default();
+        rule.alpha = rule.next_alpha(0.1, 0.1);
+        for _ in 0..4 {
+            rule.alpha = rule.next_alpha(0.0, 0.1);
+            assert_close(rule.alpha, 0.3);
+        }
+        assert_close(rule.next_alpha(0.0, 0.1), 10.0);
+    }
+
+    #[test]
+    fn beta_rises_from_an_eighth_at_a_tenth_of_the_delay_to_a_half_at_eight_tenths() {
+        for (da, beta) in [(0.0, 0.125), (0.01, 0.125), (0.045, 0.3125), (0.08, 0.5), (0.1, 0.5)] {
+            assert_close(Illinois::next_beta(da, 0.1), beta);
+        }
+    }
+
+    #[test]
+    fn small_windows_are_reno() {
+        let mut rule = Illinois::default();
+        let path = Path { una: 1, ..Path::new(1448, dumbbell_units::Time::ZERO) };
+        let ack = Ack { rtt: Some(Span::from_millis(10)), ..Ack::default() };
+        assert_eq!(rule.steer(14.9, 1.0, &path, &ack), None);
+        assert_eq!((rule.alpha, rule.beta), (1.0, 0.5));
+    }
+
+    /// The window is concave between losses, which is what the paper is about.
+    #[test]
+    fn it_grows_fast_while_the_queue_is_empty_and_slowly_when_it_is_nearly_full() {
+        let rule = Windowed::new(Illinois::default(), AnySlowStart::STANDARD, &init(1));
+        let mut pipe = Pipe::new(rule, Link::new(20.0, 100, 150.0));
+        pipe.run_ms(60_000);
+        assert!(pipe.run_until(Span::from_secs(60), |pipe| pipe.path.phase.is_reducing()));
+        assert!(pipe.run_until(Span::from_secs(60), |pipe| !pipe.path.phase.is_reducing()));
+        let (mut fast, mut slow) = (0.0_f64, f64::INFINITY);
+        pipe.run_until(Span::from_secs(60), |pipe| {
+            let alpha = pipe.inspect("alpha");
+            (fast, slow) = (fast.max(alpha), slow.min(alpha));
+            pipe.path.phase.is_reducing()
+        });
+        assert!(slow < 0.32, "{slow}");
+        assert!(fast > 1.0, "{fast}");
+        let control = pipe.algorithm.control();
+        assert!((control.cwnd / (pipe.link.bdp() + 150.0) - 0.5).abs() < 0.02, "{}", control.cwnd);
+    }
+}

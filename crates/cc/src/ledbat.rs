@@ -1,0 +1,332 @@
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-06; LEDBAT is RFC 6817): background transfers that
+//! give way to all others.
+//!
+//! The queueing delay is the least of the last four round-trip times less the least of the last ten
+//! minutes, `base`. The target is 60 ms.
+//!
+//! ```text
+//! GAIN = 1 / min(16, ceil(2 TARGET / base))
+//! in a round trip:  W += GAIN                                            delay <= TARGET
+//!                   W += max(GAIN - W (delay / TARGET - 1), -W / 2)      delay > TARGET
+//! slow start:       W += GAIN for every packet acknowledged
+//! W >= 2
+//! ```
+//!
+//! The initial slow start also ends when the delay exceeds three quarters of the target.
+//!
+//! *Slowdowns* let the queue run empty, so that the base delay is seen and flows become alike: the
+//! window is 2 packets for two round trips, and then slow start goes back to the window that there
+//! was. The first slowdown comes two round trips after the initial slow start has ended, every
+//! other after nine times as long as the last one took, slow start included.
+//!
+//! Loss halves the window, once in a round trip.
+
+use crate::meters::WindowedMin;
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, SlowStart, WindowRule};
+use dumbbell_units::{Span, Time};
+
+/// How long the least round-trip time is remembered.
+const BASE_HISTORY: Span = Span::from_secs(600);
+/// Samples of which the least is the present round-trip time.
+const CURRENT_FILTER: usize = 4;
+/// Part of the target at which the initial slow start ends.
+const SLOW_START_TARGET: f64 = 0.75;
+/// The least window, packets; that of a slowdown.
+const MIN_WINDOW: f64 = 2.0;
+/// Round trips from the initial slow start to the first slowdown, and that a slowdown lasts.
+const SLOWDOWN_ROUNDS: u64 = 2;
+/// Time between slowdowns, in lengths of the last one.
+const SLOWDOWN_INTERVAL: u64 = 9;
+
+/// `GAIN` for a target and a base delay, seconds.
+fn gain(target: f64, base: f64) -> f64 {
+    if base > 0.0 { 1.0 / (2.0 * target / base).ceil().clamp(1.0, 16.0) } else { 1.0 / 16.0 }
+}
+
+/// What the flow does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// The initial slow start.
+    Start,
+    /// Keeps to the target until the next slowdown.
+    Steady { slowdown_at: Time },
+    /// A slowdown.
+    Slow { began: Time, ends: Time, window: f64 },
+    /// Slow start after a slowdown.
+    Ramp { began: Time },
+}
+
+/// LEDBAT++'s rule.
+#[derive(Clone, Copy, Debug)]
+pub struct LedbatPlusPlus {
+    /// Seconds.
+    target: f64,
+    base: Option<WindowedMin<Span>>,
+    recent: [Span; CURRENT_FILTER],
+    samples: usize,
+    stage: Stage,
+}
+
+impl LedbatPlusPlus {
+    /// Takes the option `target`, in milliseconds.
+    ///
+    /// # Errors
+    /// If it has a value that it cannot have.
+    pub fn from_options(options: &mut Options) -> Result<LedbatPlusPlus, ConfigError> {
+        Ok(LedbatPlusPlus {
+            target: options.number("target", 60.0, 1.0..=1000.0, "1 to 1000 ms")? / 1e3,
+            base: None,
+            recent: [Span::MAX; CURRENT_FILTER],
+            samples: 0,
+            stage: Stage::Start,
+        })
+    }
+
+    /// Slow start as this rule has it.
+    pub fn slow_start(&self) -> LedbatSlowStart {
+        LedbatSlowStart { target: self.target }
+    }
+
+    /// The base delay and the queueing delay, seconds.
+    fn delays(&self) -> Option<(f64, f64)> {
+        let base = self.base?.get();
+        let current = self.recent.iter().min().copied().unwrap_or(base);
+        Some((base.as_secs_f64(), current.saturating_sub(base).as_secs_f64()))
+    }
+
+    /// Keeps to the target: the growth of a window of `w` packets for one acknowledged.
+    fn growth(&self, w: f64, base: f64, delay: f64) -> f64 {
+        let gain = gain(self.target, base);
+        if delay <= self.target {
+            return gain / w;
+        }
+        (gain - w * (delay / self.target - 1.0)).max(-w / 2.0) / w
+    }
+}
+
+impl WindowRule for LedbatPlusPlus {
+    /// The rule steers; what is left here is nothing.
+    #[inline]
+    fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+        0.0
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        if let Stage::Slow { window, .. } = &mut self.stage {
+            *window /= 2.0;
+        }
+        cwnd / 2.0
+    }
+
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        let Some(rtt) = ack.rtt else { return };
+        self.recent[self.samples % CURRENT_FILTER] = rtt;
+        self.samples += 1;
+        let now = path.now.as_nanos();
+        let window = BASE_HISTORY.as_nanos();
+        self.base.get_or_insert_with(|| WindowedMin::new(window, now, rtt)).update(now, rtt);
+    }
+
+    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
+        let (base, delay) = self.delays()?;
+        let now = path.now;
+        let rounds = path.srtt.unwrap_or(Span::ZERO) * SLOWDOWN_ROUNDS;
+        match self.stage {
+            Stage::Start => {
+                let ended = ssthresh.is_finite() || delay > SLOW_START_TARGET * self.target;
+                if !ended {
+                    return None;
+                }
+                self.stage = Stage::Steady { slowdown_at: now + rounds };
+                Some((cwnd, ssthresh.min(cwnd)))
+            }
+            Stage::Steady { slowdown_at } if now >= slowdown_at => {
+                let window = cwnd.max(MIN_WINDOW);
+                self.stage = Stage::Slow { began: now, ends: now + rounds, window };
+                Some((MIN_WINDOW, window))
+            }
+            Stage::Slow { began, ends, .. } if now >= ends => {
+                self.stage = Stage::Ramp { began };
+                None
+            }
+            Stage::Slow { window, .. } => Some((MIN_WINDOW, window)),
+            Stage::Ramp { began } if cwnd >= ssthresh => {
+                let slowdown_at = now + now.since(began) * SLOWDOWN_INTERVAL;
+                self.stage = Stage::Steady { slowdown_at };
+                None
+            }
+            Stage::Steady { .. } if cwnd >= ssthresh => {
+                let growth = self.growth(cwnd, base, delay) * f64::from(ack.counted);
+                let window = (cwnd + growth).max(MIN_WINDOW);
+                (growth < 0.0 || path.cwnd_limited).then_some((window, ssthresh.min(window)))
+            }
+            Stage::Steady { .. } | Stage::Ramp { .. } => None,
+        }
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        let mut value = |name, value| show(Inspect { name, value });
+        if let Some((base, delay)) = self.delays() {
+            value("base", base);
+            value("delay", delay);
+        }
+        let stage = match self.stage {
+            Stage::Start => 0,
+            Stage::Steady { .. } => 1,
+            Stage::Slow { .. } => 2,
+            Stage::Ramp { .. } => 3,
+        };
+        value("stage", f64::from(stage));
+    }
+}
+
+/// LEDBAT++'s slow start: `GAIN` for every packet acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct LedbatSlowStart {
+    target: f64,
+}
+
+impl SlowStart for LedbatSlowStart {
+    #[inline]
+    fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
+        let base = path.min_rtt.unwrap_or(Span::ZERO).as_secs_f64();
+        gain(self.target, base) * f64::from(ack.counted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::{Link, Pipe, init};
+    use crate::{AnySlowStart, CongestionControl, Reno, Windowed};
+
+    type Flow = Pipe<Windowed<LedbatPlusPlus, LedbatSlowStart>>;
+
+    fn rule(text: &str) -> LedbatPlusPlus {
+        let rule = LedbatPlusPlus::from_options(&mut text.parse().expect("well formed"));
+        rule.expect("within range")
+    }
+
+    fn ledbat(text: &str, link: Link) -> Flow {
+        let rule = rule(text);
+        Pipe::new(Windowed::new(rule, rule.slow_start(), &init(1)), link)
+    }
+
+    fn assert_close(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn the_gain_is_a_sixteenth_on_short_paths_and_one_on_paths_of_twice_the_target() {
+        for (base_ms, divisor) in
+            [(1.0, 16.0), (7.4, 16.0), (10.0, 12.0), (50.0, 3.0), (150.0, 1.0)]
+        {
+            assert_eq!(gain(0.06, base_ms / 1e3), 1.0 / divisor, "{base_ms} ms");
+        }
+    }
+
+    #[test]
+    fn above_the_target_the_window_shrinks_in_proportion_to_the_excess_by_half_at_most() {
+        let per_round = |delay| rule("ledbat++").growth(100.0, 0.12, delay) * 100.0;
+        assert_close(per_round(0.06), 1.0);
+        assert_close(per_round(0.066), 1.0 - 10.0);
+        assert_close(per_round(0.2), -50.0);
+    }
+
+    #[test]
+    fn between_slowdowns_the_delay_rises_to_the_target_and_no_further() {
+        for target in [60.0, 25.0] {
+            let mut flow = ledbat(&format!("ledbat++(target={target})"), Link::new(20.0, 100, 1e4));
+            flow.run_ms(120_000);
+            for stage in [2.0, 1.0] {
+                let reached = |flow: &Flow| flow.inspect("stage") == stage;
+                assert!(flow.run_until(Span::from_secs(60), reached));
+            }
+            // What slow start sent in bursts has gone by.
+            flow.run_ms(2_000);
+            let mut delays = Vec::new();
+            assert!(flow.run_until(Span::from_secs(60), |flow| {
+                delays.push(flow.inspect("delay") * 1e3);
+                flow.inspect("stage") == 2.0
+            }));
+            let most = delays.iter().copied().fold(0.0, f64::max);
+            assert!(most < 1.05 * target, "{most} ms");
+            // The shorter target is left behind by the bursts, and comes back a packet a round trip.
+            let last = &delays[delays.len() * 9 / 10..];
+            assert!(last.iter().all(|delay| *delay > 0.9 * target), "{last:?}");
+            assert_eq!(flow.dropped, 0);
+        }
+    }
+
+    #[test]
+    fn a_slowdown_is_two_packets_for_two_round_trips_and_takes_a_tenth_of_the_time() {
+        let mut flow = ledbat("ledbat++", Link::new(20.0, 100, 1e4));
+        flow.run_ms(60_000);
+        let slowed = |flow: &Flow| flow.inspect("stage") == 2.0;
+        let mut instants = Vec::new();
+        for _ in 0..4 {
+            for slow in [true, false] {
+                assert!(flow.run_until(Span::from_secs(60), |flow| slowed(flow) == slow));
+                instants.push(flow.path.now.as_secs_f64());
+            }
+            assert_eq!(flow.algorithm.control().cwnd.floor(), 2.0);
+        }
+        let length = instants[5] - instants[4];
+        assert!((0.2..0.6).contains(&length), "{length} s: two round trips of 100 to 160 ms");
+        // The queue was empty: the base delay was seen.
+        assert_close(flow.inspect("base"), 0.1 + 1448.0 * 8.0 / 20e6);
+        let window = flow.algorithm.control().ssthresh;
+        assert!(
+            flow.run_until(Span::from_secs(60), |flow| { flow.algorithm.control().cwnd >= window })
+        );
+        let took = flow.path.now.as_secs_f64() - instants[6];
+        assert!(flow.run_until(Span::from_secs(60), |flow| slowed(flow)));
+        let until = flow.path.now.as_secs_f64() - instants[6] - took;
+        assert!((until / took / 9.0 - 1.0).abs() < 0.05, "{took} s, then {until} s");
+    }
+
+    #[test]
+    fn the_first_slowdown_comes_two_round_trips_after_the_initial_slow_start() {
+        let mut flow = ledbat("ledbat++", Link::new(20.0, 100, 1e4));
+        let started = |flow: &Flow| flow.algorithm.control().ssthresh.is_finite();
+        assert!(flow.run_until(Span::from_secs(30), started));
+        let delay = flow.inspect("delay");
+        assert!((0.045..0.06).contains(&delay), "three quarters of the target: {delay}");
+        let ended = flow.path.now;
+        assert!(flow.run_until(Span::from_secs(30), |flow| flow.inspect("stage") == 2.0));
+        let wait = flow.path.now.since(ended).as_secs_f64();
+        assert!((0.2..=0.34).contains(&wait), "{wait} s");
+    }
+
+    /// Another flow's standing queue, above the target, is a longer path to this one.
+    #[test]
+    fn it_gives_way_to_a_queue_that_another_flow_fills() {
+        let mut flow = ledbat("ledbat++", Link::new(20.0, 100, 1e4));
+        flow.run_ms(60_000);
+        flow.link.rtt = Span::from_millis(100 + 90);
+        flow.run_ms(20_000);
+        let before = flow.path.delivered;
+        flow.run_ms(20_000);
+        let share = (flow.path.delivered - before) as f64 * 0.1 / 20.0 / (flow.link.bdp() / 1.9);
+        assert!(share < 0.05, "{share} of the link");
+    }
+
+    #[test]
+    fn it_yields_to_reno_and_takes_the_link_again_when_reno_stops() {
+        let link = Link::new(20.0, 50, 200.0);
+        let mut flow = ledbat("ledbat++", link);
+        let mut reno = Pipe::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
+        reno.sending = false;
+        let mut share = |reno_sends: bool, reno: &mut Pipe<Windowed<Reno, AnySlowStart>>| {
+            reno.sending = reno_sends;
+            flow.run_beside(reno, Span::from_secs(30));
+            let before = flow.path.delivered;
+            flow.run_beside(reno, Span::from_secs(60));
+            (flow.path.delivered - before) as f64 * 0.05 / 60.0 / link.bdp()
+        };
+        let (alone, beside, again) =
+            (share(false, &mut reno), share(true, &mut reno), share(false, &mut reno));
+        assert!(alone > 0.9 && again > 0.9, "{alone}, {again} of the link alone");
+        assert!(beside < 0.1, "{beside} of the link beside Reno");
+    }
+}

@@ -1,0 +1,116 @@
+//! Rounds by sequence number, and the round-trip times within one.
+//!
+//! A round begins with the next packet to be sent and ends when that packet is acknowledged: what
+//! Linux's Vegas, YeAH, Illinois and DCTCP do once per round-trip time, they do at its end.
+
+use crate::{Ack, Path};
+use dumbbell_units::Span;
+
+/// A round-trip time by sequence number (Linux's `beg_snd_nxt`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// The first packet sent in the round.
+    first: u64,
+}
+
+impl Round {
+    /// Whether the round ends with this acknowledgement; the next one then begins.
+    #[inline]
+    pub fn ends(&mut self, path: &Path) -> bool {
+        let ended = path.una > self.first;
+        if ended {
+            self.first = path.next_seq;
+        }
+        ended
+    }
+
+    /// Lets a round begin now.
+    #[inline]
+    pub fn restart(&mut self, path: &Path) {
+        self.first = path.next_seq;
+    }
+}
+
+/// What the round-trip times of a round were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rtts {
+    /// How many samples there were; not zero.
+    pub count: u32,
+    /// The least of them.
+    pub min: Span,
+    /// Their sum.
+    pub sum: Span,
+}
+
+impl Rtts {
+    /// The mean, seconds.
+    #[inline]
+    pub fn mean(&self) -> f64 {
+        self.sum.as_secs_f64() / f64::from(self.count)
+    }
+}
+
+/// Gathers the round-trip times of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoundRtts {
+    round: Round,
+    rtts: Option<Rtts>,
+}
+
+impl RoundRtts {
+    /// Takes the acknowledgement's sample. At the end of a round in which there were any, gives
+    /// what they were.
+    #[inline]
+    pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<Rtts> {
+        if let Some(rtt) = ack.rtt {
+            self.rtts = Some(match self.rtts {
+                None => Rtts { count: 1, min: rtt, sum: rtt },
+                Some(Rtts { count, min, sum }) => {
+                    Rtts { count: count + 1, min: min.min(rtt), sum: sum + rtt }
+                }
+            });
+        }
+        if self.round.ends(path) { self.rtts.take() } else { None }
+    }
+
+    /// Forgets the samples and lets a round begin now.
+    #[inline]
+    pub fn restart(&mut self, path: &Path) {
+        self.round.restart(path);
+        self.rtts = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_units::Time;
+
+    fn path(una: u64, next_seq: u64) -> Path {
+        Path { una, next_seq, ..Path::new(1448, Time::ZERO) }
+    }
+
+    fn sample(ms: u64) -> Ack {
+        Ack { rtt: Some(Span::from_millis(ms)), ..Ack::default() }
+    }
+
+    #[test]
+    fn a_round_ends_when_the_first_packet_sent_in_it_is_acknowledged() {
+        let mut round = Round::default();
+        assert!(round.ends(&path(1, 10)), "packet 0, the first of all");
+        assert!(!round.ends(&path(10, 20)), "packet 9 was sent before");
+        assert!(round.ends(&path(11, 21)), "packet 10");
+        assert!(!round.ends(&path(21, 30)));
+    }
+
+    #[test]
+    fn at_the_end_of_a_round_its_round_trip_times_are_told_and_forgotten() {
+        let mut rtts = RoundRtts::default();
+        rtts.restart(&path(0, 3));
+        assert_eq!(rtts.update(&path(1, 4), &sample(30)), None);
+        assert_eq!(rtts.update(&path(2, 5), &sample(20)), None);
+        let ended = rtts.update(&path(4, 6), &sample(40)).expect("packet 3 is acknowledged");
+        assert_eq!((ended.count, ended.min, ended.mean()), (3, Span::from_millis(20), 0.03));
+        assert_eq!(rtts.update(&path(7, 8), &Ack::default()), None, "there was no sample");
+    }
+}

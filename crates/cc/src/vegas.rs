@@ -1,0 +1,204 @@
+//! Vegas (Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet",
+//! IEEE JSAC 13(8), 1995), as Linux's `tcp_vegas.c` carries it out.
+//!
+//! Once in a round trip, from the least round-trip time `RTT` in it and the least ever, `baseRTT`:
+//!
+//! ```text
+//! diff = cwnd (RTT - baseRTT) / baseRTT           packets that wait, more or less
+//! slow start:  diff > gamma:  cwnd = min(cwnd, cwnd baseRTT / RTT + 1), and slow start is over
+//! else:        diff < alpha:  cwnd += 1
+//!              diff > beta:   cwnd -= 1
+//! ```
+//!
+//! with `alpha` 2, `beta` 4 and `gamma` 1. A flow alone therefore keeps 2 to 4 packets in the queue.
+//! (In slow start the round-trip time tells of the window a round trip ago, half of this one, so
+//! that slow start ends well above the rate of the link, and much of the way back is a packet a
+//! round trip.) The window never goes below 2 packets. On loss it is halved; while the connection recovers, and
+//! for a round trip in which there were fewer than three samples, the flow is Reno.
+//!
+//! | | paper | Linux | here |
+//! |---|---|---|---|
+//! | slow start | doubles every other round trip | every round trip | Linux |
+//! | `alpha`, `beta`, `gamma` | 1, 3, 1 | 2, 4, 1 | Linux; options |
+//! | `diff` | `cwnd (1 - baseRTT / RTT)` | over `baseRTT`, in whole packets | over `baseRTT`, exact |
+//! | after a pause | nothing said | `baseRTT` is measured anew | Linux |
+//! | loss | three reasons to resend sooner | as any flow | Linux |
+
+use crate::round::RoundRtts;
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
+use dumbbell_units::Span;
+
+/// Samples in a round trip that are too few to tell: they may all be of delayed acknowledgements.
+const FEW_SAMPLES: u32 = 2;
+/// The least window, packets.
+const MIN_WINDOW: f64 = 2.0;
+
+/// Vegas' rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Vegas {
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    base_rtt: Option<Span>,
+    rtts: RoundRtts,
+    /// Whether Vegas cannot tell, so that the flow is Reno on this acknowledgement.
+    reno: bool,
+    diff: f64,
+}
+
+impl Vegas {
+    /// Takes the options `alpha`, `beta` and `gamma`.
+    ///
+    /// # Errors
+    /// If one of them has a value that it cannot have.
+    pub fn from_options(options: &mut Options) -> Result<Vegas, ConfigError> {
+        let mut packets = |key, default| options.number(key, default, 0.0..=1e6, "0 to 10^6");
+        Ok(Vegas {
+            alpha: packets("alpha", 2.0)?,
+            beta: packets("beta", 4.0)?,
+            gamma: packets("gamma", 1.0)?,
+            base_rtt: None,
+            rtts: RoundRtts::default(),
+            reno: false,
+            diff: 0.0,
+        })
+    }
+}
+
+impl WindowRule for Vegas {
+    /// Reno's, where Vegas does not decide.
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+        if self.reno { counted / cwnd } else { 0.0 }
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        cwnd / 2.0
+    }
+
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+        }
+        self.reno = path.phase != Phase::Open;
+        if self.reno {
+            self.rtts.restart(path);
+        }
+    }
+
+    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
+        let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
+        self.reno = rtts.count <= FEW_SAMPLES;
+        let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?.as_secs_f64();
+        let rtt = rtts.min.as_secs_f64();
+        self.diff = cwnd * (rtt - base) / base;
+        if cwnd < ssthresh {
+            if self.diff <= self.gamma {
+                return None;
+            }
+            let window = cwnd.min(cwnd * base / rtt + 1.0).max(MIN_WINDOW);
+            return Some((window, window));
+        }
+        if self.diff > self.beta {
+            let window = (cwnd - 1.0).max(MIN_WINDOW);
+            Some((window, ssthresh.min(window)))
+        } else if self.diff < self.alpha && path.cwnd_limited {
+            Some((cwnd + 1.0, ssthresh))
+        } else {
+            None
+        }
+    }
+
+    fn on_restart(&mut self, path: &Path, _pause: Span) {
+        self.base_rtt = None;
+        self.rtts.restart(path);
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "diff", value: self.diff });
+        if let Some(base) = self.base_rtt {
+            show(Inspect { name: "baseRTT", value: base.as_secs_f64() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::{Link, Pipe, init};
+    use crate::{AnySlowStart, CongestionControl, Reno, Windowed};
+
+    fn vegas(text: &str, link: Link) -> Pipe<Windowed<Vegas, AnySlowStart>> {
+        let rule = Vegas::from_options(&mut text.parse().expect("well formed"));
+        let rule = rule.expect("within range");
+        Pipe::new(Windowed::new(rule, AnySlowStart::STANDARD, &init(1)), link)
+    }
+
+    #[test]
+    fn two_to_four_packets_wait_in_the_queue_and_none_is_lost() {
+        for (mbit, rtt) in [(10.0, 20), (10.0, 100), (100.0, 40)] {
+            let mut pipe = vegas("vegas", Link::new(mbit, rtt, 3000.0));
+            pipe.run_ms(150_000);
+            pipe.run(Span::from_secs(10), |pipe| {
+                let waiting = pipe.algorithm.control().cwnd - pipe.link.bdp();
+                assert!((1.0..=5.1).contains(&waiting), "{mbit} Mbit/s, {rtt} ms: {waiting}");
+            });
+            let diff = pipe.inspect("diff");
+            assert!((1.9..=4.1).contains(&diff), "{mbit} Mbit/s, {rtt} ms: {diff}");
+            assert_eq!(pipe.dropped, 0);
+        }
+    }
+
+    #[test]
+    fn more_packets_wait_if_alpha_and_beta_say_so() {
+        let mut pipe = vegas("vegas(alpha=20, beta=22)", Link::new(10.0, 50, 1000.0));
+        pipe.run_ms(60_000);
+        let diff = pipe.inspect("diff");
+        assert!((19.0..=23.0).contains(&diff), "{diff}");
+    }
+
+    #[test]
+    fn slow_start_ends_when_more_than_gamma_packets_wait_with_a_window_for_the_rate_seen() {
+        let mut pipe = vegas("vegas", Link::new(100.0, 40, 10_000.0));
+        let mut before = 0.0;
+        assert!(pipe.run_until(Span::from_secs(5), |pipe| {
+            let control = pipe.algorithm.control();
+            let over = control.ssthresh.is_finite();
+            before = if over { before } else { control.cwnd };
+            over
+        }));
+        let control = pipe.algorithm.control();
+        assert_eq!(control.cwnd, control.ssthresh);
+        // diff = cwnd (RTT / baseRTT - 1), and the new window is cwnd baseRTT / RTT + 1.
+        let ratio = pipe.inspect("diff") / before + 1.0;
+        assert!(pipe.inspect("diff") > 1.0);
+        assert!((control.cwnd - (before / ratio + 1.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn loss_halves_the_window_and_vegas_goes_on_after_recovery() {
+        let mut pipe = vegas("vegas", Link::new(10.0, 50, 1000.0));
+        pipe.run_ms(30_000);
+        let before = pipe.algorithm.control().cwnd;
+        pipe.link.loses = |seq| seq == 26_000;
+        pipe.run_until(Span::from_secs(10), |pipe| pipe.dropped > 0);
+        pipe.run_until(Span::from_secs(1), |pipe| pipe.path.phase == Phase::Recovery);
+        assert!((pipe.algorithm.control().cwnd - before / 2.0).abs() <= 1.0);
+        pipe.run_ms(30_000);
+        let diff = pipe.inspect("diff");
+        assert!((1.9..=4.1).contains(&diff), "{diff}");
+    }
+
+    #[test]
+    fn it_yields_to_reno_which_fills_the_queue() {
+        let link = Link::new(20.0, 50, 86.0);
+        let mut flow = vegas("vegas", link);
+        let mut reno = Pipe::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
+        flow.run_beside(&mut reno, Span::from_secs(30));
+        let before = (flow.path.delivered, reno.path.delivered);
+        flow.run_beside(&mut reno, Span::from_secs(60));
+        let (vegas, reno) =
+            ((flow.path.delivered - before.0) as f64, (reno.path.delivered - before.1) as f64);
+        assert!(vegas < reno / 2.0, "{vegas} to {reno}");
+    }
+}

@@ -1,0 +1,218 @@
+//! YeAH (Baiocchi, Castellani and Vacirca, "YeAH-TCP: yet another highspeed TCP", PFLDnet 2007), as
+//! Linux's `tcp_yeah.c` carries it out.
+//!
+//! Once in a round trip, from the least round-trip time `RTT` in it and the least ever, `RTTbase`,
+//!
+//! ```text
+//! Q = cwnd (RTT - RTTbase) / RTT      packets in the queue
+//! L = (RTT - RTTbase) / RTTbase       how congested the network is
+//! fast mode: Q <= 80 and L <= 1/8     grows as Scalable TCP: 1 / min(cwnd, 100)
+//! slow mode: else                     grows as Reno: 1 / cwnd
+//! ```
+//!
+//! *Precautionary decongestion*, in slow mode, if `Q > 80` and the window is above `reno_count`:
+//!
+//! ```text
+//! cwnd <- max(cwnd - min(Q, cwnd / 2), reno_count)
+//! ```
+//!
+//! `reno_count` is an estimate of the window that Reno would have: half of the window when slow
+//! mode begins, one more for each round trip in it, 2 again after 50 round trips in fast mode.
+//!
+//! *On loss*, if there were fewer than 16 round trips of slow mode on end, so that no Reno flow
+//! competes, the queue is emptied: the window loses `Q`, at least an eighth and at most a half of
+//! itself. Otherwise it loses a half. `reno_count` is halved.
+//!
+//! Growth in fast mode goes by packets even where the stack counts acknowledgements.
+
+use crate::round::RoundRtts;
+use crate::{Ack, Congestion, Inspect, Path, Phase, WindowRule};
+use dumbbell_units::Span;
+
+/// Most packets that the flow keeps in the queue (Linux's `TCP_YEAH_ALPHA`).
+const ALPHA: f64 = 80.0;
+/// Most delay in fast mode: an eighth of the least round-trip time (`TCP_YEAH_PHY`).
+const PHY: f64 = 8.0;
+/// Round trips of slow mode that tell of a competing flow (`TCP_YEAH_RHO`).
+const RHO: u32 = 16;
+/// Round trips of fast mode after which none competes (`TCP_YEAH_ZETA`).
+const ZETA: u32 = 50;
+/// Least and greatest share of the window that goes (`TCP_YEAH_DELTA` and `TCP_YEAH_EPSILON`).
+const LEAST: f64 = 1.0 / 8.0;
+const GREATEST: f64 = 1.0 / 2.0;
+/// Acknowledgements for a packet of growth in fast mode (`TCP_SCALABLE_AI_CNT`).
+const SCALABLE: f64 = 100.0;
+/// Samples in a round trip that are too few to tell.
+const FEW_SAMPLES: u32 = 2;
+
+/// YeAH's rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Yeah {
+    rtts: RoundRtts,
+    base_rtt: Span,
+    queue: f64,
+    /// Round trips of slow mode on end.
+    slow: u32,
+    /// Round trips of fast mode.
+    fast: u32,
+    reno_count: f64,
+}
+
+impl Default for Yeah {
+    fn default() -> Yeah {
+        Yeah {
+            rtts: RoundRtts::default(),
+            base_rtt: Span::MAX,
+            queue: 0.0,
+            slow: 0,
+            fast: 0,
+            reno_count: 2.0,
+        }
+    }
+}
+
+impl Yeah {
+    /// Precautionary decongestion, if it is time for it: the window that it leaves.
+    fn decongest(&self, cwnd: f64) -> Option<f64> {
+        let due = self.queue > ALPHA && cwnd > self.reno_count;
+        due.then(|| (cwnd - self.queue.min(cwnd * GREATEST)).max(self.reno_count))
+    }
+}
+
+impl WindowRule for Yeah {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, ack: &Ack) -> f64 {
+        if self.slow > 0 { counted / cwnd } else { ack.in_packets(counted) / cwnd.min(SCALABLE) }
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        let alone = self.slow < RHO;
+        let share =
+            if alone { self.queue.clamp(cwnd * LEAST, cwnd * GREATEST) } else { cwnd / 2.0 };
+        self.fast = 0;
+        self.reno_count = (self.reno_count / 2.0).max(2.0);
+        cwnd - share
+    }
+
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = self.base_rtt.min(rtt);
+        }
+        if path.phase != Phase::Open {
+            self.rtts.restart(path);
+        }
+    }
+
+    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
+        let rtts = self.rtts.update(path, ack).filter(|rtts| rtts.count > FEW_SAMPLES)?;
+        let waiting = rtts.min.saturating_sub(self.base_rtt).as_secs_f64();
+        let (rtt, base) = (rtts.min.as_secs_f64(), self.base_rtt.as_secs_f64());
+        self.queue = if rtt > 0.0 { cwnd * waiting / rtt } else { 0.0 };
+        if self.queue <= ALPHA && waiting <= base / PHY {
+            self.slow = 0;
+            self.fast += 1;
+            if self.fast > ZETA {
+                (self.fast, self.reno_count) = (0, 2.0);
+            }
+            return None;
+        }
+        let window = self.decongest(cwnd);
+        let left = window.unwrap_or(cwnd);
+        self.reno_count =
+            if self.reno_count <= 2.0 { (left / 2.0).max(2.0) } else { self.reno_count + 1.0 };
+        self.slow += 1;
+        window.map(|window| (window, ssthresh.min(window)))
+    }
+
+    fn on_restart(&mut self, path: &Path, _pause: Span) {
+        self.base_rtt = Span::MAX;
+        self.rtts.restart(path);
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "Q", value: self.queue });
+        show(Inspect { name: "slow", value: f64::from(self.slow) });
+        show(Inspect { name: "reno_count", value: self.reno_count });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::{Link, Pipe, init};
+    use crate::{AnySlowStart, CongestionControl, Signal, Windowed};
+    use dumbbell_units::Time;
+
+    const LOSS: Congestion =
+        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+
+    fn path() -> Path {
+        Path::new(1448, Time::ZERO)
+    }
+
+    /// A round trip with samples of `rtt_ms`, and what becomes of the window.
+    fn round(rule: &mut Yeah, cwnd: f64, rtt_ms: u64) -> f64 {
+        let ack = Ack { rtt: Some(Span::from_millis(rtt_ms)), ..Ack::default() };
+        rule.rtts.restart(&Path { next_seq: 10, ..path() });
+        let mut window = cwnd;
+        for una in [3, 5, 11] {
+            let path = Path { una, next_seq: 20, ..path() };
+            rule.observe(&path, &ack);
+            window = rule.steer(cwnd, 0.0, &path, &ack).map_or(window, |(window, _)| window);
+        }
+        window
+    }
+
+    #[test]
+    fn without_a_queue_it_is_scalable_and_with_one_it_is_reno() {
+        let mut rule = Yeah::default();
+        let mut growth = |rtt| {
+            assert_eq!(round(&mut rule, 500.0, rtt), 500.0);
+            rule.increase(500.0, 1.0, &path(), &Ack::default())
+        };
+        assert_eq!(growth(100), 0.01);
+        assert_eq!(growth(112), 0.01, "less than an eighth of delay");
+        assert_eq!(growth(114), 1.0 / 500.0);
+        assert_eq!(growth(100), 0.01);
+    }
+
+    #[test]
+    fn a_queue_of_more_than_eighty_packets_is_removed_but_half_of_the_window_at_most() {
+        let mut rule = Yeah::default();
+        round(&mut rule, 1000.0, 100);
+        // 1000 x 25/125 packets wait.
+        assert_eq!(round(&mut rule, 1000.0, 125), 800.0);
+        assert_eq!(rule.reno_count, 400.0);
+        assert_eq!(round(&mut rule, 1000.0, 400), 500.0);
+        assert_eq!(rule.reno_count, 401.0);
+        rule.reno_count = 900.0;
+        assert_eq!(round(&mut rule, 1000.0, 400), 900.0, "Reno would have as much");
+    }
+
+    #[test]
+    fn loss_takes_the_queue_if_no_other_flow_competes_and_half_of_the_window_if_one_does() {
+        for (queue, slow, left) in
+            [(20.0, 0, 875.0), (300.0, 15, 700.0), (900.0, 0, 500.0), (20.0, 16, 500.0)]
+        {
+            let mut rule = Yeah { queue, slow, reno_count: 100.0, ..Yeah::default() };
+            assert_eq!(rule.decrease(1000.0, &path(), &LOSS), left);
+            assert_eq!(rule.reno_count, 50.0);
+        }
+    }
+
+    #[test]
+    fn alone_on_a_link_it_keeps_the_queue_about_eighty_packets_and_loses_nothing() {
+        let rule = Windowed::new(Yeah::default(), AnySlowStart::STANDARD, &init(1));
+        // Slow start that overshot would pass for a Reno flow.
+        let mut pipe = Pipe::new(rule.with_ssthresh(400.0), Link::new(100.0, 100, 10_000.0));
+        pipe.run_ms(30_000);
+        let (before, mut most) = (pipe.path.delivered, 0.0_f64);
+        pipe.run(Span::from_secs(60), |pipe| {
+            most = most.max(pipe.algorithm.control().cwnd - pipe.link.bdp());
+        });
+        let share = (pipe.path.delivered - before) as f64 / 600.0 / pipe.link.bdp();
+        assert_eq!(pipe.dropped, 0);
+        assert!((80.0..110.0).contains(&most), "{most} packets");
+        assert!(share > 0.99, "{share}");
+    }
+}

@@ -1,0 +1,282 @@
+//! CoDel: Controlled Delay (RFC 8289).
+//!
+//! A good queue empties now and then; a bad one stands. CoDel looks at how long each packet waited
+//! when it leaves (section 3.1). Once every packet of a whole `interval` (100 ms, a worst-case round
+//! trip) waited for `target` (5 ms) or longer, it drops one and enters the dropping state. There it
+//! drops the next packet after `interval / sqrt(count)`, where `count` is the number of drops since
+//! it entered (section 3.3: the rate of a TCP goes with 1/sqrt(p), so this makes it fall linearly),
+//! until a packet has waited for less than `target` or less than a packet is left to send. If it
+//! has to enter the state again soon, it goes on from the drop rate that it had (section 5.6).
+//!
+//! ECN-capable packets are marked where others are dropped (section 4.? of RFC 8290: 4.2).
+
+use crate::Packet;
+use crate::aqm::fifo::{Fifo, Tally};
+use dumbbell_units::{Span, Time};
+
+/// Parameters of CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelConfig {
+    /// The delay that a standing queue may cause.
+    pub target: Span,
+    /// For how long the delay must have been above the target: about the longest round-trip time.
+    pub interval: Span,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+}
+
+impl Default for CodelConfig {
+    /// RFC 8289, sections 4.3 and 4.4: 5 ms and 100 ms.
+    fn default() -> CodelConfig {
+        CodelConfig { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
+    }
+}
+
+/// A queue of not more than this is not a standing one (section 5.3, MAXPACKET): a full Ethernet
+/// frame.
+const MAX_PACKET: u64 = 1514;
+
+/// The state that CoDel keeps of a queue (section 5.2).
+#[derive(Clone, Debug)]
+pub(crate) struct Codel {
+    config: CodelConfig,
+    /// When dropping may begin, if the delay stays above the target until then.
+    first_above: Option<Time>,
+    /// When the next packet is to be dropped.
+    drop_next: Time,
+    /// Drops since the dropping state was entered, and what it was entered with last.
+    count: u32,
+    last_count: u32,
+    is_dropping: bool,
+}
+
+impl Codel {
+    pub(crate) fn new(config: CodelConfig) -> Codel {
+        Codel {
+            config,
+            first_above: None,
+            drop_next: Time::ZERO,
+            count: 0,
+            last_count: 0,
+            is_dropping: false,
+        }
+    }
+
+    /// The packet to send at `now` (section 5.5).
+    pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        now: Time,
+        queue: &mut Fifo<P>,
+        tally: &mut Tally<P>,
+    ) -> Option<P> {
+        let Some((mut packet, mut is_bad)) = self.take(now, queue) else {
+            self.is_dropping = false;
+            return None;
+        };
+        if self.is_dropping {
+            self.is_dropping = is_bad;
+            while self.is_dropping && now >= self.drop_next {
+                self.count += 1;
+                if let Some(marked) = tally.strike(now, self.config.ecn, packet) {
+                    self.drop_next = self.control_law(self.drop_next);
+                    return Some(marked);
+                }
+                let Some(next) = self.take(now, queue) else {
+                    self.is_dropping = false;
+                    return None;
+                };
+                (packet, is_bad) = next;
+                self.is_dropping = is_bad;
+                if is_bad {
+                    self.drop_next = self.control_law(self.drop_next);
+                }
+            }
+            return Some(packet);
+        }
+        if !is_bad {
+            return Some(packet);
+        }
+        let struck = tally.strike(now, self.config.ecn, packet);
+        let next = struck.or_else(|| self.take(now, queue).map(|(packet, _)| packet));
+        self.enter(now);
+        next
+    }
+
+    /// Enters the dropping state; where dropping ended not long ago, at the rate that it had.
+    fn enter(&mut self, now: Time) {
+        self.is_dropping = true;
+        let drops = self.count - self.last_count;
+        let is_soon = now < self.drop_next + self.config.interval * 16;
+        self.count = if drops > 1 && is_soon { drops } else { 1 };
+        self.drop_next = self.control_law(now);
+        self.last_count = self.count;
+    }
+
+    /// The first packet of the queue, and whether the delay has been too long for too long
+    /// (section 5.6, `dodequeue`).
+    fn take<P: Packet>(&mut self, now: Time, queue: &mut Fifo<P>) -> Option<(P, bool)> {
+        let Some((since, packet)) = queue.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        if now.since(since) < self.config.target || queue.waiting().bytes <= MAX_PACKET {
+            self.first_above = None;
+            return Some((packet, false));
+        }
+        let first_above = *self.first_above.get_or_insert(now + self.config.interval);
+        Some((packet, now >= first_above))
+    }
+
+    /// When to drop next (section 5.6, `control_law`).
+    fn control_law(&self, from: Time) -> Time {
+        let wait = self.config.interval.as_nanos() as f64 / f64::from(self.count).sqrt();
+        from + Span::from_nanos(wait as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aqm::tests::Parcel;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    /// A queue that stands: one packet leaves every `gap` after having waited for `delay`, and there
+    /// are always more. Gives when packets were dropped or marked.
+    struct Standing {
+        codel: Codel,
+        queue: Fifo<Parcel>,
+        tally: Tally<Parcel>,
+        now: Time,
+        marks: Vec<Time>,
+    }
+
+    const GAP: Span = Span::from_micros(100);
+
+    impl Standing {
+        fn new() -> Standing {
+            let tally = Tally { keeps: true, ..Tally::default() };
+            let codel = Codel::new(CodelConfig::default());
+            Standing { codel, queue: Fifo::default(), tally, now: ms(1000), marks: Vec::new() }
+        }
+
+        fn pass(&mut self, time: Span, delay: Span, is_ecn: bool) {
+            let end = self.now + time;
+            while self.now < end {
+                self.now += GAP;
+                while self.queue.waiting().packets < 20 {
+                    self.queue.push(self.now - delay, Parcel { is_ecn, ..Parcel::default() });
+                }
+                // Only the delay of what waits is to count, not when it was put there.
+                let mut fresh = Fifo::default();
+                for _ in 0..20 {
+                    fresh.push(self.now - delay, Parcel { is_ecn, ..Parcel::default() });
+                }
+                self.queue = fresh;
+                let sent = self.codel.dequeue(self.now, &mut self.queue, &mut self.tally);
+                if sent.is_some_and(|packet| packet.is_marked) {
+                    self.marks.push(self.now);
+                }
+            }
+        }
+
+        fn drops(&self) -> Vec<Time> {
+            self.tally.discarded.iter().map(|&(at, _)| at).collect()
+        }
+    }
+
+    /// When the control law drops, from a first drop on: `t += interval / sqrt(count)`.
+    fn law(first: Time, drops: u32) -> Vec<Time> {
+        let mut next = first.as_nanos() as f64;
+        let mut times = vec![first];
+        for count in 1..drops {
+            next += 100e6 / f64::from(count).sqrt();
+            times.push(Time::from_nanos(next as u64));
+        }
+        times
+    }
+
+    fn assert_close(got: &[Time], expected: &[Time]) {
+        assert_eq!(got.len(), expected.len(), "{got:?}");
+        for (got, expected) in got.iter().zip(expected) {
+            // A drop happens with the first packet that leaves from then on.
+            let late = got.since(*expected);
+            assert!(got >= expected && late <= GAP, "{got:?} for {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_standing_queue_is_dropped_from_after_an_interval_and_then_by_the_control_law() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_secs(1), Span::from_millis(5), false);
+        // Above target from the first packet on, at 1000.1 ms.
+        let first = ms(1100) + GAP;
+        let expected = law(first, 100);
+        let within: Vec<Time> = expected.into_iter().filter(|&at| at < ms(2000)).collect();
+        // The sum of 1/sqrt(k) for k to n is about 2 sqrt(n) - 1.46, 9 of which fit in 900 ms.
+        assert!((26..=28).contains(&within.len()), "{}", within.len());
+        assert_close(&queue.drops(), &within);
+    }
+
+    #[test]
+    fn ecn_capable_packets_are_marked_when_others_are_dropped() {
+        let (mut dropping, mut marking) = (Standing::new(), Standing::new());
+        dropping.pass(Span::from_secs(1), Span::from_millis(20), false);
+        marking.pass(Span::from_secs(1), Span::from_millis(20), true);
+        assert_eq!(dropping.drops(), marking.marks);
+        assert_eq!((marking.tally.dropped, marking.tally.marked), (0, marking.marks.len() as u64));
+    }
+
+    #[test]
+    fn a_queue_just_below_the_target_is_left_alone_for_ever() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_secs(10), Span::from_micros(4999), false);
+        assert_eq!(queue.drops(), []);
+    }
+
+    #[test]
+    fn one_packet_in_time_ends_the_dropping() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_millis(500), Span::from_millis(6), false);
+        let drops = queue.drops().len();
+        queue.pass(GAP, Span::from_millis(4), false);
+        queue.pass(Span::from_millis(99), Span::from_millis(6), false);
+        assert_eq!(queue.drops().len(), drops, "the interval begins anew");
+        queue.pass(Span::from_millis(2), Span::from_millis(6), false);
+        assert_eq!(queue.drops().len(), drops + 1);
+    }
+
+    #[test]
+    fn dropping_that_sets_in_again_soon_goes_on_at_the_rate_it_had() {
+        let mut queue = Standing::new();
+        queue.pass(Span::from_millis(500), Span::from_millis(6), false);
+        let before = queue.drops().len() as u32;
+        queue.pass(GAP, Span::from_millis(1), false);
+        queue.pass(Span::from_millis(1000), Span::from_millis(6), false);
+        let again = &queue.drops()[before as usize..];
+        // The first drop entered the state with a count of 1, so `before - 1` were counted on.
+        let wait = again[1].since(again[0]).as_secs_f64();
+        let expected = 0.1 / f64::from(before - 1).sqrt();
+        assert!((wait - expected).abs() <= GAP.as_secs_f64(), "{wait} for {expected}");
+
+        queue.pass(Span::from_secs(2), Span::from_millis(1), false);
+        let before = queue.drops().len();
+        queue.pass(Span::from_millis(300), Span::from_millis(6), false);
+        let late = &queue.drops()[before..];
+        let wait = late[1].since(late[0]).as_secs_f64();
+        assert!((wait - 0.1).abs() <= GAP.as_secs_f64(), "after 16 intervals all is forgotten");
+    }
+
+    #[test]
+    fn a_last_packet_is_never_dropped_however_long_it_waited() {
+        let mut codel = Codel::new(CodelConfig::default());
+        let (mut queue, mut tally) = (Fifo::default(), Tally::default());
+        for at in 0..1000 {
+            queue.push(ms(at), Parcel::default());
+            assert!(codel.dequeue(ms(at + 1000), &mut queue, &mut tally).is_some());
+        }
+        assert_eq!(tally.dropped, 0);
+    }
+}

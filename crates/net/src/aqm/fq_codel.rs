@@ -1,0 +1,302 @@
+//! FQ-CoDel (RFC 8290): a queue for each flow, deficit round robin between them, CoDel in each.
+//!
+//! A packet's flow is hashed to one of 1024 queues (section 4.1). A queue that becomes active is
+//! appended to the list of new queues with a credit of one `quantum` of bytes. To send, the first
+//! queue of the new list is taken, or of the old list if there is none (section 4.2). If it has no
+//! credit left it gets another quantum and goes to the end of the old list, and the next one has its
+//! turn. CoDel takes a packet from it (RFC 8289, on this queue alone), which its credit pays for. A
+//! queue found empty goes from the new list to the end of the old one, so that it cannot be new
+//! again at once, and from the old list it is removed. So a flow that sends less than its share finds
+//! its queue empty and new, and passes all that stand (section 5).
+//!
+//! If there is no room, the queue with the most bytes loses half its packets, 64 at most, from its
+//! head (section 4.1).
+
+use crate::aqm::codel::{Codel, CodelConfig};
+use crate::aqm::fifo::{Fifo, Tally};
+use crate::{Limit, Packet, Waiting};
+use dumbbell_units::{Span, Time};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::collections::VecDeque;
+
+/// Parameters of FQ-CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelConfig {
+    /// CoDel's, in each queue.
+    pub codel: CodelConfig,
+    /// Bytes that a queue may send in its turn.
+    pub quantum: u32,
+    /// How many queues there are.
+    pub queues: u32,
+}
+
+impl Default for FqCodelConfig {
+    /// RFC 8290, section 5.2: a full Ethernet frame and 1024 queues.
+    fn default() -> FqCodelConfig {
+        FqCodelConfig { codel: CodelConfig::default(), quantum: 1514, queues: 1024 }
+    }
+}
+
+/// The most packets that a full queue loses at once.
+const BATCH: u32 = 64;
+
+#[derive(Clone, Debug)]
+pub(crate) struct FqCodel<P> {
+    quantum: i64,
+    queues: Vec<Queue<P>>,
+    /// Active queues that have had no turn yet, and the others, by number.
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    waiting: Waiting,
+    seed: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Queue<P> {
+    fifo: Fifo<P>,
+    codel: Codel,
+    /// Bytes that it may still send in its turn.
+    credit: i64,
+    is_active: bool,
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// # Panics
+    /// If there is no queue or no quantum.
+    pub(crate) fn new(config: FqCodelConfig, seed: u64) -> FqCodel<P> {
+        assert!(config.queues > 0 && config.quantum > 0, "queues and quantum are above zero");
+        let queue = || Queue {
+            fifo: Fifo::default(),
+            codel: Codel::new(config.codel),
+            credit: 0,
+            is_active: false,
+        };
+        FqCodel {
+            quantum: i64::from(config.quantum),
+            queues: (0..config.queues).map(|_| queue()).collect(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            waiting: Waiting::default(),
+            seed,
+        }
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting {
+        self.waiting
+    }
+
+    /// The queue of a flow.
+    fn hash(&self, flow: u32) -> u32 {
+        let hash = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
+        ((u128::from(hash) * self.queues.len() as u128) >> 64) as u32
+    }
+
+    /// Appends a packet; others make room for it.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: P, limit: Limit, tally: &mut Tally<P>) {
+        let size = packet.size();
+        while self.waiting.packets > 0 && !limit.admits(self.waiting, size, Span::ZERO) {
+            self.make_room(now, tally);
+        }
+        let number = self.hash(packet.flow());
+        let queue = &mut self.queues[number as usize];
+        queue.fifo.push(now, packet);
+        self.waiting.add(size);
+        if !queue.is_active {
+            queue.is_active = true;
+            queue.credit = self.quantum;
+            self.new.push_back(number);
+        }
+    }
+
+    fn make_room(&mut self, now: Time, tally: &mut Tally<P>) {
+        let Some(fattest) = self.queues.iter_mut().max_by_key(|queue| queue.fifo.waiting().bytes)
+        else {
+            return;
+        };
+        let most = fattest.fifo.waiting().packets.div_ceil(2).min(BATCH);
+        for _ in 0..most {
+            let Some((_, packet)) = fattest.fifo.pop() else { return };
+            self.waiting.remove(packet.size());
+            tally.discard(now, packet);
+        }
+    }
+
+    /// The packet to send at `now`.
+    pub(crate) fn dequeue(&mut self, now: Time, tally: &mut Tally<P>) -> Option<P> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let number = *list.front()?;
+            let queue = &mut self.queues[number as usize];
+            if queue.credit <= 0 {
+                queue.credit += self.quantum;
+                list.pop_front();
+                self.old.push_back(number);
+                continue;
+            }
+            let before = queue.fifo.waiting();
+            let packet = queue.codel.dequeue(now, &mut queue.fifo, tally);
+            let after = queue.fifo.waiting();
+            self.waiting.packets -= before.packets - after.packets;
+            self.waiting.bytes -= before.bytes - after.bytes;
+            if let Some(packet) = packet {
+                queue.credit -= i64::from(packet.size());
+                return Some(packet);
+            }
+            list.pop_front();
+            if is_new {
+                self.old.push_back(number);
+            } else {
+                queue.is_active = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aqm::tests::Parcel;
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Span::from_micros(us)
+    }
+
+    fn parcel(flow: u32, size: u32) -> Parcel {
+        Parcel { flow, size, ..Parcel::default() }
+    }
+
+    struct Bench {
+        queues: FqCodel<Parcel>,
+        tally: Tally<Parcel>,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let tally = Tally { keeps: true, ..Tally::default() };
+            Bench { queues: FqCodel::new(FqCodelConfig::default(), 1), tally }
+        }
+
+        fn put(&mut self, at: Time, packet: Parcel) {
+            self.queues.enqueue(at, packet, Limit::Packets(1000), &mut self.tally);
+        }
+
+        fn take(&mut self, at: Time) -> Option<Parcel> {
+            self.queues.dequeue(at, &mut self.tally)
+        }
+    }
+
+    #[test]
+    fn the_flows_of_these_tests_have_queues_of_their_own() {
+        let queues = Bench::new().queues;
+        let hashes: std::collections::BTreeSet<u32> = (0..10).map(|f| queues.hash(f)).collect();
+        assert_eq!(hashes.len(), 10);
+    }
+
+    #[test]
+    fn a_sparse_flow_passes_all_that_stand() {
+        let mut bench = Bench::new();
+        for flow in 1..=8 {
+            (0..50).for_each(|_| bench.put(us(0), parcel(flow, 1500)));
+        }
+        // After their first turns the eight are old. A packet of a new flow is the next one sent,
+        // as often as it comes alone.
+        (0..20).for_each(|_| assert!(bench.take(us(10)).is_some()));
+        for round in 0..10 {
+            bench.put(us(20 + round), parcel(9, 200));
+            assert_eq!(bench.take(us(20 + round)).map(|packet| packet.flow), Some(9));
+            // Its empty queue is old then, and has to be passed before it is new again.
+            (0..8).for_each(|_| assert!(bench.take(us(20 + round)).is_some()));
+        }
+    }
+
+    #[test]
+    fn an_empty_new_queue_becomes_old_before_it_can_be_new_again() {
+        let mut bench = Bench::new();
+        (0..50).for_each(|_| bench.put(us(0), parcel(1, 500)));
+        // Four packets take flow 1's credit from 1514 to -486; it becomes old with 1028 and has 528
+        // left after the fifth.
+        (0..5).for_each(|_| assert_eq!(bench.take(us(1)).map(|packet| packet.flow), Some(1)));
+        bench.put(us(2), parcel(2, 200));
+        assert_eq!(bench.take(us(2)).map(|packet| packet.flow), Some(2), "a new flow is first");
+        // Found empty, flow 2 goes behind flow 1, which has credit for two packets more.
+        assert_eq!(bench.take(us(3)).map(|packet| packet.flow), Some(1));
+        bench.put(us(4), parcel(2, 200));
+        let flows: Vec<u32> = (0..3).filter_map(|_| bench.take(us(5))).map(|p| p.flow).collect();
+        assert_eq!(flows, [1, 2, 1]);
+    }
+
+    #[test]
+    fn flows_share_bytes_equally_whatever_the_size_of_their_packets() {
+        let mut bench = Bench::new();
+        let sizes = [(1, 1500), (2, 500), (3, 200)];
+        let mut sent = [0u64; 4];
+        for round in 0..30_000 {
+            for (flow, size) in sizes {
+                let queue = bench.queues.hash(flow);
+                while bench.queues.queues[queue as usize].fifo.waiting().packets < 10 {
+                    bench.put(us(round), parcel(flow, size));
+                }
+            }
+            if let Some(packet) = bench.take(us(round)) {
+                sent[packet.flow as usize] += u64::from(packet.size);
+            }
+        }
+        assert_eq!(bench.tally.dropped, 0);
+        let (least, most) = (sent[1..].iter().min(), sent[1..].iter().max());
+        // Deficits differ by less than a quantum and a packet.
+        let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+        assert!(most - least <= 3014, "{sent:?}");
+    }
+
+    #[test]
+    fn the_fattest_flow_makes_room_from_its_head() {
+        let mut bench = Bench::new();
+        (0..990).for_each(|at| bench.put(us(at), parcel(1, 1500)));
+        (0..10).for_each(|at| bench.put(us(at), parcel(2, 1500)));
+        assert_eq!(bench.tally.dropped, 0);
+        bench.put(us(2000), parcel(2, 1500));
+        assert_eq!(bench.tally.dropped, 64, "a batch");
+        assert!(
+            bench
+                .tally
+                .discarded
+                .iter()
+                .all(|(at, packet)| { *at == us(2000) && packet.flow == 1 })
+        );
+        assert_eq!(bench.queues.waiting().packets, 1001 - 64);
+        assert_eq!(bench.take(us(2000)).map(|packet| packet.flow), Some(1));
+    }
+
+    #[test]
+    fn codel_acts_on_the_flow_that_stands_and_on_no_other() {
+        let mut bench = Bench::new();
+        let mut others = 0;
+        for round in 0..4_000u64 {
+            let now = us(round * 250);
+            // Flow 1 keeps 80 packets, 40 ms at a packet every 500 us; flow 2 sends one in 2 ms.
+            while bench.queues.queues[bench.queues.hash(1) as usize].fifo.waiting().packets < 80 {
+                bench.put(now, parcel(1, 1500));
+            }
+            if round % 8 == 0 {
+                bench.put(now, parcel(2, 1500));
+            }
+            others += bench.take(now).map_or(0, |packet| u32::from(packet.flow == 2));
+        }
+        assert!(bench.tally.dropped >= 20, "{}", bench.tally.dropped);
+        assert!(bench.tally.discarded.iter().all(|(_, packet)| packet.flow == 1));
+        assert_eq!(others, 500, "all of flow 2 passed");
+    }
+
+    #[test]
+    fn the_seed_decides_which_flows_share_a_queue() {
+        let hashes = |seed| {
+            let queues = FqCodel::<Parcel>::new(FqCodelConfig::default(), seed);
+            (0..1000).map(|flow| queues.hash(flow)).collect::<Vec<u32>>()
+        };
+        assert_eq!(hashes(1), hashes(1));
+        assert_ne!(hashes(1), hashes(2));
+        assert!(hashes(1).iter().all(|&queue| queue < 1024));
+    }
+}

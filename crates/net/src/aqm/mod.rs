@@ -1,0 +1,214 @@
+//! Active queue management: who is told of congestion before the queue is full, and who is next.
+//!
+//! RED and PIE decide as a packet comes, CoDel and FQ-CoDel as one is sent. A packet that is to
+//! learn of congestion is marked if it is ECN-capable and dropped if not. Behind all of them is the
+//! link's limit, at which packets are dropped as they are without them.
+
+mod codel;
+mod fifo;
+mod fq_codel;
+mod pie;
+mod red;
+
+pub use codel::CodelConfig;
+pub use fq_codel::FqCodelConfig;
+pub use pie::PieConfig;
+pub use red::{RedConfig, RedUnit};
+
+use crate::dice::{Dice, Stream};
+use crate::server::Server;
+use crate::{Dropped, Limit, Packet, Waiting};
+use codel::Codel;
+use dumbbell_units::{Span, Time};
+use fifo::{Fifo, Tally};
+use fq_codel::FqCodel;
+use pie::Pie;
+use red::{LARGEST, Red};
+
+/// Which management a link's queue has, and its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AqmConfig {
+    /// Random Early Detection (Floyd and Jacobson, 1993).
+    Red(RedConfig),
+    /// Controlled Delay (RFC 8289).
+    Codel(CodelConfig),
+    /// CoDel in a queue for each flow (RFC 8290).
+    FqCodel(FqCodelConfig),
+    /// Proportional Integral controller Enhanced (RFC 8033).
+    Pie(PieConfig),
+}
+
+/// What happens to a packet that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    /// It is to be marked, or dropped if it is not ECN-capable.
+    Mark,
+    Drop,
+}
+
+/// A managed queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Managed<P> {
+    discipline: Discipline<P>,
+    limit: Limit,
+    tally: Tally<P>,
+}
+
+#[derive(Clone, Debug)]
+enum Discipline<P> {
+    Red(Box<Red>, Fifo<P>),
+    Codel(Box<Codel>, Fifo<P>),
+    FqCodel(Box<FqCodel<P>>),
+    Pie(Box<Pie>, Fifo<P>),
+}
+
+impl<P: Packet> Managed<P> {
+    /// A queue before `server`. A limit in time is what the server usually sends within it.
+    pub(crate) fn new(config: AqmConfig, limit: Limit, server: &Server, seed: u64) -> Managed<P> {
+        let mut dice = Dice::new(seed, Stream::Aqm);
+        let discipline = match config {
+            AqmConfig::Red(red) => {
+                let packet_time = server.typical_time(LARGEST);
+                Discipline::Red(Box::new(Red::new(red, packet_time, dice)), Fifo::default())
+            }
+            AqmConfig::Codel(codel) => {
+                Discipline::Codel(Box::new(Codel::new(codel)), Fifo::default())
+            }
+            AqmConfig::FqCodel(fq) => Discipline::FqCodel(Box::new(FqCodel::new(fq, dice.bits()))),
+            AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, dice)), Fifo::default()),
+        };
+        let limit = match limit {
+            Limit::Time(span) => Limit::Bytes(server.typical_bytes(span)),
+            limit => limit,
+        };
+        Managed { discipline, limit, tally: Tally::default() }
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting {
+        match &self.discipline {
+            Discipline::Red(_, fifo) | Discipline::Codel(_, fifo) | Discipline::Pie(_, fifo) => {
+                fifo.waiting()
+            }
+            Discipline::FqCodel(queues) => queues.waiting(),
+        }
+    }
+
+    /// A packet comes, to wait for `server`. The tally counts it if it is dropped.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        mut packet: P,
+        server: &Server,
+    ) -> Result<(), Dropped> {
+        let (waiting, size) = (self.waiting(), packet.size());
+        let Managed { discipline, limit, tally } = self;
+        // A packet that need not wait takes no room.
+        let limit = if server.start(now) > now { *limit } else { Limit::Unlimited };
+        let (verdict, fifo) = match discipline {
+            Discipline::FqCodel(queues) if limit.admits(Waiting::default(), size, Span::ZERO) => {
+                queues.enqueue(now, packet, limit, tally);
+                return Ok(());
+            }
+            Discipline::FqCodel(_) => {
+                tally.dropped += 1;
+                return Err(Dropped::Overflow);
+            }
+            Discipline::Codel(_, fifo) => (Verdict::Pass, fifo),
+            Discipline::Red(red, fifo) => {
+                (red.judge(waiting, now.since(server.free_at()), size), fifo)
+            }
+            Discipline::Pie(pie, fifo) => {
+                pie.advance(now, waiting);
+                (pie.judge(waiting), fifo)
+            }
+        };
+        if !limit.admits(waiting, size, Span::ZERO) {
+            tally.dropped += 1;
+            return Err(Dropped::Overflow);
+        }
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Mark if packet.is_ecn_capable() => {
+                packet.mark();
+                tally.marked += 1;
+            }
+            Verdict::Mark | Verdict::Drop => {
+                tally.dropped += 1;
+                return Err(Dropped::Early);
+            }
+        }
+        fifo.push(now, packet);
+        Ok(())
+    }
+
+    /// The packet to send at `now`.
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<P> {
+        let waiting = self.waiting();
+        let tally = &mut self.tally;
+        match &mut self.discipline {
+            Discipline::Red(_, fifo) => fifo.pop().map(|(_, packet)| packet),
+            Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, tally),
+            Discipline::FqCodel(queues) => queues.dequeue(now, tally),
+            Discipline::Pie(pie, fifo) => {
+                pie.advance(now, waiting);
+                let (since, packet) = fifo.pop()?;
+                pie.sent(now.since(since));
+                Some(packet)
+            }
+        }
+    }
+
+    /// Packets dropped and marked so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.tally.dropped, self.tally.marked)
+    }
+
+    pub(crate) fn keep_discarded(&mut self) {
+        self.tally.keeps = true;
+    }
+
+    /// The next packet that was accepted and dropped later, and when.
+    pub(crate) fn take_discarded(&mut self) -> Option<(Time, P)> {
+        self.tally.discarded.pop_front()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::Packet;
+
+    /// A packet that shows all that a queue may look at.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Parcel {
+        pub(crate) size: u32,
+        pub(crate) flow: u32,
+        pub(crate) is_ecn: bool,
+        pub(crate) is_marked: bool,
+    }
+
+    impl Default for Parcel {
+        fn default() -> Parcel {
+            Parcel { size: 1500, flow: 0, is_ecn: false, is_marked: false }
+        }
+    }
+
+    impl Packet for Parcel {
+        fn size(&self) -> u32 {
+            self.size
+        }
+
+        fn flow(&self) -> u32 {
+            self.flow
+        }
+
+        fn is_ecn_capable(&self) -> bool {
+            self.is_ecn
+        }
+
+        fn mark(&mut self) {
+            assert!(self.is_ecn, "only ECN-capable packets are marked");
+            self.is_marked = true;
+        }
+    }
+}

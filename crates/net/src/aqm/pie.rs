@@ -1,0 +1,324 @@
+//! PIE: Proportional Integral controller Enhanced (RFC 8033).
+//!
+//! Packets are dropped at random as they come (section 4.1), with a probability that a PI
+//! controller adjusts every `update` (15 ms) from the queueing delay and its trend (section 4.2):
+//!
+//! `p += s (alpha (delay - target) + beta (delay - old delay))`
+//!
+//! where the step is scaled by `s` from 1/2048 for `p` below 0.000001 up to 1 from 0.1 on, so that
+//! it is always small beside `p`; it is at most 0.02 once `p` is at 0.1 (section 5.5). While delay and old delay
+//! are below half the target, `p` also shrinks by 2 % an update.
+//!
+//! Nothing is dropped while the old delay is below half the target and `p` below 0.2, nor if no
+//! more than two packets wait (section 4.1), nor within `burst` (150 ms) after congestion has begun
+//! (section 4.4). Drops are spread more evenly than chance would (section 5.4): none before the
+//! probabilities since the last one add up to 0.85, and one when they come to 8.5.
+//!
+//! The delay is that of the packet sent last, measured by its time of arrival as section 4.3 allows,
+//! or zero if none waits.
+//!
+//! ECN-capable packets are marked instead while `p` is at most `ecn_limit` (section 5.1: 0.1).
+
+use crate::Waiting;
+use crate::aqm::Verdict;
+use crate::dice::Dice;
+use dumbbell_units::{Span, Time};
+
+/// Parameters of PIE.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieConfig {
+    /// The queueing delay aimed at (QDELAY_REF).
+    pub target: Span,
+    /// How often the probability is adjusted (T_UPDATE).
+    pub update: Span,
+    /// For how long a burst passes untouched (MAX_BURST).
+    pub burst: Span,
+    /// Weight of the delay beyond the target, 1/s.
+    pub alpha: f64,
+    /// Weight of the delay's trend, 1/s.
+    pub beta: f64,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// The drop probability beyond which ECN-capable packets are dropped too.
+    pub ecn_limit: f64,
+}
+
+impl Default for PieConfig {
+    /// RFC 8033, sections 4.2, 4.4 and 5.1.
+    fn default() -> PieConfig {
+        PieConfig {
+            target: Span::from_millis(15),
+            update: Span::from_millis(15),
+            burst: Span::from_millis(150),
+            alpha: 0.125,
+            beta: 1.25,
+            ecn: true,
+            ecn_limit: 0.1,
+        }
+    }
+}
+
+/// How the step is scaled for a probability below so much (section 4.2).
+const SCALES: [(f64, f64); 6] = [
+    (0.000_001, 1.0 / 2048.0),
+    (0.000_01, 1.0 / 512.0),
+    (0.000_1, 1.0 / 128.0),
+    (0.001, 1.0 / 32.0),
+    (0.01, 1.0 / 8.0),
+    (0.1, 1.0 / 2.0),
+];
+
+/// Two mean packets: a queue as short as that is left alone.
+const SHORT: u64 = 2 * 1500;
+
+/// The state of PIE.
+#[derive(Clone, Debug)]
+pub(crate) struct Pie {
+    config: PieConfig,
+    probability: f64,
+    /// Sum of the probabilities since the last drop.
+    accumulated: f64,
+    burst_left: Span,
+    /// Delay of the packet sent last, and the delay at the last update.
+    delay: Span,
+    old_delay: Span,
+    next_update: Time,
+    dice: Dice,
+}
+
+impl Pie {
+    pub(crate) fn new(config: PieConfig, dice: Dice) -> Pie {
+        Pie {
+            config,
+            probability: 0.0,
+            accumulated: 0.0,
+            burst_left: config.burst,
+            delay: Span::ZERO,
+            old_delay: Span::ZERO,
+            next_update: Time::ZERO + config.update,
+            dice,
+        }
+    }
+
+    /// Makes up for the updates until `now`, with so much waiting since the last call.
+    pub(crate) fn advance(&mut self, now: Time, waiting: Waiting) {
+        while self.next_update <= now {
+            if waiting.packets == 0 {
+                self.delay = Span::ZERO;
+            }
+            self.update();
+            self.next_update += self.config.update;
+        }
+    }
+
+    /// A packet was sent that had waited for so long.
+    pub(crate) fn sent(&mut self, delay: Span) {
+        self.delay = delay;
+    }
+
+    /// What happens to a packet that finds so much waiting (Appendix A, `enqueue`).
+    pub(crate) fn judge(&mut self, waiting: Waiting) -> Verdict {
+        let strikes = self.burst_left.is_zero() && self.strikes(waiting);
+        if self.probability == 0.0 && self.is_calm() {
+            self.burst_left = self.config.burst;
+        }
+        match strikes {
+            false => Verdict::Pass,
+            true if self.config.ecn && self.probability <= self.config.ecn_limit => Verdict::Mark,
+            true => Verdict::Drop,
+        }
+    }
+
+    /// Whether the delay is and was below half the target.
+    fn is_calm(&self) -> bool {
+        self.delay.max(self.old_delay) < self.config.target / 2
+    }
+
+    fn strikes(&mut self, waiting: Waiting) -> bool {
+        let was_short = self.old_delay < self.config.target / 2 && self.probability < 0.2;
+        if was_short || waiting.bytes <= SHORT {
+            return false;
+        }
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += self.probability;
+        let strikes = self.accumulated >= 0.85
+            && (self.accumulated >= 8.5 || self.dice.uniform() < self.probability);
+        if strikes {
+            self.accumulated = 0.0;
+        }
+        strikes
+    }
+
+    /// Adjusts the probability (section 4.2; Appendix A, `calculate_drop_prob`).
+    fn update(&mut self) {
+        let PieConfig { target, alpha, beta, .. } = self.config;
+        let [delay, old, target] =
+            [self.delay, self.old_delay, target].map(|span| span.as_nanos() as f64 / 1e9);
+        let scale = SCALES.iter().find(|(below, _)| self.probability < *below);
+        let mut step = alpha * (delay - target) + beta * (delay - old);
+        step *= scale.map_or(1.0, |&(_, scale)| scale);
+        if self.probability >= 0.1 {
+            step = step.min(0.02);
+        }
+        self.probability += step;
+        if self.is_calm() {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.old_delay = self.delay;
+        self.burst_left = self.burst_left.saturating_sub(self.config.update);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Stream;
+
+    const STANDING: Waiting = Waiting { packets: 100, bytes: 150_000 };
+
+    fn pie() -> Pie {
+        Pie::new(PieConfig::default(), Dice::new(1, Stream::Aqm))
+    }
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    /// What one update adds to this probability when the delay went from `old` to `delay`, s.
+    fn step(probability: f64, old: Span, delay: Span) -> f64 {
+        let mut pie = Pie { probability, old_delay: old, delay, ..pie() };
+        pie.update();
+        pie.probability - probability
+    }
+
+    #[test]
+    fn the_step_is_scaled_as_the_rfc_s_table_says() {
+        // 0.125 (30 - 15) ms + 1.25 (30 - 20) ms = 0.014375, over the table's divisors.
+        for (probability, divisor) in [
+            (0.0, 2048.0),
+            (0.000_000_9, 2048.0),
+            (0.000_001, 512.0),
+            (0.000_009, 512.0),
+            (0.000_01, 128.0),
+            (0.000_1, 32.0),
+            (0.001, 8.0),
+            (0.009, 8.0),
+            (0.01, 2.0),
+            (0.099, 2.0),
+            (0.1, 1.0),
+            (0.5, 1.0),
+        ] {
+            let got = step(probability, ms(20), ms(30));
+            let expected = 0.014375 / divisor;
+            assert!((got / expected - 1.0).abs() < 1e-9, "{got} for {expected} at {probability}");
+        }
+    }
+
+    #[test]
+    fn from_a_tenth_on_the_probability_grows_by_at_most_two_percent_an_update() {
+        // 0.125 * 0.085 + 1.25 * 0.1 = 0.135625 without the cap.
+        assert!((step(0.1, Span::ZERO, ms(100)) - 0.02).abs() < 1e-12);
+        assert!((step(0.09, Span::ZERO, ms(100)) - 0.135_625 / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_calm_queue_makes_the_probability_shrink_by_two_percent_and_the_controller_s_part() {
+        // 0.125 (0 - 15) ms + 1.25 (0 - 0) = -0.001875, and 2 % of what is left.
+        let got = step(0.5, Span::ZERO, Span::ZERO);
+        assert!((got - ((0.5 - 0.001_875) * 0.98 - 0.5)).abs() < 1e-12, "{got}");
+        // Just at half the target nothing but the controller acts: 0.125 * -7.5 ms.
+        let got = step(0.5, Span::from_micros(7_500), Span::from_micros(7_500));
+        assert!((got + 0.000_937_5).abs() < 1e-12, "{got}");
+        assert_eq!(step(0.0, Span::ZERO, Span::ZERO), 0.0, "it is never below zero");
+        assert_eq!(step(1.0, ms(100), ms(1000)), 0.0, "nor above one");
+    }
+
+    #[test]
+    fn the_probability_is_adjusted_every_15_ms_however_seldom_somebody_looks() {
+        let delays = |pie: &mut Pie| pie.sent(ms(40));
+        let (mut often, mut seldom) = (pie(), pie());
+        delays(&mut often);
+        delays(&mut seldom);
+        for now in 1..=1_000u64 {
+            often.advance(Time::ZERO + ms(now), STANDING);
+        }
+        seldom.advance(Time::ZERO + ms(1_000), STANDING);
+        assert_eq!(often.probability, seldom.probability);
+        assert_eq!(seldom.next_update, Time::ZERO + ms(1_005));
+        // The first of 66 updates sees the delay rise from 0: 0.125 * 25 ms + 1.25 * 40 ms over
+        // 2048; each other one adds 0.003125 over the table's divisors.
+        let mut p = 0.053_125 / 2048.0;
+        for _ in 1..66 {
+            let scale = SCALES.iter().find(|(below, _)| p < *below).map_or(1.0, |s| s.1);
+            p += 0.003_125 * scale;
+        }
+        assert!((often.probability / p - 1.0).abs() < 1e-9, "{} for {p}", often.probability);
+    }
+
+    #[test]
+    fn a_burst_of_150_ms_passes_untouched() {
+        let mut pie = pie();
+        pie.judge(Waiting::default());
+        pie.sent(ms(200));
+        pie.probability = 0.9;
+        for update in 1..10 {
+            pie.advance(Time::ZERO + ms(15) * update, STANDING);
+            assert_eq!(pie.judge(STANDING), Verdict::Pass, "{update} updates");
+        }
+        pie.advance(Time::ZERO + ms(150), STANDING);
+        let verdicts: Vec<Verdict> = (0..20).map(|_| pie.judge(STANDING)).collect();
+        assert!(verdicts.contains(&Verdict::Drop));
+    }
+
+    #[test]
+    fn short_queues_and_short_delays_are_left_alone() {
+        let congested = Pie {
+            probability: 0.19,
+            burst_left: Span::ZERO,
+            old_delay: ms(7),
+            delay: ms(20),
+            ..pie()
+        };
+        let strikes =
+            |mut pie: Pie, waiting| (0..1000).any(|_| pie.judge(waiting) != Verdict::Pass);
+        let two = Waiting { packets: 2, bytes: 3000 };
+        assert!(!strikes(congested.clone(), STANDING), "the delay was short, p below 0.2");
+        assert!(strikes(Pie { probability: 0.2, ..congested.clone() }, STANDING));
+        assert!(strikes(Pie { old_delay: ms(8), ..congested.clone() }, STANDING));
+        assert!(!strikes(Pie { old_delay: ms(8), ..congested }, two));
+    }
+
+    #[test]
+    fn drops_are_never_close_together_and_never_far_apart() {
+        let congested = Pie { burst_left: Span::ZERO, old_delay: ms(20), delay: ms(20), ..pie() };
+        let mut pie = Pie { probability: 1.0 / 16.0, ..congested };
+        let (mut gaps, mut gap) = (Vec::new(), 0);
+        for _ in 0..1_000_000 {
+            gap += 1;
+            if pie.judge(STANDING) != Verdict::Pass {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        // From 0.85/p = 13.6 to 8.5/p = 136 packets; within, p for each.
+        assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&14), Some(&136)));
+        let mean = gaps.iter().sum::<u32>() as f64 / gaps.len() as f64;
+        assert!((mean - (13.0 + 16.0)).abs() < 0.5, "{mean}");
+    }
+
+    #[test]
+    fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_beyond() {
+        let congested = Pie { burst_left: Span::ZERO, old_delay: ms(20), delay: ms(20), ..pie() };
+        let verdict = |probability, ecn| {
+            let config = PieConfig { ecn, ..PieConfig::default() };
+            let mut pie = Pie { probability, config, ..congested.clone() };
+            (0..1000).map(|_| pie.judge(STANDING)).find(|verdict| *verdict != Verdict::Pass)
+        };
+        assert_eq!(verdict(0.1, true), Some(Verdict::Mark));
+        assert_eq!(verdict(0.11, true), Some(Verdict::Drop));
+        assert_eq!(verdict(0.1, false), Some(Verdict::Drop));
+    }
+}

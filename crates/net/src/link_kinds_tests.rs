@@ -1,0 +1,328 @@
+//! Links with managed queues, rates that vary, and uneven far ends.
+
+use super::tests::{full, limits, link, us};
+use super::*;
+use crate::aqm::tests::Parcel as Rich;
+use crate::{CodelConfig, FqCodelConfig, PieConfig, RedConfig};
+use proptest::prelude::*;
+
+fn rich(flow: u32, is_ecn: bool) -> Rich {
+    Rich { flow, is_ecn, ..Rich::default() }
+}
+
+fn managed(aqm: AqmConfig, mbit: u64) -> Link<Rich> {
+    Link::new(&LinkConfig {
+        rate: NonZeroU64::new(mbit * 1_000_000),
+        delay: Span::from_millis(10),
+        aqm: Some(aqm),
+        seed: 1,
+        ..LinkConfig::default()
+    })
+}
+
+#[test]
+fn a_managed_link_that_has_nothing_to_manage_sends_as_droptail_does() {
+    let gentle = AqmConfig::Codel(CodelConfig::default());
+    let (mut plain, mut coddled) = (link(Limit::Packets(10)), managed(gentle, 100));
+    for number in 0..500u64 {
+        // Never more than three wait.
+        let now = us(number / 3 * 400);
+        assert!(plain.push(now, full(0)).is_ok() && coddled.push(now, rich(0, false)).is_ok());
+        assert_eq!(plain.next_arrival(), coddled.next_arrival());
+        assert_eq!(plain.statistics(now), coddled.statistics(now));
+        while plain.pop(now).is_some() {
+            assert!(coddled.pop(now).is_some());
+        }
+        assert!(coddled.pop(now).is_none());
+        assert_eq!(plain.len(), coddled.len());
+    }
+}
+
+#[test]
+fn codel_answers_a_step_of_overload_within_105_ms_and_then_by_its_law() {
+    // 10 Mbit/s: 1.2 ms a packet. Three come in the time of two, so a packet that comes at t waits
+    // for t/2, and one that leaves at t came at 2/3 t and waited for t/3: above 5 ms from the packet
+    // that leaves at 15.6 ms on (rounded up to a departure), dropped from 100 ms later on.
+    let mut link = managed(AqmConfig::Codel(CodelConfig::default()), 10);
+    link.keep_discarded();
+    let mut drops = Vec::new();
+    for number in 0..2_000 {
+        link.push(us(number * 800), rich(0, false)).expect("there is no limit");
+        while link.pop(us(number * 800)).is_some() {}
+        drops.extend(std::iter::from_fn(|| link.take_discarded()).map(|(at, _)| at));
+    }
+    let first = drops[0];
+    assert!(us(115_000) <= first && first <= us(118_000), "{first:?}");
+    let mut expected = first.as_nanos() as f64;
+    for (count, at) in (1..).zip(&drops[1..]) {
+        expected += 100e6 / f64::from(count).sqrt();
+        let late = at.as_nanos() as f64 - expected;
+        assert!((0.0..1.2e6).contains(&late), "drop {count} is late by {late} ns");
+    }
+    assert!(drops.len() > 50, "{}", drops.len());
+    assert_eq!(link.statistics(us(1_600_000)).dropped, drops.len() as u64);
+}
+
+#[test]
+fn pie_holds_the_delay_of_an_overload_near_its_target() {
+    // 10 Mbit/s and a tenth more than it carries: a ninth and more of the packets must go.
+    let mut link = managed(AqmConfig::Pie(PieConfig::default()), 10);
+    let (mut delays, mut number) = (Vec::new(), 0u64);
+    while number < 50_000 {
+        let now = Time::from_nanos(number * 1_090_909);
+        if link.push(now, rich(0, false)).is_ok() && number > 25_000 {
+            delays.push(link.statistics(now).queueing_delay.as_secs_f64());
+        }
+        while link.pop(now).is_some() {}
+        number += 1;
+    }
+    let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+    assert!((0.012..0.018).contains(&mean), "{mean}");
+    let dropped = link.statistics(Time::from_nanos(50_000 * 1_090_909)).dropped as f64 / 50_000.0;
+    assert!((dropped - 1.0 / 11.0).abs() < 0.01, "{dropped}");
+}
+
+#[test]
+fn fq_codel_keeps_a_sparse_flow_s_delay_at_a_packet_s_time_behind_bulk_flows() {
+    let mut link = managed(AqmConfig::FqCodel(FqCodelConfig::default()), 10);
+    let mut worst = Span::ZERO;
+    let mut sent = std::collections::BTreeMap::<u32, u64>::new();
+    let mut on_the_way = VecDeque::new();
+    for tick in 0..20_000u64 {
+        let now = us(tick * 500);
+        // Three flows send 24 Mbit/s together over 10; a fourth 200 bytes every 20 ms.
+        link.push(now, rich(1 + (tick % 3) as u32, false)).expect("there is no limit");
+        if tick % 40 == 7 {
+            link.push(now, Rich { size: 200, ..rich(9, false) }).expect("there is no limit");
+            on_the_way.push_back(now);
+        }
+        while link.next_arrival() <= now {
+            let at = link.next_arrival();
+            let Some(packet) = link.pop(at) else { continue };
+            *sent.entry(packet.flow).or_default() += 1;
+            if packet.flow == 9 {
+                let since = on_the_way.pop_front().expect("it was pushed");
+                // At the very beginning the others are new as well.
+                if since > us(100_000) {
+                    worst = worst.max(at.since(since));
+                }
+            }
+        }
+    }
+    // It waits for the packet in service, 1.2 ms, is sent in 0.16 ms and under way for 10 ms.
+    assert!(worst <= Span::from_micros(11_360), "{worst}");
+    let bulk: Vec<u64> = (1..4).map(|flow| sent[&flow]).collect();
+    assert!(bulk.iter().all(|&n| n.abs_diff(bulk[0]) <= 2), "{bulk:?}");
+    assert!(sent[&9] >= 499);
+}
+
+#[test]
+fn red_marks_what_may_be_marked_and_drops_the_rest() {
+    let red = RedConfig { weight: 0.1, ..RedConfig::default() };
+    let counts = |is_ecn| {
+        let mut link = managed(AqmConfig::Red(red), 10);
+        let mut marked = 0;
+        for number in 0..20_000u64 {
+            let now = us(number * 1_150);
+            // A drop is the link's answer; what it says is not needed.
+            let _ = link.push(now, rich(0, is_ecn));
+            marked += std::iter::from_fn(|| link.pop(now)).filter(|p| p.is_marked).count() as u64;
+        }
+        let statistics = link.statistics(us(20_000 * 1_150));
+        assert!(statistics.marked - marked < 20, "all marks come out but those on the link");
+        (statistics.dropped, statistics.marked)
+    };
+    // 4 % too much comes. Without marks RED drops that; marks do not help as nobody slows down,
+    // so that the average rises to where packets are dropped.
+    let (dropped, marked) = counts(false);
+    assert!(marked == 0 && dropped.abs_diff(833) < 60, "{dropped}");
+    let (dropped, marked) = counts(true);
+    assert!(marked > 500 && dropped.abs_diff(833) < 60, "{dropped}, {marked}");
+}
+
+#[test]
+fn a_trace_settles_departures_to_the_nanosecond_managed_or_not() {
+    for aqm in [None, Some(AqmConfig::Codel(CodelConfig::default()))] {
+        let times = [2, 2, 5, 10].map(|ms| us(ms * 1000));
+        let mut link = Link::new(&LinkConfig {
+            varying: Some(Varying::Trace(times.to_vec())),
+            delay: Span::from_millis(7),
+            aqm,
+            ..LinkConfig::default()
+        });
+        (0..6).for_each(|_| link.push(us(100), rich(0, false)).expect("there is no limit"));
+        assert_eq!(link.statistics(us(100)).waiting.packets, 6);
+        assert_eq!(link.statistics(us(5_000)).waiting.packets, 3);
+        let mut arrivals = Vec::new();
+        while !link.is_empty() {
+            let at = link.next_arrival();
+            arrivals.extend(link.pop(at).map(|_| at));
+        }
+        assert_eq!(arrivals, [9, 9, 12, 17, 19, 19].map(|ms| us(ms * 1000)));
+    }
+}
+
+#[test]
+fn a_time_line_of_rates_settles_departures_to_the_nanosecond() {
+    let steps = vec![(us(0), 12_000_000), (us(5_000), 0), (us(8_000), 1_200_000)];
+    let mut link = Link::new(&LinkConfig {
+        varying: Some(Varying::Timeline(steps)),
+        delay: Span::from_millis(1),
+        queue: Limit::Packets(7),
+        ..LinkConfig::default()
+    });
+    let accepted = (0..10).filter(|_| link.push(us(500), rich(0, false)).is_ok()).count();
+    assert_eq!(accepted, 8, "one is in service, seven wait");
+    // A packet takes 1 ms until 5 ms, when half of the fifth is sent; the rest takes 5 ms from 8 ms
+    // on, the next ones 10 ms each.
+    for arrival in [2_500, 3_500, 4_500, 5_500, 14_000, 24_000, 34_000, 44_000] {
+        assert_eq!(link.next_arrival(), us(arrival));
+        assert!(link.pop(us(arrival)).is_some());
+    }
+}
+
+fn aqms() -> impl Strategy<Value = AqmConfig> {
+    let codel = CodelConfig {
+        target: Span::from_micros(100),
+        interval: Span::from_micros(1000),
+        ecn: true,
+    };
+    let pie = PieConfig {
+        target: Span::from_micros(100),
+        update: Span::from_micros(100),
+        burst: Span::ZERO,
+        alpha: 100.0,
+        beta: 1000.0,
+        ..PieConfig::default()
+    };
+    let red = RedConfig { min: 1.0, max: 4.0, weight: 0.5, ..RedConfig::default() };
+    prop_oneof![
+        Just(AqmConfig::Red(red)),
+        Just(AqmConfig::Codel(codel)),
+        Just(AqmConfig::FqCodel(FqCodelConfig { codel, quantum: 600, queues: 3 })),
+        Just(AqmConfig::Pie(pie)),
+    ]
+}
+
+fn varyings() -> impl Strategy<Value = Varying> {
+    let steps = prop::collection::vec((1u64..5_000_000, 0u64..1_000_000_000), 0..6);
+    let trace = prop::collection::vec(0u64..8, 0..20);
+    prop_oneof![
+        steps.prop_map(|steps| {
+            let mut line = vec![(Time::ZERO, 10_000_000)];
+            for (gap, rate) in steps {
+                let at = line[line.len() - 1].0 + Span::from_nanos(gap);
+                line.push((at, rate));
+            }
+            line.push((Time::ZERO + Span::from_secs(1), 10_000_000));
+            Varying::Timeline(line)
+        }),
+        trace.prop_map(|mut times| {
+            times.push(8);
+            times.sort_unstable();
+            Varying::Trace(times.into_iter().map(|ms| us(ms * 1000)).collect())
+        }),
+    ]
+}
+
+prop_compose! {
+    fn any_config()(
+        rate in prop::option::of(1_000_000u64..1_000_000_000),
+        bucket in prop::option::weighted(0.3, 1500u64..20_000),
+        varying in prop::option::weighted(0.4, varyings()),
+        delay in 0u64..5_000_000,
+        queue in limits(),
+        aqm in prop::option::weighted(0.8, aqms()),
+        loss in 0.0..0.2,
+        is_bursty: bool,
+        jitter in prop_oneof![Just(0), 1u64..5_000_000],
+        share in prop_oneof![Just(0.0), 0.0..1.0],
+        late in 0u64..5_000_000,
+        seed: u64,
+    ) -> LinkConfig {
+        let bursts = GilbertElliott { p: 0.1, r: 0.4, bad: 0.5, good: 0.05 };
+        LinkConfig {
+            rate: rate.and_then(NonZeroU64::new),
+            bucket,
+            varying,
+            delay: Span::from_nanos(delay),
+            queue,
+            aqm,
+            loss,
+            bursts: is_bursty.then_some(bursts),
+            jitter: Span::from_nanos(jitter),
+            reordering: Reordering { share, delay: Span::from_nanos(late) },
+            seed,
+        }
+    }
+}
+
+/// What becomes of packets that come after these gaps (ns), as (number, when it comes out).
+/// `looks` tells whether somebody looks at the link between two packets.
+fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], looks: bool) -> Journey {
+    let mut link = Link::new(config);
+    link.keep_discarded();
+    let mut journey = Journey::default();
+    let mut now = Time::ZERO;
+    let pop_until = |link: &mut Link<Rich>, journey: &mut Journey, now| {
+        while link.next_arrival() <= now && !link.is_empty() {
+            let at = link.next_arrival();
+            journey.delivered.extend(link.pop(at).map(|packet| (at, packet)));
+        }
+        journey.discarded.extend(std::iter::from_fn(|| link.take_discarded()));
+    };
+    for &(gap, size, flow, is_ecn) in packets {
+        now += Span::from_nanos(gap);
+        if looks {
+            pop_until(&mut link, &mut journey, now - Span::from_nanos(gap / 2));
+            link.statistics(now - Span::from_nanos(gap / 3));
+        }
+        pop_until(&mut link, &mut journey, now);
+        let is_in = link.push(now, Rich { size, flow, is_ecn, is_marked: false }).is_ok();
+        *(if is_in { &mut journey.accepted } else { &mut journey.refused }) += 1;
+        journey.discarded.extend(std::iter::from_fn(|| link.take_discarded()));
+        let statistics = link.statistics(now);
+        journey.discarded.extend(std::iter::from_fn(|| link.take_discarded()));
+        journey.check(&link, &statistics);
+    }
+    pop_until(&mut link, &mut journey, Time::ZERO + Span::from_secs(100));
+    assert!(link.is_empty(), "all comes out");
+    let statistics = link.statistics(Time::ZERO + Span::from_secs(100));
+    journey.check(&link, &statistics);
+    let marked = journey.delivered.iter().filter(|(_, packet)| packet.is_marked).count();
+    assert!(marked as u64 <= statistics.marked);
+    journey
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Journey {
+    accepted: usize,
+    refused: usize,
+    delivered: Vec<(Time, Rich)>,
+    discarded: Vec<(Time, Rich)>,
+}
+
+impl Journey {
+    /// Every packet is somewhere, and the statistics say so.
+    fn check(&self, link: &Link<Rich>, statistics: &Statistics) {
+        let gone = self.delivered.len() + self.discarded.len();
+        assert_eq!(self.accepted, gone + link.len());
+        let not_passed = (self.refused + self.discarded.len()) as u64;
+        assert_eq!(not_passed, statistics.dropped + statistics.lost);
+        let begun = self.accepted - self.discarded.len() - statistics.waiting.packets as usize;
+        assert_eq!(begun as u64, statistics.sent_packets);
+    }
+}
+
+proptest! {
+    #[test]
+    fn on_a_link_of_any_kind_every_packet_is_delivered_dropped_lost_or_on_the_link(
+        config in any_config(),
+        packets in prop::collection::vec((0u64..500_000, 40u32..3000, 0u32..6, any::<bool>()), 1..300),
+    ) {
+        let once = journey(&config, &packets, false);
+        prop_assert_eq!(&once, &journey(&config, &packets, false), "by the seed alone");
+        prop_assert_eq!(&once, &journey(&config, &packets, true), "whoever looks at it");
+        prop_assert!(once.delivered.is_sorted_by_key(|&(at, _)| at));
+    }
+}

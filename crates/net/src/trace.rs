@@ -1,0 +1,207 @@
+//! A rate that a trace gives, in mahimahi's format.
+//!
+//! A trace is a list of times in whole milliseconds that never decrease. At each of them 1500 bytes
+//! may leave; so much of an opportunity as finds no packet is lost. A packet may take what the one
+//! before left of an opportunity, and one larger than that departs with the opportunity that its
+//! last byte takes. The last time is the length of the trace, which begins anew when it ends
+//! (Netravali et al., "Mahimahi", USENIX ATC 2015, section 3; its `mm-link`).
+//!
+//! One difference: mahimahi reads its clock in milliseconds, so that a packet misses the
+//! opportunities of the millisecond in which it comes. Here it misses those before it.
+
+use dumbbell_units::{Span, Time};
+
+/// Bytes that may leave at an opportunity.
+pub const OPPORTUNITY: u32 = 1500;
+
+/// A server that follows a trace, first come first served.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The opportunities of one lap.
+    times: Vec<Time>,
+    lap: Span,
+    place: Place,
+}
+
+/// How far the opportunities are used.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// When the opportunity is that was used last.
+    at: Time,
+    /// What is left of it, bytes.
+    left: u32,
+    /// When the present lap began.
+    base: Time,
+    /// The next opportunity of the lap.
+    next: usize,
+}
+
+impl Trace {
+    /// A server with these delivery opportunities.
+    ///
+    /// # Panics
+    /// If there is none, they decrease, or the last one is at zero.
+    pub fn new(times: Vec<Time>) -> Trace {
+        assert!(times.is_sorted(), "delivery opportunities never decrease");
+        let lap = times.last().copied().unwrap_or(Time::ZERO).since(Time::ZERO);
+        assert!(!lap.is_zero(), "a trace has a delivery opportunity after zero");
+        Trace { times, lap, place: Place { at: Time::ZERO, left: 0, base: Time::ZERO, next: 0 } }
+    }
+
+    /// When everything accepted so far will have left.
+    pub fn free_at(&self) -> Time {
+        self.place.at
+    }
+
+    /// When the next byte that comes by `now` may leave.
+    pub fn start(&self, now: Time) -> Time {
+        self.after(now, 1).at
+    }
+
+    /// When the last of `bytes` that come at `now` would leave.
+    pub fn departure(&self, now: Time, bytes: u64) -> Time {
+        self.after(now, bytes).at.max(now)
+    }
+
+    /// Accepts a packet of `size` bytes that comes at `now`; gives its departure.
+    pub fn accept(&mut self, now: Time, size: u32) -> Time {
+        self.place = self.after(now, u64::from(size));
+        self.place.at
+    }
+
+    /// The mean rate, bit/s.
+    pub(crate) fn typical_rate(&self) -> u64 {
+        let bits = self.times.len() as u128 * u128::from(OPPORTUNITY) * 8;
+        (bits * 1_000_000_000 / u128::from(self.lap.as_nanos())) as u64
+    }
+
+    fn after(&self, now: Time, mut bytes: u64) -> Place {
+        let mut place = self.place;
+        if place.at < now {
+            place.left = 0;
+            self.skip(&mut place, now);
+        }
+        while bytes > u64::from(place.left) {
+            bytes -= u64::from(place.left);
+            place.at = self.time(place);
+            place.left = OPPORTUNITY;
+            place.next += 1;
+            if place.next == self.times.len() {
+                place.next = 0;
+                place.base += self.lap;
+            }
+        }
+        place.left -= bytes as u32;
+        place
+    }
+
+    /// When the next opportunity is.
+    fn time(&self, place: Place) -> Time {
+        place.base + self.times[place.next].since(Time::ZERO)
+    }
+
+    /// Passes over the opportunities before `now`.
+    fn skip(&self, place: &mut Place, now: Time) {
+        let ago = now.since(place.base).as_nanos();
+        if ago > self.lap.as_nanos() {
+            place.base += self.lap * ((ago - 1) / self.lap.as_nanos());
+            place.next = 0;
+        }
+        let within = now.since(place.base);
+        let passed = |time: &Time| time.since(Time::ZERO) < within;
+        place.next += self.times[place.next..].partition_point(passed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn trace(times: &[u64]) -> Trace {
+        Trace::new(times.iter().map(|&time| ms(time)).collect())
+    }
+
+    #[test]
+    fn full_packets_leave_one_at_each_opportunity_and_the_trace_repeats() {
+        let mut trace = trace(&[2, 2, 5, 10]);
+        let departures: Vec<Time> = (0..10).map(|_| trace.accept(ms(0), 1500)).collect();
+        assert_eq!(departures, [2, 2, 5, 10, 12, 12, 15, 20, 22, 22].map(ms));
+    }
+
+    #[test]
+    fn small_packets_share_an_opportunity_and_large_ones_take_several() {
+        let mut trace = trace(&[1, 2, 3, 4]);
+        let sizes = [500, 500, 500, 501, 1000, 3000, 1500];
+        let departures = sizes.map(|size| trace.accept(ms(0), size));
+        // 1500 bytes at 1 ms; 501 of 1500 at 2; the next 1000 take 999 there and 1 at 3; 3000 take
+        // 1499 at 3, 1500 at 4 and 1 at 5.
+        assert_eq!(departures, [1, 1, 1, 2, 3, 5, 6].map(ms));
+    }
+
+    #[test]
+    fn opportunities_that_find_no_packet_are_lost() {
+        let mut trace = trace(&[1, 2, 3, 10]);
+        assert_eq!(trace.accept(ms(0), 100), ms(1));
+        let later = Time::from_nanos(ms(1).as_nanos() + 1);
+        assert_eq!(trace.accept(later, 100), ms(2), "the rest of the first one is gone");
+        assert_eq!(trace.accept(ms(7), 1500), ms(10));
+        assert_eq!(trace.accept(ms(1_000_000_003), 1500), ms(1_000_000_003), "just in time");
+        assert_eq!(trace.accept(ms(1_000_000_003), 1500), ms(1_000_000_010));
+        assert_eq!(trace.accept(ms(1_000_000_010), 1500), ms(1_000_000_011));
+    }
+
+    #[test]
+    fn a_trace_of_one_opportunity_a_millisecond_is_12_mbit() {
+        let mut trace = trace(&[1]);
+        assert_eq!(trace.typical_rate(), 12_000_000);
+        let last = (0..1000).map(|_| trace.accept(ms(0), 1500)).last();
+        assert_eq!(last, Some(ms(1000)));
+    }
+
+    proptest! {
+        #[test]
+        fn departures_are_those_of_mahimahi_played_step_by_step(
+            mut times in prop::collection::vec(0u64..40, 1..30),
+            end in 1u64..60,
+            packets in prop::collection::vec((0u64..30_000_000, 40u32..4000), 1..100),
+        ) {
+            times.push(40 + end);
+            times.sort_unstable();
+            let mut server = trace(&times);
+            // The reference walks through all opportunities with a queue of what has come.
+            let lap = 40 + end;
+            let all = (0..).flat_map(|lap_no| times.iter().map(move |t| ms(lap_no * lap + t)));
+            let mut now = Time::ZERO;
+            let mut queue: Vec<(Time, u32)> = Vec::new();
+            for (gap, size) in packets {
+                now += Span::from_nanos(gap);
+                queue.push((now, size));
+            }
+            let mut expected = Vec::new();
+            let (mut head, mut missing) = (0, queue[0].1);
+            for at in all {
+                let mut left = OPPORTUNITY;
+                while head < queue.len() && queue[head].0 <= at && left > 0 {
+                    let taken = left.min(missing);
+                    left -= taken;
+                    missing -= taken;
+                    if missing == 0 {
+                        expected.push(at);
+                        head += 1;
+                        missing = queue.get(head).map_or(0, |packet| packet.1);
+                    }
+                }
+                if head == queue.len() {
+                    break;
+                }
+            }
+            let got: Vec<Time> = queue.iter().map(|&(at, size)| server.accept(at, size)).collect();
+            prop_assert_eq!(got, expected);
+        }
+    }
+}

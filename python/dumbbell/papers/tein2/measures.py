@@ -1,0 +1,101 @@
+"""What several parts of this reproduction measure in the same way."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from dumbbell.metrics import throughput
+from dumbbell.papers import estimates
+
+if TYPE_CHECKING:
+    from dumbbell.papers.estimates import Estimate
+    from dumbbell.papers.frame import Runs
+    from dumbbell.results import Result
+
+FOLDER: Final = Path(__file__).parent
+"""Where the paper and its experiments are."""
+
+HIGH_SPEED: Final = ("hstcp", "stcp", "bic", "cubic")
+"""The paper's high-speed algorithms; ``cubic`` is CUBIC as of Linux 2.6.18."""
+
+ALGORITHMS: Final = ("reno", *HIGH_SPEED)
+"""All algorithms of the paper, in its order."""
+
+LABELS: Final = {"reno": "Reno", "hstcp": "HSTCP", "stcp": "STCP", "bic": "BIC", "cubic": "CUBIC"}
+"""What the paper calls them."""
+
+RTTS: Final = (10, 50, 100, 150, 200)
+"""Round-trip times of table 2, ms."""
+
+RATIOS: Final = (1, 2, 3, 6)
+"""How much longer the second flow's round-trip time is in table 3."""
+
+FRIENDS: Final = (10, 100)
+"""Round-trip times of figures 9 and 10, ms."""
+
+QUEUES: Final = (50, 1000)
+"""Queues that the sensitivity is shown for, packets."""
+
+RATES: Final = (965,)
+"""Bottleneck rates that the sensitivity is shown for, Mbit/s."""
+
+SHORT_LIST: Final = (10, 50, 200)
+"""Round-trip times that the sensitivity is shown for, ms."""
+
+PATHS: Final = {"china": 140, "germany": 270}
+"""The paths over TEIN2 and their round-trip times, ms."""
+
+CAPACITY: Final = 622e6 * 1448 / 1500
+"""Payload that the TEIN2 link carries, bit/s: 622 Mbit/s less 52 bytes of headers in 1500."""
+
+
+@cache
+def rates(result: Result) -> pl.DataFrame:
+    """Throughputs of all flows, Mbit/s: a row a seed, a column a flow."""
+    table = throughput(result).with_columns(
+        pl.col("flow").cast(pl.String), pl.col("throughput") / 1e6
+    )
+    return table.pivot("flow", index="seed", values="throughput")
+
+
+def rate(result: Result, flow: str = "flow") -> Estimate:
+    """One flow's throughput, Mbit/s."""
+    return estimates.median(rates(result)[flow].to_list())
+
+
+def ratio(result: Result, above: str, below: str) -> Estimate:
+    """The throughput of one flow over that of another, seed by seed."""
+    table = rates(result)
+    return estimates.median((table[above] / table[below]).to_list())
+
+
+def share(result: Result, flow: str) -> Estimate:
+    """The share that a flow has of the throughput of all, seed by seed (0 to 1)."""
+    table = rates(result)
+    return estimates.median((table[flow] / table.drop("seed").sum_horizontal()).to_list())
+
+
+def delay(runs: Runs, cc: str, rtt: int) -> Estimate:
+    """Table 2: one flow's throughput, Mbit/s."""
+    return rate(runs[f"delay-{cc}-{rtt}"])
+
+
+def unfairness(runs: Runs, cc: str, times: int) -> Estimate:
+    """Table 3: the throughput of the flow with 10 ms over the other's."""
+    return ratio(runs[f"fairness-{cc}-{times}"], "short", "long")
+
+
+def unfairness_of_pipes(runs: Runs, cc: str, times: int) -> Estimate:
+    """As `unfairness`, but each flow goes through a pipe of its own."""
+    return ratio(runs[f"pipes-{cc}-{times}"], "short", "long")
+
+
+def known(estimate: Estimate) -> float:
+    """The value of an estimate of which no run is censored."""
+    if estimate.value is None:
+        raise ValueError("throughputs are observed to the end; none of them is beyond a limit")
+    return estimate.value
