@@ -233,6 +233,27 @@ fn the_receive_window_bounds_what_is_in_flight() {
 }
 
 #[test]
+fn no_burst_follows_a_recovery_whose_end_frees_the_receive_window_if_bursts_are_limited() {
+    // The peer's window is full behind the hole: once it is filled, all of it is free at once.
+    let burst_after = |max_burst: u32| {
+        let stack = Stack { receive_window: 60, max_burst, ..Stack::linux() };
+        let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+        pipe.run(millis(3_000), losing(&[400]));
+        let mut most = 0;
+        for (i, (at, segment)) in pipe.sent.iter().enumerate() {
+            let later = &pipe.sent[i..];
+            if segment.number > 400 {
+                let burst = later.iter().take_while(|(t, _)| *t < *at + Span::from_micros(100));
+                most = most.max(burst.count());
+            }
+        }
+        most
+    };
+    assert!(burst_after(0) >= 20, "{}", burst_after(0));
+    assert!(burst_after(1) < burst_after(0) / 2, "{}", burst_after(1));
+}
+
+#[test]
 fn after_its_stop_a_flow_sends_nothing_new() {
     let mut pipe = Pipe::new(Flow { stop: Some(millis(450)), ..Flow::default() });
     pipe.run(millis(3_000), losing(&[60]));

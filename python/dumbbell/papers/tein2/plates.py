@@ -62,7 +62,9 @@ def draw_unfairness(runs: Runs) -> Figure:
     ]
     figures.curves(axes, pl.DataFrame(rows))
     axes.set_yscale("log", base=2)
-    axes.set_yticks([0.5, 1, 2, 4, 8, 16], ["0.5", "1", "2", "4", "8", "16"])
+    ticks = [0.5, 1, 2, 4, 8, 16, 64, 256]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_ylim(0.35, 500)
     axes.set_xlim(0.9, 6.1)
     axes.set_xticks(RATIOS)
     axes.set_xlabel("inverse RTT ratio")
