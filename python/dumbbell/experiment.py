@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     AliasChoices,
@@ -30,10 +30,13 @@ from pydantic import (
     model_validator,
 )
 
-from dumbbell import _core, files, units
+from dumbbell import _core, files, links, units
 from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
 from dumbbell.stacks import StackValue, stack_fields, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MOST_FLOWS: Final = 1_000_000
 """The greatest number of flows in one experiment."""
@@ -74,6 +77,12 @@ def _quantity(dimension: units.Dimension, *, zero: bool = False) -> BeforeValida
     return BeforeValidator(check)
 
 
+def _opportunities(trace: object) -> None:
+    # A file is read when the experiment is resolved, not whenever a link is made.
+    if not isinstance(trace, str):
+        links.parse_trace(trace)
+
+
 def _check_queue(text: object) -> object:
     if text is not None:
         units.parse_queue(text)
@@ -90,6 +99,15 @@ def _check_name(text: object) -> object:
     if isinstance(text, str) and not (text.strip() == text != "" and text.isprintable()):
         raise ValueError(f'{units.shown(text)} is not a name; write printable text, such as "a"')
     return text
+
+
+def _checked(parse: Callable[[object], object]) -> BeforeValidator:
+    def check(value: object) -> object:
+        if value is not None:
+            parse(value)
+        return value
+
+    return BeforeValidator(check)
 
 
 def _check_seeds(seeds: object) -> object:
@@ -123,7 +141,11 @@ Time = Annotated[str, _quantity(units.TIME, zero=True)]
 Period = Annotated[str, _quantity(units.TIME)]
 Size = Annotated[str, _quantity(units.SIZE)]
 QueueSize = Annotated[str, BeforeValidator(_check_queue)]
-Probability = Annotated[float | str, BeforeValidator(units.parse_probability)]
+Loss = Annotated[float | str, BeforeValidator(links.parse_loss)]
+Rates = Annotated[list[list[str]], _checked(links.parse_rates)]
+Trace = Annotated[str | list[int], _checked(_opportunities)]
+Aqm = Annotated[str, _checked(links.parse_aqm)]
+Reordering = Annotated[str, _checked(links.parse_reorder)]
 Seeds = Annotated[int | list[int], BeforeValidator(_check_seeds)]
 StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]
 
@@ -135,6 +157,16 @@ class Link(_Model):
 
     name: Name = Field(description='the link\'s name, such as "bottleneck"')
     rate: Rate | None = Field(None, description='a rate such as "100 Mbit/s"; without it, no limit')
+    rates: Rates | None = Field(
+        None,
+        description="instead of a rate, from when on which, such as "
+        '[["0 s", "10 Mbit/s"], ["5 s", "2 Mbit/s"]]',
+    )
+    trace: Trace | None = Field(
+        None,
+        description="instead of a rate, a file in mahimahi's format, or its list of times in ms: "
+        "at each of them 1500 bytes may leave, over and over",
+    )
     burst: Size | None = Field(
         None,
         description='the depth of a token bucket, such as "15 kB": so much leaves at once after a '
@@ -145,10 +177,24 @@ class Link(_Model):
         None,
         description='how much may wait, such as "0.5 BDP", "100 packets", "64 kB", "10 ms" or '
         '"unlimited"; a BDP is the rate times the longest base RTT of the flows that cross the '
-        'link; "1 BDP" if the link has a rate and this is not given',
+        'link; if this is not given, "unlimited" with an aqm and "1 BDP" without',
     )
-    loss: Probability = Field(
-        0.0, description='the probability that a packet is lost at random, such as 0.0001 or "1e-4"'
+    aqm: Aqm | None = Field(
+        None,
+        description='active queue management, such as "codel" or "fq_codel(target=5 ms, ecn=off)"',
+    )
+    loss: Loss = Field(
+        0.0,
+        description='the probability that a packet is lost at random, such as 0.0001 or "1e-4", or '
+        'losses in bursts, such as "gilbert-elliott(p=1e-4, r=0.3)"',
+    )
+    jitter: Time = Field(
+        "0 s",
+        description='how much later, at random, packets come out in order, such as "5 ms"',
+    )
+    reorder: Reordering | None = Field(
+        None,
+        description='which share of packets comes out how much later, such as "1 % by 10 ms"',
     )
 
 
@@ -249,7 +295,8 @@ class Experiment(_Model):
                 names the file, the key, and what would be valid.
         """
         with in_file(path):
-            return cls(**files.override(files.read_toml(Path(path)), overrides or []))
+            data = files.override(files.read_toml(Path(path)), overrides or [])
+            return cls(**_beside(Path(path), data))
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
@@ -352,3 +399,12 @@ class Experiment(_Model):
             stack_fields(flow.stack, flow.stack_options)
         elif flow.stack_options:
             stack_fields(self.stack, self.stack_options | flow.stack_options)
+
+
+def _beside(path: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """Looks for the traces that the file at `path` names where it lies itself."""
+    tables = data.get("link")
+    for link in tables if isinstance(tables, list) else []:
+        if isinstance(link, dict) and isinstance(link.get("trace"), str):
+            link["trace"] = str(path.parent / link["trace"])
+    return data

@@ -10,9 +10,10 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell.errors import ExperimentError
+from dumbbell import links
+from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.stacks import stack_fields
-from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_probability, parse_queue
+from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_queue
 
 if TYPE_CHECKING:
     from dumbbell.experiment import Experiment, Flow, Link
@@ -113,17 +114,49 @@ def _sample(experiment: Experiment) -> int:
 
 def _resolve_link(experiment: Experiment, number: int, rtts: list[int]) -> Link:
     link = experiment.links[number]
-    rate = RATE.parse(link.rate) if link.rate else None
     try:
+        trace = _read_trace(link)
+        rate = _rate(link, trace)
         return link.replace(
-            rate=RATE.format(rate) if rate else None,
+            rate=RATE.format(rate) if link.rate and rate else None,
+            rates=link.rates and links.format_rates(links.parse_rates(link.rates)),
+            trace=trace,
             burst=_burst(link),
             delay=TIME.format(TIME.parse(link.delay, zero=True)),
             queue=_queue(experiment, link, rate, rtts),
-            loss=parse_probability(link.loss),
+            aqm=_aqm(link, rate),
+            jitter=TIME.format(TIME.parse(link.jitter, zero=True)),
+            reorder=link.reorder and links.parse_reorder(link.reorder).text,
         )
     except ExperimentError as error:
         raise error.within(f"link[{number}]") from None
+
+
+def _read_trace(link: Link) -> list[int] | None:
+    try:
+        return None if link.trace is None else links.parse_trace(link.trace)
+    except QuantityError as error:
+        raise ExperimentError(str(error), key="trace") from None
+
+
+def _rate(link: Link, trace: list[int] | None) -> int | None:
+    """The rate that a BDP refers to: the greatest of a time line, the mean of a trace."""
+    given = [key for key in ("rate", "rates", "trace") if getattr(link, key) is not None]
+    if len(given) > 1:
+        problem = f"is given beside {given[0]}; a link has one of rate, rates and trace"
+        raise ExperimentError(problem, key=given[1])
+    if link.rates:
+        return max(rate for _, rate in links.parse_rates(link.rates)) or None
+    if trace:
+        return links.mean_rate(trace)
+    return RATE.parse(link.rate) if link.rate else None
+
+
+def _aqm(link: Link, rate: int | None) -> str | None:
+    if link.aqm and rate is None:
+        problem = f'"{link.aqm}" has no queue to manage, as the link has no rate; give it one'
+        raise ExperimentError(problem, key="aqm")
+    return link.aqm and links.parse_aqm(link.aqm)
 
 
 def _burst(link: Link) -> str | None:
@@ -134,7 +167,7 @@ def _burst(link: Link) -> str | None:
 
 
 def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]) -> str:
-    text = link.queue or ("1 BDP" if rate else UNLIMITED)
+    text = link.queue or ("1 BDP" if rate and not link.aqm else UNLIMITED)
     queue = parse_queue(text)
     if queue is None:
         return UNLIMITED
@@ -154,7 +187,9 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]
     size = round(Fraction(queue.value, 10**6) * rate * rtt / (8 * 10**9))
     packet = _largest_packet(experiment)
     if size < packet:
-        problem = f'"{text}" is {size} bytes at {link.rate} and a base RTT of {TIME.format(rtt)}'
+        problem = (
+            f'"{text}" is {size} bytes at {RATE.format(rate)} and a base RTT of {TIME.format(rtt)}'
+        )
         raise ExperimentError(f"{problem}; not even a packet of {packet} bytes fits", key="queue")
     return SIZE.format(size)
 
@@ -190,11 +225,23 @@ def _link_scenario(link: Link) -> dict[str, Any]:
     return {
         "name": link.name,
         "rate_bps": RATE.parse(link.rate) if link.rate else None,
+        "rates": link.rates and links.parse_rates(link.rates),
+        "trace_ms": link.trace,
         "bucket_bytes": SIZE.parse(link.burst) if link.burst else None,
         "delay_ns": TIME.parse(link.delay, zero=True),
         "queue": queue and {units[queue.dimension.name]: queue.value},
-        "loss": parse_probability(link.loss),
+        "aqm": links.aqm_scenario(link.aqm) if link.aqm else None,
+        "jitter_ns": TIME.parse(link.jitter, zero=True),
+        "reorder": _reorder_scenario(link),
+        **links.loss_scenario(link.loss),
     }
+
+
+def _reorder_scenario(link: Link) -> dict[str, Any] | None:
+    if link.reorder is None:
+        return None
+    reordering = links.parse_reorder(link.reorder)
+    return {"share": reordering.share, "delay_ns": reordering.delay}
 
 
 def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -> dict[str, Any]:

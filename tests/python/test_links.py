@@ -1,0 +1,130 @@
+"""Links that have more than a rate, a delay and a droptail queue, as users write them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dumbbell
+from dumbbell import Experiment, ExperimentError, Flow, Link, links, resolve
+
+
+def experiment(**link: object) -> Experiment:
+    return Experiment(
+        duration="5 s",
+        links=[Link(name="it", delay="20 ms", **link)],
+        flows=[Flow(cc="cubic"), Flow(cc="cubic", start="100 ms")],
+    )
+
+
+def scenario_link(experiment: Experiment) -> dict[str, object]:
+    scenario = json.loads(resolve.scenario(resolve.resolve(experiment), 1))
+    link = scenario["links"][0]
+    assert isinstance(link, dict)
+    return link
+
+
+def test_a_name_alone_stands_for_all_options_of_the_rfc() -> None:
+    resolved = resolve.resolve(experiment(rate="10 Mbit/s", aqm="fq_codel")).links[0]
+    expected = "fq_codel(target=5 ms, interval=100 ms, ecn=on, quantum=1.514 kB, queues=1024)"
+    assert resolved.aqm == expected
+    assert resolved.queue == "unlimited"
+    assert links.aqm_scenario("pie") == {
+        "pie": {
+            "target_ns": 15_000_000,
+            "update_ns": 15_000_000,
+            "burst_ns": 150_000_000,
+            "alpha": 0.125,
+            "beta": 1.25,
+            "ecn": True,
+            "ecn_limit": 0.1,
+        }
+    }
+
+
+def test_options_are_read_with_their_units_and_resolving_again_changes_nothing() -> None:
+    for text in ("codel(target=1.5 ms,ecn=off)", "red(min=30 kB, max=0.09 MB, weight=1e-3)"):
+        once = links.parse_aqm(text)
+        assert links.parse_aqm(once) == once
+    assert links.aqm_scenario("codel( target = 1.5 ms , ecn=off )") == {
+        "codel": {"target_ns": 1_500_000, "interval_ns": 100_000_000, "ecn": False}
+    }
+    red = links.aqm_scenario("red(min=30 kB, max=90 kB)")["red"]
+    assert (red["unit"], red["min"], red["max"]) == ("bytes", 30_000, 90_000)
+
+
+def test_losses_jitter_and_reordering_come_out_as_plain_numbers() -> None:
+    link = scenario_link(
+        experiment(
+            rate="10 Mbit/s",
+            loss="gilbert-elliott(p=1e-4, r=0.3)",
+            jitter="5 ms",
+            reorder="1 % by 10 ms",
+        )
+    )
+    assert link["gilbert_elliott"] == {"p": 1e-4, "r": 0.3, "bad": 1.0, "good": 0.0}
+    assert "loss" not in link
+    assert link["jitter_ns"] == 5_000_000
+    assert link["reorder"] == {"share": 0.01, "delay_ns": 10_000_000}
+
+
+def test_the_bdp_of_a_time_line_is_that_of_its_greatest_rate_and_of_a_trace_the_mean() -> None:
+    line = [["0 s", "10 Mbit/s"], ["1 s", "20 Mbit/s"], ["2 s", "0 bit/s"], ["3 s", "1 Mbit/s"]]
+    resolved = resolve.resolve(experiment(rates=line)).links[0]
+    assert resolved.queue == "100 kB", "20 Mbit/s over 40 ms"
+    # Two opportunities of 1500 bytes in 3 ms are 8 Mbit/s: 40 kB in 40 ms.
+    assert resolve.resolve(experiment(trace=[1, 3])).links[0].queue == "40 kB"
+
+
+def test_a_trace_is_looked_for_beside_the_experiment_and_resolves_to_its_times(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lte.trace").write_text("1\n1\n2\n5\n")
+    written = experiment(trace="lte.trace").to_toml()
+    (tmp_path / "experiment.toml").write_text(written)
+    loaded = Experiment.load(tmp_path / "experiment.toml")
+    resolved = resolve.resolve(loaded)
+    assert resolved.links[0].trace == [1, 1, 2, 5]
+    assert Experiment.parse(resolved.to_toml(defaults=True)) == resolved
+    assert scenario_link(loaded)["trace_ms"] == [1, 1, 2, 5]
+
+
+def test_a_trace_that_is_not_one_is_answered_with_its_line(tmp_path: Path) -> None:
+    trace = tmp_path / "bad.trace"
+    trace.write_text("1\n2.5\n")
+    with pytest.raises(ExperimentError, match=r'holds "2.5" in line 2; each line of a trace is'):
+        resolve.resolve(experiment(trace=str(trace)))
+
+
+@pytest.mark.parametrize(
+    ("link", "problem"),
+    [
+        ({"aqm": "codel"}, r'link\[0\].aqm: "codel" has no queue to manage, as the link has no'),
+        ({"rate": "1 Mbit/s", "trace": [1]}, r"link\[0\].trace: is given beside rate; a link has"),
+        ({"rates": [["0 s", "1 Mbit/s"]], "burst": "15 kB"}, r"link\[0\].burst: .* has none"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(link: dict[str, object], problem: str) -> None:
+    with pytest.raises(ExperimentError, match=problem):
+        resolve.resolve(experiment(**link))
+
+
+def test_every_management_runs_and_keeps_the_queue_short() -> None:
+    queue = {}
+    for aqm in (None, *links.AQMS):
+        result = dumbbell.run(experiment(rate="20 Mbit/s", queue="4 BDP", aqm=aqm))
+        queue[aqm] = max(result.flows["queue_delay_mean"].to_list())
+    assert all(queue[aqm] < queue[None] / 2 for aqm in links.AQMS), queue
+
+
+def test_ecn_flows_are_marked_over_a_trace_with_everything_else_on() -> None:
+    lossy = experiment(
+        trace=[1, 2, 2, 3],
+        aqm="pie",
+        loss="gilbert-elliott(p=1e-4, r=0.3, bad=0.5)",
+        jitter="1 ms",
+        reorder="0.1 % by 3 ms",
+    ).replace(stack_options={"ecn": "classic"})
+    once, again = dumbbell.run(lossy), dumbbell.run(lossy)
+    assert max(once.links["marked"].to_list()) > 0
+    assert once.flows.equals(again.flows)
