@@ -1,61 +1,125 @@
 //! What only some links have: a managed queue, and a far end that does not deliver evenly.
 //!
-//! A managed queue decides which packet is sent, if any, when the server is free to send one. So
-//! its packets wait outside of the link's ring and get a departure only then. Nobody need look at
-//! the link at that time: as nothing else happens between two packets that come, the decisions up
-//! to a given time can be made up for in one go whenever somebody does.
+//! Such a link is a plain link with the one before it and the other behind. A managed queue decides
+//! which packet is sent, if any, when the server is free to send one; so its packets go onto the
+//! plain link only then. Nobody need look at the link at that time: as nothing else happens between
+//! two packets that come, the decisions up to a given time can be made up for in one go whenever
+//! somebody does.
 
 use crate::aqm::Managed;
-use crate::server::Server;
 use crate::tail::Tail;
-use crate::{LinkConfig, Packet};
-use dumbbell_units::{Span, Time};
+use crate::{Dropped, Limit, Link, LinkConfig, Packet, Statistics};
+use dumbbell_units::Time;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Extras<P> {
-    pub(crate) managed: Option<Managed<P>>,
-    pub(crate) tail: Option<Tail<P>>,
+    managed: Option<Managed<P>>,
+    line: Link<P>,
+    tail: Option<Tail<P>>,
     /// When a packet last came or began to be sent.
-    pub(crate) clock: Time,
+    clock: Time,
 }
 
 impl<P: Packet> Extras<P> {
     /// The extras of a link, if it has any.
-    pub(crate) fn new(config: &LinkConfig, server: &Server) -> Option<Extras<P>> {
+    pub(crate) fn new(config: &LinkConfig) -> Option<Extras<P>> {
         let LinkConfig { aqm, queue, jitter, reordering, seed, .. } = *config;
-        let managed = aqm.map(|aqm| Managed::new(aqm, queue, server, seed));
         let is_even = jitter.is_zero() && reordering.share == 0.0;
         let tail = (!is_even).then(|| Tail::new(jitter, reordering, seed));
-        let has_any = managed.is_some() || tail.is_some();
-        has_any.then_some(Extras { managed, tail, clock: Time::ZERO })
+        let Some(aqm) = aqm else {
+            let line = Link::plain(config);
+            return tail.map(|tail| Extras {
+                managed: None,
+                line,
+                tail: Some(tail),
+                clock: Time::ZERO,
+            });
+        };
+        let line = Link::plain(&LinkConfig { queue: Limit::Unlimited, ..config.clone() });
+        let managed = Some(Managed::new(aqm, queue, line.server(), seed));
+        Some(Extras { managed, line, tail, clock: Time::ZERO })
     }
 
-    /// The next packet that is sent by `now`, and when its transmission begins.
-    pub(crate) fn dequeue(&mut self, now: Time, server: &Server) -> Option<(Time, P)> {
-        let managed = self.managed.as_mut()?;
+    /// A packet comes to the near end.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), Dropped> {
+        self.transmit(now);
+        let Some(managed) = &mut self.managed else { return self.line.push(now, packet) };
+        self.clock = now;
+        managed.enqueue(now, packet, self.line.server())?;
+        self.transmit(now);
+        Ok(())
+    }
+
+    /// The next packet at the far end, if it has come out by `now`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
+        self.transmit(now);
+        let Some(tail) = &mut self.tail else { return self.line.pop(now) };
+        loop {
+            let crossed = self.line.next_arrival();
+            match self.line.pop(crossed.min(now)) {
+                Some(packet) => tail.push(crossed, packet),
+                None => return tail.pop(now),
+            }
+        }
+    }
+
+    /// No packet comes out earlier than this.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn next_arrival(&self) -> Time {
+        let waits = self.managed.as_ref().is_some_and(|managed| managed.waiting().packets > 0);
+        let start = if waits { self.line.server().start(self.clock) } else { Time::MAX };
+        let crossed = self.line.next_arrival().min(start + self.line.delay());
+        self.tail.as_ref().map_or(Time::MAX, Tail::next).min(crossed)
+    }
+
+    /// Puts onto the line what the server takes up until `now`.
+    fn transmit(&mut self, now: Time) {
+        let Some(managed) = &mut self.managed else { return };
         while managed.waiting().packets > 0 {
-            let start = server.start(self.clock);
+            let start = self.line.server().start(self.clock);
             if start > now {
                 break;
             }
             self.clock = start;
             if let Some(packet) = managed.dequeue(start) {
-                return Some((start, packet));
+                let sent = self.line.push(start, packet);
+                debug_assert!(sent.is_ok(), "a line without limit and losses takes all");
             }
         }
-        None
     }
 
-    /// No packet from here comes out earlier than this.
-    pub(crate) fn next(&self, server: &Server, delay: Span) -> Time {
-        let waits = self.managed.as_ref().is_some_and(|managed| managed.waiting().packets > 0);
-        let start = if waits { server.start(self.clock) } else { Time::MAX };
-        self.tail.as_ref().map_or(Time::MAX, Tail::next).min(start + delay)
-    }
-
-    /// Packets that are in no ring.
+    /// Packets on the link.
     pub(crate) fn len(&self) -> usize {
         let waiting = self.managed.as_ref().map_or(0, |managed| managed.waiting().packets);
-        waiting as usize + self.tail.as_ref().map_or(0, Tail::len)
+        waiting as usize + self.line.len() + self.tail.as_ref().map_or(0, Tail::len)
+    }
+
+    /// What the link has done until `now`, and what waits then.
+    pub(crate) fn statistics(&mut self, now: Time) -> Statistics {
+        self.transmit(now);
+        let line = self.line.statistics(now);
+        let Some(managed) = &self.managed else { return line };
+        let (dropped, marked) = managed.counts();
+        let mut waiting = managed.waiting();
+        let queueing_delay = self.line.server().departure(now, waiting.bytes).since(now);
+        // A packet that the server has taken up waits on if it has to for tokens or opportunities.
+        waiting.packets += line.waiting.packets;
+        waiting.bytes += line.waiting.bytes;
+        Statistics { dropped, marked, waiting, queueing_delay, ..line }
+    }
+
+    pub(crate) fn keep_discarded(&mut self) {
+        if let Some(managed) = &mut self.managed {
+            managed.keep_discarded();
+        }
+    }
+
+    pub(crate) fn take_discarded(&mut self) -> Option<(Time, P)> {
+        self.managed.as_mut()?.take_discarded()
     }
 }

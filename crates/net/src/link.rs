@@ -9,10 +9,8 @@
 //! Random losses strike at the entrance, as netem's do: a lost packet takes no queue and no
 //! capacity. What only some links have, a managed queue or an uneven far end, is in `extras.rs`.
 
-use crate::aqm::Managed;
 use crate::extras::Extras;
 use crate::server::Server;
-use crate::tail::Tail;
 use crate::{AqmConfig, GilbertElliott, Limit, Loss, Packet, Reordering, Varying, Waiting};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
@@ -50,20 +48,26 @@ pub struct LinkConfig {
 #[derive(Clone, Debug)]
 pub struct Link<P> {
     ring: VecDeque<Resting<P>>,
+    queue: Droptail,
+    delay: Span,
+    server: Server,
+    loss: Loss,
+    /// What most links do without. If there is any, all packets are in there and the ring is empty.
+    extras: Option<Box<Extras<P>>>,
+    accepted: u64,
+    accepted_bytes: u64,
+    lost: u64,
+}
+
+/// Who waits.
+#[derive(Clone, Debug)]
+struct Droptail {
     /// The packets that wait: the last ones in the ring.
     waiting: Waiting,
     /// When the first of them waits no longer.
     next_start: Time,
-    delay: Span,
-    server: Server,
     limit: Limit,
-    loss: Loss,
-    /// What most links do without.
-    extras: Option<Box<Extras<P>>>,
-    accepted: u64,
-    accepted_bytes: u64,
     dropped: u64,
-    lost: u64,
 }
 
 /// A packet on the link.
@@ -110,22 +114,29 @@ impl<P: Packet> Link<P> {
     /// # Panics
     /// If a probability is not one, or rates or delivery opportunities are out of order.
     pub fn new(config: &LinkConfig) -> Link<P> {
-        let server = Server::new(config);
+        let loss = match config.bursts {
+            None => Loss::uniform(config.loss, config.seed),
+            Some(channel) => Loss::gilbert_elliott(channel, config.seed),
+        };
+        Link { loss, extras: Extras::new(config).map(Box::new), ..Link::plain(config) }
+    }
+
+    /// A link without losses and extras.
+    pub(crate) fn plain(config: &LinkConfig) -> Link<P> {
         Link {
             ring: VecDeque::new(),
-            waiting: Waiting::default(),
-            next_start: Time::ZERO,
-            delay: config.delay,
-            extras: Extras::new(config, &server).map(Box::new),
-            server,
-            limit: config.queue,
-            loss: match config.bursts {
-                None => Loss::uniform(config.loss, config.seed),
-                Some(channel) => Loss::gilbert_elliott(channel, config.seed),
+            queue: Droptail {
+                waiting: Waiting::default(),
+                next_start: Time::ZERO,
+                limit: config.queue,
+                dropped: 0,
             },
+            delay: config.delay,
+            server: Server::new(config),
+            loss: Loss::uniform(0.0, 0),
+            extras: None,
             accepted: 0,
             accepted_bytes: 0,
-            dropped: 0,
             lost: 0,
         }
     }
@@ -150,15 +161,9 @@ impl<P: Packet> Link<P> {
             self.lost += 1;
             return Err(Dropped::Loss);
         }
-        if self.extras.is_some() {
-            return self.push_with_extras(now, packet);
+        if let Some(extras) = &mut self.extras {
+            return extras.push(now, packet);
         }
-        self.append(now, packet)
-    }
-
-    /// Settles when a packet departs, if there is room for it.
-    #[inline]
-    fn append(&mut self, now: Time, packet: P) -> Result<(), Dropped> {
         let size = packet.size();
         let departure = match self.server {
             Server::None => now,
@@ -174,37 +179,33 @@ impl<P: Packet> Link<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
         self.advance(now);
-        let (start, departure) = match &mut self.server {
-            Server::None => (now, now),
-            Server::Line(line) => {
-                let start = line.free_at().max(now);
-                if start == now {
-                    self.next_start = line.accept(now, size);
-                    return Ok(self.next_start);
-                }
-                (start, Time::MAX)
-            }
-            Server::Timeline(timeline) => (timeline.free_at().max(now), Time::MAX),
-            server => {
-                let departure = server.departure(now, u64::from(size));
-                (departure, departure)
-            }
+        let Server::Line(line) = &mut self.server else {
+            return self.enqueue_for_others(now, size);
+        };
+        let start = line.free_at().max(now);
+        if start == now {
+            self.queue.next_start = line.accept(now, size);
+            return Ok(self.queue.next_start);
+        }
+        self.queue.add(now, start, size)?;
+        Ok(line.accept(now, size))
+    }
+
+    /// The same for servers that are not a plain line.
+    #[inline(never)]
+    fn enqueue_for_others(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
+        let start = match &self.server {
+            Server::Bucket(_) | Server::Trace(_) => self.server.departure(now, u64::from(size)),
+            server => server.start(now),
         };
         if start > now {
-            if !self.limit.admits(self.waiting, size, start.since(now)) {
-                self.dropped += 1;
-                return Err(Dropped::Overflow);
-            }
-            if self.waiting.packets == 0 {
-                self.next_start = start;
-            }
-            self.waiting.add(size);
+            self.queue.add(now, start, size)?;
         }
-        Ok(match &mut self.server {
-            Server::None => departure,
-            Server::Line(line) => line.accept(now, size),
-            server => server.accept(now, size),
-        })
+        let departure = self.server.accept(now, size);
+        if start == now {
+            self.queue.next_start = departure;
+        }
+        Ok(departure)
     }
 
     /// When the next packet comes out at the far end; [`Time::MAX`] if the link is empty. On a link
@@ -212,32 +213,30 @@ impl<P: Packet> Link<P> {
     /// [`pop`](Self::pop) gives nothing and this a later one. A packet that is pushed may change it.
     #[inline]
     pub fn next_arrival(&self) -> Time {
-        let arrival = self.ring.front().map_or(Time::MAX, |head| head.departure + self.delay);
-        match &self.extras {
-            None => arrival,
-            Some(extras) => arrival.min(extras.next(&self.server, self.delay)),
+        match self.ring.front() {
+            Some(head) => head.departure + self.delay,
+            None => self.extras.as_ref().map_or(Time::MAX, |extras| extras.next_arrival()),
         }
+    }
+
+    /// Whether neither a push changes [`next_arrival`](Self::next_arrival) nor anything is dropped
+    /// after it was accepted.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        !self.ring.is_empty()
     }
 
     /// The next packet at the far end, if it has come out by `now`.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<P> {
-        if self.extras.is_some() {
-            return self.pop_with_extras(now);
-        }
-        self.remove(now).map(|head| head.packet)
-    }
-
-    /// The first packet in the ring, if it has come to the far end by `now`.
-    #[inline]
-    fn remove(&mut self, now: Time) -> Option<Resting<P>> {
-        if self.ring.front()?.departure + self.delay > now {
+        let Some(head) = self.ring.front() else { return self.extras.as_mut()?.pop(now) };
+        if head.departure + self.delay > now {
             return None;
         }
-        if self.waiting.packets as usize == self.ring.len() {
+        if self.queue.waiting.packets as usize == self.ring.len() {
             self.advance(now);
         }
-        self.ring.pop_front()
+        self.ring.pop_front().map(|head| head.packet)
     }
 
     /// Packets on the link: waiting, being sent or under way.
@@ -253,98 +252,68 @@ impl<P: Packet> Link<P> {
     /// From now on packets that are dropped after they were accepted, as some managements do, are
     /// kept until [`take_discarded`](Self::take_discarded) gives them.
     pub fn keep_discarded(&mut self) {
-        if let Some(managed) = self.managed_mut() {
-            managed.keep_discarded();
+        if let Some(extras) = &mut self.extras {
+            extras.keep_discarded();
         }
     }
 
     /// The next of the packets that were dropped after they were accepted, and when.
-    #[inline]
     pub fn take_discarded(&mut self) -> Option<(Time, P)> {
-        self.managed_mut()?.take_discarded()
+        self.extras.as_mut()?.take_discarded()
     }
 
     /// What the link has done until `now`, and what waits then.
     pub fn statistics(&mut self, now: Time) -> Statistics {
-        self.advance(now);
-        self.transmit(now);
-        let managed = self.extras.as_ref().and_then(|extras| extras.managed.as_ref());
-        let (dropped, marked) = managed.map_or((0, 0), |managed| managed.counts());
-        let waiting = managed.map_or(self.waiting, |managed| managed.waiting());
-        // What waits in the ring has had its place before the server already.
-        let ahead = managed.map_or(0, |_| waiting.bytes);
-        Statistics {
-            sent_packets: self.accepted - u64::from(self.waiting.packets),
-            sent_bytes: self.accepted_bytes - self.waiting.bytes,
-            dropped: self.dropped + dropped,
-            lost: self.lost,
-            marked,
-            waiting,
-            queueing_delay: self.server.departure(now, ahead).since(now),
+        if let Some(extras) = &mut self.extras {
+            return Statistics { lost: self.lost, ..extras.statistics(now) };
         }
+        self.advance(now);
+        Statistics {
+            sent_packets: self.accepted - u64::from(self.queue.waiting.packets),
+            sent_bytes: self.accepted_bytes - self.queue.waiting.bytes,
+            dropped: self.queue.dropped,
+            lost: self.lost,
+            marked: 0,
+            waiting: self.queue.waiting,
+            queueing_delay: self.server.departure(now, 0).since(now),
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
     }
 
     /// Moves the cursor past all packets whose transmission has begun.
     #[inline]
     fn advance(&mut self, now: Time) {
-        while self.waiting.packets > 0 && self.next_start <= now {
-            let place = self.ring.len() - self.waiting.packets as usize;
+        while self.queue.waiting.packets > 0 && self.queue.next_start <= now {
+            let place = self.ring.len() - self.queue.waiting.packets as usize;
             let first = &self.ring[place];
             // On a line the next one begins when this one departs; else it waits until it leaves.
-            self.next_start = match &self.server {
+            self.queue.next_start = match &self.server {
                 Server::Bucket(_) | Server::Trace(_) => {
                     self.ring.get(place + 1).map_or(now, |next| next.departure)
                 }
                 _ => first.departure,
             };
-            self.waiting.remove(first.packet.size());
+            self.queue.waiting.remove(first.packet.size());
         }
     }
+}
 
-    /// A packet comes to a link with extras.
-    #[cold]
-    fn push_with_extras(&mut self, now: Time, packet: P) -> Result<(), Dropped> {
-        self.transmit(now);
-        let Some(extras) = &mut self.extras else { return self.append(now, packet) };
-        let Some(managed) = &mut extras.managed else { return self.append(now, packet) };
-        extras.clock = now;
-        managed.enqueue(now, packet, &self.server)?;
-        self.transmit(now);
-        Ok(())
-    }
-
-    /// The next packet from a link with extras.
-    #[cold]
-    fn pop_with_extras(&mut self, now: Time) -> Option<P> {
-        self.transmit(now);
-        if self.tail_mut().is_none() {
-            return self.remove(now).map(|head| head.packet);
-        }
-        while let Some(head) = self.remove(now) {
-            let crossed = head.departure + self.delay;
-            self.tail_mut()?.push(crossed, head.packet);
-        }
-        self.tail_mut()?.pop(now)
-    }
-
-    fn managed_mut(&mut self) -> Option<&mut Managed<P>> {
-        self.extras.as_mut()?.managed.as_mut()
-    }
-
-    fn tail_mut(&mut self) -> Option<&mut Tail<P>> {
-        self.extras.as_mut()?.tail.as_mut()
-    }
-
-    /// Lets the transmissions begin that begin until `now`.
+impl Droptail {
+    /// A packet begins to wait that is to be sent from `start` on, if there is room.
     #[inline]
-    fn transmit(&mut self, now: Time) {
-        let Some(extras) = &mut self.extras else { return };
-        while let Some((start, packet)) = extras.dequeue(now, &self.server) {
-            let departure = self.server.accept(start, packet.size());
-            self.accepted += 1;
-            self.accepted_bytes += u64::from(packet.size());
-            self.ring.push_back(Resting { departure, packet });
+    fn add(&mut self, now: Time, start: Time, size: u32) -> Result<(), Dropped> {
+        if !self.limit.admits(self.waiting, size, start.since(now)) {
+            self.dropped += 1;
+            return Err(Dropped::Overflow);
         }
+        if self.waiting.packets == 0 {
+            self.next_start = start;
+        }
+        self.waiting.add(size);
+        Ok(())
     }
 }
 

@@ -18,10 +18,10 @@ pub(crate) enum Server {
     None,
     /// A line: a packet waits until those before it are on the wire.
     Line(Transmitter),
-    /// A token bucket: a packet waits until there are tokens for it.
-    Bucket(TokenBucket),
     /// A line whose rate changes.
     Timeline(Box<Timeline>),
+    /// A token bucket: a packet waits until there are tokens for it.
+    Bucket(TokenBucket),
     /// Delivery opportunities: a packet waits until it may leave.
     Trace(Box<Trace>),
 }
@@ -70,7 +70,6 @@ impl Server {
     }
 
     /// Accepts a packet of `size` bytes that comes at `now`; gives its departure.
-    #[inline]
     pub(crate) fn accept(&mut self, now: Time, size: u32) -> Time {
         match self {
             Server::None => now,

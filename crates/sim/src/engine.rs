@@ -212,7 +212,9 @@ where
         let link = &mut self.links[index];
         let parcel = link.pop(self.now);
         self.agenda.set(index as u32, link.next_arrival());
-        self.report_discarded(LinkId(index as u32));
+        if !link.is_settled() {
+            self.report_discarded(LinkId(index as u32));
+        }
         let Some(mut parcel) = parcel else { return };
         parcel.envelope += 1;
         let from = parcel.from();
@@ -226,20 +228,20 @@ where
     #[inline]
     fn forward(&mut self, to: LinkId, parcel: Parcel<E::Packet>) {
         let link = &mut self.links[to.0 as usize];
-        let before = link.next_arrival();
-        let pushed = link.push(self.now, parcel);
-        let after = link.next_arrival();
-        if after != before {
-            self.agenda.set(to.0, after);
+        let was_settled = link.is_settled();
+        match link.push(self.now, parcel) {
+            Ok(()) if was_settled => return,
+            Ok(()) => self.agenda.set(to.0, link.next_arrival()),
+            Err(why) => self.watch.dropped(self.now, parcel.from(), to, why, &parcel.packet),
         }
-        if let Err(why) = pushed {
-            self.watch.dropped(self.now, parcel.from(), to, why, &parcel.packet);
+        if !was_settled {
+            self.report_discarded(to);
         }
-        self.report_discarded(to);
     }
 
     /// Tells of the packets that a link accepted and dropped later.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn report_discarded(&mut self, id: LinkId) {
         while let Some((at, parcel)) = self.links[id.0 as usize].take_discarded() {
             self.watch.dropped(at, parcel.from(), id, Dropped::Early, &parcel.packet);
