@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ import dumbbell
 from dumbbell import Experiment, ExperimentError, Flow, Link, links, resolve
 
 
-def experiment(**link: object) -> Experiment:
+def experiment(**link: Any) -> Experiment:
     return Experiment(
         duration="5 s",
         links=[Link(name="it", delay="20 ms", **link)],

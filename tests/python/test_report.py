@@ -128,7 +128,11 @@ def test_every_file_that_the_page_links_is_there(folder: Path, html: str) -> Non
 def test_every_figure_is_in_the_page_and_beside_it_in_both_formats(folder: Path, html: str) -> None:
     drawn = sorted(path.stem for path in folder.glob("figure-*.svg"))
     assert drawn == sorted(path.stem for path in folder.glob("figure-*.png"))
-    assert {"figure-2a", "figure-2b", "figure-3a", "figure-3b"} <= set(drawn)
+    of_paper = {
+        "staggered-start": {"figure-2a", "figure-2b", "figure-3a", "figure-3b"},
+        "tein2": {"figure-7", "figure-8", "figure-9", "figure-10", "figure-14"},
+    }
+    assert of_paper[folder.name] <= set(drawn)
     for name in drawn:
         assert f'<figure id="{name}"' in html
         figure = name.removeprefix("figure-")

@@ -18,9 +18,9 @@ import dumbbell
 from dumbbell import theory
 from dumbbell.experiment import Experiment
 from dumbbell.figures import curves, panels, styled, svg
+from dumbbell.files import write_text
 from dumbbell.metrics import throughput
 from dumbbell.papers import estimates
-from dumbbell.papers.reproduction import write_text
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
