@@ -118,7 +118,12 @@ impl<P: Packet> Link<P> {
             None => Loss::uniform(config.loss, config.seed),
             Some(channel) => Loss::gilbert_elliott(channel, config.seed),
         };
-        Link { loss, extras: Extras::new(config).map(Box::new), ..Link::plain(config) }
+        match Extras::new(config) {
+            None => Link { loss, ..Link::plain(config) },
+            Some(extras) => {
+                Link { loss, extras: Some(Box::new(extras)), ..Link::delay_line(config.delay) }
+            }
+        }
     }
 
     /// A link without losses and extras.
@@ -143,7 +148,7 @@ impl<P: Packet> Link<P> {
 
     /// A pure delay: no rate, no queue, no loss.
     pub fn delay_line(delay: Span) -> Link<P> {
-        Link::new(&LinkConfig { delay, ..LinkConfig::default() })
+        Link::plain(&LinkConfig { delay, ..LinkConfig::default() })
     }
 
     /// The one-way propagation delay.
@@ -155,19 +160,20 @@ impl<P: Packet> Link<P> {
     ///
     /// # Errors
     /// If the packet is lost; the link has counted it.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, now: Time, packet: P) -> Result<(), Dropped> {
         if self.loss.strikes() {
             self.lost += 1;
             return Err(Dropped::Loss);
         }
-        if let Some(extras) = &mut self.extras {
-            return extras.push(now, packet);
-        }
         let size = packet.size();
-        let departure = match self.server {
-            Server::None => now,
-            _ => self.enqueue(now, size)?,
+        let departure = match &mut self.server {
+            Server::None if self.extras.is_none() => now,
+            Server::Line(_) => self.enqueue(now, size)?,
+            _ => match &mut self.extras {
+                Some(extras) => return extras.push(now, packet),
+                None => self.enqueue_for_others(now, size)?,
+            },
         };
         self.accepted += 1;
         self.accepted_bytes += u64::from(size);
@@ -175,13 +181,11 @@ impl<P: Packet> Link<P> {
         Ok(())
     }
 
-    /// Finds a packet its place before the server; gives its departure.
+    /// Finds a packet its place before a line; gives its departure.
     #[inline]
     fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
         self.advance(now);
-        let Server::Line(line) = &mut self.server else {
-            return self.enqueue_for_others(now, size);
-        };
+        let Server::Line(line) = &mut self.server else { return Ok(now) };
         let start = line.free_at().max(now);
         if start == now {
             self.queue.next_start = line.accept(now, size);
@@ -194,6 +198,7 @@ impl<P: Packet> Link<P> {
     /// The same for servers that are not a plain line.
     #[inline(never)]
     fn enqueue_for_others(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
+        self.advance(now);
         let start = match &self.server {
             Server::Bucket(_) | Server::Trace(_) => self.server.departure(now, u64::from(size)),
             server => server.start(now),
@@ -227,7 +232,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// The next packet at the far end, if it has come out by `now`.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, now: Time) -> Option<P> {
         let Some(head) = self.ring.front() else { return self.extras.as_mut()?.pop(now) };
         if head.departure + self.delay > now {
