@@ -12,6 +12,7 @@ mod bbr;
 mod bic;
 mod copa;
 mod cubic;
+mod cubic_2006;
 mod dctcp;
 mod event;
 mod fast;

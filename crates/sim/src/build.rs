@@ -6,7 +6,6 @@
 
 use crate::engine::{EndpointId, Engine, Parcel, Watch};
 use crate::host::Host;
-use crate::link_spec::AqmSpec;
 use crate::sample::Subject;
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
@@ -241,11 +240,11 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
             Some(QueueSpec::Bytes(bytes)) => Limit::Bytes(bytes),
             Some(QueueSpec::Ns(ns)) => Limit::Time(Span::from_nanos(ns)),
         },
-        aqm: link.aqm.map(AqmSpec::config),
+        aqm: link.aqm,
         loss: link.loss,
-        bursts: link.bursts(),
+        losses: link.losses,
         jitter: Span::from_nanos(link.jitter_ns),
-        reordering: link.reordering(),
+        reordering: link.reorder.unwrap_or_default(),
         seed,
     }
 }

@@ -22,9 +22,6 @@ mod tables;
 pub use check::MAX_FLOWS;
 pub use engine::{EndpointId, Engine, Parcel, Watch};
 pub use histogram::Histogram;
-pub use link_spec::{
-    AqmSpec, BurstsSpec, CodelSpec, FqCodelSpec, PieSpec, RedSpec, RedUnitSpec, ReorderSpec,
-};
 pub use log::{Event, PacketLog, Record};
 pub use pcapng::Side;
 pub use run::Outcome;
