@@ -25,6 +25,7 @@ pub mod meters;
 mod options;
 #[cfg(test)]
 mod pipe;
+mod rate;
 mod reno;
 mod round;
 mod slow_start;
@@ -52,6 +53,7 @@ pub use hystart::{HyStart, HyStartPlusPlus};
 pub use illinois::Illinois;
 pub use ledbat::{LedbatPlusPlus, LedbatSlowStart};
 pub use options::{ConfigError, Init, Options};
+pub use rate::{Departure, RateSampler};
 pub use reno::Reno;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
 pub use stcp::Scalable;

@@ -74,7 +74,8 @@ impl Sender {
         let lost = (self.path.lost - lost_before) as u32;
         let marked = u32::from(segment.marked);
         self.path.marked += u64::from(marked);
-        let rate = self.rate.sample(&self.path, tally.newest.as_ref());
+        let newest = tally.newest.as_ref().map(Newest::departure);
+        let rate = self.rate.sample(&self.path, newest.as_ref());
         if tally.delivered == 0 && lost == 0 {
             return;
         }
