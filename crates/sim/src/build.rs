@@ -7,12 +7,15 @@
 use crate::engine::{EndpointId, Engine, Parcel, Watch};
 use crate::host::Host;
 use crate::link_spec::AqmSpec;
+use crate::pdu::Pdu;
 use crate::sample::Subject;
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
-use dumbbell_cc::Algorithm;
+use crate::udt_host::{Plan, UdtHost};
+use dumbbell_cc::{Algorithm, Init};
 use dumbbell_net::{Limit, Link, LinkConfig, LinkId, RouteId, Routes};
-use dumbbell_tcp::{Receiver, Segment, Sender, SenderConfig, Stack};
+use dumbbell_tcp::{Receiver, Sender, SenderConfig, Stack};
+use dumbbell_udt::Bulk;
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -20,7 +23,7 @@ use std::sync::Arc;
 
 /// What a run is made of.
 pub(crate) struct Parts {
-    links: Vec<Link<Parcel<Segment>>>,
+    links: Vec<Link<Parcel<Pdu>>>,
     routes: Routes,
     hosts: Vec<Host>,
     /// By port.
@@ -51,7 +54,7 @@ impl FlowPlan {
 }
 
 impl Parts {
-    pub(crate) fn engine<W: Watch<Segment>>(self, watch: W) -> Engine<Host, W> {
+    pub(crate) fn engine<W: Watch<Pdu>>(self, watch: W) -> Engine<Host, W> {
         Engine::with_ports(self.links, self.routes, self.hosts, &self.routes_of, watch)
     }
 }
@@ -127,7 +130,8 @@ fn canonical_order(
         let paths = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
         let times = (flow.start_ns, flow.stop_ns);
         let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
-        (times, paths, load, &flow.cc, stacks.of_flow[at], &flow.name)
+        let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
+        (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
     });
     order
 }
@@ -135,7 +139,7 @@ fn canonical_order(
 struct Builder<'a> {
     scenario: &'a Scenario,
     names: BTreeMap<&'a str, LinkId>,
-    links: Vec<Link<Parcel<Segment>>>,
+    links: Vec<Link<Parcel<Pdu>>>,
     routes: Routes,
     /// Delay lines for acknowledgements: all flows of one return delay share one.
     lines: BTreeMap<u64, LinkId>,
@@ -209,24 +213,51 @@ impl<'a> Builder<'a> {
         let jitter = seeds::uniform(seed(Purpose::StartJitter), self.scenario.start_jitter_ns);
         let start = Time::from_nanos(flow.start_ns + jitter);
         let init = flow.init(start, seed(Purpose::Algorithm));
-        let algorithm = Algorithm::parse(&flow.cc, &init).map_err(|error| {
-            ScenarioError::Algorithm { place: Place::Flow(flow.name.clone()), error }
-        })?;
-        let sender = Sender::new(SenderConfig {
-            stack: Arc::clone(stack),
-            algorithm,
-            start,
-            stop: flow.stop_ns.map(Time::from_nanos),
-            bytes: flow.bytes,
-            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
-        });
-        let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
-        let receiver = Receiver::new(Arc::clone(stack));
+        let algorithm = flow.algorithm(&init)?;
+        let ends = match &flow.udt {
+            Some(options) => udt_ends(flow, options, [algorithm, flow.algorithm(&init)?], &init),
+            None => tcp_ends(flow, stack, algorithm, start),
+        };
         self.routes_of.extend([self.routes.add(&there), self.routes.add(&back)]);
-        self.hosts.extend([Host::Sender { sender, mss, bytes }, Host::Receiver(receiver)]);
+        self.hosts.extend(ends);
         let base_rtt = base_delay + back_delay + Span::from_nanos(flow.return_delay_ns);
         Ok(FlowPlan { pair, start, base_delay, base_rtt })
     }
+}
+
+fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Time) -> [Host; 2] {
+    let sender = Sender::new(SenderConfig {
+        stack: Arc::clone(stack),
+        algorithm,
+        start,
+        stop: flow.stop_ns.map(Time::from_nanos),
+        bytes: flow.bytes,
+        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+    });
+    let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
+    [Host::Sender { sender, mss, bytes }, Host::Receiver(Receiver::new(Arc::clone(stack)))]
+}
+
+/// Both ends have the algorithm, though only one sends data.
+fn udt_ends(
+    flow: &FlowSpec,
+    options: &dumbbell_udt::Options,
+    algorithms: [Algorithm; 2],
+    init: &Init,
+) -> [Host; 2] {
+    let plan = Plan {
+        options: options.clone(),
+        bulk: Bulk {
+            bytes: flow.bytes,
+            stop: flow.stop_ns.map(Time::from_nanos),
+            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        },
+        start: init.now,
+        seed: init.seed,
+    };
+    let [there, back] = algorithms;
+    let server = UdtHost::server(options.clone(), back, init.seed);
+    [UdtHost::client(plan, there), server].map(|end| Host::Udt(Box::new(end)))
 }
 
 fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {

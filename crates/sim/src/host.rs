@@ -1,37 +1,43 @@
-//! TCP in the simulator: what a host runs, and what it shows of itself.
+//! What hosts run, and what TCP shows of itself; `udt_host.rs` has what UDT shows.
 
 use crate::engine::EndpointId;
 use crate::histogram::Histogram;
+use crate::pdu::Pdu;
 use crate::sample::Observe;
 use crate::tables::{FlowRow, SeriesRow};
+use crate::udt_host::UdtHost;
 use dumbbell_cc::{Inspect, Phase};
 use dumbbell_net::Endpoint;
-use dumbbell_tcp::{Flags, Receiver, Segment, Sender};
+use dumbbell_tcp::{Receiver, Sender};
 use dumbbell_units::{Span, Time};
 
-/// One end of a TCP flow.
+/// One end of a flow.
 #[allow(clippy::large_enum_variant, reason = "half of all hosts are senders; a box costs a miss")]
 pub(crate) enum Host {
     Sender { sender: Sender, mss: u64, bytes: u64 },
     Receiver(Receiver),
+    Udt(Box<UdtHost>),
 }
 
 impl Endpoint for Host {
-    type Packet = Segment;
+    type Packet = Pdu;
 
     #[inline]
-    fn handle(&mut self, now: Time, segment: &Segment) {
-        match self {
-            Host::Sender { sender, .. } => sender.handle(now, segment),
-            Host::Receiver(receiver) => receiver.handle(now, segment),
+    fn handle(&mut self, now: Time, packet: &Pdu) {
+        match (self, packet) {
+            (Host::Sender { sender, .. }, Pdu::Tcp(segment)) => sender.handle(now, segment),
+            (Host::Receiver(receiver), Pdu::Tcp(segment)) => receiver.handle(now, segment),
+            (Host::Udt(host), Pdu::Udt(packet)) => host.handle(now, packet),
+            _ => unreachable!("both ends of a flow speak one protocol"),
         }
     }
 
     #[inline]
-    fn poll(&mut self, now: Time) -> Option<Segment> {
+    fn poll(&mut self, now: Time) -> Option<Pdu> {
         match self {
-            Host::Sender { sender, .. } => sender.poll(now),
-            Host::Receiver(receiver) => receiver.poll(now),
+            Host::Sender { sender, .. } => sender.poll(now).map(Pdu::Tcp),
+            Host::Receiver(receiver) => receiver.poll(now).map(Pdu::Tcp),
+            Host::Udt(host) => host.poll(now).map(Pdu::Udt),
         }
     }
 
@@ -40,17 +46,18 @@ impl Endpoint for Host {
         match self {
             Host::Sender { sender, .. } => sender.next_timeout(),
             Host::Receiver(receiver) => receiver.next_timeout(),
+            Host::Udt(host) => host.next_timeout(),
         }
     }
 }
 
 /// Seconds, or NaN if not known yet.
-fn secs(span: Option<Span>) -> f32 {
+pub(crate) fn secs(span: Option<Span>) -> f32 {
     span.map_or(f32::NAN, |span| span.as_secs_f64() as f32)
 }
 
 /// The number of a phase in the tables.
-fn number(phase: Phase) -> u8 {
+pub(crate) fn number(phase: Phase) -> u8 {
     match phase {
         Phase::Open => 0,
         Phase::Disorder => 1,
@@ -84,6 +91,7 @@ impl Observe for Host {
                 };
             }
             Host::Receiver(receiver) => row.received = receiver.stats().bytes,
+            Host::Udt(host) => host.observe(row),
         }
     }
 
@@ -106,17 +114,24 @@ impl Observe for Host {
                 };
             }
             Host::Receiver(receiver) => row.received = receiver.stats().bytes,
+            Host::Udt(host) => host.conclude(row),
         }
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        if let Host::Sender { sender, .. } = self {
-            sender.inspect(show);
+        match self {
+            Host::Sender { sender, .. } => sender.inspect(show),
+            Host::Receiver(_) => {}
+            Host::Udt(host) => host.inspect(show),
         }
     }
 
     fn is_complete(&self) -> bool {
-        matches!(self, Host::Sender { sender, .. } if sender.stats().completed.is_some())
+        match self {
+            Host::Sender { sender, .. } => sender.stats().completed.is_some(),
+            Host::Receiver(_) => false,
+            Host::Udt(host) => host.is_complete(),
+        }
     }
 }
 
@@ -140,14 +155,12 @@ impl DelayMeter {
 
 impl DelayMeter {
     #[inline]
-    pub(crate) fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
-        if segment.is_ack() || segment.flags.contains(Flags::SYN) {
-            return;
-        }
-        // The timestamp tells when the segment was sent to the microsecond, so the delay is exact
+    pub(crate) fn delivered(&mut self, now: Time, to: EndpointId, packet: &Pdu) {
+        let Some(sent_at) = packet.data_sent_at() else { return };
+        // The timestamp tells when the packet was sent to the microsecond, so the delay is exact
         // to a microsecond.
         let now = (now.as_nanos() / 1_000) as u32;
-        let delay = Span::from_micros(u64::from(now.wrapping_sub(segment.timestamp)));
+        let delay = Span::from_micros(u64::from(now.wrapping_sub(sent_at)));
         let (base, delays) = &mut self.flows[to.pair() as usize];
         delays.record(delay.saturating_sub(*base));
     }

@@ -4,11 +4,11 @@ use crate::build::{FlowPlan, build};
 use crate::engine::{EndpointId, Engine, Watch};
 use crate::host::{DelayMeter, Host};
 use crate::log::PacketLog;
+use crate::pdu::Pdu;
 use crate::sample::{Observe, Sampler};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{FlowRow, Flows, Internals, Links, Series};
 use dumbbell_net::{Dropped, LinkId};
-use dumbbell_tcp::Segment;
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 
@@ -37,19 +37,19 @@ struct Onlookers {
     log: PacketLog,
 }
 
-impl Watch<Segment> for Onlookers {
+impl Watch<Pdu> for Onlookers {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, segment: &Segment) {
-        self.log.sent(now, from, segment);
+    fn sent(&mut self, now: Time, from: EndpointId, packet: &Pdu) {
+        self.log.sent(now, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
-        self.meter.delivered(now, to, segment);
-        self.log.delivered(now, to, segment);
+    fn delivered(&mut self, now: Time, to: EndpointId, packet: &Pdu) {
+        self.meter.delivered(now, to, packet);
+        self.log.delivered(now, to, packet);
     }
 
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Segment) {
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Pdu) {
         self.log.dropped(now, from, at, why, packet);
     }
 }
@@ -102,7 +102,7 @@ impl Scenario {
     }
 
     /// Lets time pass, and samples.
-    fn drive<W: Watch<Segment>>(
+    fn drive<W: Watch<Pdu>>(
         &self,
         flows: &[FlowPlan],
         engine: &mut Engine<Host, W>,
@@ -125,7 +125,7 @@ impl Scenario {
     }
 }
 
-fn flow_table<W: Watch<Segment>>(
+fn flow_table<W: Watch<Pdu>>(
     flows: &[FlowPlan],
     engine: &Engine<Host, W>,
     meter: &DelayMeter,

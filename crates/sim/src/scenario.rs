@@ -81,7 +81,7 @@ pub enum QueueSpec {
     Ns(u64),
 }
 
-/// A flow: a TCP sender and its receiver.
+/// A flow: a sender and its receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
@@ -109,8 +109,12 @@ pub struct FlowSpec {
     /// Rate at which the application writes, bit/s; null if data is always waiting.
     #[serde(default)]
     pub app_rate_bps: Option<f64>,
-    /// TCP behaviours.
+    /// TCP behaviours; of no meaning to UDT.
+    #[serde(default = "Stack::linux")]
     pub stack: Stack,
+    /// UDT instead of TCP, with these options.
+    #[serde(default)]
+    pub udt: Option<dumbbell_udt::Options>,
     /// Whether every packet is recorded.
     #[serde(default)]
     pub log: bool,

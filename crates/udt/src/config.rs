@@ -39,6 +39,8 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The window that algorithms begin with, packets (UDT4's).
+    pub const INITIAL_WINDOW: u32 = 16;
     /// The least MSS: a handshake must fit.
     pub const MIN_MSS: u16 = 92;
     /// The least buffer, packets (UDT4's).
@@ -46,6 +48,26 @@ impl Options {
     /// The greatest buffer, packets: sequence numbers are compared within 2^30, and memory is
     /// bounded.
     pub const MAX_BUFFER: u32 = 1 << 24;
+
+    /// Whether a connection can have these options.
+    ///
+    /// # Errors
+    /// At the first that is out of range.
+    pub fn check(&self) -> Result<(), BadOption> {
+        let packets = (Options::MIN_BUFFER, Options::MAX_BUFFER, "packets");
+        let mss = (u32::from(Options::MIN_MSS), u32::from(u16::MAX), "bytes");
+        for (key, value, (least, most, unit)) in [
+            ("mss", u32::from(self.mss), mss),
+            ("window", self.window, packets),
+            ("send-buffer", self.send_buffer, packets),
+            ("receive-buffer", self.receive_buffer, packets),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(BadOption { key, value, least, most, unit });
+            }
+        }
+        Ok(())
+    }
 
     /// Payload of a full packet, bytes.
     pub fn payload(&self) -> u16 {
@@ -56,6 +78,22 @@ impl Options {
     pub fn flight_window(&self) -> u32 {
         self.receive_buffer.min(self.window)
     }
+}
+
+/// An option that is out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{value} is not from {least} to {most} {unit}")]
+pub struct BadOption {
+    /// The option.
+    pub key: &'static str,
+    /// Its value.
+    pub value: u32,
+    /// The least that it may be.
+    pub least: u32,
+    /// The most that it may be.
+    pub most: u32,
+    /// What it is counted in.
+    pub unit: &'static str,
 }
 
 /// Whether a connection carries a stream of bytes or messages.

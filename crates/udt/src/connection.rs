@@ -10,7 +10,7 @@ mod application;
 use crate::config::{Mode, Options};
 use crate::expiry::{Expired, Expiry};
 use crate::handshake::{Opening, Progress, Role, request};
-use crate::packet::{HEADER, Handshake, IP_UDP_HEADER, Packet, Request};
+use crate::packet::{AckKind, HEADER, Handshake, IP_UDP_HEADER, Packet, Request};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::receiver::{Receiver, ReceiverStats};
 use crate::rtt::Rtt;
@@ -67,15 +67,16 @@ pub struct Connection {
     /// Until the connection is open.
     algorithm: Option<Algorithm>,
     stage: Stage,
+    /// Since the connection was open; they outlive it, so that what arrived can be read.
+    halves: Option<Halves>,
     closing: bool,
     /// What was sent by the peer's application as an error, not yet told.
     peer_error: Option<u32>,
 }
 
-#[allow(clippy::large_enum_variant, reason = "nearly all connections are open")]
 enum Stage {
     Opening(Opening),
-    Open(Halves),
+    Open,
     Ended(Ended),
 }
 
@@ -110,7 +111,7 @@ impl Connection {
         let placeholder = Stage::Ended(Ended::Closed);
         let mut connection = Connection::new(config, now, placeholder);
         connection.establish(now, own, client, None);
-        if let Stage::Open(halves) = &mut connection.stage {
+        if let Some(halves) = &mut connection.halves {
             halves.answer = true;
         }
         connection
@@ -127,6 +128,7 @@ impl Connection {
             socket,
             algorithm: Some(algorithm),
             stage,
+            halves: None,
             closing: false,
             peer_error: None,
         }
@@ -153,7 +155,8 @@ impl Connection {
         let mut sender = Sender::new(now, Numbering::new(own.isn), limits, algorithm, supply);
         sender.establish(now, rtt);
         let numbering = Numbering::new(peer.isn);
-        self.stage = Stage::Open(Halves {
+        self.stage = Stage::Open;
+        self.halves = Some(Halves {
             peer: peer.socket,
             rtt: Rtt::INITIAL,
             sender,
@@ -175,14 +178,13 @@ impl Connection {
     pub fn destination(&self) -> u32 {
         match &self.stage {
             Stage::Opening(opening) => opening.destination(),
-            Stage::Open(halves) => halves.peer,
-            Stage::Ended(_) => 0,
+            _ => self.halves.as_ref().map_or(0, |halves| halves.peer),
         }
     }
 
     /// Whether the connection is open.
     pub fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Open(_))
+        matches!(self.stage, Stage::Open)
     }
 
     /// Why the connection has ended, if it has.
@@ -195,25 +197,18 @@ impl Connection {
 
     /// Counters of the sending half, once the connection is open.
     pub fn sender_stats(&self) -> Option<SenderStats> {
-        self.halves().map(|halves| halves.sender.stats())
+        self.halves.as_ref().map(|halves| halves.sender.stats())
     }
 
     /// Counters of the receiving half, once the connection is open.
     pub fn receiver_stats(&self) -> Option<ReceiverStats> {
-        self.halves().map(|halves| halves.receiver.stats())
+        self.halves.as_ref().map(|halves| halves.receiver.stats())
     }
 
     /// Shows the algorithm's internals.
     pub fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        if let Some(halves) = self.halves() {
+        if let Some(halves) = &self.halves {
             halves.sender.inspect(show);
-        }
-    }
-
-    fn halves(&self) -> Option<&Halves> {
-        match &self.stage {
-            Stage::Open(halves) => Some(halves),
-            _ => None,
         }
     }
 
@@ -234,7 +229,7 @@ impl Connection {
             };
             self.proceed(now, own_isn, progress);
         }
-        let Stage::Open(halves) = &mut self.stage else { return };
+        let (Stage::Open, Some(halves)) = (&self.stage, &mut self.halves) else { return };
         halves.expiry.heard(now);
         if let Some(why) = halves.handle(now, packet, payload) {
             self.end(why);
@@ -242,6 +237,26 @@ impl Connection {
         if let Packet::PeerError { code } = packet {
             self.peer_error = Some(*code);
         }
+    }
+
+    #[inline]
+    fn poll_open(&mut self, now: Time) -> Option<Packet> {
+        let timestamp = self.timestamp(now);
+        let halves = self.halves.as_mut()?;
+        match halves.expiry.poll(now, &halves.rtt) {
+            None => {}
+            Some(Expired::Silent) => halves.keep_alive = !halves.sender.on_expiry(now),
+            Some(Expired::Dead) => {
+                self.end(Ended::TimedOut);
+                return None;
+            }
+        }
+        let packet = halves.poll(now, timestamp);
+        if packet.is_none() && self.closing && halves.sender.is_done(now) {
+            self.end(Ended::Closed);
+            return Some(Packet::Shutdown);
+        }
+        packet
     }
 
     fn proceed(&mut self, now: Time, own_isn: Seq, progress: Progress) {
@@ -277,11 +292,11 @@ impl Halves {
     fn handle(&mut self, now: Time, packet: &Packet, payload: &[u8]) -> Option<Ended> {
         match packet {
             Packet::Data(data) => self.receiver.on_data(now, data, payload),
-            Packet::Ack(ack) => {
-                if ack.kind != crate::packet::AckKind::Light {
+            Packet::Ack(kind, ack) => {
+                if *kind != AckKind::Light {
                     self.ack2 = Some(ack.number);
                 }
-                self.sender.on_ack(now, ack, &mut self.rtt);
+                self.sender.on_ack(now, *kind, ack, &mut self.rtt);
             }
             Packet::Ack2 { number } => self.receiver.on_ack2(now, *number, &mut self.rtt),
             Packet::Nak(nak) => self.sender.on_nak(now, nak),
@@ -333,24 +348,8 @@ impl Endpoint for Connection {
 
     #[inline]
     fn poll(&mut self, now: Time) -> Option<Packet> {
-        let timestamp = self.timestamp(now);
         match &mut self.stage {
-            Stage::Open(halves) => {
-                match halves.expiry.poll(now, &halves.rtt) {
-                    None => {}
-                    Some(Expired::Silent) => halves.keep_alive = !halves.sender.on_expiry(now),
-                    Some(Expired::Dead) => {
-                        self.end(Ended::TimedOut);
-                        return None;
-                    }
-                }
-                let packet = halves.poll(now, timestamp);
-                if packet.is_none() && self.closing && halves.sender.is_done(now) {
-                    self.stage = Stage::Ended(Ended::Closed);
-                    return Some(Packet::Shutdown);
-                }
-                packet
-            }
+            Stage::Open => self.poll_open(now),
             Stage::Opening(opening) => {
                 if opening.is_over(now) {
                     self.end(Ended::TimedOut);
@@ -365,7 +364,7 @@ impl Endpoint for Connection {
     #[inline]
     fn next_timeout(&self) -> Time {
         match &self.stage {
-            Stage::Open(halves) => halves.next_timeout(),
+            Stage::Open => self.halves.as_ref().map_or(Time::MAX, Halves::next_timeout),
             Stage::Opening(opening) => opening.next_timeout(),
             Stage::Ended(_) => Time::MAX,
         }

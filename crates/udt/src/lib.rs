@@ -26,7 +26,7 @@ mod seq;
 mod sink;
 mod supply;
 
-pub use config::{Mode, Options, SYN};
+pub use config::{BadOption, Mode, Options, SYN};
 pub use connection::{Config, Connection, Ended, SendError};
 pub use handshake::Role;
 pub use listener::{Answer, Listener};

@@ -22,7 +22,7 @@ pub enum Packet {
     /// Says that the connection is alive.
     KeepAlive,
     /// Acknowledges everything before a packet.
-    Ack(Ack),
+    Ack(AckKind, Ack),
     /// Names packets that are missing.
     Nak(Nak),
     /// Tells of growing delay. UDT4 never sends it.
@@ -159,8 +159,6 @@ pub enum AckKind {
 /// An acknowledgement. What its kind does not say is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ack {
-    /// How much it says.
-    pub kind: AckKind,
     /// Its own number, which the ACK2 repeats; 0 in a light ACK.
     pub number: u32,
     /// Everything before this packet has arrived.
@@ -189,7 +187,7 @@ pub struct Nak {
 
 impl Nak {
     /// The most words of one packet; a longer report takes several.
-    pub const MAX_WORDS: usize = 7;
+    pub const MAX_WORDS: usize = 6;
     const RANGE: u32 = 1 << 31;
 
     /// Adds packets from `first` to `last`, both included; `false` if there is no room.
@@ -286,7 +284,7 @@ impl Packet {
         match self {
             Packet::Data(data) => u32::from(data.length),
             Packet::Handshake(_) => 48,
-            Packet::Ack(ack) => match ack.kind {
+            Packet::Ack(kind, _) => match kind {
                 AckKind::Light => 4,
                 AckKind::Short => 16,
                 AckKind::Full => 24,
@@ -323,16 +321,18 @@ mod tests {
     #[test]
     fn packets_are_as_long_as_those_of_udt4() {
         let ack = |kind| {
-            Packet::Ack(Ack {
+            Packet::Ack(
                 kind,
-                number: 1,
-                next: Seq::new(0),
-                rtt_us: 0,
-                rtt_var_us: 0,
-                window: 0,
-                arrival_rate: 0,
-                capacity: 0,
-            })
+                Ack {
+                    number: 1,
+                    next: Seq::new(0),
+                    rtt_us: 0,
+                    rtt_var_us: 0,
+                    window: 0,
+                    arrival_rate: 0,
+                    capacity: 0,
+                },
+            )
         };
         let udp = |packet: Packet| packet.size() - IP_UDP_HEADER;
         assert_eq!(

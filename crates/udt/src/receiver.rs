@@ -280,15 +280,17 @@ impl Receiver {
     fn ack(&self, kind: AckKind, number: u32, rtt: &Rtt) -> Packet {
         let light = kind == AckKind::Light;
         let full = kind == AckKind::Full;
-        Packet::Ack(Ack {
+        Packet::Ack(
             kind,
-            number,
-            next: self.numbering.seq(self.first_missing()),
-            rtt_us: if light { 0 } else { rtt.smoothed.as_micros() as u32 },
-            rtt_var_us: if light { 0 } else { rtt.deviation.as_micros() as u32 },
-            window: if light { 0 } else { self.sink.room(self.acked).max(MIN_WINDOW) },
-            arrival_rate: if full { self.arrivals.rate() } else { 0 },
-            capacity: if full { self.pairs.capacity() } else { 0 },
-        })
+            Ack {
+                number,
+                next: self.numbering.seq(self.first_missing()),
+                rtt_us: if light { 0 } else { rtt.smoothed.as_micros() as u32 },
+                rtt_var_us: if light { 0 } else { rtt.deviation.as_micros() as u32 },
+                window: if light { 0 } else { self.sink.room(self.acked).max(MIN_WINDOW) },
+                arrival_rate: if full { self.arrivals.rate() } else { 0 },
+                capacity: if full { self.pairs.capacity() } else { 0 },
+            },
+        )
     }
 }

@@ -26,6 +26,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         bytes: None,
         app_rate_bps: None,
         stack: Stack::linux(),
+        udt: None,
         log: false,
     };
     Scenario {

@@ -77,14 +77,14 @@ impl Connection {
 
     fn expect(&self, mode: Mode) -> Result<(), SendError> {
         match &self.stage {
-            Stage::Open(_) if self.mode != mode => Err(SendError::WrongMode(self.mode)),
-            Stage::Open(_) if !self.closing && self.bulk.is_none() => Ok(()),
+            Stage::Open if self.mode != mode => Err(SendError::WrongMode(self.mode)),
+            Stage::Open if !self.closing && self.bulk.is_none() => Ok(()),
             _ => Err(SendError::NotOpen),
         }
     }
 
     fn push(&mut self, now: Time, bytes: &[u8], in_order: bool, expires: Time) {
-        let Stage::Open(halves) = &mut self.stage else { return };
+        let Some(halves) = &mut self.halves else { return };
         if let Supply::Queue(queue) = &mut halves.sender.supply {
             queue.push(bytes, in_order, expires);
             halves.sender.on_supply(now);
@@ -93,7 +93,7 @@ impl Connection {
 
     /// Bytes for which the send buffer has room.
     pub fn room(&self) -> usize {
-        match self.halves().map(|halves| &halves.sender.supply) {
+        match self.halves.as_ref().map(|halves| &halves.sender.supply) {
             Some(Supply::Queue(queue)) => queue.room(),
             _ => 0,
         }
@@ -101,7 +101,7 @@ impl Connection {
 
     /// The payload of a data packet that was just polled.
     pub fn payload(&self, packet: &Packet) -> &[u8] {
-        let (Packet::Data(Data { seq, .. }), Some(halves)) = (packet, self.halves()) else {
+        let (Packet::Data(Data { seq, .. }), Some(halves)) = (packet, &self.halves) else {
             return &[];
         };
         match &halves.sender.supply {
@@ -122,7 +122,7 @@ impl Connection {
 
     /// Whether there is something to read.
     pub fn is_readable(&self) -> bool {
-        match self.halves().map(|halves| &halves.receiver.sink) {
+        match self.halves.as_ref().map(|halves| &halves.receiver.sink) {
             Some(Sink::Buffer(buffer)) => buffer.is_readable(),
             _ => false,
         }
@@ -134,12 +134,9 @@ impl Connection {
     }
 
     fn buffer(&mut self) -> Option<&mut ReceiveBuffer> {
-        match &mut self.stage {
-            Stage::Open(halves) => match &mut halves.receiver.sink {
-                Sink::Buffer(buffer) => Some(buffer),
-                Sink::Count(_) => None,
-            },
-            _ => None,
+        match &mut self.halves.as_mut()?.receiver.sink {
+            Sink::Buffer(buffer) => Some(buffer),
+            Sink::Count(_) => None,
         }
     }
 }

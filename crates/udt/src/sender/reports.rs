@@ -11,13 +11,13 @@ const MAX_RATE: u32 = 1 << 30;
 
 impl Sender {
     /// An acknowledgement came. One of packets that were never sent is ignored.
-    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, rtt: &mut Rtt) {
+    pub(crate) fn on_ack(&mut self, now: Time, kind: AckKind, ack: &Ack, rtt: &mut Rtt) {
         self.path.now = now;
         let Some(next) = self.numbering.packet(ack.next, self.acked) else { return };
         if next > self.next {
             return;
         }
-        if ack.kind == AckKind::Light {
+        if kind == AckKind::Light {
             if next > self.acked {
                 let advanced = (next - self.acked).min(u64::from(u32::MAX)) as u32;
                 self.flow_window = self.flow_window.saturating_sub(advanced);
@@ -30,7 +30,7 @@ impl Sender {
             self.advance(next);
         }
         if next > self.kept {
-            self.on_report(next, ack, rtt);
+            self.on_report(next, kind, ack, rtt);
         }
     }
 
@@ -42,11 +42,11 @@ impl Sender {
     }
 
     /// An acknowledgement with a report: data is released, the algorithm told.
-    fn on_report(&mut self, next: u64, ack: &Ack, rtt: &mut Rtt) {
+    fn on_report(&mut self, next: u64, kind: AckKind, ack: &Ack, rtt: &mut Rtt) {
         let now = self.path.now;
         let advanced = next - self.kept;
         rtt.sample(Span::from_micros(u64::from(ack.rtt_us)));
-        if ack.kind == AckKind::Full {
+        if kind == AckKind::Full {
             let smooth = |old: u32, new: u32| match new {
                 0 => old,
                 new => ((7 * u64::from(old) + u64::from(new.min(MAX_RATE))) / 8) as u32,
@@ -72,7 +72,7 @@ impl Sender {
         }
         self.path.cwnd_limited = self.held == Held::Cwnd;
         let delivered = advanced as u32;
-        let ack = Acknowledged {
+        let acknowledged = Acknowledged {
             delivered,
             counted: delivered,
             rtt: sample,
@@ -84,10 +84,11 @@ impl Sender {
                 rtt_var: rtt.deviation,
                 arrival_rate: f64::from(self.arrival_rate),
                 capacity: f64::from(self.capacity),
+                window: ack.window,
             }),
             ..Acknowledged::default()
         };
-        self.cc.on_ack(&self.path, &ack);
+        self.cc.on_ack(&self.path, &acknowledged);
         self.refresh();
         self.check_completion();
     }
