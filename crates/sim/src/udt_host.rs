@@ -118,10 +118,11 @@ fn config(options: Options, algorithm: Algorithm, end: usize) -> Config {
     }
 }
 
+// Out of line, so that the event loop's code for TCP stays as it is without UDT.
 impl Endpoint for UdtHost {
     type Packet = Packet;
 
-    #[inline]
+    #[inline(never)]
     fn handle(&mut self, now: Time, packet: &Packet) {
         match &mut self.state {
             State::Connected(connection) => connection.handle(now, packet),
@@ -129,7 +130,7 @@ impl Endpoint for UdtHost {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn poll(&mut self, now: Time) -> Option<Packet> {
         match &mut self.state {
             State::Connected(connection) => connection.poll(now),
@@ -138,7 +139,7 @@ impl Endpoint for UdtHost {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn next_timeout(&self) -> Time {
         match &self.state {
             State::Connected(connection) => connection.next_timeout(),

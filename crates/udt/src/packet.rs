@@ -275,11 +275,14 @@ impl Packet {
     /// Bytes on the wire, IP and UDP headers included.
     #[inline]
     pub fn size(&self) -> u32 {
-        IP_UDP_HEADER + HEADER + self.body_len()
+        match self {
+            Packet::Data(data) => IP_UDP_HEADER + HEADER + u32::from(data.length),
+            _ => IP_UDP_HEADER + HEADER + self.body_len(),
+        }
     }
 
     /// Bytes after UDT's header. Control packets that say nothing have four bytes of padding.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn body_len(&self) -> u32 {
         match self {
             Packet::Data(data) => u32::from(data.length),
