@@ -1,4 +1,6 @@
-//! Walks through BBRv3's states, on a path of known rate and delay.
+//! Walks through BBRv3's states, on a path of known rate and delay; BBRv2's own are in `v2`.
+
+mod v2;
 
 use super::super::version::V3;
 use super::*;
@@ -264,8 +266,7 @@ fn one_percent_of_random_loss_does_not_starve_the_flow() {
 
 /// A flow in UP, and the loss of a packet sent with `in_flight` packets in flight, since when `lost`
 /// packets were lost.
-fn lose_in_up(in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
-    let mut pipe = deep();
+fn lose_in_up(mut pipe: Pipe<BoundedBbr>, in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
     run_until(&mut pipe, State::Up);
     assert!(pipe.inspect("inflight_hi").is_infinite());
     let stamp = Stamp {
@@ -290,7 +291,7 @@ fn lose_in_up(in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
 
 #[test]
 fn a_probe_that_loses_more_than_2_percent_sets_the_bound_to_what_was_in_flight_then() {
-    let pipe = lose_in_up(1000, 30);
+    let pipe = lose_in_up(deep(), 1000, 30);
     // 29 losses before it are more than 2 % of 999.
     assert_eq!(pipe.inspect("inflight_hi"), 999.0);
     assert_eq!(pipe.algorithm.frame.state, State::Down);
@@ -298,7 +299,7 @@ fn a_probe_that_loses_more_than_2_percent_sets_the_bound_to_what_was_in_flight_t
 
 #[test]
 fn the_bound_is_never_less_than_70_percent_of_the_target() {
-    let pipe = lose_in_up(100, 10);
+    let pipe = lose_in_up(deep(), 100, 10);
     let target = pipe.algorithm.rules.target_inflight(&pipe.algorithm.frame);
     let hi = pipe.inspect("inflight_hi");
     // The target of UP, when it was judged, had 2 packets more.
@@ -307,14 +308,14 @@ fn the_bound_is_never_less_than_70_percent_of_the_target() {
 
 #[test]
 fn a_probe_that_loses_2_percent_goes_on() {
-    let pipe = lose_in_up(1000, 20);
+    let pipe = lose_in_up(deep(), 1000, 20);
     assert!(pipe.inspect("inflight_hi").is_infinite());
     assert_eq!(pipe.algorithm.frame.state, State::Up);
 }
 
 #[test]
 fn a_probe_is_judged_once() {
-    let mut pipe = lose_in_up(1000, 30);
+    let mut pipe = lose_in_up(deep(), 1000, 30);
     let stamp = Stamp { in_flight: 900, ..Stamp::default() };
     let event = Congestion {
         signal: Signal::Loss,
@@ -329,7 +330,7 @@ fn a_probe_is_judged_once() {
 
 #[test]
 fn a_spurious_loss_lifts_the_bound_and_probes_again() {
-    let mut pipe = lose_in_up(1000, 30);
+    let mut pipe = lose_in_up(deep(), 1000, 30);
     pipe.algorithm.on_spurious_loss(&pipe.path);
     assert!(pipe.inspect("inflight_hi").is_infinite());
     assert_eq!(pipe.algorithm.frame.state, State::Refill);
