@@ -2,10 +2,10 @@
 
 use crate::bbr::version;
 use crate::{
-    Ack, AnySlowStart, BbrV1, Bic, BoundedBbr, ConfigError, Congestion, CongestionControl, Control,
-    Copa, Cubic, CubicParameters, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, Init, Inspect,
-    LedbatPlusPlus, LedbatSlowStart, Options, Path, Reno, Scalable, Sent, Vegas, Westwood,
-    WindowRule, Windowed, Yeah,
+    Ack, AdaptiveUdt, AnySlowStart, BbrV1, Bic, BoundedBbr, ConfigError, Congestion,
+    CongestionControl, Control, Copa, Cubic, CubicParameters, Dctcp, Fast, HighSpeed, Htcp, Hybla,
+    Illinois, Init, Inspect, LedbatPlusPlus, LedbatSlowStart, Options, Path, Reno, Scalable, Sent,
+    Udt, Vegas, Westwood, WindowRule, Windowed, Yeah,
 };
 use dumbbell_units::Time;
 
@@ -151,6 +151,10 @@ algorithms! {
     };
     /// Copa.
     "copa" Copa(Copa) = Copa::from_options;
+    /// UDT's own.
+    "udt" Udt(Udt) = Udt::from_options;
+    /// AR-UDT.
+    "ar-udt" AdaptiveUdt(AdaptiveUdt) = AdaptiveUdt::from_options;
 }
 
 // No default body may stand in for the algorithm's own method.

@@ -190,6 +190,8 @@ pub struct PeerReport {
     pub arrival_rate: f64,
     /// Link capacity by packet pairs, packets/s; 0 if unknown.
     pub capacity: f64,
+    /// Flow window: packets that the peer has room for; 0 if unknown.
+    pub window: u32,
 }
 
 /// What the network signalled.

@@ -1,8 +1,8 @@
 //! What holds for every algorithm, whatever happens to its connection.
 
 use dumbbell_cc::{
-    Ack, Algorithm, Congestion, CongestionControl, Init, NAMES, Path, Phase, RateSample, Sent,
-    Signal, Stamp,
+    Ack, Algorithm, Congestion, CongestionControl, Init, NAMES, Path, PeerReport, Phase,
+    RateSample, Sent, Signal, Stamp,
 };
 use dumbbell_units::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -132,8 +132,15 @@ impl Connection {
             RateSample { delivered, interval, rate, stamp, lost, marked }
         });
         let counted = delivered;
-        let ack =
-            Ack { delivered, counted, lost, marked, rtt, prior_in_flight, rate, report: None };
+        let report = rtt.map(|rtt| PeerReport {
+            advanced: delivered,
+            rtt,
+            rtt_var: rtt / 2,
+            arrival_rate: f64::from(delivered) * 100.0,
+            capacity: f64::from(delivered + lost) * 100.0,
+            window: 1 << (delivered % 20),
+        });
+        let ack = Ack { delivered, counted, lost, marked, rtt, prior_in_flight, rate, report };
         self.algorithm.on_ack(&self.path, &ack);
     }
 
@@ -169,6 +176,8 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
         "dctcp(g=1, alpha=0)",
         "copa(delta=0.001)",
         "copa(delta=10, mode_switching=off)",
+        "udt(min_increase=0.000001)",
+        "ar-udt(w1=0.5, alpha=1, beta=1)",
     ];
     NAMES.iter().copied().chain(choices)
 }

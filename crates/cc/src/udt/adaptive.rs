@@ -1,0 +1,200 @@
+//! AR-UDT (An, Wang, Kim and Cho, "An Adaptive UDT Rate Control Method on Network Traffic
+//! Condition"): UDT that goes on adapting its rate between two acknowledgements.
+//!
+//! On an acknowledgement, after UDT has set the period `P`, the next round-trip time is predicted
+//! from the last three that the receiver reported (equations 4 and 5):
+//!
+//! ```text
+//! R(t+1) = ((R(t-1) - R(t-2)) w1 + (R(t) - R(t-1)) w2) / 2 + R(t)       w1 + w2 = 1, w1 < w2
+//! ratio  = R(t+1) / R(t)
+//!
+//! weight = 0.99     ratio <= alpha          alpha = 0.996
+//!          0.999    alpha < ratio <= 1
+//!          1.0      1 < ratio < beta        beta = 1.004
+//!          1.001    beta <= ratio
+//! ```
+//!
+//! (The listing has 1 in two rows; the first that matches wins.) Until the next acknowledgement,
+//! whenever the number of a new packet is a multiple of 16, which is where UDT sends its packet
+//! pairs: `P = P weight`. After a NAK the period stays as UDT has it until the next acknowledgement.
+//!
+//! The weights compound: at 83,000 packets/s there are 52 of them in a SYN, and 0.999 makes the rate
+//! 5 % higher, 0.99 69 %.
+//!
+//! What the paper leaves open is as follows here: `w1` is 0.25; there is no weight in slow start,
+//! which has no rate control either, nor before there are three reports; `P` does not fall below
+//! 1 us, which is the least of UDT's module for NS-2, with which the paper was made.
+
+use super::Udt;
+use crate::{
+    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Sent,
+    Signal,
+};
+use dumbbell_units::Span;
+
+/// The period changes with every packet whose number is a multiple of this.
+const PACKETS: u64 = 16;
+
+/// Equations 4 and 5.
+#[derive(Clone, Copy, Debug)]
+struct Forecast {
+    w1: f64,
+    /// The last reports, newest first, seconds.
+    rtts: [f64; 3],
+    reports: u32,
+}
+
+impl Forecast {
+    fn report(&mut self, rtt: Span) {
+        self.rtts = [rtt.as_secs_f64(), self.rtts[0], self.rtts[1]];
+        self.reports = self.reports.saturating_add(1);
+    }
+
+    /// `ratio`; 1 before there are three reports.
+    fn ratio(&self) -> f64 {
+        let [newest, before, first] = self.rtts;
+        if self.reports < 3 || newest <= 0.0 {
+            return 1.0;
+        }
+        let change = (before - first) * self.w1 + (newest - before) * (1.0 - self.w1);
+        (change / 2.0 + newest) / newest
+    }
+}
+
+/// The weights by ratio.
+#[derive(Clone, Copy, Debug)]
+struct Weights {
+    alpha: f64,
+    beta: f64,
+}
+
+impl Weights {
+    fn weight(&self, ratio: f64) -> f64 {
+        if ratio <= self.alpha {
+            0.99
+        } else if ratio <= 1.0 {
+            0.999
+        } else if ratio < self.beta {
+            1.0
+        } else {
+            1.001
+        }
+    }
+}
+
+/// AR-UDT.
+#[derive(Clone, Debug)]
+pub struct AdaptiveUdt {
+    udt: Udt,
+    forecast: Forecast,
+    weights: Weights,
+    adapts: bool,
+    /// The weight in force.
+    weight: f64,
+}
+
+impl AdaptiveUdt {
+    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `alpha`, `beta`, `adapt`
+    /// (`off` is UDT that only forecasts), and those of UDT.
+    ///
+    /// # Errors
+    /// If one of them has a value that it cannot have.
+    pub fn from_options(options: &mut Options, init: &Init) -> Result<AdaptiveUdt, ConfigError> {
+        let w1 = options.number("w1", 0.25, 0.0..=0.5, "0 to 0.5")?;
+        Ok(AdaptiveUdt {
+            forecast: Forecast { w1, rtts: [0.0; 3], reports: 0 },
+            weights: Weights {
+                alpha: options.number("alpha", 0.996, 0.0..=1.0, "0 to 1")?,
+                beta: options.number("beta", 1.004, 1.0..=100.0, "1 to 100")?,
+            },
+            adapts: options.switch("adapt", true)?,
+            weight: 1.0,
+            udt: Udt::from_options(options, init)?,
+        })
+    }
+}
+
+impl CongestionControl for AdaptiveUdt {
+    fn on_ack(&mut self, path: &Path, ack: &Ack) {
+        self.udt.on_ack(path, ack);
+        let Some(report) = ack.report else { return };
+        self.forecast.report(report.rtt);
+        let forecasts = self.adapts && self.forecast.reports >= 3 && !self.udt.slow_start;
+        self.weight = if forecasts { self.weights.weight(self.forecast.ratio()) } else { 1.0 };
+    }
+
+    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+        self.udt.on_congestion(path, event);
+        if matches!(event.signal, Signal::Nak | Signal::Loss) {
+            self.weight = 1.0;
+        }
+    }
+
+    #[inline]
+    fn on_sent(&mut self, path: &Path, sent: &Sent) {
+        self.udt.on_sent(path, sent);
+        if sent.seq.is_multiple_of(PACKETS) && !sent.retransmission {
+            self.udt.scale_period(self.weight);
+        }
+    }
+
+    #[inline]
+    fn control(&self) -> Control {
+        self.udt.control()
+    }
+
+    fn uses_prr(&self) -> bool {
+        self.udt.uses_prr()
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        self.udt.inspect(show);
+        show(Inspect { name: "rtt_ratio", value: self.forecast.ratio() });
+        show(Inspect { name: "weight", value: self.weight });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forecast(w1: f64, rtts_ms: &[u64]) -> f64 {
+        let mut forecast = Forecast { w1, rtts: [0.0; 3], reports: 0 };
+        for &ms in rtts_ms {
+            forecast.report(Span::from_millis(ms));
+        }
+        forecast.ratio()
+    }
+
+    #[test]
+    fn the_prediction_adds_half_of_the_weighted_changes_to_the_last_round_trip_time() {
+        // ((110 - 100) 0.25 + (130 - 110) 0.75) / 2 + 130 = 138.75
+        assert!((forecast(0.25, &[100, 110, 130]) - 138.75 / 130.0).abs() < 1e-12);
+        // ((90 - 100) 0.4 + (90 - 90) 0.6) / 2 + 90 = 88
+        assert!((forecast(0.4, &[1, 100, 90, 90]) - 88.0 / 90.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nothing_is_predicted_from_fewer_than_three_reports() {
+        assert_eq!(forecast(0.25, &[]), 1.0);
+        assert_eq!(forecast(0.25, &[100, 200]), 1.0);
+    }
+
+    #[test]
+    fn the_weights_are_those_of_the_paper_with_its_bounds_where_its_listing_has_them() {
+        let weights = Weights { alpha: 0.996, beta: 1.004 };
+        let table = [
+            (0.9, 0.99),
+            (0.996, 0.99),
+            (0.9961, 0.999),
+            (1.0, 0.999),
+            (1.000_1, 1.0),
+            (1.003_9, 1.0),
+            (1.004, 1.001),
+            (1.1, 1.001),
+        ];
+        for (ratio, weight) in table {
+            assert_eq!(weights.weight(ratio), weight, "at {ratio}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Which negative acknowledgements (NAKs) make UDT slower (draft-gg-udt-03, section 6.1.2; `onLoss`
+//! of UDT4's library, which is followed where the two differ).
+//!
+//! A NAK about a packet sent after the last decrease begins an epoch: the path is still too full.
+//!
+//! ```text
+//! P         = 1.125 P                           8/9 of the rate
+//! AvgNAK    = ceil(7/8 AvgNAK + 1/8 NAKCount)
+//! DecRandom = max(1, ceil(AvgNAK U))            U even in [0, 1)
+//! NAKCount  = DecCount = 1
+//! ```
+//!
+//! The others tell more about the same loss. Of the next four each counts in `NAKCount`, and where
+//! that is a multiple of `DecRandom`, again `P = 1.125 P`. So an epoch costs 9/16 of the rate at
+//! most, the fewer decreases the more NAKs are usual, and flows that share a loss decrease by
+//! different amounts.
+
+use crate::Inspect;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// What a decrease makes of the period.
+pub const DECREASE: f64 = 1.125;
+/// NAKs of an epoch, the first included, that may decrease the rate.
+const NAKS_THAT_COUNT: u32 = 5;
+
+/// What a NAK is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing.
+    Nothing,
+    /// One decrease, and it begins an epoch.
+    Epoch,
+    /// One more decrease in the same epoch.
+    Again,
+}
+
+/// The memory of epochs.
+#[derive(Clone, Debug)]
+pub struct Decrease {
+    /// The next sequence number when the rate was last decreased.
+    next_seq: u64,
+    naks: u32,
+    /// NAKs of the epoch that were looked at.
+    looked_at: u32,
+    average_naks: f64,
+    every: u32,
+    random: SplitMix64,
+}
+
+impl Decrease {
+    /// No NAK has come yet.
+    pub fn new(seed: u64) -> Decrease {
+        Decrease {
+            next_seq: 0,
+            naks: 0,
+            looked_at: 0,
+            average_naks: 0.0,
+            every: 1,
+            random: SplitMix64::seed_from_u64(seed),
+        }
+    }
+
+    /// Takes a NAK whose first lost packet is `seq`, when `next_seq` is the next to be sent.
+    pub fn on_nak(&mut self, seq: u64, next_seq: u64) -> Answer {
+        if seq >= self.next_seq {
+            self.begin_epoch();
+            self.next_seq = next_seq;
+            return Answer::Epoch;
+        }
+        if self.looked_at >= NAKS_THAT_COUNT {
+            return Answer::Nothing;
+        }
+        self.looked_at += 1;
+        self.naks += 1;
+        if !self.naks.is_multiple_of(self.every) {
+            return Answer::Nothing;
+        }
+        self.next_seq = next_seq;
+        Answer::Again
+    }
+
+    fn begin_epoch(&mut self) {
+        self.average_naks = (0.875 * self.average_naks + 0.125 * f64::from(self.naks)).ceil();
+        let share = f64::from(self.random.next_u32()) / 4_294_967_296.0;
+        self.every = ((self.average_naks * share).ceil() as u32).max(1);
+        self.naks = 1;
+        self.looked_at = 1;
+    }
+
+    /// Shows what it goes by.
+    pub fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "nak_count", value: f64::from(self.naks) });
+        show(Inspect { name: "avg_nak", value: self.average_naks });
+        show(Inspect { name: "dec_random", value: f64::from(self.every) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nak_about_what_was_sent_since_the_last_decrease_begins_an_epoch() {
+        let mut decrease = Decrease::new(1);
+        assert_eq!(decrease.on_nak(0, 100), Answer::Epoch);
+        assert_ne!(decrease.on_nak(99, 150), Answer::Epoch, "sent before the decrease");
+        let mut decrease = Decrease::new(1);
+        decrease.on_nak(0, 100);
+        assert_eq!(decrease.on_nak(100, 200), Answer::Epoch);
+    }
+
+    /// `AvgNAK` is 0 in the first epoch, so `DecRandom` is 1 and every NAK that counts decreases.
+    #[test]
+    fn no_more_than_five_naks_of_an_epoch_decrease() {
+        let mut decrease = Decrease::new(1);
+        let answers: Vec<_> = (0..8).map(|_| decrease.on_nak(0, 100)).collect();
+        assert_eq!(answers[0], Answer::Epoch);
+        assert_eq!(answers[1..5], [Answer::Again; 4]);
+        assert_eq!(answers[5..], [Answer::Nothing; 3]);
+    }
+
+    #[test]
+    fn the_average_number_of_naks_is_rounded_up() {
+        let mut decrease = Decrease::new(1);
+        for (epoch, average) in [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)] {
+            let next = (epoch + 1) * 1000;
+            decrease.on_nak(epoch * 1000, next);
+            assert_eq!(decrease.average_naks, average, "epoch {epoch}");
+            for _ in 0..9 {
+                decrease.on_nak(0, next);
+            }
+            assert_eq!(decrease.naks, 5);
+        }
+    }
+
+    #[test]
+    fn among_repeated_naks_only_every_decrandom_th_decreases() {
+        for seed in 0..100 {
+            let mut decrease = Decrease::new(seed);
+            decrease.average_naks = 8.0;
+            decrease.on_nak(0, 100);
+            assert!((1..=7).contains(&decrease.every), "ceil(7 U)");
+            for nak in 2..=5 {
+                let decreases = decrease.on_nak(0, 100) == Answer::Again;
+                assert_eq!(decreases, nak % decrease.every == 0, "NAK {nak} of {}", decrease.every);
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! UDT and AR-UDT against their equations. Time goes on by a SYN with every acknowledgement.
+
+use super::*;
+use crate::Sent;
+
+/// UDT's MSS in this model: 1456 bytes of payload and 44 of headers.
+const MSS: f64 = 1500.0;
+const RTT: Span = Span::from_millis(90);
+
+/// A connection: an algorithm and what it is told.
+struct Connection<A> {
+    algorithm: A,
+    path: Path,
+    report: PeerReport,
+}
+
+fn made<A>(text: &str, make: fn(&mut Options, &Init) -> Result<A, ConfigError>) -> A {
+    let init = Init { now: Time::ZERO, mss: 1456, initial_window: 16.0, seed: 1 };
+    let mut options = text.parse().expect("well formed");
+    make(&mut options, &init).expect("within range")
+}
+
+impl<A: CongestionControl> Connection<A> {
+    /// A connection over a path of 1 Gbit/s, on which half of that arrives at first.
+    fn new(algorithm: A) -> Connection<A> {
+        let mut path = Path::new(1456, Time::ZERO);
+        path.srtt = Some(RTT);
+        let report = PeerReport {
+            rtt: RTT,
+            arrival_rate: 0.5e9 / 8.0 / MSS,
+            capacity: 1e9 / 8.0 / MSS,
+            window: 100_000,
+            ..PeerReport::default()
+        };
+        Connection { algorithm, path, report }
+    }
+
+    fn acknowledge_after(&mut self, span: Span, packets: u64) {
+        self.path.now += span;
+        self.path.una += packets;
+        self.path.next_seq = self.path.next_seq.max(self.path.una);
+        let ack = Ack { report: Some(self.report), ..Ack::default() };
+        self.algorithm.on_ack(&self.path, &ack);
+    }
+
+    fn acknowledge(&mut self, packets: u64) {
+        self.acknowledge_after(SYN_SPAN, packets);
+    }
+
+    fn signal(&mut self, signal: Signal, seq: u64) {
+        let event = Congestion { signal, new_episode: true, packets: 1, seq, stamp: None };
+        self.algorithm.on_congestion(&self.path, &event);
+    }
+
+    /// Sends new packets and then a NAK for the first of them.
+    fn lose(&mut self) {
+        let seq = self.path.next_seq;
+        self.path.next_seq += 100;
+        self.signal(Signal::Nak, seq);
+    }
+
+    fn send(&mut self, packets: u64, retransmission: bool) {
+        for seq in self.path.next_seq..self.path.next_seq + packets {
+            let sent = Sent { seq, retransmission, from_idle: false, app_limited: false };
+            self.algorithm.on_sent(&self.path, &sent);
+        }
+    }
+
+    /// Seconds between packets, as the transport is told.
+    fn period(&self) -> f64 {
+        let rate = self.algorithm.control().pacing_rate.expect("UDT paces");
+        1456.0 / rate.bytes_per_sec()
+    }
+}
+
+fn udt() -> Connection<Udt> {
+    Connection::new(made("udt", Udt::from_options))
+}
+
+/// After slow start, at a rate of so many bit/s, headers counted.
+fn at_rate(bits: f64) -> Connection<Udt> {
+    let mut connection = udt();
+    connection.algorithm.slow_start = false;
+    connection.algorithm.period = 8.0 * MSS / bits;
+    connection.algorithm.decreased_from = 1.0;
+    connection
+}
+
+fn near(value: f64, expected: f64) -> bool {
+    (value / expected - 1.0).abs() < 1e-9
+}
+
+#[test]
+fn the_increase_is_that_of_udts_table() {
+    // Available bandwidth in bit/s, packets per SYN.
+    let table = [
+        (0.0, 1.0 / 1500.0),
+        (5e5, 0.001),
+        (1e6, 0.001),
+        (9e6, 0.01),
+        (99e6, 0.1),
+        (101e6, 1.0),
+        (1e9, 1.0),
+        (9e9, 10.0),
+    ];
+    for (available, expected) in table {
+        let mut algorithm = made("udt(min_increase=0.000666666667)", Udt::from_options);
+        (algorithm.period, algorithm.decreased_from) = (8.0 * MSS / 1e9, 1.0);
+        algorithm.report.capacity = (1e9 + available - 1.0) / 8.0 / MSS;
+        let increase = algorithm.increase();
+        assert!((increase / expected - 1.0).abs() < 1e-6, "{increase} at {available} bit/s");
+        let floor = Udt { min_increase: 0.01, ..algorithm }.increase();
+        assert_eq!(floor, increase.max(0.01));
+    }
+}
+
+#[test]
+fn the_period_follows_equation_2_once_in_a_syn() {
+    let mut connection = at_rate(0.5e9);
+    let before = connection.period();
+    connection.acknowledge(400);
+    let after = connection.period();
+    // B = 5e8 bit/s, so one packet more in a SYN.
+    assert!(near(after, before * SYN / (before + SYN)));
+    assert!(near(SYN / after, SYN / before + 1.0));
+    connection.acknowledge_after(Span::from_millis(9), 400);
+    assert_eq!(connection.period(), after, "less than a SYN later");
+}
+
+/// Gu and Grossman, section 3.3: 7.5 s, whatever the bandwidth.
+#[test]
+fn nine_tenths_of_the_bandwidth_are_regained_in_seven_and_a_half_seconds() {
+    for bits in [1e8, 1e9, 1e10] {
+        let mut connection = at_rate(bits / 1e4);
+        connection.report.capacity = bits / 8.0 / MSS;
+        let mut acknowledgements = 0;
+        while 8.0 * MSS / connection.period() < 0.9 * bits {
+            connection.acknowledge(1);
+            acknowledgements += 1;
+        }
+        assert!((749..=752).contains(&acknowledgements), "{acknowledgements} SYN at {bits} bit/s");
+    }
+}
+
+#[test]
+fn below_the_rate_of_the_last_decrease_no_more_than_a_ninth_counts_as_available() {
+    let mut algorithm = at_rate(4e8).algorithm;
+    algorithm.report.capacity = 8e8 / 8.0 / MSS;
+    algorithm.decreased_from = 8.0 * MSS / 8e8;
+    assert!(near(algorithm.increase(), 0.1), "a ninth of 800 Mbit/s is below 100");
+    algorithm.decreased_from = 1.0;
+    assert!(near(algorithm.increase(), 1.0));
+}
+
+#[test]
+fn the_window_is_what_arrives_in_a_round_trip_and_a_syn_and_sixteen_more() {
+    let mut connection = at_rate(0.5e9);
+    connection.acknowledge(400);
+    let arriving = 0.5e9 / 8.0 / MSS;
+    assert!(near(connection.algorithm.control().cwnd, arriving * (0.09 + 0.01) + 16.0));
+}
+
+#[test]
+fn slow_start_sends_at_once_what_the_window_allows_which_grows_by_what_is_acknowledged() {
+    let mut connection = udt();
+    assert_eq!((connection.algorithm.control().cwnd, connection.period()), (16.0, 1e-6));
+    connection.acknowledge(16);
+    connection.acknowledge(32);
+    assert_eq!((connection.algorithm.control().cwnd, connection.period()), (64.0, 1e-6));
+}
+
+#[test]
+fn the_first_nak_ends_slow_start_at_the_arrival_speed_and_has_no_other_effect() {
+    let mut connection = udt();
+    connection.acknowledge(100);
+    connection.lose();
+    let arriving = connection.report.arrival_rate;
+    assert!(near(connection.period(), 1.0 / arriving));
+    connection.acknowledge(100);
+    assert!(near(1.0 / connection.period(), arriving + 100.0), "one packet more in a SYN");
+}
+
+#[test]
+fn without_an_arrival_speed_slow_start_ends_at_the_windows_rate_and_the_nak_counts() {
+    let mut connection = udt();
+    connection.lose();
+    assert!(near(connection.period(), 1.125 * (0.09 + 0.01) / 16.0));
+}
+
+#[test]
+fn slow_start_ends_when_the_window_exceeds_the_peers_or_after_a_timeout() {
+    let mut connection = udt();
+    connection.report.window = 100;
+    connection.acknowledge(85);
+    let cwnd = connection.algorithm.control().cwnd;
+    assert_eq!(cwnd, 101.0);
+    assert!(connection.period() > 1e-5);
+    let mut connection = udt();
+    connection.acknowledge(85);
+    connection.signal(Signal::Timeout, 0);
+    let period = connection.period();
+    assert!(near(period, 1.0 / connection.report.arrival_rate));
+    connection.signal(Signal::Timeout, 0);
+    assert_eq!(connection.period(), period, "a timeout after slow start changes nothing");
+}
+
+#[test]
+fn a_nak_takes_a_ninth_of_the_rate_and_holds_it_until_the_acknowledgement_after_the_next() {
+    let mut connection = at_rate(0.8e9);
+    connection.lose();
+    let period = connection.period();
+    assert!(near(period, 1.125 * 8.0 * MSS / 0.8e9));
+    connection.acknowledge(100);
+    assert_eq!(connection.period(), period);
+    connection.acknowledge(100);
+    assert!(connection.period() < period);
+}
+
+fn adaptive(text: &str) -> Connection<AdaptiveUdt> {
+    let mut connection = Connection::new(made(text, AdaptiveUdt::from_options));
+    connection.acknowledge(100);
+    connection.lose();
+    connection
+}
+
+/// Acknowledges three times with the same round-trip time, so that the weight is 0.999.
+fn steady(connection: &mut Connection<AdaptiveUdt>) {
+    for _ in 0..3 {
+        connection.acknowledge(100);
+    }
+}
+
+#[test]
+fn ar_udt_weighs_the_period_with_every_sixteenth_new_packet() {
+    let mut connection = adaptive("ar-udt");
+    steady(&mut connection);
+    let before = connection.period();
+    connection.path.next_seq = 16_000;
+    connection.send(832, false);
+    assert!(near(connection.period(), before * libm::pow(0.999, 52.0)));
+    let after = connection.period();
+    connection.send(832, true);
+    assert_eq!(connection.period(), after, "retransmissions");
+}
+
+#[test]
+fn ar_udt_leaves_the_period_alone_between_a_nak_and_the_next_acknowledgement() {
+    let mut connection = adaptive("ar-udt");
+    steady(&mut connection);
+    connection.lose();
+    let period = connection.period();
+    connection.send(832, false);
+    assert_eq!(connection.period(), period);
+    connection.acknowledge(100);
+    assert_eq!(connection.period(), period, "as UDT does after a NAK");
+    connection.send(832, false);
+    assert!(connection.period() < period);
+}
+
+#[test]
+fn ar_udt_sets_the_period_on_an_acknowledgement_as_udt_does_and_then_adapts() {
+    let mut connection = adaptive("ar-udt");
+    let mut plain = udt();
+    plain.acknowledge(100);
+    plain.lose();
+    for _ in 0..10 {
+        connection.acknowledge(100);
+        plain.acknowledge(100);
+        assert_eq!(connection.period(), plain.period());
+    }
+}
+
+#[test]
+fn ar_udt_does_not_adapt_in_slow_start_or_when_told_not_to_and_not_below_a_microsecond() {
+    let mut connection = Connection::new(made("ar-udt", AdaptiveUdt::from_options));
+    connection.report.rtt = Span::from_millis(10);
+    connection.acknowledge(100);
+    connection.report.rtt = RTT;
+    steady(&mut connection);
+    connection.send(1600, false);
+    assert_eq!(connection.period(), 1e-6, "slow start");
+
+    let mut connection = adaptive("ar-udt(adapt=off)");
+    steady(&mut connection);
+    let period = connection.period();
+    connection.send(1600, false);
+    assert_eq!(connection.period(), period, "told not to");
+
+    let mut connection = adaptive("ar-udt");
+    steady(&mut connection);
+    connection.send(160_000, false);
+    assert_eq!(connection.period(), 1e-6);
+}
