@@ -9,6 +9,7 @@
 //! address. A [`Listener`] decides which clients get one.
 
 mod ack_window;
+pub mod codec;
 mod config;
 mod connection;
 mod expiry;

@@ -157,7 +157,7 @@ pub enum AckKind {
 }
 
 /// An acknowledgement. What its kind does not say is zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ack {
     /// Its own number, which the ACK2 repeats; 0 in a light ACK.
     pub number: u32,
@@ -215,7 +215,7 @@ impl Nak {
     pub fn from_words(words: &[u32]) -> (Nak, &[u32]) {
         let mut nak = Nak::default();
         let mut rest = words;
-        loop {
+        while !rest.is_empty() && nak.words().len() < Nak::MAX_WORDS {
             let (pushed, used) = match rest {
                 [from, to, ..] if from & Nak::RANGE != 0 => {
                     (nak.push_words(&[*from, to & !Nak::RANGE]), 2)
@@ -228,6 +228,7 @@ impl Nak {
             }
             rest = &rest[used..];
         }
+        (nak, rest)
     }
 
     fn push_words(&mut self, words: &[u32]) -> bool {
