@@ -54,7 +54,7 @@ pub use hystart::{HyStart, HyStartPlusPlus};
 pub use illinois::Illinois;
 pub use ledbat::{LedbatPlusPlus, LedbatSlowStart};
 pub use options::{ConfigError, Init, Options};
-pub use rate::{Departure, RateSampler};
+pub use rate::{Departure, Newest as NewestDelivered, RateSampler};
 pub use reno::Reno;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
 pub use stcp::Scalable;

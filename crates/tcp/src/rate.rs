@@ -1,7 +1,7 @@
 //! Which packet a delivery rate sample is taken from.
 
 use crate::scoreboard::Packet;
-use dumbbell_cc::Departure;
+use dumbbell_cc::NewestDelivered;
 
 /// The newest packet that an acknowledgement delivers (the draft's rate sample in the making).
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +13,10 @@ pub(crate) struct Newest {
 impl Newest {
     /// What was kept of it when it was sent.
     #[inline]
-    pub(crate) fn departure(&self) -> Departure {
-        let Packet { stamp, first_sent_at, delivered_at, .. } = self.packet;
-        Departure { stamp, first_sent_at, delivered_at }
+    pub(crate) fn delivered(&self) -> NewestDelivered<'_> {
+        let Packet { stamp, first_sent_at, delivered_at, .. } = &self.packet;
+        let (first_sent_at, delivered_at) = (*first_sent_at, *delivered_at);
+        NewestDelivered { stamp, first_sent_at, delivered_at }
     }
 
     /// Whether `packet` was sent after this one; at the same instant the higher number is later.

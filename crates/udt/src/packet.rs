@@ -274,7 +274,7 @@ pub struct User {
 
 impl Packet {
     /// Bytes on the wire, IP and UDP headers included.
-    #[inline]
+    #[inline(never)]
     pub fn size(&self) -> u32 {
         match self {
             Packet::Data(data) => IP_UDP_HEADER + HEADER + u32::from(data.length),
@@ -283,7 +283,6 @@ impl Packet {
     }
 
     /// Bytes after UDT's header. Control packets that say nothing have four bytes of padding.
-    #[inline(never)]
     pub(crate) fn body_len(&self) -> u32 {
         match self {
             Packet::Data(data) => u32::from(data.length),

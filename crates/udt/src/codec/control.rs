@@ -118,14 +118,8 @@ pub(super) fn encode(
 }
 
 fn encode_ack(kind: AckKind, ack: &Ack, out: &mut Vec<u8>) {
-    let words = [
-        ack.next.get(),
-        ack.rtt_us,
-        ack.rtt_var_us,
-        ack.window,
-        ack.arrival_rate,
-        ack.capacity,
-    ];
+    let words =
+        [ack.next.get(), ack.rtt_us, ack.rtt_var_us, ack.window, ack.arrival_rate, ack.capacity];
     let said = match kind {
         AckKind::Light => 1,
         AckKind::Short => 4,

@@ -1,7 +1,5 @@
 use super::*;
-use crate::packet::{
-    Ack, AckKind, DropRequest, Handshake, IP_UDP_HEADER, Request, User,
-};
+use crate::packet::{Ack, AckKind, DropRequest, Handshake, IP_UDP_HEADER, Request, User};
 use crate::seq::MessageNumber;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -24,11 +22,14 @@ fn ack() -> impl Strategy<Value = Packet> {
         let [rtt_us, rtt_var_us, window, arrival_rate, capacity] = words;
         let light = Ack { number, next, ..Ack::default() };
         let short = Ack { rtt_us, rtt_var_us, window, ..light };
-        Packet::Ack(kind, match kind {
-            AckKind::Light => light,
-            AckKind::Short => short,
-            AckKind::Full => Ack { arrival_rate, capacity, ..short },
-        })
+        Packet::Ack(
+            kind,
+            match kind {
+                AckKind::Light => light,
+                AckKind::Short => short,
+                AckKind::Full => Ack { arrival_rate, capacity, ..short },
+            },
+        )
     })
 }
 

@@ -77,7 +77,7 @@ impl Sender {
             counted: delivered,
             rtt: sample,
             prior_in_flight,
-            rate: self.rate.sample(&self.path, Some(&newest.departure)),
+            rate: self.rate.sample(&self.path, Some(newest.departure.newest())),
             report: Some(PeerReport {
                 advanced: delivered,
                 rtt: rtt.smoothed,
