@@ -15,6 +15,8 @@
 //! P   = P SYN / (P inc + SYN)
 //! ```
 //!
+//! `RTT` is `7/8 RTT + 1/8` of what is reported, which the peer has smoothed in the same way.
+//!
 //! `P` stays as it is if a negative acknowledgement (NAK) came since the last time. Which of these
 //! make `P` longer, and by how much, is in [`decrease`].
 //!
@@ -79,6 +81,8 @@ pub struct Udt {
     decreased_from: f64,
     /// What the peer reported last.
     report: PeerReport,
+    /// `RTT`, seconds; `None` before the first report.
+    rtt: Option<f64>,
     /// The increase that was last made, packets per SYN.
     increase: f64,
 }
@@ -103,6 +107,7 @@ impl Udt {
             decrease: Decrease::new(init.seed),
             decreased_from: FIRST_PERIOD,
             report: PeerReport::default(),
+            rtt: None,
             increase: 0.0,
         })
     }
@@ -113,13 +118,25 @@ impl Udt {
         self.period = (self.period * factor).max(FIRST_PERIOD);
     }
 
+    /// `RTT`, seconds.
+    fn rtt(&self) -> f64 {
+        self.rtt.unwrap_or(FIRST_RTT)
+    }
+
+    /// Takes a report.
+    fn learn(&mut self, report: PeerReport) {
+        self.report = report;
+        let rtt = report.rtt.as_secs_f64();
+        self.rtt = Some(self.rtt.map_or(rtt, |smoothed| 0.875 * smoothed + 0.125 * rtt));
+    }
+
     /// Ends slow start.
-    fn end_slow_start(&mut self, path: &Path) {
+    fn end_slow_start(&mut self) {
         self.slow_start = false;
         self.period = if self.report.arrival_rate > 0.0 {
             1.0 / self.report.arrival_rate
         } else {
-            (rtt(path) + SYN) / self.cwnd
+            (self.rtt() + SYN) / self.cwnd
         };
     }
 
@@ -148,17 +165,17 @@ impl Udt {
         if self.slow_start {
             self.cwnd += acknowledged as f64;
             if report.window > 0 && self.cwnd > f64::from(report.window) {
-                self.end_slow_start(path);
+                self.end_slow_start();
             }
         } else if report.arrival_rate > 0.0 {
-            self.cwnd = report.arrival_rate * (rtt(path) + SYN) + EXTRA;
+            self.cwnd = report.arrival_rate * (self.rtt() + SYN) + EXTRA;
         }
     }
 
     /// A NAK whose first lost packet is `seq`.
     fn on_nak(&mut self, path: &Path, seq: u64) {
         if self.slow_start {
-            self.end_slow_start(path);
+            self.end_slow_start();
             if self.report.arrival_rate > 0.0 {
                 return;
             }
@@ -174,15 +191,10 @@ impl Udt {
     }
 }
 
-/// The smoothed round-trip time, seconds.
-fn rtt(path: &Path) -> f64 {
-    path.srtt.map_or(FIRST_RTT, Span::as_secs_f64)
-}
-
 impl CongestionControl for Udt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         let Some(report) = ack.report else { return };
-        self.report = report;
+        self.learn(report);
         if path.now.since(self.controlled) < SYN_SPAN {
             return;
         }
@@ -198,7 +210,7 @@ impl CongestionControl for Udt {
     fn on_congestion(&mut self, path: &Path, event: &Congestion) {
         match event.signal {
             Signal::Nak | Signal::Loss => self.on_nak(path, event.seq),
-            Signal::Timeout if self.slow_start => self.end_slow_start(path),
+            Signal::Timeout if self.slow_start => self.end_slow_start(),
             Signal::Timeout | Signal::Ecn => {}
         }
     }
