@@ -293,3 +293,61 @@ fn ar_udt_does_not_adapt_in_slow_start_or_when_told_not_to_and_not_below_a_micro
     connection.send(160_000, false);
     assert_eq!(connection.period(), 1e-6);
 }
+
+fn ns_2() -> Connection<Udt> {
+    Connection::new(made("udt(rules=ns-2)", Udt::from_options))
+}
+
+#[test]
+fn the_module_for_ns_2_leaves_slow_start_at_a_microsecond_which_the_nak_makes_longer() {
+    let mut connection = ns_2();
+    assert_eq!(connection.algorithm.control().cwnd, 2.0);
+    connection.acknowledge(2);
+    connection.acknowledge(40);
+    assert_eq!(connection.algorithm.control().cwnd, 42.0, "all that was acknowledged");
+    connection.lose();
+    connection.send(1, true);
+    assert!(near(connection.period(), 1.125e-6));
+    connection.acknowledge(50);
+    assert!(connection.period() < 1.125e-6, "and puts off no increase");
+}
+
+#[test]
+fn the_window_of_the_module_for_ns_2_goes_an_eighth_of_the_way() {
+    let mut connection = ns_2();
+    connection.acknowledge(100);
+    connection.lose();
+    connection.acknowledge(100);
+    let arriving = connection.report.arrival_rate * (0.09 + 0.01);
+    let cwnd = (0.875 * 100.0 + 0.125 * arriving).ceil();
+    assert_eq!(connection.algorithm.control().cwnd, cwnd);
+}
+
+#[test]
+fn the_module_for_ns_2_pauses_for_a_syn_when_an_epoch_begins_but_not_within_a_pair() {
+    let mut connection = ns_2();
+    connection.lose();
+    let paused = connection.period();
+    assert!(near(paused, 1.125e-6 + SYN));
+    connection.path.next_seq = 160;
+    connection.send(1, false);
+    assert_eq!(connection.period(), paused, "packet 160 begins a pair");
+    connection.path.next_seq = 161;
+    connection.send(1, false);
+    assert!(near(connection.period(), 1.125e-6));
+}
+
+#[test]
+fn the_period_of_the_module_for_ns_2_is_at_least_a_microsecond_and_at_most_the_round_trip_time() {
+    let mut connection = ns_2();
+    connection.acknowledge(100);
+    connection.lose();
+    for _ in 0..2000 {
+        connection.signal(Signal::Nak, 0);
+    }
+    connection.send(2, true);
+    assert!(near(connection.period(), 0.09));
+    connection.algorithm.period = 1e-6;
+    connection.acknowledge(100);
+    assert_eq!(connection.period(), 1e-6);
+}
