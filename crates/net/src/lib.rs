@@ -56,6 +56,9 @@ pub trait Packet {
 /// Whoever drives it calls [`handle`](Self::handle) for every packet that arrives, then
 /// [`poll`](Self::poll) until it returns `None`, and polls again at
 /// [`next_timeout`](Self::next_timeout).
+///
+/// An endpoint may have several ports, each of which talks to the port of the same number at the
+/// other end. Most have one, number 0, and leave the methods about ports as they are.
 pub trait Endpoint {
     /// The packets that it sends and receives.
     type Packet;
@@ -69,4 +72,21 @@ pub trait Endpoint {
     /// When to poll next if no packet arrives; [`Time::MAX`] if there is no need to. It may lie in
     /// the past, which means at once.
     fn next_timeout(&self) -> Time;
+
+    /// How many ports it has, at least one.
+    fn ports(&self) -> u8 {
+        1
+    }
+
+    /// A packet arrived at a port.
+    #[inline]
+    fn handle_at(&mut self, now: Time, _port: u8, packet: &Self::Packet) {
+        self.handle(now, packet);
+    }
+
+    /// The port by which the packet leaves that [`poll`](Self::poll) gave last.
+    #[inline]
+    fn port(&self) -> u8 {
+        0
+    }
 }

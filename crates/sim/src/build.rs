@@ -22,7 +22,9 @@ use std::sync::Arc;
 pub(crate) struct Parts {
     links: Vec<Link<Parcel<Segment>>>,
     routes: Routes,
-    hosts: Vec<(Host, RouteId)>,
+    hosts: Vec<Host>,
+    /// By port.
+    routes_of: Vec<RouteId>,
     /// In the scenario's order.
     pub(crate) flows: Vec<FlowPlan>,
 }
@@ -50,7 +52,7 @@ impl FlowPlan {
 
 impl Parts {
     pub(crate) fn engine<W: Watch<Segment>>(self, watch: W) -> Engine<Host, W> {
-        Engine::new(self.links, self.routes, self.hosts, watch)
+        Engine::with_ports(self.links, self.routes, self.hosts, &self.routes_of, watch)
     }
 }
 
@@ -68,7 +70,8 @@ pub(crate) fn build(scenario: &Scenario) -> Result<Parts, ScenarioError> {
         flows[at] = Some(builder.add_flow(&scenario.flows[at], stack, pair as u32)?);
     }
     let flows = flows.into_iter().flatten().collect();
-    Ok(Parts { links: builder.links, routes: builder.routes, hosts: builder.hosts, flows })
+    let Builder { links, routes, hosts, routes_of, .. } = builder;
+    Ok(Parts { links, routes, hosts, routes_of, flows })
 }
 
 /// The stacks that occur, each once.
@@ -136,7 +139,8 @@ struct Builder<'a> {
     routes: Routes,
     /// Delay lines for acknowledgements: all flows of one return delay share one.
     lines: BTreeMap<u64, LinkId>,
-    hosts: Vec<(Host, RouteId)>,
+    hosts: Vec<Host>,
+    routes_of: Vec<RouteId>,
 }
 
 impl<'a> Builder<'a> {
@@ -153,6 +157,7 @@ impl<'a> Builder<'a> {
             routes: Routes::default(),
             lines: BTreeMap::new(),
             hosts: Vec::with_capacity(2 * scenario.flows.len()),
+            routes_of: Vec::with_capacity(2 * scenario.flows.len()),
             scenario,
         }
     }
@@ -217,9 +222,8 @@ impl<'a> Builder<'a> {
         });
         let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
         let receiver = Receiver::new(Arc::clone(stack));
-        let (there, back) = (self.routes.add(&there), self.routes.add(&back));
-        self.hosts.push((Host::Sender { sender, mss, bytes }, there));
-        self.hosts.push((Host::Receiver(receiver), back));
+        self.routes_of.extend([self.routes.add(&there), self.routes.add(&back)]);
+        self.hosts.extend([Host::Sender { sender, mss, bytes }, Host::Receiver(receiver)]);
         let base_rtt = base_delay + back_delay + Span::from_nanos(flow.return_delay_ns);
         Ok(FlowPlan { pair, start, base_delay, base_rtt })
     }

@@ -1,8 +1,10 @@
 //! The event loop: a virtual clock, links, and the endpoints that send over them.
 //!
-//! Nothing here knows a protocol. Endpoints come in pairs: number 2i and 2i + 1 talk to each
-//! other, each over a route of its own. Two things make something happen: a packet comes out of a
-//! link, or an endpoint's timer is due.
+//! Nothing here knows a protocol. Endpoints come in pairs, and so do their ports: number 2i and
+//! 2i + 1 talk to each other, each over a route of its own. Most endpoints have one port; the
+//! ports of those that have several follow each other in steps of two. An endpoint goes by the
+//! number of its first port. Two things make something happen: a packet comes out of a link, or an
+//! endpoint's timer is due.
 //!
 //! Timers are lazy. An endpoint that moves its timer to a later time, as every acknowledgement
 //! moves the retransmission timeout, leaves the event queue alone; when the queue's entry comes
@@ -12,12 +14,12 @@ use crate::agenda::Agenda;
 use dumbbell_net::{Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics};
 use dumbbell_units::{Span, Time};
 
-/// An endpoint's number.
+/// The number of a port, or of the endpoint whose first port it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(pub u32);
 
 impl EndpointId {
-    /// The endpoint that this one talks to.
+    /// The port, or the endpoint, that this one talks to.
     #[inline]
     pub fn peer(self) -> EndpointId {
         EndpointId(self.0 ^ 1)
@@ -30,7 +32,8 @@ impl EndpointId {
     }
 }
 
-/// A packet with its envelope: who sent it (24 bits) and which hop of the route it is on (8 bits).
+/// A packet with its envelope: the port that sent it (24 bits) and which hop of the route it is on
+/// (8 bits).
 #[derive(Clone, Copy, Debug)]
 pub struct Parcel<P> {
     envelope: u32,
@@ -99,18 +102,32 @@ pub struct Engine<E: Endpoint, W = ()> {
     links: Vec<Link<Parcel<E::Packet>>>,
     routes: Routes,
     endpoints: Vec<E>,
-    /// By endpoint, apart from them: the route of a packet's sender is looked up at every hop, and
-    /// with many flows the sender itself is in no cache then.
+    /// By port, apart from the endpoints: the route of a packet's sender is looked up at every hop,
+    /// and with many flows the sender itself is in no cache then.
     slots: Vec<Slot>,
     watch: W,
 }
 
-/// What the engine keeps of an endpoint.
+/// What the engine keeps of a port, and with an endpoint's first port of the endpoint.
 #[derive(Clone, Copy)]
 struct Slot {
     route: RouteId,
-    /// When the event queue has this endpoint act.
+    /// The endpoint's place among them (24 bits) and which of its ports this is (8 bits).
+    owner: u32,
+    /// When the event queue has the endpoint act.
     scheduled: Time,
+}
+
+impl Slot {
+    #[inline]
+    fn endpoint(self) -> usize {
+        (self.owner >> 8) as usize
+    }
+
+    #[inline]
+    fn port(self) -> u8 {
+        self.owner as u8
+    }
 }
 
 impl<E, W> Engine<E, W>
@@ -119,31 +136,53 @@ where
     E::Packet: Packet + Copy,
     W: Watch<E::Packet>,
 {
-    /// The most endpoints that there may be.
-    pub const MAX_ENDPOINTS: usize = 1 << 24;
+    /// The most ports that there may be.
+    pub const MAX_PORTS: usize = 1 << 24;
 
-    /// Sets the clock to zero. An endpoint starts when its first timeout says.
+    /// Sets the clock to zero. An endpoint, of one port each, starts when its first timeout says.
     ///
     /// # Panics
-    /// If the endpoints are not in pairs, are more than [`Engine::MAX_ENDPOINTS`], or if one has a
-    /// route without links.
+    /// As [`Engine::with_ports`].
     pub fn new(
-        mut links: Vec<Link<Parcel<E::Packet>>>,
+        links: Vec<Link<Parcel<E::Packet>>>,
         routes: Routes,
         endpoints: impl IntoIterator<Item = (E, RouteId)>,
         watch: W,
     ) -> Engine<E, W> {
-        let (endpoints, slots): (Vec<E>, Vec<Slot>) = endpoints
-            .into_iter()
-            .map(|(endpoint, route)| {
-                assert!(routes.hop(route, 0).is_some(), "a route has at least one link");
-                let scheduled = endpoint.next_timeout();
-                (endpoint, Slot { route, scheduled })
-            })
-            .unzip();
+        let (endpoints, routes_of): (Vec<E>, Vec<RouteId>) = endpoints.into_iter().unzip();
+        Engine::with_ports(links, routes, endpoints, &routes_of, watch)
+    }
+
+    /// The same with endpoints of any number of ports; `routes_of` has the route of every port, by
+    /// their numbers.
+    ///
+    /// # Panics
+    /// If the endpoints are not in pairs of as many ports each, if there is not one route for each
+    /// port, if there are more than [`Engine::MAX_PORTS`], or if a route is without links.
+    pub fn with_ports(
+        mut links: Vec<Link<Parcel<E::Packet>>>,
+        routes: Routes,
+        endpoints: Vec<E>,
+        routes_of: &[RouteId],
+        watch: W,
+    ) -> Engine<E, W> {
+        assert!(routes_of.len() <= Self::MAX_PORTS, "a port's number has 24 bits");
         assert!(endpoints.len().is_multiple_of(2), "endpoints come in pairs");
-        assert!(endpoints.len() <= Self::MAX_ENDPOINTS, "an endpoint's number has 24 bits");
-        let mut agenda = Agenda::new(links.len() + endpoints.len());
+        let mut slots = Vec::with_capacity(routes_of.len());
+        for (pair, ends) in endpoints.chunks_exact(2).enumerate() {
+            assert_eq!(ends[0].ports(), ends[1].ports(), "a port talks to another");
+            for port in 0..ends[0].ports() {
+                for (side, end) in ends.iter().enumerate() {
+                    let route = routes_of[slots.len()];
+                    assert!(routes.hop(route, 0).is_some(), "a route has at least one link");
+                    let owner = ((2 * pair + side) as u32) << 8 | u32::from(port);
+                    let scheduled = if port == 0 { end.next_timeout() } else { Time::MAX };
+                    slots.push(Slot { route, owner, scheduled });
+                }
+            }
+        }
+        assert_eq!(slots.len(), routes_of.len(), "a port has one route");
+        let mut agenda = Agenda::new(links.len() + slots.len());
         for (i, slot) in slots.iter().enumerate() {
             agenda.set((links.len() + i) as u32, slot.scheduled);
         }
@@ -181,7 +220,7 @@ where
 
     /// The endpoint of that number.
     pub fn endpoint(&self, id: EndpointId) -> &E {
-        &self.endpoints[id.0 as usize]
+        &self.endpoints[self.slots[id.0 as usize].endpoint()]
     }
 
     /// What the link has done until now, and what waits on it.
@@ -251,13 +290,15 @@ where
     #[inline]
     fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
         self.watch.delivered(self.now, to, packet);
-        self.endpoints[to.0 as usize].handle(self.now, packet);
-        self.drive(to);
+        let slot = self.slots[to.0 as usize];
+        self.endpoints[slot.endpoint()].handle_at(self.now, slot.port(), packet);
+        self.drive(EndpointId(to.0 - 2 * u32::from(slot.port())), slot.endpoint());
     }
 
     /// An endpoint's entry in the event queue has come up, be its timer due or moved.
     fn expire(&mut self, index: usize) {
-        let due = self.endpoints[index].next_timeout();
+        let endpoint = self.slots[index].endpoint();
+        let due = self.endpoints[endpoint].next_timeout();
         let entry = (self.links.len() + index) as u32;
         if due > self.now {
             self.slots[index].scheduled = due;
@@ -266,22 +307,31 @@ where
         }
         // Whatever the timer is set to next, the queue's entry is to move there.
         self.slots[index].scheduled = Time::MAX;
-        self.drive(EndpointId(index as u32));
+        self.drive(EndpointId(index as u32), endpoint);
         if self.slots[index].scheduled == Time::MAX {
             self.agenda.set(entry, Time::MAX);
         }
     }
 
+    /// The number of an endpoint's further port, and the first link of its route.
+    fn leave(&self, id: EndpointId, port: u8) -> (EndpointId, LinkId) {
+        let from = EndpointId(id.0 + 2 * u32::from(port));
+        let first = self.routes.hop(self.slots[from.0 as usize].route, 0);
+        (from, first.expect("`with_ports` refuses routes without links"))
+    }
+
     /// Sends all that an endpoint has to send, and looks at its timer.
     #[inline]
-    fn drive(&mut self, id: EndpointId) {
+    fn drive(&mut self, id: EndpointId, endpoint: usize) {
         let index = id.0 as usize;
         let Some(first) = self.routes.hop(self.slots[index].route, 0) else { return };
-        while let Some(packet) = self.endpoints[index].poll(self.now) {
-            self.watch.sent(self.now, id, &packet);
-            self.forward(first, Parcel::new(id, packet));
+        while let Some(packet) = self.endpoints[endpoint].poll(self.now) {
+            let port = self.endpoints[endpoint].port();
+            let (from, to) = if port == 0 { (id, first) } else { self.leave(id, port) };
+            self.watch.sent(self.now, from, &packet);
+            self.forward(to, Parcel::new(from, packet));
         }
-        let due = self.endpoints[index].next_timeout();
+        let due = self.endpoints[endpoint].next_timeout();
         if due < self.slots[index].scheduled {
             // An endpoint that has nothing to send now acts later; a nanosecond keeps the clock
             // moving should it say otherwise.

@@ -211,6 +211,72 @@ fn a_timer_in_the_past_rings_at_once() {
     assert_eq!(rang, [us(200)]);
 }
 
+/// As many toys as it has ports.
+struct Several(Vec<Toy>, u8);
+
+impl Endpoint for Several {
+    type Packet = Note;
+
+    fn handle(&mut self, now: Time, note: &Note) {
+        self.handle_at(now, 0, note);
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Note> {
+        let (port, note) = (0..).zip(&mut self.0).find_map(|(i, toy)| Some((i, toy.poll(now)?)))?;
+        self.1 = port;
+        Some(note)
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.0.iter().map(Endpoint::next_timeout).min().unwrap_or(Time::MAX)
+    }
+
+    fn ports(&self) -> u8 {
+        self.0.len() as u8
+    }
+
+    fn handle_at(&mut self, now: Time, port: u8, note: &Note) {
+        self.0[usize::from(port)].handle(now, note);
+    }
+
+    fn port(&self) -> u8 {
+        self.1
+    }
+}
+
+#[test]
+fn each_port_of_an_endpoint_talks_to_its_peer_over_routes_of_its_own() {
+    let links = [1000, 2000, 4000].map(|us| Link::delay_line(Span::from_micros(us))).into();
+    let mut routes = Routes::default();
+    let [fast, slow, back] = [0, 1, 2].map(|link| routes.add(&[LinkId(link)]));
+    let sender = |start| Toy::sender(1, us(start), Span::from_secs(1));
+    let receivers = |ports| Several((0..ports).map(|_| Toy::receiver()).collect(), 0);
+    let ends = [Several(vec![sender(0), sender(10)], 0), receivers(2)];
+    let plain = [Several(vec![sender(20)], 0), receivers(1)];
+    let mut engine = Engine::with_ports(
+        links,
+        routes,
+        ends.into_iter().chain(plain).collect(),
+        &[fast, back, slow, back, slow, back],
+        Diary::default(),
+    );
+    engine.run_until(us(6_500));
+    let id = EndpointId;
+    assert_eq!(
+        engine.watch().delivered,
+        [
+            (us(1000), id(1), 0),
+            (us(2010), id(3), 0),
+            (us(2020), id(5), 0),
+            (us(5000), id(0), 0),
+            (us(6000), id(1), 1),
+            (us(6010), id(2), 0),
+            (us(6020), id(4), 0),
+        ]
+    );
+    assert!(matches!(engine.endpoint(id(4)).0[..], [Toy::Sender { next: 2, .. }]));
+}
+
 #[derive(Clone, Debug)]
 struct Topology {
     links: Vec<LinkConfig>,
