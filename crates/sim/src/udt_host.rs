@@ -23,6 +23,10 @@ pub(crate) struct UdtHost {
     payload: u64,
 }
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "hosts are boxed, and a listener is soon a connection"
+)]
 enum State {
     Connected(Connection),
     Listening(Server),
