@@ -8,11 +8,14 @@ use crate::engine::{EndpointId, Engine, Parcel, Watch};
 use crate::host::Host;
 use crate::link_spec::AqmSpec;
 use crate::sample::Subject;
-use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
-use dumbbell_cc::Algorithm;
+use dumbbell_cc::{Algorithm, Init};
 use dumbbell_net::{Limit, Link, LinkConfig, LinkId, RouteId, Routes};
-use dumbbell_tcp::{Receiver, Segment, Sender, SenderConfig, Stack};
+use dumbbell_tcp::{
+    MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Segment, Sender,
+    SenderConfig, Stack,
+};
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -30,14 +33,21 @@ pub(crate) struct Parts {
 }
 
 /// Where a flow of the scenario is in the run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlowPlan {
-    /// Its number in the run's own order.
+    /// The number of its first pair of ports.
     pub(crate) pair: u32,
     pub(crate) start: Time,
-    /// Delay of its path, one way.
-    pub(crate) base_delay: Span,
-    pub(crate) base_rtt: Span,
+    /// Its path, or the paths of its subflows.
+    pub(crate) paths: Vec<PathPlan>,
+}
+
+/// A path through empty links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathPlan {
+    /// One way.
+    pub(crate) delay: Span,
+    pub(crate) rtt: Span,
 }
 
 impl FlowPlan {
@@ -45,8 +55,13 @@ impl FlowPlan {
         EndpointId(self.pair * 2)
     }
 
-    pub(crate) fn subject(&self) -> Subject {
-        Subject { sender: self.sender(), start: self.start, complete: false }
+    /// How many subflows it has, if it is a multipath connection.
+    pub(crate) fn parts(&self) -> u32 {
+        if self.paths.len() > 1 { self.paths.len() as u32 } else { 0 }
+    }
+
+    pub(crate) fn subject(&self, first_part: u32) -> Subject {
+        Subject { sender: self.sender(), start: self.start, first_part, complete: false }
     }
 }
 
@@ -65,9 +80,8 @@ pub(crate) fn build(scenario: &Scenario) -> Result<Parts, ScenarioError> {
     let stacks = Stacks::of(scenario);
     let order = canonical_order(scenario, &builder.names, &stacks);
     let mut flows = vec![None; scenario.flows.len()];
-    for (pair, &at) in order.iter().enumerate() {
-        let stack = stacks.get(at);
-        flows[at] = Some(builder.add_flow(&scenario.flows[at], stack, pair as u32)?);
+    for at in order {
+        flows[at] = Some(builder.add_flow(&scenario.flows[at], stacks.get(at))?);
     }
     let flows = flows.into_iter().flatten().collect();
     let Builder { links, routes, hosts, routes_of, .. } = builder;
@@ -124,7 +138,10 @@ fn canonical_order(
     let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
     order.sort_by_cached_key(|&at| {
         let flow = &scenario.flows[at];
-        let paths = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
+        let path = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
+        let join =
+            |join: &PathSpec| (ids(&join.path), ids(&join.return_path), join.return_delay_ns);
+        let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
         let times = (flow.start_ns, flow.stop_ns);
         let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
         (times, paths, load, &flow.cc, stacks.of_flow[at], &flow.name)
@@ -194,38 +211,69 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn add_flow(
-        &mut self,
-        flow: &FlowSpec,
-        stack: &Arc<Stack>,
-        pair: u32,
-    ) -> Result<FlowPlan, ScenarioError> {
-        let (there, base_delay) = self.path(flow, "path", &flow.path)?;
-        let (mut back, back_delay) = self.path(flow, "return_path", &flow.return_path)?;
-        if back.is_empty() || flow.return_delay_ns > 0 {
-            back.push(self.delay_line(flow.return_delay_ns));
-        }
-        let seed = |purpose| seeds::derive(self.scenario.seed, purpose, pair);
-        let jitter = seeds::uniform(seed(Purpose::StartJitter), self.scenario.start_jitter_ns);
+    fn add_flow(&mut self, flow: &FlowSpec, stack: &Arc<Stack>) -> Result<FlowPlan, ScenarioError> {
+        let pair = self.routes_of.len() as u32 / 2;
+        let paths = flow.paths();
+        let paths = paths.iter().map(|path| self.add_path(flow, path));
+        let paths: Vec<PathPlan> = paths.collect::<Result<_, _>>()?;
+        let seed = |purpose, pair| seeds::derive(self.scenario.seed, purpose, pair);
+        let jitter =
+            seeds::uniform(seed(Purpose::StartJitter, pair), self.scenario.start_jitter_ns);
         let start = Time::from_nanos(flow.start_ns + jitter);
-        let init = flow.init(start, seed(Purpose::Algorithm));
-        let algorithm = Algorithm::parse(&flow.cc, &init).map_err(|error| {
-            ScenarioError::Algorithm { place: Place::Flow(flow.name.clone()), error }
-        })?;
-        let sender = Sender::new(SenderConfig {
-            stack: Arc::clone(stack),
-            algorithm,
-            start,
-            stop: flow.stop_ns.map(Time::from_nanos),
-            bytes: flow.bytes,
-            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
-        });
-        let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
-        let receiver = Receiver::new(Arc::clone(stack));
+        let stack = match paths.len() {
+            1 => Arc::clone(stack),
+            _ => Arc::new(stack.of_subflow()),
+        };
+        let algorithm = |pair| {
+            let mss = u32::from(stack.mss);
+            let init = Init { mss, ..flow.init(start, seed(Purpose::Algorithm, pair)) };
+            Algorithm::parse(&flow.cc, &init).map_err(|error| ScenarioError::Algorithm {
+                place: Place::Flow(flow.name.clone()),
+                error,
+            })
+        };
+        let stop = flow.stop_ns.map(Time::from_nanos);
+        let app_rate = flow.app_rate_bps.map(Rate::from_bits_per_sec);
+        let bytes = flow.bytes;
+        if paths.len() == 1 {
+            let (mss, most) = (u64::from(stack.mss), bytes.unwrap_or(u64::MAX));
+            let receiver = Receiver::new(Arc::clone(&stack));
+            let algorithm = algorithm(pair)?;
+            let config = SenderConfig { stack, algorithm, start, stop, bytes, app_rate };
+            let sender = Sender::new(config);
+            self.hosts
+                .extend([Host::Sender { sender, mss, bytes: most }, Host::Receiver(receiver)]);
+        } else {
+            let pairs = (pair..).take(paths.len());
+            let algorithms = pairs.map(algorithm).collect::<Result<_, _>>()?;
+            let scheduler = Scheduler::named(&flow.scheduler).unwrap_or_default();
+            let receiver = Box::new(MultipathReceiver::new(&stack, paths.len() as u8));
+            let mss = u64::from(stack.mss);
+            let sender = Box::new(MultipathSender::new(MultipathConfig {
+                stack,
+                algorithms,
+                scheduler,
+                start,
+                stop,
+                bytes,
+                app_rate,
+            }));
+            self.hosts
+                .extend([Host::MultipathSender { sender, mss }, Host::MultipathReceiver(receiver)]);
+        }
+        Ok(FlowPlan { pair, start, paths })
+    }
+
+    /// Adds the routes of a pair of ports.
+    fn add_path(&mut self, flow: &FlowSpec, path: &PathSpec) -> Result<PathPlan, ScenarioError> {
+        let (there, delay) = self.path(flow, "path", &path.path)?;
+        let (mut back, back_delay) = self.path(flow, "return_path", &path.return_path)?;
+        if back.is_empty() || path.return_delay_ns > 0 {
+            back.push(self.delay_line(path.return_delay_ns));
+        }
         self.routes_of.extend([self.routes.add(&there), self.routes.add(&back)]);
-        self.hosts.extend([Host::Sender { sender, mss, bytes }, Host::Receiver(receiver)]);
-        let base_rtt = base_delay + back_delay + Span::from_nanos(flow.return_delay_ns);
-        Ok(FlowPlan { pair, start, base_delay, base_rtt })
+        let rtt = delay + back_delay + Span::from_nanos(path.return_delay_ns);
+        Ok(PathPlan { delay, rtt })
     }
 }
 

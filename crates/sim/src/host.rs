@@ -6,14 +6,29 @@ use crate::sample::Observe;
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::{Inspect, Phase};
 use dumbbell_net::Endpoint;
-use dumbbell_tcp::{Flags, Receiver, Segment, Sender};
+use dumbbell_tcp::{
+    Flags, MultipathReceiver, MultipathSender, Receiver, Segment, Sender, SenderStats,
+};
 use dumbbell_units::{Span, Time};
 
-/// One end of a TCP flow.
+/// One end of a TCP flow, or of a multipath connection.
 #[allow(clippy::large_enum_variant, reason = "half of all hosts are senders; a box costs a miss")]
 pub(crate) enum Host {
     Sender { sender: Sender, mss: u64, bytes: u64 },
     Receiver(Receiver),
+    MultipathSender { sender: Box<MultipathSender>, mss: u64 },
+    MultipathReceiver(Box<MultipathReceiver>),
+}
+
+macro_rules! each {
+    ($self:ident, $end:ident => $call:expr) => {
+        match $self {
+            Host::Sender { sender: $end, .. } => $call,
+            Host::Receiver($end) => $call,
+            Host::MultipathSender { sender: $end, .. } => $call,
+            Host::MultipathReceiver($end) => $call,
+        }
+    };
 }
 
 impl Endpoint for Host {
@@ -21,26 +36,31 @@ impl Endpoint for Host {
 
     #[inline]
     fn handle(&mut self, now: Time, segment: &Segment) {
-        match self {
-            Host::Sender { sender, .. } => sender.handle(now, segment),
-            Host::Receiver(receiver) => receiver.handle(now, segment),
-        }
+        each!(self, end => end.handle(now, segment));
     }
 
     #[inline]
     fn poll(&mut self, now: Time) -> Option<Segment> {
-        match self {
-            Host::Sender { sender, .. } => sender.poll(now),
-            Host::Receiver(receiver) => receiver.poll(now),
-        }
+        each!(self, end => end.poll(now))
     }
 
     #[inline]
     fn next_timeout(&self) -> Time {
-        match self {
-            Host::Sender { sender, .. } => sender.next_timeout(),
-            Host::Receiver(receiver) => receiver.next_timeout(),
-        }
+        each!(self, end => end.next_timeout())
+    }
+
+    fn ports(&self) -> u8 {
+        each!(self, end => end.ports())
+    }
+
+    #[inline]
+    fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
+        each!(self, end => end.handle_at(now, port, segment));
+    }
+
+    #[inline]
+    fn port(&self) -> u8 {
+        each!(self, end => end.port())
     }
 }
 
@@ -60,52 +80,93 @@ fn number(phase: Phase) -> u8 {
     }
 }
 
+/// A sender's state as a row shows it; `most` is all that there is to deliver, bytes.
+fn observe(stats: &SenderStats, mss: u64, most: u64, row: &mut SeriesRow) {
+    let pacing_rate = stats.pacing_rate.map_or(f64::NAN, |rate| rate.bits_per_sec());
+    *row = SeriesRow {
+        cwnd: stats.cwnd as f32,
+        ssthresh: stats.ssthresh as f32,
+        srtt: secs(stats.srtt),
+        rtt: secs(stats.rtt),
+        min_rtt: secs(stats.min_rtt),
+        pacing_rate: pacing_rate as f32,
+        delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
+        in_flight: stats.in_flight,
+        sent: stats.sent,
+        retransmitted: stats.retransmitted,
+        lost: stats.lost,
+        delivered: (stats.delivered * mss).min(most),
+        phase: number(stats.phase),
+        ..*row
+    };
+}
+
+fn conclude(stats: &SenderStats, mss: u64, most: u64, row: &mut FlowRow) {
+    let (sum, samples) = stats.rtt_sum;
+    *row = FlowRow {
+        completed: stats.completed.map(Time::as_secs_f64),
+        sent: stats.sent,
+        retransmitted: stats.retransmitted,
+        lost: stats.lost,
+        delivered: (stats.delivered * mss).min(most),
+        timeouts: stats.timeouts,
+        recoveries: stats.recoveries,
+        spurious: stats.spurious,
+        rtt_mean: (samples > 0).then(|| sum / samples as f64),
+        ..*row
+    };
+}
+
+/// A connection as the sum of its subflows. What has no sum is left out; what was delivered is
+/// what the connection's own acknowledgements say.
+fn observe_all(sender: &MultipathSender, row: &mut SeriesRow) {
+    let nan = f32::NAN;
+    *row = SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..*row };
+    for stats in (0..sender.ports()).map(|part| sender.subflow_stats(part)) {
+        row.cwnd += stats.cwnd as f32;
+        row.delivery_rate += stats.delivery_rate.bits_per_sec() as f32;
+        row.in_flight += stats.in_flight;
+        row.sent += stats.sent;
+        row.retransmitted += stats.retransmitted;
+        row.lost += stats.lost;
+    }
+    row.delivered = sender.stats().acked_bytes;
+}
+
+fn conclude_all(sender: &MultipathSender, row: &mut FlowRow) {
+    let (mut sum, mut samples) = (0.0, 0);
+    for stats in (0..sender.ports()).map(|part| sender.subflow_stats(part)) {
+        row.sent += stats.sent;
+        row.retransmitted += stats.retransmitted;
+        row.lost += stats.lost;
+        row.timeouts += stats.timeouts;
+        row.recoveries += stats.recoveries;
+        row.spurious += stats.spurious;
+        sum += stats.rtt_sum.0;
+        samples += stats.rtt_sum.1;
+    }
+    let stats = sender.stats();
+    row.rtt_mean = (samples > 0).then(|| sum / samples as f64);
+    row.completed = stats.completed.map(Time::as_secs_f64);
+    row.delivered = stats.acked_bytes;
+}
+
 impl Observe for Host {
     fn observe(&self, row: &mut SeriesRow) {
         match self {
-            Host::Sender { sender, mss, bytes } => {
-                let stats = sender.stats();
-                let pacing_rate = stats.pacing_rate.map_or(f64::NAN, |rate| rate.bits_per_sec());
-                *row = SeriesRow {
-                    cwnd: stats.cwnd as f32,
-                    ssthresh: stats.ssthresh as f32,
-                    srtt: secs(stats.srtt),
-                    rtt: secs(stats.rtt),
-                    min_rtt: secs(stats.min_rtt),
-                    pacing_rate: pacing_rate as f32,
-                    delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
-                    in_flight: stats.in_flight,
-                    sent: stats.sent,
-                    retransmitted: stats.retransmitted,
-                    lost: stats.lost,
-                    delivered: (stats.delivered * mss).min(*bytes),
-                    phase: number(stats.phase),
-                    ..*row
-                };
-            }
+            Host::Sender { sender, mss, bytes } => observe(&sender.stats(), *mss, *bytes, row),
             Host::Receiver(receiver) => row.received = receiver.stats().bytes,
+            Host::MultipathSender { sender, .. } => observe_all(sender, row),
+            Host::MultipathReceiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
 
     fn conclude(&self, row: &mut FlowRow) {
         match self {
-            Host::Sender { sender, mss, bytes } => {
-                let stats = sender.stats();
-                let (sum, samples) = stats.rtt_sum;
-                *row = FlowRow {
-                    completed: stats.completed.map(Time::as_secs_f64),
-                    sent: stats.sent,
-                    retransmitted: stats.retransmitted,
-                    lost: stats.lost,
-                    delivered: (stats.delivered * mss).min(*bytes),
-                    timeouts: stats.timeouts,
-                    recoveries: stats.recoveries,
-                    spurious: stats.spurious,
-                    rtt_mean: (samples > 0).then(|| sum / samples as f64),
-                    ..*row
-                };
-            }
+            Host::Sender { sender, mss, bytes } => conclude(&sender.stats(), *mss, *bytes, row),
             Host::Receiver(receiver) => row.received = receiver.stats().bytes,
+            Host::MultipathSender { sender, .. } => conclude_all(sender, row),
+            Host::MultipathReceiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
 
@@ -116,7 +177,45 @@ impl Observe for Host {
     }
 
     fn is_complete(&self) -> bool {
-        matches!(self, Host::Sender { sender, .. } if sender.stats().completed.is_some())
+        match self {
+            Host::Sender { sender, .. } => sender.stats().completed.is_some(),
+            Host::MultipathSender { sender, .. } => sender.stats().completed.is_some(),
+            Host::Receiver(_) | Host::MultipathReceiver(_) => false,
+        }
+    }
+
+    fn parts(&self) -> u8 {
+        match self {
+            Host::Sender { .. } | Host::Receiver(_) => 0,
+            Host::MultipathSender { .. } | Host::MultipathReceiver(_) => self.ports(),
+        }
+    }
+
+    fn observe_part(&self, part: u8, row: &mut SeriesRow) {
+        match self {
+            Host::MultipathSender { sender, mss } => {
+                observe(&sender.subflow_stats(part), *mss, u64::MAX, row);
+            }
+            Host::MultipathReceiver(receiver) => row.received = receiver.subflow_stats(part).bytes,
+            Host::Sender { .. } | Host::Receiver(_) => {}
+        }
+    }
+
+    fn conclude_part(&self, part: u8, row: &mut FlowRow) {
+        match self {
+            Host::MultipathSender { sender, mss } => {
+                conclude(&sender.subflow_stats(part), *mss, u64::MAX, row);
+                row.completed = None;
+            }
+            Host::MultipathReceiver(receiver) => row.received = receiver.subflow_stats(part).bytes,
+            Host::Sender { .. } | Host::Receiver(_) => {}
+        }
+    }
+
+    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Inspect)) {
+        if let Host::MultipathSender { sender, .. } = self {
+            sender.inspect(part, show);
+        }
     }
 }
 

@@ -29,5 +29,5 @@ pub use log::{Event, PacketLog, Record};
 pub use pcapng::Side;
 pub use run::Outcome;
 pub use sample::Observe;
-pub use scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+pub use scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};
