@@ -371,8 +371,10 @@ class Experiment(_Model):
         return names
 
     def flow_paths(self, flow: Flow) -> list[list[str]]:
-        """The links that each subflow of `flow` crosses; a plain flow has one path, its own or
-        all links in order."""
+        """The links that each subflow of `flow` crosses.
+
+        A plain flow has one path: its own, or all links in order.
+        """
         if flow.paths is not None:
             return flow.paths
         return [[link.name for link in self.links] if flow.path is None else flow.path]

@@ -81,7 +81,7 @@ def _base_rtts(experiment: Experiment, number: int, delays: dict[str, int]) -> l
     """The base RTT of every subflow; a plain flow has one."""
     flow = experiment.flows[number]
     there, back = experiment.flow_paths(flow), experiment.flow_return_paths(flow)
-    given = [flow.rtt] if flow.paths is None else flow.rtts or [None for _ in there]
+    given = [flow.rtt] if flow.paths is None else [*(flow.rtts or len(there) * [None])]
     return [
         _base_rtt(
             rtt,
