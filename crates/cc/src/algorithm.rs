@@ -1,5 +1,6 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
+use crate::bbr::version;
 use crate::{
     Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, Bic, BoundedBbr, ConfigError, Congestion,
     CongestionControl, Control, Copa, Cubic, CubicParameters, Dbac, Dctcp, Fast, HighSpeed, Htcp,
@@ -78,8 +79,14 @@ macro_rules! algorithms {
 algorithms! {
     /// BBRv1.
     "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
+    /// BBRv2.
+    "bbr2" Bbr2(BoundedBbr) = |options, init| BoundedBbr::from_options(version::V2, options, init);
+    /// F-BBRv2.
+    "f-bbr2" FairBbr2(BoundedBbr) = |options, init| {
+        BoundedBbr::from_options(version::F2, options, init)
+    };
     /// BBRv3.
-    "bbr3" Bbr3(BoundedBbr) = BoundedBbr::v3_from_options;
+    "bbr3" Bbr3(BoundedBbr) = |options, init| BoundedBbr::from_options(version::V3, options, init);
     /// Reno.
     "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| windowed(Reno, options, init);
     /// CUBIC.

@@ -85,6 +85,8 @@ _LOOKS: Final = {
     "reno": Look("Reno", _VERMILLION, "o"),
     "cubic": Look("CUBIC", _BLUE, "s"),
     "bbr": Look("BBRv1", _GREEN, "^"),
+    "bbr2": Look("BBRv2", _ORANGE, "<"),
+    "f-bbr2": Look("F-BBRv2", _VERMILLION, "p"),
     "bbr3": Look("BBRv3", _PURPLE, "D"),
     "hstcp": Look("HSTCP", _ORANGE, "v"),
     "stcp": Look("STCP", _SKY, "P"),
