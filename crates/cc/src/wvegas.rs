@@ -155,6 +155,6 @@ mod tests {
     fn a_queue_that_has_doubled_is_drained() {
         let (mut wvegas, path) = (rule(), path(104, &[]));
         wvegas.avoid(60.0, 0.1, 0.101, &path);
-        assert_close(wvegas.avoid(60.0, 0.1, 0.102, &path), 61.0 * 0.1 / 0.204);
+        assert_close(wvegas.avoid(60.0, 0.1, 0.1021, &path), 61.0 * 0.1 / 0.2042);
     }
 }
