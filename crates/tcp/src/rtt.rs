@@ -48,7 +48,7 @@ impl RttEstimator {
         self.srtt
     }
 
-    pub(crate) fn deviation(&self) -> Span {
+    pub(crate) fn rttvar(&self) -> Span {
         self.rttvar
     }
 

@@ -63,7 +63,7 @@ impl Sender {
 
     /// The mean deviation of the round-trip time.
     pub(crate) fn rtt_deviation(&self) -> Span {
-        self.rtt.deviation()
+        self.rtt.rttvar()
     }
 
     /// Window in force and slow start threshold, packets.
