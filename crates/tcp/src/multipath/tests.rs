@@ -99,8 +99,8 @@ impl Network {
         let ms = self.now.as_nanos() / 1_000_000;
         let fails = (way.fails.0..way.fails.1).contains(&ms);
         // A fixed hash stands for chance.
-        let lost = way.loses_one_in > 0
-            && (self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % way.loses_one_in == 0;
+        let chance = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let lost = way.loses_one_in > 0 && chance.is_multiple_of(way.loses_one_in);
         let waiting = &mut self.free_at[usize::from(port)];
         waiting.retain(|&at| at > self.now);
         if fails || lost || waiting.len() > way.queue {
