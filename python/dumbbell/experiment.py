@@ -33,7 +33,7 @@ from pydantic import (
 from dumbbell import _core, files, links, units
 from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
-from dumbbell.stacks import StackValue, stack_fields, unknown
+from dumbbell.stacks import StackValue, stack_fields, udt_fields, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,10 @@ MOST_PATHS: Final = 32
 
 MOST_SEEDS: Final = 100_000
 """The greatest number of seeds in one experiment."""
+
+
+TRANSPORTS: Final = ("tcp", "udt")
+"""The transports that a flow can have."""
 
 
 class _Model(BaseModel):
@@ -137,6 +141,12 @@ def _check_repeat(repeat: object) -> object:
     return repeat
 
 
+def _check_transport(transport: object) -> object:
+    if isinstance(transport, str) and transport not in TRANSPORTS:
+        raise ValueError(unknown("transport", transport, list(TRANSPORTS)))
+    return transport
+
+
 def _check_options(options: object) -> object:
     for name, value in options.items() if isinstance(options, dict) else ():
         if not isinstance(value, bool | int | str):
@@ -156,10 +166,12 @@ Rates = Annotated[list[list[str]], _checked(links.parse_rates)]
 Trace = Annotated[str | list[int], _checked(_opportunities)]
 Aqm = Annotated[str, _checked(links.parse_aqm)]
 Reordering = Annotated[str, _checked(links.parse_reorder)]
+Transport = Annotated[str, BeforeValidator(_check_transport)]
 Seeds = Annotated[int | list[int], BeforeValidator(_check_seeds)]
 StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]
 
 _STACK_OPTIONS: Final = AliasChoices("stack-options", "stack_options")
+_TRANSPORT_OPTIONS: Final = AliasChoices("transport-options", "transport_options")
 
 
 class Link(_Model):
@@ -254,6 +266,13 @@ class Flow(_Model):
     )
     repeat: Annotated[int, BeforeValidator(_check_repeat)] = Field(
         1, description="how many such flows there are, such as 10"
+    )
+    transport: Transport = Field("tcp", description='its transport, "tcp" or "udt"')
+    transport_options: StackOptions = Field(
+        default_factory=dict,
+        validation_alias=_TRANSPORT_OPTIONS,
+        serialization_alias="transport-options",
+        description="options of UDT, such as { receive-buffer = 20000 }",
     )
     stack: str | None = Field(None, description='its TCP stack, such as "linux"')
     stack_options: StackOptions = Field(
@@ -430,10 +449,7 @@ class Experiment(_Model):
                     problem = unknown("link", name, links)
                     raise ExperimentError(problem, key=f"{key}[{at}]")
         self._check_times(flow)
-        if flow.stack is not None:
-            stack_fields(flow.stack, flow.stack_options)
-        elif flow.stack_options:
-            stack_fields(self.stack, self.stack_options | flow.stack_options)
+        self._check_transport(flow)
 
     def _routes(self, flow: Flow) -> list[tuple[str, list[str]]]:
         """All paths of a flow, each with its key."""
@@ -455,6 +471,24 @@ class Experiment(_Model):
         if flow.stop and units.TIME.parse(flow.stop) <= latest:
             problem = f'"{flow.stop}" is not after the latest start at {units.TIME.format(latest)}'
             raise ExperimentError(problem, key="stop")
+
+    def _check_transport(self, flow: Flow) -> None:
+        if flow.transport == "udt":
+            udt_fields(flow.transport_options)
+            for key, value in (("stack", flow.stack), ("stack-options", flow.stack_options)):
+                if value:
+                    problem = "is TCP's, and the flow's transport is \"udt\"; leave it out"
+                    raise ExperimentError(problem, key=key)
+            if flow.log:
+                problem = 'is for TCP so far, and the flow\'s transport is "udt"; leave it out'
+                raise ExperimentError(problem, key="log")
+        elif flow.transport_options:
+            problem = 'are UDT\'s, and the flow\'s transport is "tcp"; write transport = "udt"'
+            raise ExperimentError(problem, key="transport-options")
+        elif flow.stack is not None:
+            stack_fields(flow.stack, flow.stack_options)
+        elif flow.stack_options:
+            stack_fields(self.stack, self.stack_options | flow.stack_options)
 
 
 def _check_paths(flow: Flow) -> None:
@@ -481,6 +515,9 @@ def _check_paths(flow: Flow) -> None:
     if flow.log:
         problem = "cannot be true for a flow of several paths"
         raise ExperimentError(f"{problem}; leave it out", key="log")
+    if flow.transport != "tcp":
+        problem = f'"{flow.transport}" has one path; write path'
+        raise ExperimentError(f'{problem}, or transport = "tcp"', key="transport")
 
 
 def _beside(path: Path, data: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core, links
 from dumbbell.errors import ExperimentError, QuantityError
-from dumbbell.stacks import stack_fields
+from dumbbell.stacks import stack_fields, udt_fields
 from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_queue
 
 if TYPE_CHECKING:
@@ -212,8 +212,15 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[list
 
 
 def _largest_packet(experiment: Experiment) -> int:
-    stacks = [_stack(experiment, flow) for flow in experiment.flows]
-    return max(int(stack["mss"]) + int(stack["header"]) for stack in stacks)
+    return max(_packet(experiment, flow) for flow in experiment.flows)
+
+
+def _packet(experiment: Experiment, flow: Flow) -> int:
+    """Bytes of a full packet, headers included."""
+    if flow.transport == "udt":
+        return int(udt_fields(flow.transport_options)["mss"])
+    stack = _stack(experiment, flow)
+    return int(stack["mss"]) + int(stack["header"])
 
 
 def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
@@ -239,6 +246,7 @@ def _resolve_flow(experiment: Experiment, number: int, rtts: list[int]) -> Flow:
         stop=flow.stop and TIME.format(TIME.parse(flow.stop)),
         bytes=flow.bytes and SIZE.format(SIZE.parse(flow.bytes)),
         app_rate=flow.app_rate and RATE.format(RATE.parse(flow.app_rate)),
+        transport_options=(udt_fields(flow.transport_options) if flow.transport == "udt" else {}),
     )
 
 
@@ -288,6 +296,12 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
         "stop_ns": flow.stop and TIME.parse(flow.stop),
         "bytes": flow.bytes and SIZE.parse(flow.bytes),
         "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
-        "stack": _stack(experiment, flow),
         "log": flow.log,
+        **_transport(experiment, flow),
     }
+
+
+def _transport(experiment: Experiment, flow: Flow) -> dict[str, Any]:
+    if flow.transport == "udt":
+        return {"udt": udt_fields(flow.transport_options)}
+    return {"stack": _stack(experiment, flow)}

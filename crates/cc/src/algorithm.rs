@@ -194,7 +194,7 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_established(path));
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
         forward!(self, algorithm => algorithm.on_sent(path, sent));
     }

@@ -30,6 +30,7 @@ mod olia;
 mod options;
 #[cfg(test)]
 mod pipe;
+mod rate;
 mod reno;
 mod round;
 mod slow_start;
@@ -63,6 +64,7 @@ pub use ledbat::{LedbatPlusPlus, LedbatSlowStart};
 pub use lia::Lia;
 pub use olia::Olia;
 pub use options::{ConfigError, Init, Options};
+pub use rate::{Departure, Newest as NewestDelivered, RateSampler};
 pub use reno::Reno;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
 pub use stcp::Scalable;

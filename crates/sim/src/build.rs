@@ -7,15 +7,19 @@
 use crate::engine::{EndpointId, Engine, Parcel, Watch};
 use crate::host::Host;
 use crate::link_spec::AqmSpec;
+use crate::multipath_host::MultipathHost;
+use crate::pdu::Pdu;
 use crate::sample::Subject;
 use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
+use crate::udt_host::{Plan, UdtHost};
 use dumbbell_cc::{Algorithm, Init};
 use dumbbell_net::{Limit, Link, LinkConfig, LinkId, RouteId, Routes};
 use dumbbell_tcp::{
-    MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Segment, Sender,
-    SenderConfig, Stack,
+    MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender, SenderConfig,
+    Stack,
 };
+use dumbbell_udt::Bulk;
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -23,7 +27,7 @@ use std::sync::Arc;
 
 /// What a run is made of.
 pub(crate) struct Parts {
-    links: Vec<Link<Parcel<Segment>>>,
+    links: Vec<Link<Parcel<Pdu>>>,
     routes: Routes,
     hosts: Vec<Host>,
     /// By port.
@@ -66,7 +70,7 @@ impl FlowPlan {
 }
 
 impl Parts {
-    pub(crate) fn engine<W: Watch<Segment>>(self, watch: W) -> Engine<Host, W> {
+    pub(crate) fn engine<W: Watch<Pdu>>(self, watch: W) -> Engine<Host, W> {
         Engine::with_ports(self.links, self.routes, self.hosts, &self.routes_of, watch)
     }
 }
@@ -144,7 +148,8 @@ fn canonical_order(
         let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
         let times = (flow.start_ns, flow.stop_ns);
         let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
-        (times, paths, load, &flow.cc, stacks.of_flow[at], &flow.name)
+        let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
+        (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
     });
     order
 }
@@ -152,7 +157,7 @@ fn canonical_order(
 struct Builder<'a> {
     scenario: &'a Scenario,
     names: BTreeMap<&'a str, LinkId>,
-    links: Vec<Link<Parcel<Segment>>>,
+    links: Vec<Link<Parcel<Pdu>>>,
     routes: Routes,
     /// Delay lines for acknowledgements: all flows of one return delay share one.
     lines: BTreeMap<u64, LinkId>,
@@ -220,47 +225,20 @@ impl<'a> Builder<'a> {
         let jitter =
             seeds::uniform(seed(Purpose::StartJitter, pair), self.scenario.start_jitter_ns);
         let start = Time::from_nanos(flow.start_ns + jitter);
-        let stack = match paths.len() {
-            1 => Arc::clone(stack),
-            _ => Arc::new(stack.of_subflow()),
+        let init = |pair| flow.init(start, seed(Purpose::Algorithm, pair));
+        let ends = match &flow.udt {
+            Some(options) => {
+                let init = init(pair);
+                let algorithms = [flow.algorithm(&init)?, flow.algorithm(&init)?];
+                udt_ends(flow, options, algorithms, &init)
+            }
+            None if paths.len() > 1 => {
+                let inits = (pair..).take(paths.len()).map(init);
+                multipath_ends(flow, stack, inits.collect())?
+            }
+            None => tcp_ends(flow, stack, flow.algorithm(&init(pair))?, start),
         };
-        let algorithm = |pair| {
-            let mss = u32::from(stack.mss);
-            let init = Init { mss, ..flow.init(start, seed(Purpose::Algorithm, pair)) };
-            Algorithm::parse(&flow.cc, &init).map_err(|error| ScenarioError::Algorithm {
-                place: Place::Flow(flow.name.clone()),
-                error,
-            })
-        };
-        let stop = flow.stop_ns.map(Time::from_nanos);
-        let app_rate = flow.app_rate_bps.map(Rate::from_bits_per_sec);
-        let bytes = flow.bytes;
-        if paths.len() == 1 {
-            let (mss, most) = (u64::from(stack.mss), bytes.unwrap_or(u64::MAX));
-            let receiver = Receiver::new(Arc::clone(&stack));
-            let algorithm = algorithm(pair)?;
-            let config = SenderConfig { stack, algorithm, start, stop, bytes, app_rate };
-            let sender = Sender::new(config);
-            self.hosts
-                .extend([Host::Sender { sender, mss, bytes: most }, Host::Receiver(receiver)]);
-        } else {
-            let pairs = (pair..).take(paths.len());
-            let algorithms = pairs.map(algorithm).collect::<Result<_, _>>()?;
-            let scheduler = Scheduler::named(&flow.scheduler).unwrap_or_default();
-            let receiver = Box::new(MultipathReceiver::new(&stack, paths.len() as u8));
-            let mss = u64::from(stack.mss);
-            let sender = Box::new(MultipathSender::new(MultipathConfig {
-                stack,
-                algorithms,
-                scheduler,
-                start,
-                stop,
-                bytes,
-                app_rate,
-            }));
-            self.hosts
-                .extend([Host::MultipathSender { sender, mss }, Host::MultipathReceiver(receiver)]);
-        }
+        self.hosts.extend(ends);
         Ok(FlowPlan { pair, start, paths })
     }
 
@@ -275,6 +253,68 @@ impl<'a> Builder<'a> {
         let rtt = delay + back_delay + Span::from_nanos(path.return_delay_ns);
         Ok(PathPlan { delay, rtt })
     }
+}
+
+fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Time) -> [Host; 2] {
+    let sender = Sender::new(SenderConfig {
+        stack: Arc::clone(stack),
+        algorithm,
+        start,
+        stop: flow.stop_ns.map(Time::from_nanos),
+        bytes: flow.bytes,
+        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+    });
+    let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
+    [Host::Sender { sender, mss, bytes }, Host::Receiver(Receiver::new(Arc::clone(stack)))]
+}
+
+/// Every subflow has an algorithm of its own.
+fn multipath_ends(
+    flow: &FlowSpec,
+    stack: &Stack,
+    inits: Vec<Init>,
+) -> Result<[Host; 2], ScenarioError> {
+    let stack = Arc::new(stack.of_subflow());
+    let mss = u32::from(stack.mss);
+    let subflows = inits.len() as u8;
+    let start = inits[0].now;
+    let algorithms = inits.into_iter().map(|init| flow.algorithm(&Init { mss, ..init }));
+    let algorithms = algorithms.collect::<Result<_, _>>()?;
+    let receiver = MultipathReceiver::new(&stack, subflows);
+    let sender = MultipathSender::new(MultipathConfig {
+        stack,
+        algorithms,
+        scheduler: Scheduler::named(&flow.scheduler).unwrap_or_default(),
+        start,
+        stop: flow.stop_ns.map(Time::from_nanos),
+        bytes: flow.bytes,
+        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+    });
+    let sender = MultipathHost::Sender { sender, mss: u64::from(mss) };
+    let ends = [sender, MultipathHost::Receiver(receiver)];
+    Ok(ends.map(|end| Host::Multipath(Box::new(end))))
+}
+
+/// Both ends have the algorithm, though only one sends data.
+fn udt_ends(
+    flow: &FlowSpec,
+    options: &dumbbell_udt::Options,
+    algorithms: [Algorithm; 2],
+    init: &Init,
+) -> [Host; 2] {
+    let plan = Plan {
+        options: options.clone(),
+        bulk: Bulk {
+            bytes: flow.bytes,
+            stop: flow.stop_ns.map(Time::from_nanos),
+            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        },
+        start: init.now,
+        seed: init.seed,
+    };
+    let [there, back] = algorithms;
+    let server = UdtHost::server(options.clone(), back, init.seed);
+    [UdtHost::client(plan, there), server].map(|end| Host::Udt(Box::new(end)))
 }
 
 fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {

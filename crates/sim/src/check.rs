@@ -3,6 +3,7 @@
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
 use dumbbell_cc::{Algorithm, Init};
 use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
+use dumbbell_udt::{BadOption, Options};
 use dumbbell_units::Time;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -165,17 +166,35 @@ impl FlowSpec {
             ensure(stop > start, here, "stop_ns", stop, valid)?;
         }
         ensure_rate(self.app_rate_bps, here, "app_rate_bps")?;
-        self.check_stack(&self.stack)?;
+        match &self.udt {
+            None => self.check_stack(&self.stack)?,
+            Some(options) => self.check_udt(options)?,
+        }
+        let valid = "false, as the transport is UDT";
+        ensure(!(self.log && self.udt.is_some()), here, "log", true, valid)?;
         if let Some(bytes) = self.bytes {
-            let most = u64::from(self.stack.mss) * MAX_PACKETS;
+            let most = u64::from(self.init(Time::ZERO, 0).mss) * MAX_PACKETS;
             let valid = format_args!("from 1 to {most} bytes, or null for no limit");
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
-        let init = self.init(Time::ZERO, 0);
-        match Algorithm::parse(&self.cc, &init) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ScenarioError::Algorithm { place: here(), error }),
-        }
+        self.algorithm(&self.init(Time::ZERO, 0)).map(drop)
+    }
+
+    /// The flow's algorithm.
+    pub(crate) fn algorithm(&self, init: &Init) -> Result<Algorithm, ScenarioError> {
+        let place = || Place::Flow(self.name.clone());
+        let made = Algorithm::parse(&self.cc, init);
+        made.map_err(|error| ScenarioError::Algorithm { place: place(), error })
+    }
+
+    fn check_udt(&self, options: &Options) -> Result<(), ScenarioError> {
+        let bad = |BadOption { key, value, least, most, unit }| ScenarioError::Value {
+            place: Place::Flow(self.name.clone()),
+            key,
+            value: value.to_string(),
+            valid: format!("from {least} to {most} {unit}"),
+        };
+        options.check().map_err(bad)
     }
 
     fn check_multipath(&self) -> Result<(), ScenarioError> {
@@ -188,6 +207,8 @@ impl FlowSpec {
         ensure(self.joins.len() < most, here, "joins", self.joins.len(), valid)?;
         let valid = "false for a flow of several paths";
         ensure(self.joins.is_empty() || !self.log, here, "log", self.log, valid)?;
+        let valid = "null for a flow of several paths";
+        ensure(self.joins.is_empty() || self.udt.is_none(), here, "udt", "given", valid)?;
         let known = Scheduler::named(&self.scheduler).is_some();
         let valid = format_args!("one of {}", Scheduler::NAMES.join(", "));
         ensure(known, here, "scheduler", &self.scheduler, valid)
@@ -215,7 +236,10 @@ impl FlowSpec {
 
     /// What the flow's algorithm is told when the flow begins.
     pub(crate) fn init(&self, now: Time, seed: u64) -> Init {
-        let initial_window = f64::from(self.stack.initial_window);
-        Init { now, mss: u32::from(self.stack.mss), initial_window, seed }
+        let (mss, initial_window) = match &self.udt {
+            None => (self.stack.mss, self.stack.initial_window),
+            Some(options) => (options.payload(), Options::INITIAL_WINDOW),
+        };
+        Init { now, mss: u32::from(mss), initial_window: f64::from(initial_window), seed }
     }
 }

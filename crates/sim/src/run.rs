@@ -5,11 +5,11 @@ use crate::engine::{EndpointId, Engine, Watch};
 use crate::histogram::Histogram;
 use crate::host::{DelayMeter, Host};
 use crate::log::PacketLog;
+use crate::pdu::Pdu;
 use crate::sample::{Observe, Sampler};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{FlowRow, Flows, Internals, Links, Series};
 use dumbbell_net::{Dropped, LinkId};
-use dumbbell_tcp::Segment;
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 
@@ -44,19 +44,19 @@ struct Onlookers {
     log: PacketLog,
 }
 
-impl Watch<Segment> for Onlookers {
+impl Watch<Pdu> for Onlookers {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, segment: &Segment) {
-        self.log.sent(now, from, segment);
+    fn sent(&mut self, now: Time, from: EndpointId, packet: &Pdu) {
+        self.log.sent(now, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
-        self.meter.delivered(now, to, segment);
-        self.log.delivered(now, to, segment);
+    fn delivered(&mut self, now: Time, to: EndpointId, packet: &Pdu) {
+        self.meter.delivered(now, to, packet);
+        self.log.delivered(now, to, packet);
     }
 
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Segment) {
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Pdu) {
         self.log.dropped(now, from, at, why, packet);
     }
 }
@@ -115,7 +115,7 @@ impl Scenario {
     }
 
     /// Lets time pass, and samples.
-    fn drive<W: Watch<Segment>>(
+    fn drive<W: Watch<Pdu>>(
         &self,
         flows: &[FlowPlan],
         engine: &mut Engine<Host, W>,
@@ -139,7 +139,7 @@ impl Scenario {
     }
 }
 
-fn flow_table<W: Watch<Segment>>(
+fn flow_table<W: Watch<Pdu>>(
     flows: &[FlowPlan],
     engine: &Engine<Host, W>,
     meter: &DelayMeter,
@@ -168,7 +168,7 @@ fn first_parts(flows: &[FlowPlan]) -> impl Iterator<Item = u32> {
     })
 }
 
-fn subflow_table<W: Watch<Segment>>(
+fn subflow_table<W: Watch<Pdu>>(
     flows: &[FlowPlan],
     engine: &Engine<Host, W>,
     meter: &DelayMeter,

@@ -81,7 +81,7 @@ pub enum QueueSpec {
     Ns(u64),
 }
 
-/// A flow: a TCP sender and its receiver.
+/// A flow: a sender and its receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
@@ -115,8 +115,12 @@ pub struct FlowSpec {
     /// Which of several subflows takes the next packets: one of [`Scheduler::NAMES`].
     #[serde(default = "lowest_rtt")]
     pub scheduler: String,
-    /// TCP behaviours.
+    /// TCP behaviours; of no meaning to UDT.
+    #[serde(default = "Stack::linux")]
     pub stack: Stack,
+    /// UDT instead of TCP, with these options.
+    #[serde(default)]
+    pub udt: Option<dumbbell_udt::Options>,
     /// Whether every packet is recorded.
     #[serde(default)]
     pub log: bool,

@@ -10,19 +10,19 @@ mod transmit;
 
 use acknowledge::congestion_for_penalty;
 use timer::Timer;
-pub(crate) use transmit::Application;
 use transmit::WindowUse;
 
 use crate::pacing::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
-use crate::rate::RateSampler;
 use crate::rtt::{RttEstimator, timestamp};
 use crate::scoreboard::Scoreboard;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
-use dumbbell_cc::{Algorithm, Congestion, CongestionControl, Control, Inspect, Path, Phase};
-use dumbbell_net::Endpoint;
+use dumbbell_cc::{
+    Algorithm, Congestion, CongestionControl, Control, Inspect, Path, Phase, RateSampler,
+};
+use dumbbell_net::{Application, Endpoint};
 use dumbbell_units::{Rate, Span, Time};
 use std::sync::Arc;
 

@@ -28,6 +28,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         joins: Vec::new(),
         scheduler: "lowest-rtt".to_owned(),
         stack: Stack::linux(),
+        udt: None,
         log: false,
     };
     Scenario {

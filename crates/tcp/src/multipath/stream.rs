@@ -1,7 +1,7 @@
 //! The sender's view of the connection's data: what is acknowledged, what may be sent, what is to
 //! be sent once more by another path.
 
-use crate::sender::Application;
+use dumbbell_net::Application;
 use dumbbell_units::{Rate, Time};
 use std::collections::VecDeque;
 
