@@ -43,3 +43,18 @@ fn udt_fills_a_link() {
         assert!(sent as f64 * 8.0 > 0.7 * 20.0 * 100e6, "{cc}: {sent} bytes");
     }
 }
+
+#[test]
+fn a_receiver_that_skips_gaps_acknowledges_what_never_came_and_waits_for_nothing() {
+    let mut skips = flow("a", "udt(rules=ns-2)");
+    skips["udt"] = json!({"skip-gaps": true, "nak-repeat": false});
+    let outcome = run(&scenario(20, 0.001, &[skips]));
+    let f = &outcome.flows;
+    let lost = outcome.links.lost.last().copied().unwrap_or(0);
+    assert!(lost > 20, "{lost}");
+    let missing = (f.delivered[0] - f.received[0]) / 1456;
+    assert!((lost / 2..=2 * lost).contains(&missing), "{missing} of {lost}");
+    let repaired = run(&scenario(20, 0.001, &[flow("a", "udt(rules=ns-2)")])).flows;
+    assert!(repaired.delivered[0] - repaired.received[0] < 1_000_000, "what is on its way");
+    assert_eq!(f.timeouts[0], 0);
+}

@@ -93,7 +93,8 @@ pub struct AdaptiveUdt {
 }
 
 impl AdaptiveUdt {
-    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `alpha`, `beta`, `adapt`
+    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `smooth` (whether the
+    /// sender's own smoothed round-trip times are what is predicted from), `alpha`, `beta`, `adapt`
     /// (`off` is UDT that only forecasts), and those of UDT.
     ///
     /// # Errors

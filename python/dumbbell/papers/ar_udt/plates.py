@@ -74,6 +74,7 @@ def draw_over_loss(rtt: int, runs: Runs) -> Figure:
     ]
     figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
     axes.set_xscale("log")
+    axes.set_xlim(8e-8, 1.25e-4)
     axes.set_xlabel("loss")
     axes.set_ylabel("throughput (Mbit/s)")
     axes.set_ylim(0, 1050)
@@ -88,7 +89,11 @@ def _point(cc: str, x: float, found: Estimate) -> dict[str, Any]:
 
 
 def _legend(axes: Axes) -> None:
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=1.0)
+    lines, _ = axes.get_legend_handles_labels()
+    names = [LABELS[protocol] for protocol in PROTOCOLS]
+    axes.legend(
+        lines, names, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=1.0
+    )
 
 
 PLATES = (
