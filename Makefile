@@ -42,8 +42,8 @@ bench: setup ## Measures the engine's speed, in packets per second
 INPUTS ?= 10000000
 
 fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the network
-	.venv/bin/cargo run --locked --release --quiet --package dumbbell-fuzz --bin udt-codec -- $(INPUTS)
-	.venv/bin/cargo run --locked --release --quiet --package dumbbell-fuzz --bin udt-engine -- $(INPUTS)
+	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-codec -- $(INPUTS)
+	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-engine -- $(INPUTS)
 
 readme: setup ## Runs the examples of README.md again and puts in what they print
 	.venv/bin/python scripts/readme.py

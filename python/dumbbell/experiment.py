@@ -418,7 +418,7 @@ class Experiment(_Model):
 
     def _check_transport(self, flow: Flow) -> None:
         if flow.transport == "udt":
-            udt_fields(flow.transport_options)
+            udt_fields(flow.cc, flow.transport_options)
             for key, value in (("stack", flow.stack), ("stack-options", flow.stack_options)):
                 if value:
                     problem = "is TCP's, and the flow's transport is \"udt\"; leave it out"

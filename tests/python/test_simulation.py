@@ -38,6 +38,8 @@ def experiments(draw: st.DrawFn) -> Experiment:
     for number in range(draw(st.integers(1, 4))):
         first = draw(st.integers(0, len(names) - 1))
         last = draw(st.integers(first, len(names) - 1))
+        transport = draw(st.sampled_from(["tcp", "tcp", "udt"]))
+        stacks = st.sampled_from(list(_core.stacks())) if transport == "tcp" else st.none()
         flows.append(
             Flow(
                 name=f"flow-{number}",
@@ -45,7 +47,8 @@ def experiments(draw: st.DrawFn) -> Experiment:
                 path=names[first : last + 1],
                 rtt=f"{draw(st.integers(100, 200))} ms",
                 start=f"{draw(st.integers(0, 900))} ms",
-                stack=draw(st.sampled_from(list(_core.stacks()))),
+                transport=transport,
+                stack=draw(stacks),
             )
         )
     seed = draw(st.integers(0, 2**32))
