@@ -2,7 +2,7 @@
 
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
 use dumbbell_cc::{Algorithm, Init};
-use dumbbell_tcp::Stack;
+use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
 use dumbbell_udt::{BadOption, Options};
 use dumbbell_units::Time;
 use std::collections::BTreeSet;
@@ -76,7 +76,10 @@ impl Scenario {
         let flows = self.flows.len();
         let valid = format_args!("from 1 to {MAX_FLOWS} flows");
         ensure((1..=MAX_FLOWS).contains(&flows), here, "flows", flows, valid)?;
-        let rows = self.samples().saturating_mul(flows as u64);
+        let subflows: usize = self.flows.iter().map(|flow| 1 + flow.joins.len()).sum();
+        let valid = format_args!("paths of at most {MAX_FLOWS} subflows in all");
+        ensure(subflows <= MAX_FLOWS, here, "flows", subflows, valid)?;
+        let rows = self.samples().saturating_mul(subflows as u64);
         let valid = format_args!("an interval that gives at most {MAX_ROWS} rows, not {rows}");
         ensure(rows <= MAX_ROWS, here, "sample_ns", self.sample_ns, valid)?;
         self.check_links()?;
@@ -107,9 +110,11 @@ impl Scenario {
             let here = || Place::Flow(flow.name.clone());
             let valid = "a name that no other flow has";
             ensure(names.insert(&flow.name), here, "name", &flow.name, valid)?;
-            for (key, path, least) in
-                [("path", &flow.path, 1), ("return_path", &flow.return_path, 0)]
-            {
+            let joins = flow.joins.iter().flat_map(|join| {
+                [("joins.path", &join.path, 1), ("joins.return_path", &join.return_path, 0)]
+            });
+            let first = [("path", &flow.path, 1), ("return_path", &flow.return_path, 0)];
+            for (key, path, least) in first.into_iter().chain(joins) {
                 let valid = format_args!("from {least} to {MAX_PATH} links");
                 ensure((least..=MAX_PATH).contains(&path.len()), here, key, path.len(), valid)?;
                 for link in path {
@@ -153,6 +158,7 @@ impl FlowSpec {
     fn check(&self, jitter_ns: u64) -> Result<(), ScenarioError> {
         let here = || Place::Flow(self.name.clone());
         ensure_time(self.return_delay_ns, 0, here, "return_delay_ns")?;
+        self.check_multipath()?;
         ensure_time(self.start_ns, 0, here, "start_ns")?;
         if let Some(stop) = self.stop_ns {
             let start = self.start_ns.saturating_add(jitter_ns);
@@ -189,6 +195,23 @@ impl FlowSpec {
             valid: format!("from {least} to {most} {unit}"),
         };
         options.check().map_err(bad)
+    }
+
+    fn check_multipath(&self) -> Result<(), ScenarioError> {
+        let here = || Place::Flow(self.name.clone());
+        for join in &self.joins {
+            ensure_time(join.return_delay_ns, 0, here, "joins.return_delay_ns")?;
+        }
+        let most = MultipathSender::MAX_SUBFLOWS;
+        let valid = format_args!("at most {} further paths", most - 1);
+        ensure(self.joins.len() < most, here, "joins", self.joins.len(), valid)?;
+        let valid = "false for a flow of several paths";
+        ensure(self.joins.is_empty() || !self.log, here, "log", self.log, valid)?;
+        let valid = "null for a flow of several paths";
+        ensure(self.joins.is_empty() || self.udt.is_none(), here, "udt", "given", valid)?;
+        let known = Scheduler::named(&self.scheduler).is_some();
+        let valid = format_args!("one of {}", Scheduler::NAMES.join(", "));
+        ensure(known, here, "scheduler", &self.scheduler, valid)
     }
 
     fn check_stack(&self, stack: &Stack) -> Result<(), ScenarioError> {

@@ -97,6 +97,12 @@ impl Segment {
         }
     }
 
+    /// Whether this is anything but data: an acknowledgement, or part of the handshake.
+    #[inline]
+    pub(crate) const fn is_control(&self) -> bool {
+        self.flags.0 & (Flags::ACK.0 | Flags::SYN.0) != 0
+    }
+
     /// Whether this is an acknowledgement.
     #[inline]
     pub const fn is_ack(&self) -> bool {

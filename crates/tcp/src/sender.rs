@@ -1,11 +1,14 @@
 //! The sending side: its state, the handshake, and what drives it. What it sends is decided in
 //! `transmit.rs`, what acknowledgements do to it in `acknowledge.rs`, what happens when none come
-//! in `timer.rs`; all follow Linux's order of doing things.
+//! in `timer.rs`, and what a multipath connection does with it in `subflow.rs`; all follow Linux's
+//! order of doing things.
 
 mod acknowledge;
+mod subflow;
 mod timer;
 mod transmit;
 
+use acknowledge::congestion_for_penalty;
 use timer::Timer;
 use transmit::WindowUse;
 

@@ -69,7 +69,7 @@ impl Sender {
         true
     }
 
-    fn full_burst(&self) -> u32 {
+    pub(super) fn full_burst(&self) -> u32 {
         if !self.stack.tso {
             return 1;
         }
