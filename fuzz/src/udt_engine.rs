@@ -153,7 +153,7 @@ impl Life {
     }
 
     fn pass(&mut self, span: Span) {
-        self.now = self.now + span;
+        self.now += span;
         self.settle();
     }
 
