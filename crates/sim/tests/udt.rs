@@ -125,6 +125,9 @@ fn a_receiver_that_skips_gaps_acknowledges_what_never_came_and_waits_for_nothing
     let missing = (f.delivered[0] - f.received[0]) / 1456;
     assert!((gone / 2..=gone).contains(&missing), "{missing} of {gone}");
     let repaired = run(&scenario(20, 0.001, &[flow("a", "udt(rules=ns-2)")])).flows;
-    assert!(repaired.delivered[0] - repaired.received[0] < 1_000_000, "what is on its way");
+    assert!(
+        repaired.received[0] >= repaired.delivered[0],
+        "nothing is acknowledged that is missing"
+    );
     assert_eq!(f.timeouts[0], 0);
 }
