@@ -25,15 +25,12 @@
 //! which has no rate control either, nor before there are three reports; `P` does not fall below
 //! 1 us, which is the least of UDT's module for NS-2, with which the paper was made.
 
-use super::Udt;
+use super::{Udt, begins_pair};
 use crate::{
     Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Sent,
     Signal,
 };
 use dumbbell_units::Span;
-
-/// The period changes with every packet whose number is a multiple of this.
-const PACKETS: u64 = 16;
 
 /// Equations 4 and 5.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +130,7 @@ impl CongestionControl for AdaptiveUdt {
     #[inline]
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
         self.udt.on_sent(path, sent);
-        if sent.seq.is_multiple_of(PACKETS) && !sent.retransmission {
+        if begins_pair(sent) {
             self.udt.scale_period(self.weight);
         }
     }
