@@ -1,19 +1,26 @@
-//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS`, then prints packets a second, wall time
-//! and the peak memory of the process.
+//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt]`, then prints packets a second, wall
+//! time and the peak memory of the process.
 
 #[path = "../benches/dumbbells/mod.rs"]
 mod dumbbells;
+#[path = "../benches/over_udt/mod.rs"]
+mod over_udt;
 
 use std::error::Error;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [cc, flows, mbit, seconds] = arguments.as_slice() else {
-        return Err("usage: measure CC FLOWS MBIT SECONDS".into());
+    let (udt, arguments) = match arguments.as_slice() {
+        [rest @ .., last] if last == "udt" => (true, rest),
+        all => (false, all),
+    };
+    let [cc, flows, mbit, seconds] = arguments else {
+        return Err("usage: measure CC FLOWS MBIT SECONDS [udt]".into());
     };
     let (flows, mbit): (u64, f64) = (flows.parse()?, mbit.parse()?);
     let scenario = dumbbells::dumbbell(cc, flows, mbit * 1e6, seconds.parse()?);
+    let scenario = if udt { over_udt::over_udt(scenario) } else { scenario };
     let (began, ran) = (Instant::now(), processor_time()?);
     let outcome = scenario.run()?;
     let (wall, ran) = (began.elapsed().as_secs_f64(), processor_time()? - ran);

@@ -82,12 +82,11 @@ impl UdtHost {
     }
 
     fn sender(&self) -> Option<SenderStats> {
-        self.connection()?.sender_stats()
+        Some(self.connection()?.sender_stats())
     }
 
     fn received(&self) -> u64 {
-        let stats = self.connection().and_then(Connection::receiver_stats);
-        stats.map_or(0, |stats| stats.bytes)
+        self.connection().map_or(0, |connection| connection.receiver_stats().bytes)
     }
 
     /// The server's first packets.

@@ -49,6 +49,14 @@ impl Options {
     /// bounded.
     pub const MAX_BUFFER: u32 = 1 << 24;
 
+    /// The defaults for an algorithm, by its name and options: UDT's own want the receiver's reports
+    /// once a SYN, those made for TCP an acknowledgement of every second packet, as UDT4's own
+    /// example of a TCP algorithm asks for.
+    pub fn for_algorithm(cc: &str) -> Options {
+        let own = matches!(cc.split('(').next().unwrap_or(cc).trim(), "udt" | "ar-udt");
+        Options { ack_interval: if own { 0 } else { 2 }, ..Options::default() }
+    }
+
     /// Whether a connection can have these options.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use crate::sender::{Limits, Sender, SenderStats};
 use crate::seq::{Numbering, Seq};
 use crate::sink::{Counter, Sink};
 use crate::supply::{Bulk, BulkSupply, Supply};
-use dumbbell_cc::{Algorithm, Inspect};
+use dumbbell_cc::{Algorithm, CongestionControl, Inspect};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
 
@@ -195,14 +195,18 @@ impl Connection {
         }
     }
 
-    /// Counters of the sending half, once the connection is open.
-    pub fn sender_stats(&self) -> Option<SenderStats> {
-        self.halves.as_ref().map(|halves| halves.sender.stats())
+    /// Counters and present values of the sending half.
+    pub fn sender_stats(&self) -> SenderStats {
+        match (&self.halves, &self.algorithm) {
+            (Some(halves), _) => halves.sender.stats(),
+            (None, Some(algorithm)) => SenderStats::initial(&algorithm.control()),
+            (None, None) => unreachable!("the sending half takes the algorithm"),
+        }
     }
 
-    /// Counters of the receiving half, once the connection is open.
-    pub fn receiver_stats(&self) -> Option<ReceiverStats> {
-        self.halves.as_ref().map(|halves| halves.receiver.stats())
+    /// Counters of the receiving half.
+    pub fn receiver_stats(&self) -> ReceiverStats {
+        self.halves.as_ref().map(|halves| halves.receiver.stats()).unwrap_or_default()
     }
 
     /// Shows the algorithm's internals.

@@ -239,13 +239,14 @@ impl Receiver {
     fn report_losses(&mut self, now: Time, rtt: &Rtt) -> Option<Nak> {
         let mut nak = Nak::default();
         nak.continued = self.report_continues;
-        // As UDT4's code has it, though switched off: when the answer is overdue, and the sender
-        // had time to send all that is missing.
+        // As in UDT4's code, where it is switched off: when the answer is overdue, and the sender
+        // had time to send all that is missing. Longer and longer intervals, as the draft has
+        // them, would let the sender's EXP timer expire first, and all be sent again.
         let repairs = match self.arrivals.rate() {
             0 => Span::ZERO,
             rate => Span::from_secs(self.losses.len()) / u64::from(rate),
         };
-        let interval = self.nak_repeat.then(|| rtt.overdue() + SYN + repairs);
+        let interval = self.nak_repeat.then(|| rtt.overdue() + repairs);
         let numbering = self.numbering;
         self.losses.report(now, interval, |first, last| {
             nak.push(numbering.seq(first), numbering.seq(last))
