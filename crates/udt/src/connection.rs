@@ -241,7 +241,10 @@ impl Connection {
             self.proceed(now, own_isn, answers, progress);
         }
         let (Stage::Open, Some(halves)) = (&self.stage, &mut self.halves) else { return };
-        halves.expiry.heard(now);
+        // To UDT4 anything counts, but a peer that says only that it is alive misses what was sent.
+        if !matches!(packet, Packet::KeepAlive) || !halves.sender.is_waiting() {
+            halves.expiry.heard(now);
+        }
         if let Some(why) = halves.handle(now, packet, payload) {
             self.end(why);
         }
