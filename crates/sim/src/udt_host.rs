@@ -1,8 +1,8 @@
 //! UDT in the simulator: a client that connects and sends, a server that listens and receives.
 
-use crate::host::{number, secs};
 use crate::sample::Observe;
 use crate::tables::{FlowRow, SeriesRow};
+use crate::tcp_host::{number, secs};
 use dumbbell_cc::{Algorithm, Inspect};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
