@@ -18,31 +18,46 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import (
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
     model_validator,
 )
 
-from dumbbell import _core, files, links, units
+from dumbbell import files, units
 from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
-from dumbbell.stacks import StackValue, stack_fields, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from dumbbell.keys import (
+    Algorithm,
+    Aqm,
+    Count,
+    Loss,
+    Name,
+    Period,
+    QueueSize,
+    Rate,
+    Rates,
+    Reordering,
+    Scheduler,
+    Seeds,
+    Size,
+    StackOptions,
+    Time,
+    Trace,
+    Transport,
+)
+from dumbbell.stacks import stack_fields, udt_fields, unknown
 
 MOST_FLOWS: Final = 1_000_000
 """The greatest number of flows in one experiment."""
 
-MOST_SEEDS: Final = 100_000
-"""The greatest number of seeds in one experiment."""
+MOST_PATHS: Final = 32
+"""The greatest number of subflows of one flow."""
 
 
 class _Model(BaseModel):
@@ -67,89 +82,8 @@ class _Model(BaseModel):
         return type(self)(**fields | changes)
 
 
-def _quantity(dimension: units.Dimension, *, zero: bool = False) -> BeforeValidator:
-    def check(text: object) -> str | None:
-        if text is None:
-            return None
-        dimension.parse(text, zero=zero)
-        return str(text)
-
-    return BeforeValidator(check)
-
-
-def _opportunities(trace: object) -> None:
-    # A file is read when the experiment is resolved, not whenever a link is made.
-    if not isinstance(trace, str):
-        links.parse_trace(trace)
-
-
-def _check_queue(text: object) -> object:
-    if text is not None:
-        units.parse_queue(text)
-    return text
-
-
-def _check_algorithm(text: object) -> object:
-    if isinstance(text, str):
-        _core.check_algorithm(text)
-    return text
-
-
-def _check_name(text: object) -> object:
-    if isinstance(text, str) and not (text.strip() == text != "" and text.isprintable()):
-        raise ValueError(f'{units.shown(text)} is not a name; write printable text, such as "a"')
-    return text
-
-
-def _checked(parse: Callable[[object], object]) -> BeforeValidator:
-    def check(value: object) -> object:
-        if value is not None:
-            parse(value)
-        return value
-
-    return BeforeValidator(check)
-
-
-def _check_seeds(seeds: object) -> object:
-    valid = "write a count, such as 5, or a list of different whole numbers, such as [1, 2, 3]"
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST_SEEDS:
-        return seeds
-    if isinstance(seeds, list) and 1 <= len(seeds) <= MOST_SEEDS:
-        whole = all(type(seed) is int and 0 <= seed < 2**63 for seed in seeds)
-        if whole and len(set(seeds)) == len(seeds):
-            return seeds
-    raise ValueError(f"{units.shown(seeds)} are not seeds; {valid}")
-
-
-def _check_repeat(repeat: object) -> object:
-    if type(repeat) is int and repeat < 1:
-        raise ValueError(f"{repeat} is not a number of copies; write 1 or more")
-    return repeat
-
-
-def _check_options(options: object) -> object:
-    for name, value in options.items() if isinstance(options, dict) else ():
-        if not isinstance(value, bool | int | str):
-            problem = f"{units.shown(value)} is not true, false, a whole number or text"
-            raise ExperimentError(problem, key=f"[{units.shown(name)}]")
-    return options
-
-
-Name = Annotated[str, BeforeValidator(_check_name)]
-Rate = Annotated[str, _quantity(units.RATE)]
-Time = Annotated[str, _quantity(units.TIME, zero=True)]
-Period = Annotated[str, _quantity(units.TIME)]
-Size = Annotated[str, _quantity(units.SIZE)]
-QueueSize = Annotated[str, BeforeValidator(_check_queue)]
-Loss = Annotated[float | str, BeforeValidator(links.parse_loss)]
-Rates = Annotated[list[list[str]], _checked(links.parse_rates)]
-Trace = Annotated[str | list[int], _checked(_opportunities)]
-Aqm = Annotated[str, _checked(links.parse_aqm)]
-Reordering = Annotated[str, _checked(links.parse_reorder)]
-Seeds = Annotated[int | list[int], BeforeValidator(_check_seeds)]
-StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]
-
 _STACK_OPTIONS: Final = AliasChoices("stack-options", "stack_options")
+_TRANSPORT_OPTIONS: Final = AliasChoices("transport-options", "transport_options")
 
 
 class Link(_Model):
@@ -202,11 +136,31 @@ class Flow(_Model):
     """A flow of data from a sender to a receiver, or several alike."""
 
     name: Name | None = Field(None, description='the flow\'s name, such as "first"')
-    cc: Annotated[str, BeforeValidator(_check_algorithm)] = Field(
+    cc: Algorithm = Field(
         description='the congestion control algorithm, such as "cubic" or "cubic(hystart=off)"'
     )
     path: list[str] | None = Field(
         None, description='the links that its data crosses, such as ["bottleneck"]'
+    )
+    paths: list[list[str]] | None = Field(
+        None,
+        description="instead of path, the paths of the subflows of a multipath connection, such "
+        'as [["wifi"], ["lte"]]',
+    )
+    scheduler: Scheduler | None = Field(
+        None,
+        description='which subflow takes the next packets, such as "lowest-rtt", which is the '
+        "default; for flows with paths",
+    )
+    return_paths: list[list[str]] | None = Field(
+        None,
+        description="for every one of paths the links that acknowledgements cross, such as "
+        '[["up"], []]',
+    )
+    rtts: list[Period] | None = Field(
+        None,
+        description='for every one of paths its round-trip time without queues, such as ["30 ms", '
+        '"60 ms"]; twice the delay of each path if they are not given',
     )
     return_path: list[str] = Field(
         default_factory=list, description="the links that its acknowledgements cross"
@@ -222,8 +176,13 @@ class Flow(_Model):
     app_rate: Rate | None = Field(
         None, description='the rate at which its application writes, such as "5 Mbit/s"'
     )
-    repeat: Annotated[int, BeforeValidator(_check_repeat)] = Field(
-        1, description="how many such flows there are, such as 10"
+    repeat: Count = Field(1, description="how many such flows there are, such as 10")
+    transport: Transport = Field("tcp", description='its transport, "tcp" or "udt"')
+    transport_options: StackOptions = Field(
+        default_factory=dict,
+        validation_alias=_TRANSPORT_OPTIONS,
+        serialization_alias="transport-options",
+        description="options of UDT, such as { receive-buffer = 20000 }",
     )
     stack: str | None = Field(None, description='its TCP stack, such as "linux"')
     stack_options: StackOptions = Field(
@@ -340,9 +299,20 @@ class Experiment(_Model):
             names.append(copies if flow.repeat > 1 else [base])
         return names
 
-    def flow_path(self, flow: Flow) -> list[str]:
-        """The links that `flow` crosses: its own path, or all links in order."""
-        return [link.name for link in self.links] if flow.path is None else flow.path
+    def flow_paths(self, flow: Flow) -> list[list[str]]:
+        """The links that each subflow of `flow` crosses.
+
+        A plain flow has one path: its own, or all links in order.
+        """
+        if flow.paths is not None:
+            return flow.paths
+        return [[link.name for link in self.links] if flow.path is None else flow.path]
+
+    def flow_return_paths(self, flow: Flow) -> list[list[str]]:
+        """The links that the acknowledgements of each subflow cross."""
+        if flow.paths is None:
+            return [flow.return_path]
+        return flow.return_paths or [[] for _ in flow.paths]
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -377,16 +347,32 @@ class Experiment(_Model):
 
     def _check_flow(self, flow: Flow) -> None:
         links = [link.name for link in self.links]
-        if flow.path is None and len(links) > 1:
+        _check_paths(flow)
+        if flow.path is None and flow.paths is None and len(links) > 1:
             problem = f"is missing, and there are several links: {', '.join(links)}"
             raise ExperimentError(f"{problem}; write the ones it crosses, in order", key="path")
-        for key, path in (("path", self.flow_path(flow)), ("return_path", flow.return_path)):
-            if key == "path" and not path:
+        for key, path in self._routes(flow):
+            if not path and "return" not in key:
                 raise ExperimentError("is empty; a flow crosses at least one link", key=key)
             for at, name in enumerate(path):
                 if name not in links:
                     problem = unknown("link", name, links)
                     raise ExperimentError(problem, key=f"{key}[{at}]")
+        self._check_times(flow)
+        self._check_transport(flow)
+
+    def _routes(self, flow: Flow) -> list[tuple[str, list[str]]]:
+        """All paths of a flow, each with its key."""
+        there, back = self.flow_paths(flow), self.flow_return_paths(flow)
+        if flow.paths is None:
+            return [("path", there[0]), ("return_path", back[0])]
+        return [
+            (f"{key}[{at}]", path)
+            for key, paths in (("paths", there), ("return_paths", back))
+            for at, path in enumerate(paths)
+        ]
+
+    def _check_times(self, flow: Flow) -> None:
         start = units.TIME.parse(flow.start, zero=True)
         if start >= units.TIME.parse(self.duration):
             problem = f'"{flow.start}" is not before the end of the experiment at "{self.duration}"'
@@ -395,10 +381,56 @@ class Experiment(_Model):
         if flow.stop and units.TIME.parse(flow.stop) <= latest:
             problem = f'"{flow.stop}" is not after the latest start at {units.TIME.format(latest)}'
             raise ExperimentError(problem, key="stop")
-        if flow.stack is not None:
+
+    def _check_transport(self, flow: Flow) -> None:
+        if flow.transport == "udt":
+            udt_fields(flow.cc, flow.transport_options)
+            for key, value in (("stack", flow.stack), ("stack-options", flow.stack_options)):
+                if value:
+                    problem = "is TCP's, and the flow's transport is \"udt\"; leave it out"
+                    raise ExperimentError(problem, key=key)
+            if flow.paths is not None:
+                problem = 'are for TCP, and the flow\'s transport is "udt"; write path'
+                raise ExperimentError(problem, key="paths")
+            if flow.log:
+                problem = 'is for TCP so far, and the flow\'s transport is "udt"; leave it out'
+                raise ExperimentError(problem, key="log")
+        elif flow.transport_options:
+            problem = 'are UDT\'s, and the flow\'s transport is "tcp"; write transport = "udt"'
+            raise ExperimentError(problem, key="transport-options")
+        elif flow.stack is not None:
             stack_fields(flow.stack, flow.stack_options)
         elif flow.stack_options:
             stack_fields(self.stack, self.stack_options | flow.stack_options)
+
+
+def _check_paths(flow: Flow) -> None:
+    """Whether the keys of plain and of multipath flows are kept apart."""
+    multipath = ("scheduler", "return_paths", "rtts")
+    if flow.paths is None:
+        for key in multipath:
+            if getattr(flow, key) is not None:
+                problem = "is for flows of several paths; write paths"
+                raise ExperimentError(f'{problem}, such as [["wifi"], ["lte"]]', key=key)
+        return
+    for key, instead in (("path", "paths"), ("return_path", "return_paths"), ("rtt", "rtts")):
+        if getattr(flow, key):
+            problem = f"is given beside paths; a flow of several paths has {instead}"
+            raise ExperimentError(problem, key=key)
+    if not 2 <= len(flow.paths) <= MOST_PATHS:
+        problem = f"has {len(flow.paths)}; write from 2 to {MOST_PATHS}"
+        raise ExperimentError(f"{problem}, or path for a flow of one path", key="paths")
+    for key in multipath[1:]:
+        values = getattr(flow, key)
+        if values is not None and len(values) != len(flow.paths):
+            problem = f"has {len(values)}, but there are {len(flow.paths)} paths"
+            raise ExperimentError(f"{problem}; write one for each", key=key)
+    if flow.log:
+        problem = "cannot be true for a flow of several paths"
+        raise ExperimentError(f"{problem}; leave it out", key="log")
+    if flow.transport != "tcp":
+        problem = f'"{flow.transport}" has one path; write path'
+        raise ExperimentError(f'{problem}, or transport = "tcp"', key="transport")
 
 
 def _beside(path: Path, data: dict[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell import links
+from dumbbell import _core, links
 from dumbbell.errors import ExperimentError, QuantityError
-from dumbbell.stacks import stack_fields
+from dumbbell.stacks import stack_fields, udt_fields
 from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_queue
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def resolve(experiment: Experiment) -> Experiment:
             rate, a base RTT shorter than the path, more samples than fit in memory.
     """
     delays = {link.name: TIME.parse(link.delay, zero=True) for link in experiment.links}
-    rtts = [_base_rtt(experiment, i, delays) for i in range(len(experiment.flows))]
+    rtts = [_base_rtts(experiment, i, delays) for i in range(len(experiment.flows))]
     return experiment.replace(
         duration=TIME.format(TIME.parse(experiment.duration)),
         seeds=experiment.seed_list,
@@ -77,17 +77,31 @@ def scenario(resolved: Experiment, seed: int) -> str:
     )
 
 
-def _base_rtt(experiment: Experiment, number: int, delays: dict[str, int]) -> int:
+def _base_rtts(experiment: Experiment, number: int, delays: dict[str, int]) -> list[int]:
+    """The base RTT of every subflow; a plain flow has one."""
     flow = experiment.flows[number]
-    there = sum(delays[name] for name in experiment.flow_path(flow))
-    back = sum(delays[name] for name in flow.return_path)
-    rtt = TIME.parse(flow.rtt) if flow.rtt else there + (back if flow.return_path else there)
-    if rtt < there + back:
-        problem = f'"{flow.rtt}" is less than the delay of its links, {TIME.format(there + back)}'
-        raise ExperimentError(f"{problem}; write at least that", key=f"flow[{number}].rtt")
+    there, back = experiment.flow_paths(flow), experiment.flow_return_paths(flow)
+    given = [flow.rtt] if flow.paths is None else [*(flow.rtts or len(there) * [None])]
+    return [
+        _base_rtt(
+            rtt,
+            sum(delays[name] for name in out),
+            sum(delays[name] for name in home) if home else None,
+            f"flow[{number}]." + ("rtt" if flow.paths is None else f"rtts[{at}]"),
+        )
+        for at, (rtt, out, home) in enumerate(zip(given, there, back, strict=True))
+    ]
+
+
+def _base_rtt(text: str | None, there: int, back: int | None, key: str) -> int:
+    rtt = TIME.parse(text) if text else there + (there if back is None else back)
+    least = there + (back or 0)
+    if rtt < least:
+        problem = f'"{text}" is less than the delay of its links, {TIME.format(least)}'
+        raise ExperimentError(f"{problem}; write at least that", key=key)
     if rtt == 0:
         problem = "is missing, and its links have no delay"
-        raise ExperimentError(f'{problem}; write one, such as "40 ms"', key=f"flow[{number}].rtt")
+        raise ExperimentError(f'{problem}; write one, such as "40 ms"', key=key)
     return rtt
 
 
@@ -112,7 +126,7 @@ def _sample(experiment: Experiment) -> int:
     return sample
 
 
-def _resolve_link(experiment: Experiment, number: int, rtts: list[int]) -> Link:
+def _resolve_link(experiment: Experiment, number: int, rtts: list[list[int]]) -> Link:
     link = experiment.links[number]
     try:
         trace = _read_trace(link)
@@ -166,7 +180,7 @@ def _burst(link: Link) -> str | None:
     return link.burst and SIZE.format(SIZE.parse(link.burst))
 
 
-def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]) -> str:
+def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[list[int]]) -> str:
     text = link.queue or ("1 BDP" if rate and not link.aqm else UNLIMITED)
     queue = parse_queue(text)
     if queue is None:
@@ -180,8 +194,11 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]
         return queue.dimension.format(queue.value)
     crossing = [
         rtt
-        for flow, rtt in zip(experiment.flows, rtts, strict=True)
-        if link.name in (*experiment.flow_path(flow), *flow.return_path)
+        for flow, of_flow in zip(experiment.flows, rtts, strict=True)
+        for rtt, there, back in zip(
+            of_flow, experiment.flow_paths(flow), experiment.flow_return_paths(flow), strict=True
+        )
+        if link.name in (*there, *back)
     ]
     rtt = max(crossing, default=2 * TIME.parse(link.delay, zero=True))
     size = round(Fraction(queue.value, 10**6) * rate * rtt / (8 * 10**9))
@@ -195,8 +212,15 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[int]
 
 
 def _largest_packet(experiment: Experiment) -> int:
-    stacks = [_stack(experiment, flow) for flow in experiment.flows]
-    return max(int(stack["mss"]) + int(stack["header"]) for stack in stacks)
+    return max(_packet(experiment, flow) for flow in experiment.flows)
+
+
+def _packet(experiment: Experiment, flow: Flow) -> int:
+    """Bytes of a full packet, headers included."""
+    if flow.transport == "udt":
+        return int(udt_fields(flow.cc, flow.transport_options)["mss"])
+    stack = _stack(experiment, flow)
+    return int(stack["mss"]) + int(stack["header"])
 
 
 def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
@@ -205,17 +229,26 @@ def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
     return stack_fields(experiment.stack, experiment.stack_options | flow.stack_options)
 
 
-def _resolve_flow(experiment: Experiment, number: int, rtt: int) -> Flow:
+def _resolve_flow(experiment: Experiment, number: int, rtts: list[int]) -> Flow:
     flow = experiment.flows[number]
     names = experiment.flow_names()[number]
+    texts = [TIME.format(rtt) for rtt in rtts]
+    if flow.paths is None:
+        paths: dict[str, Any] = {"path": experiment.flow_paths(flow)[0], "rtt": texts[0]}
+    else:
+        scheduler = flow.scheduler or _core.schedulers()[0]
+        back = experiment.flow_return_paths(flow)
+        paths = {"return_paths": back, "rtts": texts, "scheduler": scheduler}
     return flow.replace(
         name=names[0] if flow.repeat == 1 else names[0].removesuffix("-1"),
-        path=experiment.flow_path(flow),
-        rtt=TIME.format(rtt),
+        **paths,
         start=TIME.format(TIME.parse(flow.start, zero=True)),
         stop=flow.stop and TIME.format(TIME.parse(flow.stop)),
         bytes=flow.bytes and SIZE.format(SIZE.parse(flow.bytes)),
         app_rate=flow.app_rate and RATE.format(RATE.parse(flow.app_rate)),
+        transport_options=(
+            udt_fields(flow.cc, flow.transport_options) if flow.transport == "udt" else {}
+        ),
     )
 
 
@@ -245,17 +278,32 @@ def _reorder_scenario(link: Link) -> dict[str, Any] | None:
 
 
 def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -> dict[str, Any]:
-    path = experiment.flow_path(flow)
+    rtts = [flow.rtt] if flow.paths is None else flow.rtts
+    assert rtts is not None, "resolving writes them out"
+    first, *joins = [
+        {
+            "path": there,
+            "return_path": back,
+            "return_delay_ns": TIME.parse(rtt) - sum(delays[name] for name in (*there, *back)),
+        }
+        for there, back, rtt in zip(
+            experiment.flow_paths(flow), experiment.flow_return_paths(flow), rtts, strict=True
+        )
+    ]
     return {
         "cc": flow.cc,
-        "path": path,
-        "return_path": flow.return_path,
-        "return_delay_ns": TIME.parse(flow.rtt)
-        - sum(delays[name] for name in (*path, *flow.return_path)),
+        **first,
+        **({"joins": joins, "scheduler": flow.scheduler} if joins else {}),
         "start_ns": TIME.parse(flow.start, zero=True),
         "stop_ns": flow.stop and TIME.parse(flow.stop),
         "bytes": flow.bytes and SIZE.parse(flow.bytes),
         "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
-        "stack": _stack(experiment, flow),
         "log": flow.log,
+        **_transport(experiment, flow),
     }
+
+
+def _transport(experiment: Experiment, flow: Flow) -> dict[str, Any]:
+    if flow.transport == "udt":
+        return {"udt": udt_fields(flow.cc, flow.transport_options)}
+    return {"stack": _stack(experiment, flow)}

@@ -38,7 +38,16 @@ if TYPE_CHECKING:
 TABLES: Final = ("flows", "series", "links", "internals")
 """The tables of a result."""
 
+SUBFLOW_TABLES: Final = {
+    "flows": "subflows",
+    "series": "subflow_series",
+    "internals": "subflow_internals",
+}
+"""Those that a result with multipath flows has of their subflows too."""
+
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
+
+_SUBFLOW_FILES: Final = frozenset(f"{table}.parquet" for table in SUBFLOW_TABLES.values())
 
 _FIGURES: Final = frozenset({"figure.svg", "figure.png"})
 """What `dumbbell plot` adds."""
@@ -66,6 +75,9 @@ class Result:
             dropped, lost, marked.
         internals: One row per seed, flow, sample and named internal of the algorithm: t, name,
             value.
+        subflows, subflow_series, subflow_internals: As `flows`, `series` and `internals`, for the
+            subflows of multipath flows, which are called ``flow/1``, ``flow/2``... in the order of
+            their paths; without rows or columns if there are none.
         captures: By seed, the packets of the flows that are logged; empty for a result that was
             read from a folder.
     """
@@ -76,6 +88,9 @@ class Result:
     series: pl.DataFrame
     links: pl.DataFrame
     internals: pl.DataFrame
+    subflows: pl.DataFrame = field(default_factory=pl.DataFrame)
+    subflow_series: pl.DataFrame = field(default_factory=pl.DataFrame)
+    subflow_internals: pl.DataFrame = field(default_factory=pl.DataFrame)
     captures: Mapping[int, _core.Capture] = field(default_factory=dict, repr=False)
 
     @property
@@ -86,13 +101,48 @@ class Result:
     @property
     def flow_names(self) -> list[str]:
         """The names of all flows, in the order of the file."""
-        return [name for names in self.experiment.flow_names() for name in names]
+        return self.flows["flow"].unique(maintain_order=True).to_list()
+
+    def by_subflow(self) -> Result:
+        """The same with the subflows in the place of every multipath flow.
+
+        What is computed from a result is then computed for subflows: metrics, figures.
+        """
+        if self.subflows.is_empty():
+            return self
+        whole = self.subflows["flow"].cast(pl.String).str.replace(r"/\d+$", "").unique()
+        names = self.flow_names
+        order = [
+            name
+            for flow in names
+            for name in ([flow] if flow not in whole else _subflow_names(self.subflows, flow))
+        ]
+        keys = {"flow": pl.Enum(order), "cc": self.flows["cc"].dtype}
+        tables = {}
+        for table, parts in SUBFLOW_TABLES.items():
+            plain = getattr(self, table)
+            plain = plain.filter(~pl.col("flow").cast(pl.String).is_in(whole.to_list()))
+            strings = [
+                frame.with_columns(pl.col("flow", "cc").cast(pl.String))
+                for frame in (plain, getattr(self, parts))
+            ]
+            by = ["seed"] if table == "flows" else ["seed", "t"]
+            both = pl.concat(strings, how="vertical_relaxed").cast(keys)
+            tables[table] = both.sort(*by, "flow", maintain_order=True)
+        return Result(self.experiment, self.meta, links=self.links, **tables)
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables that there are."""
+        return [*TABLES, *([] if self.subflows.is_empty() else SUBFLOW_TABLES.values())]
 
     def of_seed(self, seed: int) -> Result:
         """The part of the result that belongs to one seed."""
         if self.seeds == [seed]:
             return self
-        tables = {table: getattr(self, table).filter(pl.col("seed") == seed) for table in TABLES}
+        tables = {
+            table: getattr(self, table).filter(pl.col("seed") == seed) for table in self.tables
+        }
         captures = {each: self.captures[each] for each in self.captures if each == seed}
         return Result(self.experiment, self.meta, **tables, captures=captures)
 
@@ -137,7 +187,8 @@ class Result:
             raise ResultError(f"{path}: is not a result folder: {problem}")
         experiment = Experiment.load(path / "experiment.toml")
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        tables = {t: pl.read_parquet(path / f"{t}.parquet") for t in TABLES}
+        known = [*TABLES, *(t for t in SUBFLOW_TABLES.values() if (path / f"{t}.parquet").exists())]
+        tables = {t: pl.read_parquet(path / f"{t}.parquet") for t in known}
         return cls(experiment, meta, **tables, captures={})
 
     def _write(self, folder: Path) -> None:
@@ -145,7 +196,7 @@ class Result:
         (folder / "experiment.toml").write_text(toml, encoding="utf-8")
         meta = json.dumps(self.meta, indent=2, ensure_ascii=False)
         (folder / "meta.json").write_text(f"{meta}\n", encoding="utf-8")
-        for table in TABLES:
+        for table in self.tables:
             getattr(self, table).write_parquet(folder / f"{table}.parquet")
         for seed, capture in self.captures.items():
             capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
@@ -162,7 +213,7 @@ def check_replaceable(folder: Path) -> None:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
-    ours = _FILES | _FIGURES
+    ours = _FILES | _SUBFLOW_FILES | _FIGURES
     foreign = sorted(name for name in names - ours if not _CAPTURE.fullmatch(name))
     if foreign:
         problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
@@ -174,7 +225,9 @@ def collect(
 ) -> Result:
     """Puts the outcomes of all seeds of a resolved experiment together."""
     parts = [_tables(experiment, seed, outcome) for seed, outcome in outcomes.items()]
-    tables = {table: pl.concat([part[table] for part in parts], rechunk=False) for table in TABLES}
+    tables = {
+        table: pl.concat([part[table] for part in parts], rechunk=False) for table in parts[0]
+    }
     captures = {
         seed: outcome.capture for seed, outcome in outcomes.items() if outcome.capture is not None
     }
@@ -184,39 +237,70 @@ def collect(
 def _tables(experiment: Experiment, seed: int, outcome: _core.Outcome) -> dict[str, pl.DataFrame]:
     names = [name for names in experiment.flow_names() for name in names]
     algorithms = [flow.cc for flow in experiment.flows for _ in range(flow.repeat)]
-    flow = pl.Series("flow", names, dtype=pl.Enum(names))
-    cc = pl.Series("cc", algorithms, dtype=pl.Enum(list(dict.fromkeys(algorithms))))
+    labels = _labels(names, algorithms)
     links = [link.name for link in experiment.links]
-    link = pl.Series("link", links, dtype=pl.Enum(links))
-    tables = {}
-    for table in TABLES:
-        frame = pl.DataFrame(getattr(outcome, table))
-        labels = [link] if table == "links" else [flow, cc]
-        index = frame[labels[0].name]
-        named = [label.gather(index) for label in labels]
-        first = pl.repeat(seed, frame.height, dtype=pl.UInt64, eager=True).alias("seed")
-        data = frame.drop(labels[0].name).get_columns()
-        tables[table] = pl.DataFrame([first, *named, *data])
-    tables["flows"] = (
-        tables["flows"]
-        .with_columns(end=_ends(experiment))
-        .select(
-            *("seed", "flow", "cc", "start", "end"),
-            pl.all().exclude("seed", "flow", "cc", "start", "end"),
+    link = [pl.Series("link", links, dtype=pl.Enum(links))]
+    tables = {
+        table: _named(seed, getattr(outcome, table), link if table == "links" else labels)
+        for table in TABLES
+    }
+    tables["flows"] = _with_ends(tables["flows"], _stops(experiment), experiment)
+    parts = [
+        (f"{name}/{part}", flow.cc, stop)
+        for flow, copies, stop in zip(
+            experiment.flows, experiment.flow_names(), _stops(experiment, once=True), strict=True
         )
-    )
+        for name in copies
+        for part in range(1, len(flow.paths or ()) + 1)
+        if len(flow.paths or ()) > 1
+    ]
+    if parts:
+        labels = _labels([name for name, _, _ in parts], [cc for _, cc, _ in parts], algorithms)
+        for table in SUBFLOW_TABLES.values():
+            tables[table] = _named(seed, getattr(outcome, table), labels)
+        stops = [stop for _, _, stop in parts]
+        tables["subflows"] = _with_ends(tables["subflows"], stops, experiment)
     return tables
 
 
-def _ends(experiment: Experiment) -> pl.Expr:
-    """When every flow ended: when it had sent all, or was stopped, or the experiment was over."""
-    stops = [
+def _labels(
+    names: list[str], algorithms: list[str], known: list[str] | None = None
+) -> list[pl.Series]:
+    """The columns that name flows, by their numbers."""
+    flow = pl.Series("flow", names, dtype=pl.Enum(names))
+    cc = pl.Series("cc", algorithms, dtype=pl.Enum(list(dict.fromkeys(known or algorithms))))
+    return [flow, cc]
+
+
+def _named(seed: int, table: _core.Table, labels: list[pl.Series]) -> pl.DataFrame:
+    """A table with names in the place of numbers, and its seed."""
+    frame = pl.DataFrame(table)
+    index = frame[labels[0].name]
+    named = [label.gather(index) for label in labels]
+    first = pl.repeat(seed, frame.height, dtype=pl.UInt64, eager=True).alias("seed")
+    return pl.DataFrame([first, *named, *frame.drop(labels[0].name).get_columns()])
+
+
+def _subflow_names(subflows: pl.DataFrame, flow: str) -> list[str]:
+    names = subflows["flow"].unique(maintain_order=True).to_list()
+    return [name for name in names if name.rpartition("/")[0] == flow]
+
+
+def _stops(experiment: Experiment, *, once: bool = False) -> list[float]:
+    """When every flow stops, s; each [[flow]] table once, or each of its copies."""
+    return [
         TIME.parse(flow.stop) / 1e9 if flow.stop else float("inf")
         for flow in experiment.flows
-        for _ in range(flow.repeat)
+        for _ in range(1 if once else flow.repeat)
     ]
+
+
+def _with_ends(flows: pl.DataFrame, stops: list[float], experiment: Experiment) -> pl.DataFrame:
+    """When every flow ended: when it had sent all, or was stopped, or the experiment was over."""
     duration = TIME.parse(experiment.duration) / 1e9
-    return pl.min_horizontal(pl.col("completed"), pl.Series(stops), duration)
+    end = pl.min_horizontal(pl.col("completed"), pl.Series(stops), duration)
+    first = ["seed", "flow", "cc", "start", "end"]
+    return flows.with_columns(end=end).select(*first, pl.all().exclude(*first))
 
 
 def _replace(temporary: Path, target: Path) -> None:

@@ -1,14 +1,17 @@
-"""Named sets of TCP behaviours, and overriding single fields of them."""
+"""How transports behave: named sets of TCP's fields, UDT's options, and overriding single ones."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dumbbell import _core
 from dumbbell.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _VALID: Final = {bool: "true or false", int: "a whole number", str: "text"}
 
@@ -28,15 +31,34 @@ def stack_fields(name: str, options: dict[str, StackValue]) -> dict[str, StackVa
     if name not in stacks:
         problem = unknown("stack", name, list(stacks))
         raise ExperimentError(problem, key="stack")
-    fields = stacks[name]
+    return _overlay("stack option", "stack-options", stacks[name], options, _core.check_stack)
+
+
+def udt_fields(cc: str, options: dict[str, StackValue]) -> dict[str, StackValue]:
+    """All options of UDT with `options` laid over the defaults for the algorithm `cc`.
+
+    Raises:
+        ExperimentError: If there is no such option, or a value is not one it can have.
+    """
+    kind, table = "option of UDT", "transport-options"
+    return _overlay(kind, table, _core.udt_options(cc), options, _core.check_udt_options)
+
+
+def _overlay(
+    kind: str,
+    table: str,
+    fields: dict[str, StackValue],
+    options: dict[str, StackValue],
+    check: Callable[[str], None],
+) -> dict[str, StackValue]:
     for field, value in options.items():
-        key = f"stack-options.{field}"
+        key = f"{table}.{field}"
         if field not in fields:
-            raise ExperimentError(unknown("stack option", field, list(fields)), key=key)
+            raise ExperimentError(unknown(kind, field, list(fields)), key=key)
         wrong = _mismatch(field, value, fields[field])
         if wrong is None:
             fields[field] = value
-            wrong = _refusal(fields)
+            wrong = _refusal(fields, check)
         if wrong is not None:
             raise ExperimentError(wrong, key=key)
     return fields
@@ -52,10 +74,10 @@ def _mismatch(field: str, value: StackValue, usual: StackValue) -> str | None:
     return None
 
 
-def _refusal(fields: dict[str, StackValue]) -> str | None:
-    """What the simulator has against a stack."""
+def _refusal(fields: dict[str, StackValue], check: Callable[[str], None]) -> str | None:
+    """What the simulator has against these fields."""
     try:
-        _core.check_stack(json.dumps(fields))
+        check(json.dumps(fields))
     except ValueError as error:
         bits = re.search(r"`(\d+)`, expected u(\d+)", str(error))
         return f"{bits[1]} is more than {2 ** int(bits[2]) - 1}, the most" if bits else str(error)

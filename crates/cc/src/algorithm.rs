@@ -1,10 +1,11 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
+use crate::bbr::version;
 use crate::{
-    Ack, AdaptiveUdt, AnySlowStart, BbrV1, Bic, BoundedBbr, ConfigError, Congestion,
-    CongestionControl, Control, Copa, Cubic, CubicParameters, Dctcp, Fast, HighSpeed, Htcp, Hybla,
-    Illinois, Init, Inspect, LedbatPlusPlus, LedbatSlowStart, Options, Path, Reno, Scalable, Sent,
-    Udt, Vegas, Westwood, WindowRule, Windowed, Yeah,
+    Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, Bic, BoundedBbr, ConfigError, Congestion,
+    CongestionControl, Control, Copa, Cubic, CubicParameters, Dbac, Dctcp, Fast, HighSpeed, Htcp,
+    Hybla, Illinois, Init, Inspect, LedbatPlusPlus, LedbatSlowStart, Lia, Olia, Options, Path,
+    Reno, Scalable, Sent, Udt, Vegas, WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
 };
 use dumbbell_units::Time;
 
@@ -80,8 +81,14 @@ macro_rules! algorithms {
 algorithms! {
     /// BBRv1.
     "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
+    /// BBRv2.
+    "bbr2" Bbr2(BoundedBbr) = |options, init| BoundedBbr::from_options(version::V2, options, init);
+    /// F-BBRv2.
+    "f-bbr2" FairBbr2(BoundedBbr) = |options, init| {
+        BoundedBbr::from_options(version::F2, options, init)
+    };
     /// BBRv3.
-    "bbr3" Bbr3(BoundedBbr) = BoundedBbr::v3_from_options;
+    "bbr3" Bbr3(BoundedBbr) = |options, init| BoundedBbr::from_options(version::V3, options, init);
     /// Reno.
     "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| windowed(Reno, options, init);
     /// CUBIC.
@@ -146,6 +153,22 @@ algorithms! {
     };
     /// Copa.
     "copa" Copa(Copa) = Copa::from_options;
+    /// LIA.
+    "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| windowed(Lia::default(), options, init);
+    /// OLIA.
+    "olia" Olia(Windowed<Olia, AnySlowStart>) = |options, init| {
+        windowed(Olia::default(), options, init)
+    };
+    /// BALIA.
+    "balia" Balia(Windowed<Balia, AnySlowStart>) = |options, init| {
+        windowed(Balia::default(), options, init)
+    };
+    /// wVegas.
+    "wvegas" WeightedVegas(Windowed<WeightedVegas, AnySlowStart>) = |options, init| {
+        windowed(WeightedVegas::from_options(options)?, options, init)
+    };
+    /// DBAC.
+    "dbac" Dbac(Dbac) = Dbac::from_options;
     /// UDT's own.
     "udt" Udt(Udt) = Udt::from_options;
     /// AR-UDT.
@@ -173,7 +196,7 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_established(path));
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
         forward!(self, algorithm => algorithm.on_sent(path, sent));
     }

@@ -182,7 +182,7 @@ pub struct Stamp {
 pub struct PeerReport {
     /// Packets by which the cumulative acknowledgement advanced.
     pub advanced: u32,
-    /// Round-trip time from ACK to ACK2, smoothed.
+    /// Round-trip time from ACK to ACK2 as the peer has it, smoothed by the peer.
     pub rtt: Span,
     /// Its mean deviation.
     pub rtt_var: Span,

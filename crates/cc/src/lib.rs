@@ -8,11 +8,14 @@
 //! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
 
 mod algorithm;
+mod balia;
 mod bbr;
 mod bic;
 mod copa;
+mod coupled;
 mod cubic;
 mod cubic_2006;
+mod dbac;
 mod dctcp;
 mod event;
 mod fast;
@@ -22,10 +25,13 @@ mod hybla;
 mod hystart;
 mod illinois;
 mod ledbat;
+mod lia;
 pub mod meters;
+mod olia;
 mod options;
 #[cfg(test)]
 mod pipe;
+mod rate;
 mod reno;
 mod round;
 mod slow_start;
@@ -34,13 +40,16 @@ mod udt;
 mod vegas;
 mod westwood;
 mod windowed;
+mod wvegas;
 mod yeah;
 
 pub use algorithm::{Algorithm, NAMES};
+pub use balia::Balia;
 pub use bbr::{BbrV1, BoundedBbr};
 pub use bic::Bic;
 pub use copa::Copa;
 pub use cubic::{Cubic, FirstGrowth, Friendliness, Parameters as CubicParameters};
+pub use dbac::Dbac;
 pub use dctcp::Dctcp;
 pub use event::{
     Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
@@ -53,7 +62,10 @@ pub use hybla::Hybla;
 pub use hystart::{HyStart, HyStartPlusPlus};
 pub use illinois::Illinois;
 pub use ledbat::{LedbatPlusPlus, LedbatSlowStart};
+pub use lia::Lia;
+pub use olia::Olia;
 pub use options::{ConfigError, Init, Options};
+pub use rate::{Departure, Newest as NewestDelivered, RateSampler};
 pub use reno::Reno;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
 pub use stcp::Scalable;
@@ -61,6 +73,7 @@ pub use udt::{AdaptiveUdt, Udt};
 pub use vegas::Vegas;
 pub use westwood::Westwood;
 pub use windowed::{WindowRule, Windowed};
+pub use wvegas::WeightedVegas;
 pub use yeah::Yeah;
 
 /// A congestion control algorithm.

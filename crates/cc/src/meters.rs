@@ -6,6 +6,8 @@
 //! that a sample is taken and costs constant time and space; between samples it does not age.
 //!
 //! [`Rounds`] counts packet-timed round trips (draft-ietf-ccwg-bbr-06, section 5.5.1).
+//!
+//! [`LossIntervals`] tells how much was delivered between losses (OLIA's `l_r`).
 
 /// A sample and when it was taken, in whatever the filter's window is counted in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -179,6 +181,27 @@ impl Rounds {
     #[inline]
     pub fn count(&self) -> u64 {
         self.count
+    }
+}
+
+/// How many packets were delivered between losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossIntervals {
+    /// `Path::delivered` at the last loss and at the one before.
+    at: [u64; 2],
+}
+
+impl LossIntervals {
+    /// A loss, or several of one episode, when so many packets had been delivered.
+    pub fn on_loss(&mut self, delivered: u64) {
+        self.at = [delivered, self.at[0]];
+    }
+
+    /// Packets delivered since the last loss, and between the last two, where the beginning of the
+    /// connection counts as one.
+    #[inline]
+    pub fn between(&self, delivered: u64) -> [u64; 2] {
+        [delivered - self.at[0], self.at[0] - self.at[1]]
     }
 }
 

@@ -84,6 +84,14 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
         Windowed { ssthresh, ..self }
     }
 
+    pub(crate) fn rule(&self) -> &R {
+        &self.rule
+    }
+
+    pub(crate) fn rule_mut(&mut self) -> &mut R {
+        &mut self.rule
+    }
+
     fn grow(&mut self, path: &Path, ack: &Ack) {
         let mut counted = f64::from(ack.counted);
         if self.cwnd < self.ssthresh {

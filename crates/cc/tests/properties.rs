@@ -177,6 +177,7 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
         "copa(delta=0.001)",
         "copa(delta=10, mode_switching=off)",
         "udt(min_increase=0.000001)",
+        "udt(rules=ns-2)",
         "ar-udt(w1=0.5, alpha=1, beta=1)",
     ];
     NAMES.iter().copied().chain(choices)

@@ -3,6 +3,7 @@
 //! Everything here is advanced lazily to a given time, so that the simulator (virtual clock) and
 //! the Linux testbed (real clock) drive the very same code. Links are generic over the packet.
 
+mod application;
 mod aqm;
 mod bucket;
 mod dice;
@@ -17,6 +18,7 @@ mod tail;
 mod timeline;
 mod trace;
 
+pub use application::Application;
 pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUnit};
 pub use bucket::TokenBucket;
 pub use link::{Dropped, Link, LinkConfig, Statistics};

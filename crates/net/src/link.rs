@@ -289,7 +289,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// Moves the cursor past all packets whose transmission has begun.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, now: Time) {
         while self.queue.waiting.packets > 0 && self.queue.next_start <= now {
             let place = self.ring.len() - self.queue.waiting.packets as usize;

@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     use dumbbell_cc::{Algorithm, Init, NAMES};
-    use dumbbell_tcp::Stack;
+    use dumbbell_tcp::{Scheduler, Stack};
+    use dumbbell_udt::Options;
     use dumbbell_units::Time;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -45,6 +46,28 @@ mod _core {
         // By way of a value, whose errors do not count lines and columns.
         let stack = serde_json::from_str(json).and_then(serde_json::from_value::<Stack>);
         stack.map(|_| ()).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The names of the schedulers of multipath connections, the default first.
+    #[pyfunction]
+    fn schedulers() -> Vec<&'static str> {
+        Scheduler::NAMES.to_vec()
+    }
+
+    /// Raises ValueError, in one sentence, unless `json` holds all options of UDT, in range.
+    #[pyfunction]
+    fn check_udt_options(json: &str) -> PyResult<()> {
+        let options = serde_json::from_str(json).and_then(serde_json::from_value::<Options>);
+        let options = options.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        options.check().map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The options of UDT and their defaults for an algorithm: name -> value.
+    #[pyfunction]
+    fn udt_options<'py>(py: Python<'py>, cc: &str) -> PyResult<Bound<'py, PyAny>> {
+        let options = serde_json::to_value(Options::for_algorithm(cc));
+        let options = options.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        py.import("json")?.call_method1("loads", (options.to_string(),))
     }
 
     /// The named sets of TCP behaviours: name -> field -> value.

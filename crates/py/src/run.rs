@@ -63,6 +63,12 @@ pub struct Outcome {
     #[pyo3(get)]
     internals: Py<Table>,
     #[pyo3(get)]
+    subflows: Py<Table>,
+    #[pyo3(get)]
+    subflow_series: Py<Table>,
+    #[pyo3(get)]
+    subflow_internals: Py<Table>,
+    #[pyo3(get)]
     meta: Py<PyDict>,
     #[pyo3(get)]
     capture: Option<Py<Capture>>,
@@ -120,6 +126,9 @@ impl Outcome {
             series: table(Table::new(outcome.series.into_columns()))?,
             links: table(Table::new(outcome.links.into_columns()))?,
             internals: table(Table::new(outcome.internals.into_columns()))?,
+            subflows: table(Table::new(outcome.subflows.into_columns()))?,
+            subflow_series: table(Table::new(outcome.subflow_series.into_columns()))?,
+            subflow_internals: table(Table::new(outcome.subflow_internals.into_columns()))?,
             meta: meta.unbind(),
             capture,
         })

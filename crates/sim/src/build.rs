@@ -5,23 +5,30 @@
 //! they are, and by name only where they are the same.
 
 use crate::engine::{EndpointId, Engine, Parcel, Watch};
-use crate::host::Host;
+use crate::host::{Host, Station};
+use crate::multipath_host::MultipathHost;
 use crate::sample::Subject;
-use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
-use dumbbell_cc::Algorithm;
-use dumbbell_net::{Limit, Link, LinkConfig, LinkId, RouteId, Routes};
-use dumbbell_tcp::{Receiver, Segment, Sender, SenderConfig, Stack};
+use crate::tcp_host::TcpHost;
+use crate::udt_host::{Plan, UdtHost};
+use dumbbell_cc::{Algorithm, Init};
+use dumbbell_net::{Endpoint, Limit, Link, LinkConfig, LinkId, RouteId, Routes};
+use dumbbell_tcp::{
+    MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender, SenderConfig,
+    Stack,
+};
+use dumbbell_udt::Bulk;
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// What a run is made of.
-pub(crate) struct Parts {
-    links: Vec<Link<Parcel<Segment>>>,
+pub(crate) struct Parts<H: Endpoint> {
+    links: Vec<Link<Parcel<H::Packet>>>,
     routes: Routes,
-    hosts: Vec<Host>,
+    hosts: Vec<H>,
     /// By port.
     routes_of: Vec<RouteId>,
     /// In the scenario's order.
@@ -29,14 +36,21 @@ pub(crate) struct Parts {
 }
 
 /// Where a flow of the scenario is in the run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlowPlan {
-    /// Its number in the run's own order.
+    /// The number of its first pair of ports.
     pub(crate) pair: u32,
     pub(crate) start: Time,
-    /// Delay of its path, one way.
-    pub(crate) base_delay: Span,
-    pub(crate) base_rtt: Span,
+    /// Its path, or the paths of its subflows.
+    pub(crate) paths: Vec<PathPlan>,
+}
+
+/// A path through empty links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathPlan {
+    /// One way.
+    pub(crate) delay: Span,
+    pub(crate) rtt: Span,
 }
 
 impl FlowPlan {
@@ -44,13 +58,18 @@ impl FlowPlan {
         EndpointId(self.pair * 2)
     }
 
-    pub(crate) fn subject(&self) -> Subject {
-        Subject { sender: self.sender(), start: self.start, complete: false }
+    /// How many subflows it has, if it is a multipath connection.
+    pub(crate) fn parts(&self) -> u32 {
+        if self.paths.len() > 1 { self.paths.len() as u32 } else { 0 }
+    }
+
+    pub(crate) fn subject(&self, first_part: u32) -> Subject {
+        Subject { sender: self.sender(), start: self.start, first_part, complete: false }
     }
 }
 
-impl Parts {
-    pub(crate) fn engine<W: Watch<Segment>>(self, watch: W) -> Engine<Host, W> {
+impl<H: Station> Parts<H> {
+    pub(crate) fn engine<W: Watch<H::Packet>>(self, watch: W) -> Engine<H, W> {
         Engine::with_ports(self.links, self.routes, self.hosts, &self.routes_of, watch)
     }
 }
@@ -59,14 +78,13 @@ impl Parts {
 ///
 /// # Errors
 /// If it was not and should not have passed.
-pub(crate) fn build(scenario: &Scenario) -> Result<Parts, ScenarioError> {
+pub(crate) fn build<H: Station>(scenario: &Scenario) -> Result<Parts<H>, ScenarioError> {
     let mut builder = Builder::new(scenario);
     let stacks = Stacks::of(scenario);
     let order = canonical_order(scenario, &builder.names, &stacks);
     let mut flows = vec![None; scenario.flows.len()];
-    for (pair, &at) in order.iter().enumerate() {
-        let stack = stacks.get(at);
-        flows[at] = Some(builder.add_flow(&scenario.flows[at], stack, pair as u32)?);
+    for at in order {
+        flows[at] = Some(builder.add_flow(&scenario.flows[at], stacks.get(at))?);
     }
     let flows = flows.into_iter().flatten().collect();
     let Builder { links, routes, hosts, routes_of, .. } = builder;
@@ -123,27 +141,31 @@ fn canonical_order(
     let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
     order.sort_by_cached_key(|&at| {
         let flow = &scenario.flows[at];
-        let paths = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
+        let path = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
+        let join =
+            |join: &PathSpec| (ids(&join.path), ids(&join.return_path), join.return_delay_ns);
+        let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
         let times = (flow.start_ns, flow.stop_ns);
         let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
-        (times, paths, load, &flow.cc, stacks.of_flow[at], &flow.name)
+        let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
+        (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
     });
     order
 }
 
-struct Builder<'a> {
+struct Builder<'a, H: Endpoint> {
     scenario: &'a Scenario,
     names: BTreeMap<&'a str, LinkId>,
-    links: Vec<Link<Parcel<Segment>>>,
+    links: Vec<Link<Parcel<H::Packet>>>,
     routes: Routes,
     /// Delay lines for acknowledgements: all flows of one return delay share one.
     lines: BTreeMap<u64, LinkId>,
-    hosts: Vec<Host>,
+    hosts: Vec<H>,
     routes_of: Vec<RouteId>,
 }
 
-impl<'a> Builder<'a> {
-    fn new(scenario: &'a Scenario) -> Builder<'a> {
+impl<'a, H: Station> Builder<'a, H> {
+    fn new(scenario: &'a Scenario) -> Builder<'a, H> {
         let links = scenario.links.iter().zip(0..);
         let links = links.map(|(link, index)| {
             let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
@@ -193,39 +215,106 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn add_flow(
-        &mut self,
-        flow: &FlowSpec,
-        stack: &Arc<Stack>,
-        pair: u32,
-    ) -> Result<FlowPlan, ScenarioError> {
-        let (there, base_delay) = self.path(flow, "path", &flow.path)?;
-        let (mut back, back_delay) = self.path(flow, "return_path", &flow.return_path)?;
-        if back.is_empty() || flow.return_delay_ns > 0 {
-            back.push(self.delay_line(flow.return_delay_ns));
-        }
-        let seed = |purpose| seeds::derive(self.scenario.seed, purpose, pair);
-        let jitter = seeds::uniform(seed(Purpose::StartJitter), self.scenario.start_jitter_ns);
+    fn add_flow(&mut self, flow: &FlowSpec, stack: &Arc<Stack>) -> Result<FlowPlan, ScenarioError> {
+        let pair = self.routes_of.len() as u32 / 2;
+        let paths = flow.paths();
+        let paths = paths.iter().map(|path| self.add_path(flow, path));
+        let paths: Vec<PathPlan> = paths.collect::<Result<_, _>>()?;
+        let seed = |purpose, pair| seeds::derive(self.scenario.seed, purpose, pair);
+        let jitter =
+            seeds::uniform(seed(Purpose::StartJitter, pair), self.scenario.start_jitter_ns);
         let start = Time::from_nanos(flow.start_ns + jitter);
-        let init = flow.init(start, seed(Purpose::Algorithm));
-        let algorithm = Algorithm::parse(&flow.cc, &init).map_err(|error| {
-            ScenarioError::Algorithm { place: Place::Flow(flow.name.clone()), error }
-        })?;
-        let sender = Sender::new(SenderConfig {
-            stack: Arc::clone(stack),
-            algorithm,
-            start,
-            stop: flow.stop_ns.map(Time::from_nanos),
-            bytes: flow.bytes,
-            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
-        });
-        let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
-        let receiver = Receiver::new(Arc::clone(stack));
-        self.routes_of.extend([self.routes.add(&there), self.routes.add(&back)]);
-        self.hosts.extend([Host::Sender { sender, mss, bytes }, Host::Receiver(receiver)]);
-        let base_rtt = base_delay + back_delay + Span::from_nanos(flow.return_delay_ns);
-        Ok(FlowPlan { pair, start, base_delay, base_rtt })
+        let init = |pair| flow.init(start, seed(Purpose::Algorithm, pair));
+        let ends = match &flow.udt {
+            Some(options) => {
+                let init = init(pair);
+                let algorithms = [flow.algorithm(&init)?, flow.algorithm(&init)?];
+                udt_ends(flow, options, algorithms, &init)
+            }
+            None if paths.len() > 1 => {
+                let inits = (pair..).take(paths.len()).map(init);
+                multipath_ends(flow, stack, inits.collect())?
+            }
+            None => tcp_ends(flow, stack, flow.algorithm(&init(pair))?, start),
+        };
+        self.hosts.extend(ends.map(H::of));
+        Ok(FlowPlan { pair, start, paths })
     }
+
+    /// Adds the routes of a pair of ports.
+    fn add_path(&mut self, flow: &FlowSpec, path: &PathSpec) -> Result<PathPlan, ScenarioError> {
+        let (there, delay) = self.path(flow, "path", &path.path)?;
+        let (mut back, back_delay) = self.path(flow, "return_path", &path.return_path)?;
+        if back.is_empty() || path.return_delay_ns > 0 {
+            back.push(self.delay_line(path.return_delay_ns));
+        }
+        self.routes_of.extend([self.routes.add(&there), self.routes.add(&back)]);
+        let rtt = delay + back_delay + Span::from_nanos(path.return_delay_ns);
+        Ok(PathPlan { delay, rtt })
+    }
+}
+
+fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Time) -> [Host; 2] {
+    let sender = Sender::new(SenderConfig {
+        stack: Arc::clone(stack),
+        algorithm,
+        start,
+        stop: flow.stop_ns.map(Time::from_nanos),
+        bytes: flow.bytes,
+        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+    });
+    let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
+    let receiver = TcpHost::Receiver(Receiver::new(Arc::clone(stack)));
+    [TcpHost::Sender { sender, mss, bytes }, receiver].map(Host::Tcp)
+}
+
+/// Every subflow has an algorithm of its own.
+fn multipath_ends(
+    flow: &FlowSpec,
+    stack: &Stack,
+    inits: Vec<Init>,
+) -> Result<[Host; 2], ScenarioError> {
+    let stack = Arc::new(stack.of_subflow());
+    let mss = u32::from(stack.mss);
+    let subflows = inits.len() as u8;
+    let start = inits[0].now;
+    let algorithms = inits.into_iter().map(|init| flow.algorithm(&Init { mss, ..init }));
+    let algorithms = algorithms.collect::<Result<_, _>>()?;
+    let receiver = MultipathReceiver::new(&stack, subflows);
+    let sender = MultipathSender::new(MultipathConfig {
+        stack,
+        algorithms,
+        scheduler: Scheduler::named(&flow.scheduler).unwrap_or_default(),
+        start,
+        stop: flow.stop_ns.map(Time::from_nanos),
+        bytes: flow.bytes,
+        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+    });
+    let sender = MultipathHost::Sender { sender, mss: u64::from(mss) };
+    let ends = [sender, MultipathHost::Receiver(receiver)];
+    Ok(ends.map(|end| Host::Multipath(Box::new(end))))
+}
+
+/// Both ends have the algorithm, though only one sends data.
+fn udt_ends(
+    flow: &FlowSpec,
+    options: &dumbbell_udt::Options,
+    algorithms: [Algorithm; 2],
+    init: &Init,
+) -> [Host; 2] {
+    let plan = Plan {
+        options: options.clone(),
+        bulk: Bulk {
+            bytes: flow.bytes,
+            stop: flow.stop_ns.map(Time::from_nanos),
+            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        },
+        start: init.now,
+        seed: init.seed,
+    };
+    let [there, back] = algorithms;
+    let server = UdtHost::server(options.clone(), back, init.seed);
+    [UdtHost::client(plan, there), server].map(|end| Host::Udt(Box::new(end)))
 }
 
 fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {

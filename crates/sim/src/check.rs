@@ -2,7 +2,8 @@
 
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
 use dumbbell_cc::{Algorithm, Init};
-use dumbbell_tcp::Stack;
+use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
+use dumbbell_udt::{BadOption, Options};
 use dumbbell_units::Time;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -75,7 +76,10 @@ impl Scenario {
         let flows = self.flows.len();
         let valid = format_args!("from 1 to {MAX_FLOWS} flows");
         ensure((1..=MAX_FLOWS).contains(&flows), here, "flows", flows, valid)?;
-        let rows = self.samples().saturating_mul(flows as u64);
+        let subflows: usize = self.flows.iter().map(|flow| 1 + flow.joins.len()).sum();
+        let valid = format_args!("paths of at most {MAX_FLOWS} subflows in all");
+        ensure(subflows <= MAX_FLOWS, here, "flows", subflows, valid)?;
+        let rows = self.samples().saturating_mul(subflows as u64);
         let valid = format_args!("an interval that gives at most {MAX_ROWS} rows, not {rows}");
         ensure(rows <= MAX_ROWS, here, "sample_ns", self.sample_ns, valid)?;
         self.check_links()?;
@@ -106,9 +110,11 @@ impl Scenario {
             let here = || Place::Flow(flow.name.clone());
             let valid = "a name that no other flow has";
             ensure(names.insert(&flow.name), here, "name", &flow.name, valid)?;
-            for (key, path, least) in
-                [("path", &flow.path, 1), ("return_path", &flow.return_path, 0)]
-            {
+            let joins = flow.joins.iter().flat_map(|join| {
+                [("joins.path", &join.path, 1), ("joins.return_path", &join.return_path, 0)]
+            });
+            let first = [("path", &flow.path, 1), ("return_path", &flow.return_path, 0)];
+            for (key, path, least) in first.into_iter().chain(joins) {
                 let valid = format_args!("from {least} to {MAX_PATH} links");
                 ensure((least..=MAX_PATH).contains(&path.len()), here, key, path.len(), valid)?;
                 for link in path {
@@ -152,6 +158,7 @@ impl FlowSpec {
     fn check(&self, jitter_ns: u64) -> Result<(), ScenarioError> {
         let here = || Place::Flow(self.name.clone());
         ensure_time(self.return_delay_ns, 0, here, "return_delay_ns")?;
+        self.check_multipath()?;
         ensure_time(self.start_ns, 0, here, "start_ns")?;
         if let Some(stop) = self.stop_ns {
             let start = self.start_ns.saturating_add(jitter_ns);
@@ -159,17 +166,52 @@ impl FlowSpec {
             ensure(stop > start, here, "stop_ns", stop, valid)?;
         }
         ensure_rate(self.app_rate_bps, here, "app_rate_bps")?;
-        self.check_stack(&self.stack)?;
+        match &self.udt {
+            None => self.check_stack(&self.stack)?,
+            Some(options) => self.check_udt(options)?,
+        }
+        let valid = "false, as the transport is UDT";
+        ensure(!(self.log && self.udt.is_some()), here, "log", true, valid)?;
         if let Some(bytes) = self.bytes {
-            let most = u64::from(self.stack.mss) * MAX_PACKETS;
+            let most = u64::from(self.init(Time::ZERO, 0).mss) * MAX_PACKETS;
             let valid = format_args!("from 1 to {most} bytes, or null for no limit");
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
-        let init = self.init(Time::ZERO, 0);
-        match Algorithm::parse(&self.cc, &init) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ScenarioError::Algorithm { place: here(), error }),
+        self.algorithm(&self.init(Time::ZERO, 0)).map(drop)
+    }
+
+    /// The flow's algorithm.
+    pub(crate) fn algorithm(&self, init: &Init) -> Result<Algorithm, ScenarioError> {
+        let place = || Place::Flow(self.name.clone());
+        let made = Algorithm::parse(&self.cc, init);
+        made.map_err(|error| ScenarioError::Algorithm { place: place(), error })
+    }
+
+    fn check_udt(&self, options: &Options) -> Result<(), ScenarioError> {
+        let bad = |BadOption { key, value, least, most, unit }| ScenarioError::Value {
+            place: Place::Flow(self.name.clone()),
+            key,
+            value: value.to_string(),
+            valid: format!("from {least} to {most} {unit}"),
+        };
+        options.check().map_err(bad)
+    }
+
+    fn check_multipath(&self) -> Result<(), ScenarioError> {
+        let here = || Place::Flow(self.name.clone());
+        for join in &self.joins {
+            ensure_time(join.return_delay_ns, 0, here, "joins.return_delay_ns")?;
         }
+        let most = MultipathSender::MAX_SUBFLOWS;
+        let valid = format_args!("at most {} further paths", most - 1);
+        ensure(self.joins.len() < most, here, "joins", self.joins.len(), valid)?;
+        let valid = "false for a flow of several paths";
+        ensure(self.joins.is_empty() || !self.log, here, "log", self.log, valid)?;
+        let valid = "null for a flow of several paths";
+        ensure(self.joins.is_empty() || self.udt.is_none(), here, "udt", "given", valid)?;
+        let known = Scheduler::named(&self.scheduler).is_some();
+        let valid = format_args!("one of {}", Scheduler::NAMES.join(", "));
+        ensure(known, here, "scheduler", &self.scheduler, valid)
     }
 
     fn check_stack(&self, stack: &Stack) -> Result<(), ScenarioError> {
@@ -194,7 +236,10 @@ impl FlowSpec {
 
     /// What the flow's algorithm is told when the flow begins.
     pub(crate) fn init(&self, now: Time, seed: u64) -> Init {
-        let initial_window = f64::from(self.stack.initial_window);
-        Init { now, mss: u32::from(self.stack.mss), initial_window, seed }
+        let (mss, initial_window) = match &self.udt {
+            None => (self.stack.mss, self.stack.initial_window),
+            Some(options) => (options.payload(), Options::INITIAL_WINDOW),
+        };
+        Init { now, mss: u32::from(mss), initial_window: f64::from(initial_window), seed }
     }
 }

@@ -345,11 +345,12 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dumbbell_tcp::Segment;
+    use crate::pdu::Pdu;
 
     #[test]
     fn a_packet_in_flight_takes_40_bytes() {
-        assert_eq!(size_of::<Parcel<Segment>>(), 40);
+        assert_eq!(size_of::<Parcel<Pdu>>(), 40);
+        assert_eq!(size_of::<Option<Pdu>>(), 36);
     }
 
     #[test]

@@ -53,6 +53,14 @@ impl Histogram {
         self.sum_ns += ns;
     }
 
+    /// Delays that others were seen to have, too.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (count, more) in self.buckets.iter_mut().zip(other.buckets) {
+            *count += more;
+        }
+        self.sum_ns += other.sum_ns;
+    }
+
     /// How many delays were seen.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|&count| u64::from(count)).sum()

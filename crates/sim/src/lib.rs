@@ -1,30 +1,36 @@
 //! The simulator: a virtual clock, flows, and sampling into columns.
 //!
 //! `engine` runs endpoints over links and knows no protocol; `sample` and `tables` write down
-//! what they show. `host` puts TCP in. A `Scenario` is a run's description in plain numbers;
+//! what they show. `host` puts protocols in. A `Scenario` is a run's description in plain numbers;
 //! running it gives an `Outcome`.
 
 mod agenda;
 mod build;
 mod check;
+mod delay;
 mod engine;
 mod histogram;
 mod host;
 mod link_spec;
 mod log;
+mod multipath_host;
 mod pcapng;
+mod pdu;
 mod run;
 mod sample;
 mod scenario;
 mod seeds;
 mod tables;
+mod tcp_host;
+mod udt_host;
 
 pub use check::MAX_FLOWS;
 pub use engine::{EndpointId, Engine, Parcel, Watch};
 pub use histogram::Histogram;
 pub use log::{Event, PacketLog, Record};
 pub use pcapng::Side;
+pub use pdu::Pdu;
 pub use run::Outcome;
 pub use sample::Observe;
-pub use scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+pub use scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};

@@ -2,8 +2,8 @@
 //! dropped.
 
 use crate::engine::{EndpointId, Watch};
+use crate::pdu::{Datagram, Pdu};
 use dumbbell_net::{Dropped, LinkId};
-use dumbbell_tcp::Segment;
 use dumbbell_units::Time;
 
 /// What happened to a packet.
@@ -29,7 +29,7 @@ pub struct Record {
     /// Whether the flow's sender sent the packet; otherwise its receiver did.
     pub by_sender: bool,
     /// The packet.
-    pub segment: Segment,
+    pub packet: Pdu,
 }
 
 /// The packets of the flows that are logged, in the order of events; one that was dropped while it
@@ -54,27 +54,27 @@ impl PacketLog {
     }
 
     #[inline]
-    fn record(&mut self, at: Time, event: Event, sender: EndpointId, segment: &Segment) {
+    fn record(&mut self, at: Time, event: Event, sender: EndpointId, packet: &impl Datagram) {
         if let Some(&Some(flow)) = self.flows.get(sender.pair() as usize) {
             let by_sender = sender.0.is_multiple_of(2);
-            self.records.push(Record { at, event, flow, by_sender, segment: *segment });
+            self.records.push(Record { at, event, flow, by_sender, packet: packet.pdu() });
         }
     }
 }
 
-impl Watch<Segment> for PacketLog {
+impl<P: Datagram> Watch<P> for PacketLog {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, segment: &Segment) {
-        self.record(now, Event::Sent, from, segment);
+    fn sent(&mut self, now: Time, from: EndpointId, packet: &P) {
+        self.record(now, Event::Sent, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
-        self.record(now, Event::Received, to.peer(), segment);
+    fn delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
+        self.record(now, Event::Received, to.peer(), packet);
     }
 
     #[inline]
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Segment) {
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &P) {
         self.record(now, Event::Dropped(at, why), from, packet);
     }
 }

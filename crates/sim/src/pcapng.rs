@@ -7,6 +7,7 @@
 //! `isn + 1 + n * mss`. At the sender, packets that were dropped on the way say so in a comment.
 
 use crate::log::{Event, PacketLog, Record};
+use crate::pdu::Pdu;
 use crate::scenario::{FlowSpec, LinkSpec, Scenario};
 use dumbbell_net::Dropped;
 use dumbbell_tcp::{Flags, Segment, Stack};
@@ -67,8 +68,9 @@ impl PacketLog {
         let mut ends = Ends::default();
         let mut fates = self.fates(&scenario.links);
         for record in self.records() {
+            let Pdu::Tcp(segment) = &record.packet else { continue };
             let flow = &scenario.flows[record.flow as usize];
-            let echoed = ends.follow(record);
+            let echoed = ends.follow(record, segment);
             let seen = match record.event {
                 Event::Sent => (side == Side::Sender) == record.by_sender,
                 Event::Received => (side == Side::Sender) != record.by_sender,
@@ -78,7 +80,7 @@ impl PacketLog {
                 let sent = record.event == Event::Sent;
                 let fate = if sent { fates.get_mut(&transmission(record)) } else { None };
                 let comment = fate.and_then(VecDeque::pop_front);
-                write_packet(&mut writer, record, flow, echoed, comment)?;
+                write_packet(&mut writer, (record, segment), flow, echoed, comment)?;
             }
         }
         Ok(())
@@ -104,10 +106,10 @@ impl PacketLog {
 /// What tells one transmission from others: flow, direction, and all that it says. Duplicate
 /// acknowledgements differ in their SACK blocks alone; those that do not differ at all are told
 /// apart by nothing, and the first stands for the one that was dropped.
-type Transmission = (u32, bool, Segment);
+type Transmission = (u32, bool, Pdu);
 
 fn transmission(record: &Record) -> Transmission {
-    (record.flow, record.by_sender, record.segment)
+    (record.flow, record.by_sender, record.packet)
 }
 
 /// What each end of a flow has heard last, for the timestamps that it echoes.
@@ -126,20 +128,20 @@ struct End {
 
 impl Ends {
     /// Takes note of a record; gives the timestamp that its packet echoes.
-    fn follow(&mut self, record: &Record) -> u32 {
+    fn follow(&mut self, record: &Record, segment: &Segment) -> u32 {
         let end = self.flows.entry(record.flow).or_default();
         if !record.by_sender {
             if record.event == Event::Received {
                 end.heard = clock(record.at);
             }
-            return record.segment.timestamp;
+            return segment.timestamp;
         }
         if record.event == Event::Sent {
-            end.under_way.push_back((record.segment, end.heard));
+            end.under_way.push_back((*segment, end.heard));
             return end.heard;
         }
         let same = |(sent, _): &(Segment, u32)| {
-            (sent.number, sent.timestamp) == (record.segment.number, record.segment.timestamp)
+            (sent.number, sent.timestamp) == (segment.number, segment.timestamp)
         };
         let place = end.under_way.iter().position(same);
         place.and_then(|place| end.under_way.remove(place)).map_or(0, |(_, echoed)| echoed)
@@ -152,17 +154,17 @@ fn clock(at: Time) -> u32 {
 
 fn write_packet<W: Write>(
     writer: &mut PcapNgWriter<W>,
-    record: &Record,
+    (record, segment): (&Record, &Segment),
     flow: &FlowSpec,
     echoed: u32,
     comment: Option<String>,
 ) -> Result<(), PcapError> {
-    let tcp = tcp_header(record, flow, echoed);
-    let payload = match record.segment.is_ack() || record.segment.flags.contains(Flags::SYN) {
+    let tcp = tcp_header((record, segment), flow, echoed);
+    let payload = match segment.is_ack() || segment.flags.contains(Flags::SYN) {
         true => 0,
-        false => usize::from(record.segment.size.saturating_sub(flow.stack.header)),
+        false => usize::from(segment.size.saturating_sub(flow.stack.header)),
     };
-    let (headers, length) = headers(record, tcp, payload);
+    let (headers, length) = headers((record, segment), tcp, payload);
     writer.write_pcapng_block(EnhancedPacketBlock {
         interface_id: 0,
         timestamp: std::time::Duration::from_nanos(record.at.as_nanos()),
@@ -176,8 +178,8 @@ fn write_packet<W: Write>(
     Ok(())
 }
 
-fn tcp_header(record: &Record, flow: &FlowSpec, echoed: u32) -> TcpHeader {
-    let Record { segment, by_sender, .. } = record;
+fn tcp_header((record, segment): (&Record, &Segment), flow: &FlowSpec, echoed: u32) -> TcpHeader {
+    let by_sender = &record.by_sender;
     let (from, to) = if *by_sender { (0, 1) } else { (1, 0) };
     let stack = &flow.stack;
     let byte = |number: u32| {
@@ -249,7 +251,11 @@ fn options(
 }
 
 /// Both headers as bytes, and the packet's length with its payload.
-fn headers(record: &Record, mut tcp: TcpHeader, payload: usize) -> (Vec<u8>, usize) {
+fn headers(
+    (record, segment): (&Record, &Segment),
+    mut tcp: TcpHeader,
+    payload: usize,
+) -> (Vec<u8>, usize) {
     let [high, low] = (record.flow as u16).to_be_bytes();
     let (sender, receiver) = ([10, 0, high, low], [10, 1, high, low]);
     let (source, destination) =
@@ -257,7 +263,7 @@ fn headers(record: &Record, mut tcp: TcpHeader, payload: usize) -> (Vec<u8>, usi
     let carried = tcp.header_len() + payload;
     let mut ip = Ipv4Header::new(carried as u16, 64, IpNumber::TCP, source, destination)
         .expect("a segment's size has 16 bits, headers included");
-    ip.ecn = match (&record.segment.flags, record.event) {
+    ip.ecn = match (&segment.flags, record.event) {
         (flags, Event::Received) if flags.contains(Flags::CE) => IpEcn::THREE,
         (flags, _) if flags.contains(Flags::ECT) => IpEcn::TWO,
         _ => IpEcn::ZERO,

@@ -1,14 +1,17 @@
 //! Running a scenario, and what comes of it.
 
 use crate::build::{FlowPlan, build};
+use crate::delay::DelayMeter;
 use crate::engine::{EndpointId, Engine, Watch};
-use crate::host::{DelayMeter, Host};
+use crate::histogram::Histogram;
+use crate::host::{Host, Station};
 use crate::log::PacketLog;
-use crate::sample::{Observe, Sampler};
+use crate::pdu::Datagram;
+use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{FlowRow, Flows, Internals, Links, Series};
+use crate::tcp_host::TcpHost;
 use dumbbell_net::{Dropped, LinkId};
-use dumbbell_tcp::Segment;
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 
@@ -25,6 +28,12 @@ pub struct Outcome {
     pub internals: Internals,
     /// Data packets sent by all flows, retransmissions included.
     pub data_packets: u64,
+    /// One row a subflow, of flows that have several; `flow` counts the subflows of all flows.
+    pub subflows: Flows,
+    /// Subflows over time.
+    pub subflow_series: Series,
+    /// The internals of subflows' algorithms over time.
+    pub subflow_internals: Internals,
     /// Events that the engine handled.
     pub events: u64,
     /// The packets of the flows that are logged.
@@ -37,19 +46,19 @@ struct Onlookers {
     log: PacketLog,
 }
 
-impl Watch<Segment> for Onlookers {
+impl<P: Datagram> Watch<P> for Onlookers {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, segment: &Segment) {
-        self.log.sent(now, from, segment);
+    fn sent(&mut self, now: Time, from: EndpointId, packet: &P) {
+        self.log.sent(now, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, segment: &Segment) {
-        self.meter.delivered(now, to, segment);
-        self.log.delivered(now, to, segment);
+    fn delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
+        self.meter.delivered(now, to, packet);
+        self.log.delivered(now, to, packet);
     }
 
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Segment) {
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &P) {
         self.log.dropped(now, from, at, why, packet);
     }
 }
@@ -74,17 +83,32 @@ impl Scenario {
         go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Option<Outcome>, ScenarioError> {
         self.check()?;
-        let parts = build(self)?;
+        if self.flows.iter().all(|flow| flow.udt.is_none() && flow.joins.is_empty()) {
+            self.run_on::<TcpHost>(go_on)
+        } else {
+            self.run_on::<Host>(go_on)
+        }
+    }
+
+    fn run_on<H: Station>(
+        &self,
+        go_on: impl FnMut(f64) -> ControlFlow<()>,
+    ) -> Result<Option<Outcome>, ScenarioError> {
+        let parts = build::<H>(self)?;
         let flows = parts.flows.clone();
         let mut engine = parts.engine(self.onlookers(&flows));
         let Some(samples) = self.drive(&flows, &mut engine, go_on) else { return Ok(None) };
         let table = flow_table(&flows, &engine, &engine.watch().meter);
+        let subflows = subflow_table(&flows, &engine, &engine.watch().meter);
         Ok(Some(Outcome {
             data_packets: table.sent.iter().sum(),
             flows: table,
             series: samples.series,
             links: samples.links,
             internals: samples.internals,
+            subflows,
+            subflow_series: samples.part_series,
+            subflow_internals: samples.part_internals,
             events: engine.events(),
             packets: engine.into_watch().log,
         }))
@@ -94,21 +118,24 @@ impl Scenario {
     fn onlookers(&self, flows: &[FlowPlan]) -> Onlookers {
         let mut order: Vec<usize> = (0..flows.len()).collect();
         order.sort_by_key(|&flow| flows[flow].pair);
-        let logged = |&flow: &usize| self.flows[flow].log.then_some(flow as u32);
+        let pairs =
+            || order.iter().flat_map(|&flow| flows[flow].paths.iter().map(move |p| (flow, p)));
+        let logged = |(flow, _): (usize, _)| self.flows[flow].log.then_some(flow as u32);
         Onlookers {
-            log: PacketLog::new(order.iter().map(logged).collect()),
-            meter: DelayMeter::new(order.iter().map(|&flow| flows[flow].base_delay)),
+            log: PacketLog::new(pairs().map(logged).collect()),
+            meter: DelayMeter::new(pairs().map(|(_, path)| path.delay)),
         }
     }
 
     /// Lets time pass, and samples.
-    fn drive<W: Watch<Segment>>(
+    fn drive<H: Station, W: Watch<H::Packet>>(
         &self,
         flows: &[FlowPlan],
-        engine: &mut Engine<Host, W>,
+        engine: &mut Engine<H, W>,
         mut go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Option<Sampler> {
-        let subjects = flows.iter().map(FlowPlan::subject).collect();
+        let subjects = first_parts(flows).zip(flows).map(|(part, plan)| plan.subject(part));
+        let subjects = subjects.collect();
         let links = self.links.len() as u32;
         let mut sampler = Sampler::new(subjects, links, self.samples(), self.internals);
         for sample in 0..self.samples() {
@@ -125,27 +152,63 @@ impl Scenario {
     }
 }
 
-fn flow_table<W: Watch<Segment>>(
+fn flow_table<H: Station, W: Watch<H::Packet>>(
     flows: &[FlowPlan],
-    engine: &Engine<Host, W>,
+    engine: &Engine<H, W>,
     meter: &DelayMeter,
 ) -> Flows {
     let mut table = Flows::with_capacity(flows.len());
     for (flow, plan) in flows.iter().enumerate() {
-        let delays = meter.delays(plan.pair);
-        let mut row = FlowRow {
-            flow: flow as u32,
-            start: plan.start.as_secs_f64(),
-            base_rtt: plan.base_rtt.as_secs_f64(),
-            queue_delay_mean: delays.mean(),
-            queue_delay_p50: delays.quantile(0.50),
-            queue_delay_p95: delays.quantile(0.95),
-            queue_delay_p99: delays.quantile(0.99),
-            ..FlowRow::default()
-        };
+        let mut delays = meter.delays(plan.pair).clone();
+        for part in 1..plan.paths.len() as u32 {
+            delays.merge(meter.delays(plan.pair + part));
+        }
+        let base_rtt = plan.paths.iter().map(|path| path.rtt).min().unwrap_or(Span::ZERO);
+        let mut row = flow_row(flow as u32, plan.start, base_rtt, &delays);
         engine.endpoint(plan.sender()).conclude(&mut row);
         engine.endpoint(plan.sender().peer()).conclude(&mut row);
         table.push(row);
     }
     table
+}
+
+/// The number of each flow's first subflow, among the subflows of all multipath connections.
+fn first_parts(flows: &[FlowPlan]) -> impl Iterator<Item = u32> {
+    flows.iter().scan(0, |next, plan| {
+        let first = *next;
+        *next += plan.parts();
+        Some(first)
+    })
+}
+
+fn subflow_table<H: Station, W: Watch<H::Packet>>(
+    flows: &[FlowPlan],
+    engine: &Engine<H, W>,
+    meter: &DelayMeter,
+) -> Flows {
+    let mut table = Flows::default();
+    for (first, plan) in first_parts(flows).zip(flows) {
+        for part in 0..plan.parts() {
+            let delays = meter.delays(plan.pair + part);
+            let rtt = plan.paths[part as usize].rtt;
+            let mut row = flow_row(first + part, plan.start, rtt, delays);
+            engine.endpoint(plan.sender()).conclude_part(part as u8, &mut row);
+            engine.endpoint(plan.sender().peer()).conclude_part(part as u8, &mut row);
+            table.push(row);
+        }
+    }
+    table
+}
+
+fn flow_row(flow: u32, start: Time, base_rtt: Span, delays: &Histogram) -> FlowRow {
+    FlowRow {
+        flow,
+        start: start.as_secs_f64(),
+        base_rtt: base_rtt.as_secs_f64(),
+        queue_delay_mean: delays.mean(),
+        queue_delay_p50: delays.quantile(0.50),
+        queue_delay_p95: delays.quantile(0.95),
+        queue_delay_p99: delays.quantile(0.99),
+        ..FlowRow::default()
+    }
 }

@@ -19,6 +19,20 @@ pub trait Observe {
 
     /// Whether it has done all that it had to do and shows nothing new from now on.
     fn is_complete(&self) -> bool;
+
+    /// How many subflows it has, if it is a multipath connection.
+    fn parts(&self) -> u8 {
+        0
+    }
+
+    /// The present state of a subflow.
+    fn observe_part(&self, _part: u8, _row: &mut SeriesRow) {}
+
+    /// A subflow's state at the end of the run.
+    fn conclude_part(&self, _part: u8, _row: &mut FlowRow) {}
+
+    /// The internals of a subflow's algorithm.
+    fn inspect_part(&self, _part: u8, _show: &mut dyn FnMut(Inspect)) {}
 }
 
 /// Rows for which room is made at once; more come as they are needed.
@@ -31,6 +45,8 @@ pub(crate) struct Subject {
     pub(crate) sender: EndpointId,
     /// When it starts.
     pub(crate) start: Time,
+    /// The number of its first subflow among those of all flows.
+    pub(crate) first_part: u32,
     /// It had completed when it was last looked at.
     pub(crate) complete: bool,
 }
@@ -42,6 +58,8 @@ pub(crate) struct Sampler {
     pub(crate) series: Series,
     pub(crate) links: Links,
     pub(crate) internals: Internals,
+    pub(crate) part_series: Series,
+    pub(crate) part_internals: Internals,
     inspect: bool,
 }
 
@@ -55,6 +73,8 @@ impl Sampler {
             series: Series::with_capacity(room(subjects.len())),
             links: Links::with_capacity(room(links as usize)),
             internals: Internals::default(),
+            part_series: Series::default(),
+            part_internals: Internals::default(),
             links_sampled: links,
             subjects,
             inspect,
@@ -83,6 +103,19 @@ impl Sampler {
             if self.inspect {
                 let internals = &mut self.internals;
                 sender.inspect(&mut |shown| internals.push(flow, t, shown.name, shown.value));
+            }
+            for part in 0..sender.parts() {
+                let flow = subject.first_part + u32::from(part);
+                let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
+                sender.observe_part(part, &mut row);
+                engine.endpoint(subject.sender.peer()).observe_part(part, &mut row);
+                self.part_series.push(row);
+                if self.inspect {
+                    let internals = &mut self.part_internals;
+                    let mut push =
+                        |shown: Inspect| internals.push(flow, t, shown.name, shown.value);
+                    sender.inspect_part(part, &mut push);
+                }
             }
             subject.complete = sender.is_complete();
         }

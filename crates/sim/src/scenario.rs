@@ -4,7 +4,7 @@
 
 use dumbbell_cc::ConfigError;
 use dumbbell_net::{AqmConfig, Reordering, Uneven};
-use dumbbell_tcp::Stack;
+use dumbbell_tcp::{Scheduler, Stack};
 use serde::{Deserialize, Serialize};
 
 /// Links, flows, and how long to watch them.
@@ -81,7 +81,7 @@ pub enum QueueSpec {
     Ns(u64),
 }
 
-/// A flow: a TCP sender and its receiver.
+/// A flow: a sender and its receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
@@ -109,11 +109,49 @@ pub struct FlowSpec {
     /// Rate at which the application writes, bit/s; null if data is always waiting.
     #[serde(default)]
     pub app_rate_bps: Option<f64>,
-    /// TCP behaviours.
+    /// Further paths: the flow is a multipath connection, and `path` is its first subflow's.
+    #[serde(default)]
+    pub joins: Vec<PathSpec>,
+    /// Which of several subflows takes the next packets: one of [`Scheduler::NAMES`].
+    #[serde(default = "lowest_rtt")]
+    pub scheduler: String,
+    /// TCP behaviours; of no meaning to UDT.
+    #[serde(default = "Stack::linux")]
     pub stack: Stack,
+    /// UDT instead of TCP, with these options.
+    #[serde(default)]
+    pub udt: Option<dumbbell_udt::Options>,
     /// Whether every packet is recorded.
     #[serde(default)]
     pub log: bool,
+}
+
+/// The path of a subflow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathSpec {
+    /// The links that data crosses, in order.
+    pub path: Vec<String>,
+    /// The links that acknowledgements cross.
+    #[serde(default)]
+    pub return_path: Vec<String>,
+    /// A pure delay for acknowledgements, after those links.
+    #[serde(default)]
+    pub return_delay_ns: u64,
+}
+
+impl FlowSpec {
+    /// The paths of all subflows; of a plain flow, its only one.
+    pub(crate) fn paths(&self) -> Vec<PathSpec> {
+        let FlowSpec { path, return_path, return_delay_ns, .. } = self.clone();
+        let mut paths = vec![PathSpec { path, return_path, return_delay_ns }];
+        paths.extend(self.joins.iter().cloned());
+        paths
+    }
+}
+
+fn lowest_rtt() -> String {
+    Scheduler::NAMES[0].to_owned()
 }
 
 fn one() -> u64 {

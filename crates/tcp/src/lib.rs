@@ -1,5 +1,6 @@
 //! Sans-IO TCP endpoints, close enough to Linux to be compared with it packet for packet.
 
+mod multipath;
 mod pacing;
 mod prr;
 mod rack;
@@ -13,6 +14,9 @@ mod sender;
 mod stack;
 mod undo;
 
+pub use multipath::{
+    MultipathConfig, MultipathReceiver, MultipathSender, MultipathStats, Scheduler,
+};
 pub use receiver::{Receiver, ReceiverStats};
 pub use segment::{Flags, Segment};
 pub use sender::{Sender, SenderConfig, SenderStats};

@@ -1,24 +1,7 @@
-//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation).
-//!
-//! Every packet is stamped with the connection's delivery state when it is sent. When it is
-//! delivered, the packets delivered since then over the longer of the time that they took to be
-//! sent and the time that they took to be acknowledged is a sample of the delivery rate; taking
-//! the longer keeps compressed acknowledgements and send bursts from inflating it.
+//! Which packet a delivery rate sample is taken from.
 
 use crate::scoreboard::Packet;
-use dumbbell_cc::{Path, RateSample, Stamp};
-use dumbbell_units::{Rate, Time};
-
-/// The connection's part of the estimator.
-#[derive(Clone, Debug)]
-pub(crate) struct RateSampler {
-    /// When the newest packet delivered so far had been sent (C.first_sent_time).
-    pub(crate) first_sent_at: Time,
-    /// Delivered count at which the flow stops being limited by the application (C.app_limited).
-    app_limited_until: u64,
-    /// The newest sample.
-    pub(crate) latest: Rate,
-}
+use dumbbell_cc::NewestDelivered;
 
 /// The newest packet that an acknowledgement delivers (the draft's rate sample in the making).
 #[derive(Clone, Copy, Debug)]
@@ -28,73 +11,17 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
+    /// What was kept of it when it was sent.
+    #[inline]
+    pub(crate) fn delivered(&self) -> NewestDelivered<'_> {
+        let Packet { stamp, first_sent_at, delivered_at, .. } = &self.packet;
+        let (first_sent_at, delivered_at) = (*first_sent_at, *delivered_at);
+        NewestDelivered { stamp, first_sent_at, delivered_at }
+    }
+
     /// Whether `packet` was sent after this one; at the same instant the higher number is later.
     #[inline]
     pub(crate) fn is_older_than(&self, number: u32, packet: &Packet) -> bool {
         (self.packet.stamp.sent_at, self.number) < (packet.stamp.sent_at, number)
-    }
-}
-
-impl RateSampler {
-    pub(crate) fn new(now: Time) -> RateSampler {
-        RateSampler { first_sent_at: now, app_limited_until: 0, latest: Rate::ZERO }
-    }
-
-    /// State to stamp on a packet that is sent now. The flow restarts its clocks when nothing is
-    /// in flight, so that pauses do not count as slow delivery.
-    #[inline]
-    pub(crate) fn stamp(&mut self, path: &mut Path, outstanding: u32) -> Stamp {
-        if outstanding == 0 {
-            self.first_sent_at = path.now;
-            path.delivered_at = path.now;
-        }
-        Stamp {
-            sent_at: path.now,
-            delivered: path.delivered,
-            lost: path.lost as u32,
-            marked: path.marked as u32,
-            in_flight: path.in_flight + 1,
-            app_limited: self.is_app_limited(),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_app_limited(&self) -> bool {
-        self.app_limited_until > 0
-    }
-
-    /// The application has nothing to send though the window is open.
-    pub(crate) fn set_app_limited(&mut self, path: &Path) {
-        self.app_limited_until = (path.delivered + u64::from(path.in_flight)).max(1);
-    }
-
-    /// The sample that an acknowledgement gives, after `path.delivered` has been advanced.
-    #[inline]
-    pub(crate) fn sample(&mut self, path: &Path, newest: Option<&Newest>) -> Option<RateSample> {
-        if path.delivered > self.app_limited_until {
-            self.app_limited_until = 0;
-        }
-        let packet = &newest?.packet;
-        self.first_sent_at = packet.stamp.sent_at;
-        let send = packet.stamp.sent_at.since(packet.first_sent_at);
-        let acked = path.now.since(packet.delivered_at);
-        let interval = send.max(acked);
-        // Shorter than the least round trip cannot be: the sample mixes two transmissions.
-        if interval.is_zero() || path.min_rtt.is_some_and(|min| interval < min) {
-            return None;
-        }
-        let delivered = path.delivered - packet.stamp.delivered;
-        let rate = Rate::from_bytes_in(delivered as f64 * f64::from(path.mss), interval);
-        if !packet.stamp.app_limited || rate.bytes_per_sec() > self.latest.bytes_per_sec() {
-            self.latest = rate;
-        }
-        Some(RateSample {
-            delivered: delivered as u32,
-            interval,
-            rate,
-            stamp: packet.stamp,
-            lost: (path.lost as u32).wrapping_sub(packet.stamp.lost),
-            marked: (path.marked as u32).wrapping_sub(packet.stamp.marked),
-        })
     }
 }

@@ -48,6 +48,10 @@ impl RttEstimator {
         self.srtt
     }
 
+    pub(crate) fn rttvar(&self) -> Span {
+        self.rttvar
+    }
+
     pub(crate) fn latest(&self) -> Span {
         self.latest
     }

@@ -27,6 +27,16 @@ pub struct Segment {
     /// Acknowledgement: packets that arrived CE-marked since the last acknowledgement, saturating
     /// (what AccECN would tell; classic ECN uses only [`Flags::ECE`]).
     pub marked: u8,
+    pub(crate) protocol: Protocol,
+}
+
+/// The one value of a byte that is there for what it cannot be: a sum of protocols, of which this
+/// one is TCP, finds room in it to say which it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Protocol {
+    #[default]
+    Tcp = 6,
 }
 
 /// Kind and flags of a segment.
@@ -85,6 +95,12 @@ impl Segment {
             let len = end - start;
             *slot = [start as u16, (start >> 16) as u16, len as u16];
         }
+    }
+
+    /// Whether this is anything but data: an acknowledgement, or part of the handshake.
+    #[inline]
+    pub(crate) const fn is_control(&self) -> bool {
+        self.flags.0 & (Flags::ACK.0 | Flags::SYN.0) != 0
     }
 
     /// Whether this is an acknowledgement.

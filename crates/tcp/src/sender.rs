@@ -1,24 +1,28 @@
 //! The sending side: its state, the handshake, and what drives it. What it sends is decided in
 //! `transmit.rs`, what acknowledgements do to it in `acknowledge.rs`, what happens when none come
-//! in `timer.rs`; all follow Linux's order of doing things.
+//! in `timer.rs`, and what a multipath connection does with it in `subflow.rs`; all follow Linux's
+//! order of doing things.
 
 mod acknowledge;
+mod subflow;
 mod timer;
 mod transmit;
 
+use acknowledge::congestion_for_penalty;
 use timer::Timer;
-use transmit::{Application, WindowUse};
+use transmit::WindowUse;
 
 use crate::pacing::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
-use crate::rate::RateSampler;
 use crate::rtt::{RttEstimator, timestamp};
 use crate::scoreboard::Scoreboard;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
-use dumbbell_cc::{Algorithm, Congestion, CongestionControl, Control, Inspect, Path, Phase};
-use dumbbell_net::Endpoint;
+use dumbbell_cc::{
+    Algorithm, Congestion, CongestionControl, Control, Inspect, Path, Phase, RateSampler,
+};
+use dumbbell_net::{Application, Endpoint};
 use dumbbell_units::{Rate, Span, Time};
 use std::sync::Arc;
 

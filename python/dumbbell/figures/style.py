@@ -85,11 +85,15 @@ _LOOKS: Final = {
     "reno": Look("Reno", _VERMILLION, "o"),
     "cubic": Look("CUBIC", _BLUE, "s"),
     "bbr": Look("BBRv1", _GREEN, "^"),
+    "bbr2": Look("BBRv2", _ORANGE, "<"),
+    "f-bbr2": Look("F-BBRv2", _VERMILLION, "p"),
     "bbr3": Look("BBRv3", _PURPLE, "D"),
     "hstcp": Look("HSTCP", _ORANGE, "v"),
     "stcp": Look("STCP", _SKY, "P"),
     "bic": Look("BIC", "#8c564b", "X"),
     "fast": Look("FAST", "#5b5ea6", "*"),
+    "udt": Look("UDT", _ORANGE, "v"),
+    "ar-udt": Look("AR-UDT", _GREEN, "^"),
 }
 _OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
 

@@ -7,7 +7,7 @@
 //! halves.
 
 use super::model::Scale;
-use super::params::{EXTRA_ACKED_MAX, EXTRA_ACKED_ROUNDS};
+use super::version::{EXTRA_ACKED_MAX, EXTRA_ACKED_ROUNDS};
 use crate::meters::Rounds;
 use crate::{Ack, Path};
 use dumbbell_units::{Rate, Time};

@@ -5,8 +5,8 @@
 //! volume at which a probe found the path to lose too much; only further probes move it. The draft
 //! calls them `bw_shortterm`, `inflight_shortterm` and `inflight_longterm`. Infinite when not set.
 
-use super::params::MIN_CWND;
 use super::signals::Signals;
+use super::version::MIN_CWND;
 use dumbbell_units::Rate;
 
 /// The bounds in force, and those from before the last episode of loss.

@@ -5,7 +5,7 @@
 //! short-term volume; more than half of a flight marked means that too much was in flight; two such
 //! rounds in a row end Startup. Elsewhere marks are ignored.
 
-use super::params::{ECN_ALPHA_GAIN, ECN_FACTOR, ECN_FULL_ROUNDS, ECN_MAX_RTT, ECN_THRESH};
+use super::version::{ECN_ALPHA_GAIN, ECN_FACTOR, ECN_FULL_ROUNDS, ECN_MAX_RTT, ECN_THRESH};
 use crate::{Ack, RateSample};
 use dumbbell_units::Span;
 

@@ -10,38 +10,44 @@
 //!
 //! One file holds one idea, and a version is a composition of them:
 //!
-//! | file | idea | v1 | v3 |
+//! | file | idea | v1 | v2, v3 |
 //! |---|---|---|---|
-//! | [`params`] | the numbers in which versions differ | x | x |
+//! | [`version`] | everything in which versions differ, in a table and in numbers | x | x |
+//! | [`frame`] | what all versions have, and the order of steps | x | x |
 //! | [`model`] | from rate and time to packets; the greatest rate | x | x |
 //! | [`startup`] | when is the pipe full? | x | x |
 //! | [`drain`] | when is the queue gone? | x | x |
-//! | [`cycle`] | ProbeBW as eight phases of gains | x | |
-//! | [`probe_bw`] | ProbeBW as four phases: when to probe, how far | | x |
 //! | [`probe_rtt`] | `min_rtt`, and draining the pipe to see it | x | x |
 //! | [`aggregation`] | acknowledgements that come in clumps | x | x |
 //! | [`pacing`] | the pacing rate | x | x |
 //! | [`window`] | the congestion window | x | x |
+//! | [`v1`] | rules that take no heed of loss | x | |
+//! | [`cycle`] | ProbeBW as eight phases of gains | x | |
 //! | [`recovery`] | packet conservation | x | |
 //! | [`policer`] | the long-term rate of a token bucket | x | |
+//! | [`bounded`] | rules that let loss and ECN bound the model | | x |
+//! | [`probe_bw`] | ProbeBW as four phases: when to probe, how far | | x |
 //! | [`signals`] | what a round delivered, lost and marked | | x |
 //! | [`bounds`] | the bounds that loss and marks set to the model | | x |
 //! | [`ecn`] | the share of marks | | x |
-//! | [`v1`], [`bounded`] | the version itself: the order of steps | x | x |
+//! | [`assertion`] | F-BBRv2: noticing CUBIC, and asserting oneself | | F-BBRv2 |
 //!
 //! Sources: draft-cardwell-iccrg-bbr-congestion-control-00 (BBRv1), Cardwell et al., "BBR:
 //! Congestion-Based Congestion Control", ACM Queue 14(5), 2016, and the behaviour of Linux 6.18's
-//! `bbr`; for BBRv3 draft-ietf-ccwg-bbr-06 and the behaviour of Google's Linux branch `v3`.
+//! `bbr`; for BBRv2 draft-cardwell-iccrg-bbr-congestion-control-02, "BBR v2: A Model-based Congestion
+//! Control" (IETF 104), and the behaviour of Google's Linux branch `v2alpha`; for BBRv3
+//! draft-ietf-ccwg-bbr-06 and the behaviour of Google's Linux branch `v3`.
 
 mod aggregation;
+mod assertion;
 mod bounded;
 mod bounds;
 mod cycle;
 mod drain;
 mod ecn;
+mod frame;
 mod model;
 mod pacing;
-mod params;
 mod policer;
 mod probe_bw;
 mod probe_rtt;
@@ -49,6 +55,7 @@ mod recovery;
 mod signals;
 mod startup;
 mod v1;
+pub mod version;
 mod window;
 
 pub use bounded::BoundedBbr;
@@ -65,18 +72,18 @@ pub enum State {
     ProbeBw,
     /// Sending little, to see the round-trip time of an empty queue.
     ProbeRtt,
-    /// BBRv3's ProbeBW_UP: probing for more bandwidth.
+    /// ProbeBW_UP of v2 and v3: probing for more bandwidth.
     Up,
-    /// BBRv3's ProbeBW_DOWN: emptying the queue that probing built, and yielding.
+    /// ProbeBW_DOWN of v2 and v3: emptying the queue that probing built, and yielding.
     Down,
-    /// BBRv3's ProbeBW_CRUISE: sending as fast as the path delivers, with headroom for others.
+    /// ProbeBW_CRUISE of v2 and v3: sending as fast as the path delivers, with headroom for others.
     Cruise,
-    /// BBRv3's ProbeBW_REFILL: filling the pipe for a round before probing.
+    /// ProbeBW_REFILL of v2 and v3: filling the pipe for a round before probing.
     Refill,
 }
 
 impl State {
-    /// 0 Startup, 1 Drain, 2 ProbeBW (v1), 3 ProbeRTT; v3: 4 UP, 5 DOWN, 6 CRUISE, 7 REFILL.
+    /// 0 Startup, 1 Drain, 2 ProbeBW (v1), 3 ProbeRTT; v2, v3: 4 UP, 5 DOWN, 6 CRUISE, 7 REFILL.
     pub fn number(self) -> u8 {
         match self {
             State::Startup => 0,

@@ -1,6 +1,6 @@
 //! From rates and times to packets.
 
-use super::params::MIN_CWND;
+use super::version::MIN_CWND;
 use dumbbell_units::{Rate, Span};
 
 /// What a packet is, for turning bytes per second into packets in flight.

@@ -8,7 +8,7 @@
 //! So this also keeps when the next packet will depart, as Linux does (earliest departure time).
 
 use super::model::Scale;
-use super::params::{NOMINAL_RTT, PACING_MARGIN};
+use super::version::{NOMINAL_RTT, PACING_MARGIN};
 use dumbbell_units::{Rate, Span, Time};
 
 /// The pacing rate and when it lets the next packet depart.

@@ -6,7 +6,7 @@
 //! eighth or 4 kbit/s, the path is policed: for 48 rounds the mean of both rates is the bandwidth
 //! and the gain is 1.
 
-use super::params::PACING_MARGIN;
+use super::version::PACING_MARGIN;
 use crate::Path;
 use dumbbell_units::{Rate, Span, Time};
 

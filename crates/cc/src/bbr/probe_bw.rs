@@ -5,7 +5,7 @@
 //! without a loss, at most 63. In UP `inflight_hi` grows by 1, 2, 4, ... packets a round while
 //! it is what limits the flow. What a probe caused is seen a round later, which `feedback` tracks.
 
-use super::params::Probing;
+use super::version::Probing;
 use dumbbell_units::{Span, Time};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::Rng;
@@ -91,7 +91,8 @@ impl ProbeBw {
     }
 
     /// UP begins.
-    pub fn begin_up(&mut self, cwnd: f64) {
+    pub fn begin_up(&mut self, cwnd: f64, now: Time) {
+        self.began = now;
         self.judging = true;
         self.feedback = Feedback::Starting;
         self.steepen(cwnd);
@@ -116,9 +117,14 @@ impl ProbeBw {
         false
     }
 
+    /// Whether the phase, UP or DOWN, has lasted for longer than `span`.
+    pub fn has_lasted(&self, now: Time, span: Span) -> bool {
+        now > self.began + span
+    }
+
     /// Whether it is time for the next probe, with `target` packets to be in flight.
     pub fn is_due(&self, probing: &Probing, now: Time, target: f64) -> bool {
-        now > self.began + self.wait || self.rounds as f64 >= target.min(probing.most_rounds)
+        self.has_lasted(now, self.wait) || self.rounds as f64 >= target.min(probing.most_rounds)
     }
 
     fn steepen(&mut self, cwnd: f64) {
@@ -143,6 +149,7 @@ impl ProbeBw {
 
 #[cfg(test)]
 mod tests {
+    use super::super::version::V3;
     use super::*;
     use rand_xoshiro::rand_core::SeedableRng;
 
@@ -156,9 +163,9 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..1000 {
             let mut probe = ProbeBw::new(at(0));
-            probe.begin_down(&Probing::V3, &mut random, at(0));
-            assert!(!probe.is_due(&Probing::V3, at(2000), 1e9));
-            assert!(probe.is_due(&Probing::V3, at(3001), 1e9));
+            probe.begin_down(&V3.probing, &mut random, at(0));
+            assert!(!probe.is_due(&V3.probing, at(2000), 1e9));
+            assert!(probe.is_due(&V3.probing, at(3001), 1e9));
             waits.push(probe.wait.as_secs_f64());
         }
         let mean = waits.iter().sum::<f64>() / 1000.0;
@@ -170,9 +177,9 @@ mod tests {
         let mut random = SplitMix64::seed_from_u64(1);
         for (target, rounds) in [(20.0, 20), (1000.0, 63)] {
             let mut probe = ProbeBw::new(at(0));
-            probe.begin_down(&Probing::V3, &mut random, at(0));
+            probe.begin_down(&V3.probing, &mut random, at(0));
             let mut waited = 0;
-            while !probe.is_due(&Probing::V3, at(1), target) {
+            while !probe.is_due(&V3.probing, at(1), target) {
                 probe.count_round();
                 waited += 1;
             }
@@ -184,7 +191,7 @@ mod tests {
     fn the_bound_grows_by_1_2_4_8_packets_a_round() {
         let mut probe = ProbeBw::new(at(0));
         probe.begin_refill(0);
-        probe.begin_up(64.0);
+        probe.begin_up(64.0, at(0));
         let grown: Vec<f64> =
             (0..4).map(|_| (0..64).map(|i| probe.grow(1, 64.0, i == 63)).sum()).collect();
         assert_eq!(grown, [1.0, 2.0, 4.0, 8.0]);
@@ -195,10 +202,10 @@ mod tests {
         let mut random = SplitMix64::seed_from_u64(1);
         let mut probe = ProbeBw::new(at(0));
         probe.begin_refill(0);
-        probe.begin_up(10.0);
+        probe.begin_up(10.0, at(0));
         assert!(!probe.follow(true));
         assert_eq!(probe.feedback, Feedback::Arriving);
-        probe.begin_down(&Probing::V3, &mut random, at(0));
+        probe.begin_down(&V3.probing, &mut random, at(0));
         assert!(!probe.follow(false));
         assert!(probe.judging);
         assert!(probe.follow(true));

@@ -10,7 +10,7 @@
 //! its transport so, hence [`ProbeRtt::is_limited`]: the packets sent from the beginning of ProbeRTT
 //! until what was in flight at its end was delivered.
 
-use super::params::{MIN_RTT_WINDOW, PROBE_RTT_DURATION, Params};
+use super::version::{MIN_RTT_WINDOW, PROBE_RTT_DURATION, Params};
 use crate::meters::Rounds;
 use crate::{Path, RateSample};
 use dumbbell_units::{Span, Time};
@@ -122,6 +122,7 @@ impl ProbeRtt {
 
 #[cfg(test)]
 mod tests {
+    use super::super::version::V1;
     use super::*;
 
     fn at(ms: u64) -> Time {
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn min_rtt_falls_at_once_and_rises_only_after_10_s() {
-        let mut filter = ProbeRtt::new(&Params::V1, at(0));
+        let mut filter = ProbeRtt::new(&V1, at(0));
         filter.observe(at(1000), ms(50));
         filter.observe(at(2000), ms(40));
         filter.observe(at(12_000), ms(60));
@@ -145,11 +146,11 @@ mod tests {
 
     #[test]
     fn only_a_lower_round_trip_time_puts_probe_rtt_off() {
-        let mut filter = ProbeRtt::new(&Params::V1, at(0));
+        let mut filter = ProbeRtt::new(&V1, at(0));
         filter.observe(at(1_000), ms(40));
         filter.observe(at(9_000), ms(40));
         assert!(filter.observe(at(11_001), ms(50)), "an equal one did not");
-        let mut filter = ProbeRtt::new(&Params::V1, at(0));
+        let mut filter = ProbeRtt::new(&V1, at(0));
         filter.observe(at(1_000), ms(40));
         filter.observe(at(9_000), ms(39));
         assert!(!filter.observe(at(11_001), ms(50)));
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn probe_rtt_lasts_200_ms_and_a_round_from_when_little_is_in_flight() {
-        let mut probe = ProbeRtt::new(&Params::V1, at(0));
+        let mut probe = ProbeRtt::new(&V1, at(0));
         let mut rounds = Rounds::default();
         let mut path = Path::new(1448, at(10_000));
         (path.delivered, path.in_flight) = (100, 50);
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_probe_rtt_sends_is_limited_and_what_was_sent_before_and_after_is_not() {
-        let mut probe = ProbeRtt::new(&Params::V1, at(0));
+        let mut probe = ProbeRtt::new(&V1, at(0));
         let mut path = Path::new(1448, at(10_000));
         (path.delivered, path.in_flight) = (100, 50);
         probe.enter(&path);

@@ -5,7 +5,7 @@
 //! draft-ietf-ccwg-bbr-06, section 5.3.1.2). Why three: in the first round the receiver may be
 //! raising its window, in the second the sender fills it, in the third the samples show it.
 
-use super::params::{FULL_BW_ROUNDS, FULL_BW_THRESH};
+use super::version::{FULL_BW_ROUNDS, FULL_BW_THRESH};
 use dumbbell_units::Rate;
 
 /// The detector of a plateau in bandwidth.

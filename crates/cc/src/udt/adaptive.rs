@@ -25,15 +25,11 @@
 //! which has no rate control either, nor before there are three reports; `P` does not fall below
 //! 1 us, which is the least of UDT's module for NS-2, with which the paper was made.
 
-use super::Udt;
+use super::{Udt, begins_pair};
 use crate::{
     Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Sent,
     Signal,
 };
-use dumbbell_units::Span;
-
-/// The period changes with every packet whose number is a multiple of this.
-const PACKETS: u64 = 16;
 
 /// Equations 4 and 5.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +41,9 @@ struct Forecast {
 }
 
 impl Forecast {
-    fn report(&mut self, rtt: Span) {
-        self.rtts = [rtt.as_secs_f64(), self.rtts[0], self.rtts[1]];
+    /// A report, seconds.
+    fn report(&mut self, rtt: f64) {
+        self.rtts = [rtt, self.rtts[0], self.rtts[1]];
         self.reports = self.reports.saturating_add(1);
     }
 
@@ -88,13 +85,16 @@ pub struct AdaptiveUdt {
     udt: Udt,
     forecast: Forecast,
     weights: Weights,
+    /// Whether reports are smoothed before.
+    smooths: bool,
     adapts: bool,
     /// The weight in force.
     weight: f64,
 }
 
 impl AdaptiveUdt {
-    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `alpha`, `beta`, `adapt`
+    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `smooth` (whether the
+    /// sender's own smoothed round-trip times are what is predicted from), `alpha`, `beta`, `adapt`
     /// (`off` is UDT that only forecasts), and those of UDT.
     ///
     /// # Errors
@@ -107,6 +107,7 @@ impl AdaptiveUdt {
                 alpha: options.number("alpha", 0.996, 0.0..=1.0, "0 to 1")?,
                 beta: options.number("beta", 1.004, 1.0..=100.0, "1 to 100")?,
             },
+            smooths: options.switch("smooth", false)?,
             adapts: options.switch("adapt", true)?,
             weight: 1.0,
             udt: Udt::from_options(options, init)?,
@@ -118,7 +119,8 @@ impl CongestionControl for AdaptiveUdt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.udt.on_ack(path, ack);
         let Some(report) = ack.report else { return };
-        self.forecast.report(report.rtt);
+        let rtt = if self.smooths { self.udt.rtt() } else { report.rtt.as_secs_f64() };
+        self.forecast.report(rtt);
         let forecasts = self.adapts && self.forecast.reports >= 3 && !self.udt.slow_start;
         self.weight = if forecasts { self.weights.weight(self.forecast.ratio()) } else { 1.0 };
     }
@@ -133,7 +135,7 @@ impl CongestionControl for AdaptiveUdt {
     #[inline]
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
         self.udt.on_sent(path, sent);
-        if sent.seq.is_multiple_of(PACKETS) && !sent.retransmission {
+        if begins_pair(sent) {
             self.udt.scale_period(self.weight);
         }
     }
@@ -161,7 +163,7 @@ mod tests {
     fn forecast(w1: f64, rtts_ms: &[u64]) -> f64 {
         let mut forecast = Forecast { w1, rtts: [0.0; 3], reports: 0 };
         for &ms in rtts_ms {
-            forecast.report(Span::from_millis(ms));
+            forecast.report(ms as f64 / 1e3);
         }
         forecast.ratio()
     }

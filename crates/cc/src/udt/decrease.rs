@@ -14,6 +14,14 @@
 //! that is a multiple of `DecRandom`, again `P = 1.125 P`. So an epoch costs 9/16 of the rate at
 //! most, the fewer decreases the more NAKs are usual, and flows that share a loss decrease by
 //! different amounts.
+//!
+//! Gu's module for NS-2 (2006) looks at all NAKs of an epoch, pauses for a SYN when one begins, and
+//! draws, beginning with 2 for both:
+//!
+//! ```text
+//! AvgNAK    = 1 + ceil(7/8 AvgNAK + 1/8 NAKCount)
+//! DecRandom = floor(AvgNAK U) + ceil(AvgNAK / 5)
+//! ```
 
 use crate::Inspect;
 use rand_xoshiro::SplitMix64;
@@ -21,8 +29,17 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// What a decrease makes of the period.
 pub const DECREASE: f64 = 1.125;
-/// NAKs of an epoch, the first included, that may decrease the rate.
+/// NAKs of an epoch, the first included, that may decrease the rate, as UDT4 has it.
 const NAKS_THAT_COUNT: u32 = 5;
+
+/// Whose rules are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// UDT4's library.
+    Udt4,
+    /// The module for NS-2.
+    Ns2,
+}
 
 /// What a NAK is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +55,10 @@ pub enum Answer {
 /// The memory of epochs.
 #[derive(Clone, Debug)]
 pub struct Decrease {
+    rules: Rules,
     /// The next sequence number when the rate was last decreased.
     next_seq: u64,
     naks: u32,
-    /// NAKs of the epoch that were looked at.
-    looked_at: u32,
     average_naks: f64,
     every: u32,
     random: SplitMix64,
@@ -50,13 +66,14 @@ pub struct Decrease {
 
 impl Decrease {
     /// No NAK has come yet.
-    pub fn new(seed: u64) -> Decrease {
+    pub fn new(rules: Rules, seed: u64) -> Decrease {
+        let (average_naks, every) = if rules == Rules::Udt4 { (0.0, 1) } else { (2.0, 2) };
         Decrease {
+            rules,
             next_seq: 0,
             naks: 0,
-            looked_at: 0,
-            average_naks: 0.0,
-            every: 1,
+            average_naks,
+            every,
             random: SplitMix64::seed_from_u64(seed),
         }
     }
@@ -68,11 +85,10 @@ impl Decrease {
             self.next_seq = next_seq;
             return Answer::Epoch;
         }
-        if self.looked_at >= NAKS_THAT_COUNT {
+        if self.rules == Rules::Udt4 && self.naks >= NAKS_THAT_COUNT {
             return Answer::Nothing;
         }
-        self.looked_at += 1;
-        self.naks += 1;
+        self.naks = self.naks.saturating_add(1);
         if !self.naks.is_multiple_of(self.every) {
             return Answer::Nothing;
         }
@@ -81,11 +97,16 @@ impl Decrease {
     }
 
     fn begin_epoch(&mut self) {
-        self.average_naks = (0.875 * self.average_naks + 0.125 * f64::from(self.naks)).ceil();
+        let average = (0.875 * self.average_naks + 0.125 * f64::from(self.naks)).ceil();
         let share = f64::from(self.random.next_u32()) / 4_294_967_296.0;
-        self.every = ((self.average_naks * share).ceil() as u32).max(1);
+        (self.average_naks, self.every) = match self.rules {
+            Rules::Udt4 => (average, ((average * share).ceil() as u32).max(1)),
+            Rules::Ns2 => {
+                let average = average + 1.0;
+                (average, (average * share) as u32 + (average / 5.0).ceil() as u32)
+            }
+        };
         self.naks = 1;
-        self.looked_at = 1;
     }
 
     /// Shows what it goes by.
@@ -102,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_nak_about_what_was_sent_since_the_last_decrease_begins_an_epoch() {
-        let mut decrease = Decrease::new(1);
+        let mut decrease = Decrease::new(Rules::Udt4, 1);
         assert_eq!(decrease.on_nak(0, 100), Answer::Epoch);
         assert_ne!(decrease.on_nak(99, 150), Answer::Epoch, "sent before the decrease");
-        let mut decrease = Decrease::new(1);
+        let mut decrease = Decrease::new(Rules::Udt4, 1);
         decrease.on_nak(0, 100);
         assert_eq!(decrease.on_nak(100, 200), Answer::Epoch);
     }
@@ -113,7 +134,7 @@ mod tests {
     /// `AvgNAK` is 0 in the first epoch, so `DecRandom` is 1 and every NAK that counts decreases.
     #[test]
     fn no_more_than_five_naks_of_an_epoch_decrease() {
-        let mut decrease = Decrease::new(1);
+        let mut decrease = Decrease::new(Rules::Udt4, 1);
         let answers: Vec<_> = (0..8).map(|_| decrease.on_nak(0, 100)).collect();
         assert_eq!(answers[0], Answer::Epoch);
         assert_eq!(answers[1..5], [Answer::Again; 4]);
@@ -122,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_average_number_of_naks_is_rounded_up() {
-        let mut decrease = Decrease::new(1);
+        let mut decrease = Decrease::new(Rules::Udt4, 1);
         for (epoch, average) in [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)] {
             let next = (epoch + 1) * 1000;
             decrease.on_nak(epoch * 1000, next);
@@ -137,7 +158,7 @@ mod tests {
     #[test]
     fn among_repeated_naks_only_every_decrandom_th_decreases() {
         for seed in 0..100 {
-            let mut decrease = Decrease::new(seed);
+            let mut decrease = Decrease::new(Rules::Udt4, seed);
             decrease.average_naks = 8.0;
             decrease.on_nak(0, 100);
             assert!((1..=7).contains(&decrease.every), "ceil(7 U)");
@@ -146,5 +167,23 @@ mod tests {
                 assert_eq!(decreases, nak % decrease.every == 0, "NAK {nak} of {}", decrease.every);
             }
         }
+    }
+
+    #[test]
+    fn the_module_for_ns_2_looks_at_every_nak_and_draws_from_a_fifth_to_six_fifths_of_the_average()
+    {
+        let mut drawn = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let mut decrease = Decrease::new(Rules::Ns2, seed);
+            (decrease.average_naks, decrease.naks) = (9.0, 9);
+            decrease.on_nak(0, 100);
+            assert_eq!(decrease.average_naks, 10.0, "1 + ceil(9)");
+            drawn.insert(decrease.every);
+            for nak in 2..=50 {
+                let decreases = decrease.on_nak(0, 100) == Answer::Again;
+                assert_eq!(decreases, nak % decrease.every == 0, "NAK {nak} of {}", decrease.every);
+            }
+        }
+        assert_eq!(drawn, (2..=11).collect(), "floor(10 U) + 2");
     }
 }

@@ -15,6 +15,8 @@
 //! P   = P SYN / (P inc + SYN)
 //! ```
 //!
+//! `RTT` is `7/8 RTT + 1/8` of what is reported, which the peer has smoothed in the same way.
+//!
 //! `P` stays as it is if a negative acknowledgement (NAK) came since the last time. Which of these
 //! make `P` longer, and by how much, is in [`decrease`].
 //!
@@ -25,7 +27,19 @@
 //!
 //! `MSS` counts the headers, as UDT does. The increase with `B` in bit/s, as papers have it,
 //! `10^(ceil(log10 B) - 9) 1500 / MSS`, is the same number: 1.5e-6 is 1500 / 10^9. The library of
-//! 2012 and the draft have 0.01 for `min_increase`; before it was `1/MSS`.
+//! 2012 and the draft have 0.01 for `min_increase`; before, and in the module for NS-2, it was
+//! `1/MSS`.
+//!
+//! Gu's module for NS-2 of 2006, which papers simulate UDT with, is `rules=ns-2`:
+//!
+//! ```text
+//! slow start:  W = all that was acknowledged; its end leaves P at 1 us
+//! after it:    W = ceil(7/8 W + 1/8 AS (RTT + SYN))
+//! B            = L - 1/P, whatever was decreased before; a NAK puts off no increase
+//! 1 us <= P <= RTT
+//! ```
+//!
+//! and its own rules of [`decrease`].
 //!
 //! Not as in the library: it rounds `P` up to whole microseconds when it makes it longer, which at
 //! 1 Gbit/s turns 12 us into 14, not 13.5.
@@ -39,9 +53,9 @@ pub use adaptive::AdaptiveUdt;
 
 use crate::{
     Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path,
-    PeerReport, Signal,
+    PeerReport, Sent, Signal,
 };
-use decrease::{Answer, DECREASE, Decrease};
+use decrease::{Answer, DECREASE, Decrease, Rules};
 use dumbbell_units::{Rate, Span, Time};
 
 /// Seconds between acknowledgements, and between changes of the rate.
@@ -51,6 +65,10 @@ const SYN_SPAN: Span = Span::from_millis(10);
 const FIRST_PERIOD: f64 = 1e-6;
 /// The first window, and what a window holds beyond the path, packets.
 const EXTRA: f64 = 16.0;
+/// The first window of the module for NS-2, packets.
+const NS2_WINDOW: f64 = 2.0;
+/// Every packet whose number is a multiple of this begins a pair.
+const PAIRS: u64 = 16;
 /// Bytes of IP, UDP and UDT headers, which UDT's MSS counts.
 const HEADERS: u32 = 44;
 /// The round-trip time before it is known, seconds.
@@ -59,6 +77,7 @@ const FIRST_RTT: f64 = 0.1;
 /// UDT's own congestion control.
 #[derive(Clone, Debug)]
 pub struct Udt {
+    rules: Rules,
     /// Packets per SYN by which the rate grows at least.
     min_increase: f64,
     /// Payload bytes of a full packet.
@@ -74,35 +93,48 @@ pub struct Udt {
     una: u64,
     /// Whether a NAK came since then.
     lost: bool,
+    /// Whether to pause for a SYN after the next packet.
+    pauses: bool,
     decrease: Decrease,
     /// `P` at the last decrease that began an epoch, seconds.
     decreased_from: f64,
     /// What the peer reported last.
     report: PeerReport,
+    /// `RTT`, seconds; `None` before the first report.
+    rtt: Option<f64>,
     /// The increase that was last made, packets per SYN.
     increase: f64,
 }
 
 impl Udt {
-    /// UDT at the beginning of a connection. Takes the option `min_increase`.
+    /// UDT at the beginning of a connection. Takes the options `min_increase` and `rules`.
     ///
     /// # Errors
-    /// If it has a value that it cannot have.
+    /// If one of them has a value that it cannot have.
     pub fn from_options(options: &mut Options, init: &Init) -> Result<Udt, ConfigError> {
-        let min_increase =
-            options.number("min_increase", 0.01, 1e-6..=100.0, "10^-6 to 100 packets per SYN")?;
+        let choices = [("udt4", Rules::Udt4), ("ns-2", Rules::Ns2)];
+        let rules = options.choice("rules", Rules::Udt4, &choices, "udt4 or ns-2")?;
+        let (cwnd, least) = match rules {
+            Rules::Udt4 => (EXTRA, 0.01),
+            Rules::Ns2 => (NS2_WINDOW, 1.0 / f64::from(init.mss + HEADERS)),
+        };
+        let valid = "10^-6 to 100 packets per SYN";
+        let min_increase = options.number("min_increase", least, 1e-6..=100.0, valid)?;
         Ok(Udt {
+            rules,
             min_increase,
             mss: init.mss,
             period: FIRST_PERIOD,
-            cwnd: EXTRA,
+            cwnd,
             slow_start: true,
             controlled: init.now,
             una: 0,
             lost: false,
-            decrease: Decrease::new(init.seed),
+            pauses: false,
+            decrease: Decrease::new(rules, init.seed),
             decreased_from: FIRST_PERIOD,
             report: PeerReport::default(),
+            rtt: None,
             increase: 0.0,
         })
     }
@@ -113,13 +145,28 @@ impl Udt {
         self.period = (self.period * factor).max(FIRST_PERIOD);
     }
 
+    /// `RTT`, seconds.
+    fn rtt(&self) -> f64 {
+        self.rtt.unwrap_or(FIRST_RTT)
+    }
+
+    /// Takes a report.
+    fn learn(&mut self, report: PeerReport) {
+        self.report = report;
+        let rtt = report.rtt.as_secs_f64();
+        self.rtt = Some(self.rtt.map_or(rtt, |smoothed| 0.875 * smoothed + 0.125 * rtt));
+    }
+
     /// Ends slow start.
-    fn end_slow_start(&mut self, path: &Path) {
+    fn end_slow_start(&mut self) {
         self.slow_start = false;
+        if self.rules == Rules::Ns2 {
+            return;
+        }
         self.period = if self.report.arrival_rate > 0.0 {
             1.0 / self.report.arrival_rate
         } else {
-            (rtt(path) + SYN) / self.cwnd
+            (self.rtt() + SYN) / self.cwnd
         };
     }
 
@@ -127,7 +174,7 @@ impl Udt {
     fn increase(&self) -> f64 {
         let capacity = self.report.capacity;
         let mut available = capacity - 1.0 / self.period;
-        if self.period > self.decreased_from {
+        if self.rules == Rules::Udt4 && self.period > self.decreased_from {
             available = available.min(capacity / 9.0);
         }
         let mss = f64::from(self.mss + HEADERS);
@@ -145,44 +192,61 @@ impl Udt {
         let acknowledged = path.una.saturating_sub(self.una);
         self.una = path.una;
         let report = self.report;
+        let arriving = report.arrival_rate * (self.rtt() + SYN);
         if self.slow_start {
-            self.cwnd += acknowledged as f64;
+            self.cwnd = match self.rules {
+                Rules::Udt4 => self.cwnd + acknowledged as f64,
+                Rules::Ns2 => (path.una as f64).max(NS2_WINDOW),
+            };
             if report.window > 0 && self.cwnd > f64::from(report.window) {
-                self.end_slow_start(path);
+                self.end_slow_start();
             }
-        } else if report.arrival_rate > 0.0 {
-            self.cwnd = report.arrival_rate * (rtt(path) + SYN) + EXTRA;
+        } else if arriving > 0.0 {
+            self.cwnd = match self.rules {
+                Rules::Udt4 => arriving + EXTRA,
+                Rules::Ns2 => (0.875 * self.cwnd + 0.125 * arriving).ceil(),
+            };
+        }
+    }
+
+    /// Keeps the period within the bounds of the module for NS-2.
+    fn bound_period(&mut self) {
+        if self.rules == Rules::Ns2 {
+            self.period = self.period.min(self.rtt()).max(FIRST_PERIOD);
         }
     }
 
     /// A NAK whose first lost packet is `seq`.
     fn on_nak(&mut self, path: &Path, seq: u64) {
         if self.slow_start {
-            self.end_slow_start(path);
-            if self.report.arrival_rate > 0.0 {
+            self.end_slow_start();
+            if self.rules == Rules::Udt4 && self.report.arrival_rate > 0.0 {
                 return;
             }
         }
-        self.lost = true;
+        self.lost = self.rules == Rules::Udt4;
         let answer = self.decrease.on_nak(seq, path.next_seq);
         if answer == Answer::Epoch {
             self.decreased_from = self.period;
+            self.pauses = self.rules == Rules::Ns2;
         }
         if answer != Answer::Nothing {
             self.period *= DECREASE;
+            self.bound_period();
         }
     }
 }
 
-/// The smoothed round-trip time, seconds.
-fn rtt(path: &Path) -> f64 {
-    path.srtt.map_or(FIRST_RTT, Span::as_secs_f64)
+/// Whether a packet is the first of a packet pair.
+#[inline]
+fn begins_pair(sent: &Sent) -> bool {
+    sent.seq.is_multiple_of(PAIRS) && !sent.retransmission
 }
 
 impl CongestionControl for Udt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         let Some(report) = ack.report else { return };
-        self.report = report;
+        self.learn(report);
         if path.now.since(self.controlled) < SYN_SPAN {
             return;
         }
@@ -193,21 +257,29 @@ impl CongestionControl for Udt {
         }
         self.increase = self.increase();
         self.period = self.period * SYN / (self.period * self.increase + SYN);
+        self.bound_period();
     }
 
     fn on_congestion(&mut self, path: &Path, event: &Congestion) {
         match event.signal {
             Signal::Nak | Signal::Loss => self.on_nak(path, event.seq),
-            Signal::Timeout if self.slow_start => self.end_slow_start(path),
+            Signal::Timeout if self.slow_start => self.end_slow_start(),
             Signal::Timeout | Signal::Ecn => {}
         }
     }
 
+    #[inline]
+    fn on_sent(&mut self, _path: &Path, sent: &Sent) {
+        // The second half of a pair follows the first at once; the pause is after it.
+        self.pauses &= begins_pair(sent);
+    }
+
     fn control(&self) -> Control {
+        let gap = if self.pauses { self.period + SYN } else { self.period };
         Control {
             cwnd: self.cwnd,
             ssthresh: f64::INFINITY,
-            pacing_rate: Some(Rate::from_bytes_per_sec(f64::from(self.mss) / self.period)),
+            pacing_rate: Some(Rate::from_bytes_per_sec(f64::from(self.mss) / gap)),
             burst: Some(1),
         }
     }

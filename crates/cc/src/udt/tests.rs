@@ -23,8 +23,7 @@ fn made<A>(text: &str, make: fn(&mut Options, &Init) -> Result<A, ConfigError>) 
 impl<A: CongestionControl> Connection<A> {
     /// A connection over a path of 1 Gbit/s, on which half of that arrives at first.
     fn new(algorithm: A) -> Connection<A> {
-        let mut path = Path::new(1456, Time::ZERO);
-        path.srtt = Some(RTT);
+        let path = Path::new(1456, Time::ZERO);
         let report = PeerReport {
             rtt: RTT,
             arrival_rate: 0.5e9 / 8.0 / MSS,
@@ -158,6 +157,9 @@ fn the_window_is_what_arrives_in_a_round_trip_and_a_syn_and_sixteen_more() {
     connection.acknowledge(400);
     let arriving = 0.5e9 / 8.0 / MSS;
     assert!(near(connection.algorithm.control().cwnd, arriving * (0.09 + 0.01) + 16.0));
+    connection.report.rtt = Span::from_millis(170);
+    connection.acknowledge(400);
+    assert!(near(connection.algorithm.control().cwnd, arriving * (0.1 + 0.01) + 16.0));
 }
 
 #[test]
@@ -184,7 +186,7 @@ fn the_first_nak_ends_slow_start_at_the_arrival_speed_and_has_no_other_effect() 
 fn without_an_arrival_speed_slow_start_ends_at_the_windows_rate_and_the_nak_counts() {
     let mut connection = udt();
     connection.lose();
-    assert!(near(connection.period(), 1.125 * (0.09 + 0.01) / 16.0));
+    assert!(near(connection.period(), 1.125 * (0.1 + 0.01) / 16.0), "100 ms for want of a report");
 }
 
 #[test]
@@ -271,6 +273,25 @@ fn ar_udt_sets_the_period_on_an_acknowledgement_as_udt_does_and_then_adapts() {
 }
 
 #[test]
+fn ar_udt_predicts_from_what_is_reported_unless_it_is_to_smooth_that_first() {
+    for (text, expected) in [("ar-udt", 80.0), ("ar-udt(smooth=on)", 88.75)] {
+        let mut connection = adaptive(text);
+        steady(&mut connection);
+        connection.report.rtt = Span::from_millis(80);
+        connection.acknowledge(100);
+        let mut shown = 0.0;
+        connection.algorithm.inspect(&mut |i| {
+            if i.name == "rtt_ratio" {
+                shown = i.value;
+            }
+        });
+        // w1 weighs no change, w2 the one from 90 ms.
+        let ratio = (0.75 * (expected - 90.0) / 2.0 + expected) / expected;
+        assert!(near(shown, ratio), "{text}: {shown}");
+    }
+}
+
+#[test]
 fn ar_udt_does_not_adapt_in_slow_start_or_when_told_not_to_and_not_below_a_microsecond() {
     let mut connection = Connection::new(made("ar-udt", AdaptiveUdt::from_options));
     connection.report.rtt = Span::from_millis(10);
@@ -289,5 +310,63 @@ fn ar_udt_does_not_adapt_in_slow_start_or_when_told_not_to_and_not_below_a_micro
     let mut connection = adaptive("ar-udt");
     steady(&mut connection);
     connection.send(160_000, false);
+    assert_eq!(connection.period(), 1e-6);
+}
+
+fn ns_2() -> Connection<Udt> {
+    Connection::new(made("udt(rules=ns-2)", Udt::from_options))
+}
+
+#[test]
+fn the_module_for_ns_2_leaves_slow_start_at_a_microsecond_which_the_nak_makes_longer() {
+    let mut connection = ns_2();
+    assert_eq!(connection.algorithm.control().cwnd, 2.0);
+    connection.acknowledge(2);
+    connection.acknowledge(40);
+    assert_eq!(connection.algorithm.control().cwnd, 42.0, "all that was acknowledged");
+    connection.lose();
+    connection.send(1, true);
+    assert!(near(connection.period(), 1.125e-6));
+    connection.acknowledge(50);
+    assert!(connection.period() < 1.125e-6, "and puts off no increase");
+}
+
+#[test]
+fn the_window_of_the_module_for_ns_2_goes_an_eighth_of_the_way() {
+    let mut connection = ns_2();
+    connection.acknowledge(100);
+    connection.lose();
+    connection.acknowledge(100);
+    let arriving = connection.report.arrival_rate * (0.09 + 0.01);
+    let cwnd = (0.875 * 100.0 + 0.125 * arriving).ceil();
+    assert_eq!(connection.algorithm.control().cwnd, cwnd);
+}
+
+#[test]
+fn the_module_for_ns_2_pauses_for_a_syn_when_an_epoch_begins_but_not_within_a_pair() {
+    let mut connection = ns_2();
+    connection.lose();
+    let paused = connection.period();
+    assert!(near(paused, 1.125e-6 + SYN));
+    connection.path.next_seq = 160;
+    connection.send(1, false);
+    assert_eq!(connection.period(), paused, "packet 160 begins a pair");
+    connection.path.next_seq = 161;
+    connection.send(1, false);
+    assert!(near(connection.period(), 1.125e-6));
+}
+
+#[test]
+fn the_period_of_the_module_for_ns_2_is_at_least_a_microsecond_and_at_most_the_round_trip_time() {
+    let mut connection = ns_2();
+    connection.acknowledge(100);
+    connection.lose();
+    for _ in 0..2000 {
+        connection.signal(Signal::Nak, 0);
+    }
+    connection.send(2, true);
+    assert!(near(connection.period(), 0.09));
+    connection.algorithm.period = 1e-6;
+    connection.acknowledge(100);
     assert_eq!(connection.period(), 1e-6);
 }

@@ -49,6 +49,7 @@ fn widen(range: &mut Option<(Time, Time)>, sent_at: Time) {
 }
 
 impl Sender {
+    #[inline(always)]
     pub(super) fn on_acknowledgement(&mut self, segment: &Segment) {
         if segment.number > self.board.next() {
             return; // It acknowledges what was never sent (RFC 9293, 3.10.7.4).
@@ -74,7 +75,8 @@ impl Sender {
         let lost = (self.path.lost - lost_before) as u32;
         let marked = u32::from(segment.marked);
         self.path.marked += u64::from(marked);
-        let rate = self.rate.sample(&self.path, tally.newest.as_ref());
+        let newest = tally.newest.as_ref().map(Newest::delivered);
+        let rate = self.rate.sample(&self.path, newest);
         if tally.delivered == 0 && lost == 0 {
             return;
         }
@@ -378,4 +380,9 @@ impl Sender {
 
 fn congestion(signal: Signal, new_episode: bool, packets: u32, seq: u64) -> Congestion {
     Congestion { signal, new_episode, packets, seq, stamp: None }
+}
+
+/// A reduction that no loss calls for.
+pub(super) fn congestion_for_penalty(seq: u64) -> Congestion {
+    congestion(Signal::Loss, true, 0, seq)
 }

@@ -8,33 +8,6 @@ use crate::{Ecn, Flags, Segment, pacing};
 use dumbbell_cc::{CongestionControl, Phase, Sent};
 use dumbbell_units::{Rate, Span, Time};
 
-/// An application that writes at a constant rate, in full packets. Whole numbers, so that a packet
-/// is there exactly when it is due.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Application {
-    bytes_per_sec: u128,
-    /// Bytes of a packet, times the nanoseconds of a second.
-    packet: u128,
-}
-
-impl Application {
-    pub(super) fn new(rate: Rate, mss: u16) -> Application {
-        let bytes_per_sec = (rate.bytes_per_sec() as u128).max(1);
-        Application { bytes_per_sec, packet: u128::from(mss) * 1_000_000_000 }
-    }
-
-    /// Packets written within `span`.
-    fn written(&self, span: Span) -> u32 {
-        (u128::from(span.as_nanos()) * self.bytes_per_sec / self.packet) as u32
-    }
-
-    /// How long it takes to write so many packets.
-    fn due(&self, packets: u32) -> Span {
-        let nanos = (u128::from(packets) * self.packet).div_ceil(self.bytes_per_sec);
-        Span::from_nanos(nanos as u64)
-    }
-}
-
 /// Whether the window was what limited sending (tcp_cwnd_validate).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowUse {
@@ -96,7 +69,7 @@ impl Sender {
         true
     }
 
-    fn full_burst(&self) -> u32 {
+    pub(super) fn full_burst(&self) -> u32 {
         if !self.stack.tso {
             return 1;
         }

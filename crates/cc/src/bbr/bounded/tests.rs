@@ -1,11 +1,15 @@
-//! Walks through BBRv3's states, on a path of known rate and delay.
+//! Walks through BBRv3's states, on a path of known rate and delay; BBRv2's own are in `v2`.
 
+mod v2;
+
+use super::super::version::V3;
 use super::*;
-use crate::Stamp;
 use crate::pipe::{Link, Pipe, init};
+use crate::{CongestionControl, Options, Stamp};
+use dumbbell_units::Span;
 
 fn flow(link: Link) -> Pipe<BoundedBbr> {
-    Pipe::new(BoundedBbr::v3(&init(1)), link)
+    Pipe::new(BoundedBbr::new(V3, &init(1)), link)
 }
 
 /// 100 Mbit/s, 100 ms, 864 packets of BDP and four times as many of queue: no loss.
@@ -20,9 +24,9 @@ fn shallow() -> Pipe<BoundedBbr> {
 
 /// The states passed through in `ms` from now, and when each began, in seconds.
 fn walk(pipe: &mut Pipe<BoundedBbr>, ms: u64) -> Vec<(State, f64)> {
-    let mut states = vec![(pipe.algorithm.state, pipe.path.now.as_secs_f64())];
+    let mut states = vec![(pipe.algorithm.frame.state, pipe.path.now.as_secs_f64())];
     pipe.run(Span::from_millis(ms), |pipe| {
-        let state = pipe.algorithm.state;
+        let state = pipe.algorithm.frame.state;
         if states.last().is_some_and(|&(last, _)| last != state) {
             states.push((state, pipe.path.now.as_secs_f64()));
         }
@@ -34,13 +38,13 @@ fn walk(pipe: &mut Pipe<BoundedBbr>, ms: u64) -> Vec<(State, f64)> {
 fn share(pipe: &mut Pipe<BoundedBbr>, seconds: u64) -> f64 {
     let before = pipe.path.delivered;
     pipe.run(Span::from_secs(seconds), |_| ());
-    let bytes = (pipe.path.delivered - before) as f64 * pipe.algorithm.scale.mss;
+    let bytes = (pipe.path.delivered - before) as f64 * pipe.algorithm.frame.scale.mss;
     bytes / pipe.link.rate.bytes_in(Span::from_secs(seconds))
 }
 
 /// Runs until the algorithm has just come to `state`.
 fn run_until(pipe: &mut Pipe<BoundedBbr>, state: State) {
-    let came = pipe.run_until(Span::from_secs(20), |pipe| pipe.algorithm.state == state);
+    let came = pipe.run_until(Span::from_secs(20), |pipe| pipe.algorithm.frame.state == state);
     assert!(came, "never came to {state:?}");
 }
 
@@ -56,12 +60,12 @@ fn startup_ends_three_rounds_after_the_rate_stops_growing() {
     let mut pipe = deep();
     let (mut best, mut grew, mut ended) = (0.0, 0, None);
     pipe.run(Span::from_secs(4), |pipe| {
-        let round = pipe.algorithm.rounds.count();
-        let bw = pipe.algorithm.max_bw.get().bytes_per_sec();
+        let round = pipe.algorithm.frame.rounds.count();
+        let bw = pipe.algorithm.rules.max_bw.get().bytes_per_sec();
         if bw >= best * 1.25 {
             (best, grew) = (bw, round);
         }
-        if pipe.algorithm.state == State::Drain {
+        if pipe.algorithm.frame.state == State::Drain {
             ended.get_or_insert(round);
         }
     });
@@ -73,15 +77,15 @@ fn startup_ends_three_rounds_after_the_rate_stops_growing() {
 fn startup_paces_at_2_77_with_a_window_of_2_bdp() {
     let mut pipe = deep();
     let mut most: f64 = 0.0;
-    while pipe.algorithm.state == State::Startup {
+    while pipe.algorithm.frame.state == State::Startup {
         pipe.run_ms(1);
-        if pipe.algorithm.state == State::Startup {
+        if pipe.algorithm.frame.state == State::Startup {
             assert_eq!((pipe.inspect("pacing_gain"), pipe.inspect("cwnd_gain")), (2.77, 2.0));
             most = most.max(f64::from(pipe.path.in_flight));
         }
     }
     assert!((1.95..=2.1).contains(&(most / pipe.link.bdp())), "{most}");
-    let (bw, rate) = (pipe.inspect("max_bw"), pipe.algorithm.pacing.rate().bytes_per_sec());
+    let (bw, rate) = (pipe.inspect("max_bw"), pipe.algorithm.frame.pacing.rate().bytes_per_sec());
     assert!((rate / bw - 0.35 * 0.99).abs() < 1e-9);
 }
 
@@ -94,7 +98,7 @@ fn startup_ends_on_a_round_of_recovery_with_many_losses() {
     // Only loss sets this bound, to the BDP or to what was delivered if that is more.
     let hi = pipe.inspect("inflight_hi");
     assert!((1.0..=1.15).contains(&(hi / pipe.link.bdp())), "{hi}");
-    assert_eq!(pipe.algorithm.undo_state, Some(State::Startup));
+    assert_eq!(pipe.algorithm.rules.undo_state, Some(State::Startup));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn fewer_than_6_losses_do_not_end_startup() {
     let mut pipe = flow(link);
     pipe.run_ms(230);
     assert_eq!(pipe.dropped, 5);
-    assert_eq!(pipe.algorithm.state, State::Startup);
+    assert_eq!(pipe.algorithm.frame.state, State::Startup);
     assert!(pipe.inspect("inflight_hi").is_infinite());
 }
 
@@ -112,7 +116,7 @@ fn fewer_than_6_losses_do_not_end_startup() {
 fn drain_leaves_the_bdp_in_flight() {
     let mut pipe = deep();
     run_until(&mut pipe, State::Drain);
-    assert!(pipe.run_until(Span::from_secs(1), |pipe| pipe.algorithm.state != State::Drain));
+    assert!(pipe.run_until(Span::from_secs(1), |pipe| pipe.algorithm.frame.state != State::Drain));
     let left = f64::from(pipe.path.in_flight) / pipe.link.bdp();
     assert!((0.99..=1.01).contains(&left), "{left}");
 }
@@ -131,7 +135,7 @@ fn the_gains_are_those_of_the_drafts_table() {
     let mut pipe = deep();
     let mut seen: Vec<(State, f64, f64)> = Vec::new();
     pipe.run(Span::from_secs(12), |pipe| {
-        let state = pipe.algorithm.state;
+        let state = pipe.algorithm.frame.state;
         if !seen.iter().any(|&(other, ..)| other == state) {
             seen.push((state, pipe.inspect("pacing_gain"), pipe.inspect("cwnd_gain")));
         }
@@ -184,9 +188,9 @@ fn probe_rtt_comes_every_5_s_with_half_a_bdp() {
         // A path whose delay never changes shows its least round-trip time again and again.
         pipe.link.rtt = pipe.link.rtt + Span::from_micros(10);
         pipe.run(Span::from_secs(1), |pipe| {
-            let state = pipe.algorithm.state;
+            let state = pipe.algorithm.frame.state;
             if state == State::ProbeRtt {
-                least = least.min(pipe.algorithm.window.get() / pipe.link.bdp());
+                least = least.min(pipe.algorithm.frame.window.get() / pipe.link.bdp());
                 if last != state {
                     times.push(pipe.path.now.as_secs_f64());
                 }
@@ -221,7 +225,7 @@ fn a_deep_queue_is_kept_short_and_the_link_busy() {
         queued += pipe.queued();
         acks += 1.0;
     });
-    let bytes = (pipe.path.delivered - before) as f64 * pipe.algorithm.scale.mss;
+    let bytes = (pipe.path.delivered - before) as f64 * pipe.algorithm.frame.scale.mss;
     let share = bytes / pipe.link.rate.bytes_in(Span::from_secs(20));
     assert!(share > 0.95, "{share}");
     assert!(queued / acks < 0.15 * pipe.link.bdp(), "{}", queued / acks);
@@ -246,7 +250,7 @@ fn cruise_leaves_15_percent_of_what_is_safe_to_others() {
     pipe.run_ms(3_000);
     run_until(&mut pipe, State::Cruise);
     pipe.run_ms(5);
-    let (cwnd, hi) = (pipe.algorithm.window.get(), pipe.inspect("inflight_hi"));
+    let (cwnd, hi) = (pipe.algorithm.frame.window.get(), pipe.inspect("inflight_hi"));
     assert!(cwnd <= hi - (0.15 * hi).floor(), "{cwnd} of {hi}");
 }
 
@@ -262,8 +266,7 @@ fn one_percent_of_random_loss_does_not_starve_the_flow() {
 
 /// A flow in UP, and the loss of a packet sent with `in_flight` packets in flight, since when `lost`
 /// packets were lost.
-fn lose_in_up(in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
-    let mut pipe = deep();
+fn lose_in_up(mut pipe: Pipe<BoundedBbr>, in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
     run_until(&mut pipe, State::Up);
     assert!(pipe.inspect("inflight_hi").is_infinite());
     let stamp = Stamp {
@@ -288,16 +291,16 @@ fn lose_in_up(in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
 
 #[test]
 fn a_probe_that_loses_more_than_2_percent_sets_the_bound_to_what_was_in_flight_then() {
-    let pipe = lose_in_up(1000, 30);
+    let pipe = lose_in_up(deep(), 1000, 30);
     // 29 losses before it are more than 2 % of 999.
     assert_eq!(pipe.inspect("inflight_hi"), 999.0);
-    assert_eq!(pipe.algorithm.state, State::Down);
+    assert_eq!(pipe.algorithm.frame.state, State::Down);
 }
 
 #[test]
 fn the_bound_is_never_less_than_70_percent_of_the_target() {
-    let pipe = lose_in_up(100, 10);
-    let target = pipe.algorithm.target_inflight();
+    let pipe = lose_in_up(deep(), 100, 10);
+    let target = pipe.algorithm.rules.target_inflight(&pipe.algorithm.frame);
     let hi = pipe.inspect("inflight_hi");
     // The target of UP, when it was judged, had 2 packets more.
     assert!((hi / target - 0.7).abs() < 0.005, "{hi} of {target}");
@@ -305,14 +308,14 @@ fn the_bound_is_never_less_than_70_percent_of_the_target() {
 
 #[test]
 fn a_probe_that_loses_2_percent_goes_on() {
-    let pipe = lose_in_up(1000, 20);
+    let pipe = lose_in_up(deep(), 1000, 20);
     assert!(pipe.inspect("inflight_hi").is_infinite());
-    assert_eq!(pipe.algorithm.state, State::Up);
+    assert_eq!(pipe.algorithm.frame.state, State::Up);
 }
 
 #[test]
 fn a_probe_is_judged_once() {
-    let mut pipe = lose_in_up(1000, 30);
+    let mut pipe = lose_in_up(deep(), 1000, 30);
     let stamp = Stamp { in_flight: 900, ..Stamp::default() };
     let event = Congestion {
         signal: Signal::Loss,
@@ -327,10 +330,10 @@ fn a_probe_is_judged_once() {
 
 #[test]
 fn a_spurious_loss_lifts_the_bound_and_probes_again() {
-    let mut pipe = lose_in_up(1000, 30);
+    let mut pipe = lose_in_up(deep(), 1000, 30);
     pipe.algorithm.on_spurious_loss(&pipe.path);
     assert!(pipe.inspect("inflight_hi").is_infinite());
-    assert_eq!(pipe.algorithm.state, State::Refill);
+    assert_eq!(pipe.algorithm.frame.state, State::Refill);
 }
 
 #[test]
@@ -339,7 +342,7 @@ fn a_spurious_end_of_startup_is_undone() {
     run_until(&mut pipe, State::Drain);
     let path = pipe.path.clone();
     pipe.algorithm.on_spurious_loss(&path);
-    assert_eq!(pipe.algorithm.state, State::Startup);
+    assert_eq!(pipe.algorithm.frame.state, State::Startup);
     assert_eq!(pipe.inspect("full_bw_reached"), 0.0);
     assert!(pipe.inspect("inflight_hi").is_infinite());
 }
@@ -350,7 +353,7 @@ fn losses_in_cruise_lower_the_short_term_bounds_until_the_next_probe() {
     run_until(&mut pipe, State::Cruise);
     pipe.link.loses = |seq| seq % 20 == 19;
     pipe.run_ms(500);
-    assert_eq!(pipe.algorithm.state, State::Cruise);
+    assert_eq!(pipe.algorithm.frame.state, State::Cruise);
     let max_bw = pipe.inspect("max_bw");
     let bw_lo = pipe.inspect("bw_lo");
     // What is delivered is at most 5 % less each round: no bound is lowered below that.
@@ -386,7 +389,7 @@ fn on_a_short_path_marks_bound_what_is_in_flight() {
     let bound = |ecn: &str| {
         let text = format!("bbr3(ecn={ecn})");
         let mut options: Options = text.parse().expect("well formed");
-        let bbr = BoundedBbr::v3_from_options(&mut options, &init(1)).expect("valid");
+        let bbr = BoundedBbr::from_options(V3, &mut options, &init(1)).expect("valid");
         let mut link = Link::new(1000.0, 2, 2000.0);
         link.mark_above = Some(20.0);
         let mut pipe = Pipe::new(bbr, link);
@@ -404,14 +407,14 @@ fn a_timeout_leaves_one_packet_and_the_window_returns() {
     let mut pipe = deep();
     run_until(&mut pipe, State::Cruise);
     pipe.run_ms(200);
-    let before = pipe.algorithm.window.get();
+    let before = pipe.algorithm.frame.window.get();
     pipe.time_out();
     assert_eq!(pipe.algorithm.control().cwnd, 1.0);
     assert_eq!(pipe.inspect("inflight_lo"), before);
     pipe.run_ms(150);
     pipe.path.phase = Phase::Open;
     run_until(&mut pipe, State::Up);
-    assert!(pipe.algorithm.window.get() > 0.9 * before);
+    assert!(pipe.algorithm.frame.window.get() > 0.9 * before);
 }
 
 #[test]
@@ -423,20 +426,20 @@ fn an_idle_flow_comes_back_at_the_bandwidth_it_had() {
     pipe.run_ms(7_000);
     pipe.sending = true;
     pipe.run_ms(50);
-    assert!(pipe.algorithm.idle_restart);
-    let rate = pipe.algorithm.pacing.rate().bytes_per_sec();
+    assert!(pipe.algorithm.frame.idle_restart);
+    let rate = pipe.algorithm.frame.pacing.rate().bytes_per_sec();
     assert!((rate / bw - 0.99).abs() < 1e-9);
     pipe.run_ms(200);
-    assert!(!pipe.algorithm.idle_restart);
-    assert_ne!(pipe.algorithm.state, State::ProbeRtt);
+    assert!(!pipe.algorithm.frame.idle_restart);
+    assert_ne!(pipe.algorithm.frame.state, State::ProbeRtt);
 }
 
 #[test]
 fn equal_seeds_give_equal_runs_and_other_seeds_other_probes() {
     let run = |seed| {
-        let mut pipe = Pipe::new(BoundedBbr::v3(&init(seed)), Link::new(100.0, 100, 3456.0));
+        let mut pipe = Pipe::new(BoundedBbr::new(V3, &init(seed)), Link::new(100.0, 100, 3456.0));
         pipe.run_ms(5_000);
-        (pipe.algorithm.probe_bw, pipe.path.delivered)
+        (pipe.algorithm.rules.probe_bw, pipe.path.delivered)
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
@@ -451,13 +454,13 @@ fn options_change_what_they_name_and_refuse_what_cannot_be() {
         assert!(make(text).is_err(), "{text}");
     }
     let mut options: Options = "bbr3(probe_wait=5)".parse().expect("well formed");
-    let bbr = BoundedBbr::v3_from_options(&mut options, &init(1)).expect("valid");
-    assert_eq!(bbr.probing, Probing { wait: Span::from_secs(5), ..Probing::V3 });
+    let bbr = BoundedBbr::from_options(V3, &mut options, &init(1)).expect("valid");
+    assert_eq!(bbr.rules.probing, Probing { wait: Span::from_secs(5), ..V3.probing });
 }
 
 #[test]
 fn an_algorithm_that_never_saw_an_acknowledgement_still_has_a_rate() {
-    let bbr = BoundedBbr::v3(&init(1));
+    let bbr = BoundedBbr::new(V3, &init(1));
     let control = bbr.control();
     assert_eq!((control.cwnd, control.ssthresh), (10.0, f64::INFINITY));
     assert!(control.pacing_rate.is_some_and(|rate| rate.bytes_per_sec() > 0.0));

@@ -1,9 +1,9 @@
 //! Walks through BBRv1's states, on a path of known rate and delay.
 
 use super::*;
-use crate::Phase;
 use crate::pipe::{Link, Pipe, init};
-use dumbbell_units::Time;
+use crate::{CongestionControl, Phase};
+use dumbbell_units::{Span, Time};
 
 /// 100 Mbit/s, 100 ms, 864 packets of BDP and as many of queue.
 fn pipe() -> Pipe<BbrV1> {
@@ -11,7 +11,7 @@ fn pipe() -> Pipe<BbrV1> {
 }
 
 fn state(pipe: &Pipe<BbrV1>) -> State {
-    pipe.algorithm.state
+    pipe.algorithm.frame.state
 }
 
 /// When the state changed to `wanted` within `ms` from now, each time, in seconds.
@@ -33,9 +33,9 @@ fn startup_ends_three_rounds_after_the_rate_stops_growing() {
     let (mut grew_last, mut full) = (0, None);
     let mut best = 0.0;
     pipe.run(Span::from_secs(4), |pipe| {
-        let round = pipe.algorithm.rounds.count();
-        if state(pipe) == State::Startup && pipe.algorithm.max_bw.get() >= best * 1.25 {
-            (best, grew_last) = (pipe.algorithm.max_bw.get(), round);
+        let round = pipe.algorithm.frame.rounds.count();
+        if state(pipe) == State::Startup && pipe.algorithm.rules.max_bw.get() >= best * 1.25 {
+            (best, grew_last) = (pipe.algorithm.rules.max_bw.get(), round);
         } else if state(pipe) == State::Drain && full.is_none() {
             full = Some(round);
         }
@@ -50,8 +50,8 @@ fn startup_doubles_the_rate_every_round() {
     let mut pipe = pipe();
     let mut rates = Vec::new();
     pipe.run(Span::from_millis(750), |pipe| {
-        if pipe.algorithm.rounds.just_began() {
-            rates.push(pipe.algorithm.max_bw.get());
+        if pipe.algorithm.frame.rounds.just_began() {
+            rates.push(pipe.algorithm.rules.max_bw.get());
         }
     });
     // The first rounds are still paced by the handshake.
@@ -95,7 +95,7 @@ fn the_link_is_busy_and_its_queue_short() {
         acks += 1.0;
     });
     let rate = Rate::from_bytes_in(
-        (pipe.path.delivered - before) as f64 * pipe.algorithm.scale.mss,
+        (pipe.path.delivered - before) as f64 * pipe.algorithm.frame.scale.mss,
         Span::from_secs(6),
     );
     assert!(rate.bits_per_sec() > 97e6, "{rate}");
@@ -106,12 +106,12 @@ fn the_link_is_busy_and_its_queue_short() {
 fn the_gains_cycle_through_5_4_and_3_4_and_six_times_1() {
     let mut pipe = pipe();
     pipe.run_ms(3_000);
-    let mut gains = vec![pipe.algorithm.cycle.gain()];
-    let mut last = pipe.algorithm.cycle;
+    let mut gains = vec![pipe.algorithm.rules.cycle.gain()];
+    let mut last = pipe.algorithm.rules.cycle;
     pipe.run(Span::from_millis(4_000), |pipe| {
-        if pipe.algorithm.cycle != last {
-            gains.push(pipe.algorithm.pacing_gain);
-            last = pipe.algorithm.cycle;
+        if pipe.algorithm.rules.cycle != last {
+            gains.push(pipe.algorithm.frame.pacing_gain);
+            last = pipe.algorithm.rules.cycle;
         }
     });
     let first = gains.iter().position(|&gain| gain == 1.25).expect("it probes");
@@ -160,7 +160,7 @@ fn probe_rtt_does_not_lower_the_bandwidth() {
     let mut pipe = pipe();
     let mut least = f64::INFINITY;
     pipe.run_ms(4_000);
-    pipe.run(Span::from_secs(20), |pipe| least = least.min(pipe.algorithm.max_bw.get()));
+    pipe.run(Span::from_secs(20), |pipe| least = least.min(pipe.algorithm.rules.max_bw.get()));
     assert!(least > 0.98 * pipe.link.rate.bytes_per_sec(), "{least}");
 }
 
@@ -179,7 +179,7 @@ fn a_shallow_queue_does_not_keep_the_rate_down() {
     pipe.run_ms(3_000);
     let before = pipe.path.delivered;
     pipe.run_ms(5_000);
-    let bits = (pipe.path.delivered - before) as f64 * 8.0 * pipe.algorithm.scale.mss;
+    let bits = (pipe.path.delivered - before) as f64 * 8.0 * pipe.algorithm.frame.scale.mss;
     assert!(pipe.dropped > 0);
     assert!(bits / 5.0 > 45e6, "{bits}");
 }
@@ -192,7 +192,7 @@ fn one_percent_of_random_loss_hardly_slows_the_flow() {
     pipe.run_ms(3_000);
     let before = pipe.path.delivered;
     pipe.run_ms(5_000);
-    let bits = (pipe.path.delivered - before) as f64 * 8.0 * pipe.algorithm.scale.mss;
+    let bits = (pipe.path.delivered - before) as f64 * 8.0 * pipe.algorithm.frame.scale.mss;
     assert!(bits / 5.0 > 45e6, "{bits}");
 }
 
@@ -228,10 +228,10 @@ fn an_idle_flow_comes_back_at_the_bandwidth_it_had() {
     pipe.run_ms(7_000);
     pipe.sending = true;
     pipe.run_ms(50);
-    assert!(pipe.algorithm.idle_restart);
+    assert!(pipe.algorithm.frame.idle_restart);
     assert_eq!(pipe.algorithm.control().pacing_rate, Some(Rate::from_bytes_per_sec(bw * 0.99)));
     pipe.run_ms(200);
-    assert!(!pipe.algorithm.idle_restart);
+    assert!(!pipe.algorithm.frame.idle_restart);
     assert_ne!(state(&pipe), State::ProbeRtt);
 }
 
@@ -249,7 +249,7 @@ fn equal_seeds_give_equal_runs_and_other_seeds_other_phases() {
     let phases = |seed| {
         let mut pipe = Pipe::new(BbrV1::new(&init(seed)), Link::new(100.0, 100, 864.0));
         pipe.run_ms(3_000);
-        (pipe.algorithm.cycle, pipe.path.delivered)
+        (pipe.algorithm.rules.cycle, pipe.path.delivered)
     };
     assert_eq!(phases(1), phases(1));
     assert!((2..8).any(|seed| phases(seed) != phases(1)));
@@ -261,7 +261,10 @@ fn an_algorithm_that_never_saw_an_acknowledgement_still_has_a_rate() {
     let control = algorithm.control();
     assert_eq!(control.cwnd, 10.0);
     assert!(control.pacing_rate.is_some_and(|rate| rate.bytes_per_sec() > 0.0));
-    assert_eq!(algorithm.pacing.in_network(0, Time::ZERO, Rate::ZERO, None, algorithm.scale), 0.0);
+    assert_eq!(
+        algorithm.frame.pacing.in_network(0, Time::ZERO, Rate::ZERO, None, algorithm.frame.scale),
+        0.0
+    );
 }
 /// A flow of Linux 6.18 over 100 Mbit/s (96.5 of them payload), 100.17 ms and one BDP of queue had
 /// at these times these windows and pacing rates; it left Startup one round later.
@@ -271,16 +274,16 @@ fn a_flow_starts_as_one_of_linux_6_18_does() {
     link.rtt = Span::from_micros(100_173);
     let mut pipe = Pipe::new(BbrV1::new(&init(1)), link);
     let mut peak: f64 = 0.0;
-    pipe.run(Span::from_millis(1_000), |pipe| peak = peak.max(pipe.algorithm.window.get()));
-    let mbit = |pipe: &Pipe<BbrV1>| pipe.algorithm.pacing.rate().bits_per_sec() / 1e6;
+    pipe.run(Span::from_millis(1_000), |pipe| peak = peak.max(pipe.algorithm.frame.window.get()));
+    let mbit = |pipe: &Pipe<BbrV1>| pipe.algorithm.frame.pacing.rate().bits_per_sec() / 1e6;
     let near = |value: f64, linux: f64| assert!((value / linux - 1.0).abs() < 0.01, "{value}");
     near(peak, 2480.0);
     near(mbit(&pipe), 275.98);
     pipe.run_ms(200);
-    near(pipe.algorithm.window.get(), 1663.0);
+    near(pipe.algorithm.frame.window.get(), 1663.0);
     pipe.run_ms(500);
     near(mbit(&pipe), 32.902);
     pipe.run_ms(1_500);
-    near(pipe.algorithm.window.get(), 1702.0);
+    near(pipe.algorithm.frame.window.get(), 1702.0);
     near(mbit(&pipe), 95.6);
 }

@@ -1,0 +1,101 @@
+//! LIA, the linked increases of RFC 6356 (Wischik, Raiciu, Greenhalgh and Handley, "Design,
+//! implementation and evaluation of congestion control for multipath TCP", NSDI 2011).
+//!
+//! For every packet acknowledged on subflow i (section 3, in packets):
+//!
+//! ```text
+//! cwnd_i += min(alpha / cwnd_total, 1 / cwnd_i)
+//! alpha = cwnd_total max(cwnd_i / rtt_i^2) / (sum(cwnd_i / rtt_i))^2        (2)
+//! ```
+//!
+//! and on loss it is Reno. `alpha` is such that the connection has the throughput that Reno would
+//! have on the best of its paths; the second term keeps a subflow from growing faster than Reno.
+//! Where paths have equal round-trip times the windows settle in inverse proportion to the loss
+//! rates (Khalili et al., CoNEXT 2012, equation 2).
+//!
+//! Linux computes `alpha` in whole numbers and only when a window has grown; here it is exact at
+//! every acknowledgement. A subflow without siblings is Reno.
+
+use crate::coupled::{Member, itself, siblings};
+use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+
+/// Equation 2 for these subflows.
+#[inline]
+pub(crate) fn alpha(members: impl Iterator<Item = Member>) -> f64 {
+    let (mut total, mut best, mut rates) = (0.0, 0.0f64, 0.0);
+    for member in members {
+        total += member.cwnd;
+        best = best.max(member.rate() / member.rtt);
+        rates += member.rate();
+    }
+    total * best / (rates * rates)
+}
+
+/// LIA's rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lia {
+    alpha: Option<f64>,
+}
+
+impl WindowRule for Lia {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
+        let Some(own) = itself(cwnd, path) else { return counted / cwnd };
+        let alpha = alpha(siblings(path).chain([own]));
+        self.alpha = Some(alpha);
+        let total: f64 = siblings(path).map(|member| member.cwnd).sum::<f64>() + cwnd;
+        counted * (alpha / total).min(1.0 / cwnd)
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        cwnd / 2.0
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        if let Some(value) = self.alpha {
+            show(Inspect { name: "alpha", value });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coupled::tests::{assert_close, path};
+
+    fn growth(cwnd: f64, path: &Path) -> (f64, f64) {
+        let mut lia = Lia::default();
+        let growth = lia.increase(cwnd, 1.0, path, &Ack::default());
+        (lia.alpha.expect("there is a round-trip time"), growth)
+    }
+
+    #[test]
+    fn two_equal_subflows_grow_together_as_one_reno_flow_of_half_their_windows() {
+        // alpha = 20 (10 / 0.01) / (200)^2; together 20 alpha / 20 = 1/2 a round trip.
+        let (alpha, growth) = growth(10.0, &path(100, &[(10.0, 100)]));
+        assert_close(alpha, 0.5);
+        assert_close(growth, 0.5 / 20.0);
+    }
+
+    #[test]
+    fn alpha_weighs_windows_by_round_trip_times() {
+        // 1000 packets at 100 ms and 100 at 20 ms: 1100 * 250,000 / (10,000 + 5,000)^2.
+        let (alpha, growth) = growth(1000.0, &path(100, &[(100.0, 20)]));
+        assert_close(alpha, 1100.0 * 250_000.0 / 225e6);
+        assert_close(growth, 1.0 / 1000.0); // alpha / 1100 is more: capped as Reno
+    }
+
+    #[test]
+    fn a_subflow_without_siblings_that_can_be_used_is_reno() {
+        assert_eq!(growth(40.0, &path(50, &[])), (1.0, 1.0 / 40.0));
+        let mut failed = path(50, &[(10.0, 20)]);
+        failed.siblings[0].active = false;
+        assert_eq!(growth(40.0, &failed), (1.0, 1.0 / 40.0));
+    }
+
+    #[test]
+    fn a_subflow_before_its_first_round_trip_time_is_reno() {
+        let unknown = Path { srtt: None, ..path(50, &[(10.0, 20)]) };
+        assert_eq!(Lia::default().increase(10.0, 2.0, &unknown, &Ack::default()), 0.2);
+    }
+}

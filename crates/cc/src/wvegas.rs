@@ -1,0 +1,160 @@
+//! wVegas, weighted Vegas (Cao, Xu and Fu, "Delay-based congestion control for multipath TCP",
+//! ICNP 2012), as Linux's Multipath TCP carries it out (`mptcp_wvegas.c`, v0.95).
+//!
+//! Once in a round trip, from the mean round-trip time `RTT` in it and the least ever, `baseRTT`:
+//!
+//! ```text
+//! diff = cwnd (RTT - baseRTT) / RTT
+//! slow start:  diff > gamma:   cwnd = min(cwnd, cwnd baseRTT / RTT + 1), and slow start is over
+//! else:        diff >= alpha:  alpha = max(2, total_alpha x / sum(x)),  x = cwnd / RTT
+//!              diff > alpha:   cwnd -= 1
+//!              diff < alpha:   cwnd += 1
+//! ```
+//!
+//! with `total_alpha` 10 packets, which all subflows together keep in queues, `alpha` 2 at first
+//! and `gamma` 1. When the queueing delay is twice the least since the last time, the queue is
+//! drained: `cwnd *= baseRTT / (2 RTT)`. The window never goes below 2 packets; on loss it is
+//! halved, and while the connection recovers the flow is Reno.
+//!
+//! Linux weighs by the rates that subflows had when they last set `alpha`; here by their present
+//! ones.
+
+use crate::coupled::siblings;
+use crate::round::RoundRtts;
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
+use dumbbell_units::Span;
+
+/// Samples in a round trip that are too few to tell.
+const FEW_SAMPLES: u32 = 2;
+/// Packets: the least window, and the least that a subflow keeps in the queue.
+const LEAST: f64 = 2.0;
+
+/// wVegas' rule.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightedVegas {
+    total_alpha: f64,
+    gamma: f64,
+    alpha: f64,
+    base_rtt: Option<Span>,
+    rtts: RoundRtts,
+    /// The least queueing delay since the queue was last drained, s.
+    least_delay: Option<f64>,
+    reno: bool,
+}
+
+impl WeightedVegas {
+    /// Takes the options `total_alpha` and `gamma`.
+    ///
+    /// # Errors
+    /// If one of them has a value that it cannot have.
+    pub fn from_options(options: &mut Options) -> Result<WeightedVegas, ConfigError> {
+        Ok(WeightedVegas {
+            total_alpha: options.number("total_alpha", 10.0, 0.0..=1e6, "0 to 10^6 packets")?,
+            gamma: options.number("gamma", 1.0, 0.0..=1e6, "0 to 10^6 packets")?,
+            alpha: LEAST,
+            base_rtt: None,
+            rtts: RoundRtts::default(),
+            least_delay: None,
+            reno: false,
+        })
+    }
+
+    /// Congestion avoidance at the end of a round trip.
+    fn avoid(&mut self, mut cwnd: f64, base: f64, rtt: f64, path: &Path) -> f64 {
+        let diff = cwnd * (rtt - base) / rtt;
+        if diff >= self.alpha {
+            let own = cwnd / rtt;
+            let sum = siblings(path).map(|member| member.rate()).sum::<f64>() + own;
+            self.alpha = (self.total_alpha * own / sum).max(LEAST);
+        }
+        if diff > self.alpha {
+            cwnd -= 1.0;
+        } else if diff < self.alpha && path.cwnd_limited {
+            cwnd += 1.0;
+        }
+        let delay = rtt - base;
+        let least = self.least_delay.filter(|&least| least > 0.0).map_or(delay, |l| l.min(delay));
+        self.least_delay = Some(least);
+        if least > 0.0 && delay >= 2.0 * least {
+            self.least_delay = None;
+            cwnd *= base / (2.0 * rtt);
+        }
+        cwnd.max(LEAST)
+    }
+}
+
+impl WindowRule for WeightedVegas {
+    /// Reno's, where wVegas does not decide.
+    #[inline]
+    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+        if self.reno { counted / cwnd } else { 0.0 }
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        cwnd / 2.0
+    }
+
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+        }
+        self.reno = path.phase != Phase::Open;
+        if self.reno {
+            self.rtts.restart(path);
+            self.alpha = LEAST;
+            self.least_delay = None;
+        }
+    }
+
+    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
+        let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
+        self.reno = rtts.count <= FEW_SAMPLES;
+        let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?.as_secs_f64();
+        let rtt = rtts.mean();
+        if cwnd < ssthresh {
+            if cwnd * (rtt - base) / rtt <= self.gamma {
+                return None;
+            }
+            let window = cwnd.min(cwnd * base / rtt + 1.0).max(LEAST);
+            return Some((window, window));
+        }
+        let window = self.avoid(cwnd, base, rtt, path);
+        Some((window, if window < cwnd { ssthresh.min(window) } else { ssthresh }))
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "alpha", value: self.alpha });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coupled::tests::{assert_close, path};
+
+    fn rule() -> WeightedVegas {
+        let mut options = "wvegas".parse().expect("well formed");
+        WeightedVegas::from_options(&mut options).expect("within range")
+    }
+
+    #[test]
+    fn a_subflow_keeps_its_share_of_ten_packets_in_the_queue() {
+        // 20 ms of 120 ms wait: 10 packets of 60. It has a quarter of the rate: alpha 2.5.
+        let mut wvegas = rule();
+        let path = path(120, &[(180.0, 120)]);
+        assert_close(wvegas.avoid(60.0, 0.1, 0.12, &path), 59.0);
+        assert_close(wvegas.alpha, 2.5);
+    }
+
+    #[test]
+    fn below_its_share_the_window_grows_by_a_packet() {
+        assert_close(rule().avoid(60.0, 0.1, 0.101, &path(101, &[])), 61.0);
+    }
+
+    #[test]
+    fn a_queue_that_has_doubled_is_drained() {
+        let (mut wvegas, path) = (rule(), path(104, &[]));
+        wvegas.avoid(60.0, 0.1, 0.101, &path);
+        assert_close(wvegas.avoid(60.0, 0.1, 0.1021, &path), 61.0 * 0.1 / 0.2042);
+    }
+}

@@ -1,0 +1,152 @@
+//! Multipath connections in the simulator, and what they show of themselves.
+
+use crate::sample::Observe;
+use crate::tables::{FlowRow, SeriesRow};
+use crate::tcp_host::{conclude, observe};
+use dumbbell_cc::Inspect;
+use dumbbell_net::Endpoint;
+use dumbbell_tcp::{MultipathReceiver, MultipathSender, Segment};
+use dumbbell_units::Time;
+
+/// One end of a multipath connection.
+#[allow(clippy::large_enum_variant, reason = "it is boxed as a whole")]
+pub(crate) enum MultipathHost {
+    Sender { sender: MultipathSender, mss: u64 },
+    Receiver(MultipathReceiver),
+}
+
+impl Endpoint for MultipathHost {
+    type Packet = Segment;
+
+    fn handle(&mut self, now: Time, segment: &Segment) {
+        self.handle_at(now, 0, segment);
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Option<Segment> {
+        match self {
+            MultipathHost::Sender { sender, .. } => sender.poll(now),
+            MultipathHost::Receiver(receiver) => receiver.poll(now),
+        }
+    }
+
+    #[inline]
+    fn next_timeout(&self) -> Time {
+        match self {
+            MultipathHost::Sender { sender, .. } => sender.next_timeout(),
+            MultipathHost::Receiver(receiver) => receiver.next_timeout(),
+        }
+    }
+
+    fn ports(&self) -> u8 {
+        match self {
+            MultipathHost::Sender { sender, .. } => sender.ports(),
+            MultipathHost::Receiver(receiver) => receiver.ports(),
+        }
+    }
+
+    #[inline]
+    fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
+        match self {
+            MultipathHost::Sender { sender, .. } => sender.handle_at(now, port, segment),
+            MultipathHost::Receiver(receiver) => receiver.handle_at(now, port, segment),
+        }
+    }
+
+    #[inline]
+    fn port(&self) -> u8 {
+        match self {
+            MultipathHost::Sender { sender, .. } => sender.port(),
+            MultipathHost::Receiver(receiver) => receiver.port(),
+        }
+    }
+}
+
+/// A connection as the sum of its subflows. What has no sum is left out; what was delivered is
+/// what the connection's own acknowledgements say.
+fn observe_all(sender: &MultipathSender, row: &mut SeriesRow) {
+    let nan = f32::NAN;
+    *row = SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..*row };
+    for stats in (0..sender.ports()).map(|part| sender.subflow_stats(part)) {
+        row.cwnd += stats.cwnd as f32;
+        row.delivery_rate += stats.delivery_rate.bits_per_sec() as f32;
+        row.in_flight += stats.in_flight;
+        row.sent += stats.sent;
+        row.retransmitted += stats.retransmitted;
+        row.lost += stats.lost;
+    }
+    row.delivered = sender.stats().acked_bytes;
+}
+
+fn conclude_all(sender: &MultipathSender, row: &mut FlowRow) {
+    let (mut sum, mut samples) = (0.0, 0);
+    for stats in (0..sender.ports()).map(|part| sender.subflow_stats(part)) {
+        row.sent += stats.sent;
+        row.retransmitted += stats.retransmitted;
+        row.lost += stats.lost;
+        row.timeouts += stats.timeouts;
+        row.recoveries += stats.recoveries;
+        row.spurious += stats.spurious;
+        sum += stats.rtt_sum.0;
+        samples += stats.rtt_sum.1;
+    }
+    let stats = sender.stats();
+    row.rtt_mean = (samples > 0).then(|| sum / samples as f64);
+    row.completed = stats.completed.map(Time::as_secs_f64);
+    row.delivered = stats.acked_bytes;
+}
+
+impl Observe for MultipathHost {
+    fn observe(&self, row: &mut SeriesRow) {
+        match self {
+            MultipathHost::Sender { sender, .. } => observe_all(sender, row),
+            MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
+        }
+    }
+
+    fn conclude(&self, row: &mut FlowRow) {
+        match self {
+            MultipathHost::Sender { sender, .. } => conclude_all(sender, row),
+            MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
+        }
+    }
+
+    /// Algorithms belong to subflows.
+    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
+
+    fn is_complete(&self) -> bool {
+        match self {
+            MultipathHost::Sender { sender, .. } => sender.stats().completed.is_some(),
+            MultipathHost::Receiver(_) => false,
+        }
+    }
+
+    fn parts(&self) -> u8 {
+        self.ports()
+    }
+
+    fn observe_part(&self, part: u8, row: &mut SeriesRow) {
+        match self {
+            MultipathHost::Sender { sender, mss } => {
+                observe(&sender.subflow_stats(part), *mss, u64::MAX, row);
+            }
+            MultipathHost::Receiver(receiver) => row.received = receiver.subflow_stats(part).bytes,
+        }
+    }
+
+    fn conclude_part(&self, part: u8, row: &mut FlowRow) {
+        match self {
+            MultipathHost::Sender { sender, mss } => {
+                conclude(&sender.subflow_stats(part), *mss, u64::MAX, row);
+                row.completed = None;
+            }
+            MultipathHost::Receiver(receiver) => row.received = receiver.subflow_stats(part).bytes,
+        }
+    }
+
+    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Inspect)) {
+        if let MultipathHost::Sender { sender, .. } = self {
+            sender.inspect(part, show);
+        }
+    }
+}

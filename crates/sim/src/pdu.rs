@@ -1,0 +1,76 @@
+//! What travels on simulated links: packets of several protocols.
+
+use dumbbell_net::Packet;
+use dumbbell_tcp::{Flags, Segment};
+
+/// A packet of one protocol or another (a protocol data unit).
+///
+/// The second fits into the first around a byte that says which it is, so that a packet in flight
+/// takes as little as one of TCP alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pdu {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDT packet.
+    Udt(dumbbell_udt::Packet),
+}
+
+/// What the simulator asks of a packet beyond what links do.
+pub(crate) trait Datagram: Packet + Copy {
+    /// When the sender sent this data, microseconds, wrapping; `None` if it is not data.
+    fn data_sent_at(&self) -> Option<u32>;
+
+    /// The packet as one of any protocol.
+    fn pdu(&self) -> Pdu;
+}
+
+impl Datagram for Segment {
+    #[inline]
+    fn data_sent_at(&self) -> Option<u32> {
+        let data = !self.is_ack() && !self.flags.contains(Flags::SYN);
+        data.then_some(self.timestamp)
+    }
+
+    fn pdu(&self) -> Pdu {
+        Pdu::Tcp(*self)
+    }
+}
+
+impl Datagram for Pdu {
+    #[inline]
+    fn data_sent_at(&self) -> Option<u32> {
+        match self {
+            Pdu::Tcp(segment) => segment.data_sent_at(),
+            Pdu::Udt(dumbbell_udt::Packet::Data(data)) => Some(data.timestamp),
+            Pdu::Udt(_) => None,
+        }
+    }
+
+    fn pdu(&self) -> Pdu {
+        *self
+    }
+}
+
+impl Packet for Pdu {
+    #[inline]
+    fn size(&self) -> u32 {
+        match self {
+            Pdu::Tcp(segment) => segment.size(),
+            Pdu::Udt(packet) => packet.size(),
+        }
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        match self {
+            Pdu::Tcp(segment) => segment.is_ecn_capable(),
+            Pdu::Udt(packet) => Packet::is_ecn_capable(packet),
+        }
+    }
+
+    fn mark(&mut self) {
+        match self {
+            Pdu::Tcp(segment) => segment.mark(),
+            Pdu::Udt(packet) => Packet::mark(packet),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! UDT in the simulator: a client that connects and sends, a server that listens and receives.
+
+use crate::sample::Observe;
+use crate::tables::{FlowRow, SeriesRow};
+use crate::tcp_host::{number, secs};
+use dumbbell_cc::{Algorithm, Inspect};
+use dumbbell_net::Endpoint;
+use dumbbell_udt::{
+    Answer, Bulk, Config, Connection, Listener, Mode, Options, Packet, Role, SenderStats, Seq,
+};
+use dumbbell_units::Time;
+
+/// Socket ids of both ends; any numbers do, as a flow has its route to itself.
+pub(crate) const SOCKETS: [u32; 2] = [1, 2];
+/// What the listener takes for the client's address.
+const CLIENT: &[u8] = b"client";
+
+/// One end of a UDT flow.
+pub(crate) struct UdtHost {
+    state: State,
+    /// Bytes that the flow has to send.
+    bytes: u64,
+    payload: u64,
+}
+
+#[allow(
+    clippy::large_enum_variant,
+    reason = "hosts are boxed, and a listener is soon a connection"
+)]
+enum State {
+    Connected(Connection),
+    Listening(Server),
+    /// Between the two.
+    Accepting,
+}
+
+/// A server without a client.
+struct Server {
+    listener: Listener,
+    /// What the connection will be.
+    config: Config,
+    reply: Option<Packet>,
+}
+
+/// What a flow's sender is to do.
+pub(crate) struct Plan {
+    pub(crate) options: Options,
+    pub(crate) bulk: Bulk,
+    pub(crate) start: Time,
+    /// Seed of whatever the ends draw at random.
+    pub(crate) seed: u64,
+}
+
+impl UdtHost {
+    /// The end that connects and sends.
+    pub(crate) fn client(plan: Plan, algorithm: Algorithm) -> UdtHost {
+        let (payload, bytes) = (u64::from(plan.options.payload()), plan.bulk.bytes);
+        // Pairs begin at multiples of 16, whether packets are counted from here or from 0.
+        let isn = Seq::new(plan.seed as u32 & !15);
+        let config = Config { bulk: Some(plan.bulk), ..config(plan.options, algorithm, 0) };
+        let mut connection = Connection::open(config, Role::Client, isn, plan.start);
+        connection.close();
+        let bytes = bytes.unwrap_or(u64::MAX);
+        UdtHost { state: State::Connected(connection), bytes, payload }
+    }
+
+    /// The end that listens and receives.
+    pub(crate) fn server(options: Options, algorithm: Algorithm, seed: u64) -> UdtHost {
+        let payload = u64::from(options.payload());
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        let listener = Listener::new(options.clone(), Mode::Stream, key);
+        let server = Server { listener, config: config(options, algorithm, 1), reply: None };
+        UdtHost { state: State::Listening(server), bytes: 0, payload }
+    }
+
+    fn connection(&self) -> Option<&Connection> {
+        match &self.state {
+            State::Connected(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    fn sender(&self) -> Option<SenderStats> {
+        Some(self.connection()?.sender_stats())
+    }
+
+    fn received(&self) -> u64 {
+        self.connection().map_or(0, |connection| connection.receiver_stats().bytes)
+    }
+
+    /// The server's first packets.
+    #[cold]
+    fn listen(&mut self, now: Time, packet: &Packet) {
+        let State::Listening(server) = &mut self.state else { return };
+        let Packet::Handshake(client) = packet else { return };
+        match server.listener.handle(now, CLIENT, client) {
+            Answer::Silence => {}
+            Answer::Reply(reply) => server.reply = Some(Packet::Handshake(reply)),
+            Answer::Accept => {
+                if let State::Listening(server) =
+                    std::mem::replace(&mut self.state, State::Accepting)
+                {
+                    let connection = Connection::accept(server.config, client, now);
+                    self.state = State::Connected(connection);
+                }
+            }
+        }
+    }
+}
+
+fn config(options: Options, algorithm: Algorithm, end: usize) -> Config {
+    Config {
+        options,
+        mode: Mode::Stream,
+        algorithm,
+        bulk: None,
+        keep: false,
+        socket: SOCKETS[end],
+        patience: None,
+    }
+}
+
+// Out of line, so that the event loop's code for TCP stays as it is without UDT.
+impl Endpoint for UdtHost {
+    type Packet = Packet;
+
+    #[inline(never)]
+    fn handle(&mut self, now: Time, packet: &Packet) {
+        match &mut self.state {
+            State::Connected(connection) => connection.handle(now, packet),
+            _ => self.listen(now, packet),
+        }
+    }
+
+    #[inline(never)]
+    fn poll(&mut self, now: Time) -> Option<Packet> {
+        match &mut self.state {
+            State::Connected(connection) => connection.poll(now),
+            State::Listening(server) => server.reply.take(),
+            State::Accepting => None,
+        }
+    }
+
+    #[inline(never)]
+    fn next_timeout(&self) -> Time {
+        match &self.state {
+            State::Connected(connection) => connection.next_timeout(),
+            _ => Time::MAX,
+        }
+    }
+}
+
+impl Observe for UdtHost {
+    fn observe(&self, row: &mut SeriesRow) {
+        let Some(stats) = self.sender().filter(|_| self.bytes > 0) else {
+            row.received = self.received();
+            return;
+        };
+        *row = SeriesRow {
+            cwnd: stats.cwnd as f32,
+            ssthresh: stats.ssthresh as f32,
+            srtt: secs(stats.srtt),
+            rtt: secs(stats.rtt),
+            min_rtt: secs(stats.min_rtt),
+            pacing_rate: stats.pacing_rate.map_or(f32::NAN, |rate| rate.bits_per_sec() as f32),
+            delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
+            in_flight: stats.in_flight,
+            sent: stats.sent,
+            retransmitted: stats.retransmitted,
+            lost: stats.lost,
+            delivered: (stats.delivered * self.payload).min(self.bytes),
+            phase: number(stats.phase),
+            ..*row
+        };
+    }
+
+    fn conclude(&self, row: &mut FlowRow) {
+        let Some(stats) = self.sender().filter(|_| self.bytes > 0) else {
+            row.received = self.received();
+            return;
+        };
+        let (sum, samples) = stats.rtt_sum;
+        *row = FlowRow {
+            completed: stats.completed.map(Time::as_secs_f64),
+            sent: stats.sent,
+            retransmitted: stats.retransmitted,
+            lost: stats.lost,
+            delivered: (stats.delivered * self.payload).min(self.bytes),
+            timeouts: stats.timeouts,
+            recoveries: stats.recoveries,
+            rtt_mean: (samples > 0).then(|| sum / samples as f64),
+            ..*row
+        };
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        if let Some(connection) = self.connection() {
+            connection.inspect(show);
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.sender().is_some_and(|stats| stats.completed.is_some())
+    }
+}

@@ -1,0 +1,88 @@
+//! The data sequence signal (RFC 8684, section 3.3): what subflows' segments tell of the data of
+//! the whole connection.
+//!
+//! Data carries its place in the connection's data where a plain segment has nothing to tell (the
+//! receive window). An acknowledgement carries the data acknowledged to where the receive window,
+//! which belongs to the connection, counts from; it takes the room of the third SACK block, as on
+//! the wire, where 40 bytes of options hold timestamps, the signal and two blocks.
+
+use crate::{Segment, Stack};
+
+/// Bytes of the option on a data segment: data acknowledgement, data and subflow sequence number
+/// of 4 bytes each, length and padding (RFC 8684, figure 9).
+const OPTION: u16 = 20;
+
+/// SACK blocks that fit beside it.
+const BLOCKS: usize = 2;
+
+impl Stack {
+    /// The stack of a subflow: packets stay as large, and the option takes room in them.
+    #[must_use]
+    pub fn of_subflow(&self) -> Stack {
+        let option = OPTION.min(self.mss - 1);
+        Stack { mss: self.mss - option, header: self.header + option, ..self.clone() }
+    }
+}
+
+impl Segment {
+    /// Data: its place in the connection's data, in packets.
+    #[inline]
+    pub(crate) fn data_number(&self) -> u32 {
+        self.window
+    }
+
+    #[inline]
+    pub(crate) fn set_data_number(&mut self, number: u32) {
+        self.window = number;
+    }
+
+    /// Acknowledgement: the next packet of the connection's data that is expected; `window` counts
+    /// from there.
+    #[inline]
+    pub(crate) fn data_ack(&self) -> u32 {
+        let [low, high, _] = self.blocks[BLOCKS];
+        u32::from(low) | u32::from(high) << 16
+    }
+
+    /// Puts the signal on an acknowledgement.
+    #[inline]
+    pub(crate) fn set_data_ack(&mut self, next: u32, window: u32, stack: &Stack) {
+        self.window = window;
+        if self.blocks[BLOCKS][2] != 0 {
+            self.size = stack.ack_size(BLOCKS);
+        }
+        self.blocks[BLOCKS] = [next as u16, (next >> 16) as u16, 0];
+    }
+
+    /// The acknowledgement without the signal: no window limits a subflow by itself.
+    #[inline]
+    pub(crate) fn without_signal(&self) -> Segment {
+        let mut plain = *self;
+        plain.window = u32::MAX;
+        plain.blocks[BLOCKS] = [0; 3];
+        plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_acknowledgement_leaves_room_for_two_sack_blocks() {
+        let stack = Stack::linux();
+        let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
+        segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
+        segment.set_data_ack(70_000, 500, &stack);
+        assert_eq!((segment.data_ack(), segment.window), (70_000, 500));
+        assert_eq!(segment.size, stack.ack_size(2));
+        assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
+        assert_eq!(segment.without_signal().data_ack(), 0);
+    }
+
+    #[test]
+    fn packets_of_subflows_are_as_large_as_others() {
+        let (plain, subflow) = (Stack::linux(), Stack::linux().of_subflow());
+        assert_eq!(subflow.mss + subflow.header, plain.mss + plain.header);
+    }
+}

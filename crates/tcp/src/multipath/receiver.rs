@@ -1,0 +1,155 @@
+//! The receiving side of a multipath connection: a receiver for each subflow, and one data stream.
+//!
+//! A subflow hands its packets on in its own order (as Linux does), so a hole in a subflow holds
+//! back what came after it on the same path, even if its data has come by another path since.
+
+use super::reassembly::Reassembly;
+use crate::{Receiver, ReceiverStats, Segment, Stack};
+use dumbbell_net::Endpoint;
+use dumbbell_units::Time;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A receiver, and what it holds back.
+struct Branch {
+    receiver: Receiver,
+    /// Packets that the subflow has handed on.
+    passed: u32,
+    /// Data numbers of the packets from `passed` on, or `MISSING`.
+    held: VecDeque<u32>,
+}
+
+const MISSING: u32 = u32::MAX;
+
+impl Branch {
+    /// Takes a packet in, and hands on what is now in the subflow's order.
+    #[inline]
+    fn take(&mut self, segment: &Segment, data: &mut Reassembly) {
+        let next = self.receiver.stats().packets as u32;
+        if self.held.is_empty() && segment.number == self.passed && next == self.passed + 1 {
+            self.passed = next;
+            data.arrive(segment.data_number());
+            return;
+        }
+        if let Some(place) = segment.number.checked_sub(self.passed) {
+            let place = place as usize;
+            if self.held.len() <= place {
+                self.held.resize(place + 1, MISSING);
+            }
+            self.held[place] = segment.data_number();
+        }
+        while self.passed < next
+            && let Some(number) = self.held.pop_front()
+        {
+            self.passed += 1;
+            data.arrive(number);
+        }
+    }
+}
+
+/// The receiving side of a multipath connection.
+pub struct MultipathReceiver {
+    branches: Vec<Branch>,
+    data: Reassembly,
+    stack: Arc<Stack>,
+    /// The last packet, if it is shorter than others: its number and payload.
+    short: Option<(u32, u16)>,
+    /// Subflows that may have something to send, by bit.
+    pending: u32,
+    polled: bool,
+    port: u8,
+}
+
+impl MultipathReceiver {
+    /// A receiver with so many subflows, each of which waits for a SYN. `stack` is the subflows'
+    /// ([`Stack::of_subflow`]); its receive window is shared by all of them.
+    pub fn new(stack: &Arc<Stack>, subflows: u8) -> MultipathReceiver {
+        let branch = || Branch {
+            receiver: Receiver::new(Arc::clone(stack)),
+            passed: 0,
+            held: VecDeque::new(),
+        };
+        MultipathReceiver {
+            branches: (0..subflows).map(|_| branch()).collect(),
+            data: Reassembly::default(),
+            stack: Arc::clone(stack),
+            short: None,
+            pending: 0,
+            polled: false,
+            port: 0,
+        }
+    }
+
+    /// Counters of the connection: what the application could read.
+    pub fn stats(&self) -> ReceiverStats {
+        let packets = self.data.next();
+        let missing = self.short.filter(|&(number, _)| number < packets);
+        let missing = missing.map_or(0, |(_, payload)| u64::from(self.stack.mss - payload));
+        let bytes = u64::from(packets) * u64::from(self.stack.mss) - missing;
+        ReceiverStats { bytes, packets: u64::from(packets) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Counters of a subflow.
+    pub fn subflow_stats(&self, subflow: u8) -> ReceiverStats {
+        self.branches[usize::from(subflow)].receiver.stats()
+    }
+}
+
+impl Endpoint for MultipathReceiver {
+    type Packet = Segment;
+
+    fn handle(&mut self, now: Time, segment: &Segment) {
+        self.handle_at(now, 0, segment);
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Segment> {
+        if !std::mem::replace(&mut self.polled, true) {
+            for (branch, bit) in self.branches.iter().zip(0..) {
+                self.pending |= u32::from(branch.receiver.next_timeout() <= now) << bit;
+            }
+        }
+        while self.pending != 0 {
+            let port = self.pending.trailing_zeros();
+            if let Some(mut reply) = self.branches[port as usize].receiver.poll(now) {
+                self.port = port as u8;
+                reply.set_data_ack(self.data.next(), self.stack.receive_window, &self.stack);
+                return Some(reply);
+            }
+            self.pending &= self.pending - 1;
+        }
+        self.polled = false;
+        None
+    }
+
+    fn next_timeout(&self) -> Time {
+        let timeouts = self.branches.iter().map(|branch| branch.receiver.next_timeout());
+        timeouts.min().unwrap_or(Time::MAX)
+    }
+
+    fn ports(&self) -> u8 {
+        self.branches.len() as u8
+    }
+
+    fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
+        let branch = &mut self.branches[usize::from(port)];
+        branch.receiver.handle(now, segment);
+        self.pending |= 1 << port;
+        if segment.is_control() {
+            return;
+        }
+        let payload = segment.size - self.stack.header;
+        if payload != self.stack.mss {
+            self.short = Some((segment.data_number(), payload));
+        }
+        branch.take(segment, &mut self.data);
+    }
+
+    fn port(&self) -> u8 {
+        self.port
+    }
+}

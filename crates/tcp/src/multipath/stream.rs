@@ -1,0 +1,135 @@
+//! The sender's view of the connection's data: what is acknowledged, what may be sent, what is to
+//! be sent once more by another path.
+
+use dumbbell_net::Application;
+use dumbbell_units::{Rate, Time};
+use std::collections::VecDeque;
+
+/// The data of a connection, numbered by packets.
+pub(super) struct Stream {
+    /// First packet that is not acknowledged.
+    pub(super) una: u32,
+    /// Next packet that no subflow was given yet.
+    pub(super) next: u32,
+    /// One past the last packet that there is.
+    end: u32,
+    /// First packet that the receive window does not cover.
+    pub(super) window_end: u32,
+    bytes: Option<u64>,
+    mss: u16,
+    application: Option<Application>,
+    stop: Time,
+    established_at: Option<Time>,
+    /// When the application will have written the next packet, if that is what is waited for.
+    pub(super) wake: Time,
+    /// Packets to be sent by another subflow than the one named.
+    again: VecDeque<(u32, u8)>,
+    /// When all was acknowledged.
+    pub(super) completed: Option<Time>,
+}
+
+impl Stream {
+    pub(super) fn new(
+        bytes: Option<u64>,
+        app_rate: Option<Rate>,
+        stop: Option<Time>,
+        mss: u16,
+    ) -> Stream {
+        Stream {
+            una: 0,
+            next: 0,
+            end: bytes.map_or(u32::MAX, |bytes| bytes.div_ceil(u64::from(mss)) as u32),
+            window_end: 0,
+            bytes,
+            mss,
+            application: app_rate.map(|rate| Application::new(rate, mss)),
+            stop: stop.unwrap_or(Time::MAX),
+            established_at: None,
+            wake: Time::MAX,
+            again: VecDeque::new(),
+            completed: None,
+        }
+    }
+
+    /// The connection is open.
+    pub(super) fn open(&mut self, now: Time, window: u32) {
+        self.established_at = Some(now);
+        self.window_end = window;
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.established_at.is_some()
+    }
+
+    /// A data acknowledgement arrived.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, now: Time, number: u32, window: u32) {
+        self.una = self.una.max(number.min(self.next));
+        self.window_end = self.window_end.max(number.saturating_add(window));
+        if self.una == self.end && self.completed.is_none() {
+            self.completed = Some(now);
+        }
+    }
+
+    /// New packets that there are, whatever the window.
+    #[inline]
+    pub(super) fn waiting(&mut self, now: Time) -> u32 {
+        self.wake = Time::MAX;
+        let Some(opened) = self.established_at.filter(|_| now < self.stop) else { return 0 };
+        let mut end = self.end;
+        if let Some(application) = &self.application {
+            let written = application.written(now.since(opened));
+            if written < end {
+                end = written;
+                if self.next >= written {
+                    self.wake = opened + application.due(written + 1);
+                }
+            }
+        }
+        end.saturating_sub(self.next)
+    }
+
+    /// Payload bytes of a packet.
+    #[inline]
+    pub(super) fn payload(&self, number: u32) -> u16 {
+        match self.bytes {
+            Some(bytes) if number + 1 == self.end => {
+                (bytes - u64::from(number) * u64::from(self.mss)) as u16
+            }
+            _ => self.mss,
+        }
+    }
+
+    /// Payload bytes acknowledged.
+    pub(super) fn acked_bytes(&self) -> u64 {
+        let acked = u64::from(self.una) * u64::from(self.mss);
+        self.bytes.map_or(acked, |bytes| acked.min(bytes))
+    }
+
+    /// What `subflow` holds is to be sent by others, too.
+    pub(super) fn reinject(&mut self, subflow: u8, numbers: impl Iterator<Item = u32>) {
+        let una = self.una;
+        self.again.retain(|&(number, from)| from != subflow && number >= una);
+        self.again.extend(numbers.filter(|&number| number >= una).map(|number| (number, subflow)));
+    }
+
+    /// Whether something is to be sent once more.
+    #[inline]
+    pub(super) fn has_again(&mut self) -> bool {
+        while self.again.front().is_some_and(|&(number, _)| number < self.una) {
+            self.again.pop_front();
+        }
+        !self.again.is_empty()
+    }
+
+    /// The next packet that this subflow is to repeat for another. One that it holds itself is
+    /// dropped from the list: now that it is available, its own retransmission is on its way.
+    pub(super) fn take_again(&mut self, subflow: u8) -> Option<u32> {
+        while let Some((number, from)) = self.again.pop_front() {
+            if number >= self.una && from != subflow {
+                return Some(number);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,288 @@
+//! Whole connections over paths that lose, fail and come back.
+
+use super::*;
+use crate::{Flags, Segment, Stack};
+use dumbbell_cc::{Algorithm, Init};
+use dumbbell_net::Endpoint;
+use dumbbell_units::{Span, Time};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// A path of some rate and delay, with a queue, that loses packets and may fail for a while.
+#[derive(Clone, Debug)]
+struct Way {
+    /// How long a packet takes to be sent, us.
+    packet_us: u64,
+    delay_ms: u64,
+    queue: usize,
+    /// One packet in so many is lost; 0 for none.
+    loses_one_in: u64,
+    /// From when until when nothing gets through, ms.
+    fails: (u64, u64),
+}
+
+const GOOD: Way =
+    Way { packet_us: 500, delay_ms: 10, queue: 50, loses_one_in: 0, fails: (u64::MAX, u64::MAX) };
+
+/// A network, the two ends, and an application that checks what it reads.
+struct Network {
+    ways: Vec<Way>,
+    sender: MultipathSender,
+    receiver: MultipathReceiver,
+    window: u32,
+    now: Time,
+    /// What is under way: when, in which order, to the receiver or not, by which path.
+    flights: BTreeMap<(Time, u64), (bool, u8, Segment)>,
+    count: u64,
+    /// When each path has sent what waits on it.
+    free_at: Vec<Vec<Time>>,
+    /// Which data each packet of each subflow carried when it was sent first.
+    carried: HashMap<(u8, u32), u32>,
+    /// Data that reached the receiver.
+    arrived: BTreeSet<u32>,
+    read: u32,
+    checksum: u64,
+    /// Data packets sent by each subflow.
+    sent: Vec<u64>,
+}
+
+/// The content of a packet of data, mixed into a checksum that depends on the order.
+fn mix(checksum: u64, number: u32) -> u64 {
+    let content = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (checksum.rotate_left(5) ^ content).wrapping_mul(0x100_0000_01b3)
+}
+
+impl Network {
+    fn new(ways: &[Way], packets: u64, window: u32, scheduler: Scheduler, cc: &str) -> Network {
+        let stack = Stack { receive_window: window, ..Stack::linux() }.of_subflow();
+        let stack = Arc::new(stack);
+        let mss = u32::from(stack.mss);
+        let init = Init { now: Time::ZERO, mss, initial_window: 10.0, seed: 1 };
+        let algorithm = |_| Algorithm::parse(cc, &init).expect("a built-in algorithm");
+        let receiver = MultipathReceiver::new(&stack, ways.len() as u8);
+        let sender = MultipathSender::new(MultipathConfig {
+            algorithms: ways.iter().map(algorithm).collect(),
+            scheduler,
+            start: Time::ZERO,
+            stop: None,
+            bytes: Some(packets * u64::from(stack.mss) - 7),
+            app_rate: None,
+            stack,
+        });
+        Network {
+            ways: ways.to_vec(),
+            sender,
+            receiver,
+            window,
+            now: Time::ZERO,
+            flights: BTreeMap::new(),
+            count: 0,
+            free_at: vec![Vec::new(); ways.len()],
+            carried: HashMap::new(),
+            arrived: BTreeSet::new(),
+            read: 0,
+            checksum: 0,
+            sent: vec![0; ways.len()],
+        }
+    }
+
+    fn send(&mut self, port: u8, segment: Segment) {
+        let way = &self.ways[usize::from(port)];
+        if !segment.flags.contains(Flags::SYN) {
+            self.sent[usize::from(port)] += 1;
+            let number = segment.data_number();
+            let first = *self.carried.entry((port, segment.number)).or_insert(number);
+            assert_eq!(first, number, "a retransmission carries what the original did");
+        }
+        self.count += 1;
+        let ms = self.now.as_nanos() / 1_000_000;
+        let fails = (way.fails.0..way.fails.1).contains(&ms);
+        // A fixed hash stands for chance.
+        let chance = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let lost = way.loses_one_in > 0 && chance.is_multiple_of(way.loses_one_in);
+        let waiting = &mut self.free_at[usize::from(port)];
+        waiting.retain(|&at| at > self.now);
+        if fails || lost || waiting.len() > way.queue {
+            return;
+        }
+        let begins = waiting.last().copied().unwrap_or(self.now);
+        let ends = begins + Span::from_micros(way.packet_us);
+        waiting.push(ends);
+        let arrives = ends + Span::from_millis(way.delay_ms);
+        self.flights.insert((arrives, self.count), (true, port, segment));
+    }
+
+    fn reply(&mut self, port: u8, segment: Segment) {
+        let way = &self.ways[usize::from(port)];
+        self.count += 1;
+        if (way.fails.0..way.fails.1).contains(&(self.now.as_nanos() / 1_000_000)) {
+            return;
+        }
+        let arrives = self.now + Span::from_millis(way.delay_ms);
+        self.flights.insert((arrives, self.count), (false, port, segment));
+    }
+
+    fn read(&mut self, port: u8, segment: &Segment) {
+        if !segment.flags.contains(Flags::SYN) {
+            let number = self.carried[&(port, segment.number)];
+            assert!(number < self.read + self.window, "the receive window is kept");
+            self.arrived.insert(number);
+        }
+        self.receiver.handle_at(self.now, port, segment);
+        while u64::from(self.read) < self.receiver.stats().packets {
+            assert!(self.arrived.remove(&self.read), "what is read has arrived");
+            self.checksum = mix(self.checksum, self.read);
+            self.read += 1;
+        }
+    }
+
+    /// Runs until all is acknowledged; gives when. Fails if that takes ten simulated minutes.
+    fn run(&mut self) -> Time {
+        loop {
+            while let Some(segment) = self.sender.poll(self.now) {
+                self.send(self.sender.port(), segment);
+            }
+            while let Some(segment) = self.receiver.poll(self.now) {
+                self.reply(self.receiver.port(), segment);
+            }
+            if let Some(completed) = self.sender.stats().completed {
+                return completed;
+            }
+            let timers = self.sender.next_timeout().min(self.receiver.next_timeout());
+            let arrival = self.flights.keys().next().map_or(Time::MAX, |&(at, _)| at);
+            let next = timers.min(arrival);
+            assert!(next < Time::ZERO + Span::from_secs(600), "it comes to an end");
+            self.now = self.now.max(next);
+            if arrival <= timers
+                && let Some((_, (to_receiver, port, segment))) = self.flights.pop_first()
+            {
+                match to_receiver {
+                    true => self.read(port, &segment),
+                    false => self.sender.handle_at(self.now, port, &segment),
+                }
+            }
+        }
+    }
+}
+
+fn any_way() -> impl Strategy<Value = Way> {
+    let fails = prop_oneof![
+        Just((u64::MAX, u64::MAX)),
+        (0u64..2000, 100u64..5000).prop_map(|(from, length)| (from, from + length)),
+    ];
+    let loses = prop_oneof![Just(0), 10u64..1000];
+    (100u64..2000, 1u64..100, 3usize..100, loses, fails).prop_map(
+        |(packet_us, delay_ms, queue, loses_one_in, fails)| Way {
+            packet_us,
+            delay_ms,
+            queue,
+            loses_one_in,
+            fails,
+        },
+    )
+}
+
+fn any_scheduler() -> impl Strategy<Value = Scheduler> {
+    (0..Scheduler::NAMES.len())
+        .prop_map(|at| Scheduler::named(Scheduler::NAMES[at]).expect("one of the names"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// The first subflow opens the connection, so it does not fail at the very beginning.
+    #[test]
+    fn the_application_reads_every_packet_once_and_in_order(
+        ways in prop::collection::vec(any_way(), 1..4),
+        packets in 1u64..3000,
+        window in prop_oneof![4u32..64, 64u32..2000],
+        scheduler in any_scheduler(),
+        cc in prop::sample::select(vec!["reno", "cubic", "bbr"]),
+    ) {
+        let mut network = Network::new(&ways, packets, window, scheduler, cc);
+        network.run();
+        let whole = (0..packets as u32).fold(0, mix);
+        prop_assert_eq!((u64::from(network.read), network.checksum), (packets, whole));
+        let bytes = packets * u64::from(network.receiver.stack().mss) - 7;
+        prop_assert_eq!(network.receiver.stats().bytes, bytes);
+        prop_assert_eq!(network.sender.stats().acked_bytes, bytes);
+    }
+}
+
+#[test]
+fn two_equal_paths_carry_data_twice_as_fast_as_one() {
+    let time = |ways: &[Way]| {
+        let mut network = Network::new(ways, 20_000, 10_000, Scheduler::LowestRtt, "reno");
+        network.run().as_secs_f64()
+    };
+    let (one, two) = (time(&[GOOD]), time(&[GOOD, GOOD]));
+    assert!((1.85..2.05).contains(&(one / two)), "{one} and {two} s");
+}
+
+#[test]
+fn what_a_dead_path_holds_goes_by_another_after_its_timeout() {
+    let dead = Way { fails: (500, 1_000_000), ..GOOD };
+    let mut network = Network::new(&[dead, GOOD], 5000, 1000, Scheduler::LowestRtt, "reno");
+    let end = network.run().as_secs_f64();
+    assert!(network.sender.stats().reinjected > 0);
+    // 5000 packets take 2.5 s by one path; half a second of it had two.
+    assert!(end < 3.5, "{end} s");
+}
+
+#[test]
+fn a_path_that_comes_back_is_used_again() {
+    let path = Way { fails: (500, 1500), ..GOOD };
+    let mut network = Network::new(&[GOOD, path], 20_000, 1000, Scheduler::LowestRtt, "reno");
+    network.run();
+    assert!(network.sent[1] > 5000, "{:?}", network.sent);
+}
+
+#[test]
+fn round_robin_takes_turns_and_redundant_sends_everything_everywhere() {
+    let sent = |scheduler, packets| {
+        let mut network = Network::new(&[GOOD, GOOD], packets, 10_000, scheduler, "reno");
+        network.run();
+        network.sent
+    };
+    let turns = sent(Scheduler::RoundRobin, 1000);
+    assert!(turns[0].abs_diff(turns[1]) <= 60, "{turns:?}");
+    let both = sent(Scheduler::Redundant, 1000);
+    assert!(both[0] >= 990 && both[1] >= 900, "{both:?}");
+}
+
+/// A path of 10 ms and one of 400 ms, and a receive window that the slow one fills.
+fn lopsided(scheduler: Scheduler) -> Network {
+    let slow = Way { packet_us: 2000, delay_ms: 200, queue: 400, ..GOOD };
+    let fast = Way { delay_ms: 5, queue: 20, ..GOOD };
+    let mut network = Network::new(&[fast, slow], 10_000, 150, scheduler, "reno");
+    network.run();
+    network
+}
+
+#[test]
+fn a_window_that_waits_for_a_slow_path_is_opened_by_the_fast_one() {
+    let stats = lopsided(Scheduler::LowestRtt).sender.stats();
+    assert!(stats.opportunistic > 0 && stats.penalties > 0, "{stats:?}");
+}
+
+#[test]
+fn blest_leaves_a_slow_path_alone_that_would_block_the_window() {
+    let slow = |scheduler| {
+        let network = lopsided(scheduler);
+        (network.sent[1], network.now)
+    };
+    let (plain, blest) = (slow(Scheduler::LowestRtt), slow(Scheduler::Blest));
+    assert!(blest.0 < plain.0 && blest.1 < plain.1, "{plain:?} {blest:?}");
+}
+
+#[test]
+fn ecf_ends_a_transfer_on_the_fast_path_when_waiting_for_it_is_faster() {
+    let end = |scheduler| {
+        let slow = Way { delay_ms: 200, ..GOOD };
+        let fast = Way { delay_ms: 5, ..GOOD };
+        Network::new(&[fast, slow], 6000, 10_000, scheduler, "reno").run()
+    };
+    let (plain, ecf) = (end(Scheduler::LowestRtt), end(Scheduler::Ecf));
+    assert!(ecf < plain, "{plain:?} {ecf:?}");
+}

@@ -1,0 +1,113 @@
+//! A sender as a subflow of a multipath connection, which hands it packets as they fit, instead of
+//! an application of its own.
+
+use super::{Sender, SenderConfig, Stage, congestion_for_penalty};
+use dumbbell_cc::{CongestionControl, Path, Phase, Subflow};
+use dumbbell_units::{Span, Time};
+
+impl Sender {
+    /// A sender that connects at `config.start`, or when [`Sender::connect`] says if that is
+    /// [`Time::MAX`], and has nothing to send yet.
+    pub(crate) fn subflow(config: SenderConfig) -> Sender {
+        let mut sender = Sender::new(config);
+        sender.packets = 0;
+        sender
+    }
+
+    /// Lets the SYN leave.
+    pub(crate) fn connect(&mut self, now: Time) {
+        self.timer.0 = now;
+    }
+
+    pub(crate) fn is_established(&self) -> bool {
+        self.stage == Stage::Established
+    }
+
+    /// Whether new data may be sent: not before the handshake is over, nor after a timeout until
+    /// what was lost then is acknowledged (mptcp_is_def_unavailable, mptcp_is_temp_unavailable).
+    pub(crate) fn is_available(&self) -> bool {
+        self.is_established() && self.path.phase != Phase::Loss
+    }
+
+    /// Packets that fit into the window besides those in flight, those to be sent again, and those
+    /// handed over that have not left; none while pacing holds back.
+    #[inline]
+    pub(crate) fn room(&self, now: Time) -> u32 {
+        if !self.is_available() || self.path.paced && self.pacer.next() > now {
+            return 0;
+        }
+        let waiting = self.packets - self.board.next();
+        // A tail loss probe is sent again without being lost.
+        let again = self.board.lost_out().saturating_sub(self.board.retransmitting_out());
+        let room = self.cwnd().saturating_sub(self.path.in_flight + waiting + again);
+        let burst = if self.path.paced { self.full_burst().saturating_sub(waiting) } else { room };
+        room.min(burst)
+    }
+
+    /// Takes over so many packets, to be sent in order.
+    #[inline]
+    pub(crate) fn assign(&mut self, packets: u32) {
+        self.packets += packets;
+    }
+
+    /// The packets that are acknowledged, and one past the last that was handed over.
+    #[inline]
+    pub(crate) fn span(&self) -> (u32, u32) {
+        (self.board.una(), self.packets)
+    }
+
+    #[inline]
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The mean deviation of the round-trip time.
+    pub(crate) fn rtt_deviation(&self) -> Span {
+        self.rtt.rttvar()
+    }
+
+    /// Window in force and slow start threshold, packets.
+    pub(crate) fn window(&self) -> (u32, f64) {
+        (self.cwnd(), self.control.ssthresh)
+    }
+
+    #[inline]
+    pub(crate) fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// Recovery episodes and timeouts so far.
+    #[inline]
+    pub(crate) fn episodes(&self) -> u32 {
+        self.recoveries + self.timeouts
+    }
+
+    /// What the siblings are to know; `None` before there is a round-trip time.
+    #[inline]
+    pub(crate) fn publish(&self, delivered_between_losses: [u64; 2]) -> Option<Subflow> {
+        Some(Subflow {
+            cwnd: self.control.cwnd,
+            srtt: self.path.srtt?,
+            delivered_between_losses,
+            slow_start: self.control.cwnd < self.control.ssthresh,
+            active: self.is_available(),
+        })
+    }
+
+    /// Tells the algorithm of its siblings.
+    #[inline]
+    pub(crate) fn set_siblings(&mut self, siblings: impl Iterator<Item = Subflow>) {
+        self.path.siblings.clear();
+        self.path.siblings.extend(siblings);
+    }
+
+    /// Reduces the window as if for a loss, if nothing is amiss.
+    pub(crate) fn penalise(&mut self, now: Time) {
+        if self.path.phase == Phase::Open {
+            self.path.now = now;
+            let event = congestion_for_penalty(u64::from(self.board.una()));
+            self.cc.on_congestion(&self.path, &event);
+            self.refresh();
+        }
+    }
+}

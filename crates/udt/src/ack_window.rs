@@ -1,0 +1,76 @@
+//! The acknowledgements that were sent and not yet acknowledged themselves.
+
+use dumbbell_units::Time;
+use std::collections::VecDeque;
+
+/// How many are remembered, as in UDT4.
+const ENTRIES: usize = 1024;
+
+/// Acknowledgements in the order of their numbers, which have 31 bits and begin with 1.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AckWindow {
+    /// What each acknowledged, and when it was sent.
+    entries: VecDeque<(u64, Time)>,
+    /// The number of the newest.
+    newest: u32,
+}
+
+impl AckWindow {
+    const MASK: u32 = 0x7fff_ffff;
+
+    /// An acknowledgement of everything before `next` is sent: gives its number.
+    pub(crate) fn push(&mut self, next: u64, now: Time) -> u32 {
+        if self.entries.len() == ENTRIES {
+            self.entries.pop_front();
+        }
+        self.entries.push_back((next, now));
+        self.newest = (self.newest + 1) & AckWindow::MASK;
+        self.newest
+    }
+
+    /// The acknowledgement of that number has arrived: what it acknowledged, and when it was sent.
+    /// It and the ones before it are forgotten.
+    pub(crate) fn take(&mut self, number: u32) -> Option<(u64, Time)> {
+        let back = (self.newest.wrapping_sub(number) & AckWindow::MASK) as usize;
+        let at = self.entries.len().checked_sub(back + 1)?;
+        let entry = self.entries[at];
+        self.entries.drain(..=at);
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_units::Span;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn the_first_acknowledgement_has_number_one() {
+        assert_eq!(AckWindow::default().push(5, at(0)), 1);
+    }
+
+    #[test]
+    fn an_acknowledgement_is_taken_once_and_earlier_ones_with_it() {
+        let mut window = AckWindow::default();
+        for (number, next) in [(1, 10), (2, 20), (3, 30)] {
+            assert_eq!(window.push(next, at(next)), number);
+        }
+        assert_eq!(window.take(2), Some((20, at(20))));
+        assert_eq!((window.take(2), window.take(1)), (None, None));
+        assert_eq!((window.take(3), window.take(4)), (Some((30, at(30))), None));
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_are_forgotten() {
+        let mut window = AckWindow::default();
+        for next in 0..2000 {
+            window.push(next, at(0));
+        }
+        assert_eq!(window.take(2000 - 1024), None);
+        assert_eq!(window.take(2000 - 1023), Some((976, at(0))));
+    }
+}

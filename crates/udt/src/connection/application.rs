@@ -1,0 +1,142 @@
+//! What an application does with a connection.
+
+use super::{Connection, Stage};
+use crate::config::Mode;
+use crate::packet::{Data, Packet};
+use crate::receive_buffer::ReceiveBuffer;
+use crate::sink::Sink;
+use crate::supply::Supply;
+use dumbbell_units::{Span, Time};
+
+/// Why data could not be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The connection is not open, or this end closed it.
+    #[error("the connection is not open")]
+    NotOpen,
+    /// The connection carries messages, or a stream, and the other was asked for.
+    #[error("the connection carries {}, not {}", name(*.0), other(*.0))]
+    WrongMode(Mode),
+    /// The message is greater than the send buffer.
+    #[error("the message is longer than the send buffer of {0} bytes")]
+    TooLong(usize),
+    /// There is no room for the message now.
+    #[error("the send buffer is full")]
+    Full,
+}
+
+fn name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Stream => "a stream",
+        Mode::Message => "messages",
+    }
+}
+
+fn other(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Stream => name(Mode::Message),
+        Mode::Message => name(Mode::Stream),
+    }
+}
+
+impl Connection {
+    /// Sends bytes of a stream; gives how many there was room for.
+    ///
+    /// # Errors
+    /// If the connection is not open or carries messages.
+    pub fn send(&mut self, now: Time, bytes: &[u8]) -> Result<usize, SendError> {
+        self.expect(Mode::Stream)?;
+        let room = self.room();
+        self.push(now, &bytes[..bytes.len().min(room)], false, Time::MAX);
+        Ok(bytes.len().min(room))
+    }
+
+    /// Sends a message. If it takes longer than `ttl`, it is not sent again. With `in_order`, it is
+    /// not delivered before the messages before it.
+    ///
+    /// # Errors
+    /// If the connection is not open, carries a stream, or has no room for all of the message.
+    pub fn send_message(
+        &mut self,
+        now: Time,
+        bytes: &[u8],
+        ttl: Option<Span>,
+        in_order: bool,
+    ) -> Result<(), SendError> {
+        self.expect(Mode::Message)?;
+        let most = self.options.send_buffer as usize * usize::from(self.options.payload());
+        if bytes.len() > most {
+            return Err(SendError::TooLong(most));
+        }
+        if bytes.len() > self.room() {
+            return Err(SendError::Full);
+        }
+        self.push(now, bytes, in_order, ttl.map_or(Time::MAX, |ttl| now + ttl));
+        Ok(())
+    }
+
+    fn expect(&self, mode: Mode) -> Result<(), SendError> {
+        match &self.stage {
+            Stage::Open if self.mode != mode => Err(SendError::WrongMode(self.mode)),
+            Stage::Open if !self.closing && self.bulk.is_none() => Ok(()),
+            _ => Err(SendError::NotOpen),
+        }
+    }
+
+    fn push(&mut self, now: Time, bytes: &[u8], in_order: bool, expires: Time) {
+        let Some(halves) = &mut self.halves else { return };
+        if let Supply::Queue(queue) = &mut halves.sender.supply {
+            queue.push(bytes, in_order, expires);
+            halves.sender.on_supply(now);
+        }
+    }
+
+    /// Bytes for which the send buffer has room.
+    pub fn room(&self) -> usize {
+        match self.halves.as_ref().map(|halves| &halves.sender.supply) {
+            Some(Supply::Queue(queue)) => queue.room(),
+            _ => 0,
+        }
+    }
+
+    /// The payload of a data packet that was just polled.
+    pub fn payload(&self, packet: &Packet) -> &[u8] {
+        let (Packet::Data(Data { seq, .. }), Some(halves)) = (packet, &self.halves) else {
+            return &[];
+        };
+        match &halves.sender.supply {
+            Supply::Queue(queue) => halves.sender.number_of(*seq).map_or(&[], |n| queue.payload(n)),
+            Supply::Bulk(_) => &[],
+        }
+    }
+
+    /// Reads what there is of a stream; gives the number of bytes, 0 if there are none now.
+    pub fn read(&mut self, out: &mut [u8]) -> usize {
+        self.buffer().map_or(0, |buffer| buffer.read(out))
+    }
+
+    /// The next message, if one is complete.
+    pub fn read_message(&mut self) -> Option<Vec<u8>> {
+        self.buffer()?.read_message()
+    }
+
+    /// Whether there is something to read.
+    pub fn is_readable(&self) -> bool {
+        match self.halves.as_ref().map(|halves| &halves.receiver.sink) {
+            Some(Sink::Buffer(buffer)) => buffer.is_readable(),
+            _ => false,
+        }
+    }
+
+    /// The error that the peer's application told of, once.
+    pub fn take_peer_error(&mut self) -> Option<u32> {
+        self.peer_error.take()
+    }
+
+    fn buffer(&mut self) -> Option<&mut ReceiveBuffer> {
+        match &mut self.halves.as_mut()?.receiver.sink {
+            Sink::Buffer(buffer) => Some(buffer),
+            Sink::Count(_) => None,
+        }
+    }
+}

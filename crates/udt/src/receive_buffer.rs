@@ -1,0 +1,260 @@
+//! Data that arrived and was not yet read.
+//!
+//! Packets rest in a ring from the first one not read; nothing is kept beyond the buffer's size,
+//! whatever a peer sends. A stream gives its bytes in order once they are acknowledged. A message
+//! is given when all of it is there: in its turn, or, if the sender allows it, before.
+
+use crate::config::Mode;
+use crate::packet::{Data, MessagePart};
+use crate::seq::MessageNumber;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// What arrived and was not read.
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffer {
+    slots: VecDeque<Slot>,
+    /// The packet of the first slot.
+    base: u64,
+    /// Packets before this one were acknowledged.
+    acked: u64,
+    capacity: u32,
+    mode: Mode,
+    /// Bytes of the first slot that a stream has given already.
+    given: usize,
+    /// Bytes acknowledged so far.
+    bytes: u64,
+    /// Buffers to be used again.
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// Did not arrive yet.
+    Empty,
+    /// Arrived.
+    Full(MessagePart, Vec<u8>),
+    /// Was read, or given up by the sender.
+    Gone,
+}
+
+impl ReceiveBuffer {
+    pub(crate) fn new(mode: Mode, capacity: u32) -> ReceiveBuffer {
+        ReceiveBuffer {
+            slots: VecDeque::new(),
+            base: 0,
+            acked: 0,
+            capacity,
+            mode,
+            given: 0,
+            bytes: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Packets from `acked` on for which there is room.
+    pub(crate) fn room(&self, acked: u64) -> u32 {
+        let unread = acked.saturating_sub(self.base).min(u64::from(self.capacity));
+        self.capacity - unread as u32
+    }
+
+    /// Bytes acknowledged so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The slot of a packet, if there is room for it.
+    fn slot(&mut self, packet: u64, acked: u64) -> Option<&mut Slot> {
+        let at = packet.checked_sub(self.base)?;
+        if packet.saturating_sub(acked) >= u64::from(self.room(acked)) {
+            return None;
+        }
+        let at = at as usize;
+        if at >= self.slots.len() {
+            self.slots.resize_with(at + 1, || Slot::Empty);
+        }
+        self.slots.get_mut(at)
+    }
+
+    pub(crate) fn put(&mut self, packet: u64, acked: u64, data: &Data, payload: &[u8]) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(payload);
+        if let Some(slot) = self.slot(packet, acked) {
+            *slot = Slot::Full(data.message, bytes);
+        }
+    }
+
+    pub(crate) fn drop_message(&mut self, message: MessageNumber, gone: Range<u64>, acked: u64) {
+        for packet in gone {
+            let Some(slot) = self.slot(packet, acked) else { return };
+            if !matches!(slot, Slot::Full(part, _) if part.number() != message) {
+                *slot = Slot::Gone;
+            }
+        }
+    }
+
+    pub(crate) fn release(&mut self, acked: u64) {
+        let from = self.acked.saturating_sub(self.base) as usize;
+        let to = (acked.saturating_sub(self.base) as usize).min(self.slots.len());
+        for slot in self.slots.range(from.min(to)..to) {
+            if let Slot::Full(_, bytes) = slot {
+                self.bytes += bytes.len() as u64;
+            }
+        }
+        self.acked = self.acked.max(acked);
+        self.forget();
+    }
+
+    /// Forgets the slots at the front that are of no use any more.
+    fn forget(&mut self) {
+        while self.base < self.acked && matches!(self.slots.front(), Some(Slot::Gone)) {
+            self.slots.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// Reads what there is of a stream; gives the number of bytes.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
+        let mut written = 0;
+        while self.base < self.acked && written < out.len() {
+            if let Some(Slot::Full(_, bytes)) = self.slots.front() {
+                let rest = &bytes[self.given..];
+                let some = rest.len().min(out.len() - written);
+                out[written..written + some].copy_from_slice(&rest[..some]);
+                written += some;
+                self.given += some;
+                if self.given < bytes.len() {
+                    break;
+                }
+            }
+            self.given = 0;
+            self.recycle(0);
+            self.forget();
+        }
+        written
+    }
+
+    /// The bytes of the next message, if one is complete.
+    pub(crate) fn read_message(&mut self) -> Option<Vec<u8>> {
+        debug_assert_eq!(self.mode, Mode::Message);
+        let message = self.deliverable()?;
+        let mut whole = Vec::new();
+        for at in message {
+            if let Some(Slot::Full(_, bytes)) = self.slots.get(at) {
+                whole.extend_from_slice(bytes);
+            }
+            self.recycle(at);
+        }
+        self.forget();
+        Some(whole)
+    }
+
+    /// Whether there is something to read.
+    pub(crate) fn is_readable(&self) -> bool {
+        match self.mode {
+            Mode::Stream => self.base < self.acked,
+            Mode::Message => self.deliverable().is_some(),
+        }
+    }
+
+    /// The slot was read.
+    fn recycle(&mut self, at: usize) {
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        if let Slot::Full(_, mut bytes) = std::mem::replace(slot, Slot::Gone) {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+
+    /// The slots of the first message that may be given.
+    fn deliverable(&self) -> Option<Range<usize>> {
+        let acked = self.acked.saturating_sub(self.base) as usize;
+        let mut begun: Option<(usize, MessageNumber)> = None;
+        for (at, slot) in self.slots.iter().enumerate() {
+            let Slot::Full(part, _) = slot else {
+                begun = None;
+                continue;
+            };
+            if part.is_first() {
+                begun = Some((at, part.number()));
+            }
+            let Some((from, number)) = begun else { continue };
+            if part.number() != number {
+                begun = None;
+            } else if part.is_last() && (at < acked || !part.is_in_order()) {
+                return Some(from..at + 1);
+            }
+        }
+        // A message greater than the buffer is given in pieces, or else it would stay for ever.
+        let full = self.room(self.acked) == 0 && acked > 0;
+        full.then_some(0..acked.min(self.slots.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seq::Seq;
+
+    fn data(number: u32, first: bool, last: bool, in_order: bool) -> Data {
+        let message = MessagePart::new(MessageNumber::new(number), first, last, in_order);
+        Data { seq: Seq::new(0), message, timestamp: 0, length: 4 }
+    }
+
+    #[test]
+    fn a_stream_is_read_as_far_as_it_is_acknowledged() {
+        let mut buffer = ReceiveBuffer::new(Mode::Stream, 8);
+        buffer.put(1, 0, &data(2, true, true, false), b"wxyz");
+        buffer.put(0, 0, &data(1, true, true, false), b"abcd");
+        let mut out = [0; 8];
+        assert_eq!(buffer.read(&mut out), 0, "nothing is acknowledged yet");
+        buffer.release(2);
+        assert_eq!((buffer.read(&mut out[..3]), &out[..3]), (3, &b"abc"[..]));
+        assert_eq!((buffer.read(&mut out), &out[..5]), (5, &b"dwxyz"[..]));
+        assert_eq!(buffer.bytes(), 8);
+    }
+
+    #[test]
+    fn a_message_is_given_in_its_turn_or_before_if_the_sender_allows_it() {
+        for (in_order, early) in [(true, None), (false, Some(b"23".to_vec()))] {
+            let mut buffer = ReceiveBuffer::new(Mode::Message, 8);
+            buffer.put(1, 0, &data(2, true, false, in_order), b"2");
+            buffer.put(2, 0, &data(2, false, true, in_order), b"3");
+            assert_eq!(buffer.read_message(), early);
+            buffer.put(0, 0, &data(1, true, true, in_order), b"1");
+            buffer.release(3);
+            assert_eq!(buffer.read_message(), Some(b"1".to_vec()));
+            assert_eq!(buffer.read_message().is_some(), in_order);
+            assert_eq!(buffer.room(3), 8);
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_given_up_is_passed_over() {
+        let mut buffer = ReceiveBuffer::new(Mode::Message, 8);
+        buffer.put(1, 0, &data(1, false, true, true), b"1");
+        buffer.put(2, 0, &data(2, true, true, true), b"2");
+        buffer.drop_message(MessageNumber::new(1), 0..2, 0);
+        buffer.release(3);
+        assert_eq!(buffer.read_message(), Some(b"2".to_vec()));
+        assert_eq!(buffer.room(3), 8);
+    }
+
+    #[test]
+    fn a_message_greater_than_the_buffer_is_given_in_pieces() {
+        let mut buffer = ReceiveBuffer::new(Mode::Message, 2);
+        buffer.put(0, 0, &data(1, true, false, true), b"1");
+        buffer.put(1, 0, &data(1, false, false, true), b"2");
+        buffer.release(2);
+        assert_eq!(buffer.room(2), 0);
+        assert_eq!(buffer.read_message(), Some(b"12".to_vec()));
+        assert_eq!(buffer.room(2), 2);
+    }
+
+    #[test]
+    fn nothing_is_kept_beyond_the_buffer() {
+        let mut buffer = ReceiveBuffer::new(Mode::Stream, 4);
+        buffer.put(4, 0, &data(1, true, true, false), b"1");
+        assert!(buffer.slots.is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! What an application handed over to be sent, cut into packets, until it is acknowledged.
+
+use crate::packet::MessagePart;
+use crate::seq::MessageNumber;
+use crate::supply::MessageRange;
+use dumbbell_units::Time;
+use std::collections::VecDeque;
+
+/// Packets that wait to be sent or acknowledged.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    chunks: VecDeque<Chunk>,
+    /// The number of the first packet here.
+    first: u64,
+    message: MessageNumber,
+    payload: usize,
+    capacity: usize,
+    /// Buffers to be used again.
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    data: Vec<u8>,
+    part: MessagePart,
+    expires: Time,
+    message: MessageRange,
+}
+
+impl SendQueue {
+    /// Room for `capacity` packets of `payload` bytes.
+    pub(crate) fn new(payload: u16, capacity: u32) -> SendQueue {
+        SendQueue {
+            chunks: VecDeque::new(),
+            first: 0,
+            message: MessageNumber::FIRST,
+            payload: usize::from(payload),
+            capacity: capacity as usize,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Bytes for which there is room.
+    pub(crate) fn room(&self) -> usize {
+        (self.capacity - self.chunks.len()) * self.payload
+    }
+
+    /// Adds bytes as one message; they must not be more than there is room for. After `expires`
+    /// the message is not sent again.
+    pub(crate) fn push(&mut self, bytes: &[u8], in_order: bool, expires: Time) {
+        let first = self.first + self.chunks.len() as u64;
+        let parts = bytes.len().div_ceil(self.payload) as u64;
+        let message = MessageRange { number: self.message, first, last: first + parts.max(1) - 1 };
+        for (piece, packet) in bytes.chunks(self.payload).zip(first..) {
+            let mut data = self.spare.pop().unwrap_or_default();
+            data.extend_from_slice(piece);
+            let (begins, ends) = (packet == message.first, packet == message.last);
+            let part = MessagePart::new(self.message, begins, ends, in_order);
+            self.chunks.push_back(Chunk { data, part, expires, message });
+        }
+        if parts > 0 {
+            self.message = self.message.next();
+        }
+    }
+
+    pub(crate) fn has(&self, next: u64) -> Result<(), Time> {
+        if next < self.first + self.chunks.len() as u64 { Ok(()) } else { Err(Time::MAX) }
+    }
+
+    fn chunk(&self, packet: u64) -> Option<&Chunk> {
+        self.chunks.get(packet.checked_sub(self.first)? as usize)
+    }
+
+    pub(crate) fn describe(&self, packet: u64) -> (u16, MessagePart) {
+        self.chunk(packet)
+            .map_or_else(Default::default, |chunk| (chunk.data.len() as u16, chunk.part))
+    }
+
+    /// The bytes of a packet.
+    pub(crate) fn payload(&self, packet: u64) -> &[u8] {
+        self.chunk(packet).map_or(&[], |chunk| &chunk.data)
+    }
+
+    pub(crate) fn expired(&self, packet: u64, now: Time) -> Option<MessageRange> {
+        self.chunk(packet).filter(|chunk| chunk.expires < now).map(|chunk| chunk.message)
+    }
+
+    pub(crate) fn release(&mut self, packet: u64) {
+        while self.first < packet
+            && let Some(mut chunk) = self.chunks.pop_front()
+        {
+            chunk.data.clear();
+            self.spare.push(chunk.data);
+            self.first += 1;
+        }
+    }
+}

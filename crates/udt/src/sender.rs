@@ -1,0 +1,430 @@
+//! The sending half of a connection: which packet leaves when, and what the receiver's reports do
+//! to it.
+//!
+//! Two things limit sending: a window (packets between the first one not acknowledged and the next
+//! one: the least of the algorithm's, the receiver's and the send buffer) and a period between
+//! packets (the algorithm's rate). Lost packets go first, and no window holds them back. Every
+//! packet whose sequence number is a multiple of 16 is followed without a gap by the next one: a
+//! packet pair, by which the receiver measures the path's capacity.
+
+mod reports;
+
+use crate::config::SYN;
+use crate::loss_list::SendLosses;
+use crate::packet::{Data, DropRequest, Packet};
+use crate::seq::{Numbering, Seq};
+use crate::supply::{MessageRange, Supply};
+use dumbbell_cc::{
+    Algorithm, Congestion, CongestionControl, Control, Departure, Inspect, Path, Phase,
+    RateSampler, Sent, Signal,
+};
+use dumbbell_units::{Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// What limits a sender, once the handshake has settled it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Payload of a full packet, bytes.
+    pub(crate) payload: u16,
+    /// Packets that the receiver can take at first.
+    pub(crate) flow_window: u32,
+    /// Packets that are kept until they are acknowledged.
+    pub(crate) send_buffer: u32,
+}
+
+/// The sending half.
+pub(crate) struct Sender {
+    pub(crate) numbering: Numbering,
+    cc: Algorithm,
+    control: Control,
+    cc_timer: Time,
+    path: Path,
+    limits: Limits,
+    pub(crate) supply: Supply,
+    /// What is known of the packets from `kept` on.
+    in_flight: VecDeque<InFlight>,
+    /// The first packet that is kept: all before it were acknowledged with a report.
+    kept: u64,
+    /// The first packet that was not acknowledged.
+    acked: u64,
+    /// The next new packet.
+    next: u64,
+    losses: SendLosses,
+    flow_window: u32,
+    /// When the next packet may leave.
+    due: Time,
+    /// When to look again, if that is known.
+    wake: Time,
+    /// What kept the last packet back.
+    held: Held,
+    /// Losses before this packet belong to the present episode.
+    episode_end: u64,
+    rate: RateSampler,
+    /// The receiver's measurements, smoothed, packets/s.
+    arrival_rate: u32,
+    capacity: u32,
+    stats: Counters,
+}
+
+/// A packet in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct InFlight {
+    /// State when it was sent last.
+    departure: Departure,
+    /// Whether it was sent more than once.
+    again: bool,
+}
+
+/// What keeps a packet back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// Nothing; or the period between packets.
+    Nowhere,
+    /// The algorithm's window.
+    Cwnd,
+    /// The receiver's window or the send buffer.
+    Window,
+    /// There is no data.
+    Application,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    sent: u64,
+    retransmitted: u64,
+    lost: u64,
+    timeouts: u32,
+    recoveries: u32,
+    rtt: Option<Span>,
+    rtt_sum: (f64, u64),
+    completed: Option<Time>,
+}
+
+/// Counters and present values of a sending half, for tables and plots.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderStats {
+    /// Window in force, packets: the algorithm's, or the receiver's if that is less.
+    pub cwnd: f64,
+    /// Slow start threshold, packets.
+    pub ssthresh: f64,
+    /// Smoothed round-trip time, as the sender measures it.
+    pub srtt: Option<Span>,
+    /// Latest round-trip time, as the sender measures it.
+    pub rtt: Option<Span>,
+    /// Least round-trip time.
+    pub min_rtt: Option<Span>,
+    /// Sum of all round-trip time samples, s, and their number.
+    pub rtt_sum: (f64, u64),
+    /// Rate at which payload is paced, if it is.
+    pub pacing_rate: Option<Rate>,
+    /// Latest delivery rate sample.
+    pub delivery_rate: Rate,
+    /// Packets in flight.
+    pub in_flight: u32,
+    /// Data packets sent, retransmissions included.
+    pub sent: u64,
+    /// Retransmissions sent.
+    pub retransmitted: u64,
+    /// Packets found lost.
+    pub lost: u64,
+    /// Packets acknowledged.
+    pub delivered: u64,
+    /// Loss recovery state.
+    pub phase: Phase,
+    /// Expiries of the EXP timer with data in flight.
+    pub timeouts: u32,
+    /// Loss episodes.
+    pub recoveries: u32,
+    /// When everything had been acknowledged, for data of finite length.
+    pub completed: Option<Time>,
+}
+
+impl SenderStats {
+    /// Those of a sender that has sent nothing.
+    pub(crate) fn initial(control: &Control) -> SenderStats {
+        SenderStats {
+            cwnd: control.cwnd,
+            ssthresh: control.ssthresh,
+            srtt: None,
+            rtt: None,
+            min_rtt: None,
+            rtt_sum: (0.0, 0),
+            pacing_rate: control.pacing_rate,
+            delivery_rate: Rate::ZERO,
+            in_flight: 0,
+            sent: 0,
+            retransmitted: 0,
+            lost: 0,
+            delivered: 0,
+            phase: Phase::Open,
+            timeouts: 0,
+            recoveries: 0,
+            completed: None,
+        }
+    }
+}
+
+impl Sender {
+    /// A sender that may begin at `now`.
+    pub(crate) fn new(
+        now: Time,
+        numbering: Numbering,
+        limits: Limits,
+        algorithm: Algorithm,
+        supply: Supply,
+    ) -> Sender {
+        Sender {
+            numbering,
+            control: algorithm.control(),
+            cc: algorithm,
+            cc_timer: Time::MAX,
+            path: Path::new(u32::from(limits.payload), now),
+            flow_window: limits.flow_window,
+            limits,
+            supply,
+            in_flight: VecDeque::new(),
+            kept: 0,
+            acked: 0,
+            next: 0,
+            losses: SendLosses::default(),
+            due: now,
+            wake: now,
+            held: Held::Nowhere,
+            episode_end: 0,
+            rate: RateSampler::new(now),
+            // Both as UDT4 has them before there is a report.
+            arrival_rate: 16,
+            capacity: 1,
+            stats: Counters::default(),
+        }
+    }
+
+    /// The handshake is done; `rtt` is what it took.
+    pub(crate) fn establish(&mut self, now: Time, rtt: Option<Span>) {
+        self.path.now = now;
+        if let Some(rtt) = rtt {
+            self.on_rtt(rtt);
+        }
+        self.cc.on_established(&self.path);
+        self.refresh();
+    }
+
+    /// Counters and present values.
+    pub(crate) fn stats(&self) -> SenderStats {
+        SenderStats {
+            cwnd: f64::from(self.cwnd().min(self.flow_window).max(1)),
+            srtt: self.path.srtt,
+            rtt: self.stats.rtt,
+            min_rtt: self.path.min_rtt,
+            rtt_sum: self.stats.rtt_sum,
+            pacing_rate: self.control.pacing_rate,
+            delivery_rate: self.rate.latest,
+            in_flight: self.path.in_flight,
+            sent: self.stats.sent,
+            retransmitted: self.stats.retransmitted,
+            lost: self.stats.lost,
+            delivered: self.path.delivered,
+            phase: self.path.phase,
+            timeouts: self.stats.timeouts,
+            recoveries: self.stats.recoveries,
+            completed: self.stats.completed,
+            ..SenderStats::initial(&self.control)
+        }
+    }
+
+    /// Shows the algorithm's internals.
+    pub(crate) fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        self.cc.inspect(show);
+    }
+
+    /// Whether something is not yet acknowledged.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.acked < self.next
+    }
+
+    /// Whether everything that there is to send was acknowledged.
+    pub(crate) fn is_done(&self, now: Time) -> bool {
+        !self.is_waiting() && self.supply.has(self.next, now) == Err(Time::MAX)
+    }
+
+    /// The packet of that sequence number.
+    pub(crate) fn number_of(&self, seq: Seq) -> Option<u64> {
+        self.numbering.packet(seq, self.acked)
+    }
+
+    /// New data may be there.
+    pub(crate) fn on_supply(&mut self, now: Time) {
+        self.wake = self.wake.min(now);
+    }
+
+    /// When to poll next.
+    #[inline]
+    pub(crate) fn next_timeout(&self) -> Time {
+        if self.is_waiting() { self.wake.min(self.cc_timer) } else { self.wake }
+    }
+
+    /// The next packet that may leave now. `timestamp` is what data says of the present.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time, timestamp: u32) -> Option<Packet> {
+        self.path.now = now;
+        if now >= self.cc_timer && self.is_waiting() {
+            self.cc.on_timer(&self.path);
+            self.refresh();
+        }
+        if now < self.wake {
+            return None;
+        }
+        if let Some(lost) = self.losses.first() {
+            return self.retransmit(lost, timestamp);
+        }
+        self.send_new(timestamp)
+    }
+
+    /// Sends a new packet if data, windows and the period allow.
+    #[inline]
+    fn send_new(&mut self, timestamp: u32) -> Option<Packet> {
+        let now = self.path.now;
+        let in_flight = self.next - self.acked;
+        if let Err(then) = self.supply.has(self.next, now) {
+            self.rate.set_app_limited(&self.path);
+            return self.hold(Held::Application, then);
+        }
+        if in_flight >= u64::from(self.cwnd()) {
+            return self.hold(Held::Cwnd, Time::MAX);
+        }
+        if in_flight >= u64::from(self.flow_window)
+            || self.next - self.kept >= u64::from(self.limits.send_buffer)
+        {
+            return self.hold(Held::Window, Time::MAX);
+        }
+        if now < self.due {
+            self.wake = self.due;
+            return None;
+        }
+        let packet = self.next;
+        self.next += 1;
+        let app_limited = self.held == Held::Application;
+        self.in_flight.push_back(InFlight::default());
+        Some(self.depart(packet, in_flight == 0, app_limited, timestamp))
+    }
+
+    /// Sends a lost packet again if the period allows.
+    fn retransmit(&mut self, packet: u64, timestamp: u32) -> Option<Packet> {
+        let now = self.path.now;
+        if now < self.due {
+            self.wake = self.due;
+            return None;
+        }
+        if let Some(message) = self.supply.expired(packet, now) {
+            return Some(self.give_up(message));
+        }
+        self.losses.pop();
+        self.stats.retransmitted += 1;
+        let at = (packet - self.kept) as usize;
+        self.in_flight[at].again = true;
+        Some(self.depart(packet, false, false, timestamp))
+    }
+
+    /// Gives up a message: what of it is lost is not sent again, what was not sent is left out.
+    fn give_up(&mut self, message: MessageRange) -> Packet {
+        self.losses.remove_below(message.last + 1);
+        while self.next <= message.last {
+            self.in_flight.push_back(InFlight::default());
+            self.next += 1;
+        }
+        Packet::DropRequest(DropRequest {
+            message: message.number,
+            first: self.numbering.seq(message.first),
+            last: self.numbering.seq(message.last),
+        })
+    }
+
+    fn hold(&mut self, held: Held, until: Time) -> Option<Packet> {
+        self.held = held;
+        self.wake = until;
+        None
+    }
+
+    /// A packet leaves.
+    #[inline]
+    fn depart(&mut self, packet: u64, from_idle: bool, limited: bool, stamp: u32) -> Packet {
+        let at = (packet - self.kept) as usize;
+        let outstanding = (self.next - self.acked) as u32 - 1;
+        self.path.in_flight = outstanding - self.losses.len().min(u64::from(outstanding)) as u32;
+        let again = self.in_flight[at].again;
+        self.in_flight[at].departure = self.rate.depart(&mut self.path, outstanding);
+        self.path.in_flight += 1;
+        self.path.next_seq = self.next;
+        self.stats.sent += 1;
+        let seq = self.numbering.seq(packet);
+        self.schedule(seq.begins_pair() && !again);
+        self.held = Held::Nowhere;
+        let sent = Sent { seq: packet, retransmission: again, from_idle, app_limited: limited };
+        self.cc.on_sent(&self.path, &sent);
+        self.refresh();
+        let (length, message) = self.supply.describe(packet);
+        Packet::Data(Data { seq, message, timestamp: stamp, length })
+    }
+
+    /// Settles when the packet after the one that leaves now may leave: a period after this one
+    /// was due, as far as it is not late by more than a SYN, so that periods are kept on average.
+    #[inline]
+    fn schedule(&mut self, begins_pair: bool) {
+        let now = self.path.now;
+        let was_due = match self.held {
+            Held::Nowhere => self.due.max(now - SYN),
+            Held::Cwnd | Held::Window | Held::Application => now,
+        };
+        let period = match self.control.pacing_rate {
+            Some(rate) if !begins_pair => rate.time_for(f64::from(self.limits.payload)),
+            _ => Span::ZERO,
+        };
+        self.due = if self.control.pacing_rate.is_some() { was_due + period } else { now };
+        self.wake = self.due.max(now);
+    }
+
+    /// The algorithm's window, whole packets.
+    #[inline]
+    fn cwnd(&self) -> u32 {
+        (self.control.cwnd as u32).max(1)
+    }
+
+    /// Asks the algorithm again after it was told something.
+    #[inline]
+    fn refresh(&mut self) {
+        self.control = self.cc.control();
+        self.path.paced = self.control.pacing_rate.is_some();
+        self.path.pacing_rate = self.control.pacing_rate;
+        self.cc_timer = self.cc.next_timer().unwrap_or(Time::MAX);
+    }
+
+    /// Tells the algorithm of congestion.
+    fn signal(&mut self, signal: Signal, packets: u32, seq: u64) {
+        let new_episode = seq >= self.episode_end || signal == Signal::Timeout;
+        if new_episode {
+            self.episode_end = self.next;
+            self.stats.recoveries += u32::from(signal == Signal::Nak);
+            self.path.phase = match signal {
+                Signal::Timeout => Phase::Loss,
+                _ => Phase::Recovery,
+            };
+        }
+        let stamp = seq.checked_sub(self.kept).and_then(|at| self.in_flight.get(at as usize));
+        let stamp = stamp.map(|packet| packet.departure.stamp);
+        let event = Congestion { signal, new_episode, packets, seq, stamp };
+        self.cc.on_congestion(&self.path, &event);
+        self.refresh();
+    }
+
+    /// A round-trip time of our own: SRTT <- 7/8 SRTT + 1/8 R (RFC 6298).
+    fn on_rtt(&mut self, rtt: Span) {
+        let smooth = |srtt: Span| Span::from_nanos((7 * srtt.as_nanos() + rtt.as_nanos()) / 8);
+        self.path.srtt = Some(self.path.srtt.map_or(rtt, smooth));
+        self.path.min_rtt = Some(self.path.min_rtt.map_or(rtt, |min| min.min(rtt)));
+        self.stats.rtt = Some(rtt);
+        self.stats.rtt_sum.0 += rtt.as_secs_f64();
+        self.stats.rtt_sum.1 += 1;
+    }
+}

@@ -1,0 +1,153 @@
+//! What the receiver's reports and the EXP timer do to a sender.
+
+use super::{Held, Sender};
+use crate::packet::{Ack, AckKind, Nak};
+use crate::rtt::Rtt;
+use dumbbell_cc::{Ack as Acknowledged, CongestionControl, PeerReport, Phase, Signal};
+use dumbbell_units::{Span, Time};
+
+/// The highest rate that is believed, packets/s: a peer may say anything.
+const MAX_RATE: u32 = 1 << 30;
+
+impl Sender {
+    /// An acknowledgement came. One of packets that were never sent is ignored.
+    pub(crate) fn on_ack(&mut self, now: Time, kind: AckKind, ack: &Ack, rtt: &mut Rtt) {
+        self.path.now = now;
+        let Some(next) = self.numbering.packet(ack.next, self.acked) else { return };
+        if next > self.next {
+            return;
+        }
+        if kind == AckKind::Light {
+            if next > self.acked {
+                let advanced = (next - self.acked).min(u64::from(u32::MAX)) as u32;
+                self.flow_window = self.flow_window.saturating_sub(advanced);
+                self.advance(next);
+            }
+            return;
+        }
+        if next >= self.acked {
+            self.flow_window = ack.window;
+            self.advance(next);
+        }
+        if next > self.kept {
+            self.on_report(next, kind, ack, rtt);
+        }
+    }
+
+    /// Everything before `next` has arrived.
+    fn advance(&mut self, next: u64) {
+        self.acked = next;
+        self.losses.remove_below(next);
+        self.wake = self.path.now.max(self.due);
+    }
+
+    /// An acknowledgement with a report: data is released, the algorithm told.
+    fn on_report(&mut self, next: u64, kind: AckKind, ack: &Ack, rtt: &mut Rtt) {
+        let now = self.path.now;
+        let advanced = next - self.kept;
+        rtt.sample(Span::from_micros(u64::from(ack.rtt_us)));
+        if kind == AckKind::Full {
+            let smooth = |old: u32, new: u32| match new {
+                0 => old,
+                new => ((7 * u64::from(old) + u64::from(new.min(MAX_RATE))) / 8) as u32,
+            };
+            self.arrival_rate = smooth(self.arrival_rate, ack.arrival_rate);
+            self.capacity = smooth(self.capacity, ack.capacity);
+        }
+        let prior_in_flight = self.path.in_flight;
+        let newest = self.in_flight[advanced as usize - 1];
+        self.in_flight.drain(..advanced as usize);
+        self.kept = next;
+        self.supply.release(next);
+        self.path.una = next;
+        self.path.delivered += advanced;
+        self.path.delivered_at = now;
+        self.update_in_flight();
+        if self.path.phase != Phase::Open && next >= self.episode_end {
+            self.path.phase = Phase::Open;
+        }
+        let sample = (!newest.again).then(|| now.since(newest.departure.stamp.sent_at));
+        if let Some(sample) = sample {
+            self.on_rtt(sample);
+        }
+        self.path.cwnd_limited = self.held == Held::Cwnd;
+        let delivered = advanced as u32;
+        let acknowledged = Acknowledged {
+            delivered,
+            counted: delivered,
+            rtt: sample,
+            prior_in_flight,
+            rate: self.rate.sample(&self.path, Some(newest.departure.newest())),
+            report: Some(PeerReport {
+                advanced: delivered,
+                rtt: Span::from_micros(u64::from(ack.rtt_us)),
+                rtt_var: Span::from_micros(u64::from(ack.rtt_var_us)),
+                arrival_rate: f64::from(self.arrival_rate),
+                capacity: f64::from(self.capacity),
+                window: ack.window,
+            }),
+            ..Acknowledged::default()
+        };
+        self.cc.on_ack(&self.path, &acknowledged);
+        self.refresh();
+        self.check_completion();
+    }
+
+    fn update_in_flight(&mut self) {
+        let outstanding = (self.next - self.acked) as u32;
+        self.path.in_flight = outstanding.saturating_sub(self.losses.len() as u32);
+    }
+
+    /// Packets were reported missing. Ranges that were never sent, or run backwards, are ignored.
+    pub(crate) fn on_nak(&mut self, now: Time, nak: &Nak) {
+        self.path.now = now;
+        let mut first = None;
+        let mut packets = 0;
+        for (from, to) in nak.ranges() {
+            let numbers = self.numbering.packet(from, self.acked);
+            let Some((from, to)) = numbers.zip(self.numbering.packet(to, self.acked)) else {
+                continue;
+            };
+            if from > to || to >= self.next || to < self.acked {
+                continue;
+            }
+            let lost = from.max(self.acked)..to + 1;
+            first = Some(first.map_or(lost.start, |first: u64| first.min(lost.start)));
+            packets += lost.end - lost.start;
+            let new = self.losses.insert(lost);
+            self.stats.lost += new;
+            self.path.lost += new;
+        }
+        let Some(first) = first else { return };
+        self.update_in_flight();
+        if !nak.continued {
+            self.signal(Signal::Nak, packets as u32, first);
+        }
+        self.wake = now.max(self.due);
+    }
+
+    /// Nothing was heard from the peer for long: all that is not acknowledged is sent again.
+    /// `false` if there is nothing.
+    pub(crate) fn on_expiry(&mut self, now: Time) -> bool {
+        self.path.now = now;
+        if !self.is_waiting() {
+            return false;
+        }
+        self.stats.timeouts += 1;
+        if self.losses.len() == 0 {
+            let new = self.losses.insert(self.acked..self.next);
+            self.stats.lost += new;
+            self.path.lost += new;
+            self.update_in_flight();
+        }
+        self.signal(Signal::Timeout, (self.next - self.acked) as u32, self.acked);
+        self.wake = now.max(self.due);
+        true
+    }
+
+    fn check_completion(&mut self) {
+        if self.stats.completed.is_none() && Some(self.kept) == self.supply.packets() {
+            self.stats.completed = Some(self.path.now);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What there is to send: bulk data out of nowhere, or what an application hands over.
+
+use crate::packet::MessagePart;
+use crate::send_queue::SendQueue;
+use crate::seq::MessageNumber;
+use dumbbell_net::Application;
+use dumbbell_units::{Rate, Time};
+
+/// What there is to send.
+#[derive(Debug)]
+pub(crate) enum Supply {
+    Bulk(BulkSupply),
+    Queue(SendQueue),
+}
+
+/// A message and its packets, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageRange {
+    pub(crate) number: MessageNumber,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Supply {
+    /// Whether packet `next` may be sent now; if not, when to ask again.
+    #[inline]
+    pub(crate) fn has(&self, next: u64, now: Time) -> Result<(), Time> {
+        match self {
+            Supply::Bulk(bulk) => bulk.has(next, now),
+            Supply::Queue(queue) => queue.has(next),
+        }
+    }
+
+    /// Length and message of a packet.
+    #[inline]
+    pub(crate) fn describe(&self, packet: u64) -> (u16, MessagePart) {
+        match self {
+            Supply::Bulk(bulk) => bulk.describe(packet),
+            Supply::Queue(queue) => queue.describe(packet),
+        }
+    }
+
+    /// The message of a packet, if it is too late to send it.
+    pub(crate) fn expired(&self, packet: u64, now: Time) -> Option<MessageRange> {
+        match self {
+            Supply::Bulk(_) => None,
+            Supply::Queue(queue) => queue.expired(packet, now),
+        }
+    }
+
+    /// Packets before this one are not needed any more.
+    pub(crate) fn release(&mut self, packet: u64) {
+        if let Supply::Queue(queue) = self {
+            queue.release(packet);
+        }
+    }
+
+    /// How many packets there will be in all, if that is known.
+    pub(crate) fn packets(&self) -> Option<u64> {
+        match self {
+            Supply::Bulk(bulk) => Some(bulk.packets),
+            Supply::Queue(_) => None,
+        }
+    }
+}
+
+/// Data that exists only as a number of bytes, in packets as full as possible, each a message.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    /// Bytes to send; without it, as many as there is time for.
+    pub bytes: Option<u64>,
+    /// From when on no new data is sent.
+    pub stop: Option<Time>,
+    /// Rate at which the application writes; without it, data is always waiting.
+    pub app_rate: Option<Rate>,
+}
+
+/// Bulk data, cut into packets.
+#[derive(Clone, Debug)]
+pub(crate) struct BulkSupply {
+    bytes: Option<u64>,
+    packets: u64,
+    stop: Time,
+    application: Option<Application>,
+    since: Time,
+    payload: u16,
+}
+
+impl BulkSupply {
+    /// Packets carry `payload` bytes; the application begins to write at `now`.
+    pub(crate) fn new(bulk: &Bulk, payload: u16, now: Time) -> BulkSupply {
+        BulkSupply {
+            bytes: bulk.bytes,
+            packets: bulk.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(payload))),
+            stop: bulk.stop.unwrap_or(Time::MAX),
+            application: bulk.app_rate.map(|rate| Application::new(rate, payload)),
+            since: now,
+            payload,
+        }
+    }
+
+    /// Whether packet `next` may be sent now; if not, when to ask again.
+    #[inline]
+    pub(crate) fn has(&self, next: u64, now: Time) -> Result<(), Time> {
+        if next >= self.packets || now >= self.stop {
+            return Err(Time::MAX);
+        }
+        match &self.application {
+            None => Ok(()),
+            Some(application) => {
+                if next < u64::from(application.written(now.since(self.since))) {
+                    return Ok(());
+                }
+                Err(self.since + application.due(next as u32 + 1))
+            }
+        }
+    }
+
+    /// Length and message of a packet.
+    #[inline]
+    pub(crate) fn describe(&self, packet: u64) -> (u16, MessagePart) {
+        let message = MessagePart::new(MessageNumber::after(packet), true, true, false);
+        match self.bytes {
+            Some(bytes) if packet + 1 == self.packets => {
+                ((bytes - packet * u64::from(self.payload)) as u16, message)
+            }
+            _ => (self.payload, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_units::Span;
+
+    fn bulk(bytes: u64, app_rate: Option<Rate>) -> BulkSupply {
+        BulkSupply::new(&Bulk { bytes: Some(bytes), stop: None, app_rate }, 1456, Time::ZERO)
+    }
+
+    #[test]
+    fn the_last_packet_carries_what_is_left() {
+        let supply = bulk(3000, None);
+        let lengths: Vec<u16> = (0..supply.packets).map(|n| supply.describe(n).0).collect();
+        assert_eq!(lengths, [1456, 1456, 88]);
+        assert_eq!(supply.has(3, Time::ZERO), Err(Time::MAX));
+    }
+
+    #[test]
+    fn a_packet_is_there_when_the_application_has_written_it() {
+        let supply = bulk(1_000_000, Some(Rate::from_bytes_per_sec(145_600.0)));
+        let due = Time::ZERO + Span::from_millis(10);
+        assert_eq!(supply.has(0, Time::ZERO), Err(due));
+        assert_eq!(supply.has(0, due), Ok(()));
+    }
+}
