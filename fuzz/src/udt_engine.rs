@@ -58,6 +58,7 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
         receive_buffer: if flags & 4 == 0 { 32 } else { 64 },
         ack_interval: u32::from(flags >> 4 & 3),
         nak_repeat: flags & 8 == 0,
+        skip_gaps: flags & 12 == 12,
     };
     let cc = ["udt", "ar-udt", "cubic", "bbr3"][usize::from(flags >> 6)];
     let mss = u32::from(options.payload());

@@ -113,3 +113,20 @@ fn options_out_of_range_are_refused() {
         assert!(said.contains("flow \"a\"") && said.contains(key), "{said}");
     }
 }
+
+#[test]
+fn a_receiver_that_skips_gaps_acknowledges_what_never_came_and_waits_for_nothing() {
+    let run = |options| run(&scenario(0.001, &[flow("a", "udt(rules=ns-2)", &options)]));
+    let outcome = run(json!({"skip-gaps": true, "nak-repeat": false}));
+    let f = &outcome.flows;
+    let last = |column: &[u64]| column.last().copied().unwrap_or(0);
+    let gone = last(&outcome.links.lost) + last(&outcome.links.dropped);
+    let missing = (f.delivered[0] - f.received[0]) / 1456;
+    assert!((gone / 2..=gone).contains(&missing), "{missing} of {gone}");
+    let repaired = run(json!({})).flows;
+    assert!(
+        repaired.received[0] >= repaired.delivered[0],
+        "nothing is acknowledged that is missing"
+    );
+    assert_eq!(f.timeouts[0], 0);
+}

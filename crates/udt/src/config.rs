@@ -23,6 +23,10 @@ pub struct Options {
     pub ack_interval: u32,
     /// Whether losses are reported again until they are repaired. The draft says so, UDT4 does not.
     pub nak_repeat: bool,
+    /// Whether acknowledgements pass over what is missing: it is reported once and then given up, as
+    /// in Gu's module for NS-2, which papers simulate UDT with. Only where data is counted; an
+    /// application that reads has all of it.
+    pub skip_gaps: bool,
 }
 
 impl Default for Options {
@@ -34,6 +38,7 @@ impl Default for Options {
             receive_buffer: 8192,
             ack_interval: 0,
             nak_repeat: true,
+            skip_gaps: false,
         }
     }
 }

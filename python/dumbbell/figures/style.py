@@ -92,6 +92,8 @@ _LOOKS: Final = {
     "stcp": Look("STCP", _SKY, "P"),
     "bic": Look("BIC", "#8c564b", "X"),
     "fast": Look("FAST", "#5b5ea6", "*"),
+    "udt": Look("UDT", _ORANGE, "v"),
+    "ar-udt": Look("AR-UDT", _GREEN, "^"),
 }
 _OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
 
