@@ -392,9 +392,6 @@ class Experiment(_Model):
             if flow.paths is not None:
                 problem = 'are for TCP, and the flow\'s transport is "udt"; write path'
                 raise ExperimentError(problem, key="paths")
-            if flow.log:
-                problem = 'is for TCP so far, and the flow\'s transport is "udt"; leave it out'
-                raise ExperimentError(problem, key="log")
         elif flow.transport_options:
             problem = 'are UDT\'s, and the flow\'s transport is "tcp"; write transport = "udt"'
             raise ExperimentError(problem, key="transport-options")
