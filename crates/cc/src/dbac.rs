@@ -33,6 +33,7 @@
 //! With `coupling=cubic` equation 1 takes CUBIC's window itself in the place of virtual ones, with
 //! `coupling=reno` siblings take `virtualReno` without the root: what the paper says not to do.
 
+use crate::algorithm::windowed_from;
 use crate::coupled::{Member, itself, siblings};
 use crate::{
     Ack, AnySlowStart, ConfigError, Congestion, CongestionControl, Control, Cubic, CubicParameters,
@@ -167,7 +168,7 @@ pub struct Dbac {
 }
 
 impl Dbac {
-    /// Takes the options `threshold` (bytes), `p`, `coupling` and `hystart`.
+    /// Takes the options `threshold` (bytes), `p`, `coupling`, `hystart` and `initial_ssthresh`.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -187,8 +188,7 @@ impl Dbac {
             alpha: 1.0,
             virtual_cwnd: 0.0,
         };
-        let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
-        Ok(Dbac { window: Windowed::new(rule, slow_start, init) })
+        Ok(Dbac { window: windowed_from(rule, 0.0, options, init)? })
     }
 }
 

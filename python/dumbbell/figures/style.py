@@ -91,6 +91,11 @@ _LOOKS: Final = {
     "hstcp": Look("HSTCP", _ORANGE, "v"),
     "stcp": Look("STCP", _SKY, "P"),
     "bic": Look("BIC", "#8c564b", "X"),
+    "lia": Look("LIA", _SKY, "v"),
+    "olia": Look("OLIA", _PURPLE, "<"),
+    "balia": Look("BALIA", _GREEN, ">"),
+    "wvegas": Look("wVegas", "#8c564b", "X"),
+    "dbac": Look("DBAC", "#5b5ea6", "P"),
     "fast": Look("FAST", "#5b5ea6", "*"),
 }
 _OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
