@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench readme lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench fuzz readme lock clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -38,6 +38,12 @@ test-python: setup ## Runs the Python tests
 
 bench: setup ## Measures the engine's speed, in packets per second
 	.venv/bin/cargo bench --locked --workspace --bench '*'
+
+INPUTS ?= 10000000
+
+fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the network
+	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-codec -- $(INPUTS)
+	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-engine -- $(INPUTS)
 
 readme: setup ## Runs the examples of README.md again and puts in what they print
 	.venv/bin/python scripts/readme.py

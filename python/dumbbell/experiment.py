@@ -18,38 +18,46 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import (
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
     model_validator,
 )
 
-from dumbbell import _core, files, links, units
+from dumbbell import files, units
 from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
-from dumbbell.stacks import StackValue, stack_fields, udt_fields, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from dumbbell.keys import (
+    Algorithm,
+    Aqm,
+    Count,
+    Loss,
+    Name,
+    Period,
+    QueueSize,
+    Rate,
+    Rates,
+    Reordering,
+    Scheduler,
+    Seeds,
+    Size,
+    StackOptions,
+    Time,
+    Trace,
+    Transport,
+)
+from dumbbell.stacks import stack_fields, udt_fields, unknown
 
 MOST_FLOWS: Final = 1_000_000
 """The greatest number of flows in one experiment."""
 
 MOST_PATHS: Final = 32
 """The greatest number of subflows of one flow."""
-
-MOST_SEEDS: Final = 100_000
-"""The greatest number of seeds in one experiment."""
-
-
-TRANSPORTS: Final = ("tcp", "udt")
-"""The transports that a flow can have."""
 
 
 class _Model(BaseModel):
@@ -73,102 +81,6 @@ class _Model(BaseModel):
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self)(**fields | changes)
 
-
-def _quantity(dimension: units.Dimension, *, zero: bool = False) -> BeforeValidator:
-    def check(text: object) -> str | None:
-        if text is None:
-            return None
-        dimension.parse(text, zero=zero)
-        return str(text)
-
-    return BeforeValidator(check)
-
-
-def _opportunities(trace: object) -> None:
-    # A file is read when the experiment is resolved, not whenever a link is made.
-    if not isinstance(trace, str):
-        links.parse_trace(trace)
-
-
-def _check_queue(text: object) -> object:
-    if text is not None:
-        units.parse_queue(text)
-    return text
-
-
-def _check_algorithm(text: object) -> object:
-    if isinstance(text, str):
-        _core.check_algorithm(text)
-    return text
-
-
-def _check_scheduler(name: object) -> object:
-    known = _core.schedulers()
-    if isinstance(name, str) and name not in known:
-        raise ValueError(unknown("scheduler", name, known))
-    return name
-
-
-def _check_name(text: object) -> object:
-    if isinstance(text, str) and not (text.strip() == text != "" and text.isprintable()):
-        raise ValueError(f'{units.shown(text)} is not a name; write printable text, such as "a"')
-    return text
-
-
-def _checked(parse: Callable[[object], object]) -> BeforeValidator:
-    def check(value: object) -> object:
-        if value is not None:
-            parse(value)
-        return value
-
-    return BeforeValidator(check)
-
-
-def _check_seeds(seeds: object) -> object:
-    valid = "write a count, such as 5, or a list of different whole numbers, such as [1, 2, 3]"
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST_SEEDS:
-        return seeds
-    if isinstance(seeds, list) and 1 <= len(seeds) <= MOST_SEEDS:
-        whole = all(type(seed) is int and 0 <= seed < 2**63 for seed in seeds)
-        if whole and len(set(seeds)) == len(seeds):
-            return seeds
-    raise ValueError(f"{units.shown(seeds)} are not seeds; {valid}")
-
-
-def _check_repeat(repeat: object) -> object:
-    if type(repeat) is int and repeat < 1:
-        raise ValueError(f"{repeat} is not a number of copies; write 1 or more")
-    return repeat
-
-
-def _check_transport(transport: object) -> object:
-    if isinstance(transport, str) and transport not in TRANSPORTS:
-        raise ValueError(unknown("transport", transport, list(TRANSPORTS)))
-    return transport
-
-
-def _check_options(options: object) -> object:
-    for name, value in options.items() if isinstance(options, dict) else ():
-        if not isinstance(value, bool | int | str):
-            problem = f"{units.shown(value)} is not true, false, a whole number or text"
-            raise ExperimentError(problem, key=f"[{units.shown(name)}]")
-    return options
-
-
-Name = Annotated[str, BeforeValidator(_check_name)]
-Rate = Annotated[str, _quantity(units.RATE)]
-Time = Annotated[str, _quantity(units.TIME, zero=True)]
-Period = Annotated[str, _quantity(units.TIME)]
-Size = Annotated[str, _quantity(units.SIZE)]
-QueueSize = Annotated[str, BeforeValidator(_check_queue)]
-Loss = Annotated[float | str, BeforeValidator(links.parse_loss)]
-Rates = Annotated[list[list[str]], _checked(links.parse_rates)]
-Trace = Annotated[str | list[int], _checked(_opportunities)]
-Aqm = Annotated[str, _checked(links.parse_aqm)]
-Reordering = Annotated[str, _checked(links.parse_reorder)]
-Transport = Annotated[str, BeforeValidator(_check_transport)]
-Seeds = Annotated[int | list[int], BeforeValidator(_check_seeds)]
-StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]
 
 _STACK_OPTIONS: Final = AliasChoices("stack-options", "stack_options")
 _TRANSPORT_OPTIONS: Final = AliasChoices("transport-options", "transport_options")
@@ -224,7 +136,7 @@ class Flow(_Model):
     """A flow of data from a sender to a receiver, or several alike."""
 
     name: Name | None = Field(None, description='the flow\'s name, such as "first"')
-    cc: Annotated[str, BeforeValidator(_check_algorithm)] = Field(
+    cc: Algorithm = Field(
         description='the congestion control algorithm, such as "cubic" or "cubic(hystart=off)"'
     )
     path: list[str] | None = Field(
@@ -235,7 +147,7 @@ class Flow(_Model):
         description="instead of path, the paths of the subflows of a multipath connection, such "
         'as [["wifi"], ["lte"]]',
     )
-    scheduler: Annotated[str, BeforeValidator(_check_scheduler)] | None = Field(
+    scheduler: Scheduler | None = Field(
         None,
         description='which subflow takes the next packets, such as "lowest-rtt", which is the '
         "default; for flows with paths",
@@ -264,9 +176,7 @@ class Flow(_Model):
     app_rate: Rate | None = Field(
         None, description='the rate at which its application writes, such as "5 Mbit/s"'
     )
-    repeat: Annotated[int, BeforeValidator(_check_repeat)] = Field(
-        1, description="how many such flows there are, such as 10"
-    )
+    repeat: Count = Field(1, description="how many such flows there are, such as 10")
     transport: Transport = Field("tcp", description='its transport, "tcp" or "udt"')
     transport_options: StackOptions = Field(
         default_factory=dict,
@@ -474,14 +384,14 @@ class Experiment(_Model):
 
     def _check_transport(self, flow: Flow) -> None:
         if flow.transport == "udt":
-            udt_fields(flow.transport_options)
+            udt_fields(flow.cc, flow.transport_options)
             for key, value in (("stack", flow.stack), ("stack-options", flow.stack_options)):
                 if value:
                     problem = "is TCP's, and the flow's transport is \"udt\"; leave it out"
                     raise ExperimentError(problem, key=key)
-            if flow.log:
-                problem = 'is for TCP so far, and the flow\'s transport is "udt"; leave it out'
-                raise ExperimentError(problem, key="log")
+            if flow.paths is not None:
+                problem = 'are for TCP, and the flow\'s transport is "udt"; write path'
+                raise ExperimentError(problem, key="paths")
         elif flow.transport_options:
             problem = 'are UDT\'s, and the flow\'s transport is "tcp"; write transport = "udt"'
             raise ExperimentError(problem, key="transport-options")

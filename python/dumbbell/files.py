@@ -79,6 +79,10 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ExperimentError("is nested too deeply") from None
 
 
+_OPTION_TABLES: Final = ("stack-options", "transport-options")
+"""Tables in flows, whose keys can be overridden one by one."""
+
+
 def override(data: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
     """Lays assignments over the content of an experiment file, and returns it.
 
@@ -116,15 +120,16 @@ def _targets(data: dict[str, Any], key: str) -> list[tuple[dict[str, Any], str]]
         raise ExperimentError(f"write {kind}.NAME.KEY=VALUE", key=key)
     if not chosen:
         raise ExperimentError(unknown(kind, name, names), key=key)
-    prefix, _, option = last.rpartition("stack-options.")
-    if option != last and not prefix:
-        return [(table.setdefault("stack-options", {}), option) for table in chosen]
+    options, dot, option = last.partition(".")
+    if dot and options in _OPTION_TABLES:
+        return [(table.setdefault(options, {}), option) for table in chosen]
     return [(table, last) for table in chosen]
 
 
 def _split_name(rest: str) -> tuple[str, str, str]:
-    """Splits ``NAME.key`` where the name may hold dots, and the key a ``stack-options.``."""
-    found = re.fullmatch(r"(.+?)(\.)((?:stack-options\.)?[^.]*)", rest)
+    """Splits ``NAME.key`` where the name may hold dots, and the key one of `_OPTION_TABLES`."""
+    tables = "|".join(_OPTION_TABLES)
+    found = re.fullmatch(rf"(.+?)(\.)((?:(?:{tables})\.)?[^.]*)", rest)
     return (found[1], found[2], found[3]) if found else (rest, "", "")
 
 

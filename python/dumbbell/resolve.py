@@ -218,7 +218,7 @@ def _largest_packet(experiment: Experiment) -> int:
 def _packet(experiment: Experiment, flow: Flow) -> int:
     """Bytes of a full packet, headers included."""
     if flow.transport == "udt":
-        return int(udt_fields(flow.transport_options)["mss"])
+        return int(udt_fields(flow.cc, flow.transport_options)["mss"])
     stack = _stack(experiment, flow)
     return int(stack["mss"]) + int(stack["header"])
 
@@ -246,7 +246,9 @@ def _resolve_flow(experiment: Experiment, number: int, rtts: list[int]) -> Flow:
         stop=flow.stop and TIME.format(TIME.parse(flow.stop)),
         bytes=flow.bytes and SIZE.format(SIZE.parse(flow.bytes)),
         app_rate=flow.app_rate and RATE.format(RATE.parse(flow.app_rate)),
-        transport_options=(udt_fields(flow.transport_options) if flow.transport == "udt" else {}),
+        transport_options=(
+            udt_fields(flow.cc, flow.transport_options) if flow.transport == "udt" else {}
+        ),
     )
 
 
@@ -303,5 +305,5 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
 
 def _transport(experiment: Experiment, flow: Flow) -> dict[str, Any]:
     if flow.transport == "udt":
-        return {"udt": udt_fields(flow.transport_options)}
+        return {"udt": udt_fields(flow.cc, flow.transport_options)}
     return {"stack": _stack(experiment, flow)}

@@ -34,14 +34,14 @@ def stack_fields(name: str, options: dict[str, StackValue]) -> dict[str, StackVa
     return _overlay("stack option", "stack-options", stacks[name], options, _core.check_stack)
 
 
-def udt_fields(options: dict[str, StackValue]) -> dict[str, StackValue]:
-    """All options of UDT with `options` laid over the defaults.
+def udt_fields(cc: str, options: dict[str, StackValue]) -> dict[str, StackValue]:
+    """All options of UDT with `options` laid over the defaults for the algorithm `cc`.
 
     Raises:
         ExperimentError: If there is no such option, or a value is not one it can have.
     """
     kind, table = "option of UDT", "transport-options"
-    return _overlay(kind, table, _core.udt_options(), options, _core.check_udt_options)
+    return _overlay(kind, table, _core.udt_options(cc), options, _core.check_udt_options)
 
 
 def _overlay(

@@ -62,10 +62,10 @@ mod _core {
         options.check().map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The options of UDT and their defaults: name -> value.
+    /// The options of UDT and their defaults for an algorithm: name -> value.
     #[pyfunction]
-    fn udt_options(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let options = serde_json::to_value(Options::default());
+    fn udt_options<'py>(py: Python<'py>, cc: &str) -> PyResult<Bound<'py, PyAny>> {
+        let options = serde_json::to_value(Options::for_algorithm(cc));
         let options = options.map_err(|error| PyValueError::new_err(error.to_string()))?;
         py.import("json")?.call_method1("loads", (options.to_string(),))
     }

@@ -5,16 +5,16 @@
 //! they are, and by name only where they are the same.
 
 use crate::engine::{EndpointId, Engine, Parcel, Watch};
-use crate::host::Host;
+use crate::host::{Host, Station};
 use crate::link_spec::AqmSpec;
 use crate::multipath_host::MultipathHost;
-use crate::pdu::Pdu;
 use crate::sample::Subject;
 use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
+use crate::tcp_host::TcpHost;
 use crate::udt_host::{Plan, UdtHost};
 use dumbbell_cc::{Algorithm, Init};
-use dumbbell_net::{Limit, Link, LinkConfig, LinkId, RouteId, Routes};
+use dumbbell_net::{Endpoint, Limit, Link, LinkConfig, LinkId, RouteId, Routes};
 use dumbbell_tcp::{
     MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender, SenderConfig,
     Stack,
@@ -26,10 +26,10 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// What a run is made of.
-pub(crate) struct Parts {
-    links: Vec<Link<Parcel<Pdu>>>,
+pub(crate) struct Parts<H: Endpoint> {
+    links: Vec<Link<Parcel<H::Packet>>>,
     routes: Routes,
-    hosts: Vec<Host>,
+    hosts: Vec<H>,
     /// By port.
     routes_of: Vec<RouteId>,
     /// In the scenario's order.
@@ -69,8 +69,8 @@ impl FlowPlan {
     }
 }
 
-impl Parts {
-    pub(crate) fn engine<W: Watch<Pdu>>(self, watch: W) -> Engine<Host, W> {
+impl<H: Station> Parts<H> {
+    pub(crate) fn engine<W: Watch<H::Packet>>(self, watch: W) -> Engine<H, W> {
         Engine::with_ports(self.links, self.routes, self.hosts, &self.routes_of, watch)
     }
 }
@@ -79,7 +79,7 @@ impl Parts {
 ///
 /// # Errors
 /// If it was not and should not have passed.
-pub(crate) fn build(scenario: &Scenario) -> Result<Parts, ScenarioError> {
+pub(crate) fn build<H: Station>(scenario: &Scenario) -> Result<Parts<H>, ScenarioError> {
     let mut builder = Builder::new(scenario);
     let stacks = Stacks::of(scenario);
     let order = canonical_order(scenario, &builder.names, &stacks);
@@ -154,19 +154,19 @@ fn canonical_order(
     order
 }
 
-struct Builder<'a> {
+struct Builder<'a, H: Endpoint> {
     scenario: &'a Scenario,
     names: BTreeMap<&'a str, LinkId>,
-    links: Vec<Link<Parcel<Pdu>>>,
+    links: Vec<Link<Parcel<H::Packet>>>,
     routes: Routes,
     /// Delay lines for acknowledgements: all flows of one return delay share one.
     lines: BTreeMap<u64, LinkId>,
-    hosts: Vec<Host>,
+    hosts: Vec<H>,
     routes_of: Vec<RouteId>,
 }
 
-impl<'a> Builder<'a> {
-    fn new(scenario: &'a Scenario) -> Builder<'a> {
+impl<'a, H: Station> Builder<'a, H> {
+    fn new(scenario: &'a Scenario) -> Builder<'a, H> {
         let links = scenario.links.iter().zip(0..);
         let links = links.map(|(link, index)| {
             let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
@@ -238,7 +238,7 @@ impl<'a> Builder<'a> {
             }
             None => tcp_ends(flow, stack, flow.algorithm(&init(pair))?, start),
         };
-        self.hosts.extend(ends);
+        self.hosts.extend(ends.map(H::of));
         Ok(FlowPlan { pair, start, paths })
     }
 
@@ -265,7 +265,8 @@ fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Ti
         app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
     });
     let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
-    [Host::Sender { sender, mss, bytes }, Host::Receiver(Receiver::new(Arc::clone(stack)))]
+    let receiver = TcpHost::Receiver(Receiver::new(Arc::clone(stack)));
+    [TcpHost::Sender { sender, mss, bytes }, receiver].map(Host::Tcp)
 }
 
 /// Every subflow has an algorithm of its own.

@@ -7,6 +7,7 @@
 mod agenda;
 mod build;
 mod check;
+mod delay;
 mod engine;
 mod histogram;
 mod host;
@@ -20,6 +21,7 @@ mod sample;
 mod scenario;
 mod seeds;
 mod tables;
+mod tcp_host;
 mod udt_host;
 
 pub use check::MAX_FLOWS;

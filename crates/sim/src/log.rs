@@ -2,7 +2,7 @@
 //! dropped.
 
 use crate::engine::{EndpointId, Watch};
-use crate::pdu::Pdu;
+use crate::pdu::{Datagram, Pdu};
 use dumbbell_net::{Dropped, LinkId};
 use dumbbell_units::Time;
 
@@ -54,27 +54,27 @@ impl PacketLog {
     }
 
     #[inline]
-    fn record(&mut self, at: Time, event: Event, sender: EndpointId, packet: &Pdu) {
+    fn record(&mut self, at: Time, event: Event, sender: EndpointId, packet: &impl Datagram) {
         if let Some(&Some(flow)) = self.flows.get(sender.pair() as usize) {
             let by_sender = sender.0.is_multiple_of(2);
-            self.records.push(Record { at, event, flow, by_sender, packet: *packet });
+            self.records.push(Record { at, event, flow, by_sender, packet: packet.pdu() });
         }
     }
 }
 
-impl Watch<Pdu> for PacketLog {
+impl<P: Datagram> Watch<P> for PacketLog {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, packet: &Pdu) {
+    fn sent(&mut self, now: Time, from: EndpointId, packet: &P) {
         self.record(now, Event::Sent, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, packet: &Pdu) {
+    fn delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
         self.record(now, Event::Received, to.peer(), packet);
     }
 
     #[inline]
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Pdu) {
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &P) {
         self.record(now, Event::Dropped(at, why), from, packet);
     }
 }

@@ -1,8 +1,8 @@
 //! Multipath connections in the simulator, and what they show of themselves.
 
-use crate::host::{conclude, observe};
 use crate::sample::Observe;
 use crate::tables::{FlowRow, SeriesRow};
+use crate::tcp_host::{conclude, observe};
 use dumbbell_cc::Inspect;
 use dumbbell_net::Endpoint;
 use dumbbell_tcp::{MultipathReceiver, MultipathSender, Segment};

@@ -15,18 +15,39 @@ pub enum Pdu {
     Udt(dumbbell_udt::Packet),
 }
 
-impl Pdu {
+/// What the simulator asks of a packet beyond what links do.
+pub(crate) trait Datagram: Packet + Copy {
     /// When the sender sent this data, microseconds, wrapping; `None` if it is not data.
+    fn data_sent_at(&self) -> Option<u32>;
+
+    /// The packet as one of any protocol.
+    fn pdu(&self) -> Pdu;
+}
+
+impl Datagram for Segment {
     #[inline]
-    pub(crate) fn data_sent_at(&self) -> Option<u32> {
+    fn data_sent_at(&self) -> Option<u32> {
+        let data = !self.is_ack() && !self.flags.contains(Flags::SYN);
+        data.then_some(self.timestamp)
+    }
+
+    fn pdu(&self) -> Pdu {
+        Pdu::Tcp(*self)
+    }
+}
+
+impl Datagram for Pdu {
+    #[inline]
+    fn data_sent_at(&self) -> Option<u32> {
         match self {
-            Pdu::Tcp(segment) => {
-                let data = !segment.is_ack() && !segment.flags.contains(Flags::SYN);
-                data.then_some(segment.timestamp)
-            }
+            Pdu::Tcp(segment) => segment.data_sent_at(),
             Pdu::Udt(dumbbell_udt::Packet::Data(data)) => Some(data.timestamp),
             Pdu::Udt(_) => None,
         }
+    }
+
+    fn pdu(&self) -> Pdu {
+        *self
     }
 }
 

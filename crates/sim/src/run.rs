@@ -1,14 +1,16 @@
 //! Running a scenario, and what comes of it.
 
 use crate::build::{FlowPlan, build};
+use crate::delay::DelayMeter;
 use crate::engine::{EndpointId, Engine, Watch};
 use crate::histogram::Histogram;
-use crate::host::{DelayMeter, Host};
+use crate::host::{Host, Station};
 use crate::log::PacketLog;
-use crate::pdu::Pdu;
-use crate::sample::{Observe, Sampler};
+use crate::pdu::Datagram;
+use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{FlowRow, Flows, Internals, Links, Series};
+use crate::tcp_host::TcpHost;
 use dumbbell_net::{Dropped, LinkId};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
@@ -44,19 +46,19 @@ struct Onlookers {
     log: PacketLog,
 }
 
-impl Watch<Pdu> for Onlookers {
+impl<P: Datagram> Watch<P> for Onlookers {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, packet: &Pdu) {
+    fn sent(&mut self, now: Time, from: EndpointId, packet: &P) {
         self.log.sent(now, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, packet: &Pdu) {
+    fn delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
         self.meter.delivered(now, to, packet);
         self.log.delivered(now, to, packet);
     }
 
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &Pdu) {
+    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &P) {
         self.log.dropped(now, from, at, why, packet);
     }
 }
@@ -81,7 +83,18 @@ impl Scenario {
         go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Option<Outcome>, ScenarioError> {
         self.check()?;
-        let parts = build(self)?;
+        if self.flows.iter().all(|flow| flow.udt.is_none() && flow.joins.is_empty()) {
+            self.run_on::<TcpHost>(go_on)
+        } else {
+            self.run_on::<Host>(go_on)
+        }
+    }
+
+    fn run_on<H: Station>(
+        &self,
+        go_on: impl FnMut(f64) -> ControlFlow<()>,
+    ) -> Result<Option<Outcome>, ScenarioError> {
+        let parts = build::<H>(self)?;
         let flows = parts.flows.clone();
         let mut engine = parts.engine(self.onlookers(&flows));
         let Some(samples) = self.drive(&flows, &mut engine, go_on) else { return Ok(None) };
@@ -115,10 +128,10 @@ impl Scenario {
     }
 
     /// Lets time pass, and samples.
-    fn drive<W: Watch<Pdu>>(
+    fn drive<H: Station, W: Watch<H::Packet>>(
         &self,
         flows: &[FlowPlan],
-        engine: &mut Engine<Host, W>,
+        engine: &mut Engine<H, W>,
         mut go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Option<Sampler> {
         let subjects = first_parts(flows).zip(flows).map(|(part, plan)| plan.subject(part));
@@ -139,9 +152,9 @@ impl Scenario {
     }
 }
 
-fn flow_table<W: Watch<Pdu>>(
+fn flow_table<H: Station, W: Watch<H::Packet>>(
     flows: &[FlowPlan],
-    engine: &Engine<Host, W>,
+    engine: &Engine<H, W>,
     meter: &DelayMeter,
 ) -> Flows {
     let mut table = Flows::with_capacity(flows.len());
@@ -168,9 +181,9 @@ fn first_parts(flows: &[FlowPlan]) -> impl Iterator<Item = u32> {
     })
 }
 
-fn subflow_table<W: Watch<Pdu>>(
+fn subflow_table<H: Station, W: Watch<H::Packet>>(
     flows: &[FlowPlan],
-    engine: &Engine<Host, W>,
+    engine: &Engine<H, W>,
     meter: &DelayMeter,
 ) -> Flows {
     let mut table = Flows::default();

@@ -1,8 +1,8 @@
 //! UDT in the simulator: a client that connects and sends, a server that listens and receives.
 
-use crate::host::{number, secs};
 use crate::sample::Observe;
 use crate::tables::{FlowRow, SeriesRow};
+use crate::tcp_host::{number, secs};
 use dumbbell_cc::{Algorithm, Inspect};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
@@ -82,12 +82,11 @@ impl UdtHost {
     }
 
     fn sender(&self) -> Option<SenderStats> {
-        self.connection()?.sender_stats()
+        Some(self.connection()?.sender_stats())
     }
 
     fn received(&self) -> u64 {
-        let stats = self.connection().and_then(Connection::receiver_stats);
-        stats.map_or(0, |stats| stats.bytes)
+        self.connection().map_or(0, |connection| connection.receiver_stats().bytes)
     }
 
     /// The server's first packets.

@@ -23,6 +23,10 @@ pub struct Options {
     pub ack_interval: u32,
     /// Whether losses are reported again until they are repaired. The draft says so, UDT4 does not.
     pub nak_repeat: bool,
+    /// Whether acknowledgements pass over what is missing: it is reported once and then given up, as
+    /// in Gu's module for NS-2, which papers simulate UDT with. Only where data is counted; an
+    /// application that reads has all of it.
+    pub skip_gaps: bool,
 }
 
 impl Default for Options {
@@ -34,6 +38,7 @@ impl Default for Options {
             receive_buffer: 8192,
             ack_interval: 0,
             nak_repeat: true,
+            skip_gaps: false,
         }
     }
 }
@@ -48,6 +53,14 @@ impl Options {
     /// The greatest buffer, packets: sequence numbers are compared within 2^30, and memory is
     /// bounded.
     pub const MAX_BUFFER: u32 = 1 << 24;
+
+    /// The defaults for an algorithm, by its name and options: UDT's own want the receiver's reports
+    /// once a SYN, those made for TCP an acknowledgement of every second packet, as UDT4's own
+    /// example of a TCP algorithm asks for.
+    pub fn for_algorithm(cc: &str) -> Options {
+        let own = matches!(cc.split('(').next().unwrap_or(cc).trim(), "udt" | "ar-udt");
+        Options { ack_interval: if own { 0 } else { 2 }, ..Options::default() }
+    }
 
     /// Whether a connection can have these options.
     ///

@@ -19,7 +19,7 @@ use crate::sender::{Limits, Sender, SenderStats};
 use crate::seq::{Numbering, Seq};
 use crate::sink::{Counter, Sink};
 use crate::supply::{Bulk, BulkSupply, Supply};
-use dumbbell_cc::{Algorithm, Inspect};
+use dumbbell_cc::{Algorithm, CongestionControl, Inspect};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
 
@@ -87,8 +87,8 @@ struct Halves {
     sender: Sender,
     receiver: Receiver,
     expiry: Expiry,
-    /// The answer to handshakes that come late: this end's.
-    late_answer: Handshake,
+    /// The answer to handshakes that come late; a client gives none.
+    late_answer: Option<Handshake>,
     answer: bool,
     ack2: Option<u32>,
     keep_alive: bool,
@@ -107,10 +107,10 @@ impl Connection {
     /// ([`Listener`](crate::Listener)).
     pub fn accept(config: Config, client: &Handshake, now: Time) -> Connection {
         let own = request(&config.options, config.mode, client.isn, config.socket);
-        let own = Handshake { request: Request::CONCLUSION, ..own };
+        let own = Handshake { cookie: client.cookie, ..own };
         let placeholder = Stage::Ended(Ended::Closed);
         let mut connection = Connection::new(config, now, placeholder);
-        connection.establish(now, own, client, None);
+        connection.establish(now, own, Some(Request::CONCLUSION), client, None);
         if let Some(halves) = &mut connection.halves {
             halves.answer = true;
         }
@@ -135,7 +135,14 @@ impl Connection {
     }
 
     /// The handshake is done: makes the halves.
-    fn establish(&mut self, now: Time, own: Handshake, peer: &Handshake, rtt: Option<Span>) {
+    fn establish(
+        &mut self,
+        now: Time,
+        own: Handshake,
+        answers: Option<Request>,
+        peer: &Handshake,
+        rtt: Option<Span>,
+    ) {
         let Some(algorithm) = self.algorithm.take() else { return };
         let least = u32::from(Options::MIN_MSS);
         let mss = peer.mss.clamp(least, u32::from(self.options.mss).max(least));
@@ -162,7 +169,7 @@ impl Connection {
             sender,
             receiver: Receiver::new(now, numbering, limits.payload, &self.options, sink),
             expiry: Expiry::new(now),
-            late_answer: Handshake { mss, ..own },
+            late_answer: answers.map(|request| Handshake { request, mss, ..own }),
             answer: false,
             ack2: None,
             keep_alive: false,
@@ -195,14 +202,18 @@ impl Connection {
         }
     }
 
-    /// Counters of the sending half, once the connection is open.
-    pub fn sender_stats(&self) -> Option<SenderStats> {
-        self.halves.as_ref().map(|halves| halves.sender.stats())
+    /// Counters and present values of the sending half.
+    pub fn sender_stats(&self) -> SenderStats {
+        match (&self.halves, &self.algorithm) {
+            (Some(halves), _) => halves.sender.stats(),
+            (None, Some(algorithm)) => SenderStats::initial(&algorithm.control()),
+            (None, None) => unreachable!("the sending half takes the algorithm"),
+        }
     }
 
-    /// Counters of the receiving half, once the connection is open.
-    pub fn receiver_stats(&self) -> Option<ReceiverStats> {
-        self.halves.as_ref().map(|halves| halves.receiver.stats())
+    /// Counters of the receiving half.
+    pub fn receiver_stats(&self) -> ReceiverStats {
+        self.halves.as_ref().map(|halves| halves.receiver.stats()).unwrap_or_default()
     }
 
     /// Shows the algorithm's internals.
@@ -222,15 +233,18 @@ impl Connection {
     #[inline]
     pub fn receive(&mut self, now: Time, packet: &Packet, payload: &[u8]) {
         if let Stage::Opening(opening) = &mut self.stage {
-            let own_isn = opening.isn();
+            let (own_isn, answers) = (opening.isn(), opening.late_answer());
             let progress = match packet {
                 Packet::Handshake(peer) => opening.handle(now, peer),
                 _ => opening.handle_other(),
             };
-            self.proceed(now, own_isn, progress);
+            self.proceed(now, own_isn, answers, progress);
         }
         let (Stage::Open, Some(halves)) = (&self.stage, &mut self.halves) else { return };
-        halves.expiry.heard(now);
+        // To UDT4 anything counts, but a peer that says only that it is alive misses what was sent.
+        if !matches!(packet, Packet::KeepAlive) || !halves.sender.is_waiting() {
+            halves.expiry.heard(now);
+        }
         if let Some(why) = halves.handle(now, packet, payload) {
             self.end(why);
         }
@@ -259,14 +273,13 @@ impl Connection {
         packet
     }
 
-    fn proceed(&mut self, now: Time, own_isn: Seq, progress: Progress) {
+    fn proceed(&mut self, now: Time, own_isn: Seq, answers: Option<Request>, progress: Progress) {
         match progress {
             Progress::Waiting => {}
             Progress::Refused => self.end(Ended::Refused),
             Progress::Open(peer, rtt) => {
                 let own = request(&self.options, self.mode, own_isn, self.socket);
-                let own = Handshake { request: Request::AGREEMENT, ..own };
-                self.establish(now, own, &peer, rtt);
+                self.establish(now, own, answers, &peer, rtt);
             }
         }
     }
@@ -301,7 +314,9 @@ impl Halves {
             Packet::Ack2 { number } => self.receiver.on_ack2(now, *number, &mut self.rtt),
             Packet::Nak(nak) => self.sender.on_nak(now, nak),
             Packet::DropRequest(drop) => self.receiver.on_drop_request(now, drop),
-            Packet::Handshake(peer) => self.answer |= peer.request != Request::AGREEMENT,
+            Packet::Handshake(peer) => {
+                self.answer |= self.late_answer.is_some() && peer.request != Request::AGREEMENT;
+            }
             Packet::Shutdown => return Some(Ended::PeerClosed),
             Packet::KeepAlive
             | Packet::CongestionWarning
@@ -316,14 +331,14 @@ impl Halves {
         if self.answer || self.ack2.is_some() || self.keep_alive {
             return Time::ZERO;
         }
-        let expiry = self.expiry.due(&self.rtt);
-        expiry.min(self.receiver.next_timeout(&self.rtt)).min(self.sender.next_timeout())
+        let next = self.receiver.next_timeout(&self.rtt).min(self.sender.next_timeout());
+        if next <= self.expiry.earliest() { next } else { next.min(self.expiry.due(&self.rtt)) }
     }
 
     #[inline]
     fn poll(&mut self, now: Time, timestamp: u32) -> Option<Packet> {
         if std::mem::take(&mut self.answer) {
-            return Some(Packet::Handshake(self.late_answer));
+            return self.late_answer.map(Packet::Handshake);
         }
         if let Some(number) = self.ack2.take() {
             return Some(Packet::Ack2 { number });

@@ -41,6 +41,12 @@ impl Expiry {
         *self = Expiry { since: now, count: 1 };
     }
 
+    /// The timer is not due before this: the 300 ms alone.
+    #[inline]
+    pub(crate) fn earliest(&self) -> Time {
+        self.since + LEAST
+    }
+
     /// When the timer is due.
     #[inline]
     pub(crate) fn due(&self, rtt: &Rtt) -> Time {
@@ -49,8 +55,9 @@ impl Expiry {
     }
 
     /// Whether the timer is due, and what that means. The next interval begins.
+    #[inline]
     pub(crate) fn poll(&mut self, now: Time, rtt: &Rtt) -> Option<Expired> {
-        if now < self.due(rtt) {
+        if now < self.earliest() || now < self.due(rtt) {
             return None;
         }
         let dead = self.count > MOST_EXPIRIES && now.since(self.since) > LONGEST_SILENCE;

@@ -80,6 +80,11 @@ impl Opening {
         self.own.isn
     }
 
+    /// What late handshakes are answered with once the connection is open. Only a rendezvous' are.
+    pub(crate) fn late_answer(&self) -> Option<Request> {
+        (self.role == Role::Rendezvous).then_some(Request::AGREEMENT)
+    }
+
     /// The socket id that requests go to.
     pub(crate) fn destination(&self) -> u32 {
         self.heard.map_or(0, |heard| heard.socket)

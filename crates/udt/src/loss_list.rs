@@ -91,7 +91,6 @@ pub(crate) struct ReceiveLosses {
 struct Missing {
     range: Range<u64>,
     repeat_at: Time,
-    reports: u32,
 }
 
 impl ReceiveLosses {
@@ -116,7 +115,7 @@ impl ReceiveLosses {
     /// Packets beyond all others turned out to be missing.
     pub(crate) fn push(&mut self, lost: Range<u64>) {
         self.packets += lost.end - lost.start;
-        self.ranges.push_back(Missing { range: lost, repeat_at: Time::MAX, reports: 0 });
+        self.ranges.push_back(Missing { range: lost, repeat_at: Time::MAX });
     }
 
     /// A packet arrived; `false` if it was not missing.
@@ -180,8 +179,7 @@ impl ReceiveLosses {
     }
 
     /// Gives `report` the first and last packet of every range that is due until it takes no more.
-    /// A range is due at once, and then, without end, after once, twice, ... `interval`, or never
-    /// again if there is none.
+    /// A range is due at once and then again after every `interval`, if there is one.
     pub(crate) fn report(
         &mut self,
         now: Time,
@@ -203,9 +201,7 @@ impl ReceiveLosses {
                     next = Some(now);
                     break;
                 }
-                missing.reports += 1;
-                missing.repeat_at =
-                    interval.map_or(Time::MAX, |span| now + span * u64::from(missing.reports));
+                missing.repeat_at = interval.map_or(Time::MAX, |span| now + span);
                 self.unreported_from = self.unreported_from.max(missing.range.end);
             }
             if missing.repeat_at != Time::MAX {
@@ -236,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_reported_at_once_and_then_ever_more_seldom() {
+    fn a_loss_is_reported_at_once_and_then_again_and_again() {
         let mut losses = ReceiveLosses::default();
         losses.push(3..5);
         assert!(losses.has_unreported());
@@ -245,7 +241,7 @@ mod tests {
         assert_eq!(losses.repeat_at(), Time::ZERO + Span::from_millis(110));
         assert_eq!(reported(&mut losses, 50, 9), []);
         assert_eq!(reported(&mut losses, 110, 9), [(3, 4)]);
-        assert_eq!(losses.repeat_at(), Time::ZERO + Span::from_millis(310));
+        assert_eq!(losses.repeat_at(), Time::ZERO + Span::from_millis(210));
     }
 
     #[test]

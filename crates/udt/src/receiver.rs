@@ -28,6 +28,7 @@ pub(crate) struct Receiver {
     payload: u16,
     ack_interval: u32,
     nak_repeat: bool,
+    skip_gaps: bool,
     pub(crate) sink: Sink,
     /// One past the highest packet that arrived.
     next: u64,
@@ -81,6 +82,7 @@ impl Receiver {
             payload,
             ack_interval: options.ack_interval,
             nak_repeat: options.nak_repeat,
+            skip_gaps: options.skip_gaps && matches!(sink, Sink::Count(_)),
             sink,
             next: 0,
             losses: ReceiveLosses::default(),
@@ -100,16 +102,21 @@ impl Receiver {
     }
 
     pub(crate) fn stats(&self) -> ReceiverStats {
-        ReceiverStats {
-            bytes: self.sink.in_order(self.first_missing(), self.payload),
-            ..self.stats
-        }
+        // With gaps passed over, everything that came in time is in order.
+        let in_order = match self.skip_gaps {
+            true => self.stats.packets - self.stats.discarded,
+            false => self.first_missing(),
+        };
+        ReceiverStats { bytes: self.sink.in_order(in_order, self.payload), ..self.stats }
     }
 
-    /// Everything before this packet has arrived.
+    /// Everything before this packet has arrived, or was given up.
     #[inline]
     fn first_missing(&self) -> u64 {
-        self.losses.first().unwrap_or(self.next)
+        match self.losses.first() {
+            Some(missing) if !self.skip_gaps => missing,
+            _ => self.next,
+        }
     }
 
     /// A data packet arrived.
@@ -239,18 +246,22 @@ impl Receiver {
     fn report_losses(&mut self, now: Time, rtt: &Rtt) -> Option<Nak> {
         let mut nak = Nak::default();
         nak.continued = self.report_continues;
-        // As UDT4's code has it, though switched off: when the answer is overdue, and the sender
-        // had time to send all that is missing.
+        // As in UDT4's code, where it is switched off: when the answer is overdue, and the sender
+        // had time to send all that is missing. Longer and longer intervals, as the draft has
+        // them, would let the sender's EXP timer expire first, and all be sent again.
         let repairs = match self.arrivals.rate() {
             0 => Span::ZERO,
             rate => Span::from_secs(self.losses.len()) / u64::from(rate),
         };
-        let interval = self.nak_repeat.then(|| rtt.overdue() + SYN + repairs);
+        let interval = self.nak_repeat.then(|| rtt.overdue() + repairs);
         let numbering = self.numbering;
         self.losses.report(now, interval, |first, last| {
             nak.push(numbering.seq(first), numbering.seq(last))
         });
         self.report_continues = self.has_report(now);
+        if self.skip_gaps && !self.report_continues {
+            self.losses.remove_range(0..self.next);
+        }
         (!nak.words().is_empty()).then_some(nak)
     }
 

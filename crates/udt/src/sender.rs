@@ -140,6 +140,31 @@ pub struct SenderStats {
     pub completed: Option<Time>,
 }
 
+impl SenderStats {
+    /// Those of a sender that has sent nothing.
+    pub(crate) fn initial(control: &Control) -> SenderStats {
+        SenderStats {
+            cwnd: control.cwnd,
+            ssthresh: control.ssthresh,
+            srtt: None,
+            rtt: None,
+            min_rtt: None,
+            rtt_sum: (0.0, 0),
+            pacing_rate: control.pacing_rate,
+            delivery_rate: Rate::ZERO,
+            in_flight: 0,
+            sent: 0,
+            retransmitted: 0,
+            lost: 0,
+            delivered: 0,
+            phase: Phase::Open,
+            timeouts: 0,
+            recoveries: 0,
+            completed: None,
+        }
+    }
+}
+
 impl Sender {
     /// A sender that may begin at `now`.
     pub(crate) fn new(
@@ -188,8 +213,7 @@ impl Sender {
     /// Counters and present values.
     pub(crate) fn stats(&self) -> SenderStats {
         SenderStats {
-            cwnd: f64::from(self.cwnd().min(self.flow_window)),
-            ssthresh: self.control.ssthresh,
+            cwnd: f64::from(self.cwnd().min(self.flow_window).max(1)),
             srtt: self.path.srtt,
             rtt: self.stats.rtt,
             min_rtt: self.path.min_rtt,
@@ -205,6 +229,7 @@ impl Sender {
             timeouts: self.stats.timeouts,
             recoveries: self.stats.recoveries,
             completed: self.stats.completed,
+            ..SenderStats::initial(&self.control)
         }
     }
 

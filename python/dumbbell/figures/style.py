@@ -97,6 +97,8 @@ _LOOKS: Final = {
     "wvegas": Look("wVegas", "#8c564b", "X"),
     "dbac": Look("DBAC", "#5b5ea6", "P"),
     "fast": Look("FAST", "#5b5ea6", "*"),
+    "udt": Look("UDT", _ORANGE, "v"),
+    "ar-udt": Look("AR-UDT", _GREEN, "^"),
 }
 _OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
 

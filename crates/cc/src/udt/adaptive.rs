@@ -30,7 +30,6 @@ use crate::{
     Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Sent,
     Signal,
 };
-use dumbbell_units::Span;
 
 /// Equations 4 and 5.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +41,9 @@ struct Forecast {
 }
 
 impl Forecast {
-    fn report(&mut self, rtt: Span) {
-        self.rtts = [rtt.as_secs_f64(), self.rtts[0], self.rtts[1]];
+    /// A report, seconds.
+    fn report(&mut self, rtt: f64) {
+        self.rtts = [rtt, self.rtts[0], self.rtts[1]];
         self.reports = self.reports.saturating_add(1);
     }
 
@@ -85,13 +85,16 @@ pub struct AdaptiveUdt {
     udt: Udt,
     forecast: Forecast,
     weights: Weights,
+    /// Whether reports are smoothed before.
+    smooths: bool,
     adapts: bool,
     /// The weight in force.
     weight: f64,
 }
 
 impl AdaptiveUdt {
-    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `alpha`, `beta`, `adapt`
+    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `smooth` (whether the
+    /// sender's own smoothed round-trip times are what is predicted from), `alpha`, `beta`, `adapt`
     /// (`off` is UDT that only forecasts), and those of UDT.
     ///
     /// # Errors
@@ -104,6 +107,7 @@ impl AdaptiveUdt {
                 alpha: options.number("alpha", 0.996, 0.0..=1.0, "0 to 1")?,
                 beta: options.number("beta", 1.004, 1.0..=100.0, "1 to 100")?,
             },
+            smooths: options.switch("smooth", false)?,
             adapts: options.switch("adapt", true)?,
             weight: 1.0,
             udt: Udt::from_options(options, init)?,
@@ -115,7 +119,8 @@ impl CongestionControl for AdaptiveUdt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.udt.on_ack(path, ack);
         let Some(report) = ack.report else { return };
-        self.forecast.report(report.rtt);
+        let rtt = if self.smooths { self.udt.rtt() } else { report.rtt.as_secs_f64() };
+        self.forecast.report(rtt);
         let forecasts = self.adapts && self.forecast.reports >= 3 && !self.udt.slow_start;
         self.weight = if forecasts { self.weights.weight(self.forecast.ratio()) } else { 1.0 };
     }
@@ -158,7 +163,7 @@ mod tests {
     fn forecast(w1: f64, rtts_ms: &[u64]) -> f64 {
         let mut forecast = Forecast { w1, rtts: [0.0; 3], reports: 0 };
         for &ms in rtts_ms {
-            forecast.report(Span::from_millis(ms));
+            forecast.report(ms as f64 / 1e3);
         }
         forecast.ratio()
     }

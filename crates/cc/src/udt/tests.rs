@@ -273,6 +273,25 @@ fn ar_udt_sets_the_period_on_an_acknowledgement_as_udt_does_and_then_adapts() {
 }
 
 #[test]
+fn ar_udt_predicts_from_what_is_reported_unless_it_is_to_smooth_that_first() {
+    for (text, expected) in [("ar-udt", 80.0), ("ar-udt(smooth=on)", 88.75)] {
+        let mut connection = adaptive(text);
+        steady(&mut connection);
+        connection.report.rtt = Span::from_millis(80);
+        connection.acknowledge(100);
+        let mut shown = 0.0;
+        connection.algorithm.inspect(&mut |i| {
+            if i.name == "rtt_ratio" {
+                shown = i.value;
+            }
+        });
+        // w1 weighs no change, w2 the one from 90 ms.
+        let ratio = (0.75 * (expected - 90.0) / 2.0 + expected) / expected;
+        assert!(near(shown, ratio), "{text}: {shown}");
+    }
+}
+
+#[test]
 fn ar_udt_does_not_adapt_in_slow_start_or_when_told_not_to_and_not_below_a_microsecond() {
     let mut connection = Connection::new(made("ar-udt", AdaptiveUdt::from_options));
     connection.report.rtt = Span::from_millis(10);

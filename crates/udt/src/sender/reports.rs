@@ -80,8 +80,8 @@ impl Sender {
             rate: self.rate.sample(&self.path, Some(newest.departure.newest())),
             report: Some(PeerReport {
                 advanced: delivered,
-                rtt: rtt.smoothed,
-                rtt_var: rtt.deviation,
+                rtt: Span::from_micros(u64::from(ack.rtt_us)),
+                rtt_var: Span::from_micros(u64::from(ack.rtt_var_us)),
                 arrival_rate: f64::from(self.arrival_rate),
                 capacity: f64::from(self.capacity),
                 window: ack.window,

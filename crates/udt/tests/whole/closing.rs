@@ -1,0 +1,49 @@
+//! The end of a connection, and its silence before.
+
+use crate::end::{End, pair};
+use crate::path::{Conditions, Net};
+use dumbbell_udt::{Ended, Mode, Options, SendError};
+use dumbbell_units::Span;
+
+fn open(conditions: Conditions) -> Net {
+    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 5), conditions, 1);
+    net.run_until(Span::from_secs(30), |ends, _| ends.iter().all(End::is_open));
+    net
+}
+
+fn ended(end: &mut End) -> Option<Ended> {
+    end.connection().and_then(|connection| connection.ended())
+}
+
+#[test]
+fn what_was_sent_before_the_end_can_be_read_after_it() {
+    let mut net = open(Conditions::CLEAN);
+    let client = net.ends[0].connection().expect("it is open");
+    assert_eq!(client.send(net.now, &[7; 50_000]), Ok(50_000));
+    client.close();
+    assert_eq!(client.send(net.now, &[7]), Err(SendError::NotOpen));
+    net.run_until(Span::from_secs(10), |ends, _| ended(&mut ends[1]) == Some(Ended::PeerClosed));
+    assert_eq!(ended(&mut net.ends[0]), Some(Ended::Closed));
+    let mut out = vec![0; 60_000];
+    let server = net.ends[1].connection().expect("it was open");
+    assert_eq!(server.read(&mut out), 50_000);
+    assert!(out[..50_000].iter().all(|&byte| byte == 7));
+    assert_eq!(server.read(&mut out), 0);
+}
+
+#[test]
+fn an_idle_connection_is_kept_alive() {
+    let mut net = open(Conditions::CLEAN);
+    net.run_for(Span::from_secs(120));
+    assert!(net.ends.iter().all(End::is_open));
+}
+
+#[test]
+fn a_silent_peer_is_taken_for_dead() {
+    let [client, _] = open(Conditions::CLEAN).ends;
+    let [_, listener] = pair(&Options::default(), Mode::Stream, 5);
+    let mut net = Net::new([client, listener], Conditions { loss: 1.0, ..Conditions::CLEAN }, 1);
+    net.run_until(Span::from_secs(60), |ends, _| ended(&mut ends[0]) == Some(Ended::TimedOut));
+    let seconds = net.now.as_secs_f64();
+    assert!((45.0..50.0).contains(&seconds), "after {seconds} s; UDT4 takes about 46");
+}

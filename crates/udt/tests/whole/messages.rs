@@ -1,0 +1,96 @@
+//! Messages: whole, in order or not, and given up when they are late.
+
+use crate::end::{End, pair};
+use crate::path::{Conditions, Net};
+use dumbbell_udt::{Mode, Options, SendError};
+use dumbbell_units::Span;
+use std::collections::BTreeSet;
+
+/// The message of that number: as long as it is, in bytes that tell it.
+fn message(number: u32) -> Vec<u8> {
+    let len = 10 + (number as usize * 977) % 6000;
+    number.to_be_bytes().into_iter().cycle().take(len).collect()
+}
+
+fn number(message: &[u8]) -> u32 {
+    u32::from_be_bytes([message[0], message[1], message[2], message[3]])
+}
+
+/// Sends messages over a bad path; gives their numbers as they were received.
+fn exchange(seed: u64, count: u32, ttl: Option<Span>, in_order: bool, limit: Span) -> Vec<u32> {
+    let ends = pair(&Options::default(), Mode::Message, 77);
+    let mut net = Net::new(ends, Conditions::BAD, seed);
+    let (mut sent, mut received) = (0, Vec::new());
+    let mut done_at = None;
+    net.run_until(limit, |ends, now| {
+        if !ends.iter().all(End::is_open) {
+            return false;
+        }
+        let client = ends[0].connection().expect("it is open");
+        while sent < count {
+            match client.send_message(now, &message(sent), ttl, in_order) {
+                Ok(()) => sent += 1,
+                Err(SendError::Full) => break,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        // Every packet was acknowledged, be it that it arrived or that it was given up.
+        let all_gone = sent == count && client.room() == 8192 * 1456;
+        let server = ends[1].connection().expect("it is open");
+        while let Some(bytes) = server.read_message() {
+            let number = number(&bytes);
+            assert_eq!(bytes, message(number));
+            received.push(number);
+        }
+        if all_gone {
+            done_at.get_or_insert(now);
+        }
+        done_at.is_some_and(|at| now.since(at) > Span::from_millis(100))
+    });
+    received
+}
+
+#[test]
+fn messages_arrive_whole_and_in_order() {
+    for seed in 0..5 {
+        let received = exchange(seed, 100, None, true, Span::from_secs(120));
+        assert_eq!(received, (0..100).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn messages_that_may_overtake_others_all_arrive_once() {
+    let mut overtaken = false;
+    for seed in 0..5 {
+        let received = exchange(seed, 100, None, false, Span::from_secs(120));
+        overtaken |= !received.is_sorted();
+        assert_eq!(received.len(), 100);
+        assert_eq!(received.into_iter().collect::<BTreeSet<_>>().len(), 100);
+    }
+    assert!(overtaken, "on a path that loses a fifth some do");
+}
+
+#[test]
+fn messages_that_are_late_are_given_up_and_do_not_hold_up_others() {
+    let mut received = 0;
+    for seed in 0..5 {
+        let numbers = exchange(seed, 100, Some(Span::from_millis(60)), true, Span::from_secs(120));
+        assert!(numbers.is_sorted());
+        received += numbers.len();
+    }
+    assert!((100..500).contains(&received), "{received} of 500");
+}
+
+#[test]
+fn a_message_longer_than_the_send_buffer_is_refused() {
+    let options = Options { send_buffer: 32, ..Options::default() };
+    let mut net = Net::new(pair(&options, Mode::Message, 1), Conditions::CLEAN, 1);
+    net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+    let client = net.ends[0].connection().expect("it is open");
+    let most = 32 * 1456;
+    let refused = client.send_message(net.now, &vec![0; most + 1], None, true);
+    assert_eq!(refused, Err(SendError::TooLong(most)));
+    assert_eq!(client.send_message(net.now, &vec![0; most], None, true), Ok(()));
+    assert_eq!(client.send_message(net.now, &[0], None, true), Err(SendError::Full));
+    assert_eq!(client.send(net.now, &[0]), Err(SendError::WrongMode(Mode::Message)));
+}

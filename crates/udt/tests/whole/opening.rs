@@ -1,0 +1,99 @@
+//! Handshakes.
+
+use crate::end::{End, config, pair};
+use crate::path::{Conditions, Net};
+use dumbbell_udt::{Connection, Ended, Mode, Options, Role, Seq};
+use dumbbell_units::{Span, Time};
+
+fn both_open(ends: &mut [End; 2], _: Time) -> bool {
+    ends.iter().all(End::is_open)
+}
+
+fn rendezvous(seed: u64, later: Span, conditions: Conditions) -> Net {
+    let open = |socket, isn, start| {
+        let config = config(&Options::default(), Mode::Stream, socket);
+        End::Connected(Connection::open(config, Role::Rendezvous, Seq::new(isn), start))
+    };
+    // Each direction has a number of its own.
+    Net::new([open(7, 100, Time::ZERO), open(9, 0x7fff_fff0, Time::ZERO + later)], conditions, seed)
+}
+
+#[test]
+fn a_client_is_served_after_two_round_trips() {
+    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 5), Conditions::CLEAN, 1);
+    net.run_until(Span::from_secs(1), both_open);
+    assert_eq!(net.now, Time::ZERO + Span::from_millis(40));
+}
+
+#[test]
+fn a_client_is_served_over_a_bad_path() {
+    for seed in 0..50 {
+        let ends = pair(&Options::default(), Mode::Stream, 5);
+        Net::new(ends, Conditions { loss: 0.5, ..Conditions::BAD }, seed)
+            .run_until(Span::from_secs(60), both_open);
+    }
+}
+
+#[test]
+fn two_that_connect_to_each_other_meet() {
+    for later in [Span::ZERO, Span::from_millis(3), Span::from_millis(15), Span::from_secs(2)] {
+        let mut net = rendezvous(1, later, Conditions::CLEAN);
+        net.run_until(Span::from_secs(4), both_open);
+    }
+}
+
+#[test]
+fn two_that_connect_to_each_other_meet_on_a_bad_path_and_have_data_cross_both_ways() {
+    for seed in 0..50 {
+        let mut net = rendezvous(seed, Span::from_millis(seed), Conditions::BAD);
+        net.run_until(Span::from_secs(60), both_open);
+        for end in 0..2 {
+            let connection = net.ends[end].connection().expect("it is open");
+            assert_eq!(connection.send(net.now, b"hello"), Ok(5));
+        }
+        let mut heard = [Vec::new(), Vec::new()];
+        net.run_until(Span::from_secs(60), |ends, _| {
+            for (end, heard) in ends.iter_mut().zip(&mut heard) {
+                let mut out = [0; 16];
+                let len = end.connection().map_or(0, |connection| connection.read(&mut out));
+                heard.extend_from_slice(&out[..len]);
+            }
+            heard.iter().all(|heard| heard == b"hello")
+        });
+    }
+}
+
+#[test]
+fn who_is_not_answered_gives_up_when_patience_ends() {
+    let mut lone = config(&Options::default(), Mode::Stream, 7);
+    lone.patience = Some(Span::from_secs(3));
+    let lone = Connection::open(lone, Role::Client, Seq::new(1), Time::ZERO);
+    let [_, listener] = pair(&Options::default(), Mode::Stream, 1);
+    let ends = [End::Connected(lone), listener];
+    let mut net = Net::new(ends, Conditions { loss: 1.0, ..Conditions::CLEAN }, 1);
+    net.run_until(Span::from_secs(4), |ends, _| {
+        ends[0].connection().and_then(|c| c.ended()) == Some(Ended::TimedOut)
+    });
+    assert_eq!(net.now, Time::ZERO + Span::from_secs(3));
+}
+
+#[test]
+fn a_client_that_wants_messages_is_refused_by_a_listener_for_streams() {
+    let [client, _] = pair(&Options::default(), Mode::Message, 1);
+    let [_, listener] = pair(&Options::default(), Mode::Stream, 1);
+    let mut net = Net::new([client, listener], Conditions::CLEAN, 1);
+    net.run_until(Span::from_secs(1), |ends, _| {
+        ends[0].connection().and_then(|c| c.ended()) == Some(Ended::Refused)
+    });
+}
+
+#[test]
+fn the_lesser_packet_size_counts_for_both() {
+    let small = Options { mss: 576, ..Options::default() };
+    let [client, _] = pair(&Options::default(), Mode::Stream, 1);
+    let [_, listener] = pair(&small, Mode::Stream, 1);
+    let mut net = Net::new([client, listener], Conditions::CLEAN, 1);
+    net.run_until(Span::from_secs(1), both_open);
+    let connection = net.ends[0].connection().expect("it is open");
+    assert_eq!(connection.room(), 8192 * 532);
+}

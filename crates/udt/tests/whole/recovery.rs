@@ -1,0 +1,133 @@
+//! Data arrives exactly, whatever the path does.
+
+use crate::end::{End, pair};
+use crate::path::{Conditions, Net};
+use dumbbell_udt::{Mode, Options};
+use dumbbell_units::{Span, Time};
+
+/// Bytes that repeat only after long.
+pub fn pattern(from: u64, len: usize) -> Vec<u8> {
+    (from..from + len as u64).map(|i| ((i * 2_654_435_761) >> 13) as u8).collect()
+}
+
+/// Sends `total` bytes as a stream from the first end to the second; gives when they were there.
+fn transfer(net: &mut Net, total: u64, limit: Span) -> Time {
+    let (mut sent, mut read) = (0, 0);
+    let mut out = vec![0; 100_000];
+    net.run_until(limit, |ends, now| {
+        if ends.iter().all(End::is_open) {
+            let client = ends[0].connection().expect("it is open");
+            let room = (client.room() as u64).min(total - sent);
+            if room > 0 {
+                let taken = client.send(now, &pattern(sent, room as usize));
+                sent += taken.expect("it is open") as u64;
+            }
+            let server = ends[1].connection().expect("it is open");
+            loop {
+                let len = server.read(&mut out);
+                assert_eq!(out[..len], pattern(read, len)[..], "after {read} bytes");
+                read += len as u64;
+                if len == 0 {
+                    break;
+                }
+            }
+        }
+        read == total
+    });
+    net.now
+}
+
+/// Buffers small enough to be full at times.
+fn small() -> Options {
+    Options { receive_buffer: 64, send_buffer: 64, ..Options::default() }
+}
+
+#[test]
+fn a_stream_arrives_exactly_over_a_bad_path() {
+    for seed in 0..10 {
+        for options in [small(), Options::default()] {
+            let mut net = Net::new(pair(&options, Mode::Stream, 77), Conditions::BAD, seed);
+            transfer(&mut net, 300_000, Span::from_secs(120));
+        }
+    }
+}
+
+#[test]
+fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
+    for before in [0, 1, 15, 100] {
+        let ends = pair(&Options::default(), Mode::Stream, 0x7fff_ffff - before);
+        let mut net = Net::new(ends, Conditions { loss: 0.05, ..Conditions::CLEAN }, 3);
+        transfer(&mut net, 500_000, Span::from_secs(60));
+    }
+}
+
+#[test]
+fn reordered_packets_are_no_worse_than_lost_ones() {
+    let jitter = Span::from_millis(30);
+    let ends = pair(&Options::default(), Mode::Stream, 1);
+    let mut net = Net::new(ends, Conditions { jitter, ..Conditions::CLEAN }, 5);
+    transfer(&mut net, 1_000_000, Span::from_secs(60));
+}
+
+#[test]
+fn a_lost_tail_is_found_by_the_exp_timer() {
+    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
+    net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+    let client = net.ends[0].connection().expect("it is open");
+    assert_eq!(client.send(net.now, &pattern(0, 100)), Ok(100));
+    // The packet is taken off the wire.
+    assert!(dumbbell_net::Endpoint::poll(client, net.now).is_some());
+    let began = net.now;
+    net.run_until(Span::from_secs(2), |ends, _| {
+        ends[1].connection().is_some_and(|server| server.is_readable())
+    });
+    let taken = net.now.since(began);
+    // RTT + 4 RTTVar + SYN with the initial 100 ms and 50 ms, and the way there.
+    assert!(taken >= Span::from_millis(310) && taken < Span::from_millis(350), "{taken}");
+}
+
+#[test]
+fn at_a_hundredth_of_loss_nothing_stalls_for_a_second() {
+    for seed in 0..5 {
+        let ends = pair(&Options::default(), Mode::Stream, 1);
+        let mut net = Net::new(ends, Conditions { loss: 0.01, ..Conditions::CLEAN }, seed);
+        let (mut last, mut worst) = (None, Span::ZERO);
+        let mut read = 0;
+        net.run_until(Span::from_secs(120), |ends, now| {
+            if let Some(client) = ends[0].connection().filter(|client| client.is_open()) {
+                let room = client.room();
+                client.send(now, &pattern(0, room)).expect("it is open");
+            }
+            if let Some(server) = ends[1].connection() {
+                let mut out = [0; 65_536];
+                let len = server.read(&mut out);
+                read += len;
+                if len > 0 {
+                    worst = worst.max(last.map_or(Span::ZERO, |last| now.since(last)));
+                    last = Some(now);
+                }
+            }
+            read > 5_000_000
+        });
+        assert!(worst < Span::from_secs(1), "seed {seed}: {worst}");
+    }
+}
+
+#[test]
+fn corrupt_packets_end_a_connection_at_worst() {
+    // UDT has no checksum of its own: what is read may be wrong, but nothing else may happen.
+    for seed in 0..20 {
+        let conditions = Conditions { corruption: 0.2, ..Conditions::BAD };
+        let mut net = Net::new(pair(&Options::default(), Mode::Stream, 9), conditions, seed);
+        net.run_until(Span::from_secs(600), |ends, now| {
+            let mut out = [0; 4096];
+            for end in ends.iter_mut() {
+                if let Some(connection) = end.connection() {
+                    connection.read(&mut out);
+                    let _ = connection.send(now, &[0; 5000]);
+                }
+            }
+            now > Time::ZERO + Span::from_secs(5)
+        });
+    }
+}

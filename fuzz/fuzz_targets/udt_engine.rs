@@ -1,0 +1,11 @@
+//! The target `udt-engine`, for cargo-fuzz and without.
+
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| dumbbell_fuzz::udt_engine::run(bytes));
+
+#[cfg(not(fuzzing))]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    dumbbell_fuzz::search::main("udt-engine", dumbbell_fuzz::udt_engine::run)
+}

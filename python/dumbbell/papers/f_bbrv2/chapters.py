@@ -1,0 +1,177 @@
+"""What the report tells beside numbers and claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from dumbbell.papers.f_bbrv2.measures import (
+    ALGORITHMS,
+    CHANGED,
+    CHANGES,
+    LABELS,
+    LOSSES,
+    QUEUES,
+    limits,
+    median,
+    value,
+)
+from dumbbell.papers.frame import Column, Section, Table
+
+if TYPE_CHECKING:
+    from dumbbell.papers.estimates import Estimate
+    from dumbbell.papers.frame import Runs
+
+
+def sections(runs: Runs) -> list[Section]:
+    """The parts of the report, in order."""
+    parts = [
+        Section(
+            "The algorithm",
+            (
+                "BBRv2 is Google's Linux branch v2alpha with the values that the paper gives: in "
+                "Startup a pacing gain of 2.8 and a window of 3 BDP, in Drain the inverse gain, a "
+                "loss threshold of 2 %, a headroom of 15 %, probing up to 1.25 BDP, ProbeRTT every "
+                "5 s with half a BDP. What the paper does not say is v2alpha's: gains of 1.25 and "
+                "0.75 for Up and Down, a window of 2 BDP, 8 losses in a round to end Startup, "
+                "30 % less after a round of losses, a probe every 2 to 3 s or every 63 rounds.",
+                "F-BBRv2 adds two operations: CUBIC is there if the present RTprop is more than "
+                "1.2 times the first one; while it is, the pacing gain of Cruise is 1.15.",
+            ),
+        ),
+        Section(
+            "Scenario 1: alone",
+            tables=(table_3(runs),),
+            plates=("alone",),
+        ),
+        Section(
+            "Scenario 2: beside CUBIC",
+            tables=(gaps(runs),),
+            plates=("1", "1-f", "1-v3", "4", "7a", "7b", "7-v1", "7-v3", "8"),
+        ),
+        Section(
+            "What the numbers hang on",
+            (
+                "The paper has one run of each case. Here runs of one case differ widely: whether "
+                "a probe meets one of CUBIC's losses decides over the seconds that follow.",
+                "BBRv2's share is decided by the window, not by the pacing rate. In most of Cruise "
+                "the window is full, and it is inflight_hi less 15 %. F-BBRv2 paces Cruise faster, "
+                "which helps only while the window is not full; the deeper the queue, the less.",
+                "The other runs change one thing that the paper leaves unsaid or that may be meant "
+                "otherwise. Access links as fast as the bottleneck, as the paper states them, "
+                "smooth CUBIC's bursts; behind fast ones CUBIC has 6 Mbit/s more than BBRv2 at "
+                "1 BDP, as in the paper, and F-BBRv2 is nearly fair at 7 BDP. Without HyStart "
+                "CUBIC fills the queue before BBRv2 knows the path, and BBRv2's gap at 4 BDP is "
+                "as wide as the paper's in some runs.",
+                "BBRv1 alone has more here than in the paper, with and without loss, and so more "
+                "beside CUBIC in a short queue. Linux agrees with the simulator: in the measured "
+                "runs of the reproduction staggered-start one BBRv1 flow has 96 % of what the link "
+                "can carry. The paper's has 89 %; what keeps it down the paper does not say.",
+            ),
+            tables=(inside(runs), changes(runs)),
+            plates=("changes",),
+        ),
+    ]
+    if runs.beyond:
+        parts.append(
+            Section(
+                "Beyond the paper",
+                (
+                    "FQ-CoDel gives every flow a queue of its own: how it probes matters little.",
+                    "F-BBRv2's threshold may also fire without CUBIC. The table says for how much "
+                    "of the time F-BBRv2 flows that share a bottleneck only with each other take "
+                    "each other for CUBIC.",
+                ),
+                tables=(misfires(runs),),
+                plates=("map-cubic", "map-reno", "fq-codel", "many-1", "many-4"),
+            )
+        )
+    return parts
+
+
+def table_3(runs: Runs) -> Table:
+    """Throughput of one flow alone."""
+    columns = [Column("Algorithm"), *(Column(f"loss {loss} %", number=True) for loss in LOSSES)]
+    rows = [
+        [LABELS[cc], *(_amount(median(runs[f"alone-{cc}-{loss}"])) for loss in LOSSES)]
+        for cc in ALGORITHMS
+    ]
+    return Table(columns, rows, "Mbit/s: medians and 95 % intervals.")
+
+
+def gaps(runs: Runs) -> Table:
+    """By how much CUBIC has more, and Jain's index."""
+    columns = [Column("Algorithm"), *(Column(f"{queue} BDP", number=True) for queue in QUEUES)]
+    rows = []
+    for cc in ALGORITHMS:
+        found = {queue: runs[f"pair-{cc}-{queue}"] for queue in QUEUES}
+        rows.append(
+            [f"{LABELS[cc]}: gap"] + [_amount(median(pair, "gap")) for pair in found.values()]
+        )
+        rows.append(
+            [f"{LABELS[cc]}: Jain"]
+            + [f"{value(median(pair, 'jain')):.2f}" for pair in found.values()]
+        )
+    return Table(columns, rows, "The gap is by how much CUBIC has more, Mbit/s.")
+
+
+def inside(runs: Runs) -> Table:
+    """What limits BBRv2 and F-BBRv2 in Cruise."""
+    titles = ("Window full", "Window is 0.85 inflight_hi", "RTprop (ms)", "Bandwidth (Mbit/s)")
+    columns = [Column("Beside CUBIC"), *(Column(title, number=True) for title in titles)]
+    rows = []
+    for queue in ("4", "7"):
+        for cc in CHANGED["cc"]:
+            found = limits(runs[f"inside-{cc}-{queue}"])
+            rows.append(
+                [
+                    f"{LABELS[cc]}, {queue} BDP",
+                    f"{100 * found['window']:.0f} %",
+                    f"{100 * found['headroom']:.0f} %",
+                    f"{1e3 * found['min_rtt']:.0f}",
+                    f"{found['max_bw']:.1f}",
+                ]
+            )
+    return Table(columns, rows, "In ProbeBW_CRUISE: shares of the time, and medians.")
+
+
+def changes(runs: Runs) -> Table:
+    """The gap when one thing is changed."""
+    columns = [Column("Changed")]
+    columns += [
+        Column(f"{LABELS[cc]}, {queue} BDP", number=True)
+        for cc in CHANGED["cc"]
+        for queue in CHANGED["queues"]
+    ]
+    rows = [
+        [label]
+        + [
+            _amount(median(runs[name.format(cc=cc, queue=queue)], "gap"))
+            for cc in CHANGED["cc"]
+            for queue in CHANGED["queues"]
+        ]
+        for label, name in (
+            ("nothing", "pair-{cc}-{queue}"),
+            *((label, f"{{cc}}-{{queue}}-{change}") for change, label in CHANGES.items()),
+        )
+    ]
+    return Table(columns, rows, "By how much CUBIC has more, Mbit/s.")
+
+
+def misfires(runs: Runs) -> Table:
+    """How long F-BBRv2 flows take each other for CUBIC."""
+    table = runs.beyond["family"].group_by("flows", "queue").agg(pl.col("detected").mean())
+    share = {(flows, queue): found for flows, queue, found in table.iter_rows()}
+    counts = sorted({int(flows) for flows, _ in share})
+    queues = sorted({queue for _, queue in share}, key=float)
+    columns = [Column("Flows"), *(Column(f"{queue} BDP", number=True) for queue in queues)]
+    rows = [
+        [str(2 * count), *(f"{100 * share[str(count), queue]:.1f} %" for queue in queues)]
+        for count in counts
+    ]
+    return Table(columns, rows, "Share of the time in which F-BBRv2 takes F-BBRv2 for CUBIC.")
+
+
+def _amount(found: Estimate) -> str:
+    return f"{value(found):.1f} ({found.low:.1f} to {found.high:.1f})"

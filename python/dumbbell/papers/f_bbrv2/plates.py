@@ -1,0 +1,372 @@
+"""The figures of this reproduction."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell import figures
+from dumbbell.metrics import windows
+from dumbbell.papers import estimates
+from dumbbell.papers.f_bbrv2.measures import (
+    ALGORITHMS,
+    CHANGED,
+    CHANGES,
+    FOLDER,
+    LABELS,
+    LOSSES,
+    QUEUES,
+    median,
+    of,
+    rtprop,
+)
+from dumbbell.papers.frame import Paper, Plate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dumbbell.papers.estimates import Estimate
+    from dumbbell.papers.frame import Runs
+
+_PUBLISHED: Final = {number.id: number.published for number in Paper.load(FOLDER).numbers}
+_TICKS: Final = ("0.5", "1", "2", "4", "7")
+
+
+def draw_throughput(cc: str, runs: Runs) -> Figure:
+    """Throughput over time beside CUBIC with 4 BDP: the paper's figure 1."""
+    figure, [[axes]] = figures.panels(height=2.3)
+    result = runs[f"pair-{cc}-4"]
+    names = {"bbr": LABELS[cc], "other": "CUBIC"}
+    rates = windows(result.of_seed(result.seeds[0])).with_columns(
+        name=pl.col("flow").cast(pl.String).replace(names), cc=pl.col("cc").cast(pl.String)
+    )
+    figures.throughputs(axes, rates)
+    axes.set_xlim(0, 150)
+    axes.set_ylim(0, 50)
+    figures.legend(axes)
+    return figure
+
+
+def draw_rtprop(runs: Runs) -> Figure:
+    """RTprop over time, beside BBRv2 and beside CUBIC: the paper's figure 4."""
+    figure, [[axes]] = figures.panels(height=2.3)
+    for experiment, other in (("inside-bbr2-4", "cubic"), ("inside-family", "bbr2")):
+        style = figures.look(other)
+        for number, (_, seed) in enumerate(
+            rtprop(runs[experiment]).group_by("seed", maintain_order=True)
+        ):
+            axes.plot(
+                seed["t"],
+                seed["rtprop"] * 1e3,
+                color=style.colour,
+                linewidth=1.2 if number == 0 else 0.5,
+                alpha=1.0 if number == 0 else 0.5,
+                marker=style.marker if number == 0 else None,
+                markevery=(100, 250),
+                label=f"beside {style.label}" if number == 0 else None,
+            )
+    axes.axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
+    axes.annotate("1.2", (149, 48), fontsize=7, ha="right", va="bottom")
+    axes.set_xlim(0, 150)
+    axes.set_ylim(0, 220)
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel("RTprop of a BBRv2 flow (ms)")
+    figures.legend(axes)
+    return figure
+
+
+def draw_rates(cc: str, runs: Runs) -> Figure:
+    """Average throughput over the buffer size, beside CUBIC: the paper's figure 7."""
+    figure, [[axes]] = figures.panels(height=2.4)
+    rows = [
+        _point(shown, queue, median(runs[f"pair-{cc}-{queue}"], side), None)
+        for side, shown in (("bbr", cc), ("other", "cubic"))
+        for queue in QUEUES
+    ]
+    _over_buffers(axes, rows)
+    axes.set_ylim(0, 50)
+    axes.set_ylabel("throughput (Mbit/s)")
+    return figure
+
+
+def draw_jain(runs: Runs) -> Figure:
+    """Jain's index over the buffer size: the paper's figure 8."""
+    figure, [[axes]] = figures.panels(width=figures.PAGE, height=3.0)
+    rows = [
+        _point(
+            cc,
+            queue,
+            median(runs[f"pair-{cc}-{queue}"], "jain"),
+            _PUBLISHED.get(f"jain-{cc}-{queue}"),
+        )
+        for cc in ALGORITHMS
+        for queue in QUEUES
+    ]
+    _over_buffers(axes, rows)
+    axes.set_ylim(0.5, 1.0)
+    axes.set_ylabel("Jain's index")
+    return figure
+
+
+def draw_alone(runs: Runs) -> Figure:
+    """Throughput alone: the paper's table 3."""
+    figure, panels = figures.panels(1, 2, width=figures.PAGE, height=2.0, share_y=True)
+    for loss, axes in zip(LOSSES, panels[0], strict=True):
+        _bars(
+            axes,
+            [(cc, LABELS[cc], f"alone-{cc}-{loss}", f"alone-{loss}-{cc}") for cc in ALGORITHMS],
+            "bbr",
+            runs,
+        )
+        axes.set_xlim(0, 50)
+        axes.set_xlabel("throughput (Mbit/s)")
+        axes.set_title(f"random loss {loss} %")
+    return figure
+
+
+def draw_changes(runs: Runs) -> Figure:
+    """The gap to CUBIC when one thing is changed."""
+    queues = CHANGED["queues"]
+    figure, grid = figures.panels(
+        len(CHANGED["cc"]), len(queues), width=figures.PAGE, height=1.75, share_x=True, share_y=True
+    )
+    for cc, line in zip(CHANGED["cc"], grid, strict=True):
+        for queue, axes in zip(queues, line, strict=True):
+            cases = [(cc, "as stated", f"pair-{cc}-{queue}", f"gap-{cc}-{queue}")]
+            cases += [
+                (cc, label, f"{cc}-{queue}-{change}", f"gap-{cc}-{queue}")
+                for change, label in CHANGES.items()
+            ]
+            _bars(axes, cases, "gap", runs)
+            axes.set_xlim(-30, 50)
+            axes.set_title(f"{LABELS[cc]}, {queue} BDP")
+    for axes in grid[-1]:
+        axes.set_xlabel("CUBIC has more (Mbit/s)")
+    return figure
+
+
+def draw_map(other: str, runs: Runs) -> Figure:
+    """Jain's index over round-trip time and buffer: a panel an algorithm."""
+    figure, grid = figures.panels(2, 2, width=figures.PAGE, height=2.5, share_x=True, share_y=True)
+    cells = sides(runs.beyond["map"].filter(pl.col("other") == other), ["cc", "rtt", "queue"])
+    cells = cells.group_by("cc", "rtt", "queue", maintain_order=True).agg(pl.col("jain").median())
+    cells = cells.with_columns(pl.col("rtt", "queue").cast(pl.Float64))
+    panels = [axes for line in grid for axes in line]
+    for cc, axes in zip(ALGORITHMS, panels, strict=True):
+        image = figures.heat_map(
+            axes,
+            cells.filter(pl.col("cc") == cc),
+            *("queue", "rtt", "jain"),
+            low=0.5,
+            high=1.0,
+            text=lambda row: f"{row['jain']:.2f}",
+        )
+        axes.set_title(f"{LABELS[cc]} beside {figures.look(other).label}")
+    for line in grid:
+        line[0].set_ylabel("RTT (ms)")
+    for axes in grid[-1]:
+        axes.set_xlabel("buffer (BDP)")
+    bar = figure.colorbar(image, ax=panels, shrink=0.6)
+    bar.set_label("Jain's index")
+    return figure
+
+
+def draw_fq_codel(runs: Runs) -> Figure:
+    """Jain's index over the buffer size behind FQ-CoDel."""
+    figure, [[axes]] = figures.panels(height=2.4)
+    table = sides(runs.beyond["fq-codel"], ["cc", "queue"])
+    rows = [
+        _point(cell["cc"][0], cell["queue"][0], estimates.median(cell["jain"].to_list()), None)
+        for cell in table.partition_by("cc", "queue", maintain_order=True)
+    ]
+    _over_buffers(axes, rows)
+    axes.set_ylim(0.5, 1.02)
+    axes.set_ylabel("Jain's index")
+    return figure
+
+
+def draw_many(queue: str, runs: Runs) -> Figure:
+    """The share of the BBR flows over the number of flows a side."""
+    figure, [[axes]] = figures.panels(height=2.4)
+    table = sides(runs.beyond["many"].filter(pl.col("queue") == queue), ["cc", "flows"])
+    rows = [
+        _point(cell["cc"][0], cell["flows"][0], estimates.median(cell["share"].to_list()), None)
+        for cell in table.partition_by("cc", "flows", maintain_order=True)
+    ]
+    figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
+    axes.set_xticks([1, 2, 4, 8])
+    axes.set_xlim(0.8, 8.2)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("flows a side")
+    axes.set_ylabel("share of the BBR flows")
+    axes.set_title(f"{queue} BDP")
+    figures.legend(axes)
+    return figure
+
+
+def sides(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """The throughput of each side of every run: columns `by`, seed, bbr, other, share, jain."""
+    keys = [*by, "seed"]
+    side = (
+        pl.when(pl.col("flow").str.starts_with("bbr"))
+        .then(pl.lit("bbr"))
+        .otherwise(pl.lit("other"))
+    )
+    sums = table.group_by(*keys, side.alias("side"), maintain_order=True).agg(
+        pl.col("throughput").sum() / 1e6
+    )
+    bbr, other = pl.col("bbr"), pl.col("other")
+    return sums.pivot("side", index=keys, values="throughput").with_columns(
+        share=bbr / (bbr + other), jain=(bbr + other) ** 2 / (2 * (bbr**2 + other**2))
+    )
+
+
+def _over_buffers(axes: Axes, rows: list[dict[str, Any]]) -> None:
+    figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
+    axes.set_xscale("log", base=2)
+    axes.set_xticks([float(tick) for tick in _TICKS], _TICKS)
+    axes.set_xlim(0.46, 7.6)
+    axes.set_xlabel("buffer (BDP)")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, columnspacing=1.0)
+
+
+def _point(cc: str, x: str, found: Estimate, published: float | None) -> dict[str, Any]:
+    ends = {"value": found.value, "low": found.low, "high": found.high}
+    return {"cc": cc, "x": float(x), "published": published} | ends
+
+
+def _bars(axes: Axes, cases: list[tuple[str, str, str, str]], column: str, runs: Runs) -> None:
+    rows = []
+    for cc, label, experiment, said in cases:
+        found = median(runs[experiment], column)
+        rows.append(
+            {
+                "cc": cc,
+                "label": label,
+                "value": found.value,
+                "low": found.low,
+                "high": found.high,
+                "limit": None,
+                "runs": of(runs[experiment], column),
+                "published": _PUBLISHED.get(said),
+            }
+        )
+    table = pl.DataFrame(rows, schema_overrides={"published": pl.Float64, "limit": pl.Float64})
+    figures.intervals(axes, table)
+
+
+_POINTS: Final = "Medians over the seeds and their 95 % intervals"
+_BARS: Final = (
+    f"{_POINTS}, marks are single runs; the thick stroke is the paper's number, where it has one."
+)
+
+PLATES: Final = (
+    Plate(
+        id="1",
+        title="Figure 1: BBRv2 beside CUBIC over time, 4 BDP",
+        caption="Throughput in windows of 1 s, the first seed.",
+        draw=partial(draw_throughput, "bbr2"),
+        experiments=("pair-bbr2-4",),
+    ),
+    Plate(
+        id="1-f",
+        title="As figure 1, F-BBRv2 beside CUBIC",
+        caption="Throughput in windows of 1 s, the first seed.",
+        draw=partial(draw_throughput, "f-bbr2"),
+        experiments=("pair-f-bbr2-4",),
+    ),
+    Plate(
+        id="1-v3",
+        title="As figure 1, BBRv3 beside CUBIC",
+        caption="Throughput in windows of 1 s, the first seed.",
+        draw=partial(draw_throughput, "bbr3"),
+        experiments=("pair-bbr3-4",),
+    ),
+    Plate(
+        id="4",
+        title="Figure 4: RTprop beside BBRv2 and beside CUBIC",
+        caption="Four seeds, 4 BDP. Dotted: 1.2 times the round-trip time, F-BBRv2's threshold.",
+        draw=draw_rtprop,
+        experiments=("inside-bbr2-4", "inside-family"),
+    ),
+    *(
+        Plate(
+            id=number,
+            title=f"{title}: {LABELS[cc]} beside CUBIC",
+            caption=f"Average throughput. {_POINTS}.",
+            draw=partial(draw_rates, cc),
+            experiments=tuple(f"pair-{cc}-{queue}" for queue in QUEUES),
+        )
+        for number, title, cc in (
+            ("7a", "Figure 7(a)", "bbr2"),
+            ("7b", "Figure 7(b)", "f-bbr2"),
+            ("7-v1", "As figure 7", "bbr"),
+            ("7-v3", "As figure 7", "bbr3"),
+        )
+    ),
+    Plate(
+        id="8",
+        title="Figure 8: Jain's index over the buffer size",
+        caption=f"{_POINTS}; hollow marks are the numbers of the paper's text.",
+        draw=draw_jain,
+        experiments=tuple(f"pair-{cc}-{queue}" for cc in ALGORITHMS for queue in QUEUES),
+        wide=True,
+    ),
+    Plate(
+        id="alone",
+        title="Table 3: one flow alone",
+        caption=_BARS,
+        draw=draw_alone,
+        experiments=tuple(f"alone-{cc}-{loss}" for cc in ALGORITHMS for loss in LOSSES),
+        wide=True,
+    ),
+    Plate(
+        id="changes",
+        title="What the numbers hang on",
+        caption=f"By how much CUBIC has more, one thing changed at a time. {_BARS}",
+        draw=draw_changes,
+        experiments=tuple(
+            name
+            for cc in CHANGED["cc"]
+            for queue in CHANGED["queues"]
+            for name in (
+                f"pair-{cc}-{queue}",
+                *(f"{cc}-{queue}-{change}" for change in CHANGES),
+            )
+        ),
+        wide=True,
+    ),
+    *(
+        Plate(
+            id=f"map-{other}",
+            title=f"Beyond the paper: Jain's index beside {figures.look(other).label}",
+            caption="50 Mbit/s, access links as fast, Linux's TCP, 100 s. Medians of three seeds.",
+            draw=partial(draw_map, other),
+            experiments=("map",),
+            wide=True,
+        )
+        for other in ("cubic", "reno")
+    ),
+    Plate(
+        id="fq-codel",
+        title="Beyond the paper: FQ-CoDel at the bottleneck",
+        caption=f"{_POINTS}.",
+        draw=draw_fq_codel,
+        experiments=("fq-codel",),
+    ),
+    *(
+        Plate(
+            id=f"many-{queue}",
+            title=f"Beyond the paper: several flows a side, {queue} BDP",
+            caption=f"The share of the throughput that BBR flows have beside as many CUBIC flows; "
+            f"one half is fair. {_POINTS}.",
+            draw=partial(draw_many, queue),
+            experiments=("many",),
+        )
+        for queue in ("1", "4")
+    ),
+)
+"""All figures."""

@@ -1,0 +1,120 @@
+"""The F-BBRv2 paper: its numbers stand as printed, and settings are marked as what they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import dumbbell
+from dumbbell.experiment import Experiment
+from dumbbell.papers import f_bbrv2
+from dumbbell.papers.f_bbrv2 import measures
+from dumbbell.papers.f_bbrv2.measures import FOLDER, QUEUES
+from dumbbell.papers.frame import Paper, Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dumbbell.results import Result
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return Paper.load(FOLDER)
+
+
+def short(file: str, *changes: str) -> Result:
+    """An experiment of the paper, one seed and 20 s of it."""
+    overrides = [*changes, "duration=20 s", "seeds=2", "internals=true"]
+    return dumbbell.run(Experiment.load(FOLDER / file, overrides=overrides))
+
+
+def test_table_3_and_the_numbers_of_the_text_are_those_of_the_paper(paper: Paper) -> None:
+    said = {number.id: number.published for number in paper.numbers}
+    assert len(said) == 6 + 9
+    assert [said[f"alone-0-{cc}"] for cc in ("bbr", "bbr2", "f-bbr2")] == [42.9, 47.6, 47.6]
+    assert [said[f"alone-0.5-{cc}"] for cc in ("bbr", "bbr2", "f-bbr2")] == [40.2, 42.2, 42.2]
+    assert (said["gap-bbr2-4"], said["gap-f-bbr2-4"]) == (31.5, 12)
+    assert (said["jain-bbr2-4"], said["jain-f-bbr2-4"]) == (0.70, 0.92)
+
+
+def test_every_number_and_figure_asks_for_experiments_that_there_are(paper: Paper) -> None:
+    planned = {one.id for plan in paper.experiments for one in plan.all() if not plan.beyond}
+    assert {number.experiment for number in paper.numbers} <= planned
+    planned |= {plan.id for plan in paper.experiments if plan.beyond}
+    for plate in f_bbrv2.PLATES:
+        assert set(plate.experiments) <= planned, plate.id
+
+
+def test_every_experiment_is_valid(paper: Paper) -> None:
+    for plan in paper.experiments:
+        for one in plan.all():
+            Experiment.load(FOLDER / one.file, overrides=list(one.changes))
+
+
+def test_what_the_paper_leaves_unsaid_is_marked() -> None:
+    for file in ("alone.toml", "pair.toml"):
+        assert {"stack", "start_jitter"} <= set(Experiment.load(FOLDER / file).assumed)
+
+
+def test_both_sides_are_told_apart_and_jain_is_the_papers_equation() -> None:
+    result = short("pair.toml")
+    row = measures.rates(result).row(0, named=True)
+    bbr, other = row["bbr"], row["other"]
+    assert row["gap"] == pytest.approx(other - bbr)
+    assert row["jain"] == pytest.approx((bbr + other) ** 2 / (2 * (bbr**2 + other**2)))
+    assert 40 < bbr + other < 50
+
+
+def test_rtprop_is_compared_with_its_first_value() -> None:
+    family = short("pair.toml", "flow.other.cc=bbr2")
+    assert measures.rtprop(family)["ratio"][0] == 1.0
+    assert measures.within(family) > 0.99
+    assert measures.within(short("pair.toml")) < 0.2
+
+
+def test_what_limits_cruise_is_a_share_of_the_time() -> None:
+    found = measures.limits(short("pair.toml"))
+    assert 0 <= found["window"] <= 1
+    assert 0 <= found["headroom"] <= 1
+    assert 0.04 < found["min_rtt"] < 0.3
+
+
+def test_beyond_the_paper_the_time_of_false_alarms_is_kept() -> None:
+    table = f_bbrv2.reduce(short("many.toml", "flow.*.cc=f-bbr2", "flow.*.repeat=2"))
+    assert set(table.columns) == {"seed", "flow", "throughput", "detected"}
+    assert table["detected"].is_between(0, 1).all()
+    sides = f_bbrv2.plates.sides(table, [])
+    assert sides["share"].is_between(0, 1).all()
+
+
+@pytest.fixture(scope="module")
+def runs(paper: Paper) -> Runs:
+    """Stand-ins: every experiment of one kind is the same short run."""
+    alone = {cc: short("alone.toml", f"flow.*.cc={cc}") for cc in ("bbr", "bbr2", "f-bbr2", "bbr3")}
+    pair = short("pair.toml", "flow.bbr.cc=f-bbr2")
+    results: Mapping[str, Result] = {
+        one.id: alone[one.chosen["cc"]] if one.file == "alone.toml" else pair
+        for plan in paper.experiments
+        if not plan.beyond
+        for one in plan.all()
+    }
+    return Runs(results, {})
+
+
+def test_every_number_and_claim_of_the_paper_is_examined(paper: Paper, runs: Runs) -> None:
+    found = f_bbrv2.examine(runs)
+    assert set(found.numbers) == {number.id for number in paper.numbers}
+    assert set(found.claims) == {claim.id for claim in paper.claims}
+    assert found.claims["alone"].holds
+    changed = replace(runs, results={**runs.results, "alone-f-bbr2-0": runs["alone-bbr-0"]})
+    assert not f_bbrv2.examine(changed).claims["alone"].holds
+
+
+def test_the_report_has_a_table_with_every_buffer(runs: Runs) -> None:
+    tables = [table for part in f_bbrv2.sections(runs) for table in part.tables]
+    assert any(len(table.columns) == 1 + len(QUEUES) for table in tables)
+    for table in tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
