@@ -11,7 +11,7 @@ use dumbbell_units::Time;
 
 /// A window rule with the slow start that the option `hystart` names, RFC 5681's unless it does, up
 /// to the option `initial_ssthresh` at first.
-fn windowed<R: WindowRule>(
+pub(crate) fn windowed<R: WindowRule>(
     rule: R,
     options: &mut Options,
     init: &Init,
@@ -154,7 +154,9 @@ algorithms! {
     /// Copa.
     "copa" Copa(Copa) = Copa::from_options;
     /// LIA.
-    "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| windowed(Lia::default(), options, init);
+    "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
+        windowed(Lia::default(), options, init)
+    };
     /// OLIA.
     "olia" Olia(Windowed<Olia, AnySlowStart>) = |options, init| {
         windowed(Olia::default(), options, init)
