@@ -50,6 +50,7 @@ from dumbbell.keys import (
     Time,
     Trace,
     Transport,
+    needs_udt,
 )
 from dumbbell.stacks import stack_fields, udt_fields, unknown
 
@@ -395,6 +396,9 @@ class Experiment(_Model):
             if flow.log:
                 problem = 'is for TCP so far, and the flow\'s transport is "udt"; leave it out'
                 raise ExperimentError(problem, key="log")
+        elif needs_udt(flow.cc):
+            problem = f'"{flow.cc}" goes by what a UDT receiver reports; write transport = "udt"'
+            raise ExperimentError(problem, key="cc")
         elif flow.transport_options:
             problem = 'are UDT\'s, and the flow\'s transport is "tcp"; write transport = "udt"'
             raise ExperimentError(problem, key="transport-options")
