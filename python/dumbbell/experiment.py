@@ -393,9 +393,6 @@ class Experiment(_Model):
             if flow.paths is not None:
                 problem = 'are for TCP, and the flow\'s transport is "udt"; write path'
                 raise ExperimentError(problem, key="paths")
-            if flow.log:
-                problem = 'is for TCP so far, and the flow\'s transport is "udt"; leave it out'
-                raise ExperimentError(problem, key="log")
         elif needs_udt(flow.cc):
             problem = f'"{flow.cc}" goes by what a UDT receiver reports; write transport = "udt"'
             raise ExperimentError(problem, key="cc")

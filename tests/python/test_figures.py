@@ -156,3 +156,19 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_states_are_bands_with_a_legend_of_those_there_are() -> None:
+    table = pl.DataFrame(
+        {"name": ["a"] * 4, "t": [0.0, 1.0, 2.0, 3.0], "state": [0.0, 0.0, 1.0, 6.0]}
+    )
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        figures.states(axes, table)
+        text = figures.svg(figure)
+    widths = [path.get_extents().width for band in axes.collections for path in band.get_paths()]
+    assert widths == [2.0, 1.0, 0.0]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [entry.get_text() for entry in legend.get_texts()] == ["STARTUP", "DRAIN", "CRUISE"]
+    assert len(text) > 1000

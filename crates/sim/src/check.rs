@@ -170,8 +170,6 @@ impl FlowSpec {
             None => self.check_stack(&self.stack)?,
             Some(options) => self.check_udt(options)?,
         }
-        let valid = "false, as the transport is UDT";
-        ensure(!(self.log && self.udt.is_some()), here, "log", true, valid)?;
         if let Some(bytes) = self.bytes {
             let most = u64::from(self.init(Time::ZERO, 0).mss) * MAX_PACKETS;
             let valid = format_args!("from 1 to {most} bytes, or null for no limit");

@@ -1,6 +1,7 @@
 //! The packet log as a capture file, read back with other people's parsers.
 
 use dumbbell_sim::{Outcome, Scenario, Side};
+use dumbbell_udt::{Packet, Request, codec};
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::BTreeSet;
@@ -169,4 +170,49 @@ fn nothing_is_recorded_unless_a_flow_asks_for_it() {
     let mut scenario = scenario();
     scenario.flows[0].log = false;
     assert!(scenario.run().expect("it runs").packets.records().is_empty());
+}
+
+#[test]
+fn udt_packets_are_captured_as_they_are_on_the_wire() {
+    let json = r#"{"seed": 1, "duration_ns": 5000000000, "sample_ns": 1000000000,
+        "links": [{"name": "bottleneck", "rate_bps": 10000000, "delay_ns": 20000000,
+                    "queue": {"packets": 30}, "loss": 0.01}],
+        "flows": [{"name": "logged", "cc": "udt", "path": ["bottleneck"], "log": true, "udt": {},
+                   "return_delay_ns": 20000000, "bytes": 1000001}]}"#;
+    let scenario = Scenario::from_json(json).expect("it is valid");
+    let outcome = scenario.run().expect("it is valid");
+    let mut file = Vec::new();
+    outcome.packets.write_pcapng(Side::Receiver, &scenario, &mut file).expect("memory takes all");
+    let mut reader = PcapNgReader::new(file.as_slice()).expect("a section header");
+    let (mut packets, mut bytes) = (Vec::new(), 0);
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.expect("a block") else { continue };
+        let whole = with_payload(&packet);
+        let headers = PacketHeaders::from_ip_slice(&whole).expect("an IP packet");
+        let (Some(NetHeaders::Ipv4(ip, _)), Some(TransportHeader::Udp(udp))) =
+            (headers.net, headers.transport)
+        else {
+            panic!("not UDP over IPv4");
+        };
+        let content = headers.payload.slice();
+        assert_eq!(udp.checksum, udp.calc_checksum_ipv4(&ip, content).expect("it fits"));
+        let datagram = codec::decode(content).expect("a UDT packet");
+        if let Packet::Data(data) = datagram.packet {
+            assert!(data.message.is_first() && data.message.is_last());
+            bytes += usize::from(data.length);
+        }
+        packets.push((datagram.destination, datagram.packet));
+    }
+    let requests: Vec<_> = packets[..4]
+        .iter()
+        .map(|(destination, packet)| match packet {
+            Packet::Handshake(handshake) => (*destination, handshake.request),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let [ask, agree] = [Request::INDUCTION, Request::CONCLUSION];
+    assert_eq!(requests, [(0, ask), (1, ask), (0, agree), (1, agree)]);
+    assert!(bytes >= 1_000_001, "all of it arrived");
+    assert!(packets.iter().any(|(_, packet)| matches!(packet, Packet::Nak(_))));
+    assert_eq!(packets.last(), Some(&(2, Packet::Shutdown)));
 }

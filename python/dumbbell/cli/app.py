@@ -134,6 +134,22 @@ def reproduce(
     )
 
 
+@app.command()
+def conformance(
+    suite: Annotated[str, typer.Argument(help="Whose test cases: 'bbr', of the BBR draft.")],
+    cc: Annotated[
+        str | None,
+        typer.Option(help="The algorithms, such as 'bbr3,bbr3(beta=0.8)'; default: all versions."),
+    ] = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Put algorithms through the test cases of their specification."""
+    from dumbbell.cli.conformance import show
+
+    show(suite, cc, jobs=jobs, json=json)
+
+
 @app.command("list")
 def list_all(json: Json = False) -> None:
     """List algorithms, TCP stacks, papers and metrics."""

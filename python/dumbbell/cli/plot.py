@@ -36,20 +36,42 @@ def plot_result(folder: Path, *, out: Path | None, seed: int | None) -> None:
 
 
 def draw(result: Result) -> Figure:
-    """Panels from top to bottom: windows, throughputs, round-trip times, a queue for each link."""
+    """Panels from top to bottom: windows, throughputs, round-trip times, a queue for each link.
+
+    Under the throughputs, the states of the flows that have any, as bands.
+    """
     links = result.links["link"].unique(maintain_order=True).to_list()
-    figure, rows = figures.panels(3 + len(links), width=figures.PAGE, height=1.7, share_x=True)
+    bands = _states(result)
+    thin = [0.3 + 0.14 * bands["name"].n_unique()] if bands.height else []
+    heights = [1.7, 1.7, *thin, 1.7, *(1.7 for _ in links)]
+    figure, rows = figures.panels(
+        len(heights),
+        width=figures.PAGE,
+        height=sum(heights) / len(heights),
+        share_x=True,
+        row_heights=heights,
+    )
     axes = [row[0] for row in rows]
     figures.windows(axes[0], _flows(result, result.series))
     figures.throughputs(axes[1], _flows(result, metrics.windows(result)))
+    if bands.height:
+        figures.states(axes.pop(2), bands)
     figures.round_trips(axes[2], _flows(result, result.series))
     for panel, link in zip(axes[3:], links, strict=True):
         figures.queue(panel, result.links.filter(pl.col("link") == link))
         panel.set_ylabel(f"{link}\nqueue (kB)" if len(links) > 1 else "queue (kB)")
-    for panel in axes[:-1]:
-        panel.set_xlabel("")
+    for row in rows[:-1]:
+        row[0].set_xlabel("")
     figures.legend(axes[0])
     return figure
+
+
+def _states(result: Result) -> pl.DataFrame:
+    """The states of the flows that show any: columns name, t, state."""
+    shown = result.internals.filter(pl.col("name") == "state").select(
+        "flow", "t", state=pl.col("value")
+    )
+    return _flows(result, shown)
 
 
 def _flows(result: Result, table: pl.DataFrame) -> pl.DataFrame:

@@ -9,6 +9,7 @@ Compose them; every one is short::
         save(figure, Path("windows"))  # windows.svg, windows.png
 """
 
+from dumbbell.figures.bands import states
 from dumbbell.figures.bars import intervals
 from dumbbell.figures.curves import curves, grouped_bars
 from dumbbell.figures.heat import heat_map
@@ -42,6 +43,7 @@ __all__ = [
     "queue",
     "round_trips",
     "save",
+    "states",
     "styled",
     "svg",
     "throughputs",

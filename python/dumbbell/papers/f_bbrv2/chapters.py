@@ -79,9 +79,12 @@ def sections(runs: Runs) -> list[Section]:
                 "Beyond the paper",
                 (
                     "FQ-CoDel gives every flow a queue of its own: how it probes matters little.",
-                    "F-BBRv2's threshold may also fire without CUBIC. The table says for how much "
+                    "When does F-BBRv2's threshold fire without CUBIC? The table says for how much "
                     "of the time F-BBRv2 flows that share a bottleneck only with each other take "
-                    "each other for CUBIC.",
+                    "each other for CUBIC: their ProbeRTTs come together and empty the queue. A "
+                    "route that becomes longer by more than a fifth makes it fire for good, for "
+                    "the first RTprop is never forgotten; a unit test of the algorithm shows that, "
+                    "for a link's delay does not change here.",
                 ),
                 tables=(misfires(runs),),
                 plates=("map-cubic", "map-reno", "fq-codel", "many-1", "many-4"),

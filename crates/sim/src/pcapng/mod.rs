@@ -1,0 +1,147 @@
+//! The packet log as a capture file (pcapng, draft-ietf-opsawg-pcapng) with real headers.
+//!
+//! A capture shows what one end of the flows saw, as tcpdump there would: at the sender the data
+//! that left and the acknowledgements that arrived, at the receiver the reverse. Packets are IPv4
+//! without a link layer; payload is cut off, as with a snap length, but counted in lengths and
+//! checksums (it is all zeros). At the sender, packets that were dropped on the way say so in a
+//! comment.
+
+mod tcp;
+mod udt;
+
+use crate::log::{Event, PacketLog, Record};
+use crate::pdu::Pdu;
+use crate::scenario::{LinkSpec, Scenario};
+use dumbbell_net::Dropped;
+use dumbbell_units::Time;
+use etherparse::{IpEcn, IpNumber, Ipv4Header};
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::{DataLink, PcapError};
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::io::Write;
+
+/// The end at which packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where data leaves.
+    Sender,
+    /// Where data arrives.
+    Receiver,
+}
+
+const NANOSECONDS: u8 = 9;
+
+impl PacketLog {
+    /// Writes what `side` saw in the run of `scenario`.
+    ///
+    /// # Errors
+    /// If `out` cannot be written to.
+    pub fn write_pcapng(
+        &self,
+        side: Side,
+        scenario: &Scenario,
+        out: impl Write,
+    ) -> Result<(), PcapError> {
+        let mut writer = PcapNgWriter::new(out)?;
+        let name = match side {
+            Side::Sender => "sender",
+            Side::Receiver => "receiver",
+        };
+        writer.write_pcapng_block(InterfaceDescriptionBlock {
+            linktype: DataLink::RAW,
+            snaplen: 0,
+            options: vec![
+                InterfaceDescriptionOption::IfName(name.into()),
+                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+            ],
+        })?;
+        let mut ends = tcp::Ends::default();
+        let mut fates = self.fates(&scenario.links);
+        for record in self.records() {
+            let flow = &scenario.flows[record.flow as usize];
+            let echoed = match &record.packet {
+                Pdu::Tcp(segment) => ends.follow(record, segment),
+                Pdu::Udt(_) => 0,
+            };
+            let seen = match record.event {
+                Event::Sent => (side == Side::Sender) == record.by_sender,
+                Event::Received => (side == Side::Sender) != record.by_sender,
+                Event::Dropped(..) => false,
+            };
+            if seen {
+                let sent = record.event == Event::Sent;
+                let fate = if sent { fates.get_mut(&transmission(record)) } else { None };
+                let comment = fate.and_then(VecDeque::pop_front);
+                let (bytes, length) = match &record.packet {
+                    Pdu::Tcp(segment) => tcp::packet((record, segment), flow, echoed),
+                    Pdu::Udt(packet) => udt::packet(record, packet),
+                };
+                write_packet(&mut writer, record.at, bytes, length, comment)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the packets that never arrived were dropped, and why.
+    fn fates(&self, links: &[LinkSpec]) -> HashMap<Transmission, VecDeque<String>> {
+        let mut fates: HashMap<Transmission, VecDeque<String>> = HashMap::new();
+        for record in self.records() {
+            let Event::Dropped(link, why) = record.event else { continue };
+            let why = match why {
+                Dropped::Overflow => "the queue was full",
+                Dropped::Early => "the queue's management chose to",
+                Dropped::Loss => "random loss",
+            };
+            let text = format!("dropped at {}: {why}", links[link.0 as usize].name);
+            fates.entry(transmission(record)).or_default().push_back(text);
+        }
+        fates
+    }
+}
+
+/// What tells one transmission from others: flow, direction, and all that it says. Duplicate
+/// acknowledgements differ in their SACK blocks alone; those that do not differ at all are told
+/// apart by nothing, and the first stands for the one that was dropped.
+type Transmission = (u32, bool, Pdu);
+
+fn transmission(record: &Record) -> Transmission {
+    (record.flow, record.by_sender, record.packet)
+}
+
+/// The IPv4 header of a packet that carries so many bytes.
+fn ip_header(record: &Record, protocol: IpNumber, carried: usize, ecn: IpEcn) -> Ipv4Header {
+    let [high, low] = (record.flow as u16).to_be_bytes();
+    let (sender, receiver) = ([10, 0, high, low], [10, 1, high, low]);
+    let (source, destination) =
+        if record.by_sender { (sender, receiver) } else { (receiver, sender) };
+    let mut ip = Ipv4Header::new(carried as u16, 64, protocol, source, destination)
+        .expect("a packet's size has 16 bits, headers included");
+    ip.ecn = ecn;
+    ip.header_checksum = ip.calc_header_checksum();
+    ip
+}
+
+fn write_packet<W: Write>(
+    writer: &mut PcapNgWriter<W>,
+    at: Time,
+    headers: Vec<u8>,
+    length: usize,
+    comment: Option<String>,
+) -> Result<(), PcapError> {
+    writer.write_pcapng_block(EnhancedPacketBlock {
+        interface_id: 0,
+        timestamp: std::time::Duration::from_nanos(at.as_nanos()),
+        original_len: length as u32,
+        data: Cow::Owned(headers),
+        options: comment
+            .map(|text| EnhancedPacketOption::Comment(text.into()))
+            .into_iter()
+            .collect(),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! TCP segments as bytes. Byte numbers follow from packet numbers: data packet n begins at
+//! `isn + 1 + n * mss`.
+
+use super::ip_header;
+use crate::log::{Event, Record};
+use crate::scenario::FlowSpec;
+use dumbbell_tcp::{Flags, Segment, Stack};
+use dumbbell_units::Time;
+use etherparse::{IpEcn, IpNumber, TcpHeader, TcpOptionElement};
+use std::collections::{HashMap, VecDeque};
+
+/// Initial sequence numbers of the sender and of the receiver.
+const ISN: [u32; 2] = [1_000_000, 2_000_000];
+const PORTS: [u16; 2] = [40_000, 5_001];
+/// Windows are scaled as far as RFC 7323 allows: simulated ones are large.
+const WINDOW_SCALE: u8 = 14;
+/// An IPv4 header and a TCP header with the timestamp option.
+const TIMESTAMPED_HEADER: u16 = 52;
+
+/// What each end of a flow has heard last, for the timestamps that it echoes.
+#[derive(Default)]
+pub(super) struct Ends {
+    flows: HashMap<u32, End>,
+}
+
+#[derive(Default)]
+struct End {
+    /// The receiver's clock in the newest acknowledgement that arrived, microseconds.
+    heard: u32,
+    /// Data under way, with what it echoes.
+    under_way: VecDeque<(Segment, u32)>,
+}
+
+impl Ends {
+    /// Takes note of a record; gives the timestamp that its packet echoes.
+    pub(super) fn follow(&mut self, record: &Record, segment: &Segment) -> u32 {
+        let end = self.flows.entry(record.flow).or_default();
+        if !record.by_sender {
+            if record.event == Event::Received {
+                end.heard = clock(record.at);
+            }
+            return segment.timestamp;
+        }
+        if record.event == Event::Sent {
+            end.under_way.push_back((*segment, end.heard));
+            return end.heard;
+        }
+        let same = |(sent, _): &(Segment, u32)| {
+            (sent.number, sent.timestamp) == (segment.number, segment.timestamp)
+        };
+        let place = end.under_way.iter().position(same);
+        place.and_then(|place| end.under_way.remove(place)).map_or(0, |(_, echoed)| echoed)
+    }
+}
+
+fn clock(at: Time) -> u32 {
+    (at.as_nanos() / 1_000) as u32
+}
+
+/// The packet's headers as bytes, and its length with its payload.
+pub(super) fn packet(
+    (record, segment): (&Record, &Segment),
+    flow: &FlowSpec,
+    echoed: u32,
+) -> (Vec<u8>, usize) {
+    let mut tcp = tcp_header((record, segment), flow, echoed);
+    let payload = match segment.is_ack() || segment.flags.contains(Flags::SYN) {
+        true => 0,
+        false => usize::from(segment.size.saturating_sub(flow.stack.header)),
+    };
+    let ecn = match (&segment.flags, record.event) {
+        (flags, Event::Received) if flags.contains(Flags::CE) => IpEcn::THREE,
+        (flags, _) if flags.contains(Flags::ECT) => IpEcn::TWO,
+        _ => IpEcn::ZERO,
+    };
+    let carried = tcp.header_len() + payload;
+    let ip = ip_header(record, IpNumber::TCP, carried, ecn);
+    let zeros = [0; u16::MAX as usize];
+    tcp.checksum = tcp
+        .calc_checksum_ipv4(&ip, &zeros[..payload])
+        .expect("the same length as in the IP header");
+    let mut bytes = ip.to_bytes().to_vec();
+    bytes.extend_from_slice(&tcp.to_bytes());
+    (bytes, ip.header_len() + carried)
+}
+
+fn tcp_header((record, segment): (&Record, &Segment), flow: &FlowSpec, echoed: u32) -> TcpHeader {
+    let by_sender = &record.by_sender;
+    let (from, to) = if *by_sender { (0, 1) } else { (1, 0) };
+    let stack = &flow.stack;
+    let byte = |number: u32| {
+        // The last packet may be short, so what follows it is where the data ends.
+        let sent = u64::from(number) * u64::from(stack.mss);
+        ISN[0].wrapping_add(1).wrapping_add(flow.bytes.map_or(sent, |bytes| sent.min(bytes)) as u32)
+    };
+    let syn = segment.flags.contains(Flags::SYN);
+    let (sequence, acknowledged) = match (syn, by_sender) {
+        (true, true) => (ISN[0], 0),
+        (true, false) => (ISN[1], ISN[0] + 1),
+        (false, true) => (byte(segment.number), ISN[1] + 1),
+        (false, false) => (ISN[1] + 1, byte(segment.number)),
+    };
+    let packets = if *by_sender { stack.receive_window } else { segment.window };
+    let bytes = u64::from(packets) * u64::from(stack.mss);
+    let mut tcp = TcpHeader::new(
+        PORTS[from],
+        PORTS[to],
+        sequence,
+        (bytes >> WINDOW_SCALE).min(0xffff) as u16,
+    );
+    tcp.acknowledgment_number = acknowledged;
+    tcp.syn = syn;
+    tcp.ack = !(syn && *by_sender);
+    tcp.ece = segment.flags.contains(Flags::ECE);
+    tcp.cwr = segment.flags.contains(Flags::CWR);
+    let clock = if *by_sender { segment.timestamp } else { clock(record.at) };
+    let options = options(segment, stack, byte, (clock, echoed));
+    tcp.set_options(&options).expect("at most 40 bytes: 12 of timestamps and 28 of SACK");
+    tcp
+}
+
+/// The options: what a SYN negotiates, timestamps, and the SACK blocks.
+fn options(
+    segment: &Segment,
+    stack: &Stack,
+    byte: impl Fn(u32) -> u32,
+    (clock, echoed): (u32, u32),
+) -> Vec<TcpOptionElement> {
+    use TcpOptionElement::{
+        MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
+        Timestamp, WindowScale,
+    };
+    let timestamps = Timestamp(clock, echoed);
+    if segment.flags.contains(Flags::SYN) {
+        // The MSS option leaves out the options that take from a segment's payload.
+        let mss = stack.mss + stack.header.saturating_sub(40);
+        return vec![
+            MaximumSegmentSize(mss),
+            SelectiveAcknowledgementPermitted,
+            timestamps,
+            Noop,
+            WindowScale(WINDOW_SCALE),
+        ];
+    }
+    let mut options = Vec::new();
+    if stack.header >= TIMESTAMPED_HEADER {
+        options.extend([Noop, Noop, timestamps]);
+    }
+    let mut blocks = segment.blocks().map(|(start, end)| (byte(start), byte(end)));
+    if segment.is_ack()
+        && let Some(first) = blocks.next()
+    {
+        let more = [blocks.next(), blocks.next(), None];
+        options.extend([Noop, Noop, SelectiveAcknowledgement(first, more)]);
+    }
+    options
+}

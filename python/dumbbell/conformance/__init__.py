@@ -1,0 +1,179 @@
+"""Putting an algorithm through the test cases of its specification.
+
+A case is an experiment and a check of what it recorded, the algorithm's own variables included. The
+cases of a specification are a list; `dumbbell.conformance.bbr` has those of the BBR internet draft.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from dumbbell.runner import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dumbbell.experiment import Experiment
+    from dumbbell.results import Result
+
+Verdict = Literal["pass", "fail", "n/a"]
+
+
+class NotSeenError(Exception):
+    """What a case is about did not happen: the case is failed, and this says what."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether a case is passed, and what was seen."""
+
+    passed: bool
+    seen: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case.
+
+    Attributes:
+        section: Where the specification has it.
+        title: What it is about.
+        setup: Makes the experiment for an algorithm. It has one flow, which comes first.
+        check: Looks at what was recorded.
+        versions: The versions of the algorithm that the case is about.
+        then: Makes a second experiment from what the first one recorded, for what depends on when
+            the flow comes into a state: up to then it is the same. The check looks at that one.
+    """
+
+    section: str
+    title: str
+    setup: Callable[[str], Experiment]
+    check: Callable[[Track], Finding]
+    versions: frozenset[int]
+    then: Callable[[str, Track], Experiment] | None = None
+
+
+@dataclass(frozen=True)
+class Track:
+    """What a run recorded of its first flow.
+
+    Attributes:
+        samples: Columns of the result's series and one for each of the algorithm's variables.
+        result: The result.
+    """
+
+    samples: pl.DataFrame
+    result: Result
+
+    @classmethod
+    def of(cls, result: Result) -> Track:
+        """Takes the first flow of the first seed."""
+        one, flow = result.of_seed(result.seeds[0]), result.flow_names[0]
+        series = one.series.filter(pl.col("flow") == flow)
+        inside = one.internals.filter(pl.col("flow") == flow).pivot(
+            "name", index="t", values="value"
+        )
+        # What both have under one name, such as min_rtt, is the algorithm's.
+        both = [name for name in inside.columns if name in series.columns and name != "t"]
+        return cls(series.drop(both).join(inside, on="t", maintain_order="left"), one)
+
+    def between(self, since: float, until: float = float("inf")) -> Track:
+        """The samples of a time, s."""
+        return Track(self.samples.filter(pl.col("t").is_between(since, until)), self.result)
+
+    def stays(self) -> list[Stay]:
+        """The states that were passed through, in order, as far as samples show."""
+        if "state" not in self.samples.columns:
+            return []
+        marked = self.samples.with_columns(stay=pl.col("state").rle_id())
+        return [
+            Stay(int(part["state"][0]), part["t"][0], part["t"][-1], part)
+            for part in marked.partition_by("stay", maintain_order=True)
+        ]
+
+    def last(self, variable: str) -> float:
+        """A variable at the end."""
+        return float(self.samples[variable][-1])
+
+    def has(self, variable: str) -> bool:
+        """Whether the algorithm shows such a variable."""
+        return variable in self.samples.columns
+
+    def throughput(self) -> float:
+        """Payload delivered over these samples, bit/s."""
+        first, last = self.samples.row(0, named=True), self.samples.row(-1, named=True)
+        return float(8 * (last["delivered"] - first["delivered"]) / (last["t"] - first["t"]))
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A stay in a state, from the first to the last sample that shows it, s."""
+
+    state: int
+    began: float
+    ended: float
+    samples: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case."""
+
+    case: Case
+    cc: str
+    verdict: Verdict
+    seen: str
+
+
+def examine(
+    cases: Sequence[Case],
+    algorithms: Sequence[str],
+    version: Callable[[str], int],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Outcome]:
+    """Puts algorithms through cases.
+
+    Args:
+        cases: The cases.
+        algorithms: The algorithms, as an experiment names them.
+        version: Which version of the specified algorithm one is.
+        jobs: How many simulations to run at once; one a processor if not given.
+        progress: Is told what share of the work is done (0 to 1).
+
+    Returns:
+        An outcome for every case and algorithm, case by case. A case about other versions, or about
+        variables that the algorithm does not show, is ``"n/a"``.
+    """
+    pairs = [(case, cc) for case in cases for cc in algorithms if version(cc) in case.versions]
+    half = (lambda done: progress(done / 2)) if progress else None
+    other = (lambda done: progress(0.5 + done / 2)) if progress else None
+    first = run_all([case.setup(cc) for case, cc in pairs], jobs=jobs, progress=half)
+    tracks = {pair: Track.of(result) for pair, result in zip(pairs, first, strict=True)}
+    again = [
+        (pair, pair[0].then(pair[1], tracks[pair]))
+        for pair in pairs
+        if pair[0].then is not None and tracks[pair].has("state")
+    ]
+    second = run_all([experiment for _, experiment in again], jobs=jobs, progress=other)
+    tracks |= {pair: Track.of(result) for (pair, _), result in zip(again, second, strict=True)}
+    return [_judge(case, cc, tracks.get((case, cc))) for case in cases for cc in algorithms]
+
+
+def _judge(case: Case, cc: str, track: Track | None) -> Outcome:
+    if track is None:
+        return Outcome(case, cc, "n/a", "about other versions")
+    if not track.has("state"):
+        return Outcome(case, cc, "n/a", "the algorithm shows no state")
+    try:
+        found = case.check(track)
+    except NotSeenError as error:
+        return Outcome(case, cc, "fail", str(error))
+    except pl.exceptions.ColumnNotFoundError as error:
+        missing = str(error).partition("\n")[0].strip('"')
+        return Outcome(case, cc, "n/a", f"the algorithm shows no {missing}")
+    return Outcome(case, cc, "pass" if found.passed else "fail", found.seen)

@@ -1,0 +1,497 @@
+"""The test cases of the BBR internet draft (draft-ietf-ccwg-bbr-06, appendix A).
+
+The draft is about BBRv3. What its predecessors do otherwise is checked where the rule has a
+counterpart; cases about rules that a version does not have are left out for it.
+
+Of the draft's 22 cases A.22 is not here, because an experiment file cannot pause an application for
+one given round trip. In A.4 the rate falls to 30 %, not by 10 %: with Drain's gain of 0.35 the
+queue would else be gone long before the three rounds. In A.11 the application writes a packet every
+6 s, from the beginning on, so the flow never leaves Startup.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell.conformance import Case, Finding, NotSeenError
+from dumbbell.experiment import Experiment, Flow, Link
+
+if TYPE_CHECKING:
+    from dumbbell.conformance import Stay, Track
+
+STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL = range(8)
+"""States as ``inspect`` numbers them; `PROBE_BW` is BBRv1's."""
+
+NAMES: Final = ("STARTUP", "DRAIN", "PROBE_BW", "PROBE_RTT", "UP", "DOWN", "CRUISE", "REFILL")
+"""What the draft calls them."""
+
+ALGORITHMS: Final = ("bbr", "bbr2", "f-bbr2", "bbr3")
+"""The versions of BBR that are built in."""
+
+_VERSIONS: Final = {"bbr": 1, "bbr2": 2, "f-bbr2": 2}
+_ALL: Final = frozenset({1, 2, 3})
+_BOUNDED: Final = frozenset({2, 3})
+_V3: Final = frozenset({3})
+
+_RATE: Final = 50e6
+_PAYLOAD: Final = 1448 / 1500
+_RTT: Final = 0.04
+_BDP: Final = _RATE * _RTT / 8 / 1500
+_SAMPLE: Final = 0.002
+
+
+def version(cc: str) -> int:
+    """Which version of BBR an algorithm is; an unknown one is held to what the draft specifies."""
+    return _VERSIONS.get(cc.partition("(")[0].strip(), 3)
+
+
+def _flow(
+    cc: str, *, seconds: float, flow: dict[str, Any] | None = None, **link: Any
+) -> Experiment:
+    """One flow over 50 Mbit/s, 40 ms and 4 BDP, with changes."""
+    bottleneck: dict[str, Any] = {"name": "bottleneck", "delay": "20 ms", "queue": "4 BDP"}
+    if not {"rates", "trace"} & set(link):
+        bottleneck["rate"] = "50 Mbit/s"
+    return Experiment(
+        links=[Link(**(bottleneck | link))],
+        flows=[Flow(name="flow", cc=cc, **(flow or {}))],
+        duration=f"{seconds:g} s",
+        sample=f"{1e3 * _SAMPLE:g} ms",
+        internals=True,
+    )
+
+
+def _walk(track: Track) -> list[int]:
+    return [stay.state for stay in track.stays()]
+
+
+def _all(track: Track, state: int) -> list[Stay]:
+    return [stay for stay in track.stays() if stay.state == state]
+
+
+def _change(track: Track, state: int) -> tuple[Stay, Stay]:
+    """The first stay in a state and the one after it."""
+    stays = track.stays()
+    for stay, after in pairwise(stays):
+        if stay.state == state:
+            return stay, after
+    raise NotSeenError(f"never came to and left {NAMES[state]}")
+
+
+def _named(states: list[int]) -> str:
+    return ", ".join(NAMES[state] for state in states)
+
+
+def _within(value: float, low: float, high: float, text: str) -> Finding:
+    return Finding(low <= value <= high, text.format(value))
+
+
+def _share_of_link(track: Track, rate: float = _RATE) -> float:
+    return track.throughput() / (rate * _PAYLOAD)
+
+
+def _bandwidth(track: Track, rate: float = _RATE) -> float:
+    return 8 * track.last("max_bw") / (rate * _PAYLOAD)
+
+
+def _startup_plateau(track: Track) -> Finding:
+    startup, after = _change(track, STARTUP)
+    samples = startup.samples.group_by("round", maintain_order=True).agg(pl.col("max_bw").last())
+    best, grew = 0.0, 0.0
+    for number, bandwidth in samples.iter_rows():
+        if bandwidth >= 1.25 * best:
+            best, grew = bandwidth, number
+    rounds = float(after.samples["round"][0]) - grew
+    at_exit = 8 * float(after.samples["max_bw"][0]) / (_RATE * _PAYLOAD)
+    full = after.samples["full_bw_reached"][0] == 1
+    return Finding(
+        after.state == DRAIN and full and 3 <= rounds <= 4 and abs(at_exit - 1) <= 0.02,
+        f"{NAMES[after.state]} {rounds:.0f} rounds after the last growth by 25 %, max_bw "
+        f"{100 * at_exit:.1f} % of the link",
+    )
+
+
+def _startup_loss(track: Track) -> Finding:
+    states = _walk(track)
+    full = track.last("full_bw_reached") == 1
+    return Finding(
+        states[:2] == [STARTUP, DRAIN] and full,
+        f"{_named(states[:3])}; inflight_hi {track.last('inflight_hi'):.0f} packets",
+    )
+
+
+def _drain_inflight(track: Track) -> Finding:
+    drain, _ = _change(track, DRAIN)
+    gain = float(drain.samples["pacing_gain"].max())  # type: ignore[arg-type]
+    left = float(drain.samples["in_flight"][-1]) / _BDP
+    return Finding(
+        0.3 <= gain <= 0.5 and 0.9 <= left <= 1.1,
+        f"gain {gain:.2f}, {left:.2f} BDP in flight at its end",
+    )
+
+
+def _slower_in(state: int, share: float, cc: str, track: Track, **link: Any) -> Experiment:
+    """As the plain flow, but the rate falls as soon as the flow comes into a state.
+
+    If it comes there more than once, then when no PROBE_RTT follows soon.
+    """
+    rtts = [stay.began for stay in _all(track, PROBE_RTT)]
+    times = [max(stay.began, _SAMPLE) for stay in _all(track, state)] or [1.0]
+    quiet = [t for t in times if not any(t < rtt < t + 4 for rtt in rtts)]
+    began = (quiet or times)[0]
+    rates = [["0 s", "50 Mbit/s"], [f"{1e3 * began:.0f} ms", f"{50 * share:g} Mbit/s"]]
+    return _flow(cc, seconds=began + 10, rates=rates, **link)
+
+
+def _drain_time(track: Track) -> Finding:
+    drain, _ = _change(track, DRAIN)
+    rounds = float(drain.samples["round"][-1] - drain.samples["round"][0])
+    left = float(drain.samples["in_flight"][-1]) / _BDP
+    return Finding(3 <= rounds <= 4 and left > 1, f"{rounds:.0f} rounds, {left:.2f} BDP left")
+
+
+def _up_plateau(track: Track) -> Finding:
+    ups = _all(track, UP)
+    rounds = [float(up.samples["round"][-1] - up.samples["round"][0]) for up in ups]
+    lost = track.last("lost")
+    return Finding(
+        bool(rounds) and min(rounds) >= 2 and lost == 0 and _ends_in(track, UP, DOWN),
+        f"{len(ups)} probes of {min(rounds, default=0):.0f} to {max(rounds, default=0):.0f} "
+        f"rounds, {lost:.0f} packets lost",
+    )
+
+
+def _up_queue(track: Track) -> Finding:
+    """BBRv2's own rule in place of A.5's: 1.25 BDP are in flight."""
+    ups = _all(track, UP)
+    reached = [float(up.samples["in_flight"].max()) / _BDP for up in ups]  # type: ignore[arg-type]
+    return Finding(
+        bool(reached) and min(reached) >= 1.2 and max(reached) <= 1.35,
+        f"{len(ups)} probes up to {min(reached, default=0):.2f} to {max(reached, default=0):.2f} "
+        "BDP in flight",
+    )
+
+
+def _ends_in(track: Track, state: int, *allowed: int) -> bool:
+    """Whether every stay in a state is followed by one of others; the last may be unfinished.
+
+    PROBE_RTT may come at any time.
+    """
+    states = _walk(track)
+    return all(
+        after in (*allowed, PROBE_RTT) for before, after in pairwise(states) if before == state
+    )
+
+
+def _up_loss(track: Track) -> Finding:
+    ups, bound = _all(track, UP), track.last("inflight_hi")
+    if not ups:
+        raise NotSeenError("never came to UP")
+    late = []
+    for up in ups:
+        hit = up.samples.filter(pl.col("lost") > pl.col("lost").first())
+        late.append(up.ended - hit["t"][0] if hit.height else 0.0)
+    # Among so few packets DOWN may be over before a sample shows it; from UP there is no other way.
+    left = _ends_in(track, UP, DOWN, CRUISE, REFILL)
+    return Finding(
+        left and max(late) <= 2 * _RTT and bound < float("inf"),
+        f"{len(ups)} probes, over within {1e3 * max(late):.0f} ms of a loss; inflight_hi "
+        f"{bound:.0f} packets",
+    )
+
+
+def _stays_in_startup(track: Track) -> Finding:
+    states = set(_walk(track))
+    return Finding(states <= {STARTUP, PROBE_RTT}, _named(sorted(states)))
+
+
+def _down_inflight(track: Track) -> Finding:
+    downs = [
+        down
+        for down, after in pairwise(track.stays())
+        if down.state == DOWN and after.state == CRUISE
+    ]
+    left = [float(down.samples["in_flight"][-1]) / _BDP for down in downs]
+    gains = {float(gain) for down in downs for gain in down.samples["pacing_gain"]}
+    return Finding(
+        bool(left) and max(left) <= 1.05 and gains <= {0.75, 0.9},
+        f"{len(downs)} times, {max(left, default=0):.2f} BDP in flight at most at its end, gain "
+        + ", ".join(f"{gain:g}" for gain in sorted(gains)),
+    )
+
+
+def _down_time(track: Track) -> Finding:
+    slow = track.last("t") - 10
+    down, after = _change(track.between(slow + 3 * _SAMPLE), DOWN)
+    return Finding(
+        after.state == REFILL and down.ended - down.began >= 1,
+        f"{down.ended - down.began:.2f} s, then {NAMES[after.state]}",
+    )
+
+
+def _probe_rtt(track: Track) -> Finding:
+    v1 = not track.has("inflight_hi")
+    every = 10.0 if v1 else 5.0
+    late = track.between(10)
+    visits = _all(late, PROBE_RTT)
+    gaps = [after.began - before.began for before, after in pairwise(visits)]
+    if len(gaps) < 2:
+        raise NotSeenError(f"came to PROBE_RTT {len(visits)} times in 45 s")
+    lasted = [visit.ended - visit.began for visit in visits[:-1]]
+    # The window over what it shall be, at the end of each visit.
+    over = []
+    for visit in visits[:-1]:
+        end = visit.samples.row(-1, named=True)
+        half = end["bw"] * end["min_rtt"] / 1448 / 2
+        over.append(end["cwnd"] - (4 if v1 else max(half, 4)))
+    good = (
+        all(every <= gap <= every + 0.4 for gap in gaps)
+        and all(abs(one) <= 2 for one in over)
+        and all(0.2 - 2 * _SAMPLE <= one <= 0.4 for one in lasted)
+        and _ends_in(late, PROBE_RTT, PROBE_BW if v1 else CRUISE)
+    )
+    return Finding(
+        good,
+        f"every {min(gaps):.2f} to {max(gaps):.2f} s, for {min(lasted):.2f} to {max(lasted):.2f} "
+        f"s, with {min(over):+.0f} to {max(over):+.0f} packets beside "
+        + ("4" if v1 else "half a BDP"),
+    )
+
+
+def _no_probe_rtt(track: Track) -> Finding:
+    visits = len(_all(track, PROBE_RTT))
+    return Finding(visits == 0 and track.last("sent") >= 9, f"{visits} visits to PROBE_RTT")
+
+
+def _aggregation(since: float, track: Track) -> Finding:
+    late = track.between(since)
+    extra = float(late.samples["extra_acked"].max())  # type: ignore[arg-type]
+    cwnd = float(late.samples["cwnd"].max()) / _BDP  # type: ignore[arg-type]
+    used = _share_of_link(late)
+    return Finding(
+        extra >= 40 and cwnd > 2 and used >= 0.9 and _bandwidth(track) >= 0.9,
+        f"extra_acked {extra:.0f} packets, window {cwnd:.1f} BDP, {100 * used:.0f} % of the link, "
+        f"max_bw {100 * _bandwidth(track):.0f} %",
+    )
+
+
+def _tiny_bdp(track: Track) -> Finding:
+    late = track.between(10)
+    least = float(late.samples.filter(pl.col("state") != PROBE_RTT)["cwnd"].min())  # type: ignore[arg-type]
+    used = _share_of_link(late, 64e3)
+    return Finding(
+        least >= 4 and used >= 0.9, f"window at least {least:.0f}, {100 * used:.0f} % of the link"
+    )
+
+
+def _ten_times_more(track: Track) -> Finding:
+    reached = track.samples.filter(
+        pl.col("t") > 10, 8 * pl.col("max_bw") >= 0.95 * 100e6 * _PAYLOAD
+    )
+    took = float(reached["t"][0]) - 10 if reached.height else float("inf")
+    return _within(took, 0, 10, "95 % of the new rate after {:.1f} s")
+
+
+def _ten_times_less(track: Track) -> Finding:
+    late = track.between(10)
+    true = late.samples.filter(8 * pl.col("max_bw") <= 1.05 * 10e6 * _PAYLOAD)
+    took = float(true["t"][0]) - 10 if true.height else float("inf")
+    bounded = ""
+    good = took <= 10
+    if track.has("bw_lo"):
+        first = late.samples.filter(pl.col("bw_lo").is_finite())
+        lowered = float(first["t"][0]) - 10 if first.height else float("inf")
+        bounded, good = f"bw_lo set after {lowered:.2f} s, ", good and lowered <= 1
+    return Finding(good, f"{bounded}max_bw is the new rate after {took:.1f} s")
+
+
+def _policer(track: Track) -> Finding:
+    late = track.between(20)
+    first, last = late.samples.row(0, named=True), late.samples.row(-1, named=True)
+    lost = (last["lost"] - first["lost"]) / (last["sent"] - first["sent"])
+    used = _share_of_link(late, 10e6)
+    return Finding(
+        lost <= 0.05 and used >= 0.7,
+        f"{100 * lost:.1f} % lost, {100 * used:.0f} % of the token rate",
+    )
+
+
+def _spurious(since: float, track: Track) -> Finding:
+    spurious = int(track.result.flows["spurious"][0])
+    used = _share_of_link(track.between(since))
+    return Finding(
+        spurious > 0 and used >= 0.9,
+        f"{spurious} episodes found spurious, {100 * used:.0f} % of the link",
+    )
+
+
+def _back_to_startup(track: Track) -> Finding:
+    states = _walk(track)
+    visits = states.count(PROBE_RTT)
+    return Finding(
+        visits > 0 and _ends_in(track, PROBE_RTT, STARTUP),
+        f"{visits} visits to PROBE_RTT, each followed by STARTUP",
+    )
+
+
+def _up_after_bound(track: Track) -> Finding:
+    cuts = 0
+    for before, after in pairwise(track.stays()):
+        if before.state == UP and after.state == DOWN:
+            high = float(before.samples["inflight_hi"].max())  # type: ignore[arg-type]
+            cuts += high < float("inf") and float(after.samples["inflight_hi"][0]) < high
+    lost = track.last("lost") / track.last("sent")
+    return Finding(
+        cuts > 0 and _ends_in(track, UP, DOWN) and lost < 0.02,
+        f"{cuts} probes lowered inflight_hi and went to DOWN, {100 * lost:.2f} % lost",
+    )
+
+
+_plain: Final = partial(_flow, seconds=10)
+# Fills the pipe at first. Then the application is slower than the link: there is no queue, and no
+# round-trip time is lower than another.
+_steady: Final = partial(
+    _flow,
+    seconds=55,
+    flow={"app_rate": "40 Mbit/s"},
+    rates=[["0 s", "30 Mbit/s"], ["5 s", "100 Mbit/s"]],
+)
+_slow_application: Final[dict[str, Any]] = {"app_rate": "5 Mbit/s"}
+_clumps: Final[dict[str, Any]] = {"trace": [20] * 83}  # 83 packets every 20 ms are 49.8 Mbit/s
+_outage: Final[dict[str, Any]] = {
+    "rates": [["0 s", "50 Mbit/s"], ["5 s", "0 bit/s"], ["5600 ms", "50 Mbit/s"]],
+    "queue": "unlimited",
+}
+
+CASES: Final = (
+    Case("A.1", "Exiting STARTUP on bandwidth plateau", _plain, _startup_plateau, _ALL),
+    Case(
+        "A.2",
+        "Exiting STARTUP on loss when application-limited",
+        partial(_flow, seconds=5, flow={"app_rate": "20 Mbit/s"}, loss=0.2),
+        _startup_loss,
+        _BOUNDED,
+    ),
+    Case("A.3", "Exiting DRAIN based on inflight", _plain, _drain_inflight, _ALL),
+    Case(
+        "A.4",
+        "Exiting DRAIN based on time",
+        _plain,
+        _drain_time,
+        _V3,
+        then=partial(_slower_in, DRAIN, 0.3),
+    ),
+    Case("A.5", "Exiting PROBE_UP on bandwidth plateau", _plain, _up_plateau, _V3),
+    Case("(A.5)", "Exiting PROBE_UP on 1.25 BDP, BBRv2's rule", _plain, _up_queue, frozenset({2})),
+    Case(
+        "A.6",
+        "Exiting PROBE_UP on loss when application-limited",
+        partial(_flow, seconds=30, flow={"app_rate": "20 Mbit/s"}, loss=0.05),
+        _up_loss,
+        _BOUNDED,
+    ),
+    Case(
+        "A.7",
+        "Never exiting STARTUP when application-limited with no loss",
+        partial(_flow, seconds=30, flow=_slow_application),
+        _stays_in_startup,
+        _ALL,
+    ),
+    Case("A.8", "Exiting PROBE_DOWN on inflight", _plain, _down_inflight, _BOUNDED),
+    Case(
+        "A.9",
+        "Exiting PROBE_DOWN after max time",
+        partial(_flow, seconds=30, delay="10 ms"),
+        _down_time,
+        _V3,
+        then=partial(_slower_in, UP, 0.8, delay="10 ms"),
+    ),
+    Case("A.10", "Entering and exiting PROBE_RTT", _steady, _probe_rtt, _ALL),
+    Case(
+        "A.11",
+        "Skipping PROBE_RTT due to application-limited sending",
+        partial(_flow, seconds=60, flow={"app_rate": "1930 bit/s"}),
+        _no_probe_rtt,
+        _ALL,
+    ),
+    Case(
+        "A.12",
+        "Achieving expected STARTUP bandwidth on a link with aggregation",
+        partial(_flow, seconds=3, **_clumps),
+        partial(_aggregation, 1.0),
+        _ALL,
+    ),
+    Case(
+        "A.13",
+        "Achieving expected cruise bandwidth on a link with aggregation",
+        partial(_flow, seconds=20, **_clumps),
+        partial(_aggregation, 5.0),
+        _ALL,
+    ),
+    Case(
+        "A.14",
+        "Correctly managing sub-packet BDPs",
+        partial(_flow, seconds=40, rate="64 kbit/s", delay="10 ms", queue="20 packets"),
+        _tiny_bdp,
+        _ALL,
+    ),
+    Case(
+        "A.15",
+        "Increasing bandwidth 10x and ensuring full bandwidth is reached",
+        partial(_flow, seconds=25, rates=[["0 s", "10 Mbit/s"], ["10 s", "100 Mbit/s"]]),
+        _ten_times_more,
+        _ALL,
+    ),
+    Case(
+        "A.16",
+        "Decreasing bandwidth 10x and ensuring max bandwidth adapts down",
+        partial(
+            _flow,
+            seconds=30,
+            rates=[["0 s", "100 Mbit/s"], ["10 s", "10 Mbit/s"]],
+            queue="0.5 BDP",
+        ),
+        _ten_times_less,
+        _ALL,
+    ),
+    Case(
+        "A.17",
+        "Handling token bucket policers",
+        partial(_flow, seconds=40, rate="10 Mbit/s", burst="60 kB", queue="2 packets"),
+        _policer,
+        _ALL,
+    ),
+    Case(
+        "A.18",
+        "Handling spurious fast recovery",
+        partial(_flow, seconds=30, reorder="0.1 % by 30 ms"),
+        partial(_spurious, 5.0),
+        _ALL,
+    ),
+    Case(
+        "A.19",
+        "Handling spurious RTO recovery",
+        partial(_flow, seconds=20, **_outage),
+        partial(_spurious, 10.0),
+        _ALL,
+    ),
+    Case(
+        "A.20",
+        "Entering and exiting PROBE_RTT during STARTUP",
+        partial(_flow, seconds=30, flow=_slow_application),
+        _back_to_startup,
+        _ALL,
+    ),
+    Case(
+        "A.21",
+        "Handling loss during PROBE_UP after inflight_longterm is set",
+        partial(_flow, seconds=40, queue="0.1 BDP"),
+        _up_after_bound,
+        _BOUNDED,
+    ),
+)
+"""The cases, in the draft's order."""

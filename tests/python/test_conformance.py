@@ -1,0 +1,86 @@
+"""The test cases of the BBR draft: the built-in versions pass them, what is wrong fails them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dumbbell.cli.app import app
+from dumbbell.conformance import Outcome, examine
+from dumbbell.conformance.bbr import ALGORITHMS, CASES, version
+from dumbbell.errors import DumbbellError
+
+
+def verdicts(outcomes: list[Outcome]) -> dict[tuple[str, str], str]:
+    return {(one.case.section, one.cc): one.verdict for one in outcomes}
+
+
+def only(*sections: str) -> list[Outcome]:
+    """The cases of some sections, of BBRv3 and of changed ones."""
+    cases = [case for case in CASES if case.section in sections]
+    wrong = ["bbr3(probe_rtt_interval=8)", "bbr3(drain_gain=1)", "bbr3(loss_thresh=0.9)", "cubic"]
+    return examine(cases, ["bbr3", *wrong], version)
+
+
+@pytest.fixture(scope="module")
+def built_in() -> list[Outcome]:
+    return examine(CASES, ALGORITHMS, version)
+
+
+def test_every_version_passes_every_case_about_it(built_in: list[Outcome]) -> None:
+    failed = [
+        f"{one.cc} {one.case.section}: {one.seen}" for one in built_in if one.verdict == "fail"
+    ]
+    assert failed == []
+
+
+def test_only_what_a_version_does_not_have_is_left_out(built_in: list[Outcome]) -> None:
+    left_out = {key for key, verdict in verdicts(built_in).items() if verdict == "n/a"}
+    sections = {cc: sorted(s for s, name in left_out if name == cc) for cc in ALGORITHMS}
+    assert sections["bbr3"] == ["(A.5)"]
+    assert sections["bbr2"] == sections["f-bbr2"] == ["A.4", "A.5", "A.9"]
+    assert set(sections["bbr"]) == {"A.2", "A.4", "A.5", "(A.5)", "A.6", "A.8", "A.9", "A.21"}
+
+
+def test_every_case_of_the_draft_is_there_but_the_22nd() -> None:
+    sections = {case.section.strip("()") for case in CASES}
+    assert sections == {f"A.{number}" for number in range(1, 22)}
+
+
+def test_an_algorithm_that_breaks_a_rule_fails_the_case_about_it() -> None:
+    found = verdicts(only("A.2", "A.3", "A.10"))
+    assert all(found[section, "bbr3"] == "pass" for section in ("A.2", "A.3", "A.10"))
+    assert found["A.10", "bbr3(probe_rtt_interval=8)"] == "fail"
+    assert found["A.3", "bbr3(drain_gain=1)"] == "fail"
+    assert found["A.2", "bbr3(loss_thresh=0.9)"] == "fail"
+
+
+def test_an_algorithm_without_states_cannot_be_judged() -> None:
+    assert verdicts(only("A.3"))["A.3", "cubic"] == "n/a"
+
+
+def test_an_algorithm_of_another_name_is_held_to_the_draft() -> None:
+    assert [version(cc) for cc in ("bbr", "f-bbr2(threshold=2)", "bbr3", "mine")] == [1, 2, 3, 3]
+
+
+def test_the_command_prints_a_table_and_says_by_its_status_that_a_case_failed() -> None:
+    done = CliRunner().invoke(app, ["conformance", "bbr", "--cc", "bbr3(probe_rtt_interval=8)"])
+    assert done.exit_code == 1
+    assert "A.21 Handling loss during PROBE_UP" in done.output
+    assert "fails A.10: every 8." in done.output
+
+
+def test_the_command_prints_one_json_object_if_asked_to() -> None:
+    done = CliRunner().invoke(app, ["conformance", "bbr", "--cc", "cubic", "--json"])
+    assert done.exit_code == 0
+    outcomes = json.loads(done.output)["outcomes"]
+    assert len(outcomes) == len(CASES)
+    assert {one["verdict"] for one in outcomes} == {"n/a"}
+
+
+def test_a_suite_that_is_not_there_is_answered_with_those_there_are() -> None:
+    done = CliRunner().invoke(app, ["conformance", "tcp"])
+    assert isinstance(done.exception, DumbbellError)
+    assert str(done.exception) == 'there are no cases of "tcp"; there are bbr'
