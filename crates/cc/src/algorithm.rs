@@ -20,7 +20,7 @@ fn windowed<R: WindowRule>(
 }
 
 /// The same, in slow start at first up to the option `initial_ssthresh`; 0 is without limit.
-fn windowed_from<R: WindowRule>(
+pub(crate) fn windowed_from<R: WindowRule>(
     rule: R,
     ssthresh: f64,
     options: &mut Options,
@@ -152,14 +152,16 @@ algorithms! {
     /// Copa.
     "copa" Copa(Copa) = Copa::from_options;
     /// LIA.
-    "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| windowed(Lia::default(), options, init);
+    "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
+        windowed_from(Lia::default(), 0.0, options, init)
+    };
     /// OLIA.
     "olia" Olia(Windowed<Olia, AnySlowStart>) = |options, init| {
-        windowed(Olia::default(), options, init)
+        windowed_from(Olia::default(), 0.0, options, init)
     };
     /// BALIA.
     "balia" Balia(Windowed<Balia, AnySlowStart>) = |options, init| {
-        windowed(Balia::default(), options, init)
+        windowed_from(Balia::default(), 0.0, options, init)
     };
     /// wVegas.
     "wvegas" WeightedVegas(Windowed<WeightedVegas, AnySlowStart>) = |options, init| {

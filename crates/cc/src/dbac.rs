@@ -28,11 +28,16 @@
 //! - The threshold: the option `threshold`, bytes, 10^6 unless given. The BDP, rate times RTT, is
 //!   `(cwnd MSS / RTT) RTT = cwnd MSS`, and is compared at every acknowledgement.
 //! - `p`, a fixed number: the option `p`, 10^-6 unless given, the testbed's loss rate.
+//! - `alpha1` is not capped. It exceeds 1 while another path is the best (its `w / rtt^2` the
+//!   greatest) and this one's round-trip time grows with its queue; then more than CUBIC's window is
+//!   in flight, the queue grows, and with it `alpha1`, until there is loss. LIA itself never grows
+//!   faster than Reno (the second term of RFC 6356's increase), but (6) has no such term.
 //! - CUBIC is RFC 9438's; it begins a new epoch when a path becomes large.
 //!
 //! With `coupling=cubic` equation 1 takes CUBIC's window itself in the place of virtual ones, with
 //! `coupling=reno` siblings take `virtualReno` without the root: what the paper says not to do.
 
+use crate::algorithm::windowed_from;
 use crate::coupled::{Member, itself, siblings};
 use crate::{
     Ack, AnySlowStart, ConfigError, Congestion, CongestionControl, Control, Cubic, CubicParameters,
@@ -167,7 +172,7 @@ pub struct Dbac {
 }
 
 impl Dbac {
-    /// Takes the options `threshold` (bytes), `p`, `coupling` and `hystart`.
+    /// Takes the options `threshold` (bytes), `p`, `coupling`, `hystart` and `initial_ssthresh`.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -187,8 +192,7 @@ impl Dbac {
             alpha: 1.0,
             virtual_cwnd: 0.0,
         };
-        let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
-        Ok(Dbac { window: Windowed::new(rule, slow_start, init) })
+        Ok(Dbac { window: windowed_from(rule, 0.0, options, init)? })
     }
 }
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Concrete, Plate, Settings, Study
     from dumbbell.results import Result
 
-PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt")
+PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
 """The ids of the papers; each has a folder of that name, with underscores, beside this file."""
 
 _TOOLS: Final = ("polars", "numpy", "matplotlib")

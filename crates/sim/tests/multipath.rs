@@ -1,0 +1,158 @@
+//! Multipath connections, whole: what coupled algorithms achieve and leave to others.
+//!
+//! The goals are those of RFC 6356, section 1; the fixed points those of the algorithms' papers.
+
+use dumbbell_sim::{Outcome, Scenario};
+use serde_json::{Value, json};
+
+const MS: u64 = 1_000_000;
+const COUPLED: [&str; 3] = ["lia", "olia", "balia"];
+
+/// A link of `mbit` (0 for no limit), 25 ms and a loss probability.
+fn link(name: &str, mbit: u64, loss: f64) -> Value {
+    let rate = (mbit > 0).then_some(mbit as f64 * 1e6);
+    // A BDP of 50 ms.
+    let queue = rate.map(|bps| json!({ "bytes": (bps * 0.05 / 8.0) as u64 }));
+    json!({ "name": name, "rate_bps": rate, "delay_ns": 25 * MS, "queue": queue, "loss": loss })
+}
+
+/// A flow over these paths of 50 ms, one link each.
+fn flow(name: &str, cc: &str, paths: &[&str]) -> Value {
+    let mut paths = paths.iter().map(|path| json!({ "path": [path], "return_delay_ns": 25 * MS }));
+    let mut flow = paths.next().expect("there is a path");
+    flow["name"] = name.into();
+    flow["cc"] = cc.into();
+    flow["joins"] = paths.collect();
+    flow
+}
+
+fn run(seconds: u64, links: Vec<Value>, flows: Vec<Value>) -> Outcome {
+    let scenario = json!({
+        "duration_ns": seconds * 1000 * MS,
+        "sample_ns": 1000 * MS,
+        "start_jitter_ns": 100 * MS,
+        "internals": false,
+        "links": links,
+        "flows": flows,
+    });
+    let scenario = Scenario::from_json(&scenario.to_string()).expect("it is valid");
+    scenario.run().expect("it is valid")
+}
+
+/// Mbit/s of every flow of an outcome.
+fn rates(outcome: &Outcome, seconds: u64) -> Vec<f64> {
+    let delivered = outcome.flows.delivered.iter();
+    delivered.map(|&bytes| bytes as f64 * 8e-6 / seconds as f64).collect()
+}
+
+/// Mbit/s of every subflow of an outcome.
+fn subflow_rates(outcome: &Outcome, seconds: u64) -> Vec<f64> {
+    let delivered = outcome.subflows.delivered.iter();
+    delivered.map(|&bytes| bytes as f64 * 8e-6 / seconds as f64).collect()
+}
+
+/// Goal 1: at least what a single-path flow would have on the best of the paths.
+#[test]
+fn a_multipath_flow_does_at_least_as_well_as_one_on_its_best_path() {
+    let seconds = 120;
+    let network = |flow: Value| {
+        let rivals = [("good", "rival-1"), ("bad", "rival-2")];
+        let rivals = rivals.map(|(path, name)| self::flow(name, "reno", &[path]));
+        let links = vec![link("good", 20, 0.0), link("bad", 8, 0.0)];
+        rates(&run(seconds, links, [vec![flow], rivals.into()].concat()), seconds)[0]
+    };
+    let alone = network(flow("mine", "reno", &["good"]));
+    for cc in COUPLED {
+        let both = network(flow("mine", cc, &["good", "bad"]));
+        assert!(both > 0.85 * alone, "{cc}: {both} beside {alone} Mbit/s");
+    }
+}
+
+/// Goal 2: no more from a shared bottleneck than a single-path flow would take.
+#[test]
+fn a_multipath_flow_does_no_harm_where_its_paths_share_a_bottleneck() {
+    let seconds = 200;
+    let shares = |cc| {
+        let flows =
+            vec![flow("mine", cc, &["shared", "shared"]), flow("rival", "reno", &["shared"])];
+        let rates = rates(&run(seconds, vec![link("shared", 20, 0.0)], flows), seconds);
+        rates[0] / (rates[0] + rates[1])
+    };
+    for cc in COUPLED {
+        let share = shares(cc);
+        assert!(share < 0.6, "{cc}: {share}");
+    }
+    let uncoupled = shares("reno");
+    assert!(uncoupled > 0.6, "{uncoupled}");
+}
+
+/// Goal 3: traffic moves from a congested path to another.
+#[test]
+fn a_multipath_flow_balances_congestion() {
+    let seconds = 120;
+    let on_crowded_path = |cc| {
+        let rivals = (0..4).map(|i| flow(&format!("rival-{i}"), "reno", &["crowded"]));
+        let mine = flow("mine", cc, &["crowded", "free"]);
+        let links = vec![link("crowded", 20, 0.0), link("free", 20, 0.0)];
+        let outcome = run(seconds, links, rivals.chain([mine]).collect());
+        subflow_rates(&outcome, seconds)[0]
+    };
+    let uncoupled = on_crowded_path("reno");
+    for cc in COUPLED {
+        let coupled = on_crowded_path(cc);
+        assert!(coupled < 0.6 * uncoupled, "{cc}: {coupled} beside {uncoupled} Mbit/s");
+    }
+}
+
+/// Rates over paths of equal round-trip times that lose so many packets, and of Reno on the first.
+fn over_lossy_paths(cc: &str, losses: [f64; 2]) -> (Vec<f64>, f64) {
+    let seconds = 300;
+    let links = || vec![link("a", 0, losses[0]), link("b", 0, losses[1])];
+    let reno = run(seconds, links(), vec![flow("mine", "reno", &["a"])]);
+    let outcome = run(seconds, links(), vec![flow("mine", cc, &["a", "b"])]);
+    (subflow_rates(&outcome, seconds), rates(&reno, seconds)[0])
+}
+
+/// Khalili et al., CoNEXT 2012, equation 2: with equal round-trip times LIA's windows are in inverse
+/// proportion to the loss rates, and together Reno's on the best path.
+#[test]
+fn lia_shares_reno_s_rate_in_inverse_proportion_to_the_loss_rates() {
+    let (rates, reno) = over_lossy_paths("lia", [1e-3, 3e-3]);
+    let (ratio, total) = (rates[0] / rates[1], (rates[0] + rates[1]) / reno);
+    assert!((2.2..3.8).contains(&ratio), "{ratio}");
+    assert!((0.85..1.15).contains(&total), "{total}");
+}
+
+/// The same paper, theorem 1: in the mean OLIA uses only the best paths, and has Reno's rate on the
+/// best of them. With windows of some forty packets it judges paths by few losses and does not leave
+/// the worse one altogether.
+#[test]
+fn olia_uses_a_worse_path_less_than_lia_does() {
+    let (rates, reno) = over_lossy_paths("olia", [1e-3, 3e-3]);
+    let (worse, total) = (rates[1] / (rates[0] + rates[1]), (rates[0] + rates[1]) / reno);
+    let (lia, _) = over_lossy_paths("lia", [1e-3, 3e-3]);
+    assert!(worse < 0.85 * lia[1] / (lia[0] + lia[1]), "{worse}");
+    assert!((0.8..1.15).contains(&total), "{total}");
+}
+
+/// Peng et al., section on BALIA: over two equal paths alpha is 1, the window grows by 1 / (4 w) for
+/// a packet and halves on loss; so each is sqrt(1 / (2 p)), together Reno's sqrt(2 / p).
+#[test]
+fn balia_has_reno_s_rate_over_equal_paths() {
+    for cc in ["balia", "olia", "lia"] {
+        let (rates, reno) = over_lossy_paths(cc, [2e-3, 2e-3]);
+        let total = (rates[0] + rates[1]) / reno;
+        assert!((0.85..1.2).contains(&total), "{cc}: {total}");
+    }
+}
+
+#[test]
+fn a_connection_s_row_is_the_sum_of_its_subflows() {
+    let links = vec![link("a", 10, 1e-3), link("b", 5, 0.0)];
+    let outcome = run(20, links, vec![flow("mine", "lia", &["a", "b"])]);
+    assert_eq!(outcome.flows.sent[0], outcome.subflows.sent.iter().sum::<u64>());
+    assert_eq!(outcome.flows.recoveries[0], outcome.subflows.recoveries.iter().sum::<u32>());
+    // What is delivered in order is less than what arrived.
+    assert!(outcome.flows.delivered[0] <= outcome.subflows.delivered.iter().sum::<u64>());
+    assert!(outcome.flows.delivered[0] > 20 * 5_000_000 / 8);
+}
