@@ -50,6 +50,7 @@ from dumbbell.keys import (
     Time,
     Trace,
     Transport,
+    needs_udt,
 )
 from dumbbell.stacks import stack_fields, udt_fields, unknown
 
@@ -392,6 +393,9 @@ class Experiment(_Model):
             if flow.paths is not None:
                 problem = 'are for TCP, and the flow\'s transport is "udt"; write path'
                 raise ExperimentError(problem, key="paths")
+        elif needs_udt(flow.cc):
+            problem = f'"{flow.cc}" goes by what a UDT receiver reports; write transport = "udt"'
+            raise ExperimentError(problem, key="cc")
         elif flow.transport_options:
             problem = 'are UDT\'s, and the flow\'s transport is "tcp"; write transport = "udt"'
             raise ExperimentError(problem, key="transport-options")

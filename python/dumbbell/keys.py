@@ -22,6 +22,13 @@ MOST_SEEDS: Final = 100_000
 TRANSPORTS: Final = ("tcp", "udt")
 """The transports that a flow can have."""
 
+_GO_BY_REPORTS: Final = frozenset({"udt", "ar-udt"})
+
+
+def needs_udt(cc: str) -> bool:
+    """Whether an algorithm goes by what a UDT receiver reports, which TCP's does not."""
+    return cc.partition("(")[0].strip() in _GO_BY_REPORTS
+
 
 def _quantity(dimension: units.Dimension, *, zero: bool = False) -> BeforeValidator:
     def check(text: object) -> str | None:

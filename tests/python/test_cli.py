@@ -111,6 +111,12 @@ def test_compare_answers_the_quick_question(tmp_path: Path) -> None:
     assert everything(tmp_path) == set()
 
 
+def test_compare_runs_the_algorithms_of_udt_over_udt(tmp_path: Path) -> None:
+    arguments = ["--cc", "udt,cubic", "--flows", "1", "--duration", "20 s", "--json"]
+    printed: dict[str, Any] = json.loads(output_of("compare", *arguments, cwd=tmp_path))
+    assert all(row["utilisation"] > 0.5 for row in printed["algorithms"])
+
+
 def test_compare_prints_one_json_object_if_asked_to(tmp_path: Path) -> None:
     arguments = ["--cc", "reno,cubic(hystart=off)", "--flows", "3", "--duration", "5 s", "--json"]
     printed: dict[str, Any] = json.loads(output_of("compare", *arguments, cwd=tmp_path))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, Flow, Link, _core, run
-from dumbbell.keys import TRANSPORTS
+from dumbbell.keys import TRANSPORTS, needs_udt
 from dumbbell.results import TABLES
 
 if TYPE_CHECKING:
@@ -40,11 +40,12 @@ def experiments(draw: st.DrawFn, *, transports: tuple[str, ...] = TRANSPORTS) ->
         first = draw(st.integers(0, len(names) - 1))
         last = draw(st.integers(first, len(names) - 1))
         transport = draw(st.sampled_from(transports))
+        algorithms = [cc for cc in _core.algorithms() if transport == "udt" or not needs_udt(cc)]
         stacks = st.sampled_from(list(_core.stacks())) if transport == "tcp" else st.none()
         flows.append(
             Flow(
                 name=f"flow-{number}",
-                cc=draw(st.sampled_from(_core.algorithms())),
+                cc=draw(st.sampled_from(algorithms)),
                 path=names[first : last + 1],
                 rtt=f"{draw(st.integers(100, 200))} ms",
                 start=f"{draw(st.integers(0, 900))} ms",

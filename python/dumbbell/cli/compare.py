@@ -23,6 +23,7 @@ from dumbbell.cli.output import (
 )
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.keys import needs_udt
 from dumbbell.resolve import resolve
 from dumbbell.runner import run_all
 from dumbbell.units import TIME
@@ -85,7 +86,8 @@ class Question:
 
     def _flow(self, name: str, cc: str) -> Flow:
         try:
-            return Flow(name=name, cc=cc, rtt=self.rtt, repeat=self.flows)
+            transport = "udt" if needs_udt(cc) else "tcp"
+            return Flow(name=name, cc=cc, rtt=self.rtt, repeat=self.flows, transport=transport)
         except ExperimentError as error:
             key = "against" if name == "against" and error.key == "cc" else error.key
             raise ExperimentError(error.problem, key=key) from None
