@@ -6,7 +6,9 @@ Active queue management and losses in bursts are written as algorithms are: ``co
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -107,10 +109,20 @@ def _threshold(key: str, default: str) -> Option:
     return Option(default, canonical, plain)
 
 
+def _unless_off(dimension: Dimension, key: str) -> Option:
+    quantity = _quantity(dimension, key, "off")
+    return Option(
+        "off",
+        lambda text: text if text == "off" else quantity.canonical(text),
+        lambda text: {key: None} if text == "off" else quantity.plain(text),
+    )
+
+
 _CODEL: Final = {
     "target": _quantity(TIME, "target_ns", "5 ms"),
     "interval": _quantity(TIME, "interval_ns", "100 ms"),
     "ecn": _switch("ecn", "on"),
+    "ce_threshold": _unless_off(TIME, "ce_threshold_ns"),
 }
 
 AQMS: Final[Mapping[str, Mapping[str, Option]]] = {
@@ -141,14 +153,16 @@ AQMS: Final[Mapping[str, Mapping[str, Option]]] = {
 }
 """Active queue managements: RFC 8289, RFC 8290, RFC 8033; Floyd and Jacobson, 1993."""
 
-_BURSTS: Final = {
+_LOSSES: Final = {
     "gilbert-elliott": {
         "p": _number("p", ""),
         "r": _number("r", ""),
         "bad": _number("bad", "1"),
         "good": _number("good", "0"),
-    }
+    },
+    "periodic": {"every": _count("every", "", 10**18)},
 }
+"""Losses in bursts, and one every so many packets."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +195,7 @@ def _call(text: object, kinds: Mapping[str, Mapping[str, Option]], what: str) ->
     for key, option in kind.items():
         value = given.get(key, option.default)
         if not value:
-            raise QuantityError(f'{name} lacks its option {key}; write "{name}({key}=0.1, ...)"')
+            raise QuantityError(f'{name} lacks its option {key}; write "{name}({key}=..., ...)"')
         try:
             options[key] = option.canonical(value)
         except QuantityError as error:
@@ -237,13 +251,13 @@ def _aqm(text: object) -> _Call:
 
 
 def parse_loss(value: object) -> float | str:
-    """Reads a probability of losses, or checks ``gilbert-elliott(p=..., r=...)``.
+    """Reads a probability, or checks ``gilbert-elliott(p=..., r=...)`` or ``periodic(every=...)``.
 
     Raises:
         QuantityError: If it is neither.
     """
-    if isinstance(value, str) and ("(" in value or value in _BURSTS):
-        return _call(value, _BURSTS, "a loss process").text
+    if isinstance(value, str) and ("(" in value or value in _LOSSES):
+        return _call(value, _LOSSES, "a loss process").text
     try:
         return parse_probability(value)
     except QuantityError as error:
@@ -255,7 +269,10 @@ def loss_scenario(value: object) -> dict[str, Any]:
     loss = parse_loss(value)
     if isinstance(loss, float):
         return {"loss": loss}
-    return {"gilbert_elliott": _call(loss, _BURSTS, "a loss process").plain}
+    process = _call(loss, _LOSSES, "a loss process")
+    if process.name == "periodic":
+        return {"losses": {"periodic": process.plain["every"]}}
+    return {"losses": {"gilbert_elliott": process.plain}}
 
 
 @dataclass(frozen=True)
@@ -351,3 +368,26 @@ def mean_rate(times: list[int]) -> int:
 def _check_count(items: list[Any], what: str) -> None:
     if len(items) > MOST_STEPS:
         raise QuantityError(f"there are {len(items):,} {what}; the most is {MOST_STEPS:,}")
+
+
+def line_capacity(line: list[tuple[int, int]], begin: float, end: float) -> float:
+    """Bits that a time line of rates (as `parse_rates` gives it) lets pass between two times, s."""
+    starts = [at / 1e9 for at, _ in line]
+    ends = [*starts[1:], math.inf]
+    return sum(
+        rate * max(min(stop, end) - max(start, begin), 0.0)
+        for (_, rate), start, stop in zip(line, starts, ends, strict=True)
+    )
+
+
+def trace_capacity(times: list[int], begin: float, end: float) -> float:
+    """Bits that a trace (its delivery opportunities, ms) lets pass after one time up to another, s.
+
+    It begins anew after its last time.
+    """
+
+    def opportunities(until: float) -> int:
+        rounds, rest = divmod(math.floor(until * 1e3 + 1e-6), times[-1])
+        return rounds * len(times) + bisect_right(times, rest)
+
+    return 8.0 * OPPORTUNITY * (opportunities(end) - opportunities(begin))

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.links import line_capacity, parse_rates, parse_trace, trace_capacity
 from dumbbell.units import RATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from dumbbell.experiment import Link
     from dumbbell.results import Result
 
 _MICRO: Final = 1e-6
@@ -59,24 +61,39 @@ def goodput(result: Result, *, since: float = 0.0, until: float | None = None) -
 def utilisation(result: Result, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
     """The share of a link's rate that was used, headers and retransmissions included.
 
-    Formula: ``8 * (sent(end) - sent(begin)) / (rate * (end - begin))``. Source: RFC 5166,
-    section 2.1. Null for a link without a rate.
+    Formula: ``8 * (sent(end) - sent(begin)) / capacity``, where ``capacity`` is ``rate * (end -
+    begin)``, or what a rate that varies or a trace lets pass in that time. Source: RFC 5166,
+    section 2.1. Null for a link without a rate, and where nothing could pass.
 
     Returns:
         Columns seed, link, utilisation (0 to 1).
     """
-    rates = {
-        link.name: RATE.parse(link.rate) if link.rate else None for link in result.experiment.links
-    }
-    span = _between(result.links, since, until)
-    sent = pl.col("sent_bytes")
-    rate = pl.col("link").cast(pl.String).replace_strict(rates, return_dtype=pl.Float64)
-    used = 8 * (sent.last() - sent.first()) / (pl.col("t").last() - pl.col("t").first())
-    return (
-        span.group_by("seed", "link", maintain_order=True)
-        .agg(used.alias("used"))
-        .select("seed", "link", utilisation=pl.col("used") / rate)
+    t, sent = pl.col("t"), pl.col("sent_bytes")
+    spans = (
+        _between(result.links, since, until)
+        .group_by("seed", "link", maintain_order=True)
+        .agg(used=8 * (sent.last() - sent.first()), begin=t.first(), end=t.last())
     )
+    links = {link.name: link for link in result.experiment.links}
+    capacity = [
+        _capacity(links[link], begin, end)
+        for link, begin, end in spans.select("link", "begin", "end").iter_rows()
+    ]
+    share = pl.col("used") / pl.Series(capacity, dtype=pl.Float64)
+    return spans.select("seed", "link", utilisation=share)
+
+
+def _capacity(link: Link, begin: float, end: float) -> float | None:
+    """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none."""
+    if link.trace is not None:
+        bits = trace_capacity(parse_trace(link.trace), begin, end)
+    elif link.rates is not None:
+        bits = line_capacity(parse_rates(link.rates), begin, end)
+    elif link.rate:
+        bits = RATE.parse(link.rate) * (end - begin)
+    else:
+        return None
+    return bits or None
 
 
 def queueing_delay(result: Result) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Link, links, resolve
+from dumbbell import Experiment, ExperimentError, Flow, Link, links, metrics, resolve
 
 
 def experiment(**link: Any) -> Experiment:
@@ -27,7 +27,8 @@ def scenario_link(experiment: Experiment) -> dict[str, object]:
 
 def test_a_name_alone_stands_for_all_options_of_the_rfc() -> None:
     resolved = resolve.resolve(experiment(rate="10 Mbit/s", aqm="fq_codel")).links[0]
-    expected = "fq_codel(target=5 ms, interval=100 ms, ecn=on, quantum=1.514 kB, queues=1024)"
+    expected = "fq_codel(target=5 ms, interval=100 ms, ecn=on, ce_threshold=off, "
+    expected += "quantum=1.514 kB, queues=1024)"
     assert resolved.aqm == expected
     assert resolved.queue == "unlimited"
     assert links.aqm_scenario("pie") == {
@@ -48,8 +49,15 @@ def test_options_are_read_with_their_units_and_resolving_again_changes_nothing()
         once = links.parse_aqm(text)
         assert links.parse_aqm(once) == once
     assert links.aqm_scenario("codel( target = 1.5 ms , ecn=off )") == {
-        "codel": {"target_ns": 1_500_000, "interval_ns": 100_000_000, "ecn": False}
+        "codel": {
+            "target_ns": 1_500_000,
+            "interval_ns": 100_000_000,
+            "ecn": False,
+            "ce_threshold_ns": None,
+        }
     }
+    shallow = links.aqm_scenario("fq_codel(ce_threshold=1 ms)")["fq_codel"]
+    assert shallow["ce_threshold_ns"] == 1_000_000
     red = links.aqm_scenario("red(min=30 kB, max=90 kB)")["red"]
     assert (red["unit"], red["min"], red["max"]) == ("bytes", 30_000, 90_000)
 
@@ -63,7 +71,9 @@ def test_losses_jitter_and_reordering_come_out_as_plain_numbers() -> None:
             reorder="1 % by 10 ms",
         )
     )
-    assert link["gilbert_elliott"] == {"p": 1e-4, "r": 0.3, "bad": 1.0, "good": 0.0}
+    channel = {"p": 1e-4, "r": 0.3, "bad": 1.0, "good": 0.0}
+    assert link["losses"] == {"gilbert_elliott": channel}
+    assert links.loss_scenario("periodic(every=100)") == {"losses": {"periodic": 100}}
     assert "loss" not in link
     assert link["jitter_ns"] == 5_000_000
     assert link["reorder"] == {"share": 0.01, "delay_ns": 10_000_000}
@@ -129,3 +139,30 @@ def test_ecn_flows_are_marked_over_a_trace_with_everything_else_on() -> None:
     once, again = dumbbell.run(lossy), dumbbell.run(lossy)
     assert max(once.links["marked"].to_list()) > 0
     assert once.flows.equals(again.flows)
+
+
+def test_what_a_rate_that_varies_could_carry_is_its_integral() -> None:
+    line = links.parse_rates([["0 s", "10 Mbit/s"], ["5 s", "0 bit/s"], ["6 s", "2 Mbit/s"]])
+    assert links.line_capacity(line, 0, 10) == 50e6 + 8e6
+    assert links.line_capacity(line, 4.5, 6.5) == 5e6 + 1e6
+    assert links.line_capacity(line, 5, 6) == 0
+
+
+def test_what_a_trace_could_carry_is_its_opportunities_over_and_over() -> None:
+    trace = [1, 1, 2, 4]  # 4 packets in 4 ms: 12 Mbit/s
+    assert links.trace_capacity(trace, 0, 1) == 12e6
+    assert links.trace_capacity(trace, 0, 0.001) == 2 * 12_000
+    assert links.trace_capacity(trace, 0.002, 0.005) == 3 * 12_000
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        {"rates": [["0 s", "10 Mbit/s"], ["1 s", "2 Mbit/s"], ["2 s", "20 Mbit/s"]]},
+        {"trace": [1, 2, 2, 3]},
+    ],
+)
+def test_a_flow_uses_most_of_a_link_whose_rate_varies(rate: dict[str, object]) -> None:
+    result = dumbbell.run(experiment(**rate))
+    share = metrics.utilisation(result, since=1)["utilisation"].item()
+    assert 0.8 < share <= 1.001

@@ -8,7 +8,8 @@ from dumbbell import papers
 from dumbbell.experiment import Experiment
 from dumbbell.papers import tein2
 from dumbbell.papers.frame import Paper, Planned, PublishedTable
-from dumbbell.papers.tein2.measures import FOLDER
+from dumbbell.papers.tein2.measures import ALGORITHMS, FOLDER
+from dumbbell.units import RATE
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +56,24 @@ def test_what_the_paper_leaves_unsaid_is_marked() -> None:
         unsaid = {*experiment.assumed, *experiment.calibrated}
         assert {
             "duration",
-            "link.dummynet.rate",
-            "link.dummynet.queue",
+            "link.host.rate",
+            "link.host.queue",
             "stack-options.receive-window",
         } <= unsaid
+
+
+def test_from_50_ms_on_hosts_are_as_fast_as_the_fastest_flow_of_table_2(paper: Paper) -> None:
+    said = {number.id: number.published for number in paper.numbers}
+    [near, *far] = (
+        max(said[f"throughput-{rtt}-{cc}"] for cc in ALGORITHMS) for rtt in (10, 50, 100, 150, 200)
+    )
+    rates = {}
+    for plan in paper.experiments:
+        for one in plan.all():
+            if one.id.startswith("delay-"):
+                [host] = Experiment.load(FOLDER / one.file, overrides=list(one.changes)).links
+                rates[one.chosen["rtt"] == "10"] = RATE.parse(host.rate or "") / 1e6 * 1448 / 1500
+    assert rates == {True: pytest.approx(near, rel=0.01), False: pytest.approx(max(far), rel=0.01)}
 
 
 def test_a_paper_that_is_built_in_is_among_those_that_are_there() -> None:

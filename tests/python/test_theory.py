@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+import dumbbell
 from dumbbell import theory
+from dumbbell.theory import validate
 
 LOSSES = [10.0**-k for k in range(2, 9)]
 
@@ -51,6 +53,13 @@ def test_scalable_tcp_has_a_window_of_0_08_over_the_loss() -> None:
         assert theory.stcp(loss) * loss == pytest.approx(0.08)
 
 
+def test_over_time_scalable_tcp_has_what_its_logarithm_says() -> None:
+    """Between two periodic losses: packets over round trips, `w` growing by 1 % in each."""
+    trips = math.log(8 / 7) / 0.01
+    peak = 1e6 / (0.125 / 0.01)  # packets of a cycle: peak * 0.125 / 0.01
+    assert theory.stcp(1e-6, over_time=True) == pytest.approx(peak * 12.5 / trips)
+
+
 def test_scalable_tcp_and_bic_are_reno_in_their_low_windows() -> None:
     assert theory.stcp(0.01) == theory.bic(0.01) == theory.reno(0.01)
 
@@ -85,6 +94,24 @@ def test_every_packet_between_two_losses_of_bic_is_in_one_of_its_phases() -> Non
             packets, trips = packets + window, trips + 1
             window += min((top - window) / 2, 32.0)
         assert theory.bic(loss) == pytest.approx(packets / trips, rel=0.05)
+
+
+def test_every_packet_between_two_losses_of_linux_s_bic_is_in_one_of_its_phases() -> None:
+    for loss in (1e-4, 1e-5, 1e-6):
+        average = theory.bic_linux(loss)
+        top = average
+        while _cycle_of_linux_bic(top)[0] < 1 / loss:
+            top *= 1.0005
+        packets, trips = _cycle_of_linux_bic(top)
+        assert average == pytest.approx(packets / trips, rel=0.03)
+
+
+def _cycle_of_linux_bic(top: float) -> tuple[float, int]:
+    window, packets, trips = 819 / 1024 * top, 0.0, 0
+    while top - window > 0:
+        packets, trips = packets + window, trips + 1
+        window += 0.2 if top - window < 8 else min((top - window) / 4, 16.0)
+    return packets, trips
 
 
 def _packets_of_bic(top: float) -> float:
@@ -125,3 +152,10 @@ def test_a_loss_that_is_no_probability_is_refused(loss: float) -> None:
 
 def test_a_window_of_one_packet_a_second_is_its_bits() -> None:
     assert theory.rate(1, 1.0, mss=1500) == 12_000
+
+
+@pytest.mark.parametrize("cc", ["reno", "hstcp", "stcp", "bic", "cubic"])
+def test_the_simulator_is_within_a_tenth_of_the_response_functions_at_1e_5(cc: str) -> None:
+    case = [c for c in validate.CASES if c.cc.startswith(cc) and not c.independent][-1]
+    result = dumbbell.run(validate.experiment(case, 1e-5))
+    assert validate.windows(result) == [pytest.approx(case.window(1e-5), rel=0.1)]

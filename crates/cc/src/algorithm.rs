@@ -9,25 +9,27 @@ use crate::{
 };
 use dumbbell_units::Time;
 
-/// A window rule with the slow start that the option `hystart` names; RFC 5681's unless it does.
-fn windowed<R: WindowRule>(
+/// A window rule with the slow start that the option `hystart` names, RFC 5681's unless it does, up
+/// to the option `initial_ssthresh` at first.
+pub(crate) fn windowed<R: WindowRule>(
     rule: R,
     options: &mut Options,
     init: &Init,
 ) -> Result<Windowed<R, AnySlowStart>, ConfigError> {
-    let slow_start = AnySlowStart::from_options(options, AnySlowStart::STANDARD)?;
-    Ok(Windowed::new(rule, slow_start, init))
+    windowed_from(rule, AnySlowStart::STANDARD, 0.0, options, init)
 }
 
-/// The same, in slow start at first up to the option `initial_ssthresh`; 0 is without limit.
-pub(crate) fn windowed_from<R: WindowRule>(
+/// The same with other defaults; a threshold of 0 is none.
+fn windowed_from<R: WindowRule>(
     rule: R,
+    slow_start: AnySlowStart,
     ssthresh: f64,
     options: &mut Options,
     init: &Init,
 ) -> Result<Windowed<R, AnySlowStart>, ConfigError> {
     let ssthresh = options.number("initial_ssthresh", ssthresh, 0.0..=1e9, "0 to 10^9 packets")?;
-    let windowed = windowed(rule, options, init)?;
+    let slow_start = AnySlowStart::from_options(options, slow_start)?;
+    let windowed = Windowed::new(rule, slow_start, init);
     Ok(if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed })
 }
 
@@ -92,16 +94,16 @@ algorithms! {
     /// CUBIC.
     "cubic" Cubic(Windowed<Cubic, AnySlowStart>) = |options, init| {
         let rule = Cubic::new(CubicParameters::from_options(options)?);
-        Ok(Windowed::new(rule, AnySlowStart::from_options(options, AnySlowStart::LINUX)?, init))
+        windowed_from(rule, AnySlowStart::LINUX, 0.0, options, init)
     };
     /// CUBIC as of Linux 2.6.18.
     "cubic-2006" Cubic2006(Windowed<Cubic, AnySlowStart>) = |options, init| {
         let rule = Cubic::new(CubicParameters::linux_2_6_18(options)?);
-        windowed_from(rule, 100.0, options, init)
+        windowed_from(rule, AnySlowStart::STANDARD, 100.0, options, init)
     };
     /// BIC.
     "bic" Bic(Windowed<Bic, AnySlowStart>) = |options, init| {
-        windowed_from(Bic::from_options(options)?, 0.0, options, init)
+        windowed(Bic::from_options(options)?, options, init)
     };
     /// HighSpeed TCP.
     "hstcp" HighSpeed(Windowed<HighSpeed, AnySlowStart>) = |options, init| {
@@ -153,15 +155,15 @@ algorithms! {
     "copa" Copa(Copa) = Copa::from_options;
     /// LIA.
     "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
-        windowed_from(Lia::default(), 0.0, options, init)
+        windowed(Lia::default(), options, init)
     };
     /// OLIA.
     "olia" Olia(Windowed<Olia, AnySlowStart>) = |options, init| {
-        windowed_from(Olia::default(), 0.0, options, init)
+        windowed(Olia::default(), options, init)
     };
     /// BALIA.
     "balia" Balia(Windowed<Balia, AnySlowStart>) = |options, init| {
-        windowed_from(Balia::default(), 0.0, options, init)
+        windowed(Balia::default(), options, init)
     };
     /// wVegas.
     "wvegas" WeightedVegas(Windowed<WeightedVegas, AnySlowStart>) = |options, init| {

@@ -37,7 +37,7 @@
 //! With `coupling=cubic` equation 1 takes CUBIC's window itself in the place of virtual ones, with
 //! `coupling=reno` siblings take `virtualReno` without the root: what the paper says not to do.
 
-use crate::algorithm::windowed_from;
+use crate::algorithm::windowed;
 use crate::coupled::{Member, itself, siblings};
 use crate::{
     Ack, AnySlowStart, ConfigError, Congestion, CongestionControl, Control, Cubic, CubicParameters,
@@ -192,7 +192,7 @@ impl Dbac {
             alpha: 1.0,
             virtual_cwnd: 0.0,
         };
-        Ok(Dbac { window: windowed_from(rule, 0.0, options, init)? })
+        Ok(Dbac { window: windowed(rule, options, init)? })
     }
 }
 

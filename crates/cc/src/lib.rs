@@ -14,6 +14,7 @@ mod bic;
 mod copa;
 mod coupled;
 mod cubic;
+mod cubic_2006;
 mod dbac;
 mod dctcp;
 mod event;

@@ -22,7 +22,7 @@ pub use application::Application;
 pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUnit};
 pub use bucket::TokenBucket;
 pub use link::{Dropped, Link, LinkConfig, Statistics};
-pub use loss::{GilbertElliott, Loss};
+pub use loss::{GilbertElliott, Loss, Uneven};
 pub use queue::{Limit, Waiting};
 pub use rate::Transmitter;
 pub use route::{LinkId, RouteId, Routes};

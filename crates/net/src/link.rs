@@ -11,7 +11,7 @@
 
 use crate::extras::Extras;
 use crate::server::Server;
-use crate::{AqmConfig, GilbertElliott, Limit, Loss, Packet, Reordering, Varying, Waiting};
+use crate::{AqmConfig, Limit, Loss, Packet, Reordering, Uneven, Varying, Waiting};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -34,8 +34,8 @@ pub struct LinkConfig {
     pub aqm: Option<AqmConfig>,
     /// Probability of a random loss, within [0, 1).
     pub loss: f64,
-    /// Losses in bursts; they take the place of `loss`.
-    pub bursts: Option<GilbertElliott>,
+    /// Losses of another kind; they take the place of `loss`.
+    pub losses: Option<Uneven>,
     /// Packets come out later by a random time below this, but in order.
     pub jitter: Span,
     /// Which packets are overtaken by others.
@@ -114,9 +114,9 @@ impl<P: Packet> Link<P> {
     /// # Panics
     /// If a probability is not one, or rates or delivery opportunities are out of order.
     pub fn new(config: &LinkConfig) -> Link<P> {
-        let loss = match config.bursts {
+        let loss = match config.losses {
             None => Loss::uniform(config.loss, config.seed),
-            Some(channel) => Loss::gilbert_elliott(channel, config.seed),
+            Some(kind) => Loss::uneven(kind, config.seed),
         };
         match Extras::new(config) {
             None => Link { loss, ..Link::plain(config) },

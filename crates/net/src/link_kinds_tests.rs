@@ -3,7 +3,7 @@
 use super::tests::{full, limits, link, us};
 use super::*;
 use crate::aqm::tests::Parcel as Rich;
-use crate::{CodelConfig, FqCodelConfig, PieConfig, RedConfig};
+use crate::{CodelConfig, FqCodelConfig, GilbertElliott, PieConfig, RedConfig};
 use proptest::prelude::*;
 
 fn rich(flow: u32, is_ecn: bool) -> Rich {
@@ -185,7 +185,8 @@ fn aqms() -> impl Strategy<Value = AqmConfig> {
     let codel = CodelConfig {
         target: Span::from_micros(100),
         interval: Span::from_micros(1000),
-        ecn: true,
+        ce_threshold: Some(Span::from_micros(50)),
+        ..CodelConfig::default()
     };
     let pie = PieConfig {
         target: Span::from_micros(100),
@@ -249,7 +250,7 @@ prop_compose! {
             queue,
             aqm,
             loss,
-            bursts: is_bursty.then_some(bursts),
+            losses: is_bursty.then_some(Uneven::GilbertElliott(bursts)),
             jitter: Span::from_nanos(jitter),
             reordering: Reordering { share, delay: Span::from_nanos(late) },
             seed,

@@ -8,13 +8,28 @@
 //! probability `p` and a bad one good with probability `r`. In the long run the channel is bad for
 //! `p / (p + r)` of the packets, for `1 / r` packets at a time. It begins in the good state.
 //!
-//! Both are drawn as gaps: how many packets still pass before something happens. A packet that
+//! Periodic loss: every n-th packet is lost, as response functions assume; the first after n/2 to n
+//! packets, by the seed.
+//!
+//! All are counted as gaps: how many packets still pass before something happens. A packet that
 //! passes costs a comparison; only losses and changes of state take a draw.
 
 use crate::dice::{Dice, Stream};
+use serde::{Deserialize, Serialize};
+
+/// Losses that do not strike every packet alike.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Uneven {
+    /// In bursts.
+    GilbertElliott(GilbertElliott),
+    /// Every so many packets one, at least one.
+    Periodic(u64),
+}
 
 /// The probabilities of a Gilbert-Elliott channel.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
     /// That a good channel becomes bad, for each packet.
     pub p: f64,
@@ -48,6 +63,7 @@ pub struct Loss {
 #[derive(Clone, Debug)]
 enum Process {
     Uniform(f64),
+    Periodic(u64),
     Channel(Channel),
 }
 
@@ -71,6 +87,28 @@ impl Loss {
         assert!((0.0..1.0).contains(&probability), "a loss probability lies within [0, 1)");
         let mut dice = Dice::new(seed, Stream::Loss);
         Loss { gap: dice.gap(probability), process: Process::Uniform(probability), dice }
+    }
+
+    /// Losses that do not strike every packet alike.
+    ///
+    /// # Panics
+    /// If a probability is not one, or a period is 0.
+    pub fn uneven(kind: Uneven, seed: u64) -> Loss {
+        match kind {
+            Uneven::GilbertElliott(odds) => Loss::gilbert_elliott(odds, seed),
+            Uneven::Periodic(every) => Loss::periodic(every, seed),
+        }
+    }
+
+    /// One loss every so many packets.
+    ///
+    /// # Panics
+    /// If it is every 0 packets.
+    pub fn periodic(every: u64, seed: u64) -> Loss {
+        assert!(every > 0, "a period is at least one packet");
+        let mut dice = Dice::new(seed, Stream::Loss);
+        let first = every / 2 + (dice.uniform() * (every - every / 2) as f64) as u64;
+        Loss { gap: first, process: Process::Periodic(every), dice }
     }
 
     /// Losses of a channel that is good or bad.
@@ -103,6 +141,10 @@ impl Loss {
         match &mut self.process {
             Process::Uniform(p) => {
                 self.gap = self.dice.gap(*p);
+                true
+            }
+            Process::Periodic(every) => {
+                self.gap = *every - 1;
                 true
             }
             Process::Channel(channel) => {
@@ -157,6 +199,16 @@ mod tests {
             }
         }
         gaps
+    }
+
+    #[test]
+    fn periodic_losses_come_after_as_many_packets_each_time() {
+        for every in [1, 2, 7, 1000] {
+            let gaps = gaps(Loss::periodic(every, 3), 10_000);
+            assert!(gaps[0] < every, "the first within a period: {}", gaps[0]);
+            let between = &gaps[1..gaps.len() - 1];
+            assert!(!between.is_empty() && between.iter().all(|&gap| gap == every - 1));
+        }
     }
 
     #[test]

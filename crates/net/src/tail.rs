@@ -9,14 +9,17 @@
 
 use crate::dice::{Dice, Stream};
 use dumbbell_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Which packets are held back, and for how long.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reordering {
     /// The probability that a packet is held back, within [0, 1].
     pub share: f64,
     /// How long.
+    #[serde(rename = "delay_ns")]
     pub delay: Span,
 }
 

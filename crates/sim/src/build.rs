@@ -6,7 +6,6 @@
 
 use crate::engine::{EndpointId, Engine, Parcel, Watch};
 use crate::host::{Host, Station};
-use crate::link_spec::AqmSpec;
 use crate::multipath_host::MultipathHost;
 use crate::sample::Subject;
 use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
@@ -330,11 +329,11 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
             Some(QueueSpec::Bytes(bytes)) => Limit::Bytes(bytes),
             Some(QueueSpec::Ns(ns)) => Limit::Time(Span::from_nanos(ns)),
         },
-        aqm: link.aqm.map(AqmSpec::config),
+        aqm: link.aqm,
         loss: link.loss,
-        bursts: link.bursts(),
+        losses: link.losses,
         jitter: Span::from_nanos(link.jitter_ns),
-        reordering: link.reordering(),
+        reordering: link.reorder.unwrap_or_default(),
         seed,
     }
 }

@@ -27,9 +27,6 @@ mod udt_host;
 pub use check::MAX_FLOWS;
 pub use engine::{EndpointId, Engine, Parcel, Watch};
 pub use histogram::Histogram;
-pub use link_spec::{
-    AqmSpec, BurstsSpec, CodelSpec, FqCodelSpec, PieSpec, RedSpec, RedUnitSpec, ReorderSpec,
-};
 pub use log::{Event, PacketLog, Record};
 pub use pcapng::Side;
 pub use pdu::Pdu;

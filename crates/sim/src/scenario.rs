@@ -2,8 +2,8 @@
 //!
 //! Times are nanoseconds, rates bit/s. `check.rs` says what is valid.
 
-use crate::link_spec::{AqmSpec, BurstsSpec, ReorderSpec};
 use dumbbell_cc::ConfigError;
+use dumbbell_net::{AqmConfig, Reordering, Uneven};
 use dumbbell_tcp::{Scheduler, Stack};
 use serde::{Deserialize, Serialize};
 
@@ -54,19 +54,19 @@ pub struct LinkSpec {
     pub queue: Option<QueueSpec>,
     /// Active queue management; null for none.
     #[serde(default)]
-    pub aqm: Option<AqmSpec>,
+    pub aqm: Option<AqmConfig>,
     /// Probability that a packet is lost at random, before it gets into the queue.
     #[serde(default)]
     pub loss: f64,
-    /// Losses in bursts instead; null for none.
+    /// Losses of another kind instead; null for none.
     #[serde(default)]
-    pub gilbert_elliott: Option<BurstsSpec>,
+    pub losses: Option<Uneven>,
     /// Packets come out later, but in order, by a random time below this.
     #[serde(default)]
     pub jitter_ns: u64,
     /// Packets that others overtake; null for none.
     #[serde(default)]
-    pub reorder: Option<ReorderSpec>,
+    pub reorder: Option<Reordering>,
 }
 
 /// How much may wait for a link. A packet that finds no room is dropped.

@@ -4,7 +4,7 @@ mod toy;
 
 use dumbbell_net::{
     AqmConfig, CodelConfig, Dropped, Endpoint, FqCodelConfig, GilbertElliott, Limit, Link,
-    LinkConfig, LinkId, PieConfig, RedConfig, Reordering, Routes, Varying,
+    LinkConfig, LinkId, PieConfig, RedConfig, Reordering, Routes, Uneven, Varying,
 };
 use dumbbell_sim::{EndpointId, Engine, Parcel, Watch};
 use dumbbell_units::{Span, Time};
@@ -354,7 +354,7 @@ prop_compose! {
         LinkConfig {
             aqm,
             varying,
-            bursts: is_bursty.then_some(bursts),
+            losses: is_bursty.then_some(Uneven::GilbertElliott(bursts)),
             jitter: Span::from_micros(jitter),
             reordering: Reordering { share, delay: Span::from_micros(late) },
             ..plain

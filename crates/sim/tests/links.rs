@@ -115,7 +115,7 @@ fn a_time_line_and_a_trace_give_the_rates_that_they_say() {
 fn a_seed_gives_the_same_run_with_everything_that_is_random() {
     let link = format!(
         r#"{RATE}, {PIE}, "jitter_ns": 2000000, "reorder": {{"share": 0.01, "delay_ns": 5000000}},
-           "gilbert_elliott": {{"p": 0.0005, "r": 0.3, "bad": 0.5, "good": 0}}"#
+           "losses": {{"gilbert_elliott": {{"p": 0.0005, "r": 0.3, "bad": 0.5, "good": 0}}}}"#
     );
     let (once, again) = (run("bbr", 3, "off", &link), run("bbr", 3, "off", &link));
     // As text, in which what is not a number equals itself.
@@ -133,9 +133,8 @@ fn what_is_not_valid_is_refused_with_the_key_and_what_is_valid() {
         (r#""rates": [[0, 1e6]], "rate_bps": 1e6"#, "rate cannot be given 2 times; it takes only"),
         (CODEL, "aqm cannot be given without a rate"),
         (
-            r#""rate_bps": 1e6, "loss": 0.1, "gilbert_elliott": {"p": 0, "r": 0, "bad": 0, "good":
-            0}"#,
-            "loss cannot be 0.1; it takes 0 on a link with gilbert_elliott",
+            r#""rate_bps": 1e6, "loss": 0.1, "losses": {"periodic": 10}"#,
+            "loss cannot be 0.1; it takes 0 on a link with losses of another kind",
         ),
         (r#""reorder": {"share": 2, "delay_ns": 1}"#, "reorder.share cannot be 2; it takes"),
         (

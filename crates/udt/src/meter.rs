@@ -16,6 +16,9 @@ const PAIRS: usize = 64;
 pub(crate) struct ArrivalMeter {
     intervals: Window<ARRIVALS>,
     last: Option<Time>,
+    /// Packets that came then: whoever reads packets in batches has many at one instant. They
+    /// share the time until the next one.
+    then: u64,
 }
 
 /// What packet pairs tell of the path's capacity.
@@ -64,15 +67,23 @@ fn per_second(nanos: u64, count: u64) -> u32 {
 
 impl ArrivalMeter {
     pub(crate) fn new() -> ArrivalMeter {
-        ArrivalMeter { intervals: Window::filled_with(Span::from_secs(1)), last: None }
+        ArrivalMeter { intervals: Window::filled_with(Span::from_secs(1)), last: None, then: 0 }
     }
 
     /// A data packet arrived.
     #[inline]
     pub(crate) fn on_arrival(&mut self, now: Time) {
-        if let Some(last) = self.last.replace(now) {
-            self.intervals.push(now.since(last));
+        if self.last != Some(now) {
+            if let Some(last) = self.last {
+                let share = now.since(last) / self.then;
+                for _ in 0..self.then.min(ARRIVALS as u64) {
+                    self.intervals.push(share);
+                }
+            }
+            self.last = Some(now);
+            self.then = 0;
         }
+        self.then += 1;
     }
 
     /// Packets a second; 0 if arrivals are too uneven to tell.
@@ -99,7 +110,8 @@ impl CapacityMeter {
     /// The second packet of a pair arrived.
     #[inline]
     pub(crate) fn end(&mut self, now: Time) {
-        if let Some(first) = self.first.take() {
+        // Two that were read at one instant tell nothing.
+        if let Some(first) = self.first.take().filter(|&first| first < now) {
             self.intervals.push(now.since(first));
         }
     }
@@ -142,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn packets_that_are_read_in_batches_arrive_at_the_rate_of_the_batches() {
+        let mut meter = ArrivalMeter::new();
+        for batch in 0..10 {
+            (0..5).for_each(|_| meter.on_arrival(at(batch * 1000)));
+        }
+        assert_eq!(meter.rate(), 5_000);
+    }
+
+    #[test]
     fn before_there_are_nine_arrivals_the_rate_is_that_of_the_initial_second() {
         let mut meter = ArrivalMeter::new();
         (0..8).for_each(|packet| meter.on_arrival(at(packet * 100)));
@@ -158,6 +179,16 @@ mod tests {
             meter.end(at(pair * 10_000 + if pair % 8 == 0 { 900 } else { 12 }));
         }
         assert_eq!(meter.capacity(), 83_334);
+    }
+
+    #[test]
+    fn a_pair_that_is_read_at_one_instant_is_no_sample() {
+        let mut meter = CapacityMeter::new();
+        for pair in 0..64 {
+            meter.begin(at(pair));
+            meter.end(at(pair));
+        }
+        assert_eq!(meter.capacity(), 1000);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Time is integer nanoseconds so that two runs of one experiment agree to the bit on every
 //! machine; rates are bytes per second in `f64`, which is what the papers' equations use.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
@@ -11,7 +12,10 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub};
 pub struct Time(u64);
 
 /// A length of time in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Span(u64);
 
 /// A rate in bytes per second.

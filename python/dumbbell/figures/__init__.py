@@ -23,10 +23,11 @@ from dumbbell.figures.lines import (
     windows,
 )
 from dumbbell.figures.output import inline, save, svg
-from dumbbell.figures.style import COLUMN, INK, PAGE, Look, look, panels, styled
+from dumbbell.figures.style import COLUMN, FAINT, INK, PAGE, Look, look, panels, styled
 
 __all__ = [
     "COLUMN",
+    "FAINT",
     "INK",
     "PAGE",
     "Look",

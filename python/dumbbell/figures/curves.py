@@ -82,5 +82,6 @@ def grouped_bars(
     axes.set_xticks(range(len(groups)), list(groups))
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
+    axes.set_xlim(-0.55, len(groups) - 0.45)
     axes.set_ylim(bottom=0)
     axes.axhline(0, color=FAINT, linewidth=0.6)

@@ -28,6 +28,7 @@ def reproduce(
     *,
     jobs: int | None = None,
     seeds: int | None = None,
+    duration: str | None = None,
     beyond: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Reproduction]:
@@ -41,6 +42,8 @@ def reproduce(
         out: Where to write.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         seeds: How many seeds to run with; those of the experiments if not given.
+        duration: How long every run lasts, such as ``"5 s"``, for a look at the report and not at
+            the numbers; as long as the experiments say if not given.
         beyond: Whether to run also what goes beyond the papers, which takes much longer.
         progress: Is told what is being done and what share of it is done (0 to 1).
 
@@ -50,7 +53,7 @@ def reproduce(
     from dumbbell.report import write_index
 
     chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
-    effort = Effort(jobs, seeds, progress or _silent)
+    effort = Effort(jobs, seeds, duration, progress or _silent)
     done = [reproduce_paper(paper, out, effort, beyond=beyond) for paper in chosen]
     write_index(done, out)
     return done
@@ -81,7 +84,7 @@ def draw(
     Raises:
         DumbbellError: If there is no such paper or figure, or `out` cannot be written.
     """
-    return draw_figures(load(paper), figures, out, Effort(jobs, seeds, progress or _silent))
+    return draw_figures(load(paper), figures, out, Effort(jobs, seeds, None, progress or _silent))
 
 
 def _silent(_what: str, _share: float) -> None:

@@ -47,11 +47,13 @@ class Effort:
     Attributes:
         jobs: How many simulations to run at once; None for one a processor.
         seeds: How many seeds to run with; None for those of the experiments.
+        duration: How long every run lasts; None for as long as the experiments say.
         progress: Is told what is being done, and what share of it is done (0 to 1).
     """
 
     jobs: int | None
     seeds: int | None
+    duration: str | None
     progress: Callable[[str, float], None]
 
 
@@ -141,7 +143,8 @@ def _study(paper: Paper) -> Study:
 def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
     file = _folder(paper.id) / wanted.file
     experiment = Experiment.load(file, overrides=list(wanted.changes))
-    return experiment if effort.seeds is None else experiment.replace(seeds=effort.seeds)
+    changes = {"seeds": effort.seeds, "duration": effort.duration}
+    return experiment.replace(**{key: value for key, value in changes.items() if value is not None})
 
 
 def _run_all(

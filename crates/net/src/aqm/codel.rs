@@ -6,29 +6,42 @@
 //! drops the next packet after `interval / sqrt(count)`, where `count` is the number of drops since
 //! it entered (section 3.3: the rate of a TCP goes with 1/sqrt(p), so this makes it fall linearly),
 //! until a packet has waited for less than `target` or less than a packet is left to send. If it
-//! has to enter the state again soon, it goes on from the drop rate that it had (section 5.6).
+//! has to enter the state again soon, it goes on from the drop rate that it had (section 5.5).
 //!
-//! ECN-capable packets are marked where others are dropped (section 4.? of RFC 8290: 4.2).
+//! ECN-capable packets are marked where others are dropped (RFC 8290, section 5.2.6). Those that
+//! waited for longer than `ce_threshold`, if there is one, are marked in any case: a threshold as
+//! DCTCP wants it (section 5.2.7).
 
 use crate::Packet;
 use crate::aqm::fifo::{Fifo, Tally};
 use dumbbell_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodelConfig {
     /// The delay that a standing queue may cause.
+    #[serde(rename = "target_ns")]
     pub target: Span,
     /// For how long the delay must have been above the target: about the longest round-trip time.
+    #[serde(rename = "interval_ns")]
     pub interval: Span,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
+    /// The delay above which every ECN-capable packet is marked, whatever CoDel decides.
+    #[serde(rename = "ce_threshold_ns")]
+    pub ce_threshold: Option<Span>,
 }
 
 impl Default for CodelConfig {
-    /// RFC 8289, sections 4.3 and 4.4: 5 ms and 100 ms.
+    /// RFC 8289, sections 4.3 and 4.4: 100 ms and 5 ms.
     fn default() -> CodelConfig {
-        CodelConfig { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
+        CodelConfig {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            ecn: true,
+            ce_threshold: None,
+        }
     }
 }
 
@@ -48,6 +61,8 @@ pub(crate) struct Codel {
     count: u32,
     last_count: u32,
     is_dropping: bool,
+    /// How long the packet waited that was taken last.
+    waited: Span,
 }
 
 impl Codel {
@@ -59,11 +74,29 @@ impl Codel {
             count: 0,
             last_count: 0,
             is_dropping: false,
+            waited: Span::ZERO,
         }
     }
 
-    /// The packet to send at `now` (section 5.5).
+    /// The packet to send at `now`.
     pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        now: Time,
+        queue: &mut Fifo<P>,
+        tally: &mut Tally<P>,
+    ) -> Option<P> {
+        let marked = tally.marked;
+        let mut packet = self.choose(now, queue, tally)?;
+        let is_late = self.config.ce_threshold.is_some_and(|most| self.waited > most);
+        if is_late && packet.is_ecn_capable() && tally.marked == marked {
+            packet.mark();
+            tally.marked += 1;
+        }
+        Some(packet)
+    }
+
+    /// The packet that CoDel lets through (section 5.5).
+    fn choose<P: Packet>(
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
@@ -119,7 +152,8 @@ impl Codel {
             self.first_above = None;
             return None;
         };
-        if now.since(since) < self.config.target || queue.waiting().bytes <= MAX_PACKET {
+        self.waited = now.since(since);
+        if self.waited < self.config.target || queue.waiting().bytes <= MAX_PACKET {
             self.first_above = None;
             return Some((packet, false));
         }
@@ -227,6 +261,25 @@ mod tests {
         marking.pass(Span::from_secs(1), Span::from_millis(20), true);
         assert_eq!(dropping.drops(), marking.marks);
         assert_eq!((marking.tally.dropped, marking.tally.marked), (0, marking.marks.len() as u64));
+    }
+
+    /// RFC 8290, section 5.2.7: marking from a delay on, beside CoDel, which drops the others.
+    #[test]
+    fn above_the_ce_threshold_every_ecn_capable_packet_is_marked_once_and_no_other() {
+        let ce_threshold = Some(Span::from_millis(1));
+        let shallow = || {
+            let codel = Codel::new(CodelConfig { ce_threshold, ..CodelConfig::default() });
+            Standing { codel, ..Standing::new() }
+        };
+        let (mut late, mut on_time, mut incapable) = (shallow(), shallow(), shallow());
+        late.pass(Span::from_millis(300), Span::from_micros(1001), true);
+        on_time.pass(Span::from_millis(300), Span::from_millis(1), true);
+        incapable.pass(Span::from_millis(300), Span::from_millis(4), false);
+        assert_eq!((late.marks.len(), late.tally.marked), (3000, 3000));
+        assert_eq!((on_time.marks.len(), incapable.tally.marked), (0, 0));
+        let mut standing = shallow();
+        standing.pass(Span::from_secs(1), Span::from_millis(20), true);
+        assert_eq!((standing.tally.marked, standing.tally.dropped), (10_000, 0));
     }
 
     #[test]

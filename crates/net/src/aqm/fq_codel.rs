@@ -7,7 +7,7 @@
 //! turn. CoDel takes a packet from it (RFC 8289, on this queue alone), which its credit pays for. A
 //! queue found empty goes from the new list to the end of the old one, so that it cannot be new
 //! again at once, and from the old list it is removed. So a flow that sends less than its share finds
-//! its queue empty and new, and passes all that stand (section 5).
+//! its queue empty and new, and passes all that stand (section 1.3).
 //!
 //! If there is no room, the queue with the most bytes loses half its packets, 64 at most, from its
 //! head (section 4.1).
@@ -18,12 +18,14 @@ use crate::{Limit, Packet, Waiting};
 use dumbbell_units::{Span, Time};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FqCodelConfig {
     /// CoDel's, in each queue.
+    #[serde(flatten)]
     pub codel: CodelConfig,
     /// Bytes that a queue may send in its turn.
     pub quantum: u32,

@@ -24,9 +24,11 @@ use fifo::{Fifo, Tally};
 use fq_codel::FqCodel;
 use pie::Pie;
 use red::{LARGEST, Red};
+use serde::{Deserialize, Serialize};
 
 /// Which management a link's queue has, and its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AqmConfig {
     /// Random Early Detection (Floyd and Jacobson, 1993).
     Red(RedConfig),

@@ -17,21 +17,29 @@
 //! The delay is that of the packet sent last, measured by its time of arrival as section 4.3 allows,
 //! or zero if none waits.
 //!
+//! PIE is active all the time: to switch it off while the queue is short (section 5.3) is an option
+//! that spares work, not a rule.
+//!
 //! ECN-capable packets are marked instead while `p` is at most `ecn_limit` (section 5.1: 0.1).
 
 use crate::Waiting;
 use crate::aqm::Verdict;
 use crate::dice::Dice;
 use dumbbell_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// Parameters of PIE.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PieConfig {
     /// The queueing delay aimed at (QDELAY_REF).
+    #[serde(rename = "target_ns")]
     pub target: Span,
     /// How often the probability is adjusted (T_UPDATE).
+    #[serde(rename = "update_ns")]
     pub update: Span,
     /// For how long a burst passes untouched (MAX_BURST).
+    #[serde(rename = "burst_ns")]
     pub burst: Span,
     /// Weight of the delay beyond the target, 1/s.
     pub alpha: f64,

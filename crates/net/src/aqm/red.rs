@@ -20,9 +20,11 @@ use crate::Waiting;
 use crate::aqm::Verdict;
 use crate::dice::Dice;
 use dumbbell_units::Span;
+use serde::{Deserialize, Serialize};
 
 /// Parameters of RED.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RedConfig {
     /// What thresholds and queues are counted in.
     pub unit: RedUnit,
@@ -43,7 +45,8 @@ pub struct RedConfig {
 }
 
 /// What RED counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RedUnit {
     /// Packets, whatever their size.
     Packets,

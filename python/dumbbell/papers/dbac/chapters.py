@@ -49,8 +49,9 @@ def sections(runs: Runs) -> list[Section]:
             (
                 "Path 1 carries nothing from 100 s to 200 s. What was under way there is sent by "
                 "path 2 after the first timeout, and the connection goes on with that alone. "
-                "Path 1 is used again when a retransmission gets through, which TCP tries ever "
-                "less often.",
+                "The packets that waited at the link go through when it is back, and their "
+                "acknowledgements wake the subflow at once: LIA needs minutes to its old rate, "
+                "DBAC seconds.",
             ),
             plates=("failure",),
         ),

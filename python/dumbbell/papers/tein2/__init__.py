@@ -15,7 +15,6 @@ from dumbbell.papers.frame import Findings, Verdict
 from dumbbell.papers.tein2.chapters import sections
 from dumbbell.papers.tein2.measures import (
     ALGORITHMS,
-    CAPACITY,
     HIGH_SPEED,
     LABELS,
     PATHS,
@@ -27,6 +26,7 @@ from dumbbell.papers.tein2.measures import (
     ratio,
     share,
     unfairness,
+    use,
 )
 from dumbbell.papers.tein2.plates import PLATES
 
@@ -114,10 +114,10 @@ def _bdp(runs: Runs) -> Verdict:
     for cc in HIGH_SPEED:
         near = known(delay(runs, cc, 10)) / known(delay(runs, "reno", 10))
         gains[cc] = [near] + [
-            known(rate(runs[f"tein2-{cc}-{path}"])) / known(rate(runs[f"tein2-reno-{path}"]))
+            known(rate(runs[f"tein2-{cc}"], path)) / known(rate(runs["tein2-reno"], path))
             for path in PATHS
         ]
-    unfair = {cc: known(ratio(runs[f"tein2-{cc}-both"], "china", "germany")) for cc in HIGH_SPEED}
+    unfair = {cc: known(ratio(runs[f"tein2-{cc}"], "china", "germany")) for cc in HIGH_SPEED}
     rising = all(gain == sorted(gain) for gain in gains.values())
     between = all(1 < value < _SIMULATIONS_SAY for value in unfair.values())
     listed = "; ".join(
@@ -131,11 +131,7 @@ def _bdp(runs: Runs) -> Verdict:
 
 
 def _use(runs: Runs) -> Verdict:
-    used = {
-        path: {cc: 1e6 * known(rate(runs[f"tein2-{cc}-{path}"])) / CAPACITY for cc in ALGORITHMS}
-        for path in PATHS
-    }
-    china, germany = used["china"], used["germany"]
+    china, germany = ({cc: known(use(runs, cc, path)) for cc in ALGORITHMS} for path in PATHS)
     reno = (china["reno"] + germany["reno"]) / 2
     enough = all(china[cc] > 0.8 and germany[cc] > 0.5 for cc in HIGH_SPEED)
     return Verdict(

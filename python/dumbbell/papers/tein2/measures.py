@@ -37,26 +37,31 @@ RATIOS: Final = (1, 2, 3, 6)
 FRIENDS: Final = (10, 100)
 """Round-trip times of figures 9 and 10, ms."""
 
-QUEUES: Final = (50, 1000)
-"""Queues that the sensitivity is shown for, packets."""
+CHANGES: Final = {
+    "725 Mbit/s at every delay": "rate",
+    "a queue of 50 packets": "queue50",
+    "a queue of 1000 packets": "queue1000",
+    "twice the loss, 2e-6": "loss",
+}
+"""What the sensitivity is shown of, and the experiments that show it."""
 
-RATES: Final = (965,)
-"""Bottleneck rates that the sensitivity is shown for, Mbit/s."""
-
-SHORT_LIST: Final = (10, 50, 200)
+SHORT_LIST: Final = (50, 200)
 """Round-trip times that the sensitivity is shown for, ms."""
+
+SHORT_TIME: Final = 120.0
+"""For how long the sensitivity is measured, s."""
 
 PATHS: Final = {"china": 140, "germany": 270}
 """The paths over TEIN2 and their round-trip times, ms."""
 
-CAPACITY: Final = 622e6 * 1448 / 1500
-"""Payload that the TEIN2 link carries, bit/s: 622 Mbit/s less 52 bytes of headers in 1500."""
+CAPACITY: Final = 622 * 1448 / 1500
+"""Payload that 622 Mbit/s carry, Mbit/s: less 52 bytes of headers in 1500."""
 
 
 @cache
-def rates(result: Result) -> pl.DataFrame:
+def rates(result: Result, until: float | None = None) -> pl.DataFrame:
     """Throughputs of all flows, Mbit/s: a row a seed, a column a flow."""
-    table = throughput(result).with_columns(
+    table = throughput(result, until=until).with_columns(
         pl.col("flow").cast(pl.String), pl.col("throughput") / 1e6
     )
     return table.pivot("flow", index="seed", values="throughput")
@@ -84,14 +89,15 @@ def delay(runs: Runs, cc: str, rtt: int) -> Estimate:
     return rate(runs[f"delay-{cc}-{rtt}"])
 
 
-def unfairness(runs: Runs, cc: str, times: int) -> Estimate:
+def unfairness(runs: Runs, cc: str, times: int, case: str = "fairness") -> Estimate:
     """Table 3: the throughput of the flow with 10 ms over the other's."""
-    return ratio(runs[f"fairness-{cc}-{times}"], "short", "long")
+    return ratio(runs[f"{case}-{cc}-{times}"], "short", "long")
 
 
-def unfairness_of_pipes(runs: Runs, cc: str, times: int) -> Estimate:
-    """As `unfairness`, but each flow goes through a pipe of its own."""
-    return ratio(runs[f"pipes-{cc}-{times}"], "short", "long")
+def use(runs: Runs, cc: str, path: str) -> Estimate:
+    """The share of 622 Mbit/s that a path over TEIN2 is used for, both flows at once (0 to 1)."""
+    shares = rates(runs[f"tein2-{cc}"])[path] / CAPACITY
+    return estimates.median(shares.to_list())
 
 
 def known(estimate: Estimate) -> float:
@@ -99,3 +105,9 @@ def known(estimate: Estimate) -> float:
     if estimate.value is None:
         raise ValueError("throughputs are observed to the end; none of them is beyond a limit")
     return estimate.value
+
+
+def tallied(values: list[float]) -> tuple[int, int]:
+    """How many ratios of measured to published are within 20 % and within 40 % of 1."""
+    off = [abs(value - 1) for value in values]
+    return sum(by <= 0.2 for by in off), sum(by <= 0.4 for by in off)
