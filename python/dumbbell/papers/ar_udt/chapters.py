@@ -125,8 +125,8 @@ def over_time(runs: Runs) -> Table:
 
 def deployed(runs: Runs) -> Table:
     """UDT and AR-UDT over both transports: goodput, and what is sent again."""
-    titles = ("UDT in NS-2", "AR-UDT in NS-2", "UDT4", "AR-UDT over UDT4")
-    titles += ("UDT4 sends again", "AR-UDT sends again")
+    titles = ["UDT in NS-2", "AR-UDT in NS-2", "UDT4", "AR-UDT over UDT4"]
+    titles += ["UDT4 sends again", "AR-UDT sends again"]
     columns = [Column("RTT"), *(Column(title, number=True) for title in titles)]
     rows = []
     for rtt in RTTS:
