@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from dumbbell.metrics import summary
 from dumbbell.papers import estimates
 from dumbbell.papers.ar_udt.chapters import sections
@@ -29,8 +31,6 @@ from dumbbell.papers.frame import Findings, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import polars as pl
 
     from dumbbell.papers.estimates import Estimate
     from dumbbell.papers.frame import Runs
@@ -70,7 +70,7 @@ def examine(runs: Runs) -> Findings:
 def reduce(result: Result) -> pl.DataFrame:
     """Keeps of every flow and seed the throughput, what was sent again, and the delay."""
     kept = ("seed", "flow", "throughput", "retransmission_share", "queue_delay_mean")
-    return summary(result).select(*kept)
+    return summary(result).select(*kept).with_columns(pl.col("flow").cast(pl.String))
 
 
 def _gain(runs: Runs, protocol: str) -> Estimate:

@@ -1,0 +1,109 @@
+"""Multipath flows: what files say of them, and what results hold of their subflows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import dumbbell
+from dumbbell import Experiment, ExperimentError, Result, metrics
+from dumbbell.resolve import resolve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = """
+duration = "5 s"
+sample = "500 ms"
+seeds = 2
+start_jitter = "100 ms"
+link = [
+  { name = "wifi", rate = "20 Mbit/s", delay = "10 ms" },
+  { name = "lte", rate = "10 Mbit/s", delay = "30 ms" },
+]
+flow = [
+  { name = "laptop", cc = "reno", path = ["wifi"] },
+  { name = "phone", cc = "lia", paths = [["wifi"], ["lte"]] },
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return dumbbell.run(Experiment.parse(TEXT))
+
+
+def test_a_resolved_experiment_says_what_each_subflow_is(result: Result) -> None:
+    phone = result.experiment.flows[1]
+    assert (phone.scheduler, phone.rtts) == ("lowest-rtt", ["20 ms", "60 ms"])
+    assert (phone.path, phone.rtt, phone.return_paths) == (None, None, [[], []])
+    assert resolve(result.experiment) == result.experiment
+
+
+def test_a_queue_in_bdp_goes_by_the_longest_path_that_crosses_it() -> None:
+    links = resolve(Experiment.parse(TEXT)).links
+    assert [link.queue for link in links] == ["50 kB", "75 kB"]
+
+
+def test_a_result_has_the_connection_and_its_subflows(result: Result) -> None:
+    assert result.flow_names == ["laptop", "phone"]
+    assert result.subflows["flow"].to_list() == 2 * ["phone/1", "phone/2"]
+    phone = result.flows.filter(pl.col("flow") == "phone")
+    assert (
+        phone["sent"].to_list()
+        == result.subflows.group_by("seed", maintain_order=True)
+        .agg(pl.col("sent").sum())["sent"]
+        .to_list()
+    )
+    shown = result.subflow_internals["name"].cast(pl.String).unique().to_list()
+    assert shown == ["alpha"]
+
+
+def test_metrics_are_those_of_subflows_if_asked(result: Result) -> None:
+    parts = result.by_subflow()
+    rates = metrics.throughput(parts)
+    assert rates["flow"].cast(pl.String).to_list() == 2 * ["laptop", "phone/1", "phone/2"]
+    whole = metrics.throughput(result).filter(pl.col("flow") == "phone")["throughput"].sum()
+    both = rates.filter(pl.col("flow").cast(pl.String) != "laptop")["throughput"].sum()
+    assert whole == pytest.approx(both, rel=0.05)
+    assert parts.by_subflow() is parts
+
+
+def test_a_saved_result_comes_back_with_its_subflows(result: Result, tmp_path: Path) -> None:
+    back = Result.load(result.save(tmp_path / "out"))
+    assert back.subflow_series.equals(result.subflow_series)
+    assert back.of_seed(2).subflows["seed"].unique().to_list() == [2]
+    again = dumbbell.run(Experiment.load(tmp_path / "out" / "experiment.toml"))
+    assert again.subflow_series.equals(result.subflow_series)
+
+
+def test_the_order_of_flows_in_a_file_changes_nothing(result: Result) -> None:
+    flows = Experiment.parse(TEXT).flows
+    turned = dumbbell.run(Experiment.parse(TEXT).replace(flows=flows[::-1]))
+    for each in (result, turned):
+        assert each.subflows["delivered"].to_list() == result.subflows["delivered"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rtt": "50 ms"}, "rtt: is given beside paths; a flow of several paths has rtts"),
+        ({"rtts": ["50 ms"]}, "rtts: has 1, but there are 2 paths; write one for each"),
+        ({"rtts": ["5 ms", "60 ms"]}, r'rtts\[0\]: "5 ms" is less than the delay of its links'),
+        ({"return_paths": [["moon"], []]}, r'return_paths\[0\]\[0\]: no link is called "moon"'),
+        ({"log": True}, "log: cannot be true for a flow of several paths"),
+        ({"transport": "udt", "cc": "udt"}, 'transport: "udt" has one path'),
+    ],
+)
+def test_keys_that_do_not_fit_a_multipath_flow_are_errors(
+    changes: dict[str, object], said: str
+) -> None:
+    laptop, phone = Experiment.parse(TEXT).flows
+
+    def change() -> None:
+        resolve(Experiment.parse(TEXT).replace(flows=[laptop, phone.replace(**changes)]))
+
+    with pytest.raises(ExperimentError, match=said):
+        change()
