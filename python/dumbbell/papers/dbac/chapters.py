@@ -22,6 +22,10 @@ def sections(runs: Runs) -> list[Section]:
                 "The window of the large path as path 2 sees it: LIA's, as the paper has it; "
                 "Reno's, without the root of alpha; CUBIC's own. The paper says that the second "
                 "distorts and that the third makes path 2 too slow.",
+                "Only with the first is the large path held below CUBIC's window, by equation 6, "
+                "and it is held unsteadily (figure 4): alpha grows with that path's round-trip "
+                "time, beyond 1 while path 2 is the better one, so that a queue begets a longer "
+                "queue until there is loss. The paper has no cap.",
             ),
             tables=(coupling(runs),),
         ),
