@@ -84,6 +84,7 @@ class Look:
 _LOOKS: Final = {
     "reno": Look("Reno", _VERMILLION, "o"),
     "cubic": Look("CUBIC", _BLUE, "s"),
+    "cubic-2006": Look("CUBIC (2006)", "#6b7078", "H"),
     "bbr": Look("BBRv1", _GREEN, "^"),
     "bbr2": Look("BBRv2", _ORANGE, "<"),
     "f-bbr2": Look("F-BBRv2", _VERMILLION, "p"),

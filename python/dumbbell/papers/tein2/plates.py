@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from matplotlib.ticker import LogLocator
 
 from dumbbell import figures
 from dumbbell.papers import estimates
@@ -107,14 +108,14 @@ def draw_beyond_friends(runs: Runs) -> Figure:
     algorithms = list(dict.fromkeys(table["cc"]))
     bars = [
         _bar(
-            f"{cell['cc'][0]}\n{cell['rtt'][0]} ms",
+            f"{figures.look(cell['cc'][0]).label}\n{cell['rtt'][0]} ms",
             "Reno" if cell["flow"][0] == "reno" else "beside Reno",
             "reno" if cell["flow"][0] == "reno" else cell["cc"][0],
             _median((cell["throughput"] / 1e6).to_list()),
         )
         for cell in table.partition_by("cc", "rtt", "flow", maintain_order=True)
     ]
-    groups = [f"{cc}\n{rtt} ms" for cc in algorithms for rtt in FRIENDS]
+    groups = [f"{figures.look(cc).label}\n{rtt} ms" for cc in algorithms for rtt in FRIENDS]
     return _bars(bars, groups, ("beside Reno", "Reno"), width=figures.PAGE)
 
 
@@ -138,6 +139,9 @@ def _lines(
     axes.set_ylabel(y)
     if log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
         axes.axhline(1.0, color=figures.FAINT, linewidth=0.6)
     else:
         highest = [float(rows[column].max() or 0) for column in ("high", "published")]  # type: ignore[arg-type]
