@@ -8,18 +8,29 @@ use dumbbell_units::{Span, Time};
 /// Measures how much longer than the base delivered data packets were under way.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayMeter {
-    flows: Vec<(Span, Histogram)>,
+    flows: Vec<Flow>,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    /// What the delay of an empty path is.
+    base: Span,
+    /// When the clock of its timestamps began.
+    clock: Time,
+    delays: Histogram,
 }
 
 impl DelayMeter {
-    /// A meter for flows of the given base delays, one way.
-    pub(crate) fn new(bases: impl IntoIterator<Item = Span>) -> DelayMeter {
-        DelayMeter { flows: bases.into_iter().map(|base| (base, Histogram::new())).collect() }
+    /// A meter for flows of the given base delays, one way, whose timestamps count from the given
+    /// times.
+    pub(crate) fn new(flows: impl IntoIterator<Item = (Span, Time)>) -> DelayMeter {
+        let flow = |(base, clock)| Flow { base, clock, delays: Histogram::new() };
+        DelayMeter { flows: flows.into_iter().map(flow).collect() }
     }
 
     /// What was measured of a flow.
     pub(crate) fn delays(&self, pair: u32) -> &Histogram {
-        &self.flows[pair as usize].1
+        &self.flows[pair as usize].delays
     }
 
     /// A packet is delivered.
@@ -28,9 +39,9 @@ impl DelayMeter {
         let Some(sent_at) = packet.data_sent_at() else { return };
         // The timestamp tells when the packet was sent to the microsecond, so the delay is exact
         // to a microsecond.
-        let now = (now.as_nanos() / 1_000) as u32;
+        let flow = &mut self.flows[to.pair() as usize];
+        let now = now.since(flow.clock).as_micros() as u32;
         let delay = Span::from_micros(u64::from(now.wrapping_sub(sent_at)));
-        let (base, delays) = &mut self.flows[to.pair() as usize];
-        delays.record(delay.saturating_sub(*base));
+        flow.delays.record(delay.saturating_sub(flow.base));
     }
 }

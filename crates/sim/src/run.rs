@@ -121,9 +121,14 @@ impl Scenario {
         let pairs =
             || order.iter().flat_map(|&flow| flows[flow].paths.iter().map(move |p| (flow, p)));
         let logged = |(flow, _): (usize, _)| self.flows[flow].log.then_some(flow as u32);
+        // UDT's timestamps count from when the socket was opened (draft-gg-udt-03, section 2).
+        let clock = |flow: usize| match self.flows[flow].udt {
+            Some(_) => flows[flow].start,
+            None => Time::ZERO,
+        };
         Onlookers {
             log: PacketLog::new(pairs().map(logged).collect()),
-            meter: DelayMeter::new(pairs().map(|(_, path)| path.delay)),
+            meter: DelayMeter::new(pairs().map(|(flow, path)| (path.delay, clock(flow)))),
         }
     }
 

@@ -130,3 +130,12 @@ fn a_receiver_that_skips_gaps_acknowledges_what_never_came_and_waits_for_nothing
     );
     assert_eq!(f.timeouts[0], 0);
 }
+
+#[test]
+fn a_flow_that_starts_late_waits_no_longer_for_it() {
+    let mut late = flow("a", "udt", &json!({}));
+    late["start_ns"] = json!(5_000_000_000_u64);
+    late["app_rate_bps"] = json!(1e6);
+    let waited = run(&scenario(0.0, &[late])).flows.queue_delay_mean[0];
+    assert!(waited.is_some_and(|mean| mean < 1e-3), "{waited:?}");
+}

@@ -26,16 +26,19 @@ from dumbbell.papers.frame import (
     Setting,
 )
 from dumbbell.results import check_replaceable
-from dumbbell.runner import run, run_all
+from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from dumbbell.papers.frame import Concrete, Plate, Settings, Study
+    from dumbbell.papers.frame import Concrete, Planned, Plate, Settings, Study
     from dumbbell.results import Result
 
 PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
 """The ids of the papers; each has a folder of that name, with underscores, beside this file."""
+
+_AT_ONCE: Final = 16
+"""Runs beyond a paper that are in memory together."""
 
 _TOOLS: Final = ("polars", "numpy", "matplotlib")
 
@@ -76,7 +79,9 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
     wanted = [e for plan in paper.experiments if not plan.beyond for e in plan.all()]
     runs = Runs(
         _run_all(paper, wanted, folder, effort),
-        _run_beyond(paper, folder, effort) if beyond else {},
+        _run_beyond(paper, [plan for plan in paper.experiments if plan.beyond], folder, effort)
+        if beyond
+        else {},
     )
     findings = study.examine(runs)
     settings = _settings({name: result.experiment for name, result in runs.results.items()})
@@ -118,10 +123,10 @@ def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort
     needed = {experiment for plate in plates for experiment in plate.experiments}
     plans = [plan for plan in paper.experiments if not plan.beyond]
     wanted = [one for plan in plans for one in plan.all() if one.id in needed]
-    beyond = any(plan.id in needed for plan in paper.experiments if plan.beyond)
+    beyond = [plan for plan in paper.experiments if plan.beyond and plan.id in needed]
     runs = Runs(
         _run_all(paper, wanted, folder, effort),
-        _run_beyond(paper, folder, effort) if beyond else {},
+        _run_beyond(paper, beyond, folder, effort),
     )
     _draw_all(paper, plates, runs, folder, effort)
     return [folder / plate.file for plate in plates]
@@ -164,16 +169,20 @@ def _run_all(
     return dict(zip(places, results, strict=True))
 
 
-def _run_beyond(paper: Paper, folder: Path, effort: Effort) -> dict[str, pl.DataFrame]:
+def _run_beyond(
+    paper: Paper, plans: Sequence[Planned], folder: Path, effort: Effort
+) -> dict[str, pl.DataFrame]:
     study, tables = _study(paper), {}
-    for plan in paper.experiments:
-        if not plan.beyond:
-            continue
+    for plan in plans:
         rows, cells = [], list(plan.all())
-        for done, cell in enumerate(cells):
+        for done in range(0, len(cells), _AT_ONCE):
             effort.progress(f"{paper.id}: beyond the paper", done / len(cells))
-            kept = study.reduce(run(_experiment(paper, cell, effort), jobs=effort.jobs))
-            rows.append(kept.select(*_labels(cell), pl.all()))
+            some = cells[done : done + _AT_ONCE]
+            results = run_all([_experiment(paper, cell, effort) for cell in some], jobs=effort.jobs)
+            rows += [
+                study.reduce(result).select(*_labels(cell), pl.all())
+                for cell, result in zip(some, results, strict=True)
+            ]
         tables[plan.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)
         tables[plan.id].write_parquet(folder / f"{plan.id}.parquet")

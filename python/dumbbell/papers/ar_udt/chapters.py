@@ -102,6 +102,10 @@ def sections(runs: Runs) -> list[Section]:
                     "What the paper names as future work, with UDT4 as it is deployed, over 100 s "
                     "with a queue of one BDP. Medians over three seeds; where a case has several "
                     "flows of a kind, their mean.",
+                    "UDT flows share alike, with different round-trip times too: the rate is "
+                    "controlled every 10 ms, not every round trip. AR-UDT leaves next to nothing "
+                    "to UDT, CUBIC and BBRv3, and sends many packets again and again when several "
+                    "such flows compete.",
                 ),
                 tables=(fairness(runs),),
             )
