@@ -16,7 +16,9 @@
 //! drained: `cwnd *= baseRTT / (2 RTT)`. The window never goes below 2 packets; on loss it is
 //! halved, and while the connection recovers the flow is Reno.
 //!
-//! Linux weighs by the rates that subflows had when they last set `alpha`; here by their present
+//! Linux drains whatever `diff` is. Where nothing but the flow itself disturbs its round-trip times,
+//! delays of a fraction of a packet double all the time, and a queue is drained that is not there;
+//! so here it is drained only if `diff >= alpha`. Linux weighs by the rates that subflows had when they last set `alpha`; here by their present
 //! ones.
 
 use crate::coupled::siblings;
@@ -75,7 +77,7 @@ impl WeightedVegas {
         let delay = rtt - base;
         let least = self.least_delay.filter(|&least| least > 0.0).map_or(delay, |l| l.min(delay));
         self.least_delay = Some(least);
-        if least > 0.0 && delay >= 2.0 * least {
+        if diff >= self.alpha && least > 0.0 && delay >= 2.0 * least {
             self.least_delay = None;
             cwnd *= base / (2.0 * rtt);
         }
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     fn a_queue_that_has_doubled_is_drained() {
         let (mut wvegas, path) = (rule(), path(104, &[]));
-        wvegas.avoid(60.0, 0.1, 0.101, &path);
-        assert_close(wvegas.avoid(60.0, 0.1, 0.1021, &path), 61.0 * 0.1 / 0.2042);
+        assert_close(wvegas.avoid(600.0, 0.1, 0.1005, &path), 601.0);
+        assert_close(wvegas.avoid(601.0, 0.1, 0.1021, &path), 600.0 * 0.1 / 0.2042);
     }
 }
