@@ -98,7 +98,7 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         sections=study.sections(runs),
         drawings=_draw_all(paper, plates, runs, folder, effort),
         settings=settings,
-        seeds=runs[paper.first].seeds,
+        seeds=max((result.seeds for result in runs.results.values()), key=len),
         versions=_versions(),
         beyond=beyond,
     )

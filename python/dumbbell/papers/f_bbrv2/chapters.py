@@ -104,13 +104,13 @@ def table_3(runs: Runs) -> Table:
 
 
 def gaps(runs: Runs) -> Table:
-    """By how much CUBIC has more, and Jain's index."""
+    """By how much CUBIC has more, and Jain's index; whole numbers, for a table that fits a page."""
     columns = [Column("Algorithm"), *(Column(f"{queue} BDP", number=True) for queue in QUEUES)]
     rows = []
     for cc in ALGORITHMS:
         found = {queue: runs[f"pair-{cc}-{queue}"] for queue in QUEUES}
         rows.append(
-            [f"{LABELS[cc]}: gap"] + [_amount(median(pair, "gap")) for pair in found.values()]
+            [f"{LABELS[cc]}: gap"] + [_amount(median(pair, "gap"), 0) for pair in found.values()]
         )
         rows.append(
             [f"{LABELS[cc]}: Jain"]
@@ -176,5 +176,6 @@ def misfires(runs: Runs) -> Table:
     return Table(columns, rows, "Share of the time in which F-BBRv2 takes F-BBRv2 for CUBIC.")
 
 
-def _amount(found: Estimate) -> str:
-    return f"{value(found):.1f} ({found.low:.1f} to {found.high:.1f})"
+def _amount(found: Estimate, digits: int = 1) -> str:
+    low, middle, high = (f"{number:.{digits}f}" for number in (found.low, value(found), found.high))
+    return f"{middle} ({low} to {high})"
