@@ -50,7 +50,7 @@ readme: setup ## Runs the examples of README.md again and puts in what they prin
 
 lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/python -m pip install --quiet uv
-	.venv/bin/uv pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \
+	.venv/bin/uv pip compile pyproject.toml --group dev --extra dask --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 
 clean: ## Removes the environment and everything built; results stay
