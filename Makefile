@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench fuzz readme lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench fuzz readme lock assets clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -52,6 +52,9 @@ lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/python -m pip install --quiet uv
 	.venv/bin/uv pip compile pyproject.toml --group dev --extra dask --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
+
+assets: ## Fetches again what report pages embed (needs npm)
+	scripts/assets.sh
 
 clean: ## Removes the environment and everything built; results stay
 	rm -rf .venv target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
@@ -158,7 +159,8 @@ def outline(marker: str) -> str:
     """The outline of a marker as an SVG path: about 1 wide, its middle at 0, y downwards."""
     style = MarkerStyle(marker)
     polygons = style.get_path().transformed(style.get_transform()).to_polygons()
-    lines = ("L".join(f"{x:.3f} {-y:.3f}" for x, y in polygon) for polygon in polygons)
+    points = (np.asarray(polygon, dtype=np.float64).tolist() for polygon in polygons)
+    lines = ("L".join(f"{x:.3f} {-y:.3f}" for x, y in polygon) for polygon in points)
     return "".join(f"M{line}Z" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""How algorithms look on a page: taken from `dumbbell.figures`, the one source for colours and marks."""
+"""How algorithms look on a page: as in figures, which are the one source of colours and markers."""
 
 from __future__ import annotations
 

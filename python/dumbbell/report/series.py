@@ -57,10 +57,10 @@ def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
         most: How many points a series may have.
 
     Returns:
-        ``end`` (s), ``flows`` (name, cc, and the stroke of each), ``panels`` (title, unit, ``x``: the
-        number of its times, and a series ``y`` for each flow or link, null where there is none),
-        ``times`` (lists of microseconds, each but the first the difference from the one before),
-        ``every`` (how many samples an interval has, by list of times), ``states``.
+        ``end`` (s), ``flows`` (name, cc, and the stroke of each), ``panels`` (title, unit, ``x``:
+        the number of its times, and a series ``y`` for each flow or link, null where there is
+        none), ``times`` (lists of microseconds, each but the first the difference from the one
+        before), ``every`` (how many samples an interval has, by list of times), ``states``.
     """
     run = result.of_seed(seed).by_subflow()
     names = run.flow_names[:MOST_FLOWS]
@@ -88,7 +88,9 @@ def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
     }
 
 
-def thinned(t: Numbers, columns: Sequence[Numbers], most: int) -> tuple[Numbers, list[Numbers], int]:
+def thinned(
+    t: Numbers, columns: Sequence[Numbers], most: int
+) -> tuple[Numbers, list[Numbers], int]:
     """At most about `most` points: of each interval the least and the greatest, in their order.
 
     Args:

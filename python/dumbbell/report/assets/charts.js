@@ -165,7 +165,7 @@
         values: () => bands.map((band) => (band.flow.length > 8 ? `${band.flow.slice(0, 7)}…` : band.flow)),
         grid: { show: false },
       };
-      const scale = { range: [bands.length - 0.5, -0.5], dir: 1 };
+      const scale = { range: [-0.5, bands.length - 0.5], dir: -1 };
       const options = this.options(34 + 18 * bands.length, false, scale, rows);
       options.series.push({ show: true, points: { show: false } });
       options.hooks.draw = [
