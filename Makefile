@@ -31,6 +31,7 @@ lint: setup ## Checks format, lints and types
 	else echo 'cargo clippy: skipped, the Rust of this machine comes without it'; fi
 
 test-rust: setup ## Runs the engine's tests
+	@$(PYTHON) scripts/setup.py --test-peers
 	.venv/bin/cargo test --locked --quiet --workspace
 
 test-python: setup ## Runs the Python tests
