@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench fuzz bpf readme lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme lock clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -39,6 +39,9 @@ test-python: setup ## Runs the Python tests
 
 bench: setup ## Measures the engine's speed, in packets per second
 	.venv/bin/cargo bench --locked --workspace --bench '*'
+
+chaos: setup ## Sends data over very bad paths and floods a UDT server, for minutes
+	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored
 
 INPUTS ?= 10000000
 

@@ -4,7 +4,10 @@
 //! are many times what is needed.
 
 mod asynchronous;
+mod chaos;
+mod hostile;
 mod interop;
 mod libudt;
 mod own;
 mod pattern;
+mod relay;
