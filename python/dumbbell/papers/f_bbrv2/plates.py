@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.papers.estimates import Estimate
     from dumbbell.papers.frame import Runs
 
 _PUBLISHED: Final = {number.id: number.published for number in Paper.load(FOLDER).numbers}
@@ -82,7 +81,7 @@ def draw_rates(cc: str, runs: Runs) -> Figure:
     """Average throughput over the buffer size, beside CUBIC: the paper's figure 7."""
     figure, [[axes]] = figures.panels(height=2.4)
     rows = [
-        _point(shown, queue, median(runs[f"pair-{cc}-{queue}"], side), None)
+        estimates.point(shown, float(queue), median(runs[f"pair-{cc}-{queue}"], side))
         for side, shown in (("bbr", cc), ("other", "cubic"))
         for queue in QUEUES
     ]
@@ -96,9 +95,9 @@ def draw_jain(runs: Runs) -> Figure:
     """Jain's index over the buffer size: the paper's figure 8."""
     figure, [[axes]] = figures.panels(width=figures.PAGE, height=3.0)
     rows = [
-        _point(
+        estimates.point(
             cc,
-            queue,
+            float(queue),
             median(runs[f"pair-{cc}-{queue}"], "jain"),
             _PUBLISHED.get(f"jain-{cc}-{queue}"),
         )
@@ -179,7 +178,7 @@ def draw_fq_codel(runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(height=2.4)
     table = sides(runs.beyond["fq-codel"], ["cc", "queue"])
     rows = [
-        _point(cell["cc"][0], cell["queue"][0], estimates.median(cell["jain"].to_list()), None)
+        estimates.point(cell["cc"][0], float(cell["queue"][0]), estimates.median(cell["jain"]))
         for cell in table.partition_by("cc", "queue", maintain_order=True)
     ]
     _over_buffers(axes, rows)
@@ -193,10 +192,10 @@ def draw_many(queue: str, runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(height=2.4)
     table = sides(runs.beyond["many"].filter(pl.col("queue") == queue), ["cc", "flows"])
     rows = [
-        _point(cell["cc"][0], cell["flows"][0], estimates.median(cell["share"].to_list()), None)
+        estimates.point(cell["cc"][0], float(cell["flows"][0]), estimates.median(cell["share"]))
         for cell in table.partition_by("cc", "flows", maintain_order=True)
     ]
-    figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
+    figures.curves(axes, rows)
     axes.set_xticks([1, 2, 4, 8])
     axes.set_xlim(0.8, 8.2)
     axes.set_ylim(0, 1)
@@ -225,17 +224,12 @@ def sides(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def _over_buffers(axes: Axes, rows: list[dict[str, Any]]) -> None:
-    figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
+    figures.curves(axes, rows)
     axes.set_xscale("log", base=2)
     axes.set_xticks([float(tick) for tick in _TICKS], _TICKS)
     axes.set_xlim(0.46, 7.6)
     axes.set_xlabel("buffer (BDP)")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, columnspacing=1.0)
-
-
-def _point(cc: str, x: str, found: Estimate, published: float | None) -> dict[str, Any]:
-    ends = {"value": found.value, "low": found.low, "high": found.high}
-    return {"cc": cc, "x": float(x), "published": published} | ends
+    figures.legend(axes, columns=5)
 
 
 def _bars(axes: Axes, cases: list[tuple[str, str, str, str]], column: str, runs: Runs) -> None:
@@ -246,13 +240,11 @@ def _bars(axes: Axes, cases: list[tuple[str, str, str, str]], column: str, runs:
             {
                 "cc": cc,
                 "label": label,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
                 "limit": None,
                 "runs": of(runs[experiment], column),
                 "published": _PUBLISHED.get(said),
             }
+            | found.ends
         )
     table = pl.DataFrame(rows, schema_overrides={"published": pl.Float64, "limit": pl.Float64})
     figures.intervals(axes, table)
