@@ -104,6 +104,22 @@ def within(result: Result, threshold: float = 1.2) -> float:
 
 
 @cache
+def smoothed(result: Result, width: float = 5.0) -> pl.DataFrame:
+    """The first flow's smoothed RTT, means over `width` seconds and all seeds: t (s), srtt (s)."""
+    series = result.series.filter(pl.col("flow") == "bbr", pl.col("srtt") > 0)
+    window = ((pl.col("t") / width).floor() + 0.5) * width
+    return series.group_by(t=window).agg(pl.col("srtt").cast(pl.Float64).mean()).sort("t")
+
+
+def detected(result: Result, since: float, until: float) -> float:
+    """For which share of the time F-BBRv2 flows take others for CUBIC; 0 for BBRv2."""
+    seen = result.internals.filter(
+        pl.col("name") == "cubic_detected", pl.col("t").is_between(since, until)
+    )
+    return float(seen["value"].mean() or 0)  # type: ignore[arg-type]
+
+
+@cache
 def limits(result: Result) -> dict[str, float]:
     """What limits the first flow in Cruise.
 
