@@ -15,8 +15,8 @@ from dumbbell.papers.f_bbrv2.measures import (
     QUEUES,
     detected,
     limits,
+    mean_srtt,
     median,
-    smoothed,
     value,
 )
 from dumbbell.papers.frame import Column, Section, Table
@@ -192,13 +192,8 @@ def reroute(runs: Runs) -> Table:
     rows = []
     for cc in CHANGED["cc"]:
         result = runs[f"reroute-{cc}"]
-        means = smoothed(result)
-        before, longer = (
-            means.filter(pl.col("t").is_between(*span))["srtt"].to_numpy().mean()
-            for span in ((10, 50), (60, 100))
-        )
-        share = 100 * detected(result, 60, 100)
-        rows.append([LABELS[cc], f"{share:.0f} %", f"{1e3 * before:.0f}", f"{1e3 * longer:.0f}"])
+        rtts = [f"{1e3 * mean_srtt(result, *span):.0f}" for span in ((10, 50), (60, 100))]
+        rows.append([LABELS[cc], f"{100 * detected(result, 60, 100):.0f} %", *rtts])
     return Table(columns, rows, "A route 10 ms longer from 50 to 100 s: 10 to 50 s, 60 to 100 s.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -109,6 +110,12 @@ def smoothed(result: Result, width: float = 5.0) -> pl.DataFrame:
     series = result.series.filter(pl.col("flow") == "bbr", pl.col("srtt") > 0)
     window = ((pl.col("t") / width).floor() + 0.5) * width
     return series.group_by(t=window).agg(pl.col("srtt").cast(pl.Float64).mean()).sort("t")
+
+
+def mean_srtt(result: Result, since: float, until: float) -> float:
+    """The mean of `smoothed` between two times, s; NaN if the run ended before."""
+    means = smoothed(result).filter(pl.col("t").is_between(since, until))
+    return float(means["srtt"].mean() or math.nan)  # type: ignore[arg-type]
 
 
 def detected(result: Result, since: float, until: float) -> float:
