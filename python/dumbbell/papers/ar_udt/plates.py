@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dumbbell import figures
-from dumbbell.papers import estimates
+from dumbbell import estimates, figures
 from dumbbell.papers.ar_udt.measures import (
     BIN,
     LABELS,

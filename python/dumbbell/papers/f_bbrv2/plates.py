@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import figures
+from dumbbell import estimates, figures
 from dumbbell.metrics import windows
-from dumbbell.papers import estimates
 from dumbbell.papers.f_bbrv2.measures import (
     ALGORITHMS,
     CHANGED,
