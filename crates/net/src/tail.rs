@@ -92,7 +92,7 @@ impl<P> Tail<P> {
         let mut out = self.latest;
         if self.gap == 0 {
             self.gap = self.dice.gap(self.reordering.share);
-            out = out + self.reordering.delay;
+            out += self.reordering.delay;
         } else {
             self.gap -= 1;
         }
