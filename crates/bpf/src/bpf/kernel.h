@@ -85,6 +85,7 @@ ALWAYS_INLINE bool next_number(struct bpf_iter_num *it, u32 *i, u32 end)
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART };
 enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
+enum { AF_INET6 = 10 };
 enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2 };
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
@@ -94,6 +95,7 @@ struct list_head {
 } KERNEL_TYPE;
 
 struct sock_common {
+	unsigned short skc_family;
 	volatile unsigned char skc_state;
 } KERNEL_TYPE;
 
@@ -117,7 +119,6 @@ struct inet_connection_sock {
 } KERNEL_TYPE;
 
 struct minmax_sample {
-	u32 t;
 	u32 v;
 } KERNEL_TYPE;
 
@@ -127,6 +128,7 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u16 tcp_header_len;
 	u32 mss_cache;
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;
@@ -138,7 +140,6 @@ struct tcp_sock {
 	u32 sacked_out;
 	u32 lost_out;
 	u32 delivered;
-	u32 delivered_ce;
 	u32 lost;
 	u32 app_limited;
 	u32 srtt_us;
@@ -147,18 +148,13 @@ struct tcp_sock {
 	u64 delivered_mstamp;
 	u64 tcp_wstamp_ns;
 	u64 tcp_clock_cache;
-	u32 lsndtime;
-	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 } KERNEL_TYPE;
 
 struct rate_sample {
-	u64 prior_mstamp;
 	u32 prior_delivered;
-	u32 prior_delivered_ce;
 	s32 delivered;
-	s32 delivered_ce;
 	long interval_us;
 	long rtt_us;
 	int losses;
@@ -198,12 +194,12 @@ struct tcp_congestion_ops {
 #ifdef NATIVE
 /* What the test's trace says takes the place of the kernel. */
 extern u64 native_now_ns;
-extern u32 native_random;
+u32 native_random(void);
 #define HOOK(name, ...) name(__VA_ARGS__)
 #define READ(from, field) ((from)->field)
 #define BITFIELD(from, field) ((from)->field)
 #define bpf_ktime_get_ns() native_now_ns
-#define bpf_get_prandom_u32() native_random
+#define bpf_get_prandom_u32() native_random()
 #else
 #define HOOK(name, ...) BPF_PROG(name, ##__VA_ARGS__)
 #define READ(from, field) BPF_CORE_READ(from, field)
