@@ -85,7 +85,6 @@ ALWAYS_INLINE bool next_number(struct bpf_iter_num *it, u32 *i, u32 end)
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART };
 enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
-enum { AF_INET6 = 10 };
 enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2 };
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
@@ -95,7 +94,6 @@ struct list_head {
 } KERNEL_TYPE;
 
 struct sock_common {
-	unsigned short skc_family;
 	volatile unsigned char skc_state;
 } KERNEL_TYPE;
 
@@ -128,7 +126,6 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	u16 tcp_header_len;
 	u32 mss_cache;
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;

@@ -2,7 +2,8 @@
 
 use crate::native::{Answer, Program};
 use dumbbell_cc::{
-    Ack, Algorithm, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal, Subflow,
+    Ack, Algorithm, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal,
+    Subflow,
 };
 use dumbbell_units::Span;
 use std::fmt::Write;

@@ -29,20 +29,6 @@ ALWAYS_INLINE u32 bdp(const struct frame *f, u64 bw, u32 gain, u32 mss)
 	return (bytes_in(bw, f->min_rtt) * gain + packet - 1) / packet;
 }
 
-/* Bytes that the kernel counts for a packet when it paces: headers too, but not Ethernet's. */
-ALWAYS_INLINE u64 with_headers(struct sock *sk, u64 rate)
-{
-#ifdef NATIVE
-	return rate;
-#else
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 mss = max(tp->mss_cache, 1);
-	u32 ip = sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
-
-	return rate * (mss + tp->tcp_header_len + ip) / mss;
-#endif
-}
-
 ALWAYS_INLINE u32 least_burst(const struct sock *sk)
 {
 	return sk->sk_pacing_rate < PARAMS.one_packet_below ? 1 : 2;
@@ -66,12 +52,12 @@ ALWAYS_INLINE u32 with_allowance(const struct sock *sk, u32 packets, bool raisin
 	return raising ? enough + 2 : enough;
 }
 
-/* --- pacing --------------------------------------------------------------------------------- */
+/* --- pacing: TCP's own counts payload only, as rates here do --------------------------------- */
 
 ALWAYS_INLINE void pace(struct sock *sk, struct frame *f, u64 rate)
 {
 	f->pacing_rate = max(rate, 1);
-	sk->sk_pacing_rate = min(with_headers(sk, f->pacing_rate), sk->sk_max_pacing_rate);
+	sk->sk_pacing_rate = min(f->pacing_rate, sk->sk_max_pacing_rate);
 }
 
 /* The first rate: the gain of Startup times the window per round-trip time. */
