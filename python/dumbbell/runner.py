@@ -85,13 +85,13 @@ def run_all(
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
     """
     resolved = [resolve(experiment) for experiment in experiments]
-    workers = _workers(jobs)
+    at_once = workers(jobs)
     tasks = [[_Task(one, seed) for seed in one.seed_list] for one in resolved]
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         runs = [[(task, pool.submit(task.run)) for task in group] for group in tasks]
         _see_through(pool, [run for group in runs for run in group], progress)
         return [
-            _result(one, {task.seed: done.result() for task, done in group}, workers)
+            _result(one, {task.seed: done.result() for task, done in group}, at_once)
             for one, group in zip(resolved, runs, strict=True)
         ]
 
@@ -143,7 +143,12 @@ def _see_through(
         raise
 
 
-def _workers(jobs: int | None) -> int:
+def workers(jobs: int | None) -> int:
+    """How many simulations to run at once: so many, or one a processor.
+
+    Raises:
+        DumbbellError: If it is not a number of them.
+    """
     if jobs is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -152,7 +157,7 @@ def _workers(jobs: int | None) -> int:
     return jobs
 
 
-def _result(resolved: Experiment, runs: dict[int, _Done], workers: int) -> Result:
+def _result(resolved: Experiment, runs: dict[int, _Done], jobs: int) -> Result:
     outcomes = {seed: done.outcome for seed, done in runs.items()}
     began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
     meta = {
@@ -164,7 +169,7 @@ def _result(resolved: Experiment, runs: dict[int, _Done], workers: int) -> Resul
             "processors": os.cpu_count(),
             "python": platform.python_version(),
         },
-        "jobs": workers,
+        "jobs": jobs,
         "wall_s": ended - began,
         "data_packets": sum(outcome.meta["data_packets"] for outcome in outcomes.values()),
         "events": sum(outcome.meta["events"] for outcome in outcomes.values()),

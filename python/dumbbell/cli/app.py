@@ -22,6 +22,24 @@ Jobs = Annotated[
     int | None, typer.Option(help="How many simulations to run at once; default: one a processor.")
 ]
 Seeds = Annotated[int | None, typer.Option(help="How many seeds to run with.")]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key: 'duration=10 s', 'link.NAME.queue=1 BDP', 'flow.*.cc=bbr'.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until-ci",
+        metavar="SHARE",
+        help="Add seeds until half of the 95 % interval is at most this share of the mean: '5%'.",
+    ),
+]
+Metric = Annotated[str, typer.Option(help="The metric whose interval that is.")]
+Most = Annotated[int, typer.Option(help="The most seeds that are added up to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -33,20 +51,64 @@ def run(
     ] = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a key: 'duration=10 s', 'link.NAME.queue=1 BDP', 'flow.*.cc=bbr'.",
-        ),
-    ] = None,
+    assignments: Assignments = None,
     json: Json = False,
 ) -> None:
     """Run an experiment, and write its result folder."""
     from dumbbell.cli.run import run_file
 
     run_file(file, out=out, seeds=seeds, jobs=jobs, assignments=assignments or [], json=json)
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file with [sweep].")],
+    out: Annotated[
+        Path | None, typer.Option(help="The sweep's folder; default: results/ and FILE's name.")
+    ] = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    assignments: Assignments = None,
+    until_ci: Until = None,
+    metric: Metric = "throughput",
+    most_seeds: Most = 100,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="The Dask scheduler whose workers are to work."),
+    ] = None,
+    series: Annotated[
+        bool, typer.Option("--series", help="Keep the time series of every run too.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run an experiment along the axes of its [sweep]; what is in the folder already is kept."""
+    from dumbbell.cli.sweep import sweep_file
+    from dumbbell.cli.until import parse_until
+
+    sweep_file(
+        file,
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        dask=dask,
+        until=parse_until(until_ci, metric, most_seeds),
+        series=series,
+        assignments=assignments or [],
+        json=json,
+    )
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="The query, such as 'select * from runs'.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A result or a sweep.")],
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV and nothing else.")] = False,
+    json: Json = False,
+) -> None:
+    """Ask a result or a sweep in SQL: its tables are runs, flows, links, ..."""
+    from dumbbell.cli.query import answer
+
+    answer(sql, folder, json=json, csv=csv)
 
 
 @app.command()
