@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench fuzz readme lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench fuzz bpf readme lock clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -44,6 +44,9 @@ INPUTS ?= 10000000
 fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the network
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-codec -- $(INPUTS)
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-engine -- $(INPUTS)
+
+bpf: setup ## Compiles the eBPF programs into the objects that are shipped
+	.venv/bin/python scripts/bpf.py
 
 readme: setup ## Runs the examples of README.md again and puts in what they print
 	.venv/bin/python scripts/readme.py

@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,6 +48,11 @@ class Estimate:
     high: float | None
     runs: tuple[float | None, ...] = ()
     limit: float | None = None
+
+    @property
+    def ends(self) -> dict[str, float | None]:
+        """The estimate as columns of a table: ``value``, ``low``, ``high``."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
     @property
     def censored(self) -> int:
@@ -90,7 +95,12 @@ class Until:
         return [*seeds, *new]
 
 
-def median(runs: Sequence[float | None], limit: float | None = None) -> Estimate:
+def point(cc: str, x: float, found: Estimate, published: float | None = None) -> dict[str, Any]:
+    """A row of `dumbbell.figures.curves`: what algorithm `cc` did at the setting `x`."""
+    return {"cc": cc, "x": float(x), "published": published} | found.ends
+
+
+def median(runs: Iterable[float | None], limit: float | None = None) -> Estimate:
     """Estimates the median of independent runs by the percentile bootstrap (Efron, 1979).
 
     Args:
@@ -100,9 +110,10 @@ def median(runs: Sequence[float | None], limit: float | None = None) -> Estimate
     Raises:
         ValueError: If there is no run, or one is not a number.
     """
-    values = _known(runs)
+    single = tuple(runs)
+    values = _known(single)
     low, high = _interval(medians(values))
-    return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), tuple(runs), limit)
+    return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), single, limit)
 
 
 def mean(runs: Sequence[float]) -> Estimate:

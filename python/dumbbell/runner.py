@@ -17,8 +17,10 @@ from dumbbell.resolve import resolve, scenario
 from dumbbell.results import Result, check_replaceable, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
+
+    from dumbbell.estimates import Until
 
 _GLANCE: Final = 0.1
 """How often progress is told, s."""
@@ -94,6 +96,42 @@ def run_all(
             _result(one, {task.seed: done.result() for task, done in group}, at_once)
             for one, group in zip(resolved, runs, strict=True)
         ]
+
+
+def run_until(
+    experiments: Sequence[Experiment],
+    until: Until,
+    values: Callable[[Result], Iterable[Sequence[float | None]]],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Result]:
+    """As `run_all`, and adds seeds to every experiment until what comes out is known well enough.
+
+    Args:
+        experiments: The experiments, with the seeds to begin with.
+        until: When that is.
+        values: What is to be known, each by its values with all seeds.
+        jobs: As for `run_all`.
+        progress: As for `run_all`; begins anew with every addition of seeds.
+    """
+    results = run_all(experiments, jobs=jobs, progress=progress)
+    while True:
+        loose = [
+            number
+            for number, result in enumerate(results)
+            if len(result.seeds) < until.most and not all(map(until.tight, values(result)))
+        ]
+        if not loose:
+            return results
+        added = [
+            results[number].experiment.replace(seeds=until.more(seeds)[len(seeds) :])
+            for number in loose
+            for seeds in [results[number].seeds]
+        ]
+        more = run_all(added, jobs=jobs, progress=progress)
+        for number, result in zip(loose, more, strict=True):
+            results[number] = results[number].and_more(result)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import dumbbell
+from dumbbell.cli import bpf
 
 app = typer.Typer(
     name="dumbbell",
@@ -17,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(bpf.app, name="bpf")
 
 Jobs = Annotated[
     int | None, typer.Option(help="How many simulations to run at once; default: one a processor.")
@@ -52,12 +55,24 @@ def run(
     seeds: Seeds = None,
     jobs: Jobs = None,
     assignments: Assignments = None,
+    until_ci: Until = None,
+    metric: Metric = "throughput",
+    most_seeds: Most = 100,
     json: Json = False,
 ) -> None:
     """Run an experiment, and write its result folder."""
     from dumbbell.cli.run import run_file
+    from dumbbell.cli.until import parse_until
 
-    run_file(file, out=out, seeds=seeds, jobs=jobs, assignments=assignments or [], json=json)
+    run_file(
+        file,
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        until=parse_until(until_ci, metric, most_seeds),
+        assignments=assignments or [],
+        json=json,
+    )
 
 
 @app.command()
@@ -131,10 +146,14 @@ def compare(
     stack: Annotated[str, typer.Option(help="The TCP stack.")] = "linux",
     seeds: Seeds = None,
     jobs: Jobs = None,
+    until_ci: Until = None,
+    metric: Metric = "throughput",
+    most_seeds: Most = 100,
     json: Json = False,
 ) -> None:
     """Compare algorithms on one link: throughput, delay, retransmissions, fairness."""
     from dumbbell.cli.compare import Question, answer
+    from dumbbell.cli.until import parse_until
 
     question = Question(
         rate=rate,
@@ -146,7 +165,8 @@ def compare(
         flows=flows,
         seeds=1 if seeds is None else seeds,
     )
-    answer(question, cc, against, jobs=jobs, json=json)
+    until = parse_until(until_ci, metric, most_seeds)
+    answer(question, cc, against, jobs=jobs, until=until, json=json)
 
 
 @app.command()

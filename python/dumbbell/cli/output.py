@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from dumbbell.estimates import Until
+
 PATIENCE: Final = 2.0
 """Whatever takes longer than this gets a progress bar, s."""
 
@@ -150,6 +152,12 @@ def with_interval(runs: Iterable[float | None], show: Callable[[float | None], s
         return show(estimate.value)
     low, high = (show(end).partition(" ")[0] for end in (estimate.low, estimate.high))
     return f"{show(estimate.value)}\n{low} to {high}"
+
+
+def too_wide(until: Until, where: str = "") -> str:
+    """The sentence that says that the seeds ran out before the interval was narrow enough."""
+    half = f"half of the interval of {until.metric} is still more than {until.width:.3g} of it"
+    return f"{where}{half} after {until.most} seeds, which are the most (--most-seeds)"
 
 
 def count(number: float | None) -> str:

@@ -29,6 +29,7 @@ from dumbbell.cli.output import (
     print_json,
     print_line,
     print_table,
+    too_wide,
     with_interval,
 )
 from dumbbell.errors import in_file
@@ -99,10 +100,7 @@ def sweep_file(
     there = swept.total - swept.made
     print_line(f"\n{swept.total:,} runs, {there:,} of them there before, in {wall:.1f} s")
     if swept.loose and until:
-        print_line(
-            f"At {swept.loose:,} point(s) the interval of {until.metric} is still wider than "
-            f"{percent(until.width)} of it: {until.most} seeds are the most (--most-seeds)"
-        )
+        print_line(too_wide(until, f"At {swept.loose:,} point(s) "))
     print_line(f"The sweep is in {folder}")
 
 

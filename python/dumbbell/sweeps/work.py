@@ -26,6 +26,9 @@ SERIES: Final = ("series", "link_series")
 """Those that are kept too if time series are asked for."""
 
 
+_EFFORT: Final = ("data_packets", "events")
+
+
 @dataclass(frozen=True)
 class Run:
     """One run: its name, its seed, and the scenario that the simulator takes but for the seed."""
@@ -128,31 +131,11 @@ def _judge(played: list[Played], facts: list[dict[str, Any]], *, series: bool) -
     links = [{link["name"]: link for link in plain["links"]} for plain in facts]
     chunk = _Chunk(made["flows"], made["series"], made["links"], links)
     flows, of_links = metrics.summary(chunk), metrics.link_summary(chunk)
-    kept = {"runs": _runs(chunk, flows, of_links, played), "flows": flows, "links": of_links}
+    runs = metrics.run_summary(chunk, flows, of_links).with_columns(
+        pl.Series(name, [run.outcome.meta[name] for run in played]) for name in _EFFORT
+    )
+    kept = {"runs": runs, "flows": flows, "links": of_links}
     return kept | ({"series": chunk.series, "link_series": chunk.links} if series else {})
-
-
-def _runs(
-    chunk: _Chunk, flows: pl.DataFrame, links: pl.DataFrame, played: list[Played]
-) -> pl.DataFrame:
-    """One row for each run: sums and means over its flows, its links, and what it cost."""
-    sent = pl.max_horizontal(pl.col("sent").sum(), 1)
-    of_flows = flows.group_by("seed", maintain_order=True).agg(
-        pl.col("throughput", "goodput").sum(),
-        pl.col("queue_delay_mean", "queue_delay_p95").mean(),
-        retransmission_share=pl.col("retransmitted").sum() / sent,
-    )
-    of_links = links.group_by("seed").agg(
-        pl.col("utilisation").max(), pl.col("dropped", "lost").sum()
-    )
-    effort = {
-        name: [run.outcome.meta[name] for run in played] for name in ("data_packets", "events")
-    }
-    numbers = {"seed": pl.Series(range(len(played)), dtype=pl.UInt64)}
-    joined = of_flows
-    for table in (of_links, metrics.fairness(chunk), pl.DataFrame(numbers | effort)):
-        joined = joined.join(table, on="seed", how="left", maintain_order="left")
-    return joined
 
 
 def _with_names(table: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
