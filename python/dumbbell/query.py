@@ -66,7 +66,7 @@ def _sweep_views(dataset: Dataset) -> dict[str, str]:
     for table in dataset.tables:
         files = [part.file(table) for part in parts if part.file(table).exists()]
         columns = pl.read_parquet_schema(files[0])
-        shown = [_quoted(axis) for axis in axes if axis not in columns]
+        shown = [quoted(axis) for axis in axes if axis not in columns]
         first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *shown))
         named = ", ".join(name for name in ("flow", "link", "t") if name in columns)
         order = f"plan.point, plan.seed{', ' if named else ''}{named}"
@@ -82,5 +82,6 @@ def _read(files: list[Path]) -> str:
     return f"read_parquet([{names}], union_by_name = true)"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'

@@ -184,6 +184,27 @@ def plot(
 
 
 @app.command()
+def heat(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.")],
+    x: Annotated[str | None, typer.Option(help="The axis from left to right.")] = None,
+    y: Annotated[str | None, typer.Option(help="The axis from bottom to top.")] = None,
+    metric: Annotated[
+        str, typer.Option(help="A column of runs, or an SQL expression of several.")
+    ] = "jain",
+    where: Annotated[
+        str | None, typer.Option(help="Only runs like this, in SQL: \"cc = 'bbr3'\".")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The figure, without .svg; default: heat-METRIC, in DIR.")
+    ] = None,
+) -> None:
+    """Draw a metric of a sweep over two of its axes, the mean of the runs in each cell."""
+    from dumbbell.cli.heat import draw_heat
+
+    draw_heat(folder, x=x, y=y, metric=metric, where=where, out=out)
+
+
+@app.command()
 def reproduce(
     papers: Annotated[
         list[str] | None, typer.Argument(help="Which papers; 'all', the default, for every one.")

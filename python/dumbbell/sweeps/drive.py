@@ -133,7 +133,7 @@ def _pool(jobs: int | None, dask: str | None) -> Iterator[tuple[Executor, int]]:
         problem = "Dask needs the package distributed"
         raise DumbbellError(f"{problem}; install it with: pip install 'dumbbell[dask]'") from None
     try:
-        client: Any = Client(dask, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
+        client: Any = Client(dask, timeout="5s", set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         problem = f"--dask {dask}: there is no scheduler: {error}"
         raise DumbbellError(
