@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench bench-sweep test-kills fuzz bpf readme lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme lock clean bench-sweep test-kills
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -31,6 +31,7 @@ lint: setup ## Checks format, lints and types
 	else echo 'cargo clippy: skipped, the Rust of this machine comes without it'; fi
 
 test-rust: setup ## Runs the engine's tests
+	@$(PYTHON) scripts/setup.py --test-peers
 	.venv/bin/cargo test --locked --quiet --workspace
 
 test-python: setup ## Runs the Python tests
@@ -48,6 +49,8 @@ KILLS ?= 50
 
 test-kills: setup ## Kills a sweep KILLS (50) times at random moments; it must lose nothing
 	KILLS=$(KILLS) .venv/bin/pytest -q tests/python/test_sweeps.py -k killed
+chaos: setup ## Sends data over very bad paths and floods a UDT server, for minutes
+	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored
 
 INPUTS ?= 10000000
 
