@@ -370,6 +370,31 @@ def _check_count(items: list[Any], what: str) -> None:
         raise QuantityError(f"there are {len(items):,} {what}; the most is {MOST_STEPS:,}")
 
 
+def capacity(
+    rate: int | None,
+    rates: list[tuple[int, int]] | None,
+    trace: list[int] | None,
+    begin: float,
+    end: float,
+) -> float | None:
+    """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.
+
+    Args:
+        rate: Its rate, bit/s, if it has one.
+        rates: A time line of rates, as `parse_rates` gives it, if it has one instead.
+        trace: Delivery opportunities, ms, if it has those instead.
+        begin: From when on.
+        end: Until when.
+    """
+    if trace is not None:
+        bits = trace_capacity(trace, begin, end)
+    elif rates is not None:
+        bits = line_capacity(rates, begin, end)
+    else:
+        bits = (rate or 0) * (end - begin)
+    return bits or None
+
+
 def line_capacity(line: list[tuple[int, int]], begin: float, end: float) -> float:
     """Bits that a time line of rates (as `parse_rates` gives it) lets pass between two times, s."""
     starts = [at / 1e9 for at, _ in line]

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 import dumbbell
-from dumbbell import theory
+from dumbbell import estimates, theory
 from dumbbell.experiment import Experiment
 from dumbbell.figures import curves, panels, styled, svg
 from dumbbell.files import write_text
 from dumbbell.metrics import throughput
-from dumbbell.papers import estimates
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:

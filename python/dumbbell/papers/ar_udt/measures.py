@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell import estimates
 from dumbbell.metrics import goodput
-from dumbbell.papers import estimates
 from dumbbell.papers.frame import Paper
 
 if TYPE_CHECKING:
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
     from dumbbell.results import Result
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dumbbell import figures, metrics
-from dumbbell.papers import estimates
+from dumbbell import estimates, figures, metrics
 from dumbbell.papers.dbac.measures import COMPARED, FOLDER, path, testbed, total
 from dumbbell.papers.frame import Paper, Plate
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
     from dumbbell.results import Result
 

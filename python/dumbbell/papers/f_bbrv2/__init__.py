@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell import estimates
 from dumbbell.metrics import throughput
-from dumbbell.papers import estimates
 from dumbbell.papers.f_bbrv2.chapters import sections
 from dumbbell.papers.f_bbrv2.measures import (
     FOLDER,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell import estimates
 from dumbbell.metrics import throughput
-from dumbbell.papers import estimates
 
 if TYPE_CHECKING:
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.results import Result
 
 FOLDER: Final = Path(__file__).parent

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import figures
+from dumbbell import estimates, figures
 from dumbbell.metrics import windows
-from dumbbell.papers import estimates
 from dumbbell.papers.f_bbrv2.measures import (
     ALGORITHMS,
     CHANGED,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
 
 _PUBLISHED: Final = {number.id: number.published for number in Paper.load(FOLDER).numbers}

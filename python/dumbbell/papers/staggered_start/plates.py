@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import figures
-from dumbbell.papers import estimates
+from dumbbell import estimates, figures
 from dumbbell.papers.frame import Plate
 from dumbbell.papers.staggered_start import reference
 from dumbbell.papers.staggered_start.measures import (

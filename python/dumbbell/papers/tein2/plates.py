@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from matplotlib.ticker import LogLocator
 
-from dumbbell import figures
-from dumbbell.papers import estimates
+from dumbbell import estimates, figures
 from dumbbell.papers.frame import Paper, Plate
 from dumbbell.papers.tein2.measures import (
     ALGORITHMS,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
 
 _PUBLISHED = {number.id: number.published for number in Paper.load(FOLDER).numbers}
