@@ -21,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::testbed::{isolate, run_testbed};
+    use crate::testbed::{die_with_parent, isolate, run_testbed};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]

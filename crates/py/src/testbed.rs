@@ -4,9 +4,9 @@ use crate::run::Outcome;
 use pyo3::{Py, PyAny, PyResult, Python, pyfunction};
 
 #[cfg(target_os = "linux")]
-pub use linux::{isolate, run_testbed};
+pub use linux::{die_with_parent, isolate, run_testbed};
 #[cfg(not(target_os = "linux"))]
-pub use others::{isolate, run_testbed};
+pub use others::{die_with_parent, isolate, run_testbed};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -35,6 +35,12 @@ mod linux {
     #[pyfunction]
     pub fn isolate() -> PyResult<()> {
         dumbbell_testbed::isolate().map_err(|error| raise(&error))
+    }
+
+    /// From now on the process is killed when whoever started it is gone.
+    #[pyfunction]
+    pub fn die_with_parent() -> PyResult<()> {
+        Ok(dumbbell_testbed::die_with_parent()?)
     }
 
     /// Runs a scenario, given as JSON, with the kernel's TCP in real time, without holding the
@@ -87,6 +93,12 @@ mod others {
     /// Raises OSError: this is not Linux.
     #[pyfunction]
     pub fn isolate() -> PyResult<()> {
+        Err(PyOSError::new_err(NEEDS))
+    }
+
+    /// Raises OSError: this is not Linux.
+    #[pyfunction]
+    pub fn die_with_parent() -> PyResult<()> {
         Err(PyOSError::new_err(NEEDS))
     }
 

@@ -4,6 +4,7 @@ use crate::emulator::Clock;
 use crate::error::TestbedError;
 use crate::flow::{CHUNK, Flow, Stage};
 use crate::program::Program;
+use crate::sys::become_important;
 use dumbbell_sim::Series;
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
@@ -72,6 +73,8 @@ impl<'a> Driver<'a> {
         sample: Span,
         mut go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Samples, TestbedError> {
+        // Without the right to it, senders run dry a little earlier on a busy machine.
+        let _ = become_important();
         let mut samples = Samples::default();
         let mut next_sample = Time::ZERO;
         let mut events = Vec::with_capacity(256);

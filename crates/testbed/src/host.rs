@@ -194,6 +194,14 @@ pub fn isolate() -> Result<(), TestbedError> {
         .map_err(TestbedError::missing("become root of a user namespace", NEEDS))
 }
 
+/// The calling process is killed as soon as the thread is gone that started it.
+///
+/// # Errors
+/// Never, on Linux.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?)
+}
+
 /// For whoever opens sockets: a socket of the host, or what the kernel lacks for it.
 pub(crate) fn mptcp_socket() -> Result<OwnedFd, TestbedError> {
     sys::mptcp_socket().map_err(TestbedError::missing(

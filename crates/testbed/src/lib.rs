@@ -30,5 +30,5 @@ mod sys;
 pub use algorithm::kernel_name;
 pub use error::TestbedError;
 pub use health::Health;
-pub use host::isolate;
+pub use host::{die_with_parent, isolate};
 pub use run::{Outcome, run};

@@ -90,6 +90,12 @@ pub(crate) fn become_realtime() -> io::Result<()> {
     Ok(())
 }
 
+/// From now on the calling thread comes before all that are neither real-time nor as important.
+pub(crate) fn become_important() -> io::Result<()> {
+    // SAFETY: the arguments are numbers; 0 is the calling thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).map(|_| ())
+}
+
 /// The kernel's clock ticks in a second, in which /proc/stat counts.
 pub(crate) fn clock_ticks() -> f64 {
     // SAFETY: the argument is a number.

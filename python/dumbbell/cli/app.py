@@ -25,6 +25,11 @@ Seeds = Annotated[int | None, typer.Option(help="How many seeds to run with.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
+OnBackend = Annotated[
+    str, typer.Option(help="What runs it: 'simulator', or 'linux' for real packets.")
+]
+
+
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.")],
@@ -41,12 +46,25 @@ def run(
             help="Override a key: 'duration=10 s', 'link.NAME.queue=1 BDP', 'flow.*.cc=bbr'.",
         ),
     ] = None,
+    backend: OnBackend = "simulator",
+    retry_spoiled: Annotated[
+        int, typer.Option(help="How often to repeat a run with real packets that is spoiled.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Run an experiment, and write its result folder."""
     from dumbbell.cli.run import run_file
 
-    run_file(file, out=out, seeds=seeds, jobs=jobs, assignments=assignments or [], json=json)
+    run_file(
+        file,
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        assignments=assignments or [],
+        backend=backend,
+        retry_spoiled=retry_spoiled,
+        json=json,
+    )
 
 
 @app.command()

@@ -25,7 +25,7 @@ from dumbbell.cli.output import (
 from dumbbell.errors import ResultError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve
-from dumbbell.runner import run
+from dumbbell.runner import known_backend, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +43,12 @@ def run_file(
     seeds: int | None,
     jobs: int | None,
     assignments: list[str],
+    backend: str,
+    retry_spoiled: int,
     json: bool,
 ) -> None:
     """Runs an experiment file, writes its result folder, and prints what flows achieved."""
+    chosen = known_backend(backend)
     with in_file(file):
         experiment = Experiment.load(file, overrides=assignments)
         experiment = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
@@ -53,7 +56,14 @@ def run_file(
         if folder.resolve() == file.resolve().parent:
             raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
         with progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress:
-            result = run(experiment, jobs=jobs, out=folder, progress=progress)
+            result = run(
+                experiment,
+                jobs=jobs,
+                out=folder,
+                backend=chosen,
+                retry_spoiled=retry_spoiled,
+                progress=progress,
+            )
     summary = metrics.summary(result)
     links = metrics.link_summary(result)
     if json:
@@ -63,6 +73,8 @@ def run_file(
         print_json({"flows": flows, "links": rows(links), "fairness": jain, "meta": meta})
     else:
         _print(result, summary, links)
+        for seed, why in result.meta.get("spoiled", {}).items():
+            print_line(f"\nSpoiled: in run {seed} {'; '.join(why)}")
         print_line(f"\nThe result is in {folder}")
 
 
