@@ -46,7 +46,6 @@ pub enum TestbedError {
 impl TestbedError {
     /// For `map_err`: it went wrong while it did this.
     pub(crate) fn failed<E: Into<io::Error>>(doing: &'static str) -> impl Fn(E) -> TestbedError {
-        let doing = doing;
         move |error| TestbedError::Failed { doing, error: error.into() }
     }
 

@@ -58,7 +58,8 @@ pub(crate) struct Flow {
     pub(crate) completed: Option<Time>,
     written: u64,
     received: u64,
-    rtts: (f64, u64),
+    /// Sum and number of the round-trip times seen: of all, and of each subflow.
+    rtts: Vec<(f64, u64)>,
     /// It was looked at after it had completed.
     is_done: bool,
 }
@@ -161,7 +162,7 @@ impl Flow {
             completed: None,
             written: 0,
             received: 0,
-            rtts: (0.0, 0),
+            rtts: Vec::new(),
             is_done: false,
         }
     }
@@ -303,23 +304,30 @@ impl Flow {
                 row.sent += of.sent;
                 row.retransmitted += of.retransmitted;
                 row.lost += of.lost;
-                self.note_rtt(of.srtt);
+                self.note_rtt(0, of.srtt);
+                self.note_rtt(1 + part as usize, of.srtt);
                 parts.push((part, of));
             }
             row.delivered = info::acknowledged(&self.sender).unwrap_or(0);
         } else if let Ok(info) = TcpInfo::of(&self.sender) {
             info.observe(self.paced, &mut row);
-            self.note_rtt(row.srtt);
+            self.note_rtt(0, row.srtt);
         }
         row.delivered = row.delivered.min(self.written);
         (row, parts)
     }
 
-    fn note_rtt(&mut self, srtt: f32) {
+    fn note_rtt(&mut self, place: usize, srtt: f32) {
         if srtt.is_finite() {
-            self.rtts.0 += f64::from(srtt);
-            self.rtts.1 += 1;
+            self.rtts.resize(self.rtts.len().max(place + 1), (0.0, 0));
+            self.rtts[place].0 += f64::from(srtt);
+            self.rtts[place].1 += 1;
         }
+    }
+
+    /// The mean of what was noted.
+    fn rtt_mean(&self, place: usize) -> Option<f64> {
+        self.rtts.get(place).map(|&(sum, count)| sum / count as f64).filter(|mean| mean.is_finite())
     }
 
     /// What each subflow tells, by the number of its path.
@@ -332,12 +340,11 @@ impl Flow {
 
     /// What became of the flow, and of its subflows.
     pub(crate) fn conclude(&self) -> (FlowRow, Vec<(u32, FlowRow)>) {
-        let (sum, count) = self.rtts;
         let mut row = FlowRow {
             flow: self.number,
             start: self.plan.start.as_secs_f64(),
             completed: self.completed.map(Time::as_secs_f64),
-            rtt_mean: (count > 0).then(|| sum / count as f64),
+            rtt_mean: self.rtt_mean(0),
             ..FlowRow::default()
         };
         let mut parts = Vec::new();
@@ -347,6 +354,7 @@ impl Flow {
                 info.conclude(&mut of);
                 info.conclude(&mut row);
                 of.received = of.delivered;
+                of.rtt_mean = self.rtt_mean(1 + part as usize);
                 parts.push((part, of));
             }
             row.delivered = info::acknowledged(&self.sender).unwrap_or(0);

@@ -76,7 +76,7 @@ impl Host {
             for (key, value) in &settings.sysctls {
                 set(key, value)?;
             }
-            let tun = sys::open_tun(DEVICE).map_err(|error| open_tun_failed(error))?;
+            let tun = sys::open_tun(DEVICE).map_err(open_tun_failed)?;
             configure(side, settings, first)
                 .map_err(TestbedError::failed("configured a network namespace"))?;
             if !joins.is_empty() {

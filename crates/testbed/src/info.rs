@@ -58,12 +58,6 @@ impl TcpInfo {
         if cfg!(target_endian = "big") { first << 32 | second } else { second << 32 | first }
     }
 
-    /// Whether all that was written has been acknowledged.
-    #[cfg(test)]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.u32(24) == 0 && self.u32(144) == 0
-    }
-
     fn srtt(&self) -> f32 {
         seconds(self.u32(68))
     }

@@ -62,7 +62,10 @@ class Outcome:
     subflow_internals: pl.DataFrame
     meta: _core.Meta
     health: dict[str, Any]
-    capture: None = None
+
+    @property
+    def capture(self) -> None:
+        """Packets are not recorded."""
 
     @property
     def complaints(self) -> list[str]:
