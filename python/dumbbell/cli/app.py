@@ -249,6 +249,26 @@ def reproduce(
 
 
 @app.command()
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A result, a folder of results, or a paper that was reproduced."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file; default: report.html in DIR, index.html for a paper."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write a report: one HTML file that needs nothing else, with series to zoom into."""
+    from dumbbell.cli.report import report_folder
+
+    report_folder(folder, out=out, show=show)
+
+
+@app.command()
 def conformance(
     suite: Annotated[str, typer.Argument(help="Whose test cases: 'bbr', of the BBR draft.")],
     cc: Annotated[
