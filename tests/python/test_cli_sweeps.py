@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from test_cli import DUMBBELL, complaint_of, output_of
+from test_cli import DUMBBELL
+from typer.testing import CliRunner
 
 from dumbbell import Experiment, run
+from dumbbell.cli.app import app
+from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.dataset import Dataset
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +39,21 @@ repeat = 2
 "flow.*.cc" = ["reno", "cubic"]
 "link.bottleneck.queue" = { from = "1 BDP", to = "2 BDP", points = 2 }
 """
+
+
+def output_of(*arguments: str | Path, cwd: Path) -> str:
+    """What a command prints that succeeds; within this process, which is quicker than another."""
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout
+
+
+def complaint_of(*arguments: str | Path, cwd: Path) -> str:
+    """What a command says of a mistake."""
+    with contextlib.chdir(cwd), pytest.raises(DumbbellError) as error:
+        CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+    return str(error.value)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +160,7 @@ def test_a_sweep_that_cannot_be_run_is_told_why(place: Path, options: list[str],
 
 
 def test_a_sweep_that_is_interrupted_keeps_what_it_has(place: Path, tmp_path: Path) -> None:
-    command = ["sweep", place / "small.toml", "--out", "kept", "--seeds", "300"]
+    command: list[str | Path] = ["sweep", place / "small.toml", "--out", "kept", "--seeds", "300"]
     process = subprocess.Popen([DUMBBELL, *command], cwd=tmp_path, stderr=subprocess.PIPE)
     while not any((tmp_path / "kept/parts").glob("0*")):
         assert process.poll() is None
