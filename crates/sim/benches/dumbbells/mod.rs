@@ -30,6 +30,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         stack: Stack::linux(),
         udt: None,
         log: false,
+        own: None,
     };
     Scenario {
         seed: 1,
