@@ -7,9 +7,10 @@
 //! waiting = cwnd * (1 - min_rtt / rtt)
 //! ```
 //!
-//! and takes a packet more if they are fewer than `target`, one less if they are more (Brakmo and
-//! Peterson, "TCP Vegas", 1995). `rtt` is the least of the round, which a burst of one's own does
-//! not lengthen. On loss it halves the window.
+//! (Brakmo and Peterson, "TCP Vegas", 1995). While they are fewer than `target` the window grows, by a
+//! packet a round or, at the beginning, twofold; otherwise it gives back those that are too many.
+//! `rtt` is the least of the round, which a burst of one's own does not lengthen. On loss the window
+//! is halved.
 
 use dumbbell_cc::{
     Ack, Congestion, CongestionControl, Control, Init, Inspect, Maker, Path, RoundFold, Signal,
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 pub struct Calm {
     target: f64,
     cwnd: f64,
-    ssthresh: f64,
+    starting: bool,
     waiting: f64,
     fold: RoundFold,
 }
@@ -32,7 +33,7 @@ impl Calm {
         Calm {
             target,
             cwnd: init.initial_window,
-            ssthresh: f64::INFINITY,
+            starting: true,
             waiting: 0.0,
             fold: RoundFold::default(),
         }
@@ -47,27 +48,28 @@ impl CongestionControl for Calm {
             return;
         }
         self.waiting = self.cwnd * (1.0 - min_rtt.as_secs_f64() / rtt.as_secs_f64());
-        if self.cwnd < self.ssthresh && self.waiting < self.target {
-            self.cwnd += round.delivered as f64; // slow start: twice the window every round
+        if self.waiting < self.target {
+            self.cwnd += if self.starting { round.delivered as f64 } else { 1.0 };
         } else {
-            self.ssthresh = self.ssthresh.min(self.cwnd);
-            self.cwnd += if self.waiting < self.target { 1.0 } else { -1.0 };
+            self.cwnd -= self.waiting - self.target;
+            self.starting = false;
         }
-        self.cwnd = self.cwnd.max(2.0);
     }
 
     fn on_congestion(&mut self, _path: &Path, event: &Congestion) {
         if event.new_episode {
             self.cwnd = (self.cwnd / 2.0).max(2.0);
-            self.ssthresh = self.cwnd;
+            self.starting = false;
         }
         if event.signal == Signal::Timeout {
             self.cwnd = 1.0;
+            self.starting = true;
         }
     }
 
     fn control(&self) -> Control {
-        Control { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: None, burst: None }
+        let ssthresh = if self.starting { f64::INFINITY } else { self.cwnd };
+        Control { cwnd: self.cwnd, ssthresh, pacing_rate: None, burst: None }
     }
 
     fn on_established(&mut self, path: &Path) {
