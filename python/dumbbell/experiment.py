@@ -43,6 +43,7 @@ from dumbbell.keys import (
     Rate,
     Rates,
     Reordering,
+    Reroutes,
     Scheduler,
     Seeds,
     Size,
@@ -108,6 +109,11 @@ class Link(_Model):
         "pause; without it the link is a line, on which every packet takes its time",
     )
     delay: Time = Field("0 s", description='the one-way propagation delay, such as "50 ms"')
+    reroutes: Reroutes | None = Field(
+        None,
+        description="from when on packets take a route with another delay, such as "
+        '[["60 s", "80 ms"]]',
+    )
     queue: QueueSize | None = Field(
         None,
         description='how much may wait, such as "0.5 BDP", "100 packets", "64 kB", "10 ms" or '

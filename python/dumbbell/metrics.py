@@ -8,18 +8,15 @@ gives one row per seed and flow (or link), and never mixes seeds. For convergenc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import polars as pl
-
-from dumbbell.links import line_capacity, parse_rates, parse_trace, trace_capacity
-from dumbbell.units import RATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dumbbell.experiment import Link
     from dumbbell.results import Result
+
 
 _MICRO: Final = 1e-6
 """Sample times are multiples of the sample interval but for rounding, s."""
@@ -28,7 +25,26 @@ FLOW: Final = ["seed", "flow", "cc"]
 """The columns that name a flow of a run."""
 
 
-def throughput(result: Result, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+class Runs(Protocol):
+    """What metrics look at: a `Result`, or anything with such tables of runs, told by `seed`."""
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """As `Result.flows`."""
+
+    @property
+    def series(self) -> pl.DataFrame:
+        """As `Result.series`."""
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """As `Result.links`."""
+
+    def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:
+        """As `Result.capacity`."""
+
+
+def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
     """Payload that reached the receiver per second, retransmitted data counted once.
 
     Formula: ``8 * (delivered(end) - delivered(begin)) / (end - begin)``, in bit/s, from when the
@@ -46,7 +62,7 @@ def throughput(result: Result, *, since: float = 0.0, until: float | None = None
     return _rate(result, "delivered", "throughput", since, until)
 
 
-def goodput(result: Result, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+def goodput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
     """Payload that the receiving application could read per second.
 
     Formula: as `throughput`, of ``received``: data bytes that arrived without a gap before them.
@@ -58,7 +74,7 @@ def goodput(result: Result, *, since: float = 0.0, until: float | None = None) -
     return _rate(result, "received", "goodput", since, until)
 
 
-def utilisation(result: Result, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
     """The share of a link's rate that was used, headers and retransmissions included.
 
     Formula: ``8 * (sent(end) - sent(begin)) / capacity``, where ``capacity`` is ``rate * (end -
@@ -74,29 +90,15 @@ def utilisation(result: Result, *, since: float = 0.0, until: float | None = Non
         .group_by("seed", "link", maintain_order=True)
         .agg(used=8 * (sent.last() - sent.first()), begin=t.first(), end=t.last())
     )
-    links = {link.name: link for link in result.experiment.links}
     capacity = [
-        _capacity(links[link], begin, end)
-        for link, begin, end in spans.select("link", "begin", "end").iter_rows()
+        result.capacity(seed, link, begin, end)
+        for seed, link, begin, end in spans.select("seed", "link", "begin", "end").iter_rows()
     ]
     share = pl.col("used") / pl.Series(capacity, dtype=pl.Float64)
     return spans.select("seed", "link", utilisation=share)
 
 
-def _capacity(link: Link, begin: float, end: float) -> float | None:
-    """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none."""
-    if link.trace is not None:
-        bits = trace_capacity(parse_trace(link.trace), begin, end)
-    elif link.rates is not None:
-        bits = line_capacity(parse_rates(link.rates), begin, end)
-    elif link.rate:
-        bits = RATE.parse(link.rate) * (end - begin)
-    else:
-        return None
-    return bits or None
-
-
-def queueing_delay(result: Result) -> pl.DataFrame:
+def queueing_delay(result: Runs) -> pl.DataFrame:
     """How long data packets waited: their one-way delay beyond that of an empty path.
 
     Formula: over all data packets of a flow that arrived, ``arrival - departure - base``; its mean
@@ -109,7 +111,7 @@ def queueing_delay(result: Result) -> pl.DataFrame:
     return result.flows.select(*FLOW, "queue_delay_mean", "queue_delay_p95")
 
 
-def retransmission_share(result: Result) -> pl.DataFrame:
+def retransmission_share(result: Runs) -> pl.DataFrame:
     """The share of the data packets sent that were sent again.
 
     Formula: ``retransmitted / sent``, both counting packets; 0 for a flow that sent nothing.
@@ -142,20 +144,19 @@ def jain(rates: Iterable[float]) -> float:
     return sum(scaled) ** 2 / (len(scaled) * sum(x * x for x in scaled))
 
 
-def fairness(result: Result) -> pl.DataFrame:
+def fairness(result: Runs) -> pl.DataFrame:
     """Jain's index of the throughputs of all flows over the time in which all are there.
 
     Returns:
         Columns seed, jain; null where no time is common to all flows.
     """
-    rows = []
-    for (seed,), flows in result.flows.group_by("seed", maintain_order=True):
-        since, until = flows["start"].max(), flows["end"].min()
-        index = None
-        if isinstance(since, float) and isinstance(until, float) and until > since:
-            rates = _rate(result.of_seed(int(str(seed))), "delivered", "rate", since, until)
-            index = jain(rates["rate"].fill_null(0.0)) if rates.height else None
-        rows.append({"seed": seed, "jain": index})
+    seeds = result.flows.group_by("seed", maintain_order=True)
+    spans = seeds.agg(since=pl.col("start").max(), until=pl.col("end").min())
+    since, until = pl.col("since"), pl.col("until")
+    rates = _rate(result, "delivered", "rate", since, until, spans.filter(until > since))
+    shares = rates.group_by("seed").agg(pl.col("rate").fill_null(0.0))
+    index = {seed: jain(rates) for seed, rates in shares.iter_rows()}
+    rows = [{"seed": seed, "jain": index.get(seed)} for seed in spans["seed"]]
     return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64})
 
 
@@ -243,7 +244,7 @@ def harm(alone: float, together: float, *, more_is_better: bool = True) -> float
     return lost / whole if whole else 0.0
 
 
-def summary(result: Result) -> pl.DataFrame:
+def summary(result: Runs) -> pl.DataFrame:
     """One row per seed and flow with all that flows are judged by.
 
     Returns:
@@ -258,7 +259,7 @@ def summary(result: Result) -> pl.DataFrame:
     return joined
 
 
-def link_summary(result: Result) -> pl.DataFrame:
+def link_summary(result: Runs) -> pl.DataFrame:
     """One row per seed and link: how it was used, how full it was, what did not get through.
 
     Formulas: `utilisation`; the mean of the sampled ``queue_bytes``; packets that found the queue
@@ -279,13 +280,24 @@ def _between(table: pl.DataFrame, since: float, until: float | None) -> pl.DataF
 
 
 def _rate(
-    result: Result, counter: str, name: str, since: float, until: float | None
+    result: Runs,
+    counter: str,
+    name: str,
+    since: float | pl.Expr,
+    until: float | pl.Expr | None,
+    spans: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """The rate at which a counter of bytes grew, bit/s; null for a flow that was not there."""
-    flows = result.flows.select(*FLOW, "start", "end", after=pl.col(counter))
+    """The rate at which a counter of bytes grew, bit/s; null for a flow that was not there.
+
+    `since` and `until` may be columns of `spans`, which has a row for each seed that matters.
+    """
+    flows = _with(spans, result.flows).select(
+        *FLOW, "start", "end", *_columns(spans), after=pl.col(counter)
+    )
     if until is not None:
-        flows = flows.drop("after").join(_counter(result, counter, until, "after"), **_LEFT)
-    flows = flows.join(_counter(result, counter, since, "before"), **_LEFT)
+        after = _counter(result, counter, until, "after", spans)
+        flows = flows.drop("after").join(after, **_LEFT)
+    flows = flows.join(_counter(result, counter, since, "before", spans), **_LEFT)
     begin = pl.max_horizontal(pl.col("start"), since)
     end = pl.min_horizontal(pl.col("end"), until)
     grown = pl.col("after").cast(pl.Int64) - pl.col("before").cast(pl.Int64).fill_null(0)
@@ -293,10 +305,20 @@ def _rate(
     return flows.select(*FLOW, rate.alias(name))
 
 
-def _counter(result: Result, counter: str, at: float, name: str) -> pl.DataFrame:
+def _counter(
+    result: Runs, counter: str, at: float | pl.Expr, name: str, spans: pl.DataFrame | None
+) -> pl.DataFrame:
     """A counter as the last sample up to a time had it."""
-    before = result.series.lazy().filter(pl.col("t") <= at + _MICRO)
+    before = _with(spans, result.series).lazy().filter(pl.col("t") <= at + _MICRO)
     return before.group_by("seed", "flow").agg(pl.col(counter).last().alias(name)).collect()
+
+
+def _with(spans: pl.DataFrame | None, table: pl.DataFrame) -> pl.DataFrame:
+    return table if spans is None else table.join(spans, on="seed", maintain_order="left")
+
+
+def _columns(spans: pl.DataFrame | None) -> list[str]:
+    return [] if spans is None else spans.columns[1:]
 
 
 _LEFT: Final[dict[str, Any]] = {"on": ["seed", "flow"], "how": "left", "maintain_order": "left"}

@@ -28,22 +28,14 @@ import polars as pl
 
 from dumbbell.errors import ResultError
 from dumbbell.experiment import Experiment
-from dumbbell.units import TIME
+from dumbbell.links import capacity, parse_rates
+from dumbbell.tables import SUBFLOW_TABLES, TABLES, Cast, Member, Played, tables
+from dumbbell.units import RATE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell import _core
-
-TABLES: Final = ("flows", "series", "links", "internals")
-"""The tables of a result."""
-
-SUBFLOW_TABLES: Final = {
-    "flows": "subflows",
-    "series": "subflow_series",
-    "internals": "subflow_internals",
-}
-"""Those that a result with multipath flows has of their subflows too."""
 
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
 
@@ -118,7 +110,7 @@ class Result:
             for name in ([flow] if flow not in whole else _subflow_names(self.subflows, flow))
         ]
         keys = {"flow": pl.Enum(order), "cc": self.flows["cc"].dtype}
-        tables = {}
+        changed = {}
         for table, parts in SUBFLOW_TABLES.items():
             plain = getattr(self, table)
             plain = plain.filter(~pl.col("flow").cast(pl.String).is_in(whole.to_list()))
@@ -128,8 +120,19 @@ class Result:
             ]
             by = ["seed"] if table == "flows" else ["seed", "t"]
             both = pl.concat(strings, how="vertical_relaxed").cast(keys)
-            tables[table] = both.sort(*by, "flow", maintain_order=True)
-        return Result(self.experiment, self.meta, links=self.links, **tables)
+            changed[table] = both.sort(*by, "flow", maintain_order=True)
+        return Result(self.experiment, self.meta, links=self.links, **changed)
+
+    def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:  # noqa: ARG002
+        """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.
+
+        It is the same for every seed.
+        """
+        said = next(one for one in self.experiment.links if one.name == link)
+        rate = RATE.parse(said.rate) if said.rate else None
+        rates = parse_rates(said.rates) if said.rates else None
+        trace = said.trace if isinstance(said.trace, list) else None
+        return capacity(rate, rates, trace, begin, end)
 
     @property
     def tables(self) -> list[str]:
@@ -224,83 +227,30 @@ def collect(
     experiment: Experiment, outcomes: dict[int, _core.Outcome], meta: dict[str, Any]
 ) -> Result:
     """Puts the outcomes of all seeds of a resolved experiment together."""
-    parts = [_tables(experiment, seed, outcome) for seed, outcome in outcomes.items()]
-    tables = {
-        table: pl.concat([part[table] for part in parts], rechunk=False) for table in parts[0]
-    }
+    cast = _cast(experiment)
+    made = tables([Played(seed, cast, outcome) for seed, outcome in outcomes.items()])
     captures = {
         seed: outcome.capture for seed, outcome in outcomes.items() if outcome.capture is not None
     }
-    return Result(experiment, meta, **tables, captures=captures)
+    return Result(experiment, meta, **made, captures=captures)
 
 
-def _tables(experiment: Experiment, seed: int, outcome: _core.Outcome) -> dict[str, pl.DataFrame]:
-    names = [name for names in experiment.flow_names() for name in names]
-    algorithms = [flow.cc for flow in experiment.flows for _ in range(flow.repeat)]
-    labels = _labels(names, algorithms)
-    links = [link.name for link in experiment.links]
-    link = [pl.Series("link", links, dtype=pl.Enum(links))]
-    tables = {
-        table: _named(seed, getattr(outcome, table), link if table == "links" else labels)
-        for table in TABLES
-    }
-    tables["flows"] = _with_ends(tables["flows"], _stops(experiment), experiment)
-    parts = [
-        (f"{name}/{part}", flow.cc, stop)
-        for flow, copies, stop in zip(
-            experiment.flows, experiment.flow_names(), _stops(experiment, once=True), strict=True
-        )
-        for name in copies
-        for part in range(1, len(flow.paths or ()) + 1)
-        if len(flow.paths or ()) > 1
-    ]
-    if parts:
-        labels = _labels([name for name, _, _ in parts], [cc for _, cc, _ in parts], algorithms)
-        for table in SUBFLOW_TABLES.values():
-            tables[table] = _named(seed, getattr(outcome, table), labels)
-        stops = [stop for _, _, stop in parts]
-        tables["subflows"] = _with_ends(tables["subflows"], stops, experiment)
-    return tables
-
-
-def _labels(
-    names: list[str], algorithms: list[str], known: list[str] | None = None
-) -> list[pl.Series]:
-    """The columns that name flows, by their numbers."""
-    flow = pl.Series("flow", names, dtype=pl.Enum(names))
-    cc = pl.Series("cc", algorithms, dtype=pl.Enum(list(dict.fromkeys(known or algorithms))))
-    return [flow, cc]
-
-
-def _named(seed: int, table: _core.Table, labels: list[pl.Series]) -> pl.DataFrame:
-    """A table with names in the place of numbers, and its seed."""
-    frame = pl.DataFrame(table)
-    index = frame[labels[0].name]
-    named = [label.gather(index) for label in labels]
-    first = pl.repeat(seed, frame.height, dtype=pl.UInt64, eager=True).alias("seed")
-    return pl.DataFrame([first, *named, *frame.drop(labels[0].name).get_columns()])
+def _cast(experiment: Experiment) -> Cast:
+    """Who takes part in the runs of a resolved experiment."""
+    flows, subflows = [], []
+    for flow, names in zip(experiment.flows, experiment.flow_names(), strict=True):
+        stop = TIME.parse(flow.stop) / 1e9 if flow.stop else float("inf")
+        paths = len(flow.paths or ())
+        for name in names:
+            flows.append(Member(name, flow.cc, stop))
+            subflows += [Member(f"{name}/{at + 1}", flow.cc, stop) for at in range(paths)]
+    duration = TIME.parse(experiment.duration) / 1e9
+    return Cast(duration, flows, [link.name for link in experiment.links], subflows)
 
 
 def _subflow_names(subflows: pl.DataFrame, flow: str) -> list[str]:
     names = subflows["flow"].unique(maintain_order=True).to_list()
     return [name for name in names if name.rpartition("/")[0] == flow]
-
-
-def _stops(experiment: Experiment, *, once: bool = False) -> list[float]:
-    """When every flow stops, s; each [[flow]] table once, or each of its copies."""
-    return [
-        TIME.parse(flow.stop) / 1e9 if flow.stop else float("inf")
-        for flow in experiment.flows
-        for _ in range(1 if once else flow.repeat)
-    ]
-
-
-def _with_ends(flows: pl.DataFrame, stops: list[float], experiment: Experiment) -> pl.DataFrame:
-    """When every flow ended: when it had sent all, or was stopped, or the experiment was over."""
-    duration = TIME.parse(experiment.duration) / 1e9
-    end = pl.min_horizontal(pl.col("completed"), pl.Series(stops), duration)
-    first = ["seed", "flow", "cc", "start", "end"]
-    return flows.with_columns(end=end).select(*first, pl.all().exclude(*first))
 
 
 def _replace(temporary: Path, target: Path) -> None:

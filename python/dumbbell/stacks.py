@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from dumbbell import _core
@@ -27,11 +28,7 @@ def stack_fields(name: str, options: dict[str, StackValue]) -> dict[str, StackVa
     Raises:
         ExperimentError: If there is no such stack or field, or a value is not one it can have.
     """
-    stacks = _core.stacks()
-    if name not in stacks:
-        problem = unknown("stack", name, list(stacks))
-        raise ExperimentError(problem, key="stack")
-    return _overlay("stack option", "stack-options", stacks[name], options, _core.check_stack)
+    return dict(_stack_fields(name, json.dumps(options)))
 
 
 def udt_fields(cc: str, options: dict[str, StackValue]) -> dict[str, StackValue]:
@@ -40,8 +37,24 @@ def udt_fields(cc: str, options: dict[str, StackValue]) -> dict[str, StackValue]
     Raises:
         ExperimentError: If there is no such option, or a value is not one it can have.
     """
-    kind, table = "option of UDT", "transport-options"
-    return _overlay(kind, table, _core.udt_options(cc), options, _core.check_udt_options)
+    return dict(_udt_fields(cc, json.dumps(options)))
+
+
+# Remembered, as the runs of a sweep have their stacks in common; and by their text, in which true
+# is not 1.
+@lru_cache(256)
+def _stack_fields(name: str, options: str) -> dict[str, StackValue]:
+    stacks, changes = _core.stacks(), json.loads(options)
+    if name not in stacks:
+        problem = unknown("stack", name, list(stacks))
+        raise ExperimentError(problem, key="stack")
+    return _overlay("stack option", "stack-options", stacks[name], changes, _core.check_stack)
+
+
+@lru_cache(256)
+def _udt_fields(cc: str, options: str) -> dict[str, StackValue]:
+    kind, table, changes = "option of UDT", "transport-options", json.loads(options)
+    return _overlay(kind, table, _core.udt_options(cc), changes, _core.check_udt_options)
 
 
 def _overlay(

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from dumbbell.errors import QuantityError
@@ -25,7 +26,7 @@ _NOT_FINITE: Final = re.compile(r"[+-]?(?:nan|inf(?:inity)?)(?![a-z])", re.IGNOR
 _LONGEST: Final = 60
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dimension:
     """A kind of quantity: its name, an example, and its units with what they are worth.
 
@@ -53,13 +54,7 @@ class Dimension:
         Raises:
             QuantityError: If it is no number with a unit of this dimension, or out of range.
         """
-        value, unit = split(text, self)
-        worth = self.units.get(self.aliases.get(unit, unit))
-        if worth is None:
-            raise QuantityError(
-                f"{shown(text)} has {_unknown(unit, self.known_units)}; {self.advice}"
-            )
-        return in_range(value * worth, text, self, zero=zero)
+        return (_parse_text if isinstance(text, str) else _parse)(text, self, zero)
 
     def format(self, value: int) -> str:
         """Writes a whole number of base units so that `parse` gives the same number again."""
@@ -88,6 +83,19 @@ class Dimension:
         return (
             f'write {self.name} as a number and a unit, such as "{self.example}" (units: {units})'
         )
+
+
+def _parse(text: object, dimension: Dimension, zero: bool) -> int:
+    value, unit = split(text, dimension)
+    worth = dimension.units.get(dimension.aliases.get(unit, unit))
+    if worth is None:
+        wrong = _unknown(unit, dimension.known_units)
+        raise QuantityError(f"{shown(text)} has {wrong}; {dimension.advice}")
+    return in_range(value * worth, text, dimension, zero=zero)
+
+
+_parse_text: Final = lru_cache(4096)(_parse)
+"""The runs of a sweep have most of their quantities in common."""
 
 
 def split(text: object, dimension: Dimension) -> tuple[Fraction, str]:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dumbbell import papers
+from dumbbell import estimates, papers
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import Experiment
-from dumbbell.papers import estimates
 from dumbbell.papers.frame import Number, Paper, Planned, PublishedNumber
 from dumbbell.report import interval, measured
 

@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, ExperimentError, Flow, Link, Result, ResultError, run, run_all
-from dumbbell.results import TABLES
+from dumbbell.tables import TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path

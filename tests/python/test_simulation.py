@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, Flow, Link, _core, run
 from dumbbell.keys import TRANSPORTS, needs_udt
-from dumbbell.results import TABLES
+from dumbbell.tables import TABLES
 
 if TYPE_CHECKING:
     from random import Random

@@ -323,6 +323,11 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         bucket: link.bucket_bytes,
         varying: link.varying(),
         delay: Span::from_nanos(link.delay_ns),
+        reroutes: link
+            .reroutes
+            .iter()
+            .map(|&(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
+            .collect(),
         queue: match link.queue {
             None => Limit::Unlimited,
             Some(QueueSpec::Packets(packets)) => Limit::Packets(packets),

@@ -50,6 +50,9 @@ pub struct LinkSpec {
     pub bucket_bytes: Option<u64>,
     /// Propagation delay.
     pub delay_ns: u64,
+    /// From when on (ns, increasing) which delay (ns) takes its place.
+    #[serde(default)]
+    pub reroutes: Vec<(u64, u64)>,
     /// How much may wait, the packet being sent not counted; null for no limit.
     #[serde(default)]
     pub queue: Option<QueueSpec>,

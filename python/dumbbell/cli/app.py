@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import dumbbell
+from dumbbell.cli import bpf
 
 app = typer.Typer(
     name="dumbbell",
@@ -17,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(bpf.app, name="bpf")
 
 Jobs = Annotated[
     int | None, typer.Option(help="How many simulations to run at once; default: one a processor.")

@@ -74,9 +74,9 @@ def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0
     axes.set_xlabel("time (s)")
 
 
-def legend(axes: Axes) -> None:
-    """Puts the legend above the panel, where it hides no data."""
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=1.0)
+def legend(axes: Axes, columns: int = 3) -> None:
+    """Puts the legend above the panel, where it hides no data, `columns` entries a line."""
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, columnspacing=1.0)
 
 
 def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.results import Result
 
 Settings = Literal["stated", "assumed", "calibrated"]

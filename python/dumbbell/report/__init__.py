@@ -15,7 +15,7 @@ from dumbbell.files import write_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Drawing, Number, Reproduction, Section
 
 _TEMPLATES = Path(__file__).parent / "templates"

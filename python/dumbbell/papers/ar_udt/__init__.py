@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from dumbbell import estimates
 from dumbbell.metrics import summary
-from dumbbell.papers import estimates
 from dumbbell.papers.ar_udt.chapters import sections
 from dumbbell.papers.ar_udt.measures import (
     LABELS,
@@ -32,7 +32,7 @@ from dumbbell.papers.frame import Findings, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
     from dumbbell.results import Result
 

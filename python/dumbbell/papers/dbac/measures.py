@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell import estimates
 from dumbbell.metrics import throughput
-from dumbbell.papers import estimates
 
 if TYPE_CHECKING:
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
     from dumbbell.results import Result
 
@@ -56,7 +56,7 @@ def flow(result: Result, name: str) -> Estimate:
 def total(result: Result) -> Estimate:
     """The throughput of both subflows together, Mbit/s."""
     both = rates(result)["multipath/1"] + rates(result)["multipath/2"]
-    return estimates.median(both.to_list())
+    return estimates.median(both)
 
 
 def greatest_window(result: Result, number: int) -> Estimate:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell import estimates
 from dumbbell.metrics import throughput
-from dumbbell.papers import estimates
 from dumbbell.papers.f_bbrv2.chapters import sections
 from dumbbell.papers.f_bbrv2.measures import (
     FOLDER,
@@ -127,7 +127,7 @@ def _fair(runs: Runs) -> Verdict:
 
 
 def _rtprop(runs: Runs) -> Verdict:
-    family, cubic = within(runs["inside-family"]), within(runs["inside-bbr2-4"])
+    family, cubic = within(runs["family-bbr2"]), within(runs["inside-bbr2-4"])
     return Verdict(
         family >= 0.99 and cubic < 0.05,
         f"Within 1.2 times the first value for {100 * family:.1f} % of the time beside BBRv2, for "

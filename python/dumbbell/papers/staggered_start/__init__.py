@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dumbbell import estimates
 from dumbbell.convergence import convergence
-from dumbbell.papers import estimates
 from dumbbell.papers.frame import Findings, Verdict
 from dumbbell.papers.staggered_start.chapters import sections
 from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, runs_of, seconds

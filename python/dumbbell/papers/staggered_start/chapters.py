@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell import estimates
 from dumbbell.convergence import AVERAGE, CLOSE, SMOOTH
-from dumbbell.papers import estimates
 from dumbbell.papers.frame import Column, Section, Table
 from dumbbell.papers.staggered_start import fidelity, reference
 from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, PUBLISHED, runs_of

@@ -13,7 +13,7 @@ from dumbbell.metrics import windows
 from dumbbell.papers.frame import Paper
 
 if TYPE_CHECKING:
-    from dumbbell.papers.estimates import Estimate
+    from dumbbell.estimates import Estimate
     from dumbbell.results import Result
 
 ALGORITHMS: Final = ("reno", "cubic", "bbr", "bbr3")

@@ -4,18 +4,23 @@ A run that has not converged when observation ends is *censored*: all that is kn
 time is longer than the limit. Such a run is kept, as infinity. The median of runs that share one
 limit is then the Kaplan-Meier median (Kaplan and Meier, 1958), and it is "beyond the limit"
 exactly if half of the runs or more are. No run is dropped, and none is counted as the limit.
+
+Papers take medians; the tables of the command line show means. With few seeds the percentile
+bootstrap is too sure of itself: for normal runs the 95 % interval of a mean covers the truth in
+about 84 % of cases with 5 seeds, 90 % with 10 and 93 % with 20.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,11 +33,11 @@ _CONFIDENCE: Final = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """The median of some runs and its 95 % confidence interval.
+    """The median or mean of some runs and its 95 % confidence interval.
 
     Attributes:
-        value: The median; None if it lies beyond the limit of observation.
-        low: Lower end of the interval; None if beyond the limit.
+        value: The median or mean; None if it lies beyond the limit of observation.
+        low: Lower end of the interval; None if beyond the limit, or if there is no interval.
         high: Upper end of the interval; None if beyond the limit.
         runs: The single runs, in order of their seeds; None for a censored one.
         limit: Where observation ended; None if it saw everything.
@@ -45,12 +50,22 @@ class Estimate:
     limit: float | None = None
 
     @property
+    def ends(self) -> dict[str, float | None]:
+        """The estimate as columns of a table: ``value``, ``low``, ``high``."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+    @property
     def censored(self) -> int:
         """How many runs were beyond the limit of observation."""
         return sum(run is None for run in self.runs)
 
 
-def median(runs: Sequence[float | None], limit: float | None = None) -> Estimate:
+def point(cc: str, x: float, found: Estimate, published: float | None = None) -> dict[str, Any]:
+    """A row of `dumbbell.figures.curves`: what algorithm `cc` did at the setting `x`."""
+    return {"cc": cc, "x": float(x), "published": published} | found.ends
+
+
+def median(runs: Iterable[float | None], limit: float | None = None) -> Estimate:
     """Estimates the median of independent runs by the percentile bootstrap (Efron, 1979).
 
     Args:
@@ -60,9 +75,36 @@ def median(runs: Sequence[float | None], limit: float | None = None) -> Estimate
     Raises:
         ValueError: If there is no run, or one is not a number.
     """
-    values = _known(runs)
+    single = tuple(runs)
+    values = _known(single)
     low, high = _interval(medians(values))
-    return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), tuple(runs), limit)
+    return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), single, limit)
+
+
+def mean(runs: Sequence[float]) -> Estimate:
+    """Estimates the mean of independent runs by the percentile bootstrap (Efron, 1979).
+
+    One run has no interval: `low` and `high` are None.
+
+    Raises:
+        ValueError: If there is no run, or one is not a finite number.
+    """
+    values = _known(runs)
+    if not np.isfinite(values).all():
+        raise ValueError("a mean needs finite numbers")
+    value, count = float(values.mean()), len(values)
+    if count == 1:
+        return Estimate(value, None, None, (value,))
+    low, high = _interval(_weights(count) @ values)
+    return Estimate(value, low, high, tuple(values.tolist()))
+
+
+@lru_cache(maxsize=8)
+def _weights(count: int) -> NDArray[np.float64]:
+    """How much each of `count` runs weighs in each resample; rows sum to 1."""
+    draw = np.random.default_rng([_SEED, 0])
+    drawn = draw.multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    return np.asarray(drawn / count)
 
 
 def ratio_of_medians(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dumbbell.papers import estimates
+from dumbbell import estimates
 
 
 def test_median_of_uncensored_runs_lies_inside_its_interval() -> None:
@@ -27,6 +27,27 @@ def test_interval_covers_the_true_median_in_about_95_percent_of_samples() -> Non
         assert estimate.high is not None
         covered += estimate.low <= 10.0 <= estimate.high
     assert 0.90 <= covered / 300 <= 0.99
+
+
+@pytest.mark.parametrize(("seeds", "says"), [(5, 0.84), (10, 0.90), (20, 0.93)])
+def test_interval_of_a_mean_covers_as_often_as_is_said(seeds: int, says: float) -> None:
+    draw = np.random.default_rng(2)
+    covered = 0
+    for _ in range(1000):
+        estimate = estimates.mean(draw.normal(10.0, 2.0, size=seeds).tolist())
+        assert estimate.low is not None
+        assert estimate.high is not None
+        covered += estimate.low <= 10.0 <= estimate.high
+    assert covered / 1000 == pytest.approx(says, abs=0.02)
+
+
+def test_one_run_has_a_mean_and_no_interval() -> None:
+    assert estimates.mean([3.0]) == estimates.Estimate(3.0, None, None, (3.0,))
+
+
+def test_runs_that_agree_have_a_mean_without_doubt() -> None:
+    estimate = estimates.mean([7.0] * 4)
+    assert (estimate.value, estimate.low, estimate.high) == (7.0, 7.0, 7.0)
 
 
 def test_censored_runs_are_kept_as_longer_than_all_others() -> None:

@@ -1,0 +1,9 @@
+//! An eBPF program and the algorithm of the same name in `dumbbell-cc` are one algorithm.
+//!
+//! The algorithm is driven, and every event and answer written down. Then the program, built for
+//! this machine, is given the same events, and its answers are compared. What differs is fixed
+//! point, and for some of BBR what the kernel does not tell; each test states how much.
+
+mod native;
+mod recorder;
+mod windowed;

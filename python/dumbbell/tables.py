@@ -1,0 +1,143 @@
+"""From the simulator's columns to tables with names: of one run, or of many unlike ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from dumbbell import _core
+
+TABLES: Final = ("flows", "series", "links", "internals")
+"""The tables of a result."""
+
+SUBFLOW_TABLES: Final = {
+    "flows": "subflows",
+    "series": "subflow_series",
+    "internals": "subflow_internals",
+}
+"""Those that a result with multipath flows has of their subflows too."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A flow, or a subflow: its name, its algorithm, and when it stops, s (infinity: never)."""
+
+    name: str
+    cc: str
+    stop: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cast:
+    """Who takes part in a run, in the order in which the simulator numbers them.
+
+    Attributes:
+        duration: How long the run lasts, s.
+        flows: Its flows.
+        links: The names of its links.
+        subflows: The subflows of its multipath flows.
+    """
+
+    duration: float
+    flows: list[Member]
+    links: list[str]
+    subflows: list[Member] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A run that is over: what its rows are numbered, who took part, and what came out."""
+
+    seed: int
+    cast: Cast
+    outcome: _core.Outcome
+
+
+def tables(runs: Sequence[Played], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:
+    """The tables of some runs, one below the other in their order.
+
+    Args:
+        runs: The runs; those that share a `Cast` cost less.
+        only: Which of `TABLES`.
+    """
+    flows = _Names(runs, lambda cast: cast.flows)
+    links = _Names(runs, lambda cast: [Member(name, "", np.inf) for name in cast.links])
+    made = {
+        table: _named(runs, table, *((links, ("link",)) if table == "links" else (flows, _FLOW)))
+        for table in TABLES
+        if table in only
+    }
+    if "flows" in made:
+        made["flows"] = _with_ends(made["flows"], runs, flows)
+    if any(run.cast.subflows for run in runs):
+        parts = _Names(runs, lambda cast: cast.subflows, known=flows)
+        for whole, table in SUBFLOW_TABLES.items():
+            if whole in made:
+                made[table] = _named(runs, table, parts, _FLOW)
+        if "subflows" in made:
+            made["subflows"] = _with_ends(made["subflows"], runs, parts)
+    return made
+
+
+_FLOW: Final = ("flow", "cc")
+
+
+class _Names:
+    """The members of all casts, each cast's from an offset on."""
+
+    def __init__(
+        self,
+        runs: Sequence[Played],
+        of: Callable[[Cast], list[Member]],
+        known: _Names | None = None,
+    ) -> None:
+        self.of = of
+        self.members: list[Member] = []
+        self.offsets: dict[int, int] = {}
+        for run in runs:
+            if id(run.cast) not in self.offsets:
+                self.offsets[id(run.cast)] = len(self.members)
+                self.members += of(run.cast)
+        names = [member.name for member in self.members]
+        algorithms = [member.cc for member in self.members]
+        self.algorithms: list[str] = known.algorithms if known else list(dict.fromkeys(algorithms))
+        self.series = {
+            "flow": pl.Series("flow", names, dtype=pl.Enum(list(dict.fromkeys(names)))),
+            "cc": pl.Series("cc", algorithms, dtype=pl.Enum(self.algorithms)),
+        }
+        self.series["link"] = self.series["flow"].alias("link")
+
+
+def _named(
+    runs: Sequence[Played], table: str, names: _Names, labels: tuple[str, ...]
+) -> pl.DataFrame:
+    """A table with names in the place of numbers, and with seeds."""
+    frames = []
+    for run in runs:
+        index, *rest = pl.DataFrame(getattr(run.outcome, table)).get_columns()
+        offset = names.offsets[id(run.cast)]
+        index = index + offset if offset else index
+        seed = pl.Series("seed", np.full(len(index), run.seed, dtype=np.uint64))
+        frames.append(
+            pl.DataFrame([seed, *(names.series[label].gather(index) for label in labels), *rest])
+        )
+    return pl.concat(frames, rechunk=False)
+
+
+def _with_ends(table: pl.DataFrame, runs: Sequence[Played], names: _Names) -> pl.DataFrame:
+    """When every flow ended: when it had sent all, or was stopped, or the experiment was over."""
+    last: dict[int, list[float]] = {}
+    for run in runs:
+        if id(run.cast) not in last:
+            members, duration = names.of(run.cast), run.cast.duration
+            last[id(run.cast)] = [min(member.stop, duration) for member in members]
+    ends = np.concatenate([last[id(run.cast)] for run in runs])
+    end: Any = pl.min_horizontal(pl.col("completed"), pl.Series(ends, dtype=pl.Float64))
+    first = ["seed", *_FLOW, "start", "end"]
+    return table.with_columns(end=end).select(*first, pl.all().exclude(*first))
