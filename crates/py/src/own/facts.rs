@@ -19,6 +19,7 @@ macro_rules! facts {
         pub struct $class(pub $value);
 
         #[pymethods]
+        #[allow(clippy::wrong_self_convention, reason = "`from_idle` is an attribute")]
         impl $class {
             $($(#[$field_doc])* #[getter] fn $field(&self) -> $type {
                 let $it = &self.0;
