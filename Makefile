@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme lock clean bench-sweep test-kills
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -40,6 +40,15 @@ test-python: setup ## Runs the Python tests
 bench: setup ## Measures the engine's speed, in packets per second
 	.venv/bin/cargo bench --locked --workspace --bench '*'
 
+RUNS ?= 10000
+
+bench-sweep: setup ## Measures a sweep of RUNS (10,000) short runs, and its heat map
+	.venv/bin/python scripts/bench_sweep.py $(RUNS)
+
+KILLS ?= 50
+
+test-kills: setup ## Kills a sweep KILLS (50) times at random moments; it must lose nothing
+	KILLS=$(KILLS) .venv/bin/pytest -q tests/python/test_sweeps.py -k killed
 chaos: setup ## Sends data over very bad paths and floods a UDT server, for minutes
 	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored
 

@@ -269,7 +269,7 @@ class Experiment(_Model):
         """
         with in_file(path):
             data = files.override(files.read_toml(Path(path)), overrides or [])
-            return cls(**_beside(Path(path), data))
+            return cls(**beside(Path(path).parent, data))
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
@@ -447,14 +447,14 @@ def _check_paths(flow: Flow) -> None:
         raise ExperimentError(f'{problem}, or transport = "tcp"', key="transport")
 
 
-def _beside(path: Path, data: dict[str, Any]) -> dict[str, Any]:
-    """Looks for the traces and algorithms that the file at `path` names where it lies itself."""
+def beside(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """Looks for traces and algorithms that an experiment file names where the file lies."""
     for link in _tables(data, "link"):
         if isinstance(link.get("trace"), str):
-            link["trace"] = str(path.parent / link["trace"])
+            link["trace"] = str(folder / link["trace"])
     for flow in _tables(data, "flow"):
         if isinstance(flow.get("cc"), str):
-            flow["cc"] = own.beside(flow["cc"], path.parent)
+            flow["cc"] = own.beside(flow["cc"], folder)
     return data
 
 

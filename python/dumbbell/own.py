@@ -19,10 +19,10 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell.errors import ExperimentError
+from dumbbell.errors import DumbbellError, ExperimentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from types import ModuleType, TracebackType
 
     from dumbbell.cc import _Own
@@ -89,12 +89,26 @@ def sources(experiment: Experiment) -> dict[str, str]:
     return found
 
 
-def classes(experiment: Experiment) -> dict[str, tuple[type[_Own], dict[str, Any]]]:
-    """What flows call their algorithm -> its class and options, for the user's own."""
+def classes(
+    algorithms: Iterable[str], sources: Mapping[str, str]
+) -> dict[str, tuple[type[_Own], dict[str, Any]]]:
+    """What flows call their algorithm -> its class and options, for the user's own.
+
+    Raises:
+        DumbbellError: If a class cannot be found, or its source is not the one of `sources`.
+    """
     found = {}
-    for cc in dict.fromkeys(flow.cc for flow in experiment.flows if is_own(flow.cc)):
+    for cc in dict.fromkeys(filter(is_own, algorithms)):
         home, name, options = _parse(cc)
-        found[cc] = (_load(home, name)[1], options)
+        try:
+            digest, cls = _load(home, name)
+        except ValueError as error:
+            raise DumbbellError(str(error)) from None
+        if digest != sources[f"{home}:{name}"]:
+            raise DumbbellError(
+                f"{home}:{name}: its source was changed during the run; run it again"
+            )
+        found[cc] = (cls, options)
     return found
 
 

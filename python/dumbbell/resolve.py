@@ -66,8 +66,10 @@ def scenario(resolved: Experiment, seed: int) -> str:
         for name in names
     ]
     assert resolved.sample is not None, "resolving writes it out"
+    own_ones = {"sources": resolved.sources} if resolved.sources else {}
     return json.dumps(
-        {
+        own_ones
+        | {
             "seed": seed,
             "duration_ns": TIME.parse(resolved.duration),
             "sample_ns": TIME.parse(resolved.sample),

@@ -44,6 +44,9 @@ _SUBFLOW_FILES: Final = frozenset(f"{table}.parquet" for table in SUBFLOW_TABLES
 _FIGURES: Final = frozenset({"figure.svg", "figure.png"})
 """What `dumbbell plot` adds."""
 
+_SUMS: Final = ("wall_s", "data_packets", "events")
+"""What of `Result.meta` adds up."""
+
 _CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
 
 
@@ -148,6 +151,21 @@ class Result:
         }
         captures = {each: self.captures[each] for each in self.captures if each == seed}
         return Result(self.experiment, self.meta, **tables, captures=captures)
+
+    def and_more(self, more: Result) -> Result:
+        """This result and one of other seeds of the same experiment, as one of all seeds."""
+        tables = {
+            table: pl.concat([getattr(self, table), getattr(more, table)], rechunk=False)
+            for table in self.tables
+        }
+        seeds = [*self.seeds, *more.seeds]
+        sums = {key: self.meta[key] + more.meta[key] for key in _SUMS}
+        return Result(
+            self.experiment.replace(seeds=seeds),
+            self.meta | sums | {"seeds": seeds},
+            **tables,
+            captures={**self.captures, **more.captures},
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Writes the result folder, complete or not at all.

@@ -17,8 +17,10 @@ from dumbbell.resolve import resolve, scenario
 from dumbbell.results import Result, check_replaceable, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
+
+    from dumbbell.estimates import Until
 
 _GLANCE: Final = 0.1
 """How often progress is told, s."""
@@ -85,13 +87,13 @@ def run_all(
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
     """
     resolved = [resolve(experiment) for experiment in experiments]
-    workers = _workers(jobs)
+    at_once = workers(jobs)
     tasks = [[_Task(one, seed) for seed in one.seed_list] for one in resolved]
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         runs = [[(task, pool.submit(task.run)) for task in group] for group in tasks]
         _see_through(pool, [run for group in runs for run in group], progress)
         return [
-            _result(one, {task.seed: done.result() for task, done in group}, workers)
+            _result(one, {task.seed: done.result() for task, done in group}, at_once)
             for one, group in zip(resolved, runs, strict=True)
         ]
 
@@ -104,7 +106,44 @@ def simulate(resolved: Experiment, seed: int, watch: _core.Watch | None = None) 
         InterruptedError: If `watch` was stopped.
         Exception: Whatever an algorithm of the user's own raises.
     """
-    return _core.simulate(scenario(resolved, seed), watch, own.classes(resolved))
+    own_ones = own.classes((flow.cc for flow in resolved.flows), resolved.sources)
+    return _core.simulate(scenario(resolved, seed), watch, own_ones)
+
+
+def run_until(
+    experiments: Sequence[Experiment],
+    until: Until,
+    values: Callable[[Result], Iterable[Sequence[float | None]]],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Result]:
+    """As `run_all`, and adds seeds to every experiment until what comes out is known well enough.
+
+    Args:
+        experiments: The experiments, with the seeds to begin with.
+        until: When that is.
+        values: What is to be known, each by its values with all seeds.
+        jobs: As for `run_all`.
+        progress: As for `run_all`; begins anew with every addition of seeds.
+    """
+    results = run_all(experiments, jobs=jobs, progress=progress)
+    while True:
+        loose = [
+            number
+            for number, result in enumerate(results)
+            if len(result.seeds) < until.most and not all(map(until.tight, values(result)))
+        ]
+        if not loose:
+            return results
+        added = [
+            results[number].experiment.replace(seeds=until.more(seeds)[len(seeds) :])
+            for number in loose
+            for seeds in [results[number].seeds]
+        ]
+        more = run_all(added, jobs=jobs, progress=progress)
+        for number, result in zip(loose, more, strict=True):
+            results[number] = results[number].and_more(result)
 
 
 @dataclass(frozen=True)
@@ -154,7 +193,12 @@ def _see_through(
         raise
 
 
-def _workers(jobs: int | None) -> int:
+def workers(jobs: int | None) -> int:
+    """How many simulations to run at once: so many, or one a processor.
+
+    Raises:
+        DumbbellError: If it is not a number of them.
+    """
     if jobs is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -163,7 +207,7 @@ def _workers(jobs: int | None) -> int:
     return jobs
 
 
-def _result(resolved: Experiment, runs: dict[int, _Done], workers: int) -> Result:
+def _result(resolved: Experiment, runs: dict[int, _Done], jobs: int) -> Result:
     outcomes = {seed: done.outcome for seed, done in runs.items()}
     began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
     meta = {
@@ -175,7 +219,7 @@ def _result(resolved: Experiment, runs: dict[int, _Done], workers: int) -> Resul
             "processors": os.cpu_count(),
             "python": platform.python_version(),
         },
-        "jobs": workers,
+        "jobs": jobs,
         "wall_s": ended - began,
         "data_packets": sum(outcome.meta["data_packets"] for outcome in outcomes.values()),
         "events": sum(outcome.meta["events"] for outcome in outcomes.values()),

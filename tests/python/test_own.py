@@ -318,8 +318,23 @@ def test_a_module_that_was_changed_is_read_again(mine: Path) -> None:
     with (mine / "mine.py").open("a") as source:
         source.write("class Fixed(Fixed):\n    marker = 1\n")
     assert own.sources(experiment(flows=[flow])) != first
-    ((cls, _),) = own.classes(experiment(flows=[flow])).values()
+    ((cls, _),) = own.classes([flow.cc], own.sources(experiment(flows=[flow]))).values()
     assert cls.marker == 1  # type: ignore[attr-defined]
+
+
+def test_a_sweep_files_runs_under_the_source_too(mine: Path) -> None:
+    from dumbbell.sweeps.plan import Sweep
+
+    def names() -> list[str]:
+        sweep = Sweep.load(mine / "sweep.toml")
+        return [point.run(1, series=False) for point in sweep.points()]
+
+    (mine / "sweep.toml").write_text(TOML + '[sweep]\n"flow.*.cc" = ["mine.py:Mine", "reno"]\n')
+    before = names()
+    with (mine / "mine.py").open("a") as source:
+        source.write("# changed\n")
+    assert names()[0] != before[0]
+    assert names()[1] == before[1]
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -25,6 +25,10 @@ pub struct Scenario {
     /// Whether algorithms' internals are sampled too.
     #[serde(default = "yes")]
     pub internals: bool,
+    /// What algorithms of a user's own are made of: a name and a hash. It changes nothing here, and
+    /// whoever files runs under their scenario has all that decides them in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
     /// The links.
     pub links: Vec<LinkSpec>,
     /// The flows. Their order changes nothing but the order of the results.

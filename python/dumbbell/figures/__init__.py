@@ -12,7 +12,7 @@ Compose them; every one is short::
 from dumbbell.figures.bands import states
 from dumbbell.figures.bars import intervals
 from dumbbell.figures.curves import curves, grouped_bars
-from dumbbell.figures.heat import heat_map
+from dumbbell.figures.heat import heat_dots, heat_map
 from dumbbell.figures.lines import (
     flows,
     legend,
@@ -34,6 +34,7 @@ __all__ = [
     "curves",
     "flows",
     "grouped_bars",
+    "heat_dots",
     "heat_map",
     "inline",
     "intervals",
