@@ -72,5 +72,9 @@ lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/uv pip compile pyproject.toml --group dev --extra dask --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 
+.PHONY: assets
+assets: ## Fetches again what report pages embed (needs npm)
+	scripts/assets.sh
+
 clean: ## Removes the environment and everything built; results stay
 	rm -rf .venv target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,6 +3,7 @@
 mod own;
 mod run;
 mod table;
+mod testbed;
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,8 @@ mod _core {
     use crate::run::{Capture, Outcome, ScenarioError, Watch, simulate};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::testbed::{die_with_parent, isolate, run_testbed};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]

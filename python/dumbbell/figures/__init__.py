@@ -23,14 +23,29 @@ from dumbbell.figures.lines import (
     windows,
 )
 from dumbbell.figures.output import inline, save, svg
-from dumbbell.figures.style import COLUMN, FAINT, INK, PAGE, Look, look, panels, styled
+from dumbbell.figures.style import (
+    COLUMN,
+    FAINT,
+    INK,
+    PAGE,
+    PAPER,
+    Look,
+    Stroke,
+    look,
+    outline,
+    panels,
+    stroke,
+    styled,
+)
 
 __all__ = [
     "COLUMN",
     "FAINT",
     "INK",
     "PAGE",
+    "PAPER",
     "Look",
+    "Stroke",
     "curves",
     "flows",
     "grouped_bars",
@@ -41,11 +56,13 @@ __all__ = [
     "legend",
     "look",
     "moment",
+    "outline",
     "panels",
     "queue",
     "round_trips",
     "save",
     "states",
+    "stroke",
     "styled",
     "svg",
     "throughputs",
