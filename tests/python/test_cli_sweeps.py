@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shlex
 import signal
 import subprocess
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -21,7 +20,8 @@ from dumbbell.cli.app import app
 from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.dataset import Dataset
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SWEEP = """
 title = "A small one"
@@ -179,15 +179,3 @@ def test_runs_repeat_until_their_interval_is_tight(tmp_path: Path) -> None:
     assert f"mean of {seeds} seeds, below it its 95 % interval" in said
     assert seeds in (10, 12)
     assert ("after 12 seeds, which are the most" in said) or seeds == 10
-
-
-def test_every_command_about_sweeps_runs(tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    blocks = re.findall(
-        r"^```sh\n(.*?)^```", (ROOT / "docs/sweeps.md").read_text(), flags=re.M | re.S
-    )
-    for line in "".join(blocks).splitlines():
-        name, *arguments = shlex.split(line)[1:]
-        if "--dask" not in arguments:
-            short = ["--set", "duration=2 s", "--most-seeds", "11"] if name == "sweep" else []
-            assert output_of(name, *arguments, *short, cwd=tmp_path)
