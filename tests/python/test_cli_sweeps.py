@@ -151,7 +151,7 @@ def test_a_heat_map_that_cannot_be_drawn_is_told_why(
         (["--until-ci", "5%", "--metric", "speed"], '--metric: no metric is called "speed"'),
         (["--until-ci", "5%", "--most-seeds", "3"], "--most-seeds: 3 is not a number from 10"),
         (["--set", "flow.*.cc=bbr"], "--set flow.*.cc: is an axis of the sweep"),
-        (["--out", "."], 'holds "small.toml", which is no part of a sweep'),
+        (["--out", "."], 'holds "small", which is no part of a sweep'),
         (["--seeds", "0"], "seeds: 0 are not seeds"),
     ],
 )
