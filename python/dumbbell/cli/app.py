@@ -238,6 +238,32 @@ def reproduce(
 
 
 @app.command()
+def figure(
+    name: Annotated[
+        str | None, typer.Argument(help="Which: 'windows', of a result; 'tein2/7', of a paper.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="The result; for papers where they are: default out."),
+    ] = None,
+    kind: Annotated[str, typer.Option("--format", help="pdf, svg or png.")] = "pdf",
+    width: Annotated[
+        str | None,
+        typer.Option(help="'single' (3.5 in) or 'double' (7.16 in) column, or such as '84mm'."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file; default: NAME here.")] = None,
+    all_names: Annotated[bool, typer.Option("--list", help="List the figures there are.")] = False,
+) -> None:
+    """Draw a figure for a paper: vector, fonts embedded, as wide as a column."""
+    from dumbbell.cli.figure import draw_figure, list_figures
+
+    if all_names or name is None:
+        list_figures()
+    else:
+        draw_figure(name, folder, kind=kind, width=width, out=out)
+
+
+@app.command()
 def report(
     folder: Annotated[
         Path,

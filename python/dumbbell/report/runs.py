@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from dumbbell import estimates, metrics
 from dumbbell.figures import look
+from dumbbell.figures.results import MOST_FLOWS
 from dumbbell.papers.frame import Column, Table
 from dumbbell.report import series
 from dumbbell.report.looks import swatch
@@ -205,8 +206,8 @@ def _note(result: Result, seeds: Sequence[int]) -> str:
         which = ", ".join(map(str, seeds))
         parts.append(f"Drawn: seed {which} of {len(result.seeds)} seeds.")
     flows = len(result.by_subflow().flow_names)
-    if flows > series.MOST_FLOWS:
-        parts.append(f"Drawn: the first {series.MOST_FLOWS} of {flows} flows.")
+    if flows > MOST_FLOWS:
+        parts.append(f"Drawn: the first {MOST_FLOWS} of {flows} flows.")
     return " ".join(parts)
 
 

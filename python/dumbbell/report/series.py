@@ -17,6 +17,7 @@ import polars as pl
 
 from dumbbell import metrics
 from dumbbell.figures import stroke
+from dumbbell.figures.results import MOST_FLOWS
 from dumbbell.units import TIME
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from dumbbell.results import Result
 
     Numbers = NDArray[np.float64]
-
-MOST_FLOWS: Final = 12
-"""More flows than this cannot be told apart: the first ones are drawn."""
 
 _MOST_LINKS: Final = 6
 _DIGITS: Final = 4
