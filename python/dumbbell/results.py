@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell import _core
+    from dumbbell.testbed import client
 
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
 
@@ -242,7 +243,9 @@ def check_replaceable(folder: Path) -> None:
 
 
 def collect(
-    experiment: Experiment, outcomes: dict[int, _core.Outcome], meta: dict[str, Any]
+    experiment: Experiment,
+    outcomes: Mapping[int, _core.Outcome | client.Outcome],
+    meta: dict[str, Any],
 ) -> Result:
     """Puts the outcomes of all seeds of a resolved experiment together."""
     cast = _cast(experiment)

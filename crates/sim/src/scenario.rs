@@ -124,6 +124,12 @@ pub struct FlowSpec {
     /// UDT instead of TCP, with these options.
     #[serde(default)]
     pub udt: Option<dumbbell_udt::Options>,
+    /// On the testbed, the program that is the flow's sender, and
+    #[serde(default)]
+    pub command: Option<String>,
+    /// the one that is its receiver.
+    #[serde(default)]
+    pub server: Option<String>,
     /// Whether every packet is recorded.
     #[serde(default)]
     pub log: bool,

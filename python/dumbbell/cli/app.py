@@ -46,6 +46,11 @@ Most = Annotated[int, typer.Option(help="The most seeds that are added up to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
+OnBackend = Annotated[
+    str, typer.Option(help="What runs it: 'simulator', or 'linux' for real packets.")
+]
+
+
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.")],
@@ -58,6 +63,10 @@ def run(
     until_ci: Until = None,
     metric: Metric = "throughput",
     most_seeds: Most = 100,
+    backend: OnBackend = "simulator",
+    retry_spoiled: Annotated[
+        int, typer.Option(help="How often to repeat a run with real packets that is spoiled.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Run an experiment, and write its result folder."""
@@ -71,6 +80,8 @@ def run(
         jobs=jobs,
         until=parse_until(until_ci, metric, most_seeds),
         assignments=assignments or [],
+        backend=backend,
+        retry_spoiled=retry_spoiled,
         json=json,
     )
 

@@ -25,11 +25,11 @@ from dumbbell.cli.output import (
     too_wide,
     with_interval,
 )
-from dumbbell.errors import ResultError, in_file
+from dumbbell.errors import DumbbellError, ResultError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve
 from dumbbell.results import check_replaceable
-from dumbbell.runner import run_all, run_until
+from dumbbell.runner import known_backend, run_all, run_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,9 +49,12 @@ def run_file(
     jobs: int | None,
     until: Until | None,
     assignments: list[str],
+    backend: str,
+    retry_spoiled: int,
     json: bool,
 ) -> None:
     """Runs an experiment file, writes its result folder, and prints what flows achieved."""
+    chosen = known_backend(backend)
     with in_file(file):
         experiment = Experiment.load(file, overrides=assignments)
         experiment = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
@@ -61,7 +64,15 @@ def run_file(
         check_replaceable(folder)
         with progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress:
             if until is None:
-                (result,) = run_all([experiment], jobs=jobs, progress=progress)
+                (result,) = run_all(
+                    [experiment],
+                    jobs=jobs,
+                    backend=chosen,
+                    retry_spoiled=retry_spoiled,
+                    progress=progress,
+                )
+            elif chosen != "simulator":
+                raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
             else:
                 values = partial(_values, until.metric)
                 (result,) = run_until([experiment], until, values, jobs=jobs, progress=progress)
@@ -77,6 +88,8 @@ def run_file(
         print_json({"flows": flows, "links": rows(links), "fairness": jain, "meta": meta})
         return
     _print(result, summary, links)
+    for seed, why in result.meta.get("spoiled", {}).items():
+        print_line(f"\nSpoiled: in run {seed} {'; '.join(why)}")
     if until is not None and not all(map(until.tight, _values(until.metric, result))):
         print_line(f"\n{too_wide(until)}")
     print_line(f"\nThe result is in {folder}")
