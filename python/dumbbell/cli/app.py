@@ -297,11 +297,27 @@ def figure(
 
 
 @app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A result folder.")],
+    kind: Annotated[
+        str, typer.Option("--format", help="csv, arrow, qlog, pcapng or mahimahi.")
+    ] = "csv",
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; default: RESULT's name and the format.")
+    ] = None,
+) -> None:
+    """Write a result's tables, packets or links in the formats of other programs."""
+    from dumbbell.cli.export import export_result
+
+    export_result(folder, kind=kind, out=out)
+
+
+@app.command()
 def report(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="A result, a folder of results, or a paper that was reproduced."
+            metavar="DIR", help="A result, a folder of results, a sweep, or a reproduced paper."
         ),
     ],
     out: Annotated[

@@ -104,7 +104,7 @@ def overview(results: Mapping[str, Result], all_views: Sequence[View]) -> Table:
         for (cc,), seeds in achieved.items():
             cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]
             cells[1:1] = [mean_of(used, _PERCENT)]
-            rows.append([_link(view), _algorithm(cc), *cells, mean_of(jain, 1.0)])
+            rows.append([_link(view), named(cc), *cells, mean_of(jain, 1.0)])
     note = (
         "Throughput is what an algorithm's flows got together, from the start of the first to the "
         "end of the last; delays are means over them, utilisation is that of the fullest link, "
@@ -229,7 +229,7 @@ def _flows(result: Result) -> Table:
     means = [pl.col(name).mean() for name in _OF_FLOW if name != "retransmission_share"]
     found = _by_seed(summary.with_columns(label.alias("label")), ["label", "cc"], [*means, _SHARE])
     rows = [
-        [flow, _algorithm(cc), *(mean_of(seeds[name], scale) for name, scale in _OF_FLOW.items())]
+        [flow, named(cc), *(mean_of(seeds[name], scale) for name, scale in _OF_FLOW.items())]
         for (flow, cc), seeds in found.items()
     ]
     notes = ["Means of the flows named."] if together else []
@@ -305,7 +305,8 @@ def _numbers(titles: Sequence[str]) -> list[Column]:
     return [Column(title, number=True) for title in titles]
 
 
-def _algorithm(cc: str) -> Markup:
+def named(cc: str) -> Markup:
+    """An algorithm's name behind its marker."""
     return Markup("{}{}").format(swatch(cc), look(cc).label)
 
 

@@ -150,7 +150,7 @@ class _Sheet:
             columns.append(values)
         t, columns, every = thinned(grid.to_numpy().astype(np.float64), columns, self.most)
         panel = {"title": title, "unit": unit, "x": self._times(t, every), "link": of_link}
-        self.panels.append(panel | {"y": [_short(values) for values in columns]})
+        self.panels.append(panel | {"y": [short(values) for values in columns]})
 
     def _times(self, t: Numbers, every: int) -> int:
         whole = t.astype(np.int64)
@@ -162,7 +162,7 @@ class _Sheet:
         return len(self.times) - 1
 
 
-def _short(values: Numbers) -> list[float | None]:
+def short(values: Numbers) -> list[float | None]:
     """Values with four significant digits; None for what is not finite."""
     return [
         float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()
