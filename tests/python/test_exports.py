@@ -109,7 +109,9 @@ def test_every_packet_of_a_logged_flow_is_there_and_what_was_sent_again_was_lost
 def test_acknowledgements_cover_packets_that_were_sent_before_and_each_once(
     folder: Path, qlog: dict[str, Any]
 ) -> None:
-    (trace, _), acked, sent = qlog["traces"], set(), {}
+    trace, _ = qlog["traces"]
+    acked: set[int] = set()
+    sent: dict[int, int] = {}
     for event in trace["events"]:
         data = event["data"]
         if event["name"] == "transport:packet_sent":

@@ -89,14 +89,15 @@ def _event(at: float, name: str, data: dict[str, Any]) -> Event:
 
 def _events(run: Result, name: str, mss: int, seen: Sequence[Packet]) -> Iterator[Event]:
     series = run.series.filter(pl.col("flow").cast(pl.String) == name)
-    phase = None
+    phase: int | None = None
     for row in series.iter_rows(named=True):
         at = row["t"] * 1e3
         yield _event(at, "recovery:metrics_updated", _metrics(row, mss))
         if row["phase"] != phase:
-            old = {} if phase is None else {"old": STATES[phase]}
+            states = {} if phase is None else {"old": STATES[phase]}
+            states["new"] = STATES[row["phase"]]
             phase = row["phase"]
-            yield _event(at, "recovery:congestion_state_updated", {**old, "new": STATES[phase]})
+            yield _event(at, "recovery:congestion_state_updated", states)
     yield from _packets(seen)
 
 

@@ -219,10 +219,10 @@ def _flows(result: Result) -> Table:
     titles = ("Throughput, Mbit/s", "Goodput, Mbit/s", "Queueing delay, ms", "its p95, ms")
     columns += _numbers((*titles, "Mean RTT, ms", "Retransmitted, %", "Timeouts"))
     groups = result.experiment.flow_names()
-    named = groups if together else [[name] for names in groups for name in names]
+    listed = groups if together else [[name] for names in groups for name in names]
     labels = {
         name: names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        for names in named
+        for names in listed
         for name in names
     }
     label = pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String)
