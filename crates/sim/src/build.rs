@@ -19,7 +19,7 @@ use dumbbell_tcp::{
     Stack,
 };
 use dumbbell_udt::Bulk;
-use dumbbell_units::{Rate, Span, Time};
+use dumbbell_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -146,11 +146,16 @@ fn canonical_order(
             |join: &PathSpec| (ids(&join.path), ids(&join.return_path), join.return_delay_ns);
         let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
         let times = (flow.start_ns, flow.stop_ns);
-        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
+        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits), app_rates(flow));
         let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
         (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
     });
     order
+}
+
+/// What the application writes, as something that can be ordered.
+fn app_rates(flow: &FlowSpec) -> Vec<(u64, u64)> {
+    flow.app_rates.iter().map(|&(at, bps)| (at, bps.to_bits())).collect()
 }
 
 struct Builder<'a, H: Endpoint> {
@@ -261,7 +266,7 @@ fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Ti
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,
-        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        app_rates: flow.writes(),
     });
     let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
     let receiver = TcpHost::Receiver(Receiver::new(Arc::clone(stack)));
@@ -288,7 +293,7 @@ fn multipath_ends(
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,
-        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        app_rates: flow.writes(),
     });
     let sender = MultipathHost::Sender { sender, mss: u64::from(mss) };
     let ends = [sender, MultipathHost::Receiver(receiver)];
@@ -307,7 +312,7 @@ fn udt_ends(
         bulk: Bulk {
             bytes: flow.bytes,
             stop: flow.stop_ns.map(Time::from_nanos),
-            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+            app_rates: flow.writes(),
         },
         start: init.now,
         seed: init.seed,
