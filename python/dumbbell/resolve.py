@@ -30,6 +30,9 @@ MOST_INSPECTED: Final = 100
 MOST_ROWS: Final = 100_000_000
 """More rows of `series` than this are refused."""
 
+_UDT_HEADERS: Final = 44
+"""IP, UDP and UDT headers of a data packet, which UDT's mss counts."""
+
 
 def resolve(experiment: Experiment) -> Experiment:
     """The experiment with every default written out and every queue in plain units.
@@ -226,6 +229,13 @@ def _packet(experiment: Experiment, flow: Flow) -> int:
         return int(udt_fields(flow.cc, flow.transport_options)["mss"])
     stack = _stack(experiment, flow)
     return int(stack["mss"]) + int(stack["header"])
+
+
+def payload_of(experiment: Experiment, flow: Flow) -> int:
+    """Bytes of data in a full packet of a flow."""
+    if flow.transport == "udt":
+        return int(udt_fields(flow.cc, flow.transport_options)["mss"]) - _UDT_HEADERS
+    return int(_stack(experiment, flow)["mss"])
 
 
 def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
