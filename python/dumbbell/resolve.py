@@ -261,10 +261,18 @@ def _resolve_flow(experiment: Experiment, number: int, rtts: list[int]) -> Flow:
         stop=flow.stop and TIME.format(TIME.parse(flow.stop)),
         bytes=flow.bytes and SIZE.format(SIZE.parse(flow.bytes)),
         app_rate=flow.app_rate and RATE.format(RATE.parse(flow.app_rate)),
+        app_rates=_app_rates(flow, number),
         transport_options=(
             udt_fields(flow.cc, flow.transport_options) if flow.transport == "udt" else {}
         ),
     )
+
+
+def _app_rates(flow: Flow, number: int) -> list[list[str]] | None:
+    if flow.app_rates and flow.app_rate:
+        problem = "is given beside app_rate; an application has one of them"
+        raise ExperimentError(problem, key=f"flow[{number}].app_rates")
+    return flow.app_rates and links.format_rates(links.parse_rates(flow.app_rates))
 
 
 def _link_scenario(link: Link) -> dict[str, Any]:
@@ -314,6 +322,7 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
         "stop_ns": flow.stop and TIME.parse(flow.stop),
         "bytes": flow.bytes and SIZE.parse(flow.bytes),
         "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
+        "app_rates": links.parse_rates(flow.app_rates) if flow.app_rates else [],
         "log": flow.log,
         **_transport(experiment, flow),
     }
