@@ -348,9 +348,18 @@ def build_engine() -> None:
     step.finish()
 
 
+def offer_test_peers() -> None:
+    """Others' programs that tests talk to; where they cannot be had, those tests say so."""
+    if sys.platform == "linux" and not Path("/usr/include/udt/udt.h").is_file():
+        apt_install(["g++", "libudt-dev"])
+
+
 def main() -> int:
     """Does every step in turn; returns the exit status."""
     try:
+        if "--test-peers" in sys.argv[1:]:
+            offer_test_peers()
+            return 0
         ensure_python()
         make_venv()
         install_packages(ROOT / "requirements.lock")

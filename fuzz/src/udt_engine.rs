@@ -71,6 +71,8 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
         keep: true,
         socket: 7,
         patience: Some(Span::from_secs(60)),
+        silence: None,
+        reserve: 0,
     }
 }
 

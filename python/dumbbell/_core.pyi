@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from os import PathLike
 from typing import Final, Literal, TypedDict, final, type_check_only
 
@@ -11,6 +12,9 @@ __all__ = [
     "check_algorithm",
     "check_stack",
     "check_udt_options",
+    "die_with_parent",
+    "isolate",
+    "run_testbed",
     "schedulers",
     "simulate",
     "stacks",
@@ -24,6 +28,18 @@ class Meta(TypedDict):
     data_packets: int
     events: int
     version: str
+
+@type_check_only
+class Health(TypedDict):
+    late_mean_s: float | None
+    late_p99_s: float | None
+    late_max_s: float
+    device_drops: int
+    refused: int
+    steal: float
+    busy: float
+    realtime: bool
+    complaints: list[str]
 
 @final
 class Table:
@@ -72,3 +88,6 @@ def check_udt_options(json: str) -> None: ...
 def schedulers() -> list[str]: ...
 def stacks() -> dict[str, dict[str, bool | int | str]]: ...
 def udt_options(cc: str) -> dict[str, bool | int | str]: ...
+def isolate() -> None: ...
+def die_with_parent() -> None: ...
+def run_testbed(scenario: str, tell: Callable[[float], None]) -> tuple[Outcome, Health]: ...

@@ -43,6 +43,7 @@ from dumbbell.keys import (
     Rate,
     Rates,
     Reordering,
+    Reroutes,
     Scheduler,
     Seeds,
     Size,
@@ -108,6 +109,11 @@ class Link(_Model):
         "pause; without it the link is a line, on which every packet takes its time",
     )
     delay: Time = Field("0 s", description='the one-way propagation delay, such as "50 ms"')
+    reroutes: Reroutes | None = Field(
+        None,
+        description="from when on packets take a route with another delay, such as "
+        '[["60 s", "80 ms"]]',
+    )
     queue: QueueSize | None = Field(
         None,
         description='how much may wait, such as "0.5 BDP", "100 packets", "64 kB", "10 ms" or '
@@ -256,7 +262,7 @@ class Experiment(_Model):
         """
         with in_file(path):
             data = files.override(files.read_toml(Path(path)), overrides or [])
-            return cls(**_beside(Path(path), data))
+            return cls(**beside(Path(path).parent, data))
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
@@ -434,10 +440,10 @@ def _check_paths(flow: Flow) -> None:
         raise ExperimentError(f'{problem}, or transport = "tcp"', key="transport")
 
 
-def _beside(path: Path, data: dict[str, Any]) -> dict[str, Any]:
-    """Looks for the traces that the file at `path` names where it lies itself."""
+def beside(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """Looks for the traces that the content of an experiment file names where the file lies."""
     tables = data.get("link")
     for link in tables if isinstance(tables, list) else []:
         if isinstance(link, dict) and isinstance(link.get("trace"), str):
-            link["trace"] = str(path.parent / link["trace"])
+            link["trace"] = str(folder / link["trace"])
     return data

@@ -80,7 +80,8 @@ def _checked(parse: Callable[[object], object]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _check_seeds(seeds: object) -> object:
+def check_seeds(seeds: object) -> object:
+    """Raises `ValueError` unless `seeds` is a count of seeds, or a list of them."""
     valid = "write a count, such as 5, or a list of different whole numbers, such as [1, 2, 3]"
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST_SEEDS:
         return seeds
@@ -122,9 +123,10 @@ Size = Annotated[str, _quantity(units.SIZE)]
 QueueSize = Annotated[str, BeforeValidator(_check_queue)]
 Loss = Annotated[float | str, BeforeValidator(links.parse_loss)]
 Rates = Annotated[list[list[str]], _checked(links.parse_rates)]
+Reroutes = Annotated[list[list[str]], _checked(links.parse_reroutes)]
 Trace = Annotated[str | list[int], _checked(_opportunities)]
 Aqm = Annotated[str, _checked(links.parse_aqm)]
 Reordering = Annotated[str, _checked(links.parse_reorder)]
 Transport = Annotated[str, BeforeValidator(_check_transport)]
-Seeds = Annotated[int | list[int], BeforeValidator(_check_seeds)]
+Seeds = Annotated[int | list[int], BeforeValidator(check_seeds)]
 StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]

@@ -307,18 +307,41 @@ def parse_rates(steps: object) -> list[tuple[int, int]]:
         QuantityError: If it is not a list of pairs, begins later than 0 s, or goes back in time.
     """
     advice = 'write pairs of time and rate, such as [["0 s", "10 Mbit/s"], ["5 s", "2 Mbit/s"]]'
+    line = _parse_line(steps, RATE, "rates", advice)
+    if line[0][0] != 0:
+        first = TIME.format(line[0][0])
+        raise QuantityError(f'the first rate is to be that at "0 s", not "{first}"; {advice}')
+    return line
+
+
+def parse_reroutes(steps: object) -> list[tuple[int, int]]:
+    """Reads when packets take a route with another delay, ``[["60 s", "50 ms"]]``: ns, ns.
+
+    Raises:
+        QuantityError: If it is not a list of pairs, or goes back in time.
+    """
+    advice = 'write pairs of time and delay, such as [["60 s", "50 ms"]]'
+    return _parse_line(steps, TIME, "delays", advice)
+
+
+def _parse_line(
+    steps: object, dimension: Dimension, what: str, advice: str
+) -> list[tuple[int, int]]:
     pairs = steps if isinstance(steps, list) else []
     if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-        raise QuantityError(f"{shown(steps)} is not a time line of rates; {advice}")
-    line = [(TIME.parse(at, zero=True), RATE.parse(rate, zero=True)) for at, rate in pairs]
-    if line[0][0] != 0:
-        raise QuantityError(f'the first rate is to be that at "0 s", not "{pairs[0][0]}"; {advice}')
+        raise QuantityError(f"{shown(steps)} is not a time line of {what}; {advice}")
+    line = [(TIME.parse(at, zero=True), dimension.parse(value, zero=True)) for at, value in pairs]
     for (before, _), (at, _) in pairwise(line):
         if at <= before:
             late, early = TIME.format(before), TIME.format(at)
             raise QuantityError(f'"{early}" does not come after "{late}"; times are to increase')
     _check_count(line, "steps")
     return line
+
+
+def format_reroutes(line: list[tuple[int, int]]) -> list[list[str]]:
+    """Writes reroutes so that `parse_reroutes` gives the same again."""
+    return [[TIME.format(at), TIME.format(delay)] for at, delay in line]
 
 
 def format_rates(line: list[tuple[int, int]]) -> list[list[str]]:

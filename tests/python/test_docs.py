@@ -17,6 +17,7 @@ from dumbbell import _core
 from dumbbell.cli.app import app
 from dumbbell.experiment import Experiment, Flow, Link
 from dumbbell.explain import key_of
+from dumbbell.sweeps.plan import Sweep
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -91,12 +92,20 @@ def test_every_column_of_a_result_is_documented_and_no_other(table: str) -> None
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
 def test_every_experiment_in_a_document_is_valid(document: Path) -> None:
     for block in blocks(document, "toml"):
-        Experiment.parse(block)
+        if "[sweep]" in block or "[[sweep]]" in block:
+            assert list(Sweep.parse(block).points())
+        else:
+            Experiment.parse(block)
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=str)
 def test_every_example_is_valid(example: Path) -> None:
-    assert Experiment.load(example).title
+    if "[sweep]" in example.read_text():
+        sweep = Sweep.load(example)
+        assert sweep.data["title"]
+        assert list(sweep.points())
+    else:
+        assert Experiment.load(example).title
 
 
 def test_the_experiment_of_the_readme_is_the_example_that_it_names() -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import dumbbell
@@ -166,3 +167,15 @@ def test_a_flow_uses_most_of_a_link_whose_rate_varies(rate: dict[str, object]) -
     result = dumbbell.run(experiment(**rate))
     share = metrics.utilisation(result, since=1)["utilisation"].item()
     assert 0.8 < share <= 1.001
+
+
+def test_a_reroute_moves_the_round_trip_time_and_what_is_under_way_keeps_its_route() -> None:
+    rerouted = experiment(rate="20 Mbit/s", reroutes=[["4 s", "60 ms"], ["8 s", "10 ms"]])
+    idle = [Flow(cc="cubic", app_rate="1 Mbit/s")]
+    series = dumbbell.run(rerouted.replace(duration="12 s", flows=idle)).series
+    spans = {"first": (0, 4), "longer": (5, 8), "shorter": (9, 12)}
+    least = {
+        name: series.filter(pl.col("t").is_between(*span))["rtt"].min()
+        for name, span in spans.items()
+    }
+    assert least == pytest.approx({"first": 0.040, "longer": 0.080, "shorter": 0.030}, rel=0.1)

@@ -9,7 +9,7 @@
 use crate::aqm::Managed;
 use crate::tail::Tail;
 use crate::{Dropped, Limit, Link, LinkConfig, Packet, Statistics};
-use dumbbell_units::Time;
+use dumbbell_units::{Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Extras<P> {
@@ -24,8 +24,8 @@ impl<P: Packet> Extras<P> {
     /// The extras of a link, if it has any.
     pub(crate) fn new(config: &LinkConfig) -> Option<Extras<P>> {
         let LinkConfig { aqm, queue, jitter, reordering, seed, .. } = *config;
-        let is_even = jitter.is_zero() && reordering.share == 0.0;
-        let tail = (!is_even).then(|| Tail::new(jitter, reordering, seed));
+        let is_even = jitter.is_zero() && reordering.share == 0.0 && config.reroutes.is_empty();
+        let tail = (!is_even).then(|| Tail::new(jitter, reordering, detours(config), seed));
         let Some(aqm) = aqm else {
             let line = Link::plain(config);
             return tail.map(|tail| Extras {
@@ -122,4 +122,13 @@ impl<P: Packet> Extras<P> {
     pub(crate) fn take_discarded(&mut self) -> Option<(Time, P)> {
         self.managed.as_mut()?.take_discarded()
     }
+}
+
+/// For packets that cross the shortest route from when on, by how much theirs is longer.
+fn detours(config: &LinkConfig) -> Vec<(Time, Span)> {
+    let shortest = config.least_delay();
+    let beyond = |delay: Span| Span::from_nanos(delay.as_nanos() - shortest.as_nanos());
+    let first = (Time::ZERO, config.delay);
+    let routes = std::iter::once(first).chain(config.reroutes.iter().copied());
+    routes.map(|(from, delay)| (from + shortest, beyond(delay))).collect()
 }

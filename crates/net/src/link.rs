@@ -28,6 +28,8 @@ pub struct LinkConfig {
     pub varying: Option<Varying>,
     /// One-way propagation delay.
     pub delay: Span,
+    /// From when on packets that leave the near end take a route with another delay.
+    pub reroutes: Vec<(Time, Span)>,
     /// How much may wait for its turn.
     pub queue: Limit,
     /// Who is told of congestion before that limit is reached.
@@ -42,6 +44,13 @@ pub struct LinkConfig {
     pub reordering: Reordering,
     /// Seed of all that is random.
     pub seed: u64,
+}
+
+impl LinkConfig {
+    /// The delay of the shortest route.
+    pub(crate) fn least_delay(&self) -> Span {
+        self.reroutes.iter().map(|route| route.1).fold(self.delay, Span::min)
+    }
 }
 
 /// A link that carries packets one way.
@@ -112,7 +121,7 @@ impl<P: Packet> Link<P> {
     /// An empty link.
     ///
     /// # Panics
-    /// If a probability is not one, or rates or delivery opportunities are out of order.
+    /// If a probability is not one, or rates, reroutes or delivery opportunities are out of order.
     pub fn new(config: &LinkConfig) -> Link<P> {
         let loss = match config.losses {
             None => Loss::uniform(config.loss, config.seed),
@@ -120,9 +129,11 @@ impl<P: Packet> Link<P> {
         };
         match Extras::new(config) {
             None => Link { loss, ..Link::plain(config) },
-            Some(extras) => {
-                Link { loss, extras: Some(Box::new(extras)), ..Link::delay_line(config.delay) }
-            }
+            Some(extras) => Link {
+                loss,
+                extras: Some(Box::new(extras)),
+                ..Link::delay_line(config.least_delay())
+            },
         }
     }
 
@@ -136,7 +147,7 @@ impl<P: Packet> Link<P> {
                 limit: config.queue,
                 dropped: 0,
             },
-            delay: config.delay,
+            delay: config.least_delay(),
             server: Server::new(config),
             loss: Loss::uniform(0.0, 0),
             extras: None,
@@ -151,7 +162,7 @@ impl<P: Packet> Link<P> {
         Link::plain(&LinkConfig { delay, ..LinkConfig::default() })
     }
 
-    /// The one-way propagation delay.
+    /// The one-way propagation delay, that of the shortest route if there are several.
     pub fn delay(&self) -> Span {
         self.delay
     }

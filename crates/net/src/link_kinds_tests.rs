@@ -232,6 +232,7 @@ prop_compose! {
         bucket in prop::option::weighted(0.3, 1500u64..20_000),
         varying in prop::option::weighted(0.4, varyings()),
         delay in 0u64..5_000_000,
+        reroutes in prop::collection::btree_map(1u64..50_000_000, 0u64..5_000_000, 0..3),
         queue in limits(),
         aqm in prop::option::weighted(0.8, aqms()),
         loss in 0.0..0.2,
@@ -247,6 +248,10 @@ prop_compose! {
             bucket,
             varying,
             delay: Span::from_nanos(delay),
+            reroutes: reroutes
+                .into_iter()
+                .map(|(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
+                .collect(),
             queue,
             aqm,
             loss,

@@ -6,11 +6,15 @@
 //!
 //! Reordering: a share of the packets, drawn independently, comes out later by a fixed time and is
 //! overtaken by those that follow within it. The least delay stays what the link's delay says.
+//!
+//! Reroutes: from given times on packets take a route with another delay. What is under way stays
+//! on its route, so those on a shorter one overtake it.
 
 use crate::dice::{Dice, Stream};
 use dumbbell_units::{Span, Time};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// Which packets are held back, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,63 +35,115 @@ pub(crate) struct Tail<P> {
     /// Packets until the next one that is held back.
     gap: u64,
     dice: Dice,
-    in_order: VecDeque<(Time, P)>,
-    /// As all are held back for the same time, they come out in order among themselves.
-    held_back: VecDeque<(Time, P)>,
-    /// When the latest of all comes out, those held back apart.
+    /// For packets that cross from when on, how much longer their route is; the next one last.
+    reroutes: Vec<(Time, Span)>,
+    /// By how much the present route is longer than the shortest.
+    detour: Span,
+    /// When the latest on the present route comes out, those held back apart.
     latest: Time,
+    late: BinaryHeap<Late<P>>,
+    /// How many packets have come.
+    count: u64,
+}
+
+/// A packet that is not out yet. The greatest is the first to come out; of two at one time, it is
+/// the one sent first.
+#[derive(Clone, Debug)]
+struct Late<P> {
+    out: Time,
+    number: u64,
+    packet: P,
 }
 
 impl<P> Tail<P> {
-    pub(crate) fn new(jitter: Span, reordering: Reordering, seed: u64) -> Tail<P> {
+    /// A far end. The reroutes, if any, are in order: for packets that have crossed the shortest
+    /// route from when on, by how much theirs is longer.
+    pub(crate) fn new(
+        jitter: Span,
+        reordering: Reordering,
+        mut reroutes: Vec<(Time, Span)>,
+        seed: u64,
+    ) -> Tail<P> {
         assert!((0.0..=1.0).contains(&reordering.share), "a share lies within [0, 1]");
+        assert!(reroutes.is_sorted_by(|a, b| a.0 < b.0), "the times of reroutes increase");
+        reroutes.reverse();
         let mut dice = Dice::new(seed, Stream::Tail);
         Tail {
             jitter,
             reordering,
             gap: dice.gap(reordering.share),
             dice,
-            in_order: VecDeque::new(),
-            held_back: VecDeque::new(),
+            reroutes,
+            detour: Span::ZERO,
             latest: Time::ZERO,
+            late: BinaryHeap::new(),
+            count: 0,
         }
     }
 
     /// A packet has crossed the link at `now`.
     pub(crate) fn push(&mut self, now: Time, packet: P) {
-        let late = (u128::from(self.dice.bits()) * u128::from(self.jitter.as_nanos())) >> 64;
-        self.latest = self.latest.max(now + Span::from_nanos(late as u64));
+        while let Some((_, detour)) = self.reroutes.pop_if(|next| next.0 <= now) {
+            self.detour = detour;
+            self.latest = Time::ZERO;
+        }
+        let jitter = (u128::from(self.dice.bits()) * u128::from(self.jitter.as_nanos())) >> 64;
+        self.latest = self.latest.max(now + self.detour + Span::from_nanos(jitter as u64));
+        let mut out = self.latest;
         if self.gap == 0 {
             self.gap = self.dice.gap(self.reordering.share);
-            self.held_back.push_back((self.latest + self.reordering.delay, packet));
+            out += self.reordering.delay;
         } else {
             self.gap -= 1;
-            self.in_order.push_back((self.latest, packet));
         }
+        self.late.push(Late { out, number: self.count, packet });
+        self.count += 1;
     }
 
     /// When the next packet comes out; [`Time::MAX`] if there is none.
     pub(crate) fn next(&self) -> Time {
-        let first = |queue: &VecDeque<(Time, P)>| queue.front().map_or(Time::MAX, |head| head.0);
-        first(&self.in_order).min(first(&self.held_back))
+        self.late.peek().map_or(Time::MAX, |first| first.out)
     }
 
-    /// The next packet, if it is out by `now`. Of two at one time, the one sent first.
+    /// The next packet, if it is out by `now`.
     pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
-        let next = self.next();
-        if next > now {
+        if self.next() > now {
             return None;
         }
-        let is_held = self.held_back.front().is_some_and(|head| head.0 == next);
-        let queue = if is_held { &mut self.held_back } else { &mut self.in_order };
-        queue.pop_front().map(|head| head.1)
+        self.late.pop().map(|first| first.packet)
     }
 
     /// How many packets are not out yet.
     pub(crate) fn len(&self) -> usize {
-        self.in_order.len() + self.held_back.len()
+        self.late.len()
     }
 }
+
+impl<P> Late<P> {
+    fn rank(&self) -> (Time, u64) {
+        (self.out, self.number)
+    }
+}
+
+impl<P> Ord for Late<P> {
+    fn cmp(&self, other: &Late<P>) -> Ordering {
+        other.rank().cmp(&self.rank())
+    }
+}
+
+impl<P> PartialOrd for Late<P> {
+    fn partial_cmp(&self, other: &Late<P>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Late<P> {
+    fn eq(&self, other: &Late<P>) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl<P> Eq for Late<P> {}
 
 #[cfg(test)]
 mod tests {
@@ -112,7 +168,7 @@ mod tests {
 
     #[test]
     fn jitter_delays_evenly_up_to_its_bound_where_packets_are_far_apart() {
-        let tail = Tail::new(Span::from_millis(5), Reordering::default(), 1);
+        let tail = Tail::new(Span::from_millis(5), Reordering::default(), vec![], 1);
         let out = deliveries(tail, Span::from_millis(10), 100_000);
         let late = out.iter().map(|&(at, number)| at.since(us(10_000 * number)).as_secs_f64());
         let late: Vec<f64> = late.collect();
@@ -126,7 +182,7 @@ mod tests {
 
     #[test]
     fn jitter_alone_never_reorders() {
-        let tail = Tail::new(Span::from_millis(5), Reordering::default(), 2);
+        let tail = Tail::new(Span::from_millis(5), Reordering::default(), vec![], 2);
         let out = deliveries(tail, Span::from_micros(10), 10_000);
         assert!(out.iter().map(|&(_, number)| number).eq(0..10_000));
         assert!(out.is_sorted());
@@ -136,7 +192,8 @@ mod tests {
     #[test]
     fn the_share_that_was_asked_for_is_held_back_by_exactly_so_long() {
         let reordering = Reordering { share: 0.01, delay: Span::from_millis(10) };
-        let out = deliveries(Tail::new(Span::ZERO, reordering, 3), Span::from_micros(100), 200_000);
+        let tail = Tail::new(Span::ZERO, reordering, vec![], 3);
+        let out = deliveries(tail, Span::from_micros(100), 200_000);
         let held: Vec<_> = out.iter().filter(|&&(at, n)| at != us(100 * n)).collect();
         assert!(held.iter().all(|&&(at, n)| at == us(100 * n + 10_000)));
         // 2000, give or take four standard deviations of 44.5.
@@ -145,14 +202,24 @@ mod tests {
     }
 
     #[test]
+    fn packets_on_a_shorter_route_overtake_those_on_the_longer_one_and_nobody_else() {
+        let reroutes = vec![(us(1000), Span::from_micros(500)), (us(2000), Span::ZERO)];
+        let tail = Tail::new(Span::ZERO, Reordering::default(), reroutes, 1);
+        let out = deliveries(tail, Span::from_micros(100), 30);
+        let at =
+            |n: u64| us(100 * n) + Span::from_micros(if (10..20).contains(&n) { 500 } else { 0 });
+        assert!(out.iter().all(|&(time, n)| time == at(n)));
+        // Until 2.4 ms come the last five on the detour; of two at one time, the one sent first.
+        let order: Vec<u64> = out.iter().map(|out| out.1).skip(15).take(10).collect();
+        assert_eq!(order, [15, 20, 16, 21, 17, 22, 18, 23, 19, 24]);
+    }
+
+    #[test]
     fn the_seed_alone_decides_who_is_late() {
         let reordering = Reordering { share: 0.1, delay: Span::from_millis(1) };
         let out = |seed| {
-            deliveries(
-                Tail::new(Span::from_millis(2), reordering, seed),
-                Span::from_micros(50),
-                999,
-            )
+            let tail = Tail::new(Span::from_millis(2), reordering, vec![], seed);
+            deliveries(tail, Span::from_micros(50), 999)
         };
         assert_eq!(out(1), out(1));
         assert_ne!(out(1), out(2));

@@ -2,6 +2,7 @@
 
 mod run;
 mod table;
+mod testbed;
 
 use pyo3::prelude::*;
 
@@ -19,6 +20,8 @@ mod _core {
     use crate::run::{Capture, Outcome, Watch, simulate};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::testbed::{die_with_parent, isolate, run_testbed};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]

@@ -42,7 +42,7 @@ impl Watch {
 }
 
 impl Watch {
-    fn tell(&self, done: f64) -> ControlFlow<()> {
+    pub(crate) fn tell(&self, done: f64) -> ControlFlow<()> {
         self.done.store(done.to_bits(), Ordering::Relaxed);
         match self.stopped.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -104,7 +104,7 @@ impl Capture {
 }
 
 impl Outcome {
-    fn new(
+    pub(crate) fn new(
         py: Python<'_>,
         scenario: Scenario,
         outcome: dumbbell_sim::Outcome,

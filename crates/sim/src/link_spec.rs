@@ -95,11 +95,25 @@ impl LinkSpec {
             let valid = "0 on a link with losses of another kind";
             ensure(self.loss == 0.0, here, "loss", self.loss, valid)?;
         }
+        self.check_reroutes()?;
         ensure_time(self.jitter_ns, 0, here, "jitter_ns")?;
         if let Some(Reordering { share, delay }) = self.reorder {
             let valid = "a probability from 0 to 1";
             ensure((0.0..=1.0).contains(&share), here, "reorder.share", share, valid)?;
             ensure_time(delay.as_nanos(), 0, here, "reorder.delay_ns")?;
+        }
+        Ok(())
+    }
+
+    fn check_reroutes(&self) -> Result<(), ScenarioError> {
+        let here = || Place::Link(self.name.clone());
+        let valid = "pairs of time and delay, each time later than the one before";
+        let routes = &self.reroutes;
+        let ok = routes.is_sorted_by(|a, b| a.0 < b.0) && routes.len() <= MAX_STEPS;
+        ensure(ok, here, "reroutes", format_args!("these {} pairs", routes.len()), valid)?;
+        for &(at, delay) in routes {
+            ensure_time(at, 0, here, "reroutes")?;
+            ensure_time(delay, 0, here, "reroutes")?;
         }
         Ok(())
     }

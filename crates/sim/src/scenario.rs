@@ -49,6 +49,9 @@ pub struct LinkSpec {
     pub bucket_bytes: Option<u64>,
     /// Propagation delay.
     pub delay_ns: u64,
+    /// From when on (ns, increasing) which delay (ns) takes its place.
+    #[serde(default)]
+    pub reroutes: Vec<(u64, u64)>,
     /// How much may wait, the packet being sent not counted; null for no limit.
     #[serde(default)]
     pub queue: Option<QueueSpec>,
@@ -121,6 +124,12 @@ pub struct FlowSpec {
     /// UDT instead of TCP, with these options.
     #[serde(default)]
     pub udt: Option<dumbbell_udt::Options>,
+    /// On the testbed, the program that is the flow's sender, and
+    #[serde(default)]
+    pub command: Option<String>,
+    /// the one that is its receiver.
+    #[serde(default)]
+    pub server: Option<String>,
     /// Whether every packet is recorded.
     #[serde(default)]
     pub log: bool,

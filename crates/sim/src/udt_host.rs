@@ -118,6 +118,8 @@ fn config(options: Options, algorithm: Algorithm, end: usize) -> Config {
         keep: false,
         socket: SOCKETS[end],
         patience: None,
+        silence: None,
+        reserve: 0,
     }
 }
 

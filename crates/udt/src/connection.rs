@@ -41,6 +41,21 @@ pub struct Config {
     pub socket: u32,
     /// How long to try to connect; without it, for ever.
     pub patience: Option<Span>,
+    /// After how long a silence the peer is taken for dead, if its answer is overdue four times
+    /// over as well; without it, when UDT4 does so: after 46 s or more.
+    pub silence: Option<Span>,
+    /// Bytes of every packet's payload that whoever carries packets needs, as for a seal.
+    pub reserve: u16,
+}
+
+/// When a packet arrived, as exactly as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it arrived.
+    pub at: Time,
+    /// Packets that arrived with it as one piece, before it: a network card or the kernel puts
+    /// together what comes without a gap.
+    pub place: u16,
 }
 
 /// Why a connection has ended.
@@ -64,8 +79,12 @@ pub struct Connection {
     keep: bool,
     opened: Time,
     socket: u32,
+    /// How this end opens the connection; none if it was asked for it.
+    role: Option<Role>,
     /// Until the connection is open.
     algorithm: Option<Algorithm>,
+    silence: Option<Span>,
+    reserve: u16,
     stage: Stage,
     /// Since the connection was open; they outlive it, so that what arrived can be read.
     halves: Option<Halves>,
@@ -100,7 +119,8 @@ impl Connection {
         let own = request(&config.options, config.mode, isn, config.socket);
         let give_up_at = config.patience.map_or(Time::MAX, |patience| start + patience);
         let opening = Opening::new(role, own, start, give_up_at);
-        Connection::new(config, start, Stage::Opening(opening))
+        let connection = Connection::new(config, start, Stage::Opening(opening));
+        Connection { role: Some(role), ..connection }
     }
 
     /// The server's end of a connection for which a client has asked with a valid cookie
@@ -118,7 +138,7 @@ impl Connection {
     }
 
     fn new(config: Config, opened: Time, stage: Stage) -> Connection {
-        let Config { options, mode, algorithm, bulk, keep, socket, .. } = config;
+        let Config { options, mode, algorithm, bulk, keep, socket, silence, reserve, .. } = config;
         Connection {
             options,
             mode,
@@ -126,7 +146,10 @@ impl Connection {
             keep,
             opened,
             socket,
+            role: None,
             algorithm: Some(algorithm),
+            silence,
+            reserve,
             stage,
             halves: None,
             closing: false,
@@ -147,7 +170,7 @@ impl Connection {
         let least = u32::from(Options::MIN_MSS);
         let mss = peer.mss.clamp(least, u32::from(self.options.mss).max(least));
         let limits = Limits {
-            payload: (mss - IP_UDP_HEADER - HEADER) as u16,
+            payload: ((mss - IP_UDP_HEADER - HEADER) as u16).saturating_sub(self.reserve).max(1),
             flow_window: peer.window,
             send_buffer: self.options.send_buffer,
         };
@@ -168,7 +191,7 @@ impl Connection {
             rtt: Rtt::INITIAL,
             sender,
             receiver: Receiver::new(now, numbering, limits.payload, &self.options, sink),
-            expiry: Expiry::new(now),
+            expiry: Expiry::new(now, self.silence),
             late_answer: answers.map(|request| Handshake { request, mss, ..own }),
             answer: false,
             ack2: None,
@@ -179,6 +202,11 @@ impl Connection {
     /// This end's socket id.
     pub fn socket(&self) -> u32 {
         self.socket
+    }
+
+    /// How this end opened the connection; none if the peer did.
+    pub fn role(&self) -> Option<Role> {
+        self.role
     }
 
     /// The socket id that packets go to; 0 for a peer that is not known yet.
@@ -232,6 +260,19 @@ impl Connection {
     /// A packet came from the peer, with its payload.
     #[inline]
     pub fn receive(&mut self, now: Time, packet: &Packet, payload: &[u8]) {
+        self.receive_arrived(now, Arrival { at: now, place: 0 }, packet, payload);
+    }
+
+    /// A packet of the peer, with its payload, is handed over some time after it arrived, as by
+    /// sockets.
+    #[inline]
+    pub fn receive_arrived(
+        &mut self,
+        now: Time,
+        arrival: Arrival,
+        packet: &Packet,
+        payload: &[u8],
+    ) {
         if let Stage::Opening(opening) = &mut self.stage {
             let (own_isn, answers) = (opening.isn(), opening.late_answer());
             let progress = match packet {
@@ -242,10 +283,9 @@ impl Connection {
         }
         let (Stage::Open, Some(halves)) = (&self.stage, &mut self.halves) else { return };
         // To UDT4 anything counts, but a peer that says only that it is alive misses what was sent.
-        if !matches!(packet, Packet::KeepAlive) || !halves.sender.is_waiting() {
-            halves.expiry.heard(now);
-        }
-        if let Some(why) = halves.handle(now, packet, payload) {
+        let misses = matches!(packet, Packet::KeepAlive) && halves.sender.is_waiting();
+        halves.expiry.heard(now, !misses);
+        if let Some(why) = halves.handle(now, arrival, packet, payload) {
             self.end(why);
         }
         if let Packet::PeerError { code } = packet {
@@ -302,9 +342,15 @@ impl Connection {
 impl Halves {
     /// A packet came on an open connection; gives why that ends it, if it does.
     #[inline]
-    fn handle(&mut self, now: Time, packet: &Packet, payload: &[u8]) -> Option<Ended> {
+    fn handle(
+        &mut self,
+        now: Time,
+        arrival: Arrival,
+        packet: &Packet,
+        payload: &[u8],
+    ) -> Option<Ended> {
         match packet {
-            Packet::Data(data) => self.receiver.on_data(now, data, payload),
+            Packet::Data(data) => self.receiver.on_data(now, arrival, data, payload),
             Packet::Ack(kind, ack) => {
                 if *kind != AckKind::Light {
                     self.ack2 = Some(ack.number);

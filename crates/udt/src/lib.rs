@@ -14,6 +14,8 @@ mod config;
 mod connection;
 mod expiry;
 mod handshake;
+#[cfg(feature = "io")]
+pub mod io;
 mod listener;
 mod loss_list;
 mod meter;
@@ -28,7 +30,7 @@ mod sink;
 mod supply;
 
 pub use config::{BadOption, Mode, Options, SYN};
-pub use connection::{Config, Connection, Ended, SendError};
+pub use connection::{Arrival, Config, Connection, Ended, SendError};
 pub use handshake::Role;
 pub use listener::{Answer, Listener};
 pub use packet::{

@@ -8,11 +8,12 @@
 
 use crate::ack_window::AckWindow;
 use crate::config::{Options, SYN};
+use crate::connection::Arrival;
 use crate::loss_list::ReceiveLosses;
 use crate::meter::{ArrivalMeter, CapacityMeter};
 use crate::packet::{Ack, AckKind, Data, DropRequest, Nak, Packet};
 use crate::rtt::Rtt;
-use crate::seq::Numbering;
+use crate::seq::{Numbering, Seq};
 use crate::sink::Sink;
 use dumbbell_units::{Span, Time};
 
@@ -26,7 +27,7 @@ const MIN_WINDOW: u32 = 2;
 pub(crate) struct Receiver {
     numbering: Numbering,
     payload: u16,
-    ack_interval: u32,
+    pub(crate) ack_interval: u32,
     nak_repeat: bool,
     skip_gaps: bool,
     pub(crate) sink: Sink,
@@ -50,6 +51,10 @@ pub(crate) struct Receiver {
     since_ack: u32,
     /// Light acknowledgements since then.
     light: u32,
+    /// Packets for which there was room when the sender was told last.
+    announced: u32,
+    /// There is much more room than that.
+    reopened: bool,
     arrivals: ArrivalMeter,
     pairs: CapacityMeter,
     stats: ReceiverStats,
@@ -95,6 +100,8 @@ impl Receiver {
             ack_due: now + SYN,
             since_ack: 0,
             light: 0,
+            announced: options.flight_window(),
+            reopened: false,
             arrivals: ArrivalMeter::new(),
             pairs: CapacityMeter::new(),
             stats: ReceiverStats::default(),
@@ -110,6 +117,11 @@ impl Receiver {
         ReceiverStats { bytes: self.sink.in_order(in_order, self.payload), ..self.stats }
     }
 
+    /// The packet of that sequence number.
+    pub(crate) fn number_of(&self, seq: Seq) -> Option<u64> {
+        self.numbering.packet(seq, self.acked)
+    }
+
     /// Everything before this packet has arrived, or was given up.
     #[inline]
     fn first_missing(&self) -> u64 {
@@ -121,15 +133,15 @@ impl Receiver {
 
     /// A data packet arrived.
     #[inline]
-    pub(crate) fn on_data(&mut self, now: Time, data: &Data, payload: &[u8]) {
+    pub(crate) fn on_data(&mut self, now: Time, arrival: Arrival, data: &Data, payload: &[u8]) {
         self.stats.packets += 1;
         self.since_ack += 1;
-        self.arrivals.on_arrival(now);
+        self.arrivals.on_arrival(arrival.at);
         let Some(packet) = self.numbering.packet(data.seq, self.acked) else {
             self.stats.discarded += 1;
             return;
         };
-        self.measure_pair(now, packet, data);
+        self.measure_pair(arrival, packet, data);
         let room = u64::from(self.sink.room(self.acked));
         if packet < self.acked || packet - self.acked >= room {
             self.stats.discarded += 1;
@@ -154,7 +166,9 @@ impl Receiver {
     /// Packets sent for the first time come in pairs. One that fills a gap, or comes after one,
     /// is no half of a pair.
     #[inline]
-    fn measure_pair(&mut self, now: Time, packet: u64, data: &Data) {
+    fn measure_pair(&mut self, arrival: Arrival, packet: u64, data: &Data) {
+        // UDT4's clock has microseconds: no two packets are nearer to each other.
+        let now = arrival.at + Span::from_micros(u64::from(arrival.place));
         if packet != self.next {
             self.pairs.spoil();
         } else if data.seq.begins_pair() {
@@ -201,9 +215,19 @@ impl Receiver {
         report.min(self.next_ack(rtt))
     }
 
+    /// The application has read. A sender that knows of little room is told when there is much
+    /// again; UDT4's would have to find out by trying.
+    pub(crate) fn on_read(&mut self) {
+        let room = self.sink.room(self.acked);
+        self.reopened |= u64::from(room) >= 2 * u64::from(self.announced) + 64;
+    }
+
     /// When the next acknowledgement is due, if nothing more arrives.
     #[inline]
     fn next_ack(&self, rtt: &Rtt) -> Time {
+        if self.reopened {
+            return Time::ZERO;
+        }
         let next = self.first_missing();
         if next == self.confirmed {
             return Time::MAX;
@@ -224,7 +248,7 @@ impl Receiver {
             return Some(Packet::Nak(nak));
         }
         let by_count = self.ack_interval > 0 && self.since_ack >= self.ack_interval;
-        if now >= self.ack_due || by_count {
+        if now >= self.ack_due || by_count || self.reopened {
             return self.acknowledge(now, rtt);
         }
         if self.since_ack >= LIGHT_INTERVAL * (self.light + 1) {
@@ -271,7 +295,8 @@ impl Receiver {
         self.since_ack = 0;
         self.light = 0;
         let unchanged = next == self.acked;
-        if next == self.confirmed || unchanged && now < self.acked_at + rtt.overdue() {
+        let known = next == self.confirmed || unchanged && now < self.acked_at + rtt.overdue();
+        if known && !std::mem::take(&mut self.reopened) {
             // Not before a SYN has passed, or else the timer would come up again and again.
             self.ack_due = now + SYN;
             return None;
@@ -279,6 +304,8 @@ impl Receiver {
         self.ack_due = now + SYN;
         self.acked = next;
         self.sink.release(next);
+        self.reopened = false;
+        self.announced = self.sink.room(next);
         self.acked_at = now;
         let number = self.acks.push(next, now);
         let full = self.full_at.is_none_or(|at| now.since(at) >= SYN);

@@ -249,6 +249,11 @@ impl Sender {
         !self.is_waiting() && self.supply.has(self.next, now) == Err(Time::MAX)
     }
 
+    /// Payload of a full packet, bytes.
+    pub(crate) fn max_payload(&self) -> usize {
+        usize::from(self.limits.payload)
+    }
+
     /// The packet of that sequence number.
     pub(crate) fn number_of(&self, seq: Seq) -> Option<u64> {
         self.numbering.packet(seq, self.acked)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from dumbbell.figures.style import FAINT, INK, look
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    import polars as pl
     from matplotlib.axes import Axes
 
 
-def curves(axes: Axes, rows: pl.DataFrame) -> None:
+def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
     """Draws a line for every algorithm over a setting, with intervals and published values.
 
     Args:
         axes: Where to draw.
-        rows: One row a point, ordered by ``x`` within an algorithm:
+        rows: The points, ordered by ``x`` within an algorithm:
 
             - ``cc``, ``x``: the algorithm and the setting;
             - ``value``, ``low``, ``high``: the estimate and its interval;
             - ``published``: hollow mark of the same shape; null if there is none.
     """
-    for (cc,), line in rows.group_by("cc", maintain_order=True):
+    points = pl.DataFrame(list(rows), infer_schema_length=None)
+    for (cc,), line in points.group_by("cc", maintain_order=True):
         style = look(str(cc))
         x, value = line["x"].to_numpy(), line["value"].to_numpy()
         spread = np.vstack([value - line["low"].to_numpy(), line["high"].to_numpy() - value])
@@ -53,19 +54,19 @@ def curves(axes: Axes, rows: pl.DataFrame) -> None:
 
 
 def grouped_bars(
-    axes: Axes, rows: pl.DataFrame, groups: Sequence[str], members: Sequence[str]
+    axes: Axes, rows: Iterable[dict[str, Any]], groups: Sequence[str], members: Sequence[str]
 ) -> None:
     """Draws bars side by side in groups, with intervals.
 
     Args:
         axes: Where to draw.
-        rows: One row a bar: ``group``, ``member`` (text), ``cc`` (its colour), ``value``, ``low``,
+        rows: The bars: ``group``, ``member`` (text), ``cc`` (its colour), ``value``, ``low``,
             ``high``. The first member of a group is filled, the others are hatched.
         groups: The groups from left to right.
         members: The members of a group from left to right.
     """
     width = 0.8 / len(members)
-    for row in rows.iter_rows(named=True):
+    for row in rows:
         rank = members.index(row["member"])
         x = groups.index(row["group"]) + (rank - (len(members) - 1) / 2) * width
         axes.bar(

@@ -366,7 +366,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A paper, reproduced: everything that its folder of results tells."""
+    """A paper, reproduced: everything that its folder of results tells.
+
+    `runs` are the results by the id of their experiment.
+    """
 
     paper: Paper
     version: str
@@ -379,6 +382,7 @@ class Reproduction:
     seeds: Sequence[int]
     versions: Mapping[str, str] = field(default_factory=dict)
     beyond: bool = False
+    runs: Mapping[str, Result] = field(default_factory=dict, repr=False)
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""

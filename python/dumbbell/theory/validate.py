@@ -137,10 +137,8 @@ def measure() -> pl.DataFrame:
             "formula": case.formula,
             "loss": loss,
             "theory": case.window(loss),
-            "value": found[case.cc, case.independent, loss].value,
-            "low": found[case.cc, case.independent, loss].low,
-            "high": found[case.cc, case.independent, loss].high,
         }
+        | found[case.cc, case.independent, loss].ends
         for case, loss in cells
     ]
     return pl.DataFrame(rows)
@@ -150,7 +148,7 @@ def draw(table: pl.DataFrame) -> Figure:
     """Windows over loss: simulated as marks with lines, theory as hollow marks."""
     figure, [[axes]] = panels(width=7.16, height=3.6)
     shown = table.filter(_EXACT).with_columns(x=pl.col("loss"), published=pl.col("theory"))
-    curves(axes, shown)
+    curves(axes, shown.iter_rows(named=True))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(1.5e-2, 7e-8)

@@ -50,7 +50,13 @@ pub enum DecodeError {
     UnknownType(u16),
 }
 
-impl Datagram<'_> {
+impl<'a> Datagram<'a> {
+    /// The same with other data.
+    #[cfg(feature = "io")]
+    pub(crate) fn with_data(self, data: Data, payload: &'a [u8]) -> Datagram<'a> {
+        Datagram { packet: Packet::Data(data), payload, ..self }
+    }
+
     /// All packets that this stands for: one, but for a long report of losses.
     pub fn packets(&self) -> impl Iterator<Item = Packet> + '_ {
         let mut rest = self.rest;
@@ -64,6 +70,11 @@ impl Datagram<'_> {
         });
         std::iter::once(self.packet).chain(more)
     }
+}
+
+/// The socket id that a UDP payload is for, if it is long enough for a packet.
+pub fn destination(bytes: &[u8]) -> Option<u32> {
+    words::<4>(bytes).map(|([.., destination], _)| destination)
 }
 
 /// Takes a UDP payload apart.

@@ -4,6 +4,7 @@ use super::{Connection, Stage};
 use crate::config::Mode;
 use crate::packet::{Data, Packet};
 use crate::receive_buffer::ReceiveBuffer;
+use crate::seq::Seq;
 use crate::sink::Sink;
 use crate::supply::Supply;
 use dumbbell_units::{Span, Time};
@@ -64,7 +65,7 @@ impl Connection {
         in_order: bool,
     ) -> Result<(), SendError> {
         self.expect(Mode::Message)?;
-        let most = self.options.send_buffer as usize * usize::from(self.options.payload());
+        let most = self.send_capacity();
         if bytes.len() > most {
             return Err(SendError::TooLong(most));
         }
@@ -99,6 +100,39 @@ impl Connection {
         }
     }
 
+    /// Bytes of the whole send buffer.
+    pub fn send_capacity(&self) -> usize {
+        self.options.send_buffer as usize * self.max_payload()
+    }
+
+    /// Payload of a full packet, bytes; 0 before the connection is open.
+    pub fn max_payload(&self) -> usize {
+        self.halves.as_ref().map_or(0, |halves| halves.sender.max_payload())
+    }
+
+    /// Whether something was sent that the peer is not known to have.
+    pub fn has_unacknowledged(&self) -> bool {
+        self.halves.as_ref().is_some_and(|halves| !halves.sender.is_done(Time::MAX))
+    }
+
+    /// Has the peer's data acknowledged after so many packets; 0 for once a SYN.
+    pub fn set_ack_interval(&mut self, packets: u32) {
+        self.options.ack_interval = packets;
+        if let Some(halves) = &mut self.halves {
+            halves.receiver.ack_interval = packets;
+        }
+    }
+
+    /// How many packets before the one of that number were sent for the first time.
+    pub fn outgoing(&self, seq: Seq) -> Option<u64> {
+        self.halves.as_ref()?.sender.number_of(seq)
+    }
+
+    /// How many packets of the peer come before the one of that number.
+    pub fn incoming(&self, seq: Seq) -> Option<u64> {
+        self.halves.as_ref()?.receiver.number_of(seq)
+    }
+
     /// The payload of a data packet that was just polled.
     pub fn payload(&self, packet: &Packet) -> &[u8] {
         let (Packet::Data(Data { seq, .. }), Some(halves)) = (packet, &self.halves) else {
@@ -112,12 +146,22 @@ impl Connection {
 
     /// Reads what there is of a stream; gives the number of bytes, 0 if there are none now.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
-        self.buffer().map_or(0, |buffer| buffer.read(out))
+        let read = self.buffer().map_or(0, |buffer| buffer.read(out));
+        self.after_read();
+        read
     }
 
     /// The next message, if one is complete.
     pub fn read_message(&mut self) -> Option<Vec<u8>> {
-        self.buffer()?.read_message()
+        let message = self.buffer()?.read_message();
+        self.after_read();
+        message
+    }
+
+    fn after_read(&mut self) {
+        if let (Stage::Open, Some(halves)) = (&self.stage, &mut self.halves) {
+            halves.receiver.on_read();
+        }
     }
 
     /// Whether there is something to read.

@@ -1,9 +1,9 @@
 //! The end of a connection, and its silence before.
 
-use crate::end::{End, pair};
+use crate::end::{End, config, pair};
 use crate::path::{Conditions, Net};
-use dumbbell_udt::{Ended, Mode, Options, SendError};
-use dumbbell_units::Span;
+use dumbbell_udt::{Config, Connection, Ended, Mode, Options, Role, SendError, Seq};
+use dumbbell_units::{Span, Time};
 
 fn open(conditions: Conditions) -> Net {
     let mut net = Net::new(pair(&Options::default(), Mode::Stream, 5), conditions, 1);
@@ -46,4 +46,26 @@ fn a_silent_peer_is_taken_for_dead() {
     net.run_until(Span::from_secs(60), |ends, _| ended(&mut ends[0]) == Some(Ended::TimedOut));
     let seconds = net.now.as_secs_f64();
     assert!((45.0..50.0).contains(&seconds), "after {seconds} s; UDT4 takes about 46");
+}
+
+#[test]
+fn a_dead_peer_is_noticed_after_as_long_as_was_asked_for() {
+    let config = Config {
+        silence: Some(Span::from_secs(5)),
+        ..config(&Options::default(), Mode::Stream, 7)
+    };
+    let client = Connection::open(config, Role::Client, Seq::new(5), Time::ZERO);
+    let [_, listener] = pair(&Options::default(), Mode::Stream, 5);
+    let mut net = Net::new([End::Connected(client), listener], Conditions::CLEAN, 1);
+    net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+    // Idle, it is alive.
+    net.run_for(Span::from_secs(60));
+    assert!(net.ends.iter().all(End::is_open));
+    let dead = net.now;
+    let [_, nobody] = pair(&Options::default(), Mode::Message, 5);
+    net.ends[1] = nobody;
+    net.run_until(Span::from_secs(60), |ends, _| ended(&mut ends[0]).is_some());
+    assert_eq!(ended(&mut net.ends[0]), Some(Ended::TimedOut));
+    let taken = net.now.since(dead);
+    assert!(taken >= Span::from_secs(4) && taken <= Span::from_secs(6), "{taken}");
 }

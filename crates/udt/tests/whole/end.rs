@@ -27,6 +27,8 @@ pub fn config(options: &Options, mode: Mode, socket: u32) -> Config {
         keep: true,
         socket,
         patience: None,
+        silence: None,
+        reserve: 0,
     }
 }
 

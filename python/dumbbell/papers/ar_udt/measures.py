@@ -84,7 +84,7 @@ def rate(result: Result) -> Estimate:
 
 def useful(result: Result) -> Estimate:
     """The goodput of the only flow, Mbit/s: data that has come."""
-    return estimates.median((goodput(result)["goodput"] / MEGA).to_list())
+    return estimates.median(goodput(result)["goodput"] / MEGA)
 
 
 def over_time(result: Result) -> pl.DataFrame:
@@ -108,7 +108,7 @@ def unsteadiness(runs: Runs, protocol: str, rtt: int) -> Estimate:
     """Standard deviation of the throughput in windows of 1 s from 15 s on, Mbit/s."""
     late = over_time(runs[f"time-{protocol}-{rtt}"]).filter(pl.col("t") > SETTLED)
     spread = late.group_by("seed", maintain_order=True).agg(pl.col("throughput").std())
-    return estimates.median(spread["throughput"].to_list())
+    return estimates.median(spread["throughput"])
 
 
 def histogram(result: Result) -> pl.DataFrame:

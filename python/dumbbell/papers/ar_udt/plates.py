@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dumbbell import figures
+from dumbbell import estimates, figures
 from dumbbell.papers.ar_udt.measures import (
     BIN,
     LABELS,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
 
 
@@ -68,11 +67,11 @@ def draw_over_loss(rtt: int, runs: Runs) -> Figure:
     """Throughput over the random loss: the paper's figures 11 to 14."""
     figure, [[axes]] = figures.panels(height=2.3)
     rows = [
-        _point(LOOKS[protocol], float(loss), lossy(runs, protocol, rtt, loss))
+        estimates.point(LOOKS[protocol], float(loss), lossy(runs, protocol, rtt, loss))
         for protocol in PROTOCOLS
         for loss in LOSSES
     ]
-    figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
+    figures.curves(axes, rows)
     axes.set_xscale("log")
     axes.set_xlim(8e-8, 1.25e-4)
     axes.set_xlabel("loss")
@@ -81,11 +80,6 @@ def draw_over_loss(rtt: int, runs: Runs) -> Figure:
     axes.set_title(f"RTT {rtt} ms")
     _legend(axes)
     return figure
-
-
-def _point(cc: str, x: float, found: Estimate) -> dict[str, Any]:
-    ends = {"value": found.value, "low": found.low, "high": found.high}
-    return {"cc": cc, "x": x, "published": None} | ends
 
 
 def _legend(axes: Axes) -> None:

@@ -56,7 +56,7 @@ def flow(result: Result, name: str) -> Estimate:
 def total(result: Result) -> Estimate:
     """The throughput of both subflows together, Mbit/s."""
     both = rates(result)["multipath/1"] + rates(result)["multipath/2"]
-    return estimates.median(both.to_list())
+    return estimates.median(both)
 
 
 def greatest_window(result: Result, number: int) -> Estimate:

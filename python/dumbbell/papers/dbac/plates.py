@@ -65,8 +65,8 @@ def draw_throughput(runs: Runs) -> Figure:
         for group, found in zip(
             groups, (path(result, 1), path(result, 2), total(result)), strict=True
         ):
-            rows.append({"group": group, "member": label, "cc": cc} | _ends(found))
-    figures.grouped_bars(axes, pl.DataFrame(rows), groups, list(COMPARED.values()))
+            rows.append({"group": group, "member": label, "cc": cc} | found.ends)
+    figures.grouped_bars(axes, rows, groups, list(COMPARED.values()))
     for rank, cc in enumerate(COMPARED):
         said = [_PUBLISHED[f"{cc}-path-{number}"] for number in (1, 2)]
         for place, value in enumerate((*said, sum(said))):
@@ -98,12 +98,12 @@ def draw_algorithms(runs: Runs) -> Figure:
     table = runs.beyond["beyond-algorithms"]
     members = {"multipath/1": "path 1", "multipath/2": "path 2", "single": "single-path flow"}
     rows = [
-        {"group": figures.look(cc).label, "member": member, "cc": cc} | _ends(_of(cell, flow))
+        {"group": figures.look(cc).label, "member": member, "cc": cc} | _of(cell, flow).ends
         for (cc,), cell in table.group_by(["cc"], maintain_order=True)
         for flow, member in members.items()
     ]
     groups = list(dict.fromkeys(row["group"] for row in rows))
-    figures.grouped_bars(axes, pl.DataFrame(rows), groups, list(members.values()))
+    figures.grouped_bars(axes, rows, groups, list(members.values()))
     axes.set_ylabel("throughput (Mbit/s)")
     return figure
 
@@ -114,10 +114,10 @@ def draw_threshold(runs: Runs) -> Figure:
     table = runs.beyond["beyond-threshold"].with_columns(pl.col("threshold").cast(pl.Float64))
     for axes, number in zip(rows[0], (1, 2), strict=True):
         points = [
-            _point("dbac", float(threshold), _of(cell, f"multipath/{number}"))
+            estimates.point("dbac", float(threshold), _of(cell, f"multipath/{number}"))
             for (threshold,), cell in table.group_by(["threshold"], maintain_order=True)
         ]
-        figures.curves(axes, pl.DataFrame(points, schema_overrides={"published": pl.Float64}))
+        figures.curves(axes, points)
         axes.set_xlabel("threshold (MB)")
         axes.set_ylabel(f"path {number} (Mbit/s)")
         axes.set_ylim(bottom=0)
@@ -130,15 +130,15 @@ def draw_loss(runs: Runs) -> Figure:
     table = runs.beyond["beyond-loss"].with_columns(x=pl.col("loss").cast(pl.Float64))
     for axes, number in zip(rows[0], (1, 2), strict=True):
         points = [
-            _point(str(cc), float(str(x)), _of(cell, f"multipath/{number}"))
+            estimates.point(str(cc), float(str(x)), _of(cell, f"multipath/{number}"))
             for (cc, x), cell in table.group_by(["cc", "x"], maintain_order=True)
         ]
-        figures.curves(axes, pl.DataFrame(points, schema_overrides={"published": pl.Float64}))
+        figures.curves(axes, points)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("loss probability of path 1")
         axes.set_ylabel(f"path {number} (Mbit/s)")
-    rows[0][1].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, columnspacing=1.0)
+    figures.legend(rows[0][1], columns=5)
     return figure
 
 
@@ -192,15 +192,7 @@ def _named(flow: str) -> str:
 
 def _of(cell: pl.DataFrame, flow: str) -> Estimate:
     rates = cell.filter(pl.col("flow") == flow)["throughput"] / 1e6
-    return estimates.median(rates.to_list())
-
-
-def _ends(found: Estimate) -> dict[str, float | None]:
-    return {"value": found.value, "low": found.low, "high": found.high}
-
-
-def _point(cc: str, x: float, found: Estimate) -> dict[str, Any]:
-    return {"cc": cc, "x": x, "published": None} | _ends(found)
+    return estimates.median(rates)
 
 
 _FIRST = "The first seed."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -102,6 +103,28 @@ def within(result: Result, threshold: float = 1.2) -> float:
     """For which share of the time from `FIRST` on RTprop is within `threshold` times its first."""
     late = rtprop(result).filter(pl.col("t") >= FIRST)
     return float((late["ratio"] <= threshold).mean())  # type: ignore[arg-type]
+
+
+@cache
+def smoothed(result: Result, width: float = 5.0) -> pl.DataFrame:
+    """The first flow's smoothed RTT, means over `width` seconds and all seeds: t (s), srtt (s)."""
+    series = result.series.filter(pl.col("flow") == "bbr", pl.col("srtt") > 0)
+    window = ((pl.col("t") / width).floor() + 0.5) * width
+    return series.group_by(t=window).agg(pl.col("srtt").cast(pl.Float64).mean()).sort("t")
+
+
+def mean_srtt(result: Result, since: float, until: float) -> float:
+    """The mean of `smoothed` between two times, s; NaN if the run ended before."""
+    means = smoothed(result).filter(pl.col("t").is_between(since, until))
+    return float(means["srtt"].mean() or math.nan)  # type: ignore[arg-type]
+
+
+def detected(result: Result, since: float, until: float) -> float:
+    """For which share of the time F-BBRv2 flows take others for CUBIC; 0 for BBRv2."""
+    seen = result.internals.filter(
+        pl.col("name") == "cubic_detected", pl.col("t").is_between(since, until)
+    )
+    return float(seen["value"].mean() or 0)  # type: ignore[arg-type]
 
 
 @cache

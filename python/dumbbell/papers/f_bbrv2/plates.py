@@ -21,6 +21,7 @@ from dumbbell.papers.f_bbrv2.measures import (
     median,
     of,
     rtprop,
+    smoothed,
 )
 from dumbbell.papers.frame import Paper, Plate
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
 
 _PUBLISHED: Final = {number.id: number.published for number in Paper.load(FOLDER).numbers}
@@ -50,10 +50,10 @@ def draw_throughput(cc: str, runs: Runs) -> Figure:
     return figure
 
 
-def draw_rtprop(runs: Runs) -> Figure:
-    """RTprop over time, beside BBRv2 and beside CUBIC: the paper's figure 4."""
+def draw_rtprop(cc: str, runs: Runs) -> Figure:
+    """RTprop over time, beside another such flow and beside CUBIC: the paper's figure 4."""
     figure, [[axes]] = figures.panels(height=2.3)
-    for experiment, other in (("inside-bbr2-4", "cubic"), ("inside-family", "bbr2")):
+    for experiment, other in ((f"inside-{cc}-4", "cubic"), (f"family-{cc}", cc)):
         style = figures.look(other)
         for number, (_, seed) in enumerate(
             rtprop(runs[experiment]).group_by("seed", maintain_order=True)
@@ -73,8 +73,41 @@ def draw_rtprop(runs: Runs) -> Figure:
     axes.set_xlim(0, 150)
     axes.set_ylim(0, 220)
     axes.set_xlabel("time (s)")
-    axes.set_ylabel("RTprop of a BBRv2 flow (ms)")
+    axes.set_ylabel(f"RTprop of a {LABELS[cc]} flow (ms)")
     figures.legend(axes)
+    return figure
+
+
+def draw_reroute(runs: Runs) -> Figure:
+    """RTprop and smoothed RTT over time while the route is longer."""
+    figure, [line] = figures.panels(1, 2, width=figures.PAGE, height=2.3)
+    for cc in CHANGED["cc"]:
+        result, style = runs[f"reroute-{cc}"], figures.look(cc)
+        inside = rtprop(result).filter(pl.col("seed") == result.seeds[0])
+        for axes, table in (
+            (line[0], inside.select("t", y="rtprop")),
+            (line[1], smoothed(result).select("t", y="srtt")),
+        ):
+            axes.plot(
+                table["t"],
+                table["y"] * 1e3,
+                color=style.colour,
+                marker=style.marker,
+                markevery=0.1,
+                linewidth=1.0,
+                label=style.label,
+            )
+    for axes, what, top in zip(
+        line, ("RTprop (ms)", "smoothed RTT, means of 5 s (ms)"), (60, 140), strict=True
+    ):
+        for t, text in ((50, "longer"), (100, "as before")):
+            figures.moment(axes, t, text)
+        axes.set_xlim(0, 150)
+        axes.set_ylim(0, top)
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel(what)
+    line[0].axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
+    figures.legend(line[1])
     return figure
 
 
@@ -82,7 +115,7 @@ def draw_rates(cc: str, runs: Runs) -> Figure:
     """Average throughput over the buffer size, beside CUBIC: the paper's figure 7."""
     figure, [[axes]] = figures.panels(height=2.4)
     rows = [
-        _point(shown, queue, median(runs[f"pair-{cc}-{queue}"], side), None)
+        estimates.point(shown, float(queue), median(runs[f"pair-{cc}-{queue}"], side))
         for side, shown in (("bbr", cc), ("other", "cubic"))
         for queue in QUEUES
     ]
@@ -96,9 +129,9 @@ def draw_jain(runs: Runs) -> Figure:
     """Jain's index over the buffer size: the paper's figure 8."""
     figure, [[axes]] = figures.panels(width=figures.PAGE, height=3.0)
     rows = [
-        _point(
+        estimates.point(
             cc,
-            queue,
+            float(queue),
             median(runs[f"pair-{cc}-{queue}"], "jain"),
             _PUBLISHED.get(f"jain-{cc}-{queue}"),
         )
@@ -179,7 +212,7 @@ def draw_fq_codel(runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(height=2.4)
     table = sides(runs.beyond["fq-codel"], ["cc", "queue"])
     rows = [
-        _point(cell["cc"][0], cell["queue"][0], estimates.median(cell["jain"].to_list()), None)
+        estimates.point(cell["cc"][0], float(cell["queue"][0]), estimates.median(cell["jain"]))
         for cell in table.partition_by("cc", "queue", maintain_order=True)
     ]
     _over_buffers(axes, rows)
@@ -193,10 +226,10 @@ def draw_many(queue: str, runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(height=2.4)
     table = sides(runs.beyond["many"].filter(pl.col("queue") == queue), ["cc", "flows"])
     rows = [
-        _point(cell["cc"][0], cell["flows"][0], estimates.median(cell["share"].to_list()), None)
+        estimates.point(cell["cc"][0], float(cell["flows"][0]), estimates.median(cell["share"]))
         for cell in table.partition_by("cc", "flows", maintain_order=True)
     ]
-    figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
+    figures.curves(axes, rows)
     axes.set_xticks([1, 2, 4, 8])
     axes.set_xlim(0.8, 8.2)
     axes.set_ylim(0, 1)
@@ -225,17 +258,12 @@ def sides(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def _over_buffers(axes: Axes, rows: list[dict[str, Any]]) -> None:
-    figures.curves(axes, pl.DataFrame(rows, schema_overrides={"published": pl.Float64}))
+    figures.curves(axes, rows)
     axes.set_xscale("log", base=2)
     axes.set_xticks([float(tick) for tick in _TICKS], _TICKS)
     axes.set_xlim(0.46, 7.6)
     axes.set_xlabel("buffer (BDP)")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, columnspacing=1.0)
-
-
-def _point(cc: str, x: str, found: Estimate, published: float | None) -> dict[str, Any]:
-    ends = {"value": found.value, "low": found.low, "high": found.high}
-    return {"cc": cc, "x": float(x), "published": published} | ends
+    figures.legend(axes, columns=5)
 
 
 def _bars(axes: Axes, cases: list[tuple[str, str, str, str]], column: str, runs: Runs) -> None:
@@ -246,13 +274,11 @@ def _bars(axes: Axes, cases: list[tuple[str, str, str, str]], column: str, runs:
             {
                 "cc": cc,
                 "label": label,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
                 "limit": None,
                 "runs": of(runs[experiment], column),
                 "published": _PUBLISHED.get(said),
             }
+            | found.ends
         )
     table = pl.DataFrame(rows, schema_overrides={"published": pl.Float64, "limit": pl.Float64})
     figures.intervals(axes, table)
@@ -285,12 +311,25 @@ PLATES: Final = (
         draw=partial(draw_throughput, "bbr3"),
         experiments=("pair-bbr3-4",),
     ),
+    *(
+        Plate(
+            id=number,
+            title=f"{title}: RTprop beside {LABELS[cc]} and beside CUBIC",
+            caption="Four seeds, 4 BDP. Dotted: 1.2 times the RTT, F-BBRv2's threshold.",
+            draw=partial(draw_rtprop, cc),
+            experiments=(f"inside-{cc}-4", f"family-{cc}"),
+        )
+        for number, title, cc in (("4", "Figure 4", "bbr2"), ("4-v3", "As figure 4", "bbr3"))
+    ),
     Plate(
-        id="4",
-        title="Figure 4: RTprop beside BBRv2 and beside CUBIC",
-        caption="Four seeds, 4 BDP. Dotted: 1.2 times the round-trip time, F-BBRv2's threshold.",
-        draw=draw_rtprop,
-        experiments=("inside-bbr2-4", "inside-family"),
+        id="reroute",
+        title="Beyond the paper: a longer route",
+        caption="Two flows of one kind and no CUBIC, 4 BDP; from 50 to 100 s the route is 10 ms "
+        "longer. One of them: RTprop, the first seed, with F-BBRv2's threshold dotted, and the "
+        "mean over four seeds of its smoothed RTT.",
+        draw=draw_reroute,
+        experiments=("reroute-bbr2", "reroute-f-bbr2"),
+        wide=True,
     ),
     *(
         Plate(

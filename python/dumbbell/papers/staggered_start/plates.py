@@ -216,9 +216,9 @@ def _cells(table: pl.DataFrame, column: str) -> pl.DataFrame:
     )
     rows = []
     for cell in numbers.partition_by("cc", "rtt", "buffer", "gap", maintain_order=True):
-        found = estimates.median(cell[column].to_list(), LIMIT)
+        found = estimates.median(cell[column], LIMIT)
         where = cell.select("cc", "rtt", "buffer", "gap").row(0, named=True)
-        rows.append(where | {"value": found.value, "low": found.low, "high": found.high})
+        rows.append(where | found.ends)
     return pl.DataFrame(rows, infer_schema_length=None)
 
 

@@ -75,13 +75,13 @@ def rate(result: Result, flow: str = "flow") -> Estimate:
 def ratio(result: Result, above: str, below: str) -> Estimate:
     """The throughput of one flow over that of another, seed by seed."""
     table = rates(result)
-    return estimates.median((table[above] / table[below]).to_list())
+    return estimates.median(table[above] / table[below])
 
 
 def share(result: Result, flow: str) -> Estimate:
     """The share that a flow has of the throughput of all, seed by seed (0 to 1)."""
     table = rates(result)
-    return estimates.median((table[flow] / table.drop("seed").sum_horizontal()).to_list())
+    return estimates.median(table[flow] / table.drop("seed").sum_horizontal())
 
 
 def delay(runs: Runs, cc: str, rtt: int) -> Estimate:
@@ -97,7 +97,7 @@ def unfairness(runs: Runs, cc: str, times: int, case: str = "fairness") -> Estim
 def use(runs: Runs, cc: str, path: str) -> Estimate:
     """The share of 622 Mbit/s that a path over TEIN2 is used for, both flows at once (0 to 1)."""
     shares = rates(runs[f"tein2-{cc}"])[path] / CAPACITY
-    return estimates.median(shares.to_list())
+    return estimates.median(shares)
 
 
 def known(estimate: Estimate) -> float:

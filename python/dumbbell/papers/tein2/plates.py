@@ -43,7 +43,7 @@ _FAIR_PART = 16.0
 def draw_delay(runs: Runs) -> Figure:
     """Throughput over the round-trip time: the paper's figure 7."""
     points = (
-        _point(cc, rtt, delay(runs, cc, rtt), _PUBLISHED[f"throughput-{rtt}-{cc}"])
+        estimates.point(cc, rtt, delay(runs, cc, rtt), _PUBLISHED[f"throughput-{rtt}-{cc}"])
         for cc in ALGORITHMS
         for rtt in RTTS
     )
@@ -53,7 +53,7 @@ def draw_delay(runs: Runs) -> Figure:
 def draw_unfairness(runs: Runs) -> Figure:
     """Throughput ratio over the inverse RTT ratio: the paper's figure 8."""
     points = (
-        _point(cc, x, unfairness(runs, cc, x), _PUBLISHED[f"ratio-{x}-{cc}"])
+        estimates.point(cc, x, unfairness(runs, cc, x), _PUBLISHED[f"ratio-{x}-{cc}"])
         for cc in ALGORITHMS
         for x in RATIOS
     )
@@ -82,7 +82,7 @@ def draw_beyond(plan: str, runs: Runs) -> Figure:
     """Throughput over the round-trip time, with the algorithms of today."""
     table = runs.beyond[plan].with_columns(pl.col("rtt").cast(pl.Float64))
     points = (
-        _point(cell["cc"][0], cell["rtt"][0], _median((cell["throughput"] / 1e6).to_list()))
+        estimates.point(cell["cc"][0], cell["rtt"][0], estimates.median(cell["throughput"] / 1e6))
         for cell in table.partition_by("cc", "rtt", maintain_order=True)
     )
     return _lines(points, ("RTT (ms)", sorted(set(table["rtt"]))), _THROUGHPUT)
@@ -95,8 +95,8 @@ def draw_beyond_ratio(plan: str, setting: str, unit: float, runs: Runs) -> Figur
         named = cell.with_columns(pl.col("flow").cast(pl.String))
         flows = named.pivot("flow", index="seed", values="throughput").drop("seed")
         near, far = flows.columns
-        found = _median((flows[near] / flows[far].clip(1.0)).to_list())
-        points.append(_point(cell["cc"][0], float(cell[setting][0]) / unit, found))
+        found = estimates.median(flows[near] / flows[far].clip(1.0))
+        points.append(estimates.point(cell["cc"][0], float(cell[setting][0]) / unit, found))
     ticks = sorted({round(point["x"], 1) for point in points})
     return _lines(points, ("inverse RTT ratio", ticks), "throughput ratio", log=True)
 
@@ -110,7 +110,7 @@ def draw_beyond_friends(runs: Runs) -> Figure:
             f"{figures.look(cell['cc'][0]).label}\n{cell['rtt'][0]} ms",
             "Reno" if cell["flow"][0] == "reno" else "beside Reno",
             "reno" if cell["flow"][0] == "reno" else cell["cc"][0],
-            _median((cell["throughput"] / 1e6).to_list()),
+            estimates.median(cell["throughput"] / 1e6),
         )
         for cell in table.partition_by("cc", "rtt", "flow", maintain_order=True)
     ]
@@ -128,7 +128,7 @@ def _lines(
 ) -> Figure:
     """Curves over the setting that `x` names and has the ticks of, up to `top` at least."""
     figure, [[axes]] = figures.panels(width=figures.PAGE, height=3.2)
-    rows = pl.DataFrame(list(points), schema_overrides={"published": pl.Float64})
+    rows = list(points)
     figures.curves(axes, rows)
     label, ticks = x
     margin = 0.03 * (max(ticks) - min(ticks))
@@ -143,8 +143,8 @@ def _lines(
         axes.yaxis.set_minor_formatter("")
         axes.axhline(1.0, color=figures.FAINT, linewidth=0.6)
     else:
-        highest = [float(rows[column].max() or 0) for column in ("high", "published")]  # type: ignore[arg-type]
-        axes.set_ylim(0, max(top or 0, *(1.04 * value for value in highest)))
+        highest = max(row[end] or 0 for row in rows for end in ("high", "published"))
+        axes.set_ylim(0, max(top or 0, 1.04 * highest))
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=8, columnspacing=1.2)
     return figure
 
@@ -157,25 +157,13 @@ def _bars(
 ) -> Figure:
     figure, [[axes]] = figures.panels(width=width, height=2.5)
     names = [LABELS.get(group, group) for group in groups]
-    figures.grouped_bars(axes, pl.DataFrame(list(bars)), names, members)
+    figures.grouped_bars(axes, bars, names, members)
     axes.set_ylabel(_THROUGHPUT)
     return figure
 
 
-def _point(cc: str, x: float, found: Estimate, published: float | None = None) -> dict[str, Any]:
-    return {"cc": cc, "x": float(x), "published": published} | _ends(found)
-
-
 def _bar(group: str, member: str, cc: str, found: Estimate) -> dict[str, Any]:
-    return {"group": LABELS.get(group, group), "member": member, "cc": cc} | _ends(found)
-
-
-def _ends(found: Estimate) -> dict[str, float | None]:
-    return {"value": found.value, "low": found.low, "high": found.high}
-
-
-def _median(runs: list[float]) -> Estimate:
-    return estimates.median(runs)
+    return {"group": LABELS.get(group, group), "member": member, "cc": cc} | found.ends
 
 
 _MARKS = "Filled marks: the simulator, medians and 95 % intervals; hollow marks, dotted: the paper."

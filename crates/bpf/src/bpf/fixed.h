@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Fixed point. Q32 is a number times 2^32; there is no floating point and no signed division here.
+ */
+#pragma once
+
+#define Q32(number) ((u64)((number) * 4294967296.0))
+#define Q24(number) ((u64)((number) * 16777216.0))
+
+/* a / b of two Q32, in Q32; a below 2^18 and b at least 2^-14. */
+ALWAYS_INLINE u64 ratio(u64 a, u64 b)
+{
+	return (a << 14) / (b >> 18);
+}
+
+/* counted times growth, both Q32; the growth may be negative. */
+ALWAYS_INLINE s64 times(u64 counted, s64 growth)
+{
+	s64 rest = counted >> 16 & 0xffff;
+
+	return (s64)(counted >> 32) * growth + (rest * growth >> 16);
+}
+
+/* The logarithm to base 2 of a whole number, in Q24. The error is below 2^-22. */
+ALWAYS_INLINE u64 log2_of(u64 x)
+{
+	u64 log = 0;
+
+	EACH(step, 6) {
+		u32 width = 32 >> step;
+
+		if (x >> (log & 63) >> width)
+			log += width;
+	}
+	/* The mantissa, from 1 to 2 in Q31, is squared for every binary digit of its logarithm. */
+	x = x << (63 - (log & 63)) >> 32;
+	EACH(digit, 24) {
+		x = x * x >> 31;
+		log = log << 1 | x >> 32;
+		x >>= x >> 32 & 1;
+	}
+	return log;
+}
+
+/* 2 to the power of a Q24 below 31, in Q32: the series of e^x to the eighth power. */
+ALWAYS_INLINE u64 exp2_of(u64 x)
+{
+	/* ln(2)^n / n! in Q32. */
+	static const u64 terms[] = { 2977044472, 1031764991, 238388332, 41309550,
+				     5726720,	 661577,     65510,	5676 };
+	u64 f = (x & 0xffffff) << 8, sum = 0;
+
+	for (int n = 7; n >= 0; n--)
+		sum = (sum + terms[n]) * f >> 32;
+	return (sum + (1ULL << 32)) << (x >> 24);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel's types, as far as the algorithms here use them.
+ *
+ * Only names matter: the loader looks up every field in the BTF of the running kernel and puts its
+ * true place into the program (CO-RE), so that one object suits many kernels and no vmlinux.h is
+ * needed. The native build of the tests takes the very same declarations.
+ */
+#pragma once
+
+typedef unsigned char u8;
+typedef signed char s8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+typedef long long s64;
+typedef _Bool bool;
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* A function that the verifier judges for itself, whatever calls it, so that branches do not multiply. */
+#define SEPARATE __attribute__((noinline))
+
+#define true 1
+#define false 0
+
+#ifdef NATIVE
+#define KERNEL_TYPE
+#define SEC(name)
+#define EACH(i, end) for (u32 i = 0; i < (end); i++)
+#else
+/* What libbpf's headers expect of a vmlinux.h. */
+typedef u8 __u8;
+typedef s8 __s8;
+typedef u16 __u16;
+typedef short __s16;
+typedef u32 __u32;
+typedef s32 __s32;
+typedef u64 __u64;
+typedef s64 __s64;
+typedef u16 __be16;
+typedef u32 __be32;
+typedef u64 __be64;
+typedef u16 __sum16;
+typedef u32 __wsum;
+enum { BPF_MAP_TYPE_SK_STORAGE = 24 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1, BPF_ANY = 0 };
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#define KERNEL_TYPE __attribute__((preserve_access_index))
+
+/*
+ * A loop over 0 <= i < end by the kernel's number iterator, whose body is verified once, not once a
+ * turn: branches in it do not multiply.
+ */
+struct bpf_iter_num {
+	u64 opaque[1];
+} __attribute__((aligned(8)));
+extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
+extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
+extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
+
+ALWAYS_INLINE bool next_number(struct bpf_iter_num *it, u32 *i, u32 end)
+{
+	int *next = bpf_iter_num_next(it);
+
+	if (!next)
+		return false;
+	*i = *next;
+	return *i < end;
+}
+
+#define EACH(i, end)                                                                              \
+	for (struct bpf_iter_num it_##i __attribute__((cleanup(bpf_iter_num_destroy))),           \
+	     *once_##i = (bpf_iter_num_new(&it_##i, 0, end), (void)bpf_iter_num_destroy, &it_##i); \
+	     once_##i; once_##i = 0)                                                              \
+		for (u32 i; next_number(&it_##i, &i, end);)
+#endif
+
+/* A value that no measurement reaches. */
+#define NEVER (~0ULL)
+
+enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART };
+enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
+enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
+enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2 };
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
+
+struct list_head {
+	struct list_head *next;
+} KERNEL_TYPE;
+
+struct sock_common {
+	volatile unsigned char skc_state;
+} KERNEL_TYPE;
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+	u32 sk_pacing_status;
+} KERNEL_TYPE;
+
+struct inet_sock {
+	struct sock sk;
+} KERNEL_TYPE;
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	const struct tcp_congestion_ops *icsk_ca_ops;
+	void *icsk_ulp_data;
+	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+} KERNEL_TYPE;
+
+struct minmax_sample {
+	u32 v;
+} KERNEL_TYPE;
+
+struct minmax {
+	struct minmax_sample s[3];
+} KERNEL_TYPE;
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 mss_cache;
+	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 max_packets_out;
+	u32 packets_out;
+	u32 retrans_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 delivered;
+	u32 lost;
+	u32 app_limited;
+	u32 srtt_us;
+	struct minmax rtt_min;
+	u64 tcp_mstamp;
+	u64 delivered_mstamp;
+	u64 tcp_wstamp_ns;
+	u64 tcp_clock_cache;
+	u8 is_cwnd_limited : 1;
+	bool is_mptcp;
+} KERNEL_TYPE;
+
+struct rate_sample {
+	u32 prior_delivered;
+	s32 delivered;
+	long interval_us;
+	long rtt_us;
+	int losses;
+	u32 acked_sacked;
+	u32 prior_in_flight;
+	bool is_app_limited;
+	bool is_ack_delayed;
+} KERNEL_TYPE;
+
+struct mptcp_sock {
+	struct inet_connection_sock sk;
+	struct list_head conn_list;
+} KERNEL_TYPE;
+
+struct mptcp_subflow_context {
+	struct list_head node;
+	struct sock *conn;
+	struct sock *tcp_sock;
+} KERNEL_TYPE;
+
+/* Only what struct_ops of here may have; the loader matches members by name. */
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	u32 (*min_tso_segs)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
+	char name[16];
+	u32 flags;
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+#ifdef NATIVE
+/* What the test's trace says takes the place of the kernel. */
+extern u64 native_now_ns;
+u32 native_random(void);
+#define HOOK(name, ...) name(__VA_ARGS__)
+#define READ(from, field) ((from)->field)
+#define BITFIELD(from, field) ((from)->field)
+#define bpf_ktime_get_ns() native_now_ns
+#define bpf_get_prandom_u32() native_random()
+#else
+#define HOOK(name, ...) BPF_PROG(name, ##__VA_ARGS__)
+#define READ(from, field) BPF_CORE_READ(from, field)
+#define BITFIELD(from, field) BPF_CORE_READ_BITFIELD(from, field)
+char LICENSE[] SEC("license") = "GPL";
+#endif
+
+ALWAYS_INLINE struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+/* The algorithm's own memory in the socket: 104 bytes. */
+ALWAYS_INLINE void *own(struct sock *sk)
+{
+	return tcp_sk(sk)->inet_conn.icsk_ca_priv;
+}
+
+ALWAYS_INLINE u64 min(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+ALWAYS_INLINE u64 max(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* a - b, or 0 where b is greater. */
+ALWAYS_INLINE u64 less(u64 a, u64 b)
+{
+	return a > b ? a - b : 0;
+}
+
+ALWAYS_INLINE bool in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* The kernel's tcp_is_cwnd_limited: whether the window is what limits the flow. */
+ALWAYS_INLINE bool is_cwnd_limited(struct tcp_sock *tp)
+{
+	if (BITFIELD(tp, is_cwnd_limited))
+		return true;
+	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * LIA, the linked increases of RFC 6356 (Wischik, Raiciu, Greenhalgh and Handley, "Design,
+ * implementation and evaluation of congestion control for multipath TCP", NSDI 2011).
+ *
+ * For every packet acknowledged on subflow i (section 3, in packets):
+ *
+ *	cwnd_i += min(alpha / cwnd_total, 1 / cwnd_i)
+ *	alpha = cwnd_total max(cwnd_i / rtt_i^2) / (sum(cwnd_i / rtt_i))^2	(2)
+ *
+ * and on loss it is Reno. alpha / cwnd_total is free of cwnd_total: with b the path of the greatest
+ * cwnd / rtt^2 it is
+ *
+ *	cwnd_b / (sum(cwnd_i rtt_b / rtt_i))^2
+ *
+ * which is what is computed here, at every acknowledgement. A subflow without siblings is Reno.
+ *
+ * Twin of crates/cc/src/lia.rs. Fixed point: windows and growth in 2^-32 packets, sums in 2^-10
+ * packets, ratios of round-trip times in 2^-16.
+ */
+#include "kernel.h"
+#include "fixed.h"
+#include "siblings.h"
+
+struct rule {
+};
+
+ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
+{
+	u64 reno = ratio(1ULL << 32, cwnd);
+	struct members members;
+	struct member best;
+
+	if (!find_members(sk, cwnd, &members))
+		return reno;
+	best = members.all[0];
+	EACH(i, MOST_SUBFLOWS) {
+		struct member *member = &members.all[i];
+
+		if (member->cwnd && is_at_least(member->cwnd, member->rtt, best.cwnd, best.rtt))
+			best = *member;
+	}
+	return min(pooled_growth(&members, best.cwnd, best.rtt), reno);
+}
+
+ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)
+{
+	return cwnd / 2;
+}
+
+ALWAYS_INLINE void on_timeout(struct sock *sk, struct rule *rule)
+{
+}
+
+#include "windowed.h"
+
+WINDOWED_OPS(lia, "db_lia");

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The other subflows of an MPTCP connection: the twin of crates/cc's coupled.rs and Path::siblings.
+ *
+ * A subflow's upper layer data is its struct mptcp_subflow_context, which knows the connection,
+ * which lists the contexts of all its subflows. So each subflow reads the windows and round-trip
+ * times of the others where they are, at every acknowledgement, and nobody keeps a copy.
+ *
+ * The list is read without its lock. Contexts are freed after an RCU grace period, in which no
+ * program runs, and every read is checked (bpf_probe_read_kernel): a subflow that closes meanwhile
+ * costs at worst one acknowledgement an odd alpha, never a fault. A sum goes over the subflow
+ * itself and those of the others that may send data and have a round-trip time.
+ */
+#pragma once
+
+#define MOST_SUBFLOWS 8
+
+struct member {
+	/* Packets, in Q10; 0 where there is no such subflow. */
+	u64 cwnd;
+	/* Smoothed round-trip time, in eighths of a microsecond as the kernel keeps it. */
+	u32 rtt;
+	/* Packets delivered between losses (OLIA's l), if whoever uses it fills it in. */
+	u64 packets;
+	struct sock *sk;
+};
+
+/* The window of another subflow, whose first word of own memory is the fraction if it runs the same. */
+ALWAYS_INLINE u64 window_in_q10(struct sock *sk, const struct tcp_congestion_ops *ops)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 cwnd = (u64)READ(tp, snd_cwnd) << 10;
+
+	if (READ(tp, inet_conn.icsk_ca_ops) == ops)
+		cwnd += READ(tp, inet_conn.icsk_ca_priv[0]) >> 22;
+	return cwnd;
+}
+
+/* The subflow itself comes first. */
+struct members {
+	struct member all[MOST_SUBFLOWS];
+};
+
+ALWAYS_INLINE bool may_send(struct sock *sk)
+{
+	u8 state = READ(sk, __sk_common.skc_state);
+
+	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT;
+}
+
+/*
+ * Finds the subflows of sk's connection; sk's own window is this, in Q32. Returns false while sk has no round-trip time: then it is
+ * Reno, like a subflow alone.
+ */
+ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *members)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct mptcp_subflow_context *context;
+	struct list_head *head, *node;
+	struct mptcp_sock *msk;
+	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+	u32 found = 1;
+
+	__builtin_memset(members, 0, sizeof(*members));
+	if (!tp->srtt_us)
+		return false;
+	members->all[0] = (struct member){ cwnd >> 22, tp->srtt_us, 0, sk };
+	if (!tp->is_mptcp)
+		return true;
+	context = tp->inet_conn.icsk_ulp_data;
+	msk = context ? (struct mptcp_sock *)READ(context, conn) : 0;
+	if (!msk)
+		return true;
+	head = &msk->conn_list;
+	node = READ(head, next);
+	/* Twice as many steps as subflows: some may be closing. */
+	EACH(step, 2 * MOST_SUBFLOWS) {
+		struct sock *other;
+		u32 rtt;
+
+		if (!node || node == head)
+			break;
+		context = (struct mptcp_subflow_context *)node;
+		other = READ(context, tcp_sock);
+		node = READ(node, next);
+		if (!other || other == sk || !may_send(other))
+			continue;
+		rtt = READ(tcp_sk(other), srtt_us);
+		if (rtt && found < MOST_SUBFLOWS)
+			members->all[found++] = (struct member){ window_in_q10(other, ops), rtt, 0, other };
+	}
+	return true;
+}
+
+/* LIA's and OLIA's sums, relative to one path: sum(w_i rtt / rtt_i), in Q10. */
+ALWAYS_INLINE u64 window_at(const struct members *members, u32 rtt)
+{
+	u64 sum = 0;
+
+	EACH(i, MOST_SUBFLOWS) {
+		const struct member *member = &members->all[i];
+
+		/* Windows of 2^22 packets, round-trip times of 2^27 us. */
+		if (member->cwnd)
+			sum += member->cwnd * rtt / member->rtt;
+	}
+	return sum;
+}
+
+/*
+ * w / (sum(w_i rtt / rtt_i))^2 for the path of this window and round-trip time, in Q32: as
+ * (w / rtt^2) / (sum(w_i / rtt_i))^2, which is how the papers write it.
+ */
+ALWAYS_INLINE u64 pooled_growth(const struct members *members, u64 cwnd, u32 rtt)
+{
+	u64 sum = max(window_at(members, rtt), 1);
+
+	return ((cwnd << 32) / sum << 10) / sum;
+}
+
+/* Whether a / rtt_a^2 is at least b / rtt_b^2; a and b below 2^31, round-trip times as 1 to 32767. */
+SEPARATE bool is_at_least(u64 a, u32 rtt_a, u64 b, u32 rtt_b)
+{
+	u64 rtts = min(((u64)rtt_a << 16) / max(rtt_b, 1), 0x7fffffff);
+
+	return !b || (a << 32) / b >= rtts * rtts;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A window algorithm made of a rule and slow start (RFC 5681): the twin of crates/cc's Windowed.
+ *
+ * Before this header an algorithm defines
+ *
+ *	struct rule                                    its state, at most 88 bytes, zero at first
+ *	s64 increase(sk, rule, cwnd)                   growth for an acknowledged packet
+ *	u64 decrease(sk, rule, cwnd)                   the threshold after loss
+ *	void on_timeout(sk, rule)                      a retransmission timeout
+ *
+ * and afterwards names itself with WINDOWED_OPS. Windows and growths are packets in fixed point
+ * with 32 bits of fraction (Q32), of which the kernel has the whole ones in snd_cwnd. What is left
+ * waits in `fraction`: the window never forgets a part of a packet.
+ *
+ * The kernel spreads a reduction over the recovery (PRR), undoes spurious ones, and asks for growth
+ * at no other time.
+ */
+#pragma once
+
+#include "fixed.h"
+
+struct window {
+	/* What the window has beyond snd_cwnd, in 2^-32 packets. Siblings read it: it comes first. */
+	u64 fraction;
+	/* The same of the threshold. */
+	u64 threshold_fraction;
+	struct rule rule;
+};
+
+ALWAYS_INLINE u64 window_of(struct sock *sk, const struct window *window)
+{
+	return (u64)tcp_sk(sk)->snd_cwnd << 32 | window->fraction;
+}
+
+ALWAYS_INLINE void set_window(struct sock *sk, struct window *window, u64 cwnd)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 packets = cwnd >> 32;
+
+	tp->snd_cwnd = min(max(packets, 1), tp->snd_cwnd_clamp);
+	window->fraction = (u32)cwnd;
+}
+
+SEC("struct_ops")
+void HOOK(windowed_init, struct sock *sk)
+{
+	struct window *window = own(sk);
+
+	__builtin_memset(window, 0, sizeof(*window));
+}
+
+SEC("struct_ops")
+u32 HOOK(windowed_ssthresh, struct sock *sk)
+{
+	struct window *window = own(sk);
+	u64 threshold = decrease(sk, &window->rule, window_of(sk, window));
+
+	threshold = max(threshold, 2ULL << 32);
+	window->threshold_fraction = (u32)threshold;
+	/* The kernel brings the window down to the threshold. */
+	window->fraction = (u32)threshold;
+	return threshold >> 32;
+}
+
+SEC("struct_ops")
+void HOOK(windowed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct window *window = own(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 cwnd, threshold, counted = (u64)acked << 32;
+
+	if (!is_cwnd_limited(tp))
+		return;
+	cwnd = window_of(sk, window);
+	threshold = (u64)tp->snd_ssthresh << 32 | window->threshold_fraction;
+	if (cwnd < threshold) {
+		u64 grown = min(cwnd + counted, threshold);
+
+		/* What is left over when the threshold is reached counts for the rule. */
+		counted -= grown - cwnd;
+		cwnd = grown;
+	}
+	if (counted) {
+		s64 growth = times(counted, increase(sk, &window->rule, cwnd));
+
+		/* OLIA's may be negative: no window falls below a packet. */
+		cwnd = growth < 0 && cwnd < (1ULL << 32) - growth ? 1ULL << 32 : cwnd + growth;
+	}
+	set_window(sk, window, cwnd);
+}
+
+SEC("struct_ops")
+void HOOK(windowed_set_state, struct sock *sk, u8 new_state)
+{
+	struct window *window = own(sk);
+
+	if (new_state == TCP_CA_Loss) {
+		window->fraction = 0;
+		on_timeout(sk, &window->rule);
+	}
+}
+
+/* Spurious: as large again as before the reduction. */
+SEC("struct_ops")
+u32 HOOK(windowed_undo_cwnd, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	return max(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+#ifdef NATIVE
+#define WINDOWED_OPS(id, called) WINDOWED_OPS_(id, called, )
+#else
+#define WINDOWED_OPS(id, called) WINDOWED_OPS_(id, called, SEC(".struct_ops"))
+#endif
+#define WINDOWED_OPS_(id, called, section)                                                        \
+	section struct tcp_congestion_ops id = {                                                  \
+		.init = (void *)windowed_init,                                                    \
+		.ssthresh = (void *)windowed_ssthresh,                                            \
+		.cong_avoid = (void *)windowed_cong_avoid,                                        \
+		.set_state = (void *)windowed_set_state,                                          \
+		.undo_cwnd = (void *)windowed_undo_cwnd,                                          \
+		.flags = TCP_CONG_NON_RESTRICTED,                                                 \
+		.name = called,                                                                   \
+	}

@@ -1,0 +1,72 @@
+//! Builds a program for this machine and gives it events.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a program answers to an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// Window, packets.
+    pub cwnd: f64,
+    /// Slow start threshold, packets; infinite where there is none.
+    pub ssthresh: f64,
+    /// Pacing rate, bytes/s; 0 where there is none.
+    pub pacing_rate: f64,
+}
+
+/// A program built for this machine.
+pub struct Program(PathBuf);
+
+/// Builds a program; says so and gives `None` where there is no C compiler.
+pub fn build(name: &str) -> Option<Program> {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    if Command::new(&compiler).arg("--version").output().is_err() {
+        eprintln!("skipped: there is no C compiler ({compiler})");
+        return None;
+    }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("twin-{name}"));
+    let status = Command::new(&compiler)
+        .args(["-O1", "-Wall", "-Wno-unused", "-Werror", "-fsanitize=undefined"])
+        .args(["-fno-sanitize-recover=undefined", "-DNATIVE"])
+        .arg(format!("-DPROGRAM=\"bpf/{name}.bpf.c\""))
+        .arg(format!("-DOPS={}", name.replace('-', "_")))
+        .arg(sources.join("native.c"))
+        .arg("-o")
+        .arg(&target)
+        .status()
+        .expect("the compiler was found a moment ago");
+    assert!(status.success(), "{name} does not compile");
+    Some(Program(target))
+}
+
+impl Program {
+    /// Its answers to these events, a line each.
+    pub fn run(&self, events: &str) -> Vec<Answer> {
+        let mut child = Command::new(&self.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it was just built");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        let events = events.to_owned();
+        let writer = std::thread::spawn(move || stdin.write_all(events.as_bytes()));
+        let output = child.wait_with_output().expect("it runs");
+        writer.join().expect("writing does not panic").expect("it reads all events");
+        assert!(output.status.success(), "it failed: {}", output.status);
+        let text = String::from_utf8(output.stdout).expect("numbers");
+        text.lines().map(answer).collect()
+    }
+}
+
+fn answer(line: &str) -> Answer {
+    let mut columns = line.split(' ').map(|column| column.parse::<u64>().expect("a number"));
+    let mut next = || columns.next().expect("three columns");
+    let cwnd = next() as f64 / f64::from(1_u32 << 16) / f64::from(1_u32 << 16);
+    let ssthresh = match next() {
+        0x7fff_ffff => f64::INFINITY,
+        packets => packets as f64,
+    };
+    Answer { cwnd, ssthresh, pacing_rate: next() as f64 }
+}

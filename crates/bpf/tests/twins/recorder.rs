@@ -1,0 +1,133 @@
+//! Writes down what an algorithm is told and what it answers.
+
+use crate::native::{Answer, Program};
+use dumbbell_cc::{
+    Ack, Algorithm, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal,
+    Subflow,
+};
+use dumbbell_units::Span;
+use std::fmt::Write;
+
+/// An algorithm whose conversation is written down.
+pub struct Recorder {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    init: Init,
+    events: String,
+    answers: Vec<Answer>,
+}
+
+/// An event, in the columns of `struct event` in `native.c`, or 0.
+#[derive(Default)]
+struct Event<'a> {
+    kind: char,
+    ack: Option<&'a Ack>,
+    new_episode: bool,
+}
+
+impl Recorder {
+    /// The algorithm called so.
+    pub fn new(name: &str, init: Init) -> Recorder {
+        let algorithm = Algorithm::parse(name, &init).expect("a built-in algorithm");
+        Recorder { algorithm, init, events: String::new(), answers: Vec::new() }
+    }
+
+    fn note(&mut self, path: &Path, event: &Event) {
+        let ns = |span: Option<Span>| span.map_or(0, Span::as_nanos);
+        let no_ack = Ack::default();
+        let ack = event.ack.unwrap_or(&no_ack);
+        let rate = ack.rate.unwrap_or_default();
+        let columns = [
+            path.now.as_nanos(),
+            ns(path.srtt),
+            ns(path.min_rtt),
+            path.delivered,
+            path.delivered_at.as_nanos(),
+            path.lost,
+            path.in_flight.into(),
+            path.phase as u64,
+            path.cwnd_limited.into(),
+            ack.delivered.into(),
+            ack.lost.into(),
+            ns(ack.rtt),
+            ack.prior_in_flight.into(),
+            ack.rate.is_some().into(),
+            rate.stamp.delivered,
+            rate.delivered.into(),
+            rate.interval.as_nanos(),
+            rate.stamp.app_limited.into(),
+            self.init.mss.into(),
+            self.init.initial_window as u64,
+            event.new_episode.into(),
+            path.siblings.len() as u64,
+        ];
+        let siblings = path.siblings.iter().flat_map(sibling);
+        self.events.push(event.kind);
+        for column in columns.into_iter().chain(siblings) {
+            write!(self.events, " {column}").expect("a string takes all");
+        }
+        self.events.push('\n');
+        let Control { cwnd, ssthresh, pacing_rate, .. } = self.algorithm.control();
+        let pacing_rate = pacing_rate.map_or(0.0, |rate| rate.bytes_per_sec());
+        self.answers.push(Answer { cwnd, ssthresh, pacing_rate });
+    }
+
+    /// What the algorithm answered beside what the program answers to the same events.
+    pub fn replay(&self, program: &Program) -> Vec<(Answer, Answer)> {
+        let answers = program.run(&self.events);
+        assert_eq!(answers.len(), self.answers.len(), "an answer to every event");
+        self.answers.iter().copied().zip(answers).collect()
+    }
+}
+
+/// Window in 2^-32 packets, ns, packets.
+fn sibling(sibling: &Subflow) -> [u64; 4] {
+    let [since, between] = sibling.delivered_between_losses;
+    let cwnd = (sibling.cwnd * 4_294_967_296.0) as u64;
+    [cwnd, sibling.srtt.as_nanos(), since, between]
+}
+
+impl CongestionControl for Recorder {
+    fn on_established(&mut self, path: &Path) {
+        self.algorithm.on_established(path);
+        self.note(path, &Event { kind: 'I', ..Event::default() });
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        self.algorithm.inspect(show);
+    }
+
+    fn on_ack(&mut self, path: &Path, ack: &Ack) {
+        self.algorithm.on_ack(path, ack);
+        self.note(path, &Event { kind: 'A', ack: Some(ack), ..Event::default() });
+    }
+
+    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+        self.algorithm.on_congestion(path, event);
+        let new_episode = event.new_episode;
+        match event.signal {
+            // The kernel tells of further losses only with the acknowledgement.
+            Signal::Loss if !new_episode => {}
+            Signal::Loss => self.note(path, &Event { kind: 'L', new_episode, ..Event::default() }),
+            Signal::Timeout => {
+                self.note(path, &Event { kind: 'T', new_episode, ..Event::default() });
+            }
+            Signal::Nak | Signal::Ecn => unreachable!("no trace here has these"),
+        }
+    }
+
+    fn on_sent(&mut self, path: &Path, sent: &Sent) {
+        self.algorithm.on_sent(path, sent);
+        let new_episode = sent.from_idle && sent.app_limited;
+        self.note(path, &Event { kind: 'S', new_episode, ..Event::default() });
+    }
+
+    fn on_spurious_loss(&mut self, path: &Path) {
+        self.algorithm.on_spurious_loss(path);
+        self.note(path, &Event { kind: 'U', ..Event::default() });
+    }
+
+    fn control(&self) -> Control {
+        self.algorithm.control()
+    }
+}

@@ -1,0 +1,164 @@
+//! Algorithms of a window: arbitrary acknowledgements, losses and timeouts.
+
+use crate::native::{Answer, Program, build};
+use crate::recorder::Recorder;
+use dumbbell_cc::{Ack, Congestion, CongestionControl, Init, Path, Phase, Signal, Subflow};
+use dumbbell_units::{Span, Time};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// What happens next to a flow.
+#[derive(Clone, Debug)]
+enum Step {
+    /// So many acknowledgements of so many packets each, so long after each other.
+    Acks { count: u32, packets: u32, gap: Span },
+    /// A round-trip time, from now on.
+    Rtt(Span),
+    /// Whether the window limits the flow, from now on.
+    Limited(bool),
+    /// A packet is lost.
+    Loss,
+    /// All are.
+    Timeout,
+    /// Recovery is over.
+    Open,
+    /// The other subflows, from now on.
+    Siblings(Vec<Subflow>),
+}
+
+fn rtt() -> impl Strategy<Value = Span> {
+    (1_000_u64..400_000).prop_map(Span::from_micros)
+}
+
+fn sibling() -> impl Strategy<Value = Subflow> {
+    let losses = [0_u64..1_000_000, 0..1_000_000];
+    (1.0..20_000.0, rtt(), losses).prop_map(|(cwnd, srtt, delivered_between_losses)| Subflow {
+        cwnd,
+        srtt,
+        delivered_between_losses,
+        slow_start: false,
+        active: true,
+    })
+}
+
+fn step(coupled: bool) -> impl Strategy<Value = Step> {
+    let acks = (1_u32..400, 1_u32..20, 1_u64..2_000).prop_map(|(count, packets, gap)| Step::Acks {
+        count,
+        packets,
+        gap: Span::from_micros(gap),
+    });
+    let siblings = prop::collection::vec(sibling(), 0..if coupled { 4 } else { 1 });
+    prop_oneof![
+        8 => acks,
+        2 => rtt().prop_map(Step::Rtt),
+        1 => any::<bool>().prop_map(Step::Limited),
+        3 => Just(Step::Loss),
+        1 => Just(Step::Timeout),
+        4 => Just(Step::Open),
+        if coupled { 4 } else { 0 } => siblings.prop_map(Step::Siblings),
+    ]
+}
+
+/// Drives the algorithm through these steps.
+fn drive(name: &str, steps: &[Step]) -> Recorder {
+    let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+    let mut path = Path::new(1448, Time::ZERO);
+    path.cwnd_limited = true;
+    (path.srtt, path.min_rtt) = (Some(Span::from_millis(50)), Some(Span::from_millis(50)));
+    let mut recorder = Recorder::new(name, init);
+    recorder.on_established(&path);
+    for step in steps {
+        match step {
+            Step::Acks { count, packets, gap } => {
+                for _ in 0..*count {
+                    path.now += *gap;
+                    acknowledge(&mut recorder, &mut path, *packets);
+                }
+            }
+            Step::Rtt(rtt) => {
+                path.srtt = Some(*rtt);
+                path.min_rtt = path.min_rtt.min(Some(*rtt));
+            }
+            Step::Limited(limited) => path.cwnd_limited = *limited,
+            Step::Loss => congest(&mut recorder, &mut path, Signal::Loss),
+            Step::Timeout => congest(&mut recorder, &mut path, Signal::Timeout),
+            Step::Open => path.phase = Phase::Open,
+            Step::Siblings(siblings) => path.siblings.clone_from(siblings),
+        }
+    }
+    recorder
+}
+
+fn acknowledge(recorder: &mut Recorder, path: &mut Path, packets: u32) {
+    path.delivered += u64::from(packets);
+    path.delivered_at = path.now;
+    let ack = Ack { delivered: packets, counted: packets, rtt: path.srtt, ..Ack::default() };
+    recorder.on_ack(path, &ack);
+}
+
+fn congest(recorder: &mut Recorder, path: &mut Path, signal: Signal) {
+    let new_episode = path.phase == Phase::Open;
+    if signal == Signal::Loss && !new_episode {
+        return;
+    }
+    path.lost += 1;
+    path.phase = if signal == Signal::Timeout { Phase::Loss } else { Phase::Recovery };
+    let event = Congestion { signal, new_episode, packets: 1, seq: 0, stamp: None };
+    recorder.on_congestion(path, &event);
+}
+
+/// The window within `share`, the threshold in whole packets.
+fn assert_same(name: &str, share: f64, (twin, program): (Answer, Answer)) {
+    let off = (program.cwnd - twin.cwnd).abs();
+    assert!(off <= share * twin.cwnd, "{name}: {program:?} is not {twin:?}");
+    let same = program.ssthresh == twin.ssthresh
+        || (program.ssthresh - twin.ssthresh).abs() <= 1.0 + share * twin.ssthresh;
+    assert!(same, "{name}: {program:?} is not {twin:?}");
+}
+
+/// Any trace gives the same windows, within `share`.
+fn check(name: &str, share: f64, coupled: bool) {
+    let Some(program) = build(name) else { return };
+    check_with(&program, name, share, coupled);
+}
+
+fn check_with(program: &Program, name: &str, share: f64, coupled: bool) {
+    let steps = prop::collection::vec(step(coupled), 1..60);
+    let mut runner =
+        TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
+    let result = runner.run(&steps, |steps| {
+        for answers in drive(name, &steps).replay(program) {
+            assert_same(name, share, answers);
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn highspeed_tcp_is_its_twin_to_one_in_10_000() {
+    // `a` is for whole packets: a hair's breadth decides when it changes.
+    check("hstcp", 1e-4, false);
+}
+
+#[test]
+fn scalable_tcp_is_its_twin_to_one_in_100_000() {
+    check("stcp", 1e-5, false);
+}
+
+#[test]
+fn bic_is_its_twin_to_one_in_100_000() {
+    check("bic", 1e-5, false);
+}
+
+#[test]
+fn lia_is_its_twin_to_one_in_1000() {
+    check("lia", 1e-3, true);
+}
+
+#[test]
+fn olia_is_its_twin_to_one_in_1000() {
+    check("olia", 1e-3, true);
+}

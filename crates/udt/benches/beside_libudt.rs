@@ -1,0 +1,167 @@
+//! Rate and processor time on loopback, ours beside libudt 4.11, each a sender and a receiver of
+//! its own, taken in turns so that both meet the same machine.
+//!
+//!     cargo bench -p dumbbell-udt --features io --bench beside_libudt -- [MEGABYTES [ROUNDS [CC]]]
+//!
+//! It runs itself as the peers: `peer CC ROLE WHAT stream BYTES [PORT]`, with the words and the
+//! answer of `tests/sockets/peer.cpp`.
+
+use dumbbell_udt::io::{Key, Listener, Settings, Socket};
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// What came of one transfer.
+#[derive(Clone, Copy, Default)]
+struct Measure {
+    gbits: f64,
+    /// Processor seconds a gigabyte, of the sender and of the receiver.
+    cpu: [f64; 2],
+}
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if words.first().is_some_and(|word| word == "peer") {
+        return peer(&words[1..]);
+    }
+    let number = |at: usize, otherwise| match words.get(at) {
+        Some(word) => word.parse::<u64>(),
+        None => Ok(otherwise),
+    };
+    let (bytes, rounds) = (number(0, 500)? * 1_000_000, number(1, 5)?);
+    let cc = words.get(2).map_or("udt", String::as_str);
+    let own = std::env::current_exe()?;
+    let Some(libudt) = compile() else {
+        println!("libudt cannot be used here; `apt install g++ libudt-dev` brings it");
+        return Ok(());
+    };
+    let mut measures: [Vec<Measure>; 2] = Default::default();
+    for _ in 0..rounds {
+        measures[0].push(transfer(&libudt, &[], bytes)?);
+        measures[1].push(transfer(&own, &["peer", cc], bytes)?);
+    }
+    fs::remove_file(libudt)?;
+    println!("{bytes} bytes over loopback, medians of {rounds}, taken in turns");
+    println!("            Gbit/s   CPU s/GB sending   receiving");
+    let medians = measures.map(|all| median(&all));
+    for (name, found) in ["libudt 4.11", "dumbbell"].iter().zip(&medians) {
+        let [send, receive] = found.cpu;
+        println!("{name:<12}{:>6.2}{send:>19.2}{receive:>12.2}", found.gbits);
+    }
+    let [theirs, ours] = medians;
+    let share = |end: usize| ours.cpu[end] / theirs.cpu[end];
+    println!("ratio       {:>6.2}{:>19.2}{:>12.2}", ours.gbits / theirs.gbits, share(0), share(1));
+    Ok(())
+}
+
+fn median(all: &[Measure]) -> Measure {
+    let middle = |of: &dyn Fn(&Measure) -> f64| {
+        let mut values: Vec<f64> = all.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let cpu = [middle(&|found| found.cpu[0]), middle(&|found| found.cpu[1])];
+    Measure { gbits: middle(&|found| found.gbits), cpu }
+}
+
+/// The peer made of libudt; none where it or a compiler is missing.
+fn compile() -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sockets/peer.cpp");
+    let program = std::env::temp_dir().join(format!("libudt-peer-{}", std::process::id()));
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++11", "-O2", "-o"]).args([&program, &source]);
+    compiler.args(["-ludt", "-lpthread"]).status().is_ok_and(|s| s.success()).then_some(program)
+}
+
+/// Has one program send to another.
+fn transfer(program: &Path, before: &[&str], bytes: u64) -> Outcome<Measure> {
+    let bytes_text = bytes.to_string();
+    let run = |words: &[&str]| {
+        Command::new(program).args(before).args(words).stdout(Stdio::piped()).spawn()
+    };
+    let mut receiver = run(&["listen", "recv", "stream", &bytes_text])?;
+    let mut lines = BufReader::new(receiver.stdout.take().ok_or("no output")?);
+    let mut line = String::new();
+    lines.read_line(&mut line)?;
+    let port = line.trim().strip_prefix("port ").ok_or("no port")?.to_owned();
+    let sender = run(&["connect", "send", "stream", &bytes_text, &port])?;
+    let sent = sender.wait_with_output()?;
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest)?;
+    receiver.wait()?;
+    let gigabytes = bytes as f64 / 1e9;
+    let numbers = |text: &str| -> Outcome<Vec<f64>> {
+        let line = text.lines().find_map(|line| line.strip_prefix("done ")).ok_or("it failed")?;
+        Ok(line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?)
+    };
+    let (sent, received) = (numbers(&String::from_utf8(sent.stdout)?)?, numbers(&rest)?);
+    let cpu = [sent[3] / gigabytes, received[3] / gigabytes];
+    Ok(Measure { gbits: bytes as f64 * 8e-9 / received[2], cpu })
+}
+
+/// One end of a transfer, as the other program's `main`.
+fn peer(words: &[String]) -> Outcome<()> {
+    let [cc, role, _, _, bytes, rest @ ..] = words else { return Err("too few words".into()) };
+    let bytes: u64 = bytes.parse()?;
+    let key = std::env::var_os("UDT_KEYED").map(|_| Key::new([1; 32]));
+    let settings = Settings { key, ..Settings::for_algorithm(cc) };
+    let address = |text: &String| -> Outcome<SocketAddr> {
+        Ok(match text.parse() {
+            Ok(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            Err(_) => text.parse()?,
+        })
+    };
+    let at = rest.first().map_or(Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))), address)?;
+    let socket = match role.as_str() {
+        "listen" => {
+            let listener = Listener::bind(at, &settings)?;
+            println!("port {}", listener.local_addr().port());
+            listener.accept(None)?
+        }
+        _ => Socket::connect(at, &settings)?,
+    };
+    let began = Instant::now();
+    let mut buffer = vec![7; 1 << 17];
+    let expected = buffer.clone();
+    let mut moved = 0;
+    while moved < bytes {
+        let some = buffer.len().min((bytes - moved) as usize);
+        let some = match role.as_str() {
+            "listen" => socket.recv(&mut buffer)?,
+            _ => socket.send(&buffer[..some])?,
+        };
+        if buffer[..some] != expected[..some] {
+            return Err("wrong bytes".into());
+        }
+        moved += some as u64;
+    }
+    // Whoever has all of it need not wait for the sender to know.
+    if role != "listen" {
+        socket.finish(Duration::from_secs(30))?;
+    }
+    let took = began.elapsed().as_secs_f64();
+    if std::env::var_os("UDT_VERBOSE").is_some() {
+        eprintln!("{role}: {:?}", socket.statistics());
+    }
+    println!("done {moved} 0 {took:.3} {:.3}", processor_seconds()?);
+    drop(socket);
+    // The sender may still ask whether everything has arrived.
+    if role == "listen" {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// Processor time of all threads, in ticks of 10 ms.
+fn processor_seconds() -> Outcome<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    let ticks: f64 = fields.map(|field| field.parse::<f64>().unwrap_or(0.0)).sum();
+    Ok(ticks / 100.0)
+}

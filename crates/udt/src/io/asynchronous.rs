@@ -1,0 +1,219 @@
+//! The same connections for asynchronous programs: tokio's traits over the drivers' threads, which
+//! wake tasks as they wake blocked threads. Any executor will do.
+
+use super::error::Error;
+use super::settings::Settings;
+use super::shared::{Shared, Statistics};
+use super::socket::{Socket, try_recv, try_send, wake_at};
+use crate::connection::SendError;
+use crate::handshake::Role;
+use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection, for asynchronous programs. Dropping it closes it.
+pub struct AsyncSocket(Socket);
+
+/// Waits for connections, for asynchronous programs.
+pub struct AsyncListener(super::Listener);
+
+impl From<Socket> for AsyncSocket {
+    fn from(socket: Socket) -> AsyncSocket {
+        AsyncSocket(socket)
+    }
+}
+
+impl From<super::Listener> for AsyncListener {
+    fn from(listener: super::Listener) -> AsyncListener {
+        AsyncListener(listener)
+    }
+}
+
+impl AsyncListener {
+    /// Listens at an address; a port of 0 is any that is free.
+    ///
+    /// # Errors
+    /// As [`Listener::bind`](super::Listener::bind).
+    pub fn bind(local: SocketAddr, settings: &Settings) -> Result<AsyncListener, Error> {
+        super::Listener::bind(local, settings).map(AsyncListener)
+    }
+
+    /// The address at which it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.0.local_addr()
+    }
+
+    /// Waits for the next connection.
+    pub async fn accept(&self) -> AsyncSocket {
+        poll_fn(|context| match self.0.poll_accept(context.waker()) {
+            Some(socket) => Poll::Ready(AsyncSocket(socket)),
+            None => Poll::Pending,
+        })
+        .await
+    }
+}
+
+impl AsyncSocket {
+    /// Connects to a listener.
+    ///
+    /// # Errors
+    /// As [`Socket::connect`].
+    pub async fn connect(peer: SocketAddr, settings: &Settings) -> Result<AsyncSocket, Error> {
+        let local = match peer {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        AsyncSocket::open(Socket::open(local, peer, Role::Client, settings)?).await
+    }
+
+    /// Connects to a peer that connects too.
+    ///
+    /// # Errors
+    /// As [`Socket::rendezvous`].
+    pub async fn rendezvous(
+        local: SocketAddr,
+        peer: SocketAddr,
+        settings: &Settings,
+    ) -> Result<AsyncSocket, Error> {
+        AsyncSocket::open(Socket::open(local, peer, Role::Rendezvous, settings)?).await
+    }
+
+    async fn open(socket: Socket) -> Result<AsyncSocket, Error> {
+        poll_fn(|context| {
+            let mut state = socket.shared.lock();
+            match state.error() {
+                Some(error) => return Poll::Ready(Err(error)),
+                None if state.is_ready() => return Poll::Ready(Ok(())),
+                None => Shared::register(&mut state, context.waker(), Some(1)),
+            }
+            Poll::Pending
+        })
+        .await?;
+        Ok(AsyncSocket(socket))
+    }
+
+    /// The connection for threads: what does not wait can be used as it is.
+    pub fn get_ref(&self) -> &Socket {
+        &self.0
+    }
+
+    /// Sends a message, as [`Socket::send_message`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn send_message(&self, bytes: &[u8], in_order: bool) -> Result<(), Error> {
+        poll_fn(|context| {
+            let shared = &self.0.shared;
+            let mut state = shared.lock();
+            if let Some(error) = state.error() {
+                return Poll::Ready(Err(error));
+            }
+            let now = shared.now();
+            match state.engine.send_message(now, bytes, None, in_order) {
+                Err(SendError::Full) => {
+                    Shared::register(&mut state, context.waker(), Some(bytes.len()));
+                    Poll::Pending
+                }
+                other => {
+                    shared.settle(&state);
+                    Poll::Ready(other.map_err(Error::from))
+                }
+            }
+        })
+        .await
+    }
+
+    /// The next message; nothing if the peer has closed.
+    ///
+    /// # Errors
+    /// As [`Socket::recv_message`].
+    pub async fn recv_message(&self) -> Result<Option<Vec<u8>>, Error> {
+        poll_fn(|context| {
+            let shared = &self.0.shared;
+            let mut state = shared.lock();
+            if let Some(message) = state.engine.read_message() {
+                shared.settle(&state);
+                return Poll::Ready(Ok(Some(message)));
+            }
+            match state.error() {
+                Some(Error::PeerClosed) => Poll::Ready(Ok(None)),
+                Some(error) => Poll::Ready(Err(error)),
+                None => {
+                    Shared::register(&mut state, context.waker(), None);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Counters and present values.
+    pub fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+}
+
+impl AsyncRead for AsyncSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut state = self.0.shared.lock();
+        match try_recv(&self.0.shared, &mut state, buffer.initialize_unfilled())? {
+            Some(read) => buffer.advance(read),
+            None => {
+                Shared::register(&mut state, context.waker(), None);
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for AsyncSocket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let mut state = self.0.shared.lock();
+        match try_send(&self.0.shared, &mut state, bytes)? {
+            Some(sent) => Poll::Ready(Ok(sent)),
+            None => {
+                let wanted = wake_at(&state, bytes.len());
+                Shared::register(&mut state, context.waker(), Some(wanted));
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Does nothing: what was written is sent.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Closes the connection; done when all that was sent is acknowledged.
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.0.shared.lock();
+        state.engine.close();
+        self.0.shared.settle(&state);
+        match state.error() {
+            None => {
+                Shared::register(&mut state, context.waker(), None);
+                Poll::Pending
+            }
+            Some(Error::PeerClosed) if state.engine.has_unacknowledged() => {
+                Poll::Ready(Err(Error::PeerClosed.into()))
+            }
+            Some(Error::Closed | Error::PeerClosed) => Poll::Ready(Ok(())),
+            Some(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The connections of a driver, by their socket ids, and what is left of those that have ended.
+
+use crate::codec::Datagram;
+use crate::io::batch::{Departures, send_one};
+use crate::io::shared::Shared;
+use crate::packet::Packet;
+use dumbbell_units::{Span, Time};
+use quinn_udp::UdpSocketState;
+use std::collections::HashMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+/// How long a peer that did not hear of the end is told of it again, and how often at most.
+const REMEMBERED: Span = Span::from_secs(10);
+const REPEATED: Span = Span::from_millis(10);
+
+/// A client of a listener: its address, its socket id, its initial sequence number.
+pub(in crate::io) type Client = (SocketAddr, u32, u32);
+
+/// The connections of a driver.
+#[derive(Default)]
+pub(in crate::io) struct Sockets {
+    open: HashMap<u32, Entry>,
+    clients: HashMap<Client, u32>,
+    over: HashMap<u32, Over>,
+}
+
+struct Entry {
+    shared: Arc<Shared>,
+    client: Option<Client>,
+    /// When to look at it next.
+    next: Time,
+}
+
+/// A connection that has ended.
+struct Over {
+    shared: Arc<Shared>,
+    since: Time,
+    told: Time,
+}
+
+impl Sockets {
+    pub(in crate::io) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.over.is_empty()
+    }
+
+    /// A socket id that is not in use, counting on from `from`.
+    pub(in crate::io) fn free_id(&self, from: u32) -> u32 {
+        let mut id = from & 0x3fff_ffff;
+        while id == 0 || self.open.contains_key(&id) || self.over.contains_key(&id) {
+            id = (id + 1) & 0x3fff_ffff;
+        }
+        id
+    }
+
+    pub(in crate::io) fn insert(&mut self, shared: Arc<Shared>, client: Option<Client>) {
+        if let Some(client) = client {
+            self.clients.insert(client, shared.id);
+        }
+        self.open.insert(shared.id, Entry { shared, client, next: Time::ZERO });
+    }
+
+    /// The connection that a client has already.
+    pub(in crate::io) fn of_client(&self, client: &Client) -> Option<Arc<Shared>> {
+        let entry = self.open.get(self.clients.get(client)?)?;
+        Some(entry.shared.clone())
+    }
+
+    /// Connections of clients that no program has taken yet.
+    pub(in crate::io) fn untaken(&self) -> usize {
+        let untaken =
+            |entry: &&Entry| !entry.shared.taken.load(std::sync::atomic::Ordering::Relaxed);
+        self.open.values().filter(untaken).count()
+    }
+
+    /// The connection of that id, if its peer has that address.
+    pub(super) fn get(&self, socket: u32, from: SocketAddr) -> Option<Arc<Shared>> {
+        let entry = self.open.get(&socket).filter(|entry| entry.shared.peer == from)?;
+        Some(entry.shared.clone())
+    }
+
+    /// The rendezvous with that address: its first packets know no socket id.
+    pub(super) fn meeting(&self, from: SocketAddr) -> Option<Arc<Shared>> {
+        let meets = |entry: &&Entry| entry.client.is_none() && entry.shared.peer == from;
+        self.open.values().find(meets).map(|entry| entry.shared.clone())
+    }
+
+    /// Has a connection looked at at once.
+    pub(in crate::io) fn touch(&mut self, socket: u32) {
+        self.plan(socket, Time::ZERO);
+    }
+
+    pub(super) fn plan(&mut self, socket: u32, next: Time) {
+        if let Some(entry) = self.open.get_mut(&socket) {
+            entry.next = next;
+        }
+    }
+
+    /// The connections to be looked at now.
+    pub(super) fn due(&self, now: Time) -> Vec<Arc<Shared>> {
+        let due = self.open.values().filter(|entry| entry.next <= now);
+        due.map(|entry| entry.shared.clone()).collect()
+    }
+
+    /// When to look at one next.
+    pub(super) fn next(&self) -> Time {
+        self.open.values().map(|entry| entry.next).min().unwrap_or(Time::MAX)
+    }
+
+    /// A connection has ended.
+    pub(super) fn retire(&mut self, socket: u32, now: Time) {
+        let Some(entry) = self.open.remove(&socket) else { return };
+        entry.client.and_then(|client| self.clients.remove(&client));
+        self.over.insert(socket, Over { shared: entry.shared, since: now, told: Time::ZERO });
+    }
+
+    /// Forgets those that ended long ago.
+    pub(super) fn forget(&mut self, now: Time) {
+        if !self.over.is_empty() {
+            self.over.retain(|_, over| now.since(over.since) < REMEMBERED);
+        }
+    }
+
+    /// A packet came for a connection that has ended: the end is repeated, since it is told of
+    /// once only, and without it a peer waits for long.
+    pub(super) fn repeat_end(
+        &mut self,
+        now: Time,
+        socket: u32,
+        from: SocketAddr,
+        datagram: &Datagram<'_>,
+        (udp, udp_state): (&UdpSocket, &UdpSocketState),
+    ) {
+        let Some(over) = self.over.get_mut(&socket).filter(|over| over.shared.peer == from) else {
+            return;
+        };
+        if datagram.packet == Packet::Shutdown || now.since(over.told) < REPEATED {
+            return;
+        }
+        over.told = now;
+        let mut state = over.shared.lock();
+        let peer = state.engine.destination();
+        if state.guard.lets_pass(&Packet::Shutdown) {
+            return send_one(udp, udp_state, (&Packet::Shutdown, peer, from));
+        }
+        let mut plain = Vec::new();
+        crate::codec::encode(&Packet::Shutdown, peer, from.ip(), &[], &mut plain);
+        let mut sealed = Departures::new(1);
+        sealed.begin(from);
+        sealed.push_control(false, |out| state.guard.seal_control(&plain, peer, from.ip(), out));
+        // What does not leave is as good as lost on the way.
+        let _ = sealed.send(udp, udp_state);
+    }
+}

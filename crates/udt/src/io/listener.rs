@@ -1,0 +1,217 @@
+//! Listening for connections.
+
+use super::clock::{Clock, span};
+use super::driver::sockets::{Client, Sockets};
+use super::driver::{Driver, bind};
+use super::error::Error;
+use super::secure::Guard;
+use super::settings::{Settings, random};
+use super::shared::{Hub, Shared, lock, wait};
+use super::socket::Socket;
+use crate::connection::Connection;
+use crate::listener::{Answer, Listener as Protocol};
+use crate::packet::{Handshake, Packet};
+use dumbbell_net::Endpoint as _;
+use dumbbell_units::Time;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+/// Waits for connections. It and all its connections have one UDP socket.
+pub struct Listener {
+    local: SocketAddr,
+    hub: Arc<Hub>,
+    queue: Arc<Queue>,
+}
+
+/// Connections that wait to be accepted.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: Mutex<(VecDeque<Arc<Shared>>, Option<Waker>)>,
+    arrived: Condvar,
+}
+
+/// The driver's side of a listener.
+pub(super) struct Listening {
+    protocol: Protocol,
+    settings: Settings,
+    local: SocketAddr,
+    queue: Arc<Queue>,
+    next_id: u32,
+    /// Connections whose ends do not have a common secret yet.
+    agreeing: Vec<Arc<Shared>>,
+}
+
+impl Listener {
+    /// Listens at an address; a port of 0 is any that is free.
+    ///
+    /// # Errors
+    /// If the settings are not valid, or the address cannot be had.
+    pub fn bind(local: impl ToSocketAddrs, settings: &Settings) -> Result<Listener, Error> {
+        settings.check()?;
+        let local = local.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable);
+        let (udp, state) = bind(local.map_err(std::io::Error::from)?, settings.udp_buffer)?;
+        let local = udp.local_addr()?;
+        let (hub, ear) = Hub::new(Clock::start())?;
+        let (hub, queue) = (Arc::new(hub), Arc::new(Queue::default()));
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|error| Error::Io(error.into()))?;
+        let listening = Listening {
+            protocol: Protocol::new(settings.options.clone(), settings.mode, key),
+            settings: settings.clone(),
+            local,
+            queue: queue.clone(),
+            next_id: random()?,
+            agreeing: Vec::new(),
+        };
+        Driver::new((udp, state), (hub.clone(), ear), Some(listening)).start()?;
+        Ok(Listener { local, hub, queue })
+    }
+
+    /// The address at which it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    /// If none comes within `timeout`; without it, it waits for ever.
+    pub fn accept(&self, timeout: Option<Duration>) -> Result<Socket, Error> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut waiting = lock(&self.queue.waiting);
+        loop {
+            if let Some(shared) = waiting.0.pop_front() {
+                return Ok(Socket::new(shared));
+            }
+            let timely;
+            (waiting, timely) = wait(&self.queue.arrived, waiting, deadline);
+            if !timely {
+                return Err(Error::TimedOut);
+            }
+        }
+    }
+
+    /// The next connection; without one, `waker` is woken when there is.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn poll_accept(&self, waker: &Waker) -> Option<Socket> {
+        let mut waiting = lock(&self.queue.waiting);
+        let next = waiting.0.pop_front().map(Socket::new);
+        if next.is_none() {
+            waiting.1 = Some(waker.clone());
+        }
+        next
+    }
+}
+
+impl Drop for Listener {
+    /// Connections that were not accepted are closed.
+    fn drop(&mut self) {
+        self.hub.stop_listening();
+        lock(&self.queue.waiting).0.drain(..).map(Socket::new).for_each(drop);
+    }
+}
+
+impl Listening {
+    /// A handshake came for no connection; gives what is answered.
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        client: &Handshake,
+        from: SocketAddr,
+        sockets: &mut Sockets,
+        hub: &Arc<Hub>,
+    ) -> Option<Handshake> {
+        match self.protocol.handle(now, &address(from), client) {
+            Answer::Silence => None,
+            Answer::Reply(reply) => Some(reply),
+            Answer::Accept => self.accept(now, client, from, sockets, hub),
+        }
+    }
+
+    /// A client has shown that it has its address, and asks for a connection.
+    fn accept(
+        &mut self,
+        now: Time,
+        client: &Handshake,
+        from: SocketAddr,
+        sockets: &mut Sockets,
+        hub: &Arc<Hub>,
+    ) -> Option<Handshake> {
+        let key: Client = (from, client.socket, client.isn.get());
+        if let Some(shared) = sockets.of_client(&key) {
+            shared.lock().engine.handle(now, &Packet::Handshake(*client));
+            sockets.touch(shared.id);
+            return None;
+        }
+        if sockets.untaken() >= self.settings.backlog {
+            return Some(self.protocol.refuse(client));
+        }
+        let id = sockets.free_id(self.next_id);
+        self.next_id = id.wrapping_sub(1);
+        let Ok(config) = self.settings.config(now, id) else {
+            return Some(self.protocol.refuse(client));
+        };
+        let engine = Connection::accept(config, client, now);
+        let guard = Guard::new(self.settings.key.as_ref());
+        let ready = guard.is_ready();
+        let ready_by = now + span(self.settings.connect_timeout);
+        let ends = (id, self.local, from);
+        let shared = Arc::new(Shared::new(ends, hub.clone(), engine, guard, ready_by));
+        sockets.insert(shared.clone(), Some(key));
+        if ready {
+            self.queue.push(shared)
+        } else {
+            self.agreeing.push(shared)
+        }
+        None
+    }
+
+    /// Gives connections to the program whose ends have agreed on a secret meanwhile.
+    pub(super) fn settle(&mut self) {
+        if self.agreeing.is_empty() {
+            return;
+        }
+        let queue = &self.queue;
+        self.agreeing.retain(|shared| {
+            let state = shared.lock();
+            let (ready, over) = (state.is_ready(), state.error().is_some());
+            drop(state);
+            if ready {
+                queue.push(shared.clone());
+            }
+            !ready && !over
+        });
+    }
+}
+
+impl Queue {
+    fn push(&self, shared: Arc<Shared>) {
+        let mut waiting = lock(&self.waiting);
+        waiting.0.push_back(shared);
+        waiting.1.take().into_iter().for_each(Waker::wake);
+        self.arrived.notify_one();
+    }
+}
+
+/// The address as bytes, for cookies.
+fn address(from: SocketAddr) -> [u8; 18] {
+    let mut bytes = [0; 18];
+    match from.ip() {
+        IpAddr::V4(ip) => bytes[..4].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => bytes[..16].copy_from_slice(&ip.octets()),
+    }
+    bytes[16..].copy_from_slice(&from.port().to_be_bytes());
+    bytes
+}
+
+impl Socket {
+    /// A connection that a listener has accepted.
+    fn new(shared: Arc<Shared>) -> Socket {
+        shared.taken.store(true, Ordering::Relaxed);
+        Socket::over(shared)
+    }
+}

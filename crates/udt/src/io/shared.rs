@@ -1,0 +1,305 @@
+//! A connection as its driver and the program's threads share it.
+
+use super::clock::Clock;
+use super::error::Error;
+use super::secure::Guard;
+use crate::connection::{Connection, Ended};
+use crate::receiver::ReceiverStats;
+use crate::sender::SenderStats;
+use dumbbell_net::Endpoint;
+use dumbbell_units::{Span, Time};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Instant;
+
+/// What programs tell a driver.
+pub(super) struct Hub {
+    pub(super) clock: Clock,
+    /// Sockets that want to be looked at.
+    poked: Mutex<Vec<u32>>,
+    /// Whether the driver waits for the network, or will before it looks here again.
+    asleep: AtomicBool,
+    bell: UnixStream,
+    /// The listener has gone.
+    deaf: AtomicBool,
+}
+
+impl Hub {
+    pub(super) fn new(clock: Clock) -> io::Result<(Hub, UnixStream)> {
+        let (bell, ear) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        ear.set_nonblocking(true)?;
+        let (poked, asleep, deaf) = Default::default();
+        Ok((Hub { clock, poked, asleep, bell, deaf }, ear))
+    }
+
+    fn ring(&self) {
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // A bell that is full rings already.
+            let _ = (&self.bell).write(&[1]);
+        }
+    }
+
+    /// Has the driver look at a socket.
+    fn poke(&self, socket: u32) {
+        lock(&self.poked).push(socket);
+        self.ring();
+    }
+
+    /// The listener is not needed any more.
+    pub(super) fn stop_listening(&self) {
+        self.deaf.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Whether the listener is not needed any more.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.deaf.load(Ordering::SeqCst)
+    }
+
+    /// The sockets to look at.
+    pub(super) fn take_poked(&self, into: &mut Vec<u32>) {
+        into.append(&mut lock(&self.poked));
+    }
+
+    /// The driver is about to sleep; `false` if there is something new.
+    pub(super) fn may_sleep(&self, listens: bool) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let may = lock(&self.poked).is_empty() && !(listens && self.is_deaf());
+        if !may {
+            self.awake();
+        }
+        may
+    }
+
+    /// The driver is awake.
+    pub(super) fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// A connection.
+pub(super) struct Shared {
+    pub(super) id: u32,
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+    hub: std::sync::Arc<Hub>,
+    poked: AtomicBool,
+    /// Whether a program has the connection, or will.
+    pub(super) taken: AtomicBool,
+    state: Mutex<State>,
+    readable: Condvar,
+    writable: Condvar,
+}
+
+/// What is behind the lock.
+pub(super) struct State {
+    pub(super) engine: Connection,
+    pub(super) guard: Guard,
+    /// When it is given up if it is not ready; it may be asked for later.
+    pub(super) ready_by: Time,
+    /// Why it has ended, if the engine does not know.
+    pub(super) failed: Option<Failure>,
+    opened: Option<Time>,
+    /// When the driver will look at it next.
+    pub(super) planned: Time,
+    readers: u32,
+    /// Writers that wait, and for how many bytes at least.
+    writers: u32,
+    wanted: usize,
+    read_waker: Option<Waker>,
+    write_waker: Option<Waker>,
+}
+
+/// Why a connection has failed beside the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The peer has another key, or none.
+    Key,
+}
+
+/// What is known of a connection: counters and present values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statistics {
+    /// Since the connection was open.
+    pub elapsed: Span,
+    /// Of what is sent.
+    pub sender: SenderStats,
+    /// Of what arrives.
+    pub receiver: ReceiverStats,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// Why nothing more comes of it, if that is so.
+    pub(super) fn error(&self) -> Option<Error> {
+        match self.failed {
+            Some(Failure::Key) => Some(Error::Key),
+            None => self.engine.ended().map(|ended| match (ended, self.opened) {
+                (Ended::TimedOut, None) => Error::NoAnswer,
+                _ => ended.into(),
+            }),
+        }
+    }
+
+    /// Whether the application may use it.
+    pub(super) fn is_ready(&self) -> bool {
+        self.engine.is_open() && self.guard.is_ready()
+    }
+
+    /// When the driver has to look at it.
+    pub(super) fn next_timeout(&self) -> Time {
+        let next = self.engine.next_timeout().min(self.guard.next_timeout());
+        if self.guard.is_ready() { next } else { next.min(self.ready_by) }
+    }
+
+    /// Bytes that a writer is woken for: what it wants, or a quarter of the buffer.
+    fn has_room(&self) -> bool {
+        self.engine.room() >= self.wanted.max(1)
+    }
+
+    pub(super) fn statistics(&self, now: Time) -> Statistics {
+        Statistics {
+            elapsed: self.opened.map_or(Span::ZERO, |opened| now.since(opened)),
+            sender: self.engine.sender_stats(),
+            receiver: self.engine.receiver_stats(),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        (id, local, peer): (u32, SocketAddr, SocketAddr),
+        hub: std::sync::Arc<Hub>,
+        engine: Connection,
+        guard: Guard,
+        ready_by: Time,
+    ) -> Shared {
+        let state = State {
+            engine,
+            guard,
+            ready_by,
+            failed: None,
+            opened: None,
+            planned: Time::ZERO,
+            readers: 0,
+            writers: 0,
+            wanted: 0,
+            read_waker: None,
+            write_waker: None,
+        };
+        Shared {
+            id,
+            peer,
+            local,
+            hub,
+            poked: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
+            state: Mutex::new(state),
+            readable: Condvar::new(),
+            writable: Condvar::new(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.hub.clock.now()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// The driver looks at it now, whatever is asked for from here on it is poked for.
+    pub(super) fn looked_at(&self) {
+        self.poked.store(false, Ordering::SeqCst);
+    }
+
+    /// The program has done something: has the driver look if it would too late.
+    pub(super) fn settle(&self, state: &State) {
+        if state.next_timeout() < state.planned && !self.poked.swap(true, Ordering::SeqCst) {
+            self.hub.poke(self.id);
+        }
+    }
+
+    /// The driver has done something: wakes whom it concerns.
+    pub(super) fn announce(&self, state: &mut State, now: Time) {
+        let over = state.error().is_some();
+        if state.opened.is_none() && state.is_ready() {
+            state.opened = Some(now);
+            self.writable.notify_all();
+        }
+        if (state.readers > 0 || state.read_waker.is_some()) && (over || state.engine.is_readable())
+        {
+            self.readable.notify_all();
+            state.read_waker.take().into_iter().for_each(Waker::wake);
+        }
+        let waits = state.writers > 0 || state.write_waker.is_some();
+        if waits && (over || state.has_room()) {
+            self.writable.notify_all();
+            state.write_waker.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Waits until there is something to read, or `deadline`.
+    pub(super) fn wait_readable<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        deadline: Option<Instant>,
+    ) -> Result<MutexGuard<'a, State>, Error> {
+        state.readers += 1;
+        let (mut state, timely) = wait(&self.readable, state, deadline);
+        state.readers -= 1;
+        if timely { Ok(state) } else { Err(Error::TimedOut) }
+    }
+
+    /// Waits until the connection is open, there is room for `wanted` bytes, or it has ended.
+    pub(super) fn wait_writable<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        wanted: usize,
+        deadline: Option<Instant>,
+    ) -> Result<MutexGuard<'a, State>, Error> {
+        state.writers += 1;
+        state.wanted = wanted;
+        let (mut state, timely) = wait(&self.writable, state, deadline);
+        state.writers -= 1;
+        if timely { Ok(state) } else { Err(Error::TimedOut) }
+    }
+
+    /// Has the task of an asynchronous program woken when there is something to read, or room for
+    /// `wanted` bytes.
+    #[cfg(feature = "tokio")]
+    pub(super) fn register(state: &mut State, waker: &Waker, wanted: Option<usize>) {
+        let slot = match wanted {
+            None => &mut state.read_waker,
+            Some(wanted) => {
+                state.wanted = wanted;
+                &mut state.write_waker
+            }
+        };
+        *slot = Some(waker.clone());
+    }
+}
+
+/// Waits until something is announced; `false` if the deadline comes first.
+pub(super) fn wait<'a, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'a, T>,
+    deadline: Option<Instant>,
+) -> (MutexGuard<'a, T>, bool) {
+    let Some(deadline) = deadline else {
+        return (condition.wait(guard).unwrap_or_else(PoisonError::into_inner), true);
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let (guard, timeout) =
+        condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner);
+    (guard, !timeout.timed_out())
+}

@@ -1,0 +1,168 @@
+//! What a peer, or someone in between, may send does no harm.
+
+use crate::pattern::{receive, send};
+use crate::relay::{Harm, Relay};
+use dumbbell_udt::io::{Key, Listener, Settings, Socket};
+use dumbbell_udt::{
+    Ack, AckKind, DropRequest, Handshake, MessageNumber, Mode, Nak, Packet, Request, Seq, codec,
+};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+
+fn bytes_of(packet: &Packet, socket: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    codec::encode(packet, socket, HOST, &[], &mut bytes);
+    bytes
+}
+
+fn asking(request: Request, number: u32) -> Handshake {
+    Handshake {
+        version: 4,
+        mode: 1,
+        isn: Seq::new(number),
+        mss: 1500,
+        window: 4_000_000,
+        request,
+        socket: number,
+        cookie: number.wrapping_mul(2_654_435_761),
+    }
+}
+
+/// Asks for cookies, and with wrong ones for connections, and sends what is no packet; gives the
+/// bytes sent and the bytes answered.
+fn flood(server: SocketAddr, packets: u32) -> (usize, usize) {
+    let socket = UdpSocket::bind((HOST, 0)).expect("there is a free port");
+    socket.set_nonblocking(true).expect("it is a socket");
+    let (mut sent, mut answered) = (0, 0);
+    let mut buffer = [0; 2048];
+    for number in 1..=packets {
+        let handshake = |request| bytes_of(&Packet::Handshake(asking(request, number)), 0);
+        let bytes = match number % 4 {
+            0 => handshake(Request::INDUCTION),
+            1 => handshake(Request::CONCLUSION),
+            2 => handshake(Request(number as i32)),
+            _ => handshake(Request::INDUCTION)[..16 + number as usize % 48].to_vec(),
+        };
+        sent += socket.send_to(&bytes, server).unwrap_or(0);
+        while let Ok(length) = socket.recv(&mut buffer) {
+            assert!(length <= 64, "an answer is not longer than a handshake");
+            answered += length;
+        }
+    }
+    (sent, answered)
+}
+
+fn survives_a_flood(packets: u32) {
+    let settings = Settings { connect_timeout: Duration::from_secs(60), ..Settings::default() };
+    let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
+    let server = listener.local_addr();
+    thread::scope(|scope| {
+        let flooding = scope.spawn(|| flood(server, packets));
+        let client = Socket::connect(server, &settings).expect("it is served all the same");
+        let accepted = listener.accept(PATIENCE).expect("there is one client");
+        scope.spawn(move || send(&client, Mode::Stream, 300_000));
+        receive(&accepted, Mode::Stream, 300_000);
+        let (sent, answered) = flooding.join().expect("no panic");
+        assert!(answered <= sent, "{answered} bytes answer {sent}");
+    });
+    let nobody = listener.accept(Some(Duration::from_millis(10)));
+    assert!(nobody.is_err(), "whoever has no cookie gets no connection");
+}
+
+#[test]
+fn a_flood_of_handshakes_leaves_a_server_serving() {
+    survives_a_flood(50_000);
+}
+
+#[test]
+#[ignore = "takes long: `make chaos` runs it"]
+fn a_flood_of_a_million_handshakes_leaves_a_server_serving() {
+    survives_a_flood(1_000_000);
+}
+
+/// Control packets that no honest peer sends, to a socket.
+fn lies(socket: u32, number: u32) -> Vec<Vec<u8>> {
+    let far = Seq::new(number.wrapping_mul(0x9e37_79b9));
+    let mut backwards = Nak::default();
+    backwards.push(far.plus(100), far);
+    let ack = Ack { number, next: far, window: u32::MAX, ..Ack::default() };
+    let rude = Ack { rtt_us: u32::MAX, arrival_rate: u32::MAX, capacity: u32::MAX, ..ack };
+    let range = DropRequest { message: MessageNumber::new(number), first: far, last: far.plus(9) };
+    let packets = [
+        Packet::Ack(AckKind::Light, ack),
+        Packet::Ack(AckKind::Full, rude),
+        Packet::Nak(backwards),
+        Packet::Ack2 { number },
+        Packet::DropRequest(range),
+        Packet::Handshake(asking(Request(number as i32), number)),
+        Packet::CongestionWarning,
+    ];
+    let mut all: Vec<Vec<u8>> = packets.iter().map(|packet| bytes_of(packet, socket)).collect();
+    // Cut off, of no known type, and for nobody.
+    all.push(all[0][..18].to_vec());
+    all.push([&[0x8f, 0xff][..], &all[0][2..]].concat());
+    all.push(bytes_of(&Packet::Shutdown, socket ^ 1));
+    all
+}
+
+/// Sends through a relay where an intruder adds packets, seen by it as from either peer.
+fn withstands(settings: &Settings, mut add: impl FnMut(u32, u32) -> Vec<Vec<u8>> + Send + 'static) {
+    let listener = Listener::bind((HOST, 0), settings).expect("there is a free port");
+    let mut seen = 0;
+    let intruder = move |_: bool, bytes: &[u8]| {
+        seen += 1;
+        match codec::destination(bytes) {
+            // The handshake is over, and there is not yet a lie in every packet's place.
+            Some(socket) if socket != 0 && seen > 8 && seen % 8 == 0 => add(socket, seen),
+            _ => Vec::new(),
+        }
+    };
+    let relay = Relay::start(listener.local_addr(), Harm::default(), 1, Box::new(intruder));
+    let client = Socket::connect(relay.address(), settings).expect("it listens");
+    let server = listener.accept(PATIENCE).expect("there is a client");
+    thread::scope(|scope| {
+        scope.spawn(|| send(&client, Mode::Stream, 300_000));
+        receive(&server, Mode::Stream, 300_000);
+    });
+}
+
+#[test]
+fn packets_that_no_honest_peer_sends_do_not_end_a_connection() {
+    withstands(&Settings::default(), lies);
+}
+
+#[test]
+fn without_the_key_nobody_can_end_an_encrypted_connection() {
+    let settings = Settings { key: Some(Key::new([5; 32])), ..Settings::default() };
+    withstands(&settings, |socket, number| {
+        let mut all = lies(socket, number);
+        all.push(bytes_of(&Packet::Shutdown, socket));
+        all
+    });
+}
+
+#[test]
+fn a_stranger_cannot_end_a_connection() {
+    let settings = Settings::default();
+    let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
+    let stranger = UdpSocket::bind((HOST, 0)).expect("there is a free port");
+    let (to, mut done) = (listener.local_addr(), false);
+    let intruder = move |inwards: bool, bytes: &[u8]| {
+        if let Some(socket) = codec::destination(bytes).filter(|&id| inwards && id != 0 && !done) {
+            stranger.send_to(&bytes_of(&Packet::Shutdown, socket), to).expect("it is sent");
+            done = true;
+        }
+        Vec::new()
+    };
+    let relay = Relay::start(to, Harm::default(), 1, Box::new(intruder));
+    let client = Socket::connect(relay.address(), &settings).expect("it listens");
+    let server = listener.accept(PATIENCE).expect("there is a client");
+    thread::scope(|scope| {
+        scope.spawn(|| send(&client, Mode::Stream, 100_000));
+        receive(&server, Mode::Stream, 100_000);
+    });
+}

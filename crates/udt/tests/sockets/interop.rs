@@ -1,0 +1,107 @@
+//! Connections with libudt 4.11.
+
+use crate::libudt::Peer;
+use crate::pattern::{receive, send};
+use dumbbell_udt::io::{Listener, Settings, Socket};
+use dumbbell_udt::{Mode, Options};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+const MODES: [(Mode, &str); 2] = [(Mode::Stream, "stream"), (Mode::Message, "message")];
+const BYTES: u64 = 20_000_000;
+const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+fn settings(mode: Mode) -> Settings {
+    Settings { mode, ..Settings::default() }
+}
+
+fn listen(settings: &Settings) -> (Listener, String) {
+    let listener = Listener::bind((HOST, 0), settings).expect("there is a free port");
+    let port = listener.local_addr().port().to_string();
+    (listener, port)
+}
+
+fn accept(listener: &Listener) -> Socket {
+    listener.accept(Some(Duration::from_secs(10))).expect("the peer connects")
+}
+
+/// Messages of 50,000 bytes.
+fn count(mode: Mode, bytes: u64, messages: u64) {
+    assert!(mode == Mode::Stream || messages == bytes.div_ceil(50_000));
+}
+
+#[test]
+fn libudt_receives_what_we_send() {
+    for (mode, name) in MODES {
+        let bytes = BYTES.to_string();
+        let Some(mut peer) = Peer::run(&["listen", "recv", name, &bytes]) else { return };
+        let socket = Socket::connect((HOST, peer.port()), &settings(mode)).expect("it listens");
+        send(&socket, mode, BYTES);
+        let (received, messages) = peer.done();
+        assert_eq!(received, BYTES);
+        count(mode, BYTES, messages);
+    }
+}
+
+#[test]
+fn we_receive_what_libudt_sends() {
+    for (mode, name) in MODES {
+        let (listener, port) = listen(&settings(mode));
+        let bytes = BYTES.to_string();
+        let Some(peer) = Peer::run(&["connect", "send", name, &bytes, &port]) else { return };
+        let socket = accept(&listener);
+        count(mode, BYTES, receive(&socket, mode, BYTES));
+        assert_eq!(peer.done().0, BYTES);
+    }
+}
+
+#[test]
+fn libudt_accepts_acknowledgements_of_every_length() {
+    // Every two packets: most say no rates, and once a SYN one does.
+    let options = Options { ack_interval: 2, ..Options::default() };
+    let (listener, port) = listen(&Settings { options, ..Settings::default() });
+    let bytes = BYTES.to_string();
+    let Some(peer) = Peer::run(&["connect", "send", "stream", &bytes, &port]) else { return };
+    receive(&accept(&listener), Mode::Stream, BYTES);
+    assert_eq!(peer.done().0, BYTES);
+}
+
+#[test]
+fn sequence_numbers_wrap_in_both_directions() {
+    let settings = Settings { isn: Some(0x7fff_fff0), ..Settings::default() };
+    for what in ["recv", "send"] {
+        let bytes = "2000000";
+        let Some(mut peer) = Peer::run(&["listen", what, "stream", bytes]) else { return };
+        let socket = Socket::connect((HOST, peer.port()), &settings).expect("it listens");
+        match what {
+            "recv" => send(&socket, Mode::Stream, 2_000_000),
+            _ => drop(receive(&socket, Mode::Stream, 2_000_000)),
+        }
+        assert_eq!(peer.done().0, 2_000_000);
+    }
+}
+
+#[test]
+fn a_rendezvous_with_libudt_carries_data_either_way() {
+    for (mode, name) in MODES {
+        for what in ["recv", "send"] {
+            let [own, theirs] = free_ports();
+            let (own_port, peer_port) = (own.to_string(), theirs.to_string());
+            let peer = Peer::run(&["meet", what, name, "2000000", &peer_port, &own_port]);
+            let Some(peer) = peer else { return };
+            let socket = Socket::rendezvous((HOST, own), (HOST, theirs), &settings(mode));
+            let socket = socket.expect("both connect");
+            match what {
+                "recv" => send(&socket, mode, 2_000_000),
+                _ => count(mode, 2_000_000, receive(&socket, mode, 2_000_000)),
+            }
+            assert_eq!(peer.done().0, 2_000_000);
+        }
+    }
+}
+
+/// Two ports that are free.
+pub fn free_ports() -> [u16; 2] {
+    let bound = [0; 2].map(|_| UdpSocket::bind((HOST, 0)).expect("there is a free port"));
+    bound.map(|socket| socket.local_addr().expect("it is bound").port())
+}

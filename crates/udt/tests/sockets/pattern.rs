@@ -1,0 +1,53 @@
+//! Data that tells when a byte is missing, doubled or in the wrong place.
+
+use dumbbell_udt::Mode;
+use dumbbell_udt::io::Socket;
+use std::time::Duration;
+
+const PIECE: u64 = 50_000;
+const PERIOD: u64 = 1 << 20;
+
+/// The byte at a position; the peer made of libudt has the same ones.
+fn byte_at(position: u64) -> u8 {
+    ((position % PERIOD).wrapping_mul(2_654_435_761) >> 13) as u8
+}
+
+/// Sends `bytes` bytes, in messages of 50,000 if it is to be messages.
+pub fn send(socket: &Socket, mode: Mode, bytes: u64) {
+    let mut sent = 0;
+    while sent < bytes {
+        let piece: Vec<u8> = (sent..bytes.min(sent + PIECE)).map(byte_at).collect();
+        match mode {
+            Mode::Stream => socket.send_all(&piece),
+            Mode::Message => socket.send_message(&piece, None, true),
+        }
+        .expect("it is sent");
+        sent += piece.len() as u64;
+    }
+}
+
+/// Reads that many bytes, each the right one; gives the number of messages.
+pub fn receive(socket: &Socket, mode: Mode, bytes: u64) -> u64 {
+    let (mut received, mut messages) = (0, 0);
+    let mut buffer = vec![0; 1 << 17];
+    while received < bytes {
+        let piece = match mode {
+            Mode::Stream => {
+                let read = socket.recv(&mut buffer).expect("there is more");
+                buffer[..read].to_vec()
+            }
+            Mode::Message => socket.recv_message().expect("no error").expect("there is more"),
+        };
+        assert!(!piece.is_empty(), "it ends after {received} of {bytes} bytes");
+        let wrong = piece.iter().zip(received..).position(|(&byte, at)| byte != byte_at(at));
+        assert_eq!(wrong, None, "the first wrong byte after {received}");
+        received += piece.len() as u64;
+        messages += 1;
+    }
+    messages
+}
+
+/// Closes, and waits a while for what was sent to arrive.
+pub fn close(socket: Socket) {
+    socket.close(Duration::from_secs(20)).expect("everything arrives");
+}

@@ -1,0 +1,272 @@
+"""Congestion control algorithms that Linux lacks, put into the running kernel by eBPF.
+
+Each is a program of ``crates/bpf``, compiled and shipped as an object, and registered with the
+kernel as a congestion control. From then on any program may choose it by name for a TCP or MPTCP
+socket, with the socket option ``TCP_CONGESTION``. Here an algorithm has the name that it has in the
+simulator, ``lia``; in the kernel it is `kernel_name`'s, ``db_lia``.
+
+A registration holds for the whole machine, in all its network namespaces. It ends with the process
+that made it, however that ends, unless it is kept; connections that use it go on until they close.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from dumbbell.bpf import libbpf
+from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+OBJECTS = Path(__file__).parent / "objects"
+PINS = Path("/sys/fs/bpf/dumbbell")
+PREFIX = "db_"
+
+_KNOWN = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_BTF = Path("/sys/kernel/btf/vmlinux")
+_SUFFIX = ".bpf.o"
+# From <linux/capability.h>.
+_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_PERFMON": 38, "CAP_BPF": 39}
+
+
+class BpfError(DumbbellError):
+    """The kernel cannot be given an algorithm; the text says what is missing."""
+
+
+class Entry(NamedTuple):
+    """One algorithm, and where it stands."""
+
+    name: str
+    kernel_name: str
+    #: Whether the kernel has it at present.
+    loaded: bool
+    #: Whether it stays until it is unloaded.
+    kept: bool
+
+
+class Guard:
+    """Holds algorithms in the kernel until it is closed, or the process ends."""
+
+    def __init__(self) -> None:
+        """Holds nothing yet."""
+        self._links: list[int] = []
+
+    def hold(self, link: int) -> None:
+        """Takes over the descriptor of a link."""
+        self._links.append(link)
+
+    def close(self) -> None:
+        """Lets go. The kernel forgets what is not kept."""
+        while self._links:
+            os.close(self._links.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def names() -> list[str]:
+    """The algorithms that there are."""
+    return sorted(path.name.removesuffix(_SUFFIX) for path in OBJECTS.glob(f"*{_SUFFIX}"))
+
+
+def kernel_name(name: str) -> str:
+    """What the kernel calls the algorithm, for TCP_CONGESTION."""
+    return PREFIX + name.replace("-", "_")
+
+
+def missing() -> str | None:
+    """What this machine or this user lacks, in a sentence with the remedy; None if nothing."""
+    if sys.platform != "linux":
+        return f"eBPF is Linux's; this is {platform.system()}"
+    if libbpf.library() is None:
+        return (
+            f"the library {libbpf.SONAME} is missing: install the package libbpf1 (Debian, Ubuntu) "
+            "or libbpf (Fedora, Arch)"
+        )
+    if not _BTF.exists():
+        return (
+            f"the kernel does not describe its types ({_BTF} is missing): boot one that is built "
+            "with CONFIG_DEBUG_INFO_BTF, as those of the distributions are"
+        )
+    lacking = [name for name, bit in _CAPABILITIES.items() if not _effective() >> bit & 1]
+    if lacking:
+        return f"putting an algorithm into the kernel takes {', '.join(lacking)}: run this as root"
+    return None
+
+
+def available() -> bool:
+    """Whether algorithms can be put into this machine's kernel, by this user."""
+    return missing() is None
+
+
+def entries() -> list[Entry]:
+    """All algorithms, and which of them the kernel has."""
+    known = _known()
+    return [
+        Entry(name, kernel_name(name), kernel_name(name) in known, _is_kept(name))
+        for name in names()
+    ]
+
+
+def load(names: Iterable[str], *, keep: bool = False) -> Guard:
+    """Puts algorithms into the kernel.
+
+    Those that it has already, by this process or another, stay as they are.
+
+    Args:
+        names: Which.
+        keep: Whether they stay after this process, until `unload` or the next boot.
+
+    Returns:
+        What holds them. Close it, or use it in a ``with`` statement.
+
+    Raises:
+        BpfError: If there is no such algorithm, or the machine cannot take it. Then none is left.
+    """
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        _check_name(name)
+    if problem := missing():
+        raise BpfError(f"{_listed(wanted)} cannot be loaded: {problem}")
+    if keep:
+        _mount()
+    guard = Guard()
+    kept: list[Path] = []
+    try:
+        for name in wanted:
+            if kernel_name(name) in _known():
+                if keep and not _is_kept(name):
+                    raise BpfError(_why_not_kept(name))
+                continue
+            guard.hold(link := _register(name))
+            if keep:
+                _keep(link, name)
+                kept.append(_pin(name))
+    except BaseException:
+        for pin in kept:
+            pin.unlink()
+        guard.close()
+        raise
+    return guard
+
+
+def unload(names: Iterable[str]) -> None:
+    """Takes kept algorithms out of the kernel.
+
+    Raises:
+        BpfError: If one is not kept, or may not be taken out.
+    """
+    for name in names:
+        _check_name(name)
+        try:
+            _pin(name).unlink()
+        except FileNotFoundError:
+            raise BpfError(_why_not_kept(name)) from None
+        except OSError as error:
+            raise BpfError(
+                f"{name} cannot be unloaded: removing {_pin(name)} failed: {error.strerror}; "
+                "run this as root"
+            ) from None
+
+
+def _check_name(name: str) -> None:
+    if name not in names():
+        raise BpfError(f'no eBPF algorithm is called "{name}"; there are {", ".join(names())}')
+
+
+def _known() -> set[str]:
+    try:
+        return set(_KNOWN.read_text().split())
+    except OSError:
+        return set()
+
+
+def _pin(name: str) -> Path:
+    return PINS / name
+
+
+def _is_kept(name: str) -> bool:
+    return os.path.exists(_pin(name))  # noqa: PTH110 -- false where it may not be looked at
+
+
+def _effective() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _listed(wanted: list[str]) -> str:
+    return ", ".join(wanted) or "nothing"
+
+
+def _register(name: str) -> int:
+    try:
+        return libbpf.register(OBJECTS / f"{name}{_SUFFIX}")
+    except OSError as error:
+        raise BpfError(f"{name} cannot be loaded: {_explain(error)}") from None
+
+
+def _explain(error: OSError) -> str:
+    kernel = f"this is Linux {platform.release()}"
+    log = "with DUMBBELL_BPF_LOG=1 in the environment libbpf says why"
+    if error.errno == errno.EPERM:
+        return (
+            f"the kernel does not permit it ({error.strerror}): run this as root, outside of "
+            "containers and user namespaces"
+        )
+    if error.errno == errno.EEXIST:
+        return "another program is registering the same algorithm at this moment"
+    return (
+        f"the kernel refuses it ({error.strerror}); it takes Linux 6.10 or newer with "
+        f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, {kernel}; {log}"
+    )
+
+
+def _mount() -> None:
+    """Makes the folder of pins, with a BPF file system below it, as bpftool does."""
+    root = PINS.parent
+    if not os.path.ismount(root):
+        mount = ["mount", "-t", "bpf", "bpf", str(root)]
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BpfError(
+                f"algorithms are kept in a BPF file system at {root}, which is not mounted and "
+                f"cannot be: {done.stderr.strip()}; mount it as root: {' '.join(mount)}"
+            )
+    try:
+        PINS.mkdir(exist_ok=True)
+    except OSError as error:
+        raise BpfError(f"{PINS} cannot be made: {error.strerror}; run this as root") from None
+
+
+def _keep(link: int, name: str) -> None:
+    try:
+        libbpf.pin(link, _pin(name))
+    except OSError as error:
+        raise BpfError(f"{name} cannot be kept in {_pin(name)}: {error.strerror}") from None
+
+
+def _why_not_kept(name: str) -> str:
+    if kernel_name(name) in _known():
+        return (
+            f"{name} was loaded by a process that runs, and stays for as long as that does: "
+            "it can be neither kept nor unloaded until then"
+        )
+    return f"{name} is not loaded"

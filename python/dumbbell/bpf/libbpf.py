@@ -1,0 +1,121 @@
+"""What of libbpf is needed to register a congestion control, called by its C names.
+
+libbpf reads an object, fits it to the running kernel by BTF and loads it. It comes with every
+distribution's ``ip``, so nothing has to be built here. From 1.0 on its ABI is stable (``.so.1``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import c_char_p, c_int, c_uint32, c_void_p
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SONAME = "libbpf.so.1"
+
+_STRUCT_OPS_MAP = 26
+_STRUCT_OPS_ATTACH = 44
+_F_LINK = 1 << 13
+
+_SIGNATURES = {
+    "libbpf_set_print": (c_void_p, [c_void_p]),
+    "bpf_object__open_file": (c_void_p, [c_char_p, c_void_p]),
+    "bpf_object__load": (c_int, [c_void_p]),
+    "bpf_object__close": (None, [c_void_p]),
+    "bpf_object__next_map": (c_void_p, [c_void_p, c_void_p]),
+    "bpf_map__type": (c_int, [c_void_p]),
+    "bpf_map__fd": (c_int, [c_void_p]),
+    "bpf_map__set_map_flags": (c_int, [c_void_p, c_uint32]),
+    "bpf_map__attach_struct_ops": (c_void_p, [c_void_p]),
+    "bpf_link__fd": (c_int, [c_void_p]),
+    "bpf_link__disconnect": (None, [c_void_p]),
+    "bpf_link__destroy": (c_int, [c_void_p]),
+    "bpf_link_create": (c_int, [c_int, c_int, c_int, c_void_p]),
+    "bpf_obj_pin": (c_int, [c_int, c_char_p]),
+}
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The library, silenced unless DUMBBELL_BPF_LOG is set; None where there is none."""
+    try:
+        libbpf = ctypes.CDLL(SONAME, use_errno=True)
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(libbpf, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError):
+        return None
+    if not os.environ.get("DUMBBELL_BPF_LOG"):
+        libbpf.libbpf_set_print(None)
+    return libbpf
+
+
+def register(path: Path) -> int:
+    """Registers the congestion control of the object at `path`.
+
+    Returns:
+        A descriptor of the link. Once that is closed, here and in every pin, the kernel forgets the
+        algorithm; connections that use it go on.
+
+    Raises:
+        OSError: If the kernel, or libbpf, refuses it.
+    """
+    libbpf = library()
+    if libbpf is None:
+        raise OSError(0, f"{SONAME} is missing")
+    loaded = _checked(libbpf.bpf_object__open_file(os.fsencode(path), None))
+    try:
+        ops = _struct_ops(libbpf, loaded)
+        _checked_status(libbpf.bpf_map__set_map_flags(ops, _F_LINK))
+        _checked_status(libbpf.bpf_object__load(loaded))
+        return _attach(libbpf, ops)
+    finally:
+        libbpf.bpf_object__close(loaded)
+
+
+def pin(link: int, path: Path) -> None:
+    """Keeps the link beyond this process, in a file of a BPF file system.
+
+    Raises:
+        OSError: If that cannot be.
+    """
+    libbpf = library()
+    assert libbpf is not None, "a link comes from libbpf"
+    _checked_status(libbpf.bpf_obj_pin(link, os.fsencode(path)))
+
+
+def _attach(libbpf: ctypes.CDLL, ops: int) -> int:
+    link = _checked(libbpf.bpf_map__attach_struct_ops(ops))
+    descriptor: int = libbpf.bpf_link__fd(link)
+    if descriptor != libbpf.bpf_map__fd(ops):
+        own = os.dup(descriptor)
+        libbpf.bpf_link__destroy(link)
+        return own
+    # Before 1.2 libbpf knew no links of struct_ops: it only filled the map.
+    libbpf.bpf_link__disconnect(link)
+    libbpf.bpf_link__destroy(link)
+    return _checked_status(libbpf.bpf_link_create(descriptor, 0, _STRUCT_OPS_ATTACH, None))
+
+
+def _struct_ops(libbpf: ctypes.CDLL, loaded: int) -> int:
+    ops = None
+    while ops := libbpf.bpf_object__next_map(loaded, ops):
+        if libbpf.bpf_map__type(ops) == _STRUCT_OPS_MAP:
+            return int(ops)
+    raise OSError(0, "the object has no congestion control")
+
+
+def _checked(pointer: int | None) -> int:
+    if not pointer:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return pointer
+
+
+def _checked_status(status: int) -> int:
+    if status < 0:
+        raise OSError(-status, os.strerror(-status))
+    return status

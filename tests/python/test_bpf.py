@@ -1,0 +1,145 @@
+"""Algorithms for the kernel: shipped as built, and driving real connections where they may."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from test_docs import ROOT, blocks, terms
+
+from dumbbell import bpf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Server = tuple[tuple[str, int], Callable[[], bytes]]
+
+DUMBBELL = Path(sys.executable).with_name("dumbbell")
+DOCUMENT = ROOT / "docs/bpf.md"
+DATA = bytes(range(256)) * 8192
+
+in_kernel = pytest.mark.skipif(
+    not bpf.available(), reason=f"the kernel is not ours: {bpf.missing()}"
+)
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Where a server listens for one connection, and what it got until that was closed."""
+    got = bytearray()
+    protocol = getattr(request, "param", 0)
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+
+        def serve() -> None:
+            with listener.accept()[0] as connection:
+                while part := connection.recv(1 << 20):
+                    got.extend(part)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+
+        def received() -> bytes:
+            thread.join(timeout=30)
+            return bytes(got)
+
+        yield listener.getsockname(), received
+
+
+def known() -> str:
+    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
+
+
+def test_the_objects_are_of_the_sources_that_are_here() -> None:
+    spec = importlib.util.spec_from_file_location("build_bpf", ROOT / "scripts/bpf.py")
+    assert spec is not None
+    assert spec.loader is not None
+    build: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    assert build.RECORD.read_text() == build.digests(), "run `make bpf`"
+    sources = {path.name.removesuffix(".bpf.c") for path in build.SOURCES.glob("*.bpf.c")}
+    assert set(bpf.names()) == sources
+
+
+def test_every_algorithm_is_documented_and_no_other() -> None:
+    rows = [line.split("|")[1].strip() for line in DOCUMENT.read_text().splitlines() if "|" in line]
+    assert set(bpf.names()) <= set(rows)
+    assert not terms(DOCUMENT.read_text())
+
+
+def test_names_fit_the_kernel() -> None:
+    assert all(len(bpf.kernel_name(name)) <= 15 for name in bpf.names())
+
+
+def test_an_unknown_algorithm_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(bpf.BpfError, match=r'no eBPF algorithm is called "vegas"; there are .*lia'):
+        bpf.load(["vegas"])
+
+
+def test_what_is_not_loaded_cannot_be_unloaded() -> None:
+    command = [str(DUMBBELL), "bpf", "unload", "stcp"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "dumbbell: stcp is not loaded\n"
+
+
+@in_kernel
+@pytest.mark.parametrize("name", bpf.names())
+def test_an_algorithm_drives_a_connection_and_is_gone_afterwards(name: str, server: Server) -> None:
+    address, received = server
+    kernel_name = bpf.kernel_name(name)
+    with bpf.load([name]), socket.socket() as connection:
+        chosen = kernel_name.encode()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, chosen)
+        connection.connect(address)
+        connection.sendall(DATA)
+        used = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        assert used.rstrip(b"\0") == chosen
+    assert received() == DATA
+    assert kernel_name not in known().split()
+
+
+@in_kernel
+@pytest.mark.parametrize("server", [socket.IPPROTO_MPTCP], indirect=True)
+def test_the_documented_program_sends_over_multipath_tcp(server: Server) -> None:
+    (host, port), received = server
+    (program,) = (block for block in blocks(DOCUMENT, "python") if "IPPROTO_MPTCP" in block)
+    with bpf.load(["lia"]):
+        exec(program, {"host": host, "port": port, "data": DATA})
+    assert received() == DATA
+
+
+@in_kernel
+def test_what_the_command_loads_stays_until_it_is_unloaded() -> None:
+    def run(*arguments: str) -> str:
+        command = [str(DUMBBELL), "bpf", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    try:
+        assert run("load", "bic") == "bic loaded; choose it with TCP_CONGESTION db_bic\n"
+        assert "db_bic" in known().split()
+        assert "was loaded already" in run("load", "bic")
+        assert "until unloaded" in run("list")
+    finally:
+        assert run("unload", "bic") == "bic unloaded\n"
+    assert "db_bic" not in known().split()
+
+
+@in_kernel
+def test_a_process_that_is_killed_leaves_nothing() -> None:
+    program = (
+        "import os, signal; from dumbbell import bpf; guard = bpf.load(['hstcp']); "
+        "assert any(entry.name == 'hstcp' and entry.loaded for entry in bpf.entries()); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -9
+    assert "db_hstcp" not in known().split()
