@@ -39,37 +39,30 @@ COLUMNS = (
     "processor_time",
     "events",
 )
-ALONE = ("TcpNewReno", "TcpLinuxReno", "TcpCubic", "TcpBbr")
+ALONE = ("TcpBbr", "TcpNewReno", "TcpCubic")
 SAMPLED = tuple(f"alone-{cc}" for cc in ALONE)
 
 
 def _runs() -> dict[str, str]:
     """What is run: the arguments of the scenario, by the run's name."""
-    minute, loss, half = "--duration=60", "--loss=0.005", "--duration=30"
-    socket, base = "--ns3::TcpSocket::", "--ns3::TcpSocketBase::"
-    alone = {f"alone-{cc}": f"{minute} --cc={cc}" for cc in ALONE}
-    pairs = {
-        f"pair-{queue}": f"{minute} --cc=TcpBbr,TcpCubic --queue={queue}"
-        for queue in ("0.7", "4", "1", "7", "0.5", "2")
+    minute, third, loss = "--duration=60", "--duration=20", "--loss=0.005"
+    socket = "--ns3::TcpSocket::"
+    return {
+        "paper-0.5": loss,
+        **{f"alone-{cc}": f"{minute} --cc={cc}" for cc in ALONE},
+        "segment-536": f"{third} {socket}SegmentSize=536",
+        "buffers": f"{third} {socket}SndBufSize=131072 {socket}RcvBufSize=131072",
+        "fq-codel": f"{third} --accessQueue=100 --disc=FqCoDelQueueDisc",
+        "access-queue": f"{third} --accessQueue=100",
+        **{f"alone-{cc}-0.5": f"{minute} --cc={cc} {loss}" for cc in ALONE if cc != "TcpBbr"},
+        **{
+            f"pair-{queue}": f"{minute} --cc=TcpBbr,TcpCubic --queue={queue}"
+            for queue in ("0.5", "0.7", "1", "2", "4", "7")
+        },
+        "no-sack": f"{third} --ns3::TcpSocketBase::Sack=false",
+        "no-delayed-ack": f"{third} {socket}DelAckCount=1",
+        "no-sack-0.5": f"{third} {loss} --ns3::TcpSocketBase::Sack=false",
     }
-    changed = {
-        "access-queue": "--accessQueue=100",
-        "fq-codel": "--accessQueue=100 --disc=FqCoDelQueueDisc",
-        "segment-536": f"{socket}SegmentSize=536",
-        "buffers": f"{socket}SndBufSize=131072 {socket}RcvBufSize=131072",
-        "no-sack": f"{base}Sack=false",
-        "no-delayed-ack": f"{socket}DelAckCount=1",
-    }
-    return (
-        {"paper-0.5": loss}
-        | {"alone-TcpCubic": alone["alone-TcpCubic"], "pair-0.7": pairs["pair-0.7"]}
-        | pairs
-        | alone
-        | {name: f"{half} {change}" for name, change in changed.items()}
-        | {f"{name}-0.5": f"{run} {loss}" for name, run in alone.items()}
-        | {"no-sack-0.5": f"{half} {loss} {base}Sack=false"}
-        | {"paper-0": ""}
-    )
 
 
 def main() -> int:

@@ -20,6 +20,11 @@ def flows() -> pl.DataFrame:
     return pl.read_csv(_FOLDER / "runs.csv")
 
 
+def has(run: str) -> bool:
+    """Whether a run of that name is kept."""
+    return run in flows()["run"]
+
+
 def of(run: str) -> pl.DataFrame:
     """The flows of one run, in their order.
 
