@@ -65,7 +65,7 @@ def load(paper: str) -> Paper:
     """
     if paper not in PAPERS:
         raise DumbbellError(f'there is no paper "{paper}"; there are {", ".join(PAPERS)}')
-    return Paper.load(_folder(paper))
+    return Paper.load(home(paper))
 
 
 def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
@@ -170,7 +170,8 @@ def write_json(path: Path, content: object) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _folder(paper: str) -> Path:
+def home(paper: str) -> Path:
+    """The folder of a paper."""
     return Path(__file__).parent / paper.replace("-", "_")
 
 
@@ -179,7 +180,7 @@ def _study(paper: Paper) -> Study:
 
 
 def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
-    file = _folder(paper.id) / wanted.file
+    file = home(paper.id) / wanted.file
     experiment = Experiment.load(file, overrides=list(wanted.changes))
     changes = {"seeds": effort.seeds, "duration": effort.duration}
     return experiment.replace(**{key: value for key, value in changes.items() if value is not None})
