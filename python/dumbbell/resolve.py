@@ -301,6 +301,7 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
         "bytes": flow.bytes and SIZE.parse(flow.bytes),
         "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
         "log": flow.log,
+        **({"command": flow.command, "server": flow.server} if flow.command else {}),
         **_transport(experiment, flow),
     }
 

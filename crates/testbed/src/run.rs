@@ -106,7 +106,7 @@ fn group(scenario: &Scenario) -> Result<Vec<Group>, TestbedError> {
         }
         let mut settings = Settings::of(flow)?;
         if flow.command.is_some() {
-            let default = kernel_name(&flow.cc).to_owned();
+            let default = kernel_name(flow).to_owned();
             settings.sysctls.push(("ipv4/tcp_congestion_control", default));
         }
         groups.push(Group { flows: vec![number], settings });

@@ -269,6 +269,44 @@ def report(
 
 
 @app.command()
+def validate(
+    out: Annotated[Path, typer.Option(help="Where runs are kept and the page is written.")] = Path(
+        "validation"
+    ),
+    cc: Annotated[str, typer.Option(help="The algorithms.")] = "reno,cubic,bbr",
+    rate: Annotated[str, typer.Option(help="Rates of the link.")] = "100 Mbit/s",
+    rtt: Annotated[str, typer.Option(help="Round-trip times.")] = "10 ms,20 ms,50 ms,100 ms",
+    queue: Annotated[str, typer.Option(help="Queues.")] = "0.5 BDP,1 BDP,2 BDP",
+    duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "60 s",
+    repeats: Annotated[int, typer.Option(help="How often each cell is run.")] = 3,
+    jobs: Annotated[int, typer.Option(help="How many cells to run at once.")] = 1,
+    retry_spoiled: Annotated[
+        int, typer.Option(help="How often to repeat a run that the machine spoiled.")
+    ] = 1,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Whether to run what is missing.")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Run single flows in the simulator and with real packets, and see how far they differ."""
+    from dumbbell.cli.validate import validate_grid
+
+    validate_grid(
+        cc=cc,
+        rate=rate,
+        rtt=rtt,
+        queue=queue,
+        duration=duration,
+        repeats=repeats,
+        out=out,
+        jobs=jobs,
+        retry_spoiled=retry_spoiled,
+        measure_more=measure,
+        json=json,
+    )
+
+
+@app.command()
 def conformance(
     suite: Annotated[str, typer.Argument(help="Whose test cases: 'bbr', of the BBR draft.")],
     cc: Annotated[
