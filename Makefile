@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme lock clean bench-sweep test-kills
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme docs lock clean bench-sweep test-kills
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -61,8 +61,11 @@ fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the
 bpf: setup ## Compiles the eBPF programs into the objects that are shipped
 	.venv/bin/python scripts/bpf.py
 
-readme: setup ## Runs the examples of README.md again and puts in what they print
-	.venv/bin/python scripts/readme.py
+readme: setup ## Runs the examples of the documents again and puts in what they print
+	.venv/bin/python scripts/documents.py
+
+docs: setup ## Builds the documentation as a site, into site/
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
 
 lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/python -m pip install --quiet uv

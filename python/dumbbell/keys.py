@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BeforeValidator
 
-from dumbbell import _core, links, units
+from dumbbell import _core, links, own, units
 from dumbbell.errors import ExperimentError
 from dumbbell.stacks import StackValue, unknown
 
@@ -53,8 +53,10 @@ def _check_queue(text: object) -> object:
 
 
 def _check_algorithm(text: object) -> object:
+    if isinstance(text, type):
+        text = own.text_of(text)
     if isinstance(text, str):
-        _core.check_algorithm(text)
+        (own.check if own.is_own(text) else _core.check_algorithm)(text)
     return text
 
 

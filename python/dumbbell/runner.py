@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dumbbell import _core
+from dumbbell import _core, own
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve, scenario
@@ -156,6 +156,18 @@ def _refuse_programs(experiment: Experiment) -> None:
             raise ExperimentError(problem, key=f"flow[{number}].command")
 
 
+def simulate(resolved: Experiment, seed: int, watch: _core.Watch | None = None) -> _core.Outcome:
+    """Runs one seed of a resolved experiment in this thread.
+
+    Raises:
+        _core.ScenarioError: If the experiment cannot be simulated.
+        InterruptedError: If `watch` was stopped.
+        Exception: Whatever an algorithm of the user's own raises.
+    """
+    own_ones = own.classes((flow.cc for flow in resolved.flows), resolved.sources)
+    return _core.simulate(scenario(resolved, seed), watch, own_ones)
+
+
 def run_until(
     experiments: Sequence[Experiment],
     until: Until,
@@ -213,8 +225,8 @@ class _Task:
     def run(self) -> _Done:
         began = time.perf_counter()
         try:
-            outcome = _core.simulate(scenario(self.experiment, self.seed), self.watch)
-        except ValueError as error:
+            outcome = simulate(self.experiment, self.seed, self.watch)
+        except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
         return _Done(outcome, began, time.perf_counter())
 

@@ -1,5 +1,6 @@
 //! The simulator as the Python module `dumbbell._core`: a thin binding, no logic.
 
+mod own;
 mod run;
 mod table;
 mod testbed;
@@ -9,7 +10,7 @@ use pyo3::prelude::*;
 /// The simulator of dumbbell. Use the package `dumbbell`, not this module.
 #[pymodule]
 mod _core {
-    use dumbbell_cc::{Algorithm, Init, NAMES};
+    use dumbbell_cc::{Algorithm, NAMES};
     use dumbbell_tcp::{Scheduler, Stack};
     use dumbbell_udt::Options;
     use dumbbell_units::Time;
@@ -17,7 +18,11 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::run::{Capture, Outcome, Watch, simulate};
+    use crate::own::facts::{
+        Ack, Congestion, Init, Path, PeerReport, RateSample, Round, Sent, Stamp, Subflow,
+    };
+    #[pymodule_export]
+    use crate::run::{Capture, Outcome, ScenarioError, Watch, simulate};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
@@ -36,7 +41,7 @@ mod _core {
     /// Raises ValueError, in one sentence, unless `text` is an algorithm with valid options.
     #[pyfunction]
     fn check_algorithm(text: &str) -> PyResult<()> {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 0 };
+        let init = dumbbell_cc::Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 0 };
         match Algorithm::parse(text, &init) {
             Ok(_) => Ok(()),
             Err(error) => Err(PyValueError::new_err(error.to_string())),

@@ -47,7 +47,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 
 OnBackend = Annotated[
-    str, typer.Option(help="What runs it: 'simulator', or 'linux' for real packets.")
+    str, typer.Option(help="'simulator', or 'linux' for real packets in real time (too).")
 ]
 
 
@@ -139,6 +139,7 @@ def query(
 
 @app.command()
 def compare(
+    context: typer.Context,
     rate: Annotated[str, typer.Option(help="The rate of the bottleneck.")] = "100 Mbit/s",
     rtt: Annotated[str, typer.Option(help="The round-trip time without queues.")] = "40 ms",
     queue: Annotated[str, typer.Option(help="How much may wait at the bottleneck.")] = "1 BDP",
@@ -155,6 +156,17 @@ def compare(
     loss: Annotated[str, typer.Option(help="The probability of random loss.")] = "0",
     duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "60 s",
     stack: Annotated[str, typer.Option(help="The TCP stack.")] = "linux",
+    scenarios: Annotated[
+        str | None,
+        typer.Option(help="Instead of one link, what papers look at: 'papers', or some by id."),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(help="With --scenarios, the other algorithms; default: all for TCP."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="With --scenarios, a folder for a figure and the tables.")
+    ] = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
     until_ci: Until = None,
@@ -162,10 +174,20 @@ def compare(
     most_seeds: Most = 100,
     json: Json = False,
 ) -> None:
-    """Compare algorithms on one link: throughput, delay, retransmissions, fairness."""
-    from dumbbell.cli.compare import Question, answer
+    """Compare algorithms on one link, or where papers look."""
+    from dumbbell.cli.compare import Question, answer, only_with
     from dumbbell.cli.until import parse_until
 
+    if scenarios is not None:
+        from dumbbell.cli.compare_papers import answer_papers
+
+        of_link = ("rate", "rtt", "queue", "flows", "against", "loss", "duration", "stack")
+        only_with(
+            context, of_link, "is for one link, and --scenarios has the papers'; leave it out"
+        )
+        answer_papers(scenarios, cc, beside, seeds=seeds or 1, jobs=jobs, out=out, json=json)
+        return
+    only_with(context, ("beside", "out"), "goes with --scenarios, such as '--scenarios papers'")
     question = Question(
         rate=rate,
         rtt=rtt,
@@ -230,6 +252,7 @@ def reproduce(
     beyond: Annotated[
         bool, typer.Option("--beyond", help="Also run what goes beyond the papers; takes longer.")
     ] = False,
+    backend: OnBackend = "simulator",
     seeds: Seeds = None,
     jobs: Jobs = None,
     json: Json = False,
@@ -243,6 +266,7 @@ def reproduce(
         seeds=seeds,
         jobs=jobs,
         beyond=beyond,
+        backend=backend,
         figures=figures or [],
         json=json,
     )

@@ -34,6 +34,10 @@ from dumbbell.stacks import unknown
 from dumbbell.units import TIME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typer import Context
+
     from dumbbell.estimates import Until
     from dumbbell.results import Result
 
@@ -42,6 +46,16 @@ _GROUPS: Final = ("flow", "against")
 
 _OPTIONS: Final = {"repeat": "--flows", "flow": "--flows", "sample": "--duration"}
 """The options that are not called as the key of the experiment is."""
+
+COLUMNS: Final[dict[str, tuple[str, Callable[[float | None], str]]]] = {
+    "throughput": ("throughput", mbits),
+    "utilisation": ("utilisation", percent),
+    "queue_delay_mean": ("queueing delay", milliseconds),
+    "queue_delay_p95": ("its p95", milliseconds),
+    "retransmission_share": ("retransmitted", percent),
+    "jain": ("Jain's index", plain),
+}
+"""What the tables show of what was achieved: key -> head and how it is shown."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,14 @@ def split_algorithms(text: str) -> list[str]:
     return names
 
 
+def only_with(context: Context, options: tuple[str, ...], problem: str) -> None:
+    """Refuses options that were given where they mean nothing."""
+    for option in options:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ExperimentError(problem, key=f"--{option}")
+
+
 def answer(
     question: Question,
     cc: str,
@@ -141,7 +163,7 @@ def answer(
         frames = [_labelled(result, name) for name, result in results.items()]
         flows = [row for frame in frames for row in rows(frame)]
         meta = _meta(question, every, wall) | ({} if until is None else {"until": vars(until)})
-        table = [_row(name, frame) for name, frame in runs.items()]
+        table = [means(name, frame) for name, frame in runs.items()]
         print_json({"flows": flows, "algorithms": table, "meta": meta})
         return
     _print(question, runs, against)
@@ -170,19 +192,21 @@ def judge(result: Result, rival: Result | None = None) -> pl.DataFrame:
     over them, Jain's index is over all flows on the link. With a `rival` (its flows alone on the
     link) also the rival's throughput and the harm done to it.
     """
-    summary = metrics.summary(result)
-    runs = metrics.over_flows(_of(summary, "flow"))
+    own = pl.col("flow").cast(pl.String).str.starts_with("flow")
+    runs = achieved(result, own)
+    if rival is None:
+        return runs
+    harm = _harm(metrics.summary(result).filter(~own), metrics.summary(rival))
+    return runs.join(harm, on="seed", how="left", maintain_order="left")
+
+
+def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
+    """What the flows that `own` chooses achieved, one row a seed; see `judge`."""
+    runs = metrics.over_flows(metrics.summary(result).filter(own))
     used = metrics.utilisation(result).group_by("seed").agg(pl.col("utilisation").max())
-    tables = [used, metrics.fairness(result)]
-    if rival is not None:
-        tables.append(_harm(_of(summary, "against"), metrics.summary(rival)))
-    for table in tables:
+    for table in (used, metrics.fairness(result)):
         runs = runs.join(table, on="seed", how="left", maintain_order="left")
     return runs
-
-
-def _of(summary: pl.DataFrame, group: str) -> pl.DataFrame:
-    return summary.filter(pl.col("flow").cast(pl.String).str.starts_with(group))
 
 
 def _harm(together: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
@@ -199,7 +223,7 @@ def _harm(together: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _row(name: str, runs: pl.DataFrame) -> dict[str, Any]:
+def means(name: str, runs: pl.DataFrame) -> dict[str, Any]:
     """An algorithm's means and, if there are several seeds, their 95 % intervals."""
     row: dict[str, Any] = {"cc": name}
     intervals = {}
@@ -231,14 +255,7 @@ def _print(question: Question, runs: dict[str, pl.DataFrame], against: str | Non
         f"{question.rate}, {question.rtt}, queue {question.queue}: {question.flows} flow(s) "
         f"of each algorithm{rival}, {question.duration}{seeds}"
     )
-    columns = {
-        "throughput": ("throughput", mbits),
-        "utilisation": ("utilisation", percent),
-        "queue_delay_mean": ("queueing delay", milliseconds),
-        "queue_delay_p95": ("its p95", milliseconds),
-        "retransmission_share": ("retransmitted", percent),
-        "jain": ("Jain's index", plain),
-    }
+    columns = dict(COLUMNS)
     if against:
         columns |= {"rival_throughput": (f"left to {against}", mbits), "harm": ("harm", percent)}
     cells = [

@@ -113,7 +113,7 @@ def look(cc: str) -> Look:
     every figure and run.
     """
     name, _, options = cc.partition("(")
-    name = name.strip()
+    name = name.strip().rpartition(":")[2]  # of the user's own only the class
     base = _LOOKS.get(name)
     if base is None:
         colour, marker = _OTHERS[sum(name.encode()) % len(_OTHERS)]

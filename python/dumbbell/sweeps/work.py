@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import _core, metrics
+from dumbbell import _core, metrics, own
 from dumbbell.errors import DumbbellError
 from dumbbell.links import capacity
 from dumbbell.sweeps.plan import engine
@@ -99,8 +99,11 @@ def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None 
     for number, run in enumerate(runs):
         plain = json.loads(run.scenario) | {"seed": run.seed}
         try:
-            outcome = _core.simulate(json.dumps(plain), watch.begin(run.cost))
-        except ValueError as error:
+            own_ones = own.classes(
+                (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
+            )
+            outcome = _core.simulate(json.dumps(plain), watch.begin(run.cost), own_ones)
+        except _core.ScenarioError as error:
             raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
         watch.end()
         played.append(Played(number, _cast(plain), outcome))

@@ -33,6 +33,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         command: None,
         server: None,
         log: false,
+        own: None,
     };
     Scenario {
         seed: 1,
@@ -41,6 +42,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         sample_ns: (flows * SECOND / 10).clamp(SECOND / 10, SECOND),
         start_jitter_ns: 0,
         internals: true,
+        sources: Default::default(),
         links: vec![link],
         flows: (0..flows).map(flow).collect(),
     }
