@@ -6,7 +6,6 @@ import os
 import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -129,11 +128,8 @@ def run_all(
     for one in resolved if not is_real else []:
         _refuse_programs(one)
     at_once = workers(1 if jobs is None and is_real else jobs)
-    used = [flow.cc for one in resolved for flow in one.flows]
-    with (
-        algorithms.provided(used) if is_real else nullcontext({}) as names,
-        ThreadPoolExecutor(at_once) as pool,
-    ):
+    used = [flow.cc for one in resolved for flow in one.flows if is_real]
+    with algorithms.provided(used) as names, ThreadPoolExecutor(at_once) as pool:
         tasks = [
             [
                 _RealTask(one, seed, retry_spoiled, names) if is_real else _Task(one, seed)
