@@ -3,7 +3,7 @@
 
     .venv/bin/python scripts/testbed_soak.py [CYCLES [KILLS]]
 
-Looked at are network namespaces and processes of this machine.
+Looked at are the processes that it started, and the network namespaces that they were in.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 CYCLES, KILLS = 100, 20
-SETTLED = 10.0
-"""How long the kernel may take to take namespaces apart, s."""
+STARTED, SETTLED = 60.0, 10.0
+"""How long a run may take to start, and to be gone, s."""
 
 EXPERIMENT = """
 duration = "{duration}"
@@ -36,10 +40,20 @@ stack-options = {{ tso = false }}
 """
 
 
-def namespaces() -> set[str]:
-    """The network namespaces in which there are processes, or that descriptors keep."""
-    found = set()
+def processes(folder: Path) -> list[Path]:
+    """The processes that were started in a folder, below /proc."""
+    found = []
     for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink() == folder:
+                found.append(process)
+    return found
+
+
+def namespaces(processes: Iterable[Path]) -> set[str]:
+    """The network namespaces that processes are in, or that their descriptors keep."""
+    found = set()
+    for process in processes:
         with contextlib.suppress(OSError):
             found.add(str((process / "ns" / "net").readlink()))
             for descriptor in (process / "fd").iterdir():
@@ -47,16 +61,6 @@ def namespaces() -> set[str]:
                     target = str(descriptor.readlink())
                     if target.startswith("net:["):
                         found.add(target)
-    return found
-
-
-def workers() -> set[int]:
-    """The processes of runs."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if b"dumbbell.testbed.worker" in (process / "cmdline").read_bytes():
-                found.add(int(process.name))
     return found
 
 
@@ -69,10 +73,10 @@ def start(folder: Path, duration: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", command, *arguments], stdout=subprocess.DEVNULL)
 
 
-def wait_for(condition: object, what: str, limit: float = 60.0) -> None:
-    """Waits until `condition()` holds; ends everything if it never does."""
+def wait_for(condition: Callable[[], bool], what: str, limit: float) -> None:
+    """Waits until `condition` holds; ends everything if it never does."""
     deadline = time.monotonic() + limit
-    while not condition():  # type: ignore[operator]
+    while not condition():
         if time.monotonic() > deadline:
             sys.exit(f"testbed: {what}")
         time.sleep(0.02)
@@ -80,23 +84,32 @@ def wait_for(condition: object, what: str, limit: float = 60.0) -> None:
 
 def soak(cycles: int, kills: int) -> None:
     """Runs and kills, and exits with a message if anything is left."""
-    before, others = namespaces(), workers()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name).resolve()
         for cycle in range(cycles):
             if start(folder, "100 ms").wait() != 0:
                 sys.exit(f"testbed: run {cycle + 1} failed")
         for _ in range(kills):
-            run = start(folder, "60 s")
-            wait_for(lambda: len(workers() - others) >= 2, "a run did not start")
-            time.sleep(random.uniform(0, 0.5))
-            run.send_signal(signal.SIGKILL)
-            run.wait()
-            wait_for(lambda: not workers() - others, "a worker outlived its parent", SETTLED)
-    wait_for(lambda: not namespaces() - before, "a namespace is left", SETTLED)
-    sys.stdout.write(f"testbed: {cycles} runs and {kills} kills left nothing behind\n")
+            kill(folder)
+
+
+def kill(folder: Path) -> None:
+    """Starts a run, kills it at some time after its processes are there, and looks around."""
+    ours = namespaces([Path("/proc/self")])
+    run = start(folder, "60 s")
+    # The command, the worker, and the first process of its namespace.
+    wait_for(lambda: len(processes(folder)) >= 3, "a run did not start", STARTED)
+    time.sleep(random.uniform(0, 0.5))
+    used = namespaces(processes(folder)) - ours
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    wait_for(lambda: not processes(folder), "a process outlived its parent", SETTLED)
+    if left := used & namespaces(Path("/proc").glob("[0-9]*")):
+        sys.exit(f"testbed: {len(left)} namespaces are left")
 
 
 if __name__ == "__main__":
     given = [int(argument) for argument in sys.argv[1:]]
-    soak(*(given + [CYCLES, KILLS][len(given) :]))
+    asked = given + [CYCLES, KILLS][len(given) :]
+    soak(*asked)
+    sys.stdout.write("testbed: {} runs and {} kills left nothing behind\n".format(*asked))
