@@ -70,7 +70,8 @@ def start(folder: Path, duration: str) -> subprocess.Popen[bytes]:
     file.write_text(EXPERIMENT.format(duration=duration), encoding="utf-8")
     command = "from dumbbell.cli.__main__ import main; main()"
     arguments = ["run", str(file), "--backend", "linux", "--out", str(folder / "out")]
-    return subprocess.Popen([sys.executable, "-c", command, *arguments], stdout=subprocess.DEVNULL)
+    argv = [sys.executable, "-c", command, *arguments]
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL, cwd=folder)
 
 
 def wait_for(condition: Callable[[], bool], what: str, limit: float) -> None:
