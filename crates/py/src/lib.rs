@@ -2,6 +2,7 @@
 
 mod run;
 mod table;
+mod udt;
 
 use pyo3::prelude::*;
 
@@ -19,6 +20,11 @@ mod _core {
     use crate::run::{Capture, Outcome, Watch, simulate};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::udt::{
+        TransferDamagedError, TransferRefusedError, TransferWatch, UdtListener, UdtSocket,
+        udt_bench, udt_key, udt_pull, udt_push, udt_serve,
+    };
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
