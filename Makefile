@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme lock clean
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme docs lock clean bench-sweep test-kills
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -40,6 +40,15 @@ test-python: setup ## Runs the Python tests
 bench: setup ## Measures the engine's speed, in packets per second
 	.venv/bin/cargo bench --locked --workspace --bench '*'
 
+RUNS ?= 10000
+
+bench-sweep: setup ## Measures a sweep of RUNS (10,000) short runs, and its heat map
+	.venv/bin/python scripts/bench_sweep.py $(RUNS)
+
+KILLS ?= 50
+
+test-kills: setup ## Kills a sweep KILLS (50) times at random moments; it must lose nothing
+	KILLS=$(KILLS) .venv/bin/pytest -q tests/python/test_sweeps.py -k killed
 chaos: setup ## Sends data over very bad paths and floods a UDT server, for minutes
 	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored
 
@@ -52,13 +61,20 @@ fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the
 bpf: setup ## Compiles the eBPF programs into the objects that are shipped
 	.venv/bin/python scripts/bpf.py
 
-readme: setup ## Runs the examples of README.md again and puts in what they print
-	.venv/bin/python scripts/readme.py
+readme: setup ## Runs the examples of the documents again and puts in what they print
+	.venv/bin/python scripts/documents.py
+
+docs: setup ## Builds the documentation as a site, into site/
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
 
 lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/python -m pip install --quiet uv
 	.venv/bin/uv pip compile pyproject.toml --group dev --extra dask --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
+
+.PHONY: assets
+assets: ## Fetches again what report pages embed (needs npm)
+	scripts/assets.sh
 
 clean: ## Removes the environment and everything built; results stay
 	rm -rf .venv target .mypy_cache .ruff_cache .pytest_cache .hypothesis

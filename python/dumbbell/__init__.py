@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dumbbell.experiment import Experiment, Flow, Link
     from dumbbell.results import Result
     from dumbbell.runner import run, run_all
+    from dumbbell.sweeps.drive import run_sweep
+    from dumbbell.sweeps.plan import Sweep
 
 __all__ = [
     "DumbbellError",
@@ -38,9 +40,11 @@ __all__ = [
     "QuantityError",
     "Result",
     "ResultError",
+    "Sweep",
     "__version__",
     "run",
     "run_all",
+    "run_sweep",
 ]
 
 _HOMES = {
@@ -54,6 +58,8 @@ _HOMES = {
     "Result": "results",
     "run": "runner",
     "run_all": "runner",
+    "run_sweep": "sweeps.drive",
+    "Sweep": "sweeps.plan",
 }
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -58,6 +58,41 @@ class Estimate:
     def censored(self) -> int:
         """How many runs were beyond the limit of observation."""
         return sum(run is None for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Until:
+    """When a mean is known well enough: seeds are added until then.
+
+    Attributes:
+        width: The greatest half of the 95 % interval, as a share of the mean.
+        metric: Whose mean it is.
+        most: The greatest number of seeds.
+    """
+
+    width: float
+    metric: str
+    most: int
+
+    LEAST: ClassVar[int] = 10
+    """With fewer seeds an interval says too little to stop at."""
+
+    def tight(self, values: Sequence[float | None]) -> bool:
+        """Whether these runs are enough; those without a value do not count."""
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if len(known) < self.LEAST:
+            return False
+        estimate = mean(known)
+        assert estimate.value is not None, "a mean is not censored"
+        assert estimate.low is not None, "there are several runs"
+        assert estimate.high is not None, "there are several runs"
+        return (estimate.high - estimate.low) / 2 <= self.width * abs(estimate.value)
+
+    def more(self, seeds: Sequence[int]) -> list[int]:
+        """The seeds to go on with: half as many again, at least `LEAST`, at most `most`."""
+        count = min(max(len(seeds) * 3 // 2, len(seeds) + 1, self.LEAST), self.most)
+        new = range(max(seeds) + 1, max(seeds) + 1 + count - len(seeds))
+        return [*seeds, *new]
 
 
 def point(cc: str, x: float, found: Estimate, published: float | None = None) -> dict[str, Any]:

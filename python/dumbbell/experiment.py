@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from dumbbell import files, units
+from dumbbell import files, own, units
 from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
 from dumbbell.keys import (
@@ -144,7 +144,8 @@ class Flow(_Model):
 
     name: Name | None = Field(None, description='the flow\'s name, such as "first"')
     cc: Algorithm = Field(
-        description='the congestion control algorithm, such as "cubic" or "cubic(hystart=off)"'
+        description='the congestion control algorithm, such as "cubic", "cubic(hystart=off)", or '
+        'one of your own, "my_module:MyCC" or "my_file.py:MyCC"'
     )
     path: list[str] | None = Field(
         None, description='the links that its data crosses, such as ["bottleneck"]'
@@ -247,6 +248,12 @@ class Experiment(_Model):
         default_factory=dict, description="settings found by matching a paper: key = reason"
     )
 
+    sources: dict[str, str] = Field(
+        default_factory=dict,
+        description="algorithms of the user's own and the SHA-256 of their source; written when "
+        "the experiment is resolved, and then it runs with no other",
+    )
+
     @classmethod
     def load(cls, path: str | Path, *, overrides: list[str] | None = None) -> Experiment:
         """Reads an experiment file.
@@ -262,7 +269,7 @@ class Experiment(_Model):
         """
         with in_file(path):
             data = files.override(files.read_toml(Path(path)), overrides or [])
-            return cls(**_beside(Path(path), data))
+            return cls(**beside(Path(path).parent, data))
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
@@ -440,10 +447,19 @@ def _check_paths(flow: Flow) -> None:
         raise ExperimentError(f'{problem}, or transport = "tcp"', key="transport")
 
 
-def _beside(path: Path, data: dict[str, Any]) -> dict[str, Any]:
-    """Looks for the traces that the file at `path` names where it lies itself."""
-    tables = data.get("link")
-    for link in tables if isinstance(tables, list) else []:
-        if isinstance(link, dict) and isinstance(link.get("trace"), str):
-            link["trace"] = str(path.parent / link["trace"])
+def beside(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """Looks for traces and algorithms that an experiment file names where the file lies."""
+    for link in _tables(data, "link"):
+        if isinstance(link.get("trace"), str):
+            link["trace"] = str(folder / link["trace"])
+    for flow in _tables(data, "flow"):
+        if isinstance(flow.get("cc"), str):
+            flow["cc"] = own.beside(flow["cc"], folder)
     return data
+
+
+def _tables(data: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    tables = data.get(name)
+    return (
+        [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+    )

@@ -26,6 +26,9 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ExperimentError:
     if cause is not None:
         return ExperimentError(str(cause), key=key)
     table, field = find(model, loc)
+    if key == "sweep":
+        problem = "has axes, along which `dumbbell sweep` runs the experiment"
+        return ExperimentError(f"{problem}; use that, or leave it out", key=key)
     if first["type"] == "extra_forbidden":
         return ExperimentError(unknown_key(str(loc[-1]), table), key=key)
     name = next((part for part in reversed(loc) if isinstance(part, str)), "it")

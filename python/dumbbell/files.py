@@ -98,9 +98,18 @@ def override(data: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
         key = key.strip()
         if not equals or not key:
             raise ExperimentError(f'"{assignment}" is not an assignment; write KEY=VALUE')
-        for table, last in _targets(data, key):
-            table[last] = _value(text.strip())
+        assign(data, key, _value(text.strip()))
     return data
+
+
+def assign(data: dict[str, Any], key: str, value: Any) -> None:
+    """Sets a key of the content of an experiment file, named as in `override`.
+
+    Raises:
+        ExperimentError: If it names a link or flow that is not there.
+    """
+    for table, last in _targets(data, key):
+        table[last] = value
 
 
 def _targets(data: dict[str, Any], key: str) -> list[tuple[dict[str, Any], str]]:
@@ -159,21 +168,22 @@ def _is_array_of_tables(value: object) -> bool:
 
 def _keys(table: dict[str, Any]) -> str:
     return "".join(
-        f"{_key(key)} = {_toml(value)}\n" for key, value in table.items() if value not in _EMPTY
+        f"{_key(key)} = {inline(value)}\n" for key, value in table.items() if value not in _EMPTY
     )
 
 
 def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else inline(key)
 
 
-def _toml(value: Any) -> str:
+def inline(value: Any) -> str:
+    """A value as TOML, on one line."""
     match value:
         case dict():
-            inside = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items())
+            inside = ", ".join(f"{_key(key)} = {inline(item)}" for key, item in value.items())
             return f"{{ {inside} }}" if inside else "{}"
         case list():
-            return f"[{', '.join(_toml(item) for item in value)}]"
+            return f"[{', '.join(inline(item) for item in value)}]"
         case _:
             # JSON's text, numbers and booleans are TOML's, but for DEL, which TOML has escaped.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BeforeValidator
 
-from dumbbell import _core, links, units
+from dumbbell import _core, links, own, units
 from dumbbell.errors import ExperimentError
 from dumbbell.stacks import StackValue, unknown
 
@@ -53,8 +53,10 @@ def _check_queue(text: object) -> object:
 
 
 def _check_algorithm(text: object) -> object:
+    if isinstance(text, type):
+        text = own.text_of(text)
     if isinstance(text, str):
-        _core.check_algorithm(text)
+        (own.check if own.is_own(text) else _core.check_algorithm)(text)
     return text
 
 
@@ -80,7 +82,8 @@ def _checked(parse: Callable[[object], object]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _check_seeds(seeds: object) -> object:
+def check_seeds(seeds: object) -> object:
+    """Raises `ValueError` unless `seeds` is a count of seeds, or a list of them."""
     valid = "write a count, such as 5, or a list of different whole numbers, such as [1, 2, 3]"
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST_SEEDS:
         return seeds
@@ -127,5 +130,5 @@ Trace = Annotated[str | list[int], _checked(_opportunities)]
 Aqm = Annotated[str, _checked(links.parse_aqm)]
 Reordering = Annotated[str, _checked(links.parse_reorder)]
 Transport = Annotated[str, BeforeValidator(_check_transport)]
-Seeds = Annotated[int | list[int], BeforeValidator(_check_seeds)]
+Seeds = Annotated[int | list[int], BeforeValidator(check_seeds)]
 StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]

@@ -274,6 +274,42 @@ def link_summary(result: Runs) -> pl.DataFrame:
     return utilisation(result).join(last, on=["seed", "link"], maintain_order="left")
 
 
+def over_flows(flows: pl.DataFrame) -> pl.DataFrame:
+    """One row per seed over some rows of `summary`: what their flows achieved together.
+
+    Returns:
+        Columns seed, throughput, goodput (sums, bit/s), queue_delay_mean, queue_delay_p95 (means,
+        s), retransmission_share (of all packets of these flows).
+    """
+    sent = pl.max_horizontal(pl.col("sent").sum(), 1)
+    return flows.group_by("seed", maintain_order=True).agg(
+        pl.col("throughput", "goodput").sum(),
+        pl.col("queue_delay_mean", "queue_delay_p95").mean(),
+        retransmission_share=pl.col("retransmitted").sum() / sent,
+    )
+
+
+def run_summary(result: Runs, flows: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
+    """One row per seed with all that a run is judged by.
+
+    Args:
+        result: The runs.
+        flows: Their `summary`.
+        links: Their `link_summary`.
+
+    Returns:
+        The columns of `over_flows`; utilisation of the link that is used most; dropped, lost
+        (packets, over all links); jain, as `fairness` has it.
+    """
+    of_links = links.group_by("seed").agg(
+        pl.col("utilisation").max(), pl.col("dropped", "lost").sum()
+    )
+    joined = over_flows(flows)
+    for table in (of_links, fairness(result)):
+        joined = joined.join(table, on="seed", how="left", maintain_order="left")
+    return joined
+
+
 def _between(table: pl.DataFrame, since: float, until: float | None) -> pl.DataFrame:
     last = float("inf") if until is None else until
     return table.filter(pl.col("t").is_between(since - _MICRO, last + _MICRO))

@@ -10,7 +10,7 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell import _core, links
+from dumbbell import _core, links, own
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.stacks import stack_fields, udt_fields
 from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_queue
@@ -38,7 +38,8 @@ def resolve(experiment: Experiment) -> Experiment:
 
     Raises:
         ExperimentError: If its parts do not fit together: a queue in BDP at a link without a
-            rate, a base RTT shorter than the path, more samples than fit in memory.
+            rate, a base RTT shorter than the path, more samples than fit in memory, an algorithm
+            of the user's own that is not there.
     """
     delays = {link.name: TIME.parse(link.delay, zero=True) for link in experiment.links}
     rtts = [_base_rtts(experiment, i, delays) for i in range(len(experiment.flows))]
@@ -51,6 +52,7 @@ def resolve(experiment: Experiment) -> Experiment:
         stack_options=stack_fields(experiment.stack, experiment.stack_options),
         links=[_resolve_link(experiment, i, rtts) for i in range(len(experiment.links))],
         flows=[_resolve_flow(experiment, i, rtts[i]) for i in range(len(experiment.flows))],
+        sources=own.sources(experiment),
     )
 
 
@@ -64,8 +66,10 @@ def scenario(resolved: Experiment, seed: int) -> str:
         for name in names
     ]
     assert resolved.sample is not None, "resolving writes it out"
+    own_ones = {"sources": resolved.sources} if resolved.sources else {}
     return json.dumps(
-        {
+        own_ones
+        | {
             "seed": seed,
             "duration_ns": TIME.parse(resolved.duration),
             "sample_ns": TIME.parse(resolved.sample),

@@ -36,13 +36,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell import _core
+    from dumbbell.testbed import client
 
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
 
 _SUBFLOW_FILES: Final = frozenset(f"{table}.parquet" for table in SUBFLOW_TABLES.values())
 
-_FIGURES: Final = frozenset({"figure.svg", "figure.png"})
-"""What `dumbbell plot` adds."""
+_ADDED: Final = frozenset({"figure.svg", "figure.png", "report.html"})
+"""What `dumbbell plot` and `dumbbell report` add."""
+
+_SUMS: Final = ("wall_s", "data_packets", "events")
+"""What of `Result.meta` adds up."""
 
 _CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
 
@@ -149,6 +153,21 @@ class Result:
         captures = {each: self.captures[each] for each in self.captures if each == seed}
         return Result(self.experiment, self.meta, **tables, captures=captures)
 
+    def and_more(self, more: Result) -> Result:
+        """This result and one of other seeds of the same experiment, as one of all seeds."""
+        tables = {
+            table: pl.concat([getattr(self, table), getattr(more, table)], rechunk=False)
+            for table in self.tables
+        }
+        seeds = [*self.seeds, *more.seeds]
+        sums = {key: self.meta[key] + more.meta[key] for key in _SUMS}
+        return Result(
+            self.experiment.replace(seeds=seeds),
+            self.meta | sums | {"seeds": seeds},
+            **tables,
+            captures={**self.captures, **more.captures},
+        )
+
     def save(self, folder: str | Path) -> Path:
         """Writes the result folder, complete or not at all.
 
@@ -216,7 +235,7 @@ def check_replaceable(folder: Path) -> None:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
-    ours = _FILES | _SUBFLOW_FILES | _FIGURES
+    ours = _FILES | _SUBFLOW_FILES | _ADDED
     foreign = sorted(name for name in names - ours if not _CAPTURE.fullmatch(name))
     if foreign:
         problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
@@ -224,7 +243,9 @@ def check_replaceable(folder: Path) -> None:
 
 
 def collect(
-    experiment: Experiment, outcomes: dict[int, _core.Outcome], meta: dict[str, Any]
+    experiment: Experiment,
+    outcomes: Mapping[int, _core.Outcome | client.Outcome],
+    meta: dict[str, Any],
 ) -> Result:
     """Puts the outcomes of all seeds of a resolved experiment together."""
     cast = _cast(experiment)

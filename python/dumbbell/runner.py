@@ -8,20 +8,39 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dumbbell import _core
+from dumbbell import _core, own
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve, scenario
 from dumbbell.results import Result, check_replaceable, collect
+from dumbbell.testbed import client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
+
+    from dumbbell.estimates import Until
+
+Backend = Literal["simulator", "linux"]
+"""What runs an experiment: the simulator, or this machine's kernel with real packets."""
 
 _GLANCE: Final = 0.1
 """How often progress is told, s."""
+
+
+def known_backend(name: str) -> Backend:
+    """The backend of that name.
+
+    Raises:
+        DumbbellError: If there is none.
+    """
+    if name == "simulator":
+        return "simulator"
+    if name == "linux":
+        return "linux"
+    raise DumbbellError(f'backend: there is no "{name}"; write simulator or linux')
 
 
 def run(
@@ -30,17 +49,22 @@ def run(
     seeds: int | list[int] | None = None,
     jobs: int | None = None,
     out: str | Path | None = None,
+    backend: Backend = "simulator",
+    retry_spoiled: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Runs an experiment with all its seeds.
 
-    The result depends on the experiment and its seeds only, not on `jobs`.
+    In the simulator the result depends on the experiment and its seeds only, not on `jobs`.
 
     Args:
         experiment: The experiment, or the path of its file.
         seeds: How many seeds, or which; those of the experiment if not given.
-        jobs: How many seeds to run at once; as many as there are processors if not given.
+        jobs: How many seeds to run at once; as many as there are processors if not given, or one
+            if packets are real.
         out: The folder to write the result to, if it is to be written.
+        backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
+        retry_spoiled: How often a run with real packets is repeated that the machine spoiled.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
 
     Returns:
@@ -49,16 +73,27 @@ def run(
     Raises:
         ExperimentError: If the experiment is not valid.
         ResultError: If `out` holds something other than a result, or cannot be written.
+        TestbedError: If this machine lacks what real packets need.
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
     """
     if not isinstance(experiment, Experiment):
         with in_file(experiment):
             read = Experiment.load(experiment)
-            return run(read, seeds=seeds, jobs=jobs, out=out, progress=progress)
+            return run(
+                read,
+                seeds=seeds,
+                jobs=jobs,
+                out=out,
+                backend=backend,
+                retry_spoiled=retry_spoiled,
+                progress=progress,
+            )
     if out is not None:
         check_replaceable(Path(out))
     one = experiment if seeds is None else experiment.replace(seeds=seeds)
-    (result,) = run_all([one], jobs=jobs, progress=progress)
+    (result,) = run_all(
+        [one], jobs=jobs, backend=backend, retry_spoiled=retry_spoiled, progress=progress
+    )
     if out is not None:
         result.save(out)
     return result
@@ -68,13 +103,17 @@ def run_all(
     experiments: Sequence[Experiment],
     *,
     jobs: int | None = None,
+    backend: Backend = "simulator",
+    retry_spoiled: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> list[Result]:
     """Runs several experiments, the seeds of all of them side by side.
 
     Args:
         experiments: The experiments.
-        jobs: How many seeds to run at once; as many as there are processors if not given.
+        jobs: How many seeds to run at once; see `run`.
+        backend: What runs them; see `run`.
+        retry_spoiled: How often spoiled runs are repeated; see `run`.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
 
     Returns:
@@ -85,24 +124,78 @@ def run_all(
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
     """
     resolved = [resolve(experiment) for experiment in experiments]
-    workers = _workers(jobs)
-    tasks = [[_Task(one, seed) for seed in one.seed_list] for one in resolved]
-    with ThreadPoolExecutor(workers) as pool:
+    is_real = backend == "linux"
+    at_once = workers(1 if jobs is None and is_real else jobs)
+    tasks = [
+        [_RealTask(one, seed, retry_spoiled) if is_real else _Task(one, seed) for seed in seeds]
+        for one in resolved
+        for seeds in [one.seed_list]
+    ]
+    with ThreadPoolExecutor(at_once) as pool:
         runs = [[(task, pool.submit(task.run)) for task in group] for group in tasks]
         _see_through(pool, [run for group in runs for run in group], progress)
         return [
-            _result(one, {task.seed: done.result() for task, done in group}, workers)
+            _result(one, {task.seed: done.result() for task, done in group}, at_once)
             for one, group in zip(resolved, runs, strict=True)
         ]
 
 
+def simulate(resolved: Experiment, seed: int, watch: _core.Watch | None = None) -> _core.Outcome:
+    """Runs one seed of a resolved experiment in this thread.
+
+    Raises:
+        _core.ScenarioError: If the experiment cannot be simulated.
+        InterruptedError: If `watch` was stopped.
+        Exception: Whatever an algorithm of the user's own raises.
+    """
+    own_ones = own.classes((flow.cc for flow in resolved.flows), resolved.sources)
+    return _core.simulate(scenario(resolved, seed), watch, own_ones)
+
+
+def run_until(
+    experiments: Sequence[Experiment],
+    until: Until,
+    values: Callable[[Result], Iterable[Sequence[float | None]]],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Result]:
+    """As `run_all`, and adds seeds to every experiment until what comes out is known well enough.
+
+    Args:
+        experiments: The experiments, with the seeds to begin with.
+        until: When that is.
+        values: What is to be known, each by its values with all seeds.
+        jobs: As for `run_all`.
+        progress: As for `run_all`; begins anew with every addition of seeds.
+    """
+    results = run_all(experiments, jobs=jobs, progress=progress)
+    while True:
+        loose = [
+            number
+            for number, result in enumerate(results)
+            if len(result.seeds) < until.most and not all(map(until.tight, values(result)))
+        ]
+        if not loose:
+            return results
+        added = [
+            results[number].experiment.replace(seeds=until.more(seeds)[len(seeds) :])
+            for number in loose
+            for seeds in [results[number].seeds]
+        ]
+        more = run_all(added, jobs=jobs, progress=progress)
+        for number, result in zip(loose, more, strict=True):
+            results[number] = results[number].and_more(result)
+
+
 @dataclass(frozen=True)
 class _Done:
-    """The outcome of one simulation, and when it ran."""
+    """The outcome of one run, when it ran, and how often it was tried."""
 
-    outcome: _core.Outcome
+    outcome: _core.Outcome | client.Outcome
     began: float
     ended: float
+    attempts: int = 1
 
 
 @dataclass(frozen=True)
@@ -116,15 +209,34 @@ class _Task:
     def run(self) -> _Done:
         began = time.perf_counter()
         try:
-            outcome = _core.simulate(scenario(self.experiment, self.seed), self.watch)
-        except ValueError as error:
+            outcome = simulate(self.experiment, self.seed, self.watch)
+        except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
         return _Done(outcome, began, time.perf_counter())
 
 
+@dataclass(frozen=True)
+class _RealTask:
+    """The same with real packets; of spoiled attempts the last one counts."""
+
+    experiment: Experiment
+    seed: int
+    retry_spoiled: int
+    watch: client.Watch = field(default_factory=client.Watch)
+
+    def run(self) -> _Done:
+        began = time.perf_counter()
+        text, attempts = scenario(self.experiment, self.seed), 1
+        outcome = client.run_scenario(text, self.watch)
+        while outcome.complaints and attempts <= self.retry_spoiled:
+            outcome = client.run_scenario(text, self.watch)
+            attempts += 1
+        return _Done(outcome, began, time.perf_counter(), attempts)
+
+
 def _see_through(
     pool: ThreadPoolExecutor,
-    runs: list[tuple[_Task, Future[_Done]]],
+    runs: list[tuple[_Task | _RealTask, Future[_Done]]],
     progress: Callable[[float], None] | None,
 ) -> None:
     """Waits for all runs, or stops them all if one fails or the user interrupts."""
@@ -143,7 +255,12 @@ def _see_through(
         raise
 
 
-def _workers(jobs: int | None) -> int:
+def workers(jobs: int | None) -> int:
+    """How many simulations to run at once: so many, or one a processor.
+
+    Raises:
+        DumbbellError: If it is not a number of them.
+    """
     if jobs is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -152,11 +269,12 @@ def _workers(jobs: int | None) -> int:
     return jobs
 
 
-def _result(resolved: Experiment, runs: dict[int, _Done], workers: int) -> Result:
+def _result(resolved: Experiment, runs: dict[int, _Done], jobs: int) -> Result:
     outcomes = {seed: done.outcome for seed, done in runs.items()}
     began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
     meta = {
         "version": _core.__version__,
+        "backend": "simulator",
         "seeds": list(outcomes),
         "machine": {
             "system": platform.system(),
@@ -164,9 +282,30 @@ def _result(resolved: Experiment, runs: dict[int, _Done], workers: int) -> Resul
             "processors": os.cpu_count(),
             "python": platform.python_version(),
         },
-        "jobs": workers,
+        "jobs": jobs,
         "wall_s": ended - began,
         "data_packets": sum(outcome.meta["data_packets"] for outcome in outcomes.values()),
         "events": sum(outcome.meta["events"] for outcome in outcomes.values()),
     }
-    return collect(resolved, outcomes, meta)
+    return collect(resolved, outcomes, meta | _reality(runs))
+
+
+def _reality(runs: dict[int, _Done]) -> dict[str, Any]:
+    """What the folder of a result says beside, if packets were real."""
+    real = {
+        str(seed): (done.outcome, done.attempts)
+        for seed, done in runs.items()
+        if isinstance(done.outcome, client.Outcome)
+    }
+    if not real:
+        return {}
+    return {
+        "backend": "linux",
+        "kernel": platform.release(),
+        "spoiled": {seed: one.complaints for seed, (one, _) in real.items() if one.complaints},
+        "testbed": {
+            seed: {key: value for key, value in one.health.items() if key != "complaints"}
+            | {"attempts": attempts}
+            for seed, (one, attempts) in real.items()
+        },
+    }

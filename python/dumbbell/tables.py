@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from dumbbell import _core
+    from dumbbell.testbed import client
 
 TABLES: Final = ("flows", "series", "links", "internals")
 """The tables of a result."""
@@ -56,7 +57,7 @@ class Played:
 
     seed: int
     cast: Cast
-    outcome: _core.Outcome
+    outcome: _core.Outcome | client.Outcome
 
 
 def tables(runs: Sequence[Played], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:

@@ -195,6 +195,9 @@ BDP: Final = Dimension(
 )
 """Multiples of the bandwidth-delay product, in millionths."""
 
+DIMENSIONS: Final = (RATE, TIME, SIZE, PACKETS, BDP)
+"""The kinds of quantities."""
+
 _QUEUE: Final = Dimension(
     name="a queue",
     example="0.5 BDP",
@@ -228,6 +231,26 @@ def parse_queue(text: object) -> Queue | None:
         if unit in dimension.known_units:
             return Queue(dimension, dimension.parse(text))
     raise QuantityError(f"{shown(text)} has {_unknown(unit, _QUEUE.known_units)}; {_QUEUE.advice}")
+
+
+def parse_quantity(value: object) -> tuple[Dimension | None, Fraction]:
+    """Reads a quantity of whatever kind, in base units; a plain number, or one in %, has none.
+
+    Raises:
+        QuantityError: If it is neither, or out of range.
+    """
+    text = str(value).strip()
+    number = _NUMBER.match(text)
+    if isinstance(value, bool | list | dict) or number is None:
+        raise QuantityError(f"{shown(value)} is neither a number nor a quantity")
+    unit = text[number.end() :].strip()
+    if unit in ("", "%"):
+        return None, Fraction(number.group()) / (100 if unit else 1)
+    for dimension in DIMENSIONS:
+        if unit in dimension.known_units:
+            return dimension, Fraction(dimension.parse(text, zero=True))
+    known = [unit for dimension in DIMENSIONS for unit in dimension.known_units]
+    raise QuantityError(f"{shown(value)} has {_unknown(unit, known)}")
 
 
 def parse_probability(value: object) -> float:

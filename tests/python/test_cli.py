@@ -171,7 +171,7 @@ def test_list_names_algorithms_stacks_papers_and_metrics(tmp_path: Path) -> None
 
 def test_help_names_every_command(tmp_path: Path) -> None:
     printed = output_of("--help", cwd=tmp_path)
-    for command in ("run", "compare", "plot", "reproduce", "list"):
+    for command in ("run", "compare", "plot", "report", "reproduce", "list"):
         assert command in printed
     assert output_of("--version", cwd=tmp_path) == f"dumbbell {__version__}\n"
 

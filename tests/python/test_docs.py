@@ -13,10 +13,11 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import dumbbell
-from dumbbell import _core
+from dumbbell import _core, convergence, metrics
 from dumbbell.cli.app import app
 from dumbbell.experiment import Experiment, Flow, Link
 from dumbbell.explain import key_of
+from dumbbell.sweeps.plan import Sweep
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -68,7 +69,8 @@ def test_every_stack_and_every_field_of_it_is_documented_and_no_other() -> None:
 
 
 def test_every_algorithm_and_every_option_of_it_is_documented_and_no_other() -> None:
-    rows = re.findall(r"^\| `([\w+-]+)` \|.*\| (.*) \|$", ALGORITHMS.read_text(), flags=re.M)
+    table = section(ALGORITHMS, "Algorithms")
+    rows = re.findall(r"^\| `([\w+-]+)` \|.*\| (.*) \|$", table, flags=re.M)
     documented = {name: set(re.findall(r"`(\w+)`", options)) for name, options in rows}
     known = {}
     for name in _core.algorithms():
@@ -91,12 +93,20 @@ def test_every_column_of_a_result_is_documented_and_no_other(table: str) -> None
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
 def test_every_experiment_in_a_document_is_valid(document: Path) -> None:
     for block in blocks(document, "toml"):
-        Experiment.parse(block)
+        if "[sweep]" in block or "[[sweep]]" in block:
+            assert list(Sweep.parse(block).points())
+        else:
+            Experiment.parse(block)
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=str)
 def test_every_example_is_valid(example: Path) -> None:
-    assert Experiment.load(example).title
+    if "[sweep]" in example.read_text():
+        sweep = Sweep.load(example)
+        assert sweep.data["title"]
+        assert list(sweep.points())
+    else:
+        assert Experiment.load(example).title
 
 
 def test_the_experiment_of_the_readme_is_the_example_that_it_names() -> None:
@@ -105,12 +115,64 @@ def test_the_experiment_of_the_readme_is_the_example_that_it_names() -> None:
     assert Experiment.parse(block) == example.replace(title="")
 
 
-def test_the_examples_of_the_readme_print_what_it_says() -> None:
-    script = ROOT / "scripts/readme.py"
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_command_in_a_document_runs_and_prints_what_it_says(document: Path) -> None:
+    script = ROOT / "scripts/documents.py"
     done = subprocess.run(
-        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+        [sys.executable, script, "--check", document], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_tutorial_shows_the_example_in_rust_as_it_is() -> None:
+    (block,) = blocks(ROOT / "docs/tutorial.md", "rust")
+    assert block in (ROOT / "crates/sim/examples/own_algorithm.rs").read_text()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation, built; a link that leads nowhere fails it."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_site_asks_nothing_of_any_other(site: Path) -> None:
+    asking = (
+        r'<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]+)"'
+        r'|<link\b(?![^>]*canonical)[^>]*\bhref="([^"]+)"'
+    )
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 10
+    for page in pages:
+        for found in re.findall(asking, page.read_text()):
+            target = "".join(found)
+            assert not target.startswith(("http:", "https:", "//")), f"{page.name}: {target}"
+    styles = "".join(sheet.read_text() for sheet in site.rglob("*.css"))
+    assert not re.findall(r"(?:url\(|@import )[\"']?(?:https?:)?//", styles)
+
+
+def test_the_site_has_every_algorithm_with_its_equations_and_source(site: Path) -> None:
+    text = (site / "reference/equations.html").read_text()
+    for name in _core.algorithms():
+        assert re.search(rf"<p>(?:<code>[^<]+</code>, )*<code>{re.escape(name)}</code>", text), name
+    assert len(re.findall(r"<pre>", text)) > 20
+
+
+def test_the_site_has_every_key_metric_and_command(site: Path) -> None:
+    keys = (site / "reference/experiment.html").read_text()
+    for model in (Experiment, Link, Flow):
+        for name, field in model.model_fields.items():
+            assert f"<code>{key_of(name, field)}</code>" in keys, name
+    measures = (site / "reference/metrics.html").read_text()
+    for metric in (*metrics.METRICS, *convergence.METRICS):
+        assert f'id="{metric.__name__}"' in measures, metric.__name__
+    commands = (site / "reference/commands.html").read_text()
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert all(f"dumbbell {name}" in commands for name in group.commands)
 
 
 def test_every_target_of_make_that_is_mentioned_exists() -> None:

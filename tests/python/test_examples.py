@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 from dumbbell import Experiment, Result, metrics, run
+from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.plan import Sweep
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -23,10 +25,31 @@ def mean(result: Result, flow: str, column: str) -> float:
     return value
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+FILES = sorted(EXAMPLES.glob("*.toml"))
+SWEEPS = [path for path in FILES if "[sweep]" in path.read_text()]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path not in SWEEPS], ids=lambda path: path.stem
+)
 def test_an_example_runs_and_fills_a_link(path: Path) -> None:
     used = metrics.utilisation(run(path, seeds=1))["utilisation"].to_list()
     assert max(used) > 0.8
+
+
+def test_bbr3_holds_its_share_beside_cubic_in_a_shallow_queue_and_not_in_a_deep_one(
+    tmp_path: Path,
+) -> None:
+    sweep = Sweep.load(EXAMPLES / "sweep.toml", overrides=["duration=20 s"])
+    flows = run_sweep(sweep, tmp_path, seeds=1).dataset.table("flows").filter(rate=1e7)
+    sums = flows.group_by("queue", "cc").agg(pl.col("throughput").sum())
+    share = {
+        queue: sums.filter(queue=queue, cc="bbr3")["throughput"].item()
+        / sums.filter(queue=queue)["throughput"].sum()
+        for queue in (0.5, 8.0)
+    }
+    assert share[0.5] > 0.4
+    assert share[8.0] < share[0.5]
 
 
 def test_two_flows_come_to_share() -> None:

@@ -14,20 +14,30 @@
 #define MOST_SIBLINGS 7
 
 struct event {
-	/* 'I'nit, 'A'ck, 'L'oss (a new episode), 'T'imeout, 'U'ndo, 'S'ent after idling. */
+	/* 'I'nit, 'A'ck, 'L'oss (a new episode), 'T'imeout, 'U'ndo, 'S'ent. */
 	char kind;
 	/* Times in ns; phase by the numbers of enum tcp_ca_state. */
 	u64 now, srtt, min_rtt, delivered, delivered_at, lost, in_flight, phase, cwnd_limited;
 	/* Of 'A'; `rated` says whether there is a rate sample. */
 	u64 acked, losses, rtt, prior_in_flight, rated;
 	u64 prior_delivered, rate_delivered, interval, app_limited;
-	/* Of 'I': MSS and window; of others whether the episode is new. */
+	/* MSS, the first window; of 'L' and 'T' whether the episode is new, of 'S' whether from idle. */
 	u64 mss, window, new_episode;
 	u64 siblings;
 };
 
 u64 native_now_ns;
-u32 native_random = 1;
+
+/* SplitMix64's 32 bits, as the twin draws them. */
+u32 native_random(void)
+{
+	static u64 x = 1;
+	u64 z = x += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 33)) * 0x62a9d9ed799705f5;
+	z = (z ^ (z >> 28)) * 0xcb24d0a5c88c35b3;
+	return z >> 32;
+}
 
 static struct tcp_sock connection;
 static struct tcp_sock others[MOST_SIBLINGS];
@@ -101,9 +111,9 @@ static void begin(const struct event *e)
 {
 	connection.mss_cache = e->mss;
 	connection.snd_cwnd = e->window;
+	connection.rtt_min.s[0].v = e->min_rtt ? e->min_rtt / 1000 : ~0;
 	connection.snd_cwnd_clamp = ~0;
 	connection.snd_ssthresh = TCP_INFINITE_SSTHRESH;
-	connection.rtt_min.s[0].v = e->min_rtt / 1000;
 	connection.inet_conn.icsk_ca_ops = &OPS;
 	connection.inet_conn.icsk_inet.sk.__sk_common.skc_state = TCP_ESTABLISHED;
 	connection.inet_conn.icsk_inet.sk.sk_max_pacing_rate = ~0UL;
@@ -131,7 +141,6 @@ static void acknowledge(const struct event *e)
 {
 	struct rate_sample rs = {
 		.prior_delivered = e->prior_delivered,
-		.prior_mstamp = e->rated ? e->now / 1000 : 0,
 		.delivered = e->rated ? (s32)e->rate_delivered : -1,
 		.interval_us = e->rated ? (long)(e->interval / 1000) : -1,
 		.rtt_us = e->rtt ? (long)(e->rtt / 1000) : -1,
@@ -148,6 +157,20 @@ static void acknowledge(const struct event *e)
 		OPS.cong_control(sk, 0, 0, &rs);
 	else if (e->acked && e->phase != TCP_CA_Recovery && e->phase != TCP_CA_CWR)
 		OPS.cong_avoid(sk, 0, e->acked);
+}
+
+/* Pacing: the next packet departs when this one has had its time. */
+static void sent(const struct event *e)
+{
+	unsigned long rate = connection.inet_conn.icsk_inet.sk.sk_pacing_rate;
+
+	if (connection.tcp_wstamp_ns < e->now)
+		connection.tcp_wstamp_ns = e->now;
+	if (rate)
+		connection.tcp_wstamp_ns += connection.mss_cache * 1000000000ULL / rate;
+	connection.app_limited = e->new_episode;
+	if (OPS.cwnd_event && e->new_episode)
+		OPS.cwnd_event(sk, CA_EVENT_TX_START);
 }
 
 static void answer(void)
@@ -182,8 +205,7 @@ int main(void)
 			connection.snd_cwnd = OPS.undo_cwnd(sk);
 			break;
 		case 'S':
-			if (OPS.cwnd_event)
-				OPS.cwnd_event(sk, CA_EVENT_TX_START);
+			sent(&e);
 			break;
 		}
 		answer();

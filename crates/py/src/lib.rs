@@ -1,7 +1,9 @@
 //! The simulator as the Python module `dumbbell._core`: a thin binding, no logic.
 
+mod own;
 mod run;
 mod table;
+mod testbed;
 mod udt;
 
 use pyo3::prelude::*;
@@ -9,7 +11,7 @@ use pyo3::prelude::*;
 /// The simulator of dumbbell. Use the package `dumbbell`, not this module.
 #[pymodule]
 mod _core {
-    use dumbbell_cc::{Algorithm, Init, NAMES};
+    use dumbbell_cc::{Algorithm, NAMES};
     use dumbbell_tcp::{Scheduler, Stack};
     use dumbbell_udt::Options;
     use dumbbell_units::Time;
@@ -17,9 +19,15 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::run::{Capture, Outcome, Watch, simulate};
+    use crate::own::facts::{
+        Ack, Congestion, Init, Path, PeerReport, RateSample, Round, Sent, Stamp, Subflow,
+    };
+    #[pymodule_export]
+    use crate::run::{Capture, Outcome, ScenarioError, Watch, simulate};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::testbed::{die_with_parent, isolate, run_testbed};
     #[pymodule_export]
     use crate::udt::{
         TransferDamagedError, TransferRefusedError, TransferWatch, UdtListener, UdtSocket,
@@ -39,7 +47,7 @@ mod _core {
     /// Raises ValueError, in one sentence, unless `text` is an algorithm with valid options.
     #[pyfunction]
     fn check_algorithm(text: &str) -> PyResult<()> {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 0 };
+        let init = dumbbell_cc::Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 0 };
         match Algorithm::parse(text, &init) {
             Ok(_) => Ok(()),
             Err(error) => Err(PyValueError::new_err(error.to_string())),

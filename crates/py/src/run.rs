@@ -1,8 +1,10 @@
 //! Running a scenario from Python.
 
+use crate::own::{Classes, Failure, makers};
 use crate::table::Table;
 use arrow_schema::ArrowError;
-use dumbbell_sim::{PacketLog, Scenario, ScenarioError, Side};
+use dumbbell_sim::{PacketLog, Scenario, ScenarioError as Invalid, Side};
+use pyo3::create_exception;
 use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,6 +13,13 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+create_exception!(
+    dumbbell._core,
+    ScenarioError,
+    PyValueError,
+    "A scenario that cannot be simulated, in one sentence."
+);
 
 /// Lets another thread see how far a simulation is, and stop it.
 #[pyclass(frozen, module = "dumbbell._core")]
@@ -42,7 +51,7 @@ impl Watch {
 }
 
 impl Watch {
-    fn tell(&self, done: f64) -> ControlFlow<()> {
+    pub(crate) fn tell(&self, done: f64) -> ControlFlow<()> {
         self.done.store(done.to_bits(), Ordering::Relaxed);
         match self.stopped.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -104,7 +113,7 @@ impl Capture {
 }
 
 impl Outcome {
-    fn new(
+    pub(crate) fn new(
         py: Python<'_>,
         scenario: Scenario,
         outcome: dumbbell_sim::Outcome,
@@ -137,19 +146,41 @@ impl Outcome {
 
 /// Runs a scenario, given as JSON, without holding the interpreter's lock.
 ///
-/// Raises ValueError if the scenario is not valid, InterruptedError if `watch` was stopped.
+/// `own` holds algorithms in Python, what flows call them -> (class, options). With them the lock is
+/// held but at every sample, for taking it once an event would cost more than the event.
+///
+/// Raises ScenarioError if it is not valid, InterruptedError if `watch` was stopped, and what
+/// an algorithm in Python raises.
 #[pyfunction]
-#[pyo3(signature = (scenario, watch=None))]
-pub fn simulate(py: Python<'_>, scenario: &str, watch: Option<&Watch>) -> PyResult<Outcome> {
+#[pyo3(signature = (scenario, watch=None, own=None))]
+pub fn simulate(
+    py: Python<'_>,
+    scenario: &str,
+    watch: Option<&Watch>,
+    own: Option<Classes>,
+) -> PyResult<Outcome> {
     let go_on = |done| watch.map_or(ControlFlow::Continue(()), |watch| watch.tell(done));
-    let run = || {
-        let scenario = Scenario::from_json(scenario)?;
-        let outcome = scenario.run_while(go_on)?;
-        Ok((scenario, outcome))
+    let failure = Failure::default();
+    let done = match own.filter(|own| !own.is_empty()) {
+        None => py.detach(|| run(Scenario::from_json(scenario), go_on)),
+        Some(own) => run(Scenario::from_json_with(scenario, &makers(own, &failure)), |done| {
+            py.detach(|| if failure.is_there() { ControlFlow::Break(()) } else { go_on(done) })
+        }),
     };
-    let done = py.detach(run);
-    match done.map_err(|error: ScenarioError| PyValueError::new_err(error.to_string()))? {
+    if let Some(error) = failure.take() {
+        return Err(error);
+    }
+    match done.map_err(|error: Invalid| ScenarioError::new_err(error.to_string()))? {
         (scenario, Some(outcome)) => Outcome::new(py, scenario, outcome),
         (_, None) => Err(PyInterruptedError::new_err("the simulation was stopped")),
     }
+}
+
+fn run(
+    scenario: Result<Scenario, Invalid>,
+    go_on: impl FnMut(f64) -> ControlFlow<()>,
+) -> Result<(Scenario, Option<dumbbell_sim::Outcome>), Invalid> {
+    let scenario = scenario?;
+    let outcome = scenario.run_while(go_on)?;
+    Ok((scenario, outcome))
 }

@@ -1,76 +1,38 @@
-//! From a scenario to links, routes and endpoints.
-//!
-//! The order of flows in a scenario must not matter, yet something has to come first when two
-//! things happen at the same nanosecond. So flows are numbered in an order of their own: by what
-//! they are, and by name only where they are the same.
+//! From a scenario to a network with endpoints.
 
-use crate::engine::{EndpointId, Engine, Parcel, Watch};
+use crate::engine::{Engine, Watch};
 use crate::host::{Host, Station};
 use crate::multipath_host::MultipathHost;
-use crate::sample::Subject;
-use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
+use crate::network::{FlowPlan, Network, Stacks};
+use crate::scenario::{FlowSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
 use crate::tcp_host::TcpHost;
 use crate::udt_host::{Plan, UdtHost};
 use dumbbell_cc::{Algorithm, Init};
-use dumbbell_net::{Endpoint, Limit, Link, LinkConfig, LinkId, RouteId, Routes};
+use dumbbell_net::Endpoint;
 use dumbbell_tcp::{
     MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender, SenderConfig,
     Stack,
 };
 use dumbbell_udt::Bulk;
-use dumbbell_units::{Rate, Span, Time};
-use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use dumbbell_units::{Rate, Time};
 use std::sync::Arc;
 
 /// What a run is made of.
 pub(crate) struct Parts<H: Endpoint> {
-    links: Vec<Link<Parcel<H::Packet>>>,
-    routes: Routes,
+    network: Network<H::Packet>,
     hosts: Vec<H>,
-    /// By port.
-    routes_of: Vec<RouteId>,
-    /// In the scenario's order.
-    pub(crate) flows: Vec<FlowPlan>,
-}
-
-/// Where a flow of the scenario is in the run.
-#[derive(Clone, Debug)]
-pub(crate) struct FlowPlan {
-    /// The number of its first pair of ports.
-    pub(crate) pair: u32,
-    pub(crate) start: Time,
-    /// Its path, or the paths of its subflows.
-    pub(crate) paths: Vec<PathPlan>,
-}
-
-/// A path through empty links.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PathPlan {
-    /// One way.
-    pub(crate) delay: Span,
-    pub(crate) rtt: Span,
-}
-
-impl FlowPlan {
-    pub(crate) fn sender(&self) -> EndpointId {
-        EndpointId(self.pair * 2)
-    }
-
-    /// How many subflows it has, if it is a multipath connection.
-    pub(crate) fn parts(&self) -> u32 {
-        if self.paths.len() > 1 { self.paths.len() as u32 } else { 0 }
-    }
-
-    pub(crate) fn subject(&self, first_part: u32) -> Subject {
-        Subject { sender: self.sender(), start: self.start, first_part, complete: false }
-    }
 }
 
 impl<H: Station> Parts<H> {
+    /// In the scenario's order.
+    pub(crate) fn flows(&self) -> &[FlowPlan] {
+        &self.network.flows
+    }
+
     pub(crate) fn engine<W: Watch<H::Packet>>(self, watch: W) -> Engine<H, W> {
-        Engine::with_ports(self.links, self.routes, self.hosts, &self.routes_of, watch)
+        let Network { links, routes, routes_of, .. } = self.network;
+        Engine::with_ports(links, routes, self.hosts, &routes_of, watch)
     }
 }
 
@@ -79,179 +41,40 @@ impl<H: Station> Parts<H> {
 /// # Errors
 /// If it was not and should not have passed.
 pub(crate) fn build<H: Station>(scenario: &Scenario) -> Result<Parts<H>, ScenarioError> {
-    let mut builder = Builder::new(scenario);
+    let network = Network::new(scenario)?;
     let stacks = Stacks::of(scenario);
-    let order = canonical_order(scenario, &builder.names, &stacks);
-    let mut flows = vec![None; scenario.flows.len()];
-    for at in order {
-        flows[at] = Some(builder.add_flow(&scenario.flows[at], stacks.get(at))?);
-    }
-    let flows = flows.into_iter().flatten().collect();
-    let Builder { links, routes, hosts, routes_of, .. } = builder;
-    Ok(Parts { links, routes, hosts, routes_of, flows })
-}
-
-/// The stacks that occur, each once.
-struct Stacks {
-    of_flow: Vec<u32>,
-    distinct: Vec<Arc<Stack>>,
-}
-
-impl Stacks {
-    /// Numbers the stacks by what is in them, not by where they occur first.
-    fn of(scenario: &Scenario) -> Stacks {
-        let text = |stack: &Stack| format!("{stack:?}");
-        let known: BTreeMap<String, &Stack> = {
-            let mut known = BTreeMap::new();
-            let mut last = None;
-            for flow in &scenario.flows {
-                if last != Some(&flow.stack) {
-                    known.insert(text(&flow.stack), &flow.stack);
-                    last = Some(&flow.stack);
-                }
-            }
-            known
-        };
-        let number: BTreeMap<&str, u32> = known.keys().map(String::as_str).zip(0..).collect();
-        let mut last = (None, 0);
-        let of_flow = scenario.flows.iter().map(|flow| {
-            if last.0 != Some(&flow.stack) {
-                last = (Some(&flow.stack), number[text(&flow.stack).as_str()]);
-            }
-            last.1
-        });
-        let of_flow = of_flow.collect();
-        let distinct = known.values().map(|&stack| Arc::new(stack.clone())).collect();
-        Stacks { of_flow, distinct }
-    }
-
-    fn get(&self, flow: usize) -> &Arc<Stack> {
-        &self.distinct[self.of_flow[flow] as usize]
-    }
-}
-
-/// The flows' places in the scenario, in the order that the run numbers them.
-fn canonical_order(
-    scenario: &Scenario,
-    links: &BTreeMap<&str, LinkId>,
-    stacks: &Stacks,
-) -> Vec<usize> {
-    let ids =
-        |path: &[String]| path.iter().map(|name| links.get(name.as_str())).collect::<Vec<_>>();
     let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
-    order.sort_by_cached_key(|&at| {
-        let flow = &scenario.flows[at];
-        let path = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
-        let join =
-            |join: &PathSpec| (ids(&join.path), ids(&join.return_path), join.return_delay_ns);
-        let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
-        let times = (flow.start_ns, flow.stop_ns);
-        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
-        let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
-        (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
-    });
-    order
+    order.sort_by_key(|&at| network.flows[at].pair);
+    let mut hosts = Vec::with_capacity(2 * order.len());
+    for at in order {
+        let ends = ends(scenario, at, &network.flows[at], stacks.get(at))?;
+        hosts.extend(ends.map(H::of));
+    }
+    Ok(Parts { network, hosts })
 }
 
-struct Builder<'a, H: Endpoint> {
-    scenario: &'a Scenario,
-    names: BTreeMap<&'a str, LinkId>,
-    links: Vec<Link<Parcel<H::Packet>>>,
-    routes: Routes,
-    /// Delay lines for acknowledgements: all flows of one return delay share one.
-    lines: BTreeMap<u64, LinkId>,
-    hosts: Vec<H>,
-    routes_of: Vec<RouteId>,
-}
-
-impl<'a, H: Station> Builder<'a, H> {
-    fn new(scenario: &'a Scenario) -> Builder<'a, H> {
-        let links = scenario.links.iter().zip(0..);
-        let links = links.map(|(link, index)| {
-            let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
-            Link::new(&link_config(link, seed))
-        });
-        let names = scenario.links.iter().map(|link| link.name.as_str());
-        Builder {
-            names: names.zip((0..).map(LinkId)).collect(),
-            links: links.collect(),
-            routes: Routes::default(),
-            lines: BTreeMap::new(),
-            hosts: Vec::with_capacity(2 * scenario.flows.len()),
-            routes_of: Vec::with_capacity(2 * scenario.flows.len()),
-            scenario,
+/// The sender and the receiver of a flow.
+fn ends(
+    scenario: &Scenario,
+    at: usize,
+    plan: &FlowPlan,
+    stack: &Arc<Stack>,
+) -> Result<[Host; 2], ScenarioError> {
+    let flow = &scenario.flows[at];
+    let seed = |pair| seeds::derive(scenario.seed, Purpose::Algorithm, pair);
+    let init = |pair| flow.init(plan.start, seed(pair));
+    Ok(match &flow.udt {
+        Some(options) => {
+            let init = init(plan.pair);
+            let algorithms = [flow.algorithm(&init)?, flow.algorithm(&init)?];
+            udt_ends(flow, options, algorithms, &init)
         }
-    }
-
-    /// The links of a path and their delay.
-    fn path(
-        &self,
-        flow: &FlowSpec,
-        key: &'static str,
-        path: &[String],
-    ) -> Result<(Vec<LinkId>, Span), ScenarioError> {
-        let mut links = Vec::with_capacity(path.len() + 1);
-        let mut delay = Span::ZERO;
-        for name in path {
-            let Some(&link) = self.names.get(name.as_str()) else {
-                return Err(ScenarioError::Value {
-                    place: Place::Flow(flow.name.clone()),
-                    key,
-                    value: format!("\"{name}\""),
-                    valid: "names of links".to_owned(),
-                });
-            };
-            delay = delay + self.links[link.0 as usize].delay();
-            links.push(link);
+        None if plan.paths.len() > 1 => {
+            let inits = (plan.pair..).take(plan.paths.len()).map(init);
+            multipath_ends(flow, stack, inits.collect())?
         }
-        Ok((links, delay))
-    }
-
-    fn delay_line(&mut self, delay_ns: u64) -> LinkId {
-        let links = &mut self.links;
-        *self.lines.entry(delay_ns).or_insert_with(|| {
-            links.push(Link::delay_line(Span::from_nanos(delay_ns)));
-            LinkId(links.len() as u32 - 1)
-        })
-    }
-
-    fn add_flow(&mut self, flow: &FlowSpec, stack: &Arc<Stack>) -> Result<FlowPlan, ScenarioError> {
-        let pair = self.routes_of.len() as u32 / 2;
-        let paths = flow.paths();
-        let paths = paths.iter().map(|path| self.add_path(flow, path));
-        let paths: Vec<PathPlan> = paths.collect::<Result<_, _>>()?;
-        let seed = |purpose, pair| seeds::derive(self.scenario.seed, purpose, pair);
-        let jitter =
-            seeds::uniform(seed(Purpose::StartJitter, pair), self.scenario.start_jitter_ns);
-        let start = Time::from_nanos(flow.start_ns + jitter);
-        let init = |pair| flow.init(start, seed(Purpose::Algorithm, pair));
-        let ends = match &flow.udt {
-            Some(options) => {
-                let init = init(pair);
-                let algorithms = [flow.algorithm(&init)?, flow.algorithm(&init)?];
-                udt_ends(flow, options, algorithms, &init)
-            }
-            None if paths.len() > 1 => {
-                let inits = (pair..).take(paths.len()).map(init);
-                multipath_ends(flow, stack, inits.collect())?
-            }
-            None => tcp_ends(flow, stack, flow.algorithm(&init(pair))?, start),
-        };
-        self.hosts.extend(ends.map(H::of));
-        Ok(FlowPlan { pair, start, paths })
-    }
-
-    /// Adds the routes of a pair of ports.
-    fn add_path(&mut self, flow: &FlowSpec, path: &PathSpec) -> Result<PathPlan, ScenarioError> {
-        let (there, delay) = self.path(flow, "path", &path.path)?;
-        let (mut back, back_delay) = self.path(flow, "return_path", &path.return_path)?;
-        if back.is_empty() || path.return_delay_ns > 0 {
-            back.push(self.delay_line(path.return_delay_ns));
-        }
-        self.routes_of.extend([self.routes.add(&there), self.routes.add(&back)]);
-        let rtt = delay + back_delay + Span::from_nanos(path.return_delay_ns);
-        Ok(PathPlan { delay, rtt })
-    }
+        None => tcp_ends(flow, stack, flow.algorithm(&init(plan.pair))?, plan.start),
+    })
 }
 
 fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Time) -> [Host; 2] {
@@ -315,30 +138,4 @@ fn udt_ends(
     let [there, back] = algorithms;
     let server = UdtHost::server(options.clone(), back, init.seed);
     [UdtHost::client(plan, there), server].map(|end| Host::Udt(Box::new(end)))
-}
-
-fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
-    LinkConfig {
-        rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
-        bucket: link.bucket_bytes,
-        varying: link.varying(),
-        delay: Span::from_nanos(link.delay_ns),
-        reroutes: link
-            .reroutes
-            .iter()
-            .map(|&(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
-            .collect(),
-        queue: match link.queue {
-            None => Limit::Unlimited,
-            Some(QueueSpec::Packets(packets)) => Limit::Packets(packets),
-            Some(QueueSpec::Bytes(bytes)) => Limit::Bytes(bytes),
-            Some(QueueSpec::Ns(ns)) => Limit::Time(Span::from_nanos(ns)),
-        },
-        aqm: link.aqm,
-        loss: link.loss,
-        losses: link.losses,
-        jitter: Span::from_nanos(link.jitter_ns),
-        reordering: link.reorder.unwrap_or_default(),
-        seed,
-    }
 }

@@ -175,11 +175,18 @@ impl FlowSpec {
             let valid = format_args!("from 1 to {most} bytes, or null for no limit");
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
-        self.algorithm(&self.init(Time::ZERO, 0)).map(drop)
+        match self.own {
+            // A maker cannot fail, and what it makes may be seen by its user.
+            Some(_) => Ok(()),
+            None => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
+        }
     }
 
     /// The flow's algorithm.
     pub(crate) fn algorithm(&self, init: &Init) -> Result<Algorithm, ScenarioError> {
+        if let Some(maker) = &self.own {
+            return Ok(maker.make(init));
+        }
         let place = || Place::Flow(self.name.clone());
         let made = Algorithm::parse(&self.cc, init);
         made.map_err(|error| ScenarioError::Algorithm { place: place(), error })

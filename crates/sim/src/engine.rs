@@ -240,6 +240,24 @@ where
         &self.watch
     }
 
+    /// Who looks on, to take from it what it has seen.
+    pub fn watch_mut(&mut self) -> &mut W {
+        &mut self.watch
+    }
+
+    /// When something happens next, unless somebody sends earlier.
+    pub fn next_event(&self) -> Option<Time> {
+        self.agenda.first().map(|(time, _)| time)
+    }
+
+    /// A port sends a packet now. For packets that do not come from an endpoint's
+    /// [`poll`](Endpoint::poll).
+    pub fn send(&mut self, from: EndpointId, packet: E::Packet) {
+        let first = self.routes.hop(self.slots[from.0 as usize].route, 0);
+        let first = first.expect("`with_ports` refuses routes without links");
+        self.forward(first, Parcel::new(from, packet));
+    }
+
     /// Ends the run; gives who looked on.
     pub fn into_watch(self) -> W {
         self.watch

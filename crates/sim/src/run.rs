@@ -1,11 +1,12 @@
 //! Running a scenario, and what comes of it.
 
-use crate::build::{FlowPlan, build};
+use crate::build::build;
 use crate::delay::DelayMeter;
 use crate::engine::{EndpointId, Engine, Watch};
 use crate::histogram::Histogram;
 use crate::host::{Host, Station};
 use crate::log::PacketLog;
+use crate::network::FlowPlan;
 use crate::pdu::Datagram;
 use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
@@ -16,7 +17,7 @@ use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 
 /// What came of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// One row a flow.
     pub flows: Flows,
@@ -95,7 +96,7 @@ impl Scenario {
         go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Option<Outcome>, ScenarioError> {
         let parts = build::<H>(self)?;
-        let flows = parts.flows.clone();
+        let flows = parts.flows().to_vec();
         let mut engine = parts.engine(self.onlookers(&flows));
         let Some(samples) = self.drive(&flows, &mut engine, go_on) else { return Ok(None) };
         let table = flow_table(&flows, &engine, &engine.watch().meter);

@@ -2,10 +2,11 @@
 //!
 //! Times are nanoseconds, rates bit/s. `check.rs` says what is valid.
 
-use dumbbell_cc::ConfigError;
+use dumbbell_cc::{ConfigError, Maker};
 use dumbbell_net::{AqmConfig, Reordering, Uneven};
 use dumbbell_tcp::{Scheduler, Stack};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Links, flows, and how long to watch them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,10 @@ pub struct Scenario {
     /// Whether algorithms' internals are sampled too.
     #[serde(default = "yes")]
     pub internals: bool,
+    /// What algorithms of a user's own are made of: a name and a hash. It changes nothing here, and
+    /// whoever files runs under their scenario has all that decides them in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
     /// The links.
     pub links: Vec<LinkSpec>,
     /// The flows. Their order changes nothing but the order of the results.
@@ -92,6 +97,9 @@ pub struct FlowSpec {
     pub name: String,
     /// Congestion control: `cubic`, `cubic(hystart=off)`.
     pub cc: String,
+    /// Makes the algorithm, if it is a user's own; `cc` is then only what it is called.
+    #[serde(skip)]
+    pub own: Option<Maker>,
     /// The links that data crosses, in order.
     pub path: Vec<String>,
     /// The links that acknowledgements cross.
@@ -124,6 +132,12 @@ pub struct FlowSpec {
     /// UDT instead of TCP, with these options.
     #[serde(default)]
     pub udt: Option<dumbbell_udt::Options>,
+    /// On the testbed, the program that is the flow's sender, and
+    #[serde(default)]
+    pub command: Option<String>,
+    /// the one that is its receiver.
+    #[serde(default)]
+    pub server: Option<String>,
     /// Whether every packet is recorded.
     #[serde(default)]
     pub log: bool,
@@ -226,16 +240,31 @@ impl Scenario {
     /// If it is not JSON of the right shape, or something in it cannot be simulated; the error
     /// names the place and the key and says what is valid.
     pub fn from_json(json: &str) -> Result<Scenario, ScenarioError> {
+        Scenario::from_json_with(json, &BTreeMap::new())
+    }
+
+    /// The same with algorithms of a user's own, by what flows call them.
+    ///
+    /// # Errors
+    /// As [`from_json`](Scenario::from_json).
+    pub fn from_json_with(
+        json: &str,
+        own: &BTreeMap<String, Maker>,
+    ) -> Result<Scenario, ScenarioError> {
         let reader = &mut serde_json::Deserializer::from_str(json);
         let shape = |error: serde_path_to_error::Error<serde_json::Error>| ScenarioError::Shape {
             path: error.path().to_string(),
             message: error.inner().to_string(),
         };
-        let scenario: Scenario = serde_path_to_error::deserialize(&mut *reader).map_err(shape)?;
+        let mut scenario: Scenario =
+            serde_path_to_error::deserialize(&mut *reader).map_err(shape)?;
         reader.end().map_err(|error| ScenarioError::Shape {
             path: "end".to_owned(),
             message: error.to_string(),
         })?;
+        for flow in &mut scenario.flows {
+            flow.own = own.get(&flow.cc).cloned();
+        }
         scenario.check()?;
         Ok(scenario)
     }

@@ -87,7 +87,7 @@ def names() -> list[str]:
 
 def kernel_name(name: str) -> str:
     """What the kernel calls the algorithm, for TCP_CONGESTION."""
-    return PREFIX + name
+    return PREFIX + name.replace("-", "_")
 
 
 def missing() -> str | None:

@@ -26,7 +26,30 @@ Jobs = Annotated[
     int | None, typer.Option(help="How many simulations to run at once; default: one a processor.")
 ]
 Seeds = Annotated[int | None, typer.Option(help="How many seeds to run with.")]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key: 'duration=10 s', 'link.NAME.queue=1 BDP', 'flow.*.cc=bbr'.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until-ci",
+        metavar="SHARE",
+        help="Add seeds until half of the 95 % interval is at most this share of the mean: '5%'.",
+    ),
+]
+Metric = Annotated[str, typer.Option(help="The metric whose interval that is.")]
+Most = Annotated[int, typer.Option(help="The most seeds that are added up to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+OnBackend = Annotated[
+    str, typer.Option(help="What runs it: 'simulator', or 'linux' for real packets.")
+]
 
 
 @app.command()
@@ -37,24 +60,87 @@ def run(
     ] = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a key: 'duration=10 s', 'link.NAME.queue=1 BDP', 'flow.*.cc=bbr'.",
-        ),
-    ] = None,
+    assignments: Assignments = None,
+    until_ci: Until = None,
+    metric: Metric = "throughput",
+    most_seeds: Most = 100,
+    backend: OnBackend = "simulator",
+    retry_spoiled: Annotated[
+        int, typer.Option(help="How often to repeat a run with real packets that is spoiled.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Run an experiment, and write its result folder."""
     from dumbbell.cli.run import run_file
+    from dumbbell.cli.until import parse_until
 
-    run_file(file, out=out, seeds=seeds, jobs=jobs, assignments=assignments or [], json=json)
+    run_file(
+        file,
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        until=parse_until(until_ci, metric, most_seeds),
+        assignments=assignments or [],
+        backend=backend,
+        retry_spoiled=retry_spoiled,
+        json=json,
+    )
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file with [sweep].")],
+    out: Annotated[
+        Path | None, typer.Option(help="The sweep's folder; default: results/ and FILE's name.")
+    ] = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    assignments: Assignments = None,
+    until_ci: Until = None,
+    metric: Metric = "throughput",
+    most_seeds: Most = 100,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="The Dask scheduler whose workers are to work."),
+    ] = None,
+    series: Annotated[
+        bool, typer.Option("--series", help="Keep the time series of every run too.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run an experiment along the axes of its [sweep]; what is in the folder already is kept."""
+    from dumbbell.cli.sweep import sweep_file
+    from dumbbell.cli.until import parse_until
+
+    sweep_file(
+        file,
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        dask=dask,
+        until=parse_until(until_ci, metric, most_seeds),
+        series=series,
+        assignments=assignments or [],
+        json=json,
+    )
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="The query, such as 'select * from runs'.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A result or a sweep.")],
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV and nothing else.")] = False,
+    json: Json = False,
+) -> None:
+    """Ask a result or a sweep in SQL: its tables are runs, flows, links, ..."""
+    from dumbbell.cli.query import answer
+
+    answer(sql, folder, json=json, csv=csv)
 
 
 @app.command()
 def compare(
+    context: typer.Context,
     rate: Annotated[str, typer.Option(help="The rate of the bottleneck.")] = "100 Mbit/s",
     rtt: Annotated[str, typer.Option(help="The round-trip time without queues.")] = "40 ms",
     queue: Annotated[str, typer.Option(help="How much may wait at the bottleneck.")] = "1 BDP",
@@ -71,13 +157,38 @@ def compare(
     loss: Annotated[str, typer.Option(help="The probability of random loss.")] = "0",
     duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "60 s",
     stack: Annotated[str, typer.Option(help="The TCP stack.")] = "linux",
+    scenarios: Annotated[
+        str | None,
+        typer.Option(help="Instead of one link, what papers look at: 'papers', or some by id."),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(help="With --scenarios, the other algorithms; default: all for TCP."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="With --scenarios, a folder for a figure and the tables.")
+    ] = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
+    until_ci: Until = None,
+    metric: Metric = "throughput",
+    most_seeds: Most = 100,
     json: Json = False,
 ) -> None:
-    """Compare algorithms on one link: throughput, delay, retransmissions, fairness."""
-    from dumbbell.cli.compare import Question, answer
+    """Compare algorithms on one link, or where papers look."""
+    from dumbbell.cli.compare import Question, answer, only_with
+    from dumbbell.cli.until import parse_until
 
+    if scenarios is not None:
+        from dumbbell.cli.compare_papers import answer_papers
+
+        of_link = ("rate", "rtt", "queue", "flows", "against", "loss", "duration", "stack")
+        only_with(
+            context, of_link, "is for one link, and --scenarios has the papers'; leave it out"
+        )
+        answer_papers(scenarios, cc, beside, seeds=seeds or 1, jobs=jobs, out=out, json=json)
+        return
+    only_with(context, ("beside", "out"), "goes with --scenarios, such as '--scenarios papers'")
     question = Question(
         rate=rate,
         rtt=rtt,
@@ -88,7 +199,8 @@ def compare(
         flows=flows,
         seeds=1 if seeds is None else seeds,
     )
-    answer(question, cc, against, jobs=jobs, json=json)
+    until = parse_until(until_ci, metric, most_seeds)
+    answer(question, cc, against, jobs=jobs, until=until, json=json)
 
 
 @app.command()
@@ -103,6 +215,27 @@ def plot(
     from dumbbell.cli.plot import plot_result
 
     plot_result(folder, out=out, seed=seed)
+
+
+@app.command()
+def heat(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.")],
+    x: Annotated[str | None, typer.Option(help="The axis from left to right.")] = None,
+    y: Annotated[str | None, typer.Option(help="The axis from bottom to top.")] = None,
+    metric: Annotated[
+        str, typer.Option(help="A column of runs, or an SQL expression of several.")
+    ] = "jain",
+    where: Annotated[
+        str | None, typer.Option(help="Only runs like this, in SQL: \"cc = 'bbr3'\".")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The figure, without .svg; default: heat-METRIC, in DIR.")
+    ] = None,
+) -> None:
+    """Draw a metric of a sweep over two of its axes, the mean of the runs in each cell."""
+    from dumbbell.cli.heat import draw_heat
+
+    draw_heat(folder, x=x, y=y, metric=metric, where=where, out=out)
 
 
 @app.command()
@@ -136,6 +269,26 @@ def reproduce(
         figures=figures or [],
         json=json,
     )
+
+
+@app.command()
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A result, a folder of results, or a paper that was reproduced."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file; default: report.html in DIR, index.html for a paper."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write a report: one HTML file that needs nothing else, with series to zoom into."""
+    from dumbbell.cli.report import report_folder
+
+    report_folder(folder, out=out, show=show)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -20,15 +21,24 @@ from dumbbell.cli.output import (
     print_table,
     progress_bar,
     rows,
+    too_wide,
+    with_interval,
 )
-from dumbbell.errors import ExperimentError, QuantityError
+from dumbbell.errors import DumbbellError, ExperimentError, QuantityError
+from dumbbell.estimates import mean
 from dumbbell.experiment import Experiment, Flow, Link
 from dumbbell.keys import needs_udt
 from dumbbell.resolve import resolve
-from dumbbell.runner import run_all
+from dumbbell.runner import run_all, run_until
+from dumbbell.stacks import unknown
 from dumbbell.units import TIME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typer import Context
+
+    from dumbbell.estimates import Until
     from dumbbell.results import Result
 
 _GROUPS: Final = ("flow", "against")
@@ -36,6 +46,16 @@ _GROUPS: Final = ("flow", "against")
 
 _OPTIONS: Final = {"repeat": "--flows", "flow": "--flows", "sample": "--duration"}
 """The options that are not called as the key of the experiment is."""
+
+COLUMNS: Final[dict[str, tuple[str, Callable[[float | None], str]]]] = {
+    "throughput": ("throughput", mbits),
+    "utilisation": ("utilisation", percent),
+    "queue_delay_mean": ("queueing delay", milliseconds),
+    "queue_delay_p95": ("its p95", milliseconds),
+    "retransmission_share": ("retransmitted", percent),
+    "jain": ("Jain's index", plain),
+}
+"""What the tables show of what was achieved: key -> head and how it is shown."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +125,22 @@ def split_algorithms(text: str) -> list[str]:
     return names
 
 
+def only_with(context: Context, options: tuple[str, ...], problem: str) -> None:
+    """Refuses options that were given where they mean nothing."""
+    for option in options:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ExperimentError(problem, key=f"--{option}")
+
+
 def answer(
-    question: Question, cc: str, against: str | None, *, jobs: int | None, json: bool
+    question: Question,
+    cc: str,
+    against: str | None,
+    *,
+    jobs: int | None,
+    until: Until | None,
+    json: bool,
 ) -> None:
     """Runs every algorithm on the link and prints how they compare."""
     algorithms = split_algorithms(cc)
@@ -116,54 +150,89 @@ def answer(
         experiments.append(question.experiment(*rivals))
     began = time.perf_counter()
     with progress_bar("comparing") as progress:
-        every = run_all(experiments, jobs=jobs, progress=progress)
+        if until is None:
+            every = run_all(experiments, jobs=jobs, progress=progress)
+        else:
+            values = partial(_values, until.metric)
+            every = run_until(experiments, until, values, jobs=jobs, progress=progress)
     wall = time.perf_counter() - began
     results = dict(zip(algorithms, every, strict=False))
     rival = every[-1] if rivals else None
-    table = [judge(name, result, rival) for name, result in results.items()]
+    runs = {name: judge(result, rival) for name, result in results.items()}
     if json:
         frames = [_labelled(result, name) for name, result in results.items()]
         flows = [row for frame in frames for row in rows(frame)]
-        print_json({"flows": flows, "algorithms": table, "meta": _meta(question, every, wall)})
-    else:
-        _print(question, table, against)
+        meta = _meta(question, every, wall) | ({} if until is None else {"until": vars(until)})
+        table = [means(name, frame) for name, frame in runs.items()]
+        print_json({"flows": flows, "algorithms": table, "meta": meta})
+        return
+    _print(question, runs, against)
+    wide = [
+        name
+        for name, result in results.items()
+        if until and not all(map(until.tight, _values(until.metric, result)))
+    ]
+    if until and wide:
+        print_line(too_wide(until, f"With {', '.join(wide)} "))
 
 
-def judge(name: str, result: Result, rival: Result | None = None) -> dict[str, Any]:
-    """What one algorithm achieved, as the mean over seeds.
+def _values(metric: str, result: Result) -> list[list[float | None]]:
+    """What of an algorithm's runs is to be known well."""
+    runs = judge(result)
+    if metric not in runs.columns:
+        known = [column for column in runs.columns if column != "seed"]
+        raise DumbbellError(f"--metric: {unknown('metric', metric, known)}")
+    return [runs[metric].to_list()]
 
-    Throughput is the sum over its flows (bit/s), queueing delay and its p95 (s) are means over
-    them, Jain's index is over all flows on the link. With a `rival` (its flows alone on the link)
-    also the rival's throughput and the harm done to it.
+
+def judge(result: Result, rival: Result | None = None) -> pl.DataFrame:
+    """What the flows of an algorithm achieved, one row a seed.
+
+    Throughput and goodput are sums over its flows (bit/s), queueing delay and its p95 (s) are means
+    over them, Jain's index is over all flows on the link. With a `rival` (its flows alone on the
+    link) also the rival's throughput and the harm done to it.
     """
-    summary = metrics.summary(result)
-    own = summary.filter(pl.col("flow").cast(pl.String).str.starts_with("flow"))
-    others = summary.filter(pl.col("flow").cast(pl.String).str.starts_with("against"))
-    row = {
-        "cc": name,
-        "throughput": _total(own, "throughput"),
-        "goodput": _total(own, "goodput"),
-        "utilisation": _mean(metrics.utilisation(result), "utilisation"),
-        "queue_delay_mean": _mean(own, "queue_delay_mean"),
-        "queue_delay_p95": _mean(own, "queue_delay_p95"),
-        "retransmission_share": _total(own, "retransmitted") / max(_total(own, "sent"), 1),
-        "jain": _mean(metrics.fairness(result), "jain"),
-    }
-    if rival is not None:
-        alone = _total(metrics.summary(rival), "throughput")
-        together = _total(others, "throughput")
-        row |= {"rival_throughput": together, "harm": metrics.harm(alone, together)}
-    return row
+    own = pl.col("flow").cast(pl.String).str.starts_with("flow")
+    runs = achieved(result, own)
+    if rival is None:
+        return runs
+    harm = _harm(metrics.summary(result).filter(~own), metrics.summary(rival))
+    return runs.join(harm, on="seed", how="left", maintain_order="left")
 
 
-def _total(frame: pl.DataFrame, column: str) -> float:
-    """The sum over flows, as the mean over seeds."""
-    return float(frame[column].sum()) / max(frame["seed"].n_unique(), 1)
+def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
+    """What the flows that `own` chooses achieved, one row a seed; see `judge`."""
+    runs = metrics.over_flows(metrics.summary(result).filter(own))
+    used = metrics.utilisation(result).group_by("seed").agg(pl.col("utilisation").max())
+    for table in (used, metrics.fairness(result)):
+        runs = runs.join(table, on="seed", how="left", maintain_order="left")
+    return runs
 
 
-def _mean(frame: pl.DataFrame, column: str) -> float | None:
-    mean = frame[column].mean()
-    return float(mean) if isinstance(mean, float) else None
+def _harm(together: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
+    """By seed, what was left to the rival, and the harm that this is."""
+    left, had = (
+        dict(metrics.over_flows(flows).select("seed", "throughput").iter_rows())
+        for flows in (together, alone)
+    )
+    usual = sum(had.values()) / len(had)
+    harm = [metrics.harm(had.get(seed, usual), rate) for seed, rate in left.items()]
+    return pl.DataFrame(
+        {"seed": list(left), "rival_throughput": list(left.values()), "harm": harm},
+        schema_overrides={"seed": pl.UInt64},
+    )
+
+
+def means(name: str, runs: pl.DataFrame) -> dict[str, Any]:
+    """An algorithm's means and, if there are several seeds, their 95 % intervals."""
+    row: dict[str, Any] = {"cc": name}
+    intervals = {}
+    for metric in runs.columns[1:]:
+        known = runs[metric].drop_nulls().to_list()
+        estimate = mean(known) if known else None
+        row[metric] = estimate and estimate.value
+        intervals[metric] = [estimate.low, estimate.high] if estimate else None
+    return row | ({"intervals": intervals} if runs.height > 1 else {})
 
 
 def _labelled(result: Result, name: str) -> pl.DataFrame:
@@ -179,23 +248,27 @@ def _meta(question: Question, results: list[Result], wall: float) -> dict[str, A
     return metas[0] | sums | seed | {"question": vars(question)}
 
 
-def _print(question: Question, table: list[dict[str, Any]], against: str | None) -> None:
+def _print(question: Question, runs: dict[str, pl.DataFrame], against: str | None) -> None:
     rival = f", each against as many of {against}" if against else ""
-    seeds = f", mean of {question.seeds} seeds" if question.seeds > 1 else ""
+    seeds = _seeds(runs)
     title = (
         f"{question.rate}, {question.rtt}, queue {question.queue}: {question.flows} flow(s) "
         f"of each algorithm{rival}, {question.duration}{seeds}"
     )
-    columns = {
-        "throughput": ("throughput", mbits),
-        "utilisation": ("utilisation", percent),
-        "queue_delay_mean": ("queueing delay", milliseconds),
-        "queue_delay_p95": ("its p95", milliseconds),
-        "retransmission_share": ("retransmitted", percent),
-        "jain": ("Jain's index", plain),
-    }
+    columns = dict(COLUMNS)
     if against:
         columns |= {"rival_throughput": (f"left to {against}", mbits), "harm": ("harm", percent)}
-    cells = [[row["cc"], *(show(row[key]) for key, (_, show) in columns.items())] for row in table]
+    cells = [
+        [name, *(with_interval(frame[key], show) for key, (_, show) in columns.items())]
+        for name, frame in runs.items()
+    ]
     print_table(title, ["algorithm", *(head for head, _ in columns.values())], cells)
     print_line("\nThroughput is the sum over an algorithm's flows; delays are one-way, per packet.")
+
+
+def _seeds(runs: dict[str, pl.DataFrame]) -> str:
+    counts = sorted({frame.height for frame in runs.values()})
+    if counts == [1]:
+        return ""
+    many = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    return f"; mean of {many} seeds, below it its 95 % interval"

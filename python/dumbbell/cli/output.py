@@ -14,10 +14,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dumbbell.estimates import mean
+from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
+
+    from dumbbell.estimates import Until
 
 PATIENCE: Final = 2.0
 """Whatever takes longer than this gets a progress bar, s."""
@@ -40,13 +45,19 @@ def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 def print_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     """Prints a table: names to the left, numbers to the right."""
+    table = make_table(title, columns, cells)
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width, highlight=False, markup=False).print(table)
+
+
+def make_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+    """A table for the terminal: names to the left, numbers to the right."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in cells:
         table.add_row(*row)
-    width = None if sys.stdout.isatty() else 120
-    Console(width=width, highlight=False, markup=False).print(table)
+    return table
 
 
 @contextmanager
@@ -110,6 +121,43 @@ def kilobytes(size: float | None) -> str:
 def seconds(time: float | None) -> str:
     """A time in s."""
     return _number(time, 1.0, "s")
+
+
+def on_axis(value: float | str, unit: str | None) -> str:
+    """A value on an axis of a sweep, as a file would have it."""
+    if isinstance(value, str):
+        return value
+    for dimension, name, worth in _AXES:
+        if name == unit:
+            return dimension.format(round(value * worth))
+    return f"{value:g}"
+
+
+_AXES: Final = (
+    (RATE, "bit/s", 1),
+    (TIME, "s", 10**9),
+    (SIZE, "bytes", 1),
+    (PACKETS, "packets", 1),
+    (BDP, "BDP", 10**6),
+)
+
+
+def with_interval(runs: Iterable[float | None], show: Callable[[float | None], str]) -> str:
+    """The mean of some runs and, if there are several, on a second line its 95 % interval."""
+    known = [run for run in runs if run is not None and math.isfinite(run)]
+    if not known:
+        return show(None)
+    estimate = mean(known)
+    if estimate.low is None:
+        return show(estimate.value)
+    low, high = (show(end).partition(" ")[0] for end in (estimate.low, estimate.high))
+    return f"{show(estimate.value)}\n{low} to {high}"
+
+
+def too_wide(until: Until, where: str = "") -> str:
+    """The sentence that says that the seeds ran out before the interval was narrow enough."""
+    half = f"half of the interval of {until.metric} is still more than {until.width:.3g} of it"
+    return f"{where}{half} after {until.most} seeds, which are the most (--most-seeds)"
 
 
 def count(number: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,15 +22,19 @@ from dumbbell.cli.output import (
     progress_bar,
     rows,
     seconds,
+    too_wide,
+    with_interval,
 )
-from dumbbell.errors import ResultError, in_file
+from dumbbell.errors import DumbbellError, ResultError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve
-from dumbbell.runner import run
+from dumbbell.results import check_replaceable
+from dumbbell.runner import known_backend, run_all, run_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dumbbell.estimates import Until
     from dumbbell.results import Result
 
 _MOST_FLOWS: Final = 20
@@ -42,38 +47,73 @@ def run_file(
     out: Path | None,
     seeds: int | None,
     jobs: int | None,
+    until: Until | None,
     assignments: list[str],
+    backend: str,
+    retry_spoiled: int,
     json: bool,
 ) -> None:
     """Runs an experiment file, writes its result folder, and prints what flows achieved."""
+    chosen = known_backend(backend)
     with in_file(file):
         experiment = Experiment.load(file, overrides=assignments)
         experiment = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
         folder = out or Path("results") / file.stem
         if folder.resolve() == file.resolve().parent:
             raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
+        check_replaceable(folder)
         with progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress:
-            result = run(experiment, jobs=jobs, out=folder, progress=progress)
+            if until is None:
+                (result,) = run_all(
+                    [experiment],
+                    jobs=jobs,
+                    backend=chosen,
+                    retry_spoiled=retry_spoiled,
+                    progress=progress,
+                )
+            elif chosen != "simulator":
+                raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
+            else:
+                values = partial(_values, until.metric)
+                (result,) = run_until([experiment], until, values, jobs=jobs, progress=progress)
+        result.save(folder)
     summary = metrics.summary(result)
     links = metrics.link_summary(result)
     if json:
         meta = result.meta | {"seed": result.seeds[0], "out": str(folder)}
+        if until is not None:
+            meta |= {"until": vars(until)}
         jain = rows(metrics.fairness(result))
         flows = rows(summary)
         print_json({"flows": flows, "links": rows(links), "fairness": jain, "meta": meta})
-    else:
-        _print(result, summary, links)
-        print_line(f"\nThe result is in {folder}")
+        return
+    _print(result, summary, links)
+    for seed, why in result.meta.get("spoiled", {}).items():
+        print_line(f"\nSpoiled: in run {seed} {'; '.join(why)}")
+    if until is not None and not all(map(until.tight, _values(until.metric, result))):
+        print_line(f"\n{too_wide(until)}")
+    print_line(f"\nThe result is in {folder}")
+
+
+def _values(metric: str, result: Result) -> list[list[float | None]]:
+    """What of a result is to be known well: a metric of every flow, or else of the run."""
+    flows = metrics.summary(result)
+    if metric in metrics.over_flows(flows).columns:
+        return flows.group_by("flow", maintain_order=True).agg(metric)[metric].to_list()
+    runs = metrics.run_summary(result, flows, metrics.link_summary(result))
+    return [runs[metric].to_list()]
 
 
 def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
-    runs = f" (mean of {len(result.seeds)} seeds)" if len(result.seeds) > 1 else ""
+    seeds = len(result.seeds)
+    runs = f" (mean of {seeds} seeds, below it its 95 % interval)" if seeds > 1 else ""
     print_table(f"{result.experiment.title or 'Flows'}{runs}", *_flow_table(result, summary))
     print_line()
     print_table("Links", *_link_table(links))
-    index = metrics.fairness(result)["jain"].mean()
-    if len(result.flow_names) > 1 and isinstance(index, float):
-        print_line(f"\nJain's index {plain(index)}")
+    index = metrics.fairness(result)["jain"]
+    if len(result.flow_names) > 1 and index.count():
+        mean, _, interval = with_interval(index, plain).partition("\n")
+        print_line(f"\nJain's index {mean}{f' ({interval})' if interval else ''}")
 
 
 def _flow_table(result: Result, summary: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
@@ -97,24 +137,34 @@ def _flow_table(result: Result, summary: pl.DataFrame) -> tuple[list[str], list[
             pl.col("flow").cast(pl.String).replace_strict(labels),
             took=pl.col("completed") - pl.col("start"),
         )
-        .group_by("flow", "cc", maintain_order=True)
+        .group_by("flow", "cc", "seed", maintain_order=True)
         .agg(pl.col(list(columns)).mean())
+        .group_by("flow", "cc", maintain_order=True)
+        .agg(pl.col(list(columns)))
     )
     if not summary["completed"].count():
         del columns["took"]
     cells = [
-        [row["flow"], row["cc"], *(show(row[key]) for key, (_, show) in columns.items())]
+        [
+            row["flow"],
+            row["cc"],
+            *(with_interval(row[key], show) for key, (_, show) in columns.items()),
+        ]
         for row in means.iter_rows(named=True)
     ]
     return ["flow", "cc", *(head for head, _ in columns.values())], cells
 
 
 def _link_table(links: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
-    means = links.group_by("link", maintain_order=True).agg(
-        pl.col("utilisation", "queue_mean", "dropped", "lost").mean()
-    )
+    columns: dict[str, tuple[str, Callable[[float | None], str]]] = {
+        "utilisation": ("utilisation", percent),
+        "queue_mean": ("mean queue", kilobytes),
+        "dropped": ("packets dropped", count),
+        "lost": ("lost at random", count),
+    }
+    runs = links.group_by("link", maintain_order=True).agg(pl.col(list(columns)))
     cells = [
-        [link, percent(used), kilobytes(queue), count(dropped), count(lost)]
-        for link, used, queue, dropped, lost in means.iter_rows()
+        [row["link"], *(with_interval(row[key], show) for key, (_, show) in columns.items())]
+        for row in runs.iter_rows(named=True)
     ]
-    return ["link", "utilisation", "mean queue", "packets dropped", "lost at random"], cells
+    return ["link", *(head for head, _ in columns.values())], cells

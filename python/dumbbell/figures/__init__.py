@@ -12,7 +12,7 @@ Compose them; every one is short::
 from dumbbell.figures.bands import states
 from dumbbell.figures.bars import intervals
 from dumbbell.figures.curves import curves, grouped_bars
-from dumbbell.figures.heat import heat_map
+from dumbbell.figures.heat import heat_dots, heat_map
 from dumbbell.figures.lines import (
     flows,
     legend,
@@ -23,28 +23,46 @@ from dumbbell.figures.lines import (
     windows,
 )
 from dumbbell.figures.output import inline, save, svg
-from dumbbell.figures.style import COLUMN, FAINT, INK, PAGE, Look, look, panels, styled
+from dumbbell.figures.style import (
+    COLUMN,
+    FAINT,
+    INK,
+    PAGE,
+    PAPER,
+    Look,
+    Stroke,
+    look,
+    outline,
+    panels,
+    stroke,
+    styled,
+)
 
 __all__ = [
     "COLUMN",
     "FAINT",
     "INK",
     "PAGE",
+    "PAPER",
     "Look",
+    "Stroke",
     "curves",
     "flows",
     "grouped_bars",
+    "heat_dots",
     "heat_map",
     "inline",
     "intervals",
     "legend",
     "look",
     "moment",
+    "outline",
     "panels",
     "queue",
     "round_trips",
     "save",
     "states",
+    "stroke",
     "styled",
     "svg",
     "throughputs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import matplotlib as mpl
 import numpy as np
@@ -12,9 +12,14 @@ if TYPE_CHECKING:
 
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from matplotlib.image import AxesImage
 
-_SHADES = "cividis"  # even in lightness, made for colour-vision deficiencies
+_MOST_COLUMNS: Final = 10
+_MOST_ROWS: Final = 24
+"""More settings than this are not all written at an axis."""
+
+_SHADES: Final = "cividis"  # even in lightness, made for colour-vision deficiencies
 
 
 def heat_map(
@@ -24,9 +29,10 @@ def heat_map(
     y: str,
     value: str,
     *,
-    low: float,
-    high: float,
-    text: Callable[[dict[str, Any]], str],
+    low: float | None = None,
+    high: float | None = None,
+    text: Callable[[dict[str, Any]], str] | None,
+    names: tuple[Callable[[Any], str], Callable[[Any], str]] = ("{:g}".format, "{:g}".format),
 ) -> AxesImage:
     """Draws ``value`` over the settings ``x`` and ``y`` and returns the image for a colour bar.
 
@@ -36,9 +42,10 @@ def heat_map(
         x: Column of the settings from left to right, ascending.
         y: Column of the settings from bottom to top, ascending.
         value: Column of the quantity.
-        low: Value of the darkest shade.
-        high: Value of the lightest shade.
+        low: Value of the darkest shade; the least of all if not given.
+        high: Value of the lightest shade; the greatest of all if not given.
         text: What is written in a cell, by its row; a second line is smaller.
+        names: How the settings ``x`` and ``y`` are written.
 
     Raises:
         ValueError: If two rows name the same cell.
@@ -46,24 +53,56 @@ def heat_map(
     columns, rows = (cells[axis].unique().sort().to_list() for axis in (x, y))
     if cells.select(x, y).is_duplicated().any():
         raise ValueError(f"two values for one cell of a heat map over {x} and {y}")
+    low = cast("float", cells[value].min()) if low is None else low
+    high = cast("float", cells[value].max()) if high is None else high
+    places = [{setting: at for at, setting in enumerate(settings)} for settings in (columns, rows)]
     grid = np.full((len(rows), len(columns)), np.nan)
-    shades = mpl.colormaps[_SHADES]
     for row in cells.iter_rows(named=True):
-        i, j = rows.index(row[y]), columns.index(row[x])
+        i, j = places[1][row[y]], places[0][row[x]]
         grid[i, j] = high if row[value] is None else row[value]
-        light = (grid[i, j] - low) / (high - low)
-        first, _, second = text(row).partition("\n")
-        ink = "#000000" if light > 0.55 else "#fffffe"
-        rise = 0.16 if second else 0.0
-        axes.text(j, i + rise, first, ha="center", va="center", fontsize=6.5, color=ink)
-        if second:
-            axes.text(j, i - 0.22, second, ha="center", va="center", fontsize=4.8, color=ink)
+        if text:
+            light = (grid[i, j] - low) / ((high - low) or 1.0)
+            _write(axes, j, i, text(row), "#000000" if light > 0.55 else "#fffffe")
     image = axes.imshow(
-        grid, origin="lower", aspect="auto", cmap=shades, vmin=low, vmax=high, interpolation="none"
+        grid,
+        origin="lower",
+        aspect="auto",
+        cmap=mpl.colormaps[_SHADES],
+        vmin=low,
+        vmax=high,
+        interpolation="none",
     )
-    axes.set_xticks(range(len(columns)), [f"{c:g}" for c in columns])
-    axes.set_yticks(range(len(rows)), [f"{r:g}" for r in rows])
+    for set_ticks, settings, name, most in (
+        (axes.set_xticks, columns, names[0], _MOST_COLUMNS),
+        (axes.set_yticks, rows, names[1], _MOST_ROWS),
+    ):
+        step = -(-len(settings) // most)
+        set_ticks(range(0, len(settings), step), [name(s) for s in settings[::step]])
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return image
+
+
+def heat_dots(axes: Axes, points: pl.DataFrame, x: str, y: str, value: str) -> PathCollection:
+    """Draws ``value`` as the shades of dots, for settings ``x`` and ``y`` that make no grid.
+
+    An axis is logarithmic if its settings are above 0 and span a factor of 30 or more. Returns the
+    dots, for a colour bar.
+    """
+    for column, set_scale in ((x, axes.set_xscale), (y, axes.set_yscale)):
+        least, most = cast("float", points[column].min()), cast("float", points[column].max())
+        if 0 < 30 * least <= most:
+            set_scale("log")
+    axes.margins(0.03)
+    size = min(36.0, 8000 / points.height)
+    shades = mpl.colormaps[_SHADES]
+    return axes.scatter(points[x], points[y], size, points[value], cmap=shades, linewidths=0)
+
+
+def _write(axes: Axes, x: float, y: float, text: str, ink: str) -> None:
+    first, _, second = text.partition("\n")
+    rise = 0.16 if second else 0.0
+    axes.text(x, y + rise, first, ha="center", va="center", fontsize=6.5, color=ink)
+    if second:
+        axes.text(x, y - 0.22, second, ha="center", va="center", fontsize=4.8, color=ink)

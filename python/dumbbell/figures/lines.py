@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dumbbell.figures.style import FAINT, INK, look
+from dumbbell.figures.style import FAINT, stroke
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,22 +50,21 @@ def queue(axes: Axes, links: pl.DataFrame) -> None:
 def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0) -> None:
     """Draws ``quantity`` x ``scale`` over ``t``, one line for each flow.
 
-    The first flow of an algorithm has the algorithm's colour and marker, the second is in ink:
-    two flows of one algorithm stay apart in any colour vision and in print.
+    How is what `dumbbell.figures.stroke` says.
     """
     seen: dict[str, int] = {}
     for (name, cc), flow in series.group_by(["name", "cc"], maintain_order=True):
-        style = look(str(cc))
         rank = seen.get(str(cc), 0)
         seen[str(cc)] = rank + 1
+        drawn = stroke(str(cc), rank)
         t = flow["t"].to_numpy()
         axes.plot(
             t,
             flow[quantity].to_numpy() * scale,
-            color=(style.colour, INK, FAINT)[min(rank, 2)],
-            linewidth=(1.1, 0.8, 0.7)[min(rank, 2)],
-            linestyle=("-", "-", "--", ":")[min(rank, 3)],
-            marker=style.marker if rank == 0 else None,
+            color=drawn.colour,
+            linewidth=drawn.width,
+            linestyle=drawn.dash,
+            marker=drawn.marker,
             markevery=_spaced(t, rank),
             label=str(name),
         )

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.markers import MarkerStyle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,7 +113,7 @@ def look(cc: str) -> Look:
     every figure and run.
     """
     name, _, options = cc.partition("(")
-    name = name.strip()
+    name = name.strip().rpartition(":")[2]  # of the user's own only the class
     base = _LOOKS.get(name)
     if base is None:
         colour, marker = _OTHERS[sum(name.encode()) % len(_OTHERS)]
@@ -119,6 +121,47 @@ def look(cc: str) -> Look:
     if not options:
         return base
     return Look(f"{base.label} ({options.rstrip(')').strip()})", base.colour, base.marker)
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """How one of several flows of an algorithm is drawn.
+
+    Attributes:
+        colour: Its colour.
+        width: Of the line, points.
+        dash: As matplotlib writes it: ``-``, ``--``, ``:``.
+        marker: Of the first flow; the others have none.
+    """
+
+    colour: str
+    width: float
+    dash: str
+    marker: str | None
+
+
+def stroke(cc: str, rank: int) -> Stroke:
+    """The stroke of the flow that is number `rank` (from 0) of those of its algorithm.
+
+    The first has the algorithm's colour and marker, the second is in ink: two flows of one
+    algorithm stay apart in any colour vision and in print.
+    """
+    style = look(cc)
+    return Stroke(
+        (style.colour, INK, FAINT)[min(rank, 2)],
+        (1.1, 0.8, 0.7)[min(rank, 2)],
+        ("-", "-", "--", ":")[min(rank, 3)],
+        style.marker if rank == 0 else None,
+    )
+
+
+def outline(marker: str) -> str:
+    """The outline of a marker as an SVG path: about 1 wide, its middle at 0, y downwards."""
+    style = MarkerStyle(marker)
+    polygons = style.get_path().transformed(style.get_transform()).to_polygons()
+    points = (np.asarray(polygon, dtype=np.float64).tolist() for polygon in polygons)
+    lines = ("L".join(f"{x:.3f} {-y:.3f}" for x, y in polygon) for polygon in points)
+    return "".join(f"M{line}Z" for line in lines)
 
 
 @contextmanager

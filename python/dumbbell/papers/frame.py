@@ -131,6 +131,22 @@ class Planned(_Model):
             yield Concrete(self.id.format(**chosen), self.file, changes, chosen)
 
 
+class Scenario(_Model):
+    """What of a paper an algorithm that is not in it can be tried in.
+
+    Attributes:
+        title: What it is.
+        file: An experiment file of the paper's folder.
+        set: Assignments, in which ``{cc}`` stands for the algorithm.
+        flows: The flows that have the algorithm; the others are what it competes with.
+    """
+
+    title: str
+    file: str
+    set: list[str]
+    flows: list[str]
+
+
 @dataclass(frozen=True)
 class Concrete:
     """One experiment to run, and the values that `Planned.each` has for it."""
@@ -153,6 +169,7 @@ class Paper(_Model):
     tables: list[PublishedTable] = Field(validation_alias="table", default_factory=list)
     claims: list[PublishedClaim] = Field(validation_alias="claim")
     experiments: list[Planned] = Field(validation_alias="experiment")
+    scenarios: list[Scenario] = Field(validation_alias="scenario", default_factory=list)
 
     @classmethod
     def load(cls, folder: Path) -> Paper:
@@ -366,7 +383,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A paper, reproduced: everything that its folder of results tells."""
+    """A paper, reproduced: everything that its folder of results tells.
+
+    `runs` are the results by the id of their experiment.
+    """
 
     paper: Paper
     version: str
@@ -379,6 +399,7 @@ class Reproduction:
     seeds: Sequence[int]
     versions: Mapping[str, str] = field(default_factory=dict)
     beyond: bool = False
+    runs: Mapping[str, Result] = field(default_factory=dict, repr=False)
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""

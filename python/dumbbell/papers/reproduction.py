@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
-from dumbbell import _core
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import Experiment
 from dumbbell.files import write_text
@@ -25,14 +23,13 @@ from dumbbell.papers.frame import (
     Runs,
     Setting,
 )
-from dumbbell.results import check_replaceable
+from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dumbbell.papers.frame import Concrete, Planned, Plate, Settings, Study
-    from dumbbell.results import Result
 
 PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
 """The ids of the papers; each has a folder of that name, with underscores, beside this file."""
@@ -68,7 +65,7 @@ def load(paper: str) -> Paper:
     """
     if paper not in PAPERS:
         raise DumbbellError(f'there is no paper "{paper}"; there are {", ".join(PAPERS)}')
-    return Paper.load(_folder(paper))
+    return Paper.load(home(paper))
 
 
 def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
@@ -83,12 +80,50 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         if beyond
         else {},
     )
-    findings = study.examine(runs)
-    settings = _settings({name: result.experiment for name, result in runs.results.items()})
     plates = [plate for plate in study.PLATES if _has_all(plate, runs)]
-    reproduction = Reproduction(
+    drawings = _draw_all(paper, plates, runs, folder, effort)
+    reproduction = _conclude(paper, runs, drawings, folder)
+    write_json(folder / "results.json", reproduction.as_json())
+    write_paper(reproduction)
+    return reproduction
+
+
+def reopen(folder: Path) -> Reproduction:
+    """Reads a reproduction that was written into a folder, without running anything.
+
+    Raises:
+        DumbbellError: If it is not one, or lacks a run or a figure.
+    """
+    paper = load(json.loads((folder / "results.json").read_text(encoding="utf-8"))["paper"])
+    plans = {
+        beyond: [p for p in paper.experiments if p.beyond is beyond] for beyond in (False, True)
+    }
+    wanted = [one.id for plan in plans[False] for one in plan.all()]
+    kept = {plan.id: folder / f"{plan.id}.parquet" for plan in plans[True]}
+    runs = Runs(
+        {name: Result.load(folder / "runs" / name) for name in wanted},
+        {name: pl.read_parquet(path) for name, path in kept.items() if path.is_file()},
+    )
+    plates = [plate for plate in _study(paper).PLATES if _has_all(plate, runs)]
+    missing = [plate.file for plate in plates if not (folder / f"{plate.file}.svg").is_file()]
+    if missing:
+        again = f"make it again with `dumbbell reproduce {paper.id} --figure {missing[0][7:]}`"
+        raise DumbbellError(f"{folder}: lacks {missing[0]}.svg; {again}")
+    drawings = [
+        _drawing(paper, plate, (folder / f"{plate.file}.svg").read_text(encoding="utf-8"))
+        for plate in plates
+    ]
+    return _conclude(paper, runs, drawings, folder)
+
+
+def _conclude(paper: Paper, runs: Runs, drawings: Sequence[Drawing], folder: Path) -> Reproduction:
+    """Measures and checks what was run."""
+    study = _study(paper)
+    findings = study.examine(runs)
+    first = runs[paper.first].meta
+    return Reproduction(
         paper=paper,
-        version=_core.__version__,
+        version=first["version"],
         folder=folder,
         numbers=[
             Number(said, findings.numbers[said.id], _weakest(runs[said.experiment].experiment))
@@ -96,15 +131,13 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         ],
         claims=[Claim(said, findings.claims[said.id]) for said in paper.claims],
         sections=study.sections(runs),
-        drawings=_draw_all(paper, plates, runs, folder, effort),
-        settings=settings,
+        drawings=drawings,
+        settings=_settings({name: result.experiment for name, result in runs.results.items()}),
         seeds=max((result.seeds for result in runs.results.values()), key=len),
-        versions=_versions(),
-        beyond=beyond,
+        versions=_versions(first),
+        beyond=bool(runs.beyond),
+        runs=runs.results,
     )
-    write_json(folder / "results.json", reproduction.as_json())
-    write_paper(reproduction)
-    return reproduction
 
 
 def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort) -> list[Path]:
@@ -137,7 +170,8 @@ def write_json(path: Path, content: object) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _folder(paper: str) -> Path:
+def home(paper: str) -> Path:
+    """The folder of a paper."""
     return Path(__file__).parent / paper.replace("-", "_")
 
 
@@ -146,7 +180,7 @@ def _study(paper: Paper) -> Study:
 
 
 def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
-    file = _folder(paper.id) / wanted.file
+    file = home(paper.id) / wanted.file
     experiment = Experiment.load(file, overrides=list(wanted.changes))
     changes = {"seeds": effort.seeds, "duration": effort.duration}
     return experiment.replace(**{key: value for key, value in changes.items() if value is not None})
@@ -208,9 +242,12 @@ def _draw_all(
         effort.progress(f"{paper.id}: drawing", done / len(plates))
         with styled():
             svg = save(plate.draw(runs), folder / plate.file)
-        command = f"dumbbell reproduce {paper.id} --figure {plate.id}"
-        drawings.append(Drawing(plate, svg, command))
+        drawings.append(_drawing(paper, plate, svg))
     return drawings
+
+
+def _drawing(paper: Paper, plate: Plate, svg: str) -> Drawing:
+    return Drawing(plate, svg, f"dumbbell reproduce {paper.id} --figure {plate.id}")
 
 
 def _settings(experiments: dict[str, Experiment]) -> list[Setting]:
@@ -230,6 +267,7 @@ def _weakest(experiment: Experiment) -> Settings:
     return "assumed" if experiment.assumed else "stated"
 
 
-def _versions() -> dict[str, str]:
+def _versions(meta: dict[str, Any]) -> dict[str, str]:
+    """What the runs were made with, and what drew them."""
     tools = {tool: version_of(tool) for tool in _TOOLS}
-    return {"dumbbell": _core.__version__, "Python": platform.python_version()} | tools
+    return {"dumbbell": meta["version"], "Python": meta["machine"]["python"]} | tools

@@ -1,77 +1,108 @@
-"""Reports: one HTML file a paper, which needs nothing but itself, and a page that links them."""
+"""Reports: HTML files that need nothing but themselves.
+
+`write_report` makes one of whatever a folder holds: a result, several results, or a paper that was
+reproduced. A page is put together from the templates and scripts beside this file.
+"""
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 from markupsafe import Markup
 
+from dumbbell import _core
 from dumbbell.figures import inline
-from dumbbell.files import write_text
+from dumbbell.report import page
+from dumbbell.report.folder import contents
+from dumbbell.report.looks import looks
+from dumbbell.report.runs import overview, views
+from dumbbell.report.text import figures, interval, measured, unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from dumbbell.estimates import Estimate
-    from dumbbell.papers.frame import Drawing, Number, Reproduction, Section
+    from dumbbell.papers.frame import Drawing, Reproduction, Section
+    from dumbbell.results import Result
 
-_TEMPLATES = Path(__file__).parent / "templates"
+__all__ = [
+    "figures",
+    "interval",
+    "measured",
+    "unit",
+    "write_index",
+    "write_paper",
+    "write_report",
+]
+
+_SCRIPTS = ("uPlot.min.js", "charts.js")
 
 
-def write_paper(reproduction: Reproduction) -> Path:
-    """Writes ``index.html`` into the folder of a reproduction and returns its path."""
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """Writes the report of a folder: a result, a folder of results, or a paper reproduced.
+
+    Args:
+        folder: What to tell of.
+        out: The file; ``report.html`` in the folder if not given, ``index.html`` for a paper.
+
+    Returns:
+        The file.
+
+    Raises:
+        DumbbellError: If there is nothing in the folder that could be told of.
+    """
+    found = contents(folder)
+    if isinstance(found, dict):
+        path = out or folder / "report.html"
+        places = {name: str(folder if name == folder.name else folder / name) for name in found}
+        _write_results(path, folder.resolve().name, found, places)
+        return path
+    return write_paper(found, out)
+
+
+def write_paper(reproduction: Reproduction, out: Path | None = None) -> Path:
+    """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path."""
     shown = {name for section in reproduction.sections for name in section.plates}
     rest = [drawing for drawing in reproduction.drawings if drawing.plate.id not in shown]
-    page = _render(
+    path = out or reproduction.folder / "index.html"
+    page.write(
+        path,
         "paper.html.j2",
+        _SCRIPTS,
         of=reproduction,
         sections=[_part(section, reproduction.drawings) for section in reproduction.sections],
         rest=[_figure(drawing) for drawing in rest],
+        views=views(reproduction.runs, {name: f"runs/{name}" for name in reproduction.runs}),
+        looks=_looks(reproduction.runs),
     )
-    path = reproduction.folder / "index.html"
-    write_text(path, page)
     return path
 
 
 def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:
     """Writes ``index.html`` into `out`, with a line for each paper, and returns its path."""
     path = out / "index.html"
-    write_text(path, _render("index.html.j2", all=reproductions))
+    page.write(path, "index.html.j2", all=reproductions)
     return path
 
 
-def measured(number: Number) -> str:
-    """A measured value as text: ``"41.2"``, or ``"> 120"`` beyond what was observed."""
-    return _value(number.found.value, number.found)
+def _write_results(
+    path: Path, name: str, results: Mapping[str, Result], places: Mapping[str, str]
+) -> None:
+    told = views(results, places)
+    page.write(
+        path,
+        "results.html.j2",
+        _SCRIPTS,
+        name=name,
+        version=_core.__version__,
+        overview=overview(results, told),
+        views=told,
+        looks=_looks(results),
+    )
 
 
-def interval(number: Number) -> str:
-    """A confidence interval as text: ``"38.0 to 45.5"``, ``"38.0 to > 120"``."""
-    found = number.found
-    if found.low is None and found.high is None and found.limit is None:
-        return "—"
-    return f"{_value(found.low, found)} to {_value(found.high, found)}"
-
-
-def unit(number: Number) -> str:
-    """The unit of a number with the space before it; nothing for a plain ratio."""
-    return "" if number.said.unit == "1" else f" {number.said.unit}"
-
-
-def figures(value: float) -> str:
-    """A value with three significant digits, and none lost in front of the point."""
-    if value == 0:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def _value(value: float | None, found: Estimate) -> str:
-    if value is not None:
-        return figures(value)
-    return "unbounded" if found.limit is None else f"> {figures(found.limit)}"
+def _looks(results: Mapping[str, Result]) -> dict[str, Any]:
+    return looks({flow.cc for result in results.values() for flow in result.experiment.flows})
 
 
 def _part(section: Section, drawings: Sequence[Drawing]) -> dict[str, Any]:
@@ -86,22 +117,3 @@ def _figure(drawing: Drawing) -> dict[str, Any]:
     plate = drawing.plate
     svg = inline(drawing.svg, plate.file, f"{plate.title}. {plate.caption}")
     return {"plate": plate, "command": drawing.command, "svg": Markup(svg)}
-
-
-def _render(template: str, **context: Any) -> str:
-    return _environment().get_template(template).render(context) + "\n"
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
-    environment.globals["style"] = Markup(style)
-    environment.filters |= {f.__name__: f for f in (measured, interval, unit, figures)}
-    return environment

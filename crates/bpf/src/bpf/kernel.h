@@ -117,7 +117,6 @@ struct inet_connection_sock {
 } KERNEL_TYPE;
 
 struct minmax_sample {
-	u32 t;
 	u32 v;
 } KERNEL_TYPE;
 
@@ -138,7 +137,6 @@ struct tcp_sock {
 	u32 sacked_out;
 	u32 lost_out;
 	u32 delivered;
-	u32 delivered_ce;
 	u32 lost;
 	u32 app_limited;
 	u32 srtt_us;
@@ -147,18 +145,13 @@ struct tcp_sock {
 	u64 delivered_mstamp;
 	u64 tcp_wstamp_ns;
 	u64 tcp_clock_cache;
-	u32 lsndtime;
-	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 } KERNEL_TYPE;
 
 struct rate_sample {
-	u64 prior_mstamp;
 	u32 prior_delivered;
-	u32 prior_delivered_ce;
 	s32 delivered;
-	s32 delivered_ce;
 	long interval_us;
 	long rtt_us;
 	int losses;
@@ -198,12 +191,12 @@ struct tcp_congestion_ops {
 #ifdef NATIVE
 /* What the test's trace says takes the place of the kernel. */
 extern u64 native_now_ns;
-extern u32 native_random;
+u32 native_random(void);
 #define HOOK(name, ...) name(__VA_ARGS__)
 #define READ(from, field) ((from)->field)
 #define BITFIELD(from, field) ((from)->field)
 #define bpf_ktime_get_ns() native_now_ns
-#define bpf_get_prandom_u32() native_random
+#define bpf_get_prandom_u32() native_random()
 #else
 #define HOOK(name, ...) BPF_PROG(name, ##__VA_ARGS__)
 #define READ(from, field) BPF_CORE_READ(from, field)

@@ -4,6 +4,15 @@
 //! this machine, is given the same events, and its answers are compared. What differs is fixed
 //! point, and for some of BBR what the kernel does not tell; each test states how much.
 
+mod bbr;
 mod native;
+#[allow(dead_code, reason = "a path that dumbbell-cc's own tests use more of")]
+#[path = "../../../cc/src/pipe.rs"]
+mod pipe;
 mod recorder;
 mod windowed;
+
+use dumbbell_cc::{
+    Ack, AnySlowStart, Congestion, CongestionControl, Init, Path, Phase, RateSample, Reno, Sent,
+    Signal, Stamp, Windowed,
+};

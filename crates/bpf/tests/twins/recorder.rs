@@ -2,7 +2,8 @@
 
 use crate::native::{Answer, Program};
 use dumbbell_cc::{
-    Ack, Algorithm, Congestion, CongestionControl, Control, Init, Path, Sent, Signal, Subflow,
+    Ack, Algorithm, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal,
+    Subflow,
 };
 use dumbbell_units::Span;
 use std::fmt::Write;
@@ -11,6 +12,7 @@ use std::fmt::Write;
 pub struct Recorder {
     /// The algorithm.
     pub algorithm: Algorithm,
+    init: Init,
     events: String,
     answers: Vec<Answer>,
 }
@@ -21,17 +23,13 @@ struct Event<'a> {
     kind: char,
     ack: Option<&'a Ack>,
     new_episode: bool,
-    init: Option<&'a Init>,
 }
 
 impl Recorder {
-    /// The algorithm called so, at the beginning of a connection over `path`.
-    pub fn new(name: &str, init: &Init, path: &Path) -> Recorder {
-        let algorithm = Algorithm::parse(name, init).expect("a built-in algorithm");
-        let mut recorder = Recorder { algorithm, events: String::new(), answers: Vec::new() };
-        recorder.algorithm.on_established(path);
-        recorder.note(path, &Event { kind: 'I', init: Some(init), ..Event::default() });
-        recorder
+    /// The algorithm called so.
+    pub fn new(name: &str, init: Init) -> Recorder {
+        let algorithm = Algorithm::parse(name, &init).expect("a built-in algorithm");
+        Recorder { algorithm, init, events: String::new(), answers: Vec::new() }
     }
 
     fn note(&mut self, path: &Path, event: &Event) {
@@ -58,8 +56,8 @@ impl Recorder {
             rate.delivered.into(),
             rate.interval.as_nanos(),
             rate.stamp.app_limited.into(),
-            event.init.map_or(0, |init| init.mss.into()),
-            event.init.map_or(0, |init| init.initial_window as u64),
+            self.init.mss.into(),
+            self.init.initial_window as u64,
             event.new_episode.into(),
             path.siblings.len() as u64,
         ];
@@ -90,6 +88,15 @@ fn sibling(sibling: &Subflow) -> [u64; 4] {
 }
 
 impl CongestionControl for Recorder {
+    fn on_established(&mut self, path: &Path) {
+        self.algorithm.on_established(path);
+        self.note(path, &Event { kind: 'I', ..Event::default() });
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        self.algorithm.inspect(show);
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.algorithm.on_ack(path, ack);
         self.note(path, &Event { kind: 'A', ack: Some(ack), ..Event::default() });

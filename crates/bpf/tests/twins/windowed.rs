@@ -65,7 +65,8 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
     let mut path = Path::new(1448, Time::ZERO);
     path.cwnd_limited = true;
     (path.srtt, path.min_rtt) = (Some(Span::from_millis(50)), Some(Span::from_millis(50)));
-    let mut recorder = Recorder::new(name, &init, &path);
+    let mut recorder = Recorder::new(name, init);
+    recorder.on_established(&path);
     for step in steps {
         match step {
             Step::Acks { count, packets, gap } => {

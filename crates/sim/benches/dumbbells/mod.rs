@@ -29,7 +29,10 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         scheduler: "lowest-rtt".to_owned(),
         stack: Stack::linux(),
         udt: None,
+        command: None,
+        server: None,
         log: false,
+        own: None,
     };
     Scenario {
         seed: 1,
@@ -38,6 +41,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         sample_ns: (flows * SECOND / 10).clamp(SECOND / 10, SECOND),
         start_jitter_ns: 0,
         internals: true,
+        sources: Default::default(),
         links: vec![link],
         flows: (0..flows).map(flow).collect(),
     }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * BBR is a frame, which is the same in all versions, and rules, which a program defines: struct rules
+ * before this header, and after it the functions declared here (the twin's trait Rules).
+ */
+#pragma once
+
+struct bbr {
+	struct frame frame;
+	struct rules rules;
+};
+
+#ifdef NATIVE
+static struct bbr native_bbr;
+#define STATE_OF(sk) (&native_bbr)
+#define NEW_STATE_OF(sk) (&native_bbr)
+#else
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct bbr);
+} states SEC(".maps");
+#define STATE_OF(sk) ((struct bbr *)bpf_sk_storage_get(&states, sk, 0, 0))
+#define NEW_STATE_OF(sk) \
+	((struct bbr *)bpf_sk_storage_get(&states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE))
+#endif
+
+/* The bandwidth to send at, and the greatest of the path. */
+ALWAYS_INLINE u64 bw_of(const struct bbr *bbr);
+ALWAYS_INLINE u64 max_bw_of(const struct bbr *bbr);
+/* Whether the flow is in the phase of ProbeBW that puts more in flight. */
+ALWAYS_INLINE bool is_raising(const struct bbr *bbr);
+/* The kernel's state at the last acknowledgement or timeout. */
+ALWAYS_INLINE u8 phase_before(const struct bbr *bbr);
+
+ALWAYS_INLINE void begin_rules(struct sock *sk, struct bbr *bbr);
+/* The steps of an acknowledgement, in this order with those of the frame between them. */
+ALWAYS_INLINE void update_model(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void update_full_pipe(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void update_probe_bw(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void end_ack(struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void set_gains(struct bbr *bbr);
+ALWAYS_INLINE void update_window(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+/* Startup is over; Drain is; ProbeRTT begins; is over. */
+ALWAYS_INLINE void on_drain(struct bbr *bbr);
+ALWAYS_INLINE void enter_probe_bw(struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void on_probe_rtt(struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void after_probe_rtt(struct bbr *bbr, const struct ack *ack);
+/* An episode of loss begins; a timeout; the last episode was spurious. */
+ALWAYS_INLINE void on_episode(struct sock *sk, struct bbr *bbr);
+ALWAYS_INLINE void on_timeout(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void on_spurious_loss(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+
+/* Packets to have in flight at gain * bw for an empty queue. */
+ALWAYS_INLINE u32 inflight(const struct sock *sk, const struct bbr *bbr, u64 bw, u32 gain, u32 mss)
+{
+	return with_allowance(sk, bdp(&bbr->frame, bw, gain, mss), is_raising(bbr), mss);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What every version of BBR keeps, and what an acknowledgement tells: the twin of the fields of
+ * crates/cc/src/bbr/frame.rs.
+ *
+ * Rates are bytes/s (of payload), times microseconds, windows whole packets, gains in 2^-16.
+ * The state is too large for the 104 bytes that a socket has for its algorithm, so it is kept in
+ * socket storage.
+ */
+#pragma once
+
+#include "../kernel.h"
+
+#define GAIN(gain) ((u32)((gain) * 65536.0))
+#define NONE 0xffffffffu
+#define UNKNOWN_RTT NONE
+/* Faster than any path (2.2 Tbit/s), so that products stay within 64 bits. */
+#define MOST_RATE (1ULL << 38)
+#define MOST_TIME (1ULL << 24)
+
+/* Numbers that all versions share: crates/cc/src/bbr/version.rs. */
+#define FULL_BW_ROUNDS 3
+#define MIN_CWND 4
+#define NOMINAL_RTT 1000
+#define MIN_RTT_WINDOW 10000000
+#define PROBE_RTT_DURATION 200000
+#define EXTRA_ACKED_ROUNDS 5
+#define EXTRA_ACKED_MAX 100000
+#define EXTRA_ACKED_EPOCH (1 << 20)
+#define LATE_DRAIN NONE
+
+enum bbr_state { STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL };
+
+/* The numbers that differ, in a constant of each program. */
+struct params {
+	u32 startup_pacing_gain;
+	u32 startup_cwnd_gain;
+	u32 drain_pacing_gain;
+	/* Rounds after which Drain ends in any case; LATE_DRAIN for none. */
+	u32 drain_rounds;
+	u32 cwnd_gain;
+	u32 probe_rtt_interval;
+	/* In BDP; 0 leaves MIN_CWND. */
+	u32 probe_rtt_gain;
+	u32 startup_extra_acked_rounds;
+	/* Whether three bursts are added to the window and the sum made even; else they are the least. */
+	bool adds_allowance;
+	/* Below this pacing rate packets are sent one by one. */
+	u32 one_packet_below;
+};
+
+/* What all versions have. */
+struct frame {
+	u8 state;
+	bool idle_restart;
+	bool has_seen_rtt;
+	/* The initial window: what is safe while no round-trip time is known. */
+	u32 initial_window;
+	u32 pacing_gain;
+	u32 cwnd_gain;
+	u64 pacing_rate;
+
+	/* Packet-timed rounds. */
+	u32 round;
+	u32 round_began;
+	bool round_start;
+
+	/* Whether the pipe is full. */
+	bool full_now;
+	bool full_ever;
+	u32 full_rounds;
+	u64 full_baseline;
+	u32 drain_began;
+
+	/* min_rtt and ProbeRTT. */
+	bool probe_rtt_round_done;
+	bool has_limited;
+	u32 min_rtt;
+	u32 lowest;
+	u64 min_rtt_at;
+	u64 lowest_at;
+	/* 0 while not known. */
+	u64 probe_rtt_done_at;
+	/* From and until how many packets delivered samples are limited by ProbeRTT. */
+	u32 limited_from;
+	u32 limited_until;
+
+	/* Aggregation. */
+	u64 epoch_began;
+	u32 epoch_acked;
+	u32 extra_acked[2];
+	u32 half;
+	u32 half_rounds;
+
+	/* The window before it was cut. */
+	u32 prior_cwnd;
+};
+
+/* An acknowledgement, in the words of the twin's Path, Ack and RateSample. */
+struct ack {
+	u64 now;
+	u64 delivered_at;
+	u32 delivered;
+	u32 lost;
+	u32 in_flight;
+	u32 prior_in_flight;
+	u32 acked;
+	u32 losses;
+	u32 mss;
+	/* UNKNOWN_RTT where there is no sample. */
+	u32 rtt;
+	u8 phase;
+	bool is_delayed;
+	bool cwnd_limited;
+	/* The rest only if there is a rate sample. */
+	bool rated;
+	bool app_limited;
+	u32 prior_delivered;
+	u32 rate_delivered;
+	u64 rate;
+};
+
+/* Whether count a is not before count b, both of packets modulo 2^32. */
+ALWAYS_INLINE bool is_reached(u32 a, u32 b)
+{
+	return (s32)(a - b) >= 0;
+}
+
+ALWAYS_INLINE u32 packets_in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+ALWAYS_INLINE bool is_recovery(u8 phase)
+{
+	return phase == TCP_CA_Recovery || phase == TCP_CA_Loss;
+}
+
+ALWAYS_INLINE u8 phase_of(struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+
+	return BITFIELD(icsk, icsk_ca_state);
+}
+
+/* What the socket is told of, with the kernel's own times. */
+ALWAYS_INLINE void take_facts(struct tcp_sock *tp, struct ack *ack)
+{
+	ack->now = tp->tcp_mstamp;
+	ack->delivered_at = tp->delivered_mstamp;
+	ack->delivered = tp->delivered;
+	ack->lost = tp->lost;
+	ack->in_flight = packets_in_flight(tp);
+	ack->mss = max(tp->mss_cache, 1);
+	ack->phase = phase_of(tp);
+}
+
+ALWAYS_INLINE void take_ack(struct tcp_sock *tp, const struct rate_sample *rs, struct ack *ack)
+{
+	__builtin_memset(ack, 0, sizeof(*ack));
+	take_facts(tp, ack);
+	ack->prior_in_flight = rs->prior_in_flight;
+	ack->acked = rs->acked_sacked;
+	ack->losses = rs->losses;
+	ack->rtt = rs->rtt_us >= 0 ? (u32)rs->rtt_us : UNKNOWN_RTT;
+	ack->is_delayed = rs->is_ack_delayed;
+	ack->cwnd_limited = is_cwnd_limited(tp);
+	if (rs->delivered < 0 || rs->interval_us <= 0)
+		return;
+	ack->rated = true;
+	ack->app_limited = rs->is_app_limited;
+	ack->prior_delivered = rs->prior_delivered;
+	ack->rate_delivered = rs->delivered;
+	ack->rate = (u64)ack->rate_delivered * ack->mss * 1000000 / (u64)rs->interval_us;
+	ack->rate = min(ack->rate, MOST_RATE);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * BBRv2 (draft-cardwell-iccrg-bbr-congestion-control-02; "BBR v2: A Model-based Congestion Control",
+ * IETF 104), of Google's Linux branch `v2alpha`, with the gains of Startup and Drain of Cho and Cho
+ * (J. KICS 49(1), 2024, section III).
+ *
+ * As BBRv1 it paces by the greatest delivery rate and keeps about 2 BDP in flight; but loss bounds
+ * both. In the short term, a round with losses lowers what is sent to 0.7 of it, or to what the round
+ * delivered, until the next probe. In the long term, a probe that lost more than 2 % of a flight sets
+ * inflight_hi, of which 15 % is left to others. It probes every 2 to 3 s, or after as many rounds as
+ * Reno would:
+ *
+ *	Startup -> Drain -> DOWN (0.75) -> CRUISE (1) -> REFILL (1) -> UP (1.25) -> DOWN ...
+ *
+ * UP ends with 1.25 BDP in flight, or with loss. Every 5 s ProbeRTT leaves half a BDP for 200 ms.
+ *
+ * Twin of crates/cc/src/bbr/bounded.rs with version::V2; bbr/bounded.h says where the kernel tells
+ * less than the twin is told. Fixed point: rates in whole bytes/s, times in microseconds, gains in
+ * 2^-16.
+ */
+#include "bbr/state.h"
+
+static const struct params PARAMS = {
+	.startup_pacing_gain = GAIN(2.8),
+	.startup_cwnd_gain = GAIN(3),
+	.drain_pacing_gain = GAIN(1 / 2.8),
+	.drain_rounds = LATE_DRAIN,
+	.cwnd_gain = GAIN(2),
+	.probe_rtt_interval = 5000000,
+	.probe_rtt_gain = GAIN(0.5),
+	.startup_extra_acked_rounds = 1,
+	.adds_allowance = false,
+	.one_packet_below = 1200000 / 8,
+};
+
+#include "bbr/frame.h"
+#include "bbr/caution.h"
+
+static const struct caution CAUTION = {
+	.full_loss_count = 8,
+	.startup_keeps_delivered = false,
+	.undo_returns = false,
+	.up_cwnd_gain = GAIN(2),
+	.up_ends_inflight = GAIN(1.25),
+	.down_pacing_gain = GAIN(0.75),
+};
+
+#include "bbr/bounded.h"
+
+BBR_OPS(bbr2, "db_bbr2");

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * BBRv3 (draft-ietf-ccwg-bbr-06), with the gain of Drain of Google's Linux branch `v3`.
+ *
+ * As BBRv2, with these differences: Startup's gains are 2.77 and 2, and it ends upon 6 losses in a
+ * round, not 8; Drain's gain is 0.35, for at most 3 rounds; UP ends when no more bandwidth comes of
+ * it, has a window gain of 2.25, and is returned to if the loss that ended it was spurious; DOWN's gain
+ * is 0.9.
+ *
+ * Twin of crates/cc/src/bbr/bounded.rs with version::V3; bbr/bounded.h says where the kernel tells
+ * less than the twin is told. Fixed point as in bbr2.bpf.c.
+ */
+#include "bbr/state.h"
+
+static const struct params PARAMS = {
+	.startup_pacing_gain = GAIN(2.77),
+	.startup_cwnd_gain = GAIN(2),
+	.drain_pacing_gain = GAIN(0.35),
+	.drain_rounds = 3,
+	.cwnd_gain = GAIN(2),
+	.probe_rtt_interval = 5000000,
+	.probe_rtt_gain = GAIN(0.5),
+	.startup_extra_acked_rounds = 1,
+	.adds_allowance = false,
+	.one_packet_below = 0,
+};
+
+#include "bbr/frame.h"
+#include "bbr/caution.h"
+
+static const struct caution CAUTION = {
+	.full_loss_count = 6,
+	.startup_keeps_delivered = true,
+	.undo_returns = true,
+	.up_cwnd_gain = GAIN(2.25),
+	.up_ends_inflight = 0,
+	.down_pacing_gain = GAIN(0.9),
+};
+
+#include "bbr/bounded.h"
+
+BBR_OPS(bbr3, "db_bbr3");

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * F-BBRv2 (Cho and Cho, "Improvement of Bandwidth Fairness between TCP BBRv2 and CUBIC", J. KICS
+ * 49(1), 2024, section IV, algorithm 1).
+ *
+ * BBRv2 leaves 15 % of what is safe to others, which CUBIC takes, the more the deeper the queue. But
+ * CUBIC never lets the queue run empty, so that not even ProbeRTT sees the path's delay:
+ *
+ *	if RTprop_current > RTprop * 1.2 and state is ProbeBW_CRUISE: pacing_gain = 1.15
+ *
+ * RTprop is the first value of min_rtt after the connection began, RTprop_current the present one.
+ * Everything else is BBRv2.
+ *
+ * Twin of crates/cc/src/bbr/bounded.rs with version::F2. Fixed point as in bbr2.bpf.c.
+ */
+#include "bbr/state.h"
+
+static const struct params PARAMS = {
+	.startup_pacing_gain = GAIN(2.8),
+	.startup_cwnd_gain = GAIN(3),
+	.drain_pacing_gain = GAIN(1 / 2.8),
+	.drain_rounds = LATE_DRAIN,
+	.cwnd_gain = GAIN(2),
+	.probe_rtt_interval = 5000000,
+	.probe_rtt_gain = GAIN(0.5),
+	.startup_extra_acked_rounds = 1,
+	.adds_allowance = false,
+	.one_packet_below = 1200000 / 8,
+};
+
+#include "bbr/frame.h"
+#include "bbr/caution.h"
+
+static const struct caution CAUTION = {
+	.full_loss_count = 8,
+	.startup_keeps_delivered = false,
+	.undo_returns = false,
+	.up_cwnd_gain = GAIN(2),
+	.up_ends_inflight = GAIN(1.25),
+	.down_pacing_gain = GAIN(0.75),
+	.cubic_threshold = GAIN(1.2),
+	.cruise_pacing_gain = GAIN(1.15),
+};
+
+#include "bbr/bounded.h"
+
+BBR_OPS(f_bbr2, "db_f_bbr2");

@@ -1,0 +1,186 @@
+//! Acknowledgements folded into one report a round, for algorithms that decide once a round trip.
+
+use crate::meters::Rounds;
+use crate::{Ack, Path};
+use dumbbell_units::{Rate, Span, Time};
+
+/// What happened in a round: from when a packet was sent until it was acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundReport {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When it began.
+    pub start: Time,
+    /// When it ended.
+    pub end: Time,
+    /// Packets newly delivered.
+    pub delivered: u64,
+    /// Packets marked lost.
+    pub lost: u64,
+    /// Packets delivered that carried an ECN mark.
+    pub marked: u64,
+    /// Greatest delivery rate sample; 0 if there was none.
+    pub max_rate: Rate,
+    /// Whether the application was the limit when the newest packet acknowledged was sent.
+    pub app_limited: bool,
+    rtt_min: Span,
+    rtt_max: Span,
+    rtt_sum: f64,
+    rtts: u32,
+    mss: u32,
+}
+
+impl RoundReport {
+    fn new(number: u64, path: &Path) -> RoundReport {
+        RoundReport {
+            number,
+            start: path.now,
+            end: path.now,
+            delivered: 0,
+            lost: 0,
+            marked: 0,
+            max_rate: Rate::default(),
+            app_limited: false,
+            rtt_min: Span::MAX,
+            rtt_max: Span::ZERO,
+            rtt_sum: 0.0,
+            rtts: 0,
+            mss: path.mss,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, ack: &Ack) {
+        self.delivered += u64::from(ack.delivered);
+        self.lost += u64::from(ack.lost);
+        self.marked += u64::from(ack.marked);
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = self.rtt_min.min(rtt);
+            self.rtt_max = self.rtt_max.max(rtt);
+            self.rtt_sum += rtt.as_secs_f64();
+            self.rtts += 1;
+        }
+        if let Some(sample) = ack.rate {
+            self.max_rate = self.max_rate.max(sample.rate);
+            self.app_limited = sample.stamp.app_limited;
+        }
+    }
+
+    /// How long it took.
+    pub fn duration(&self) -> Span {
+        self.end.since(self.start)
+    }
+
+    /// Least and greatest round-trip time, if there was a sample.
+    pub fn rtts(&self) -> Option<(Span, Span)> {
+        (self.rtts > 0).then_some((self.rtt_min, self.rtt_max))
+    }
+
+    /// Mean round-trip time, seconds, if there was a sample.
+    pub fn rtt_mean(&self) -> Option<f64> {
+        (self.rtts > 0).then(|| self.rtt_sum / f64::from(self.rtts))
+    }
+
+    /// What was delivered over its duration; 0 if it had none.
+    pub fn rate(&self) -> Rate {
+        let bytes = self.delivered as f64 * f64::from(self.mss);
+        match self.duration() {
+            none if none.is_zero() => Rate::default(),
+            some => Rate::from_bytes_in(bytes, some),
+        }
+    }
+}
+
+/// Folds acknowledgements into reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundFold {
+    rounds: Rounds,
+    present: Option<RoundReport>,
+}
+
+impl RoundFold {
+    /// The connection begins, and the first round with it.
+    pub fn begin(&mut self, path: &Path) {
+        self.present = Some(RoundReport::new(1, path));
+    }
+
+    /// Takes an acknowledgement; at the end of a round, gives what happened in it.
+    #[inline]
+    pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<RoundReport> {
+        let report = self.present.get_or_insert_with(|| RoundReport::new(1, path));
+        report.add(ack);
+        // Where the transport takes no rate samples, a round is a smoothed round-trip time.
+        let ended = match ack.rate {
+            Some(sample) => self.rounds.update(sample.stamp.delivered, path.delivered),
+            None => path.srtt.is_some_and(|srtt| path.now.since(report.start) >= srtt),
+        };
+        if !ended {
+            return None;
+        }
+        report.end = path.now;
+        let done = *report;
+        *report = RoundReport::new(done.number + 1, path);
+        Some(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RateSample, Stamp};
+
+    const MS: Span = Span::from_millis(1);
+
+    /// Acknowledges `packets`, the newest of which was sent when `prior` had been delivered.
+    fn acknowledge(
+        fold: &mut RoundFold,
+        path: &mut Path,
+        packets: u32,
+        prior: u64,
+        rtt: Span,
+    ) -> Option<RoundReport> {
+        path.now += MS * 10;
+        path.delivered += u64::from(packets);
+        let stamp = Stamp { delivered: prior, ..Stamp::default() };
+        let rate = Rate::from_bytes_per_sec(f64::from(packets));
+        let sample = RateSample { stamp, rate, ..RateSample::default() };
+        let ack = Ack {
+            delivered: packets,
+            rtt: Some(rtt),
+            rate: Some(sample),
+            lost: 1,
+            ..Ack::default()
+        };
+        fold.update(path, &ack)
+    }
+
+    #[test]
+    fn a_round_ends_with_a_packet_that_was_sent_in_it_and_reports_all_that_came_before() {
+        let (mut fold, mut path) = (RoundFold::default(), Path::new(1000, Time::ZERO));
+        fold.begin(&path);
+        let first = acknowledge(&mut fold, &mut path, 2, 0, MS * 40).expect("sent in round 1");
+        assert_eq!((first.number, first.delivered), (1, 2));
+        assert!(acknowledge(&mut fold, &mut path, 4, 0, MS * 60).is_none(), "sent in round 1");
+        assert!(acknowledge(&mut fold, &mut path, 6, 0, MS * 50).is_none());
+        let second = acknowledge(&mut fold, &mut path, 5, 2, MS * 70).expect("sent in round 2");
+        assert_eq!((second.number, second.delivered, second.lost), (2, 15, 3));
+        assert_eq!(second.rtts(), Some((MS * 50, MS * 70)));
+        assert!((second.rtt_mean().expect("three samples") - 0.06).abs() < 1e-12);
+        assert_eq!(second.duration(), MS * 30);
+        // 15 packets of 1000 bytes in 30 ms.
+        assert!((second.rate().bytes_per_sec() - 500e3).abs() < 1e-6);
+        assert_eq!(second.max_rate, Rate::from_bytes_per_sec(6.0));
+    }
+
+    #[test]
+    fn without_rate_samples_a_round_is_a_smoothed_round_trip_time() {
+        let (mut fold, mut path) = (RoundFold::default(), Path::new(1000, Time::ZERO));
+        fold.begin(&path);
+        path.srtt = Some(MS * 25);
+        let rounds = (0..10).filter(|_| {
+            path.now += MS * 10;
+            fold.update(&path, &Ack { delivered: 1, ..Ack::default() }).is_some()
+        });
+        assert_eq!(rounds.count(), 3, "at 30, 60 and 90 ms");
+    }
+}

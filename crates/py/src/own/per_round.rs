@@ -1,0 +1,58 @@
+//! An algorithm that is told once a round what happened in it, and at once of congestion.
+
+use crate::own::facts;
+use crate::own::speaker::{Speaker, overrides};
+use dumbbell_cc::{Ack, Congestion, CongestionControl, Control, Inspect, Path, RoundFold, Signal};
+use dumbbell_units::Time;
+use pyo3::prelude::*;
+
+pub struct PerRound {
+    speaker: Speaker,
+    fold: RoundFold,
+    hears_congestion: bool,
+}
+
+impl PerRound {
+    pub fn new(mut speaker: Speaker, object: &Bound<'_, PyAny>, now: Time) -> PyResult<PerRound> {
+        speaker.listen(object, "__init__", now)?;
+        let hears_congestion = overrides(object, "on_congestion")?;
+        Ok(PerRound { speaker, fold: RoundFold::default(), hears_congestion })
+    }
+}
+
+impl CongestionControl for PerRound {
+    fn on_ack(&mut self, path: &Path, ack: &Ack) {
+        let Some(round) = self.fold.update(path, ack) else { return };
+        self.speaker.speak(path, |speaker, object| {
+            let arguments = (speaker.path.bind(object.py()), facts::Round(round));
+            object.call_method1("on_round", arguments)?;
+            speaker.listen(object, "on_round", path.now)
+        });
+    }
+
+    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+        if self.hears_congestion && (event.new_episode || event.signal == Signal::Timeout) {
+            self.speaker.speak(path, |speaker, object| {
+                let arguments = (speaker.path.bind(object.py()), facts::Congestion(*event));
+                object.call_method1("on_congestion", arguments)?;
+                speaker.listen(object, "on_congestion", path.now)
+            });
+        }
+    }
+
+    fn control(&self) -> Control {
+        self.speaker.control
+    }
+
+    fn on_established(&mut self, path: &Path) {
+        self.fold.begin(path);
+    }
+
+    fn uses_prr(&self) -> bool {
+        self.speaker.uses_prr
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        self.speaker.inspect(show);
+    }
+}

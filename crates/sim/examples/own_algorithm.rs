@@ -1,0 +1,106 @@
+//! An algorithm of one's own beside the built-in CUBIC: `cargo run --release --example own_algorithm`.
+//!
+//! [`Calm`] keeps a few packets of its own in the queue, however long it is. Once a round trip it
+//! asks how many of its packets wait: of a window of `cwnd` packets those that are not on their way,
+//!
+//! ```text
+//! waiting = cwnd * (1 - min_rtt / rtt)
+//! ```
+//!
+//! (Brakmo and Peterson, "TCP Vegas", 1995). While they are fewer than `target` the window grows, by a
+//! packet a round or, at the beginning, twofold; otherwise it gives back those that are too many.
+//! `rtt` is the least of the round, which a burst of one's own does not lengthen. On loss the window
+//! is halved.
+
+use dumbbell_cc::{
+    Ack, Congestion, CongestionControl, Control, Init, Inspect, Maker, Path, RoundFold, Signal,
+};
+use dumbbell_sim::{Outcome, Scenario, ScenarioError};
+use std::collections::BTreeMap;
+
+/// Keeps `target` packets waiting.
+pub struct Calm {
+    target: f64,
+    cwnd: f64,
+    starting: bool,
+    waiting: f64,
+    fold: RoundFold,
+}
+
+impl Calm {
+    /// The algorithm at the beginning of a flow.
+    pub fn new(init: &Init, target: f64) -> Calm {
+        Calm {
+            target,
+            cwnd: init.initial_window,
+            starting: true,
+            waiting: 0.0,
+            fold: RoundFold::default(),
+        }
+    }
+}
+
+impl CongestionControl for Calm {
+    fn on_ack(&mut self, path: &Path, ack: &Ack) {
+        let Some(round) = self.fold.update(path, ack) else { return };
+        let (Some(min_rtt), Some((rtt, _))) = (path.min_rtt, round.rtts()) else { return };
+        if path.phase.is_reducing() {
+            return;
+        }
+        self.waiting = self.cwnd * (1.0 - min_rtt.as_secs_f64() / rtt.as_secs_f64());
+        if self.waiting < self.target {
+            self.cwnd += if self.starting { round.delivered as f64 } else { 1.0 };
+        } else {
+            self.cwnd -= self.waiting - self.target;
+            self.starting = false;
+        }
+    }
+
+    fn on_congestion(&mut self, _path: &Path, event: &Congestion) {
+        if event.new_episode {
+            self.cwnd = (self.cwnd / 2.0).max(2.0);
+            self.starting = false;
+        }
+        if event.signal == Signal::Timeout {
+            self.cwnd = 1.0;
+            self.starting = true;
+        }
+    }
+
+    fn control(&self) -> Control {
+        let ssthresh = if self.starting { f64::INFINITY } else { self.cwnd };
+        Control { cwnd: self.cwnd, ssthresh, pacing_rate: None, burst: None }
+    }
+
+    fn on_established(&mut self, path: &Path) {
+        self.fold.begin(path);
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+        show(Inspect { name: "waiting", value: self.waiting });
+    }
+}
+
+/// One flow alone on 100 Mbit/s and 40 ms for 20 s.
+///
+/// # Errors
+/// If the scenario is not valid.
+pub fn alone(cc: &str) -> Result<Outcome, ScenarioError> {
+    let json = r#"{
+        "duration_ns": 20000000000, "sample_ns": 100000000,
+        "links": [{"name": "l", "rate_bps": 1e8, "delay_ns": 20000000, "queue": {"bytes": 500000}}],
+        "flows": [{"name": "f", "cc": "CC", "path": ["l"], "return_delay_ns": 20000000}]
+    }"#;
+    let own = BTreeMap::from([("calm".to_owned(), Maker::new(|init| Calm::new(init, 4.0)))]);
+    Scenario::from_json_with(&json.replace("CC", cc), &own)?.run()
+}
+
+fn main() -> Result<(), ScenarioError> {
+    for cc in ["cubic", "calm"] {
+        let flows = alone(cc)?.flows;
+        let rate = flows.delivered[0] as f64 * 8.0 / 20.0 / 1e6;
+        let delay = flows.queue_delay_mean[0].unwrap_or(0.0) * 1e3;
+        println!("{cc}: {rate:.1} Mbit/s, {delay:.2} ms in the queue");
+    }
+    Ok(())
+}

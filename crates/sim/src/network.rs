@@ -1,0 +1,252 @@
+//! The network of a scenario: its links, the routes of its flows, and when these start.
+//!
+//! The order of flows in a scenario must not matter, yet something has to come first when two
+//! things happen at the same nanosecond. So flows are numbered in an order of their own: by what
+//! they are, and by name only where they are the same.
+
+use crate::engine::{EndpointId, Parcel};
+use crate::sample::Subject;
+use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
+use crate::seeds::{self, Purpose};
+use dumbbell_net::{Limit, Link, LinkConfig, LinkId, Packet, RouteId, Routes};
+use dumbbell_tcp::Stack;
+use dumbbell_units::{Span, Time};
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+/// The links of a scenario, and where its flows cross them.
+pub struct Network<P> {
+    /// The scenario's links in its order, then delay lines for acknowledgements.
+    pub links: Vec<Link<Parcel<P>>>,
+    /// All routes.
+    pub routes: Routes,
+    /// By port.
+    pub routes_of: Vec<RouteId>,
+    /// In the scenario's order.
+    pub flows: Vec<FlowPlan>,
+}
+
+/// Where a flow of the scenario is in the run.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// The number of its first pair of ports.
+    pub pair: u32,
+    /// When it starts, jitter included.
+    pub start: Time,
+    /// Its path, or the paths of its subflows.
+    pub paths: Vec<PathPlan>,
+}
+
+/// A path through empty links.
+#[derive(Clone, Copy, Debug)]
+pub struct PathPlan {
+    /// One way.
+    pub delay: Span,
+    /// There and back.
+    pub rtt: Span,
+}
+
+impl FlowPlan {
+    pub(crate) fn sender(&self) -> EndpointId {
+        EndpointId(self.pair * 2)
+    }
+
+    /// How many subflows it has, if it is a multipath connection.
+    pub(crate) fn parts(&self) -> u32 {
+        if self.paths.len() > 1 { self.paths.len() as u32 } else { 0 }
+    }
+
+    pub(crate) fn subject(&self, first_part: u32) -> Subject {
+        Subject { sender: self.sender(), start: self.start, first_part, complete: false }
+    }
+}
+
+impl<P: Packet> Network<P> {
+    /// The network of a scenario that was checked.
+    ///
+    /// # Errors
+    /// If it was not and should not have passed.
+    pub fn new(scenario: &Scenario) -> Result<Network<P>, ScenarioError> {
+        let mut builder = Builder::new(scenario);
+        let order = canonical_order(scenario, &builder.names, &Stacks::of(scenario));
+        let mut flows = vec![None; scenario.flows.len()];
+        for at in order {
+            flows[at] = Some(builder.add_flow(&scenario.flows[at])?);
+        }
+        let flows = flows.into_iter().flatten().collect();
+        let Builder { links, routes, routes_of, .. } = builder;
+        Ok(Network { links, routes, routes_of, flows })
+    }
+}
+
+/// The stacks that occur, each once.
+pub(crate) struct Stacks {
+    of_flow: Vec<u32>,
+    distinct: Vec<Arc<Stack>>,
+}
+
+impl Stacks {
+    /// Numbers the stacks by what is in them, not by where they occur first.
+    pub(crate) fn of(scenario: &Scenario) -> Stacks {
+        let text = |stack: &Stack| format!("{stack:?}");
+        let known: BTreeMap<String, &Stack> = {
+            let mut known = BTreeMap::new();
+            let mut last = None;
+            for flow in &scenario.flows {
+                if last != Some(&flow.stack) {
+                    known.insert(text(&flow.stack), &flow.stack);
+                    last = Some(&flow.stack);
+                }
+            }
+            known
+        };
+        let number: BTreeMap<&str, u32> = known.keys().map(String::as_str).zip(0..).collect();
+        let mut last = (None, 0);
+        let of_flow = scenario.flows.iter().map(|flow| {
+            if last.0 != Some(&flow.stack) {
+                last = (Some(&flow.stack), number[text(&flow.stack).as_str()]);
+            }
+            last.1
+        });
+        let of_flow = of_flow.collect();
+        let distinct = known.values().map(|&stack| Arc::new(stack.clone())).collect();
+        Stacks { of_flow, distinct }
+    }
+
+    pub(crate) fn get(&self, flow: usize) -> &Arc<Stack> {
+        &self.distinct[self.of_flow[flow] as usize]
+    }
+}
+
+/// The flows' places in the scenario, in the order that the run numbers them.
+fn canonical_order(
+    scenario: &Scenario,
+    links: &BTreeMap<&str, LinkId>,
+    stacks: &Stacks,
+) -> Vec<usize> {
+    let ids =
+        |path: &[String]| path.iter().map(|name| links.get(name.as_str())).collect::<Vec<_>>();
+    let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
+    order.sort_by_cached_key(|&at| {
+        let flow = &scenario.flows[at];
+        let path = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
+        let join =
+            |join: &PathSpec| (ids(&join.path), ids(&join.return_path), join.return_delay_ns);
+        let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
+        let times = (flow.start_ns, flow.stop_ns);
+        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
+        let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
+        (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
+    });
+    order
+}
+
+struct Builder<'a, P> {
+    scenario: &'a Scenario,
+    names: BTreeMap<&'a str, LinkId>,
+    links: Vec<Link<Parcel<P>>>,
+    routes: Routes,
+    /// Delay lines for acknowledgements: all flows of one return delay share one.
+    lines: BTreeMap<u64, LinkId>,
+    routes_of: Vec<RouteId>,
+}
+
+impl<'a, P: Packet> Builder<'a, P> {
+    fn new(scenario: &'a Scenario) -> Builder<'a, P> {
+        let links = scenario.links.iter().zip(0..);
+        let links = links.map(|(link, index)| {
+            let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
+            Link::new(&link_config(link, seed))
+        });
+        let names = scenario.links.iter().map(|link| link.name.as_str());
+        Builder {
+            names: names.zip((0..).map(LinkId)).collect(),
+            links: links.collect(),
+            routes: Routes::default(),
+            lines: BTreeMap::new(),
+            routes_of: Vec::with_capacity(2 * scenario.flows.len()),
+            scenario,
+        }
+    }
+
+    /// The links of a path and their delay.
+    fn path(
+        &self,
+        flow: &FlowSpec,
+        key: &'static str,
+        path: &[String],
+    ) -> Result<(Vec<LinkId>, Span), ScenarioError> {
+        let mut links = Vec::with_capacity(path.len() + 1);
+        let mut delay = Span::ZERO;
+        for name in path {
+            let Some(&link) = self.names.get(name.as_str()) else {
+                return Err(ScenarioError::Value {
+                    place: Place::Flow(flow.name.clone()),
+                    key,
+                    value: format!("\"{name}\""),
+                    valid: "names of links".to_owned(),
+                });
+            };
+            delay = delay + self.links[link.0 as usize].delay();
+            links.push(link);
+        }
+        Ok((links, delay))
+    }
+
+    fn delay_line(&mut self, delay_ns: u64) -> LinkId {
+        let links = &mut self.links;
+        *self.lines.entry(delay_ns).or_insert_with(|| {
+            links.push(Link::delay_line(Span::from_nanos(delay_ns)));
+            LinkId(links.len() as u32 - 1)
+        })
+    }
+
+    fn add_flow(&mut self, flow: &FlowSpec) -> Result<FlowPlan, ScenarioError> {
+        let pair = self.routes_of.len() as u32 / 2;
+        let paths = flow.paths();
+        let paths = paths.iter().map(|path| self.add_path(flow, path));
+        let paths: Vec<PathPlan> = paths.collect::<Result<_, _>>()?;
+        let seed = seeds::derive(self.scenario.seed, Purpose::StartJitter, pair);
+        let jitter = seeds::uniform(seed, self.scenario.start_jitter_ns);
+        Ok(FlowPlan { pair, start: Time::from_nanos(flow.start_ns + jitter), paths })
+    }
+
+    /// Adds the routes of a pair of ports.
+    fn add_path(&mut self, flow: &FlowSpec, path: &PathSpec) -> Result<PathPlan, ScenarioError> {
+        let (there, delay) = self.path(flow, "path", &path.path)?;
+        let (mut back, back_delay) = self.path(flow, "return_path", &path.return_path)?;
+        if back.is_empty() || path.return_delay_ns > 0 {
+            back.push(self.delay_line(path.return_delay_ns));
+        }
+        self.routes_of.extend([self.routes.add(&there), self.routes.add(&back)]);
+        let rtt = delay + back_delay + Span::from_nanos(path.return_delay_ns);
+        Ok(PathPlan { delay, rtt })
+    }
+}
+
+fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
+    LinkConfig {
+        rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
+        bucket: link.bucket_bytes,
+        varying: link.varying(),
+        delay: Span::from_nanos(link.delay_ns),
+        reroutes: link
+            .reroutes
+            .iter()
+            .map(|&(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
+            .collect(),
+        queue: match link.queue {
+            None => Limit::Unlimited,
+            Some(QueueSpec::Packets(packets)) => Limit::Packets(packets),
+            Some(QueueSpec::Bytes(bytes)) => Limit::Bytes(bytes),
+            Some(QueueSpec::Ns(ns)) => Limit::Time(Span::from_nanos(ns)),
+        },
+        aqm: link.aqm,
+        loss: link.loss,
+        losses: link.losses,
+        jitter: Span::from_nanos(link.jitter_ns),
+        reordering: link.reorder.unwrap_or_default(),
+        seed,
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether the machine kept up, or what was measured is its own doing.
+
+use crate::sys::clock_ticks;
+use dumbbell_sim::Histogram;
+use dumbbell_units::Span;
+use std::fs;
+use std::time::Instant;
+
+/// What a run says of the machine under it.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// How much later than the links say packets were handed over.
+    pub lateness: Histogram,
+    /// The most of it.
+    pub latest: Span,
+    /// Packets that were dropped on the way to the emulator.
+    pub device_drops: u64,
+    /// Packets that a kernel did not take from the emulator.
+    pub refused: u64,
+    /// The share of the processors' time that the machine's host took for others.
+    pub steal: f64,
+    /// The share of one processor that the emulator used.
+    pub busy: f64,
+    /// Whether the emulator ran in real time (SCHED_FIFO).
+    pub realtime: bool,
+}
+
+/// A share of stolen time above this is more than a hiccup now and then.
+const MOST_STEAL: f64 = 0.05;
+/// On average packets may be late by this share of the shortest round trip,
+const MEAN_SHARE: f64 = 0.01;
+/// and one in a hundred by this one,
+const P99_SHARE: f64 = 0.05;
+/// and the very latest by all of it, or by the least retransmission timeout, if that is less.
+const LEAST_RTO: Span = Span::from_millis(200);
+/// No machine is more exact than this.
+const LEAST_MEAN: Span = Span::from_micros(200);
+const LEAST_P99: Span = Span::from_millis(1);
+const LEAST_LATEST: Span = Span::from_millis(20);
+
+impl Health {
+    /// Why the run is not to be trusted, if it is not, for flows of which the shortest round trip
+    /// takes `rtt`.
+    pub fn complaints(&self, rtt: Span) -> Vec<String> {
+        let mut complaints = Vec::new();
+        let ms = |span: Span| format!("{:.3} ms", span.as_secs_f64() * 1e3);
+        let mut limit = |what: &str, found: Span, limit: Span| {
+            if found > limit {
+                let (found, limit) = (ms(found), ms(limit));
+                complaints.push(format!("{what} {found} late (the limit is {limit})"));
+            }
+        };
+        let mean = Span::from_secs_f64(self.lateness.mean().unwrap_or(0.0));
+        limit("packets were on average", mean, rtt.mul_f64(MEAN_SHARE).max(LEAST_MEAN));
+        let p99 = Span::from_secs_f64(self.lateness.quantile(0.99).unwrap_or(0.0));
+        limit("one packet in a hundred was", p99, rtt.mul_f64(P99_SHARE).max(LEAST_P99));
+        limit("the latest packet was", self.latest, rtt.min(LEAST_RTO).max(LEAST_LATEST));
+        if self.device_drops > 0 {
+            let drops = self.device_drops;
+            complaints.push(format!("{drops} packets were dropped before the emulator saw them"));
+        }
+        if self.refused > 0 {
+            complaints.push(format!("{} packets were not taken by the kernel", self.refused));
+        }
+        if self.steal > MOST_STEAL {
+            let (found, most) = (self.steal * 100.0, MOST_STEAL * 100.0);
+            let host = "the machine's host took";
+            complaints.push(format!("{host} {found:.1} % of its time (the limit is {most} %)"));
+        }
+        complaints
+    }
+}
+
+/// Watches how much time is stolen.
+pub(crate) struct StealWatch {
+    began: Instant,
+    stolen: u64,
+}
+
+impl StealWatch {
+    pub(crate) fn begin() -> StealWatch {
+        StealWatch { began: Instant::now(), stolen: stolen().unwrap_or(0) }
+    }
+
+    /// The share of all processors' time since then.
+    pub(crate) fn share(&self) -> f64 {
+        let ticks = stolen().unwrap_or(0).saturating_sub(self.stolen) as f64;
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+        ticks / clock_ticks() / self.began.elapsed().as_secs_f64() / processors as f64
+    }
+}
+
+/// Ticks stolen from all processors since the machine started (proc(5), /proc/stat).
+fn stolen() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_keeps_up_is_not_complained_of() {
+        let mut health = Health { latest: Span::from_millis(3), ..Health::default() };
+        (0..1000).for_each(|_| health.lateness.record(Span::from_micros(60)));
+        assert_eq!(health.complaints(Span::from_millis(100)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_machine_that_stalls_says_what_and_by_how_much() {
+        let mut health = Health { latest: Span::from_millis(300), steal: 0.2, ..Health::default() };
+        health.device_drops = 7;
+        (0..100).for_each(|_| health.lateness.record(Span::from_millis(20)));
+        let complaints = health.complaints(Span::from_millis(100)).join("; ");
+        for part in
+            ["average 20.000 ms late", "latest packet was 300.000 ms", "7 packets", "20.0 %"]
+        {
+            assert!(complaints.contains(part), "{part} is not in: {complaints}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The system calls that no library wraps. All that is unsafe of this crate is here.
+#![allow(unsafe_code, reason = "this file is where it is allowed")]
+
+use std::ffi::c_ulong;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+const TUNSETIFF: c_ulong = 0x4004_54ca;
+const TUNSETOFFLOAD: c_ulong = 0x4004_54d0;
+const IFF_TUN: u16 = 0x0001;
+const IFF_NO_PI: u16 = 0x1000;
+const IFF_VNET_HDR: u16 = 0x4000;
+/// Partial checksums, and TCP segmentation for IPv4, also with ECN.
+const TUN_F_CSUM_TSO4_ECN: c_ulong = 0x01 | 0x02 | 0x08;
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The argument of TUNSETIFF: a `struct ifreq`, of which it uses the name and the flags.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; 16],
+    flags: u16,
+    unused: [u8; 22],
+}
+
+/// Makes a TUN device in the calling thread's network namespace. It is gone when the file is closed.
+pub(crate) fn open_tun(name: &str) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open("/dev/net/tun")?;
+    let flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
+    let mut request = InterfaceRequest { name: [0; 16], flags, unused: [0; 22] };
+    assert!(name.len() < request.name.len(), "names of interfaces have at most 15 bytes");
+    request.name[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: the request is as long as the kernel's struct ifreq, 40 bytes, and outlives the call.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &raw mut request) })?;
+    // SAFETY: the argument is a number.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), TUNSETOFFLOAD as _, TUN_F_CSUM_TSO4_ECN) })?;
+    Ok(file)
+}
+
+/// Asks a socket for an option; gives how many bytes of `value` the kernel filled in.
+pub(crate) fn socket_option(
+    socket: impl AsFd,
+    level: i32,
+    option: i32,
+    value: &mut [u8],
+) -> io::Result<usize> {
+    let mut len = value.len() as libc::socklen_t;
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `len` bytes, which is how long `value` is.
+    let done =
+        unsafe { libc::getsockopt(socket, level, option, value.as_mut_ptr().cast(), &raw mut len) };
+    check(done).map(|_| len as usize)
+}
+
+/// Sets an option of a socket to a number of 32 or 64 bits, in the machine's byte order.
+pub(crate) fn set_socket_option(
+    socket: impl AsFd,
+    level: i32,
+    option: i32,
+    value: &[u8],
+) -> io::Result<()> {
+    let (socket, len) = (socket.as_fd().as_raw_fd(), value.len() as libc::socklen_t);
+    // SAFETY: the kernel reads at most `len` bytes, which is how long `value` is.
+    let done = unsafe { libc::setsockopt(socket, level, option, value.as_ptr().cast(), len) };
+    check(done).map(|_| ())
+}
+
+/// A socket of Multipath TCP that does not block.
+pub(crate) fn mptcp_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: the arguments are numbers.
+    let socket = check(unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_MPTCP) })?;
+    // SAFETY: the descriptor was opened just now, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// From now on the calling thread runs as soon as it is woken, before all that are not real-time.
+pub(crate) fn become_realtime() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameters outlive the call; 0 is the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })?;
+    Ok(())
+}
+
+/// From now on the calling thread comes before all that are neither real-time nor as important.
+pub(crate) fn become_important() -> io::Result<()> {
+    // SAFETY: the arguments are numbers; 0 is the calling thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).map(|_| ())
+}
+
+/// The kernel's clock ticks in a second, in which /proc/stat counts.
+pub(crate) fn clock_ticks() -> f64 {
+    // SAFETY: the argument is a number.
+    (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }) as f64
+}
+
+/// Gives the calling process (a new user namespace, if `user`, and) a new process namespace for its
+/// children, or the calling thread a new network namespace.
+pub(crate) fn unshare(flags: Namespaces) -> io::Result<()> {
+    let flags = match flags {
+        Namespaces::User => libc::CLONE_NEWUSER,
+        Namespaces::Processes => libc::CLONE_NEWPID,
+        Namespaces::Network => libc::CLONE_NEWNET,
+    };
+    // SAFETY: none of these flags affects memory or file descriptors.
+    check(unsafe { libc::unshare(flags) }).map(|_| ())
+}
+
+/// What [`unshare`] can make.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Namespaces {
+    User,
+    Processes,
+    Network,
+}

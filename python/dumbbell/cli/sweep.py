@@ -1,0 +1,203 @@
+"""``dumbbell sweep``: a progress bar, what comes out while it runs, and what came out."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from dumbbell.cli.output import (
+    make_table,
+    mbits,
+    milliseconds,
+    on_axis,
+    percent,
+    plain,
+    print_json,
+    print_line,
+    print_table,
+    too_wide,
+    with_interval,
+)
+from dumbbell.errors import in_file
+from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.plan import METRICS, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.table import Table
+
+    from dumbbell.estimates import Until
+    from dumbbell.sweeps.dataset import Dataset
+    from dumbbell.sweeps.drive import Progress as Far
+    from dumbbell.sweeps.drive import Swept
+
+MOST_POINTS: Final = 24
+"""More points than this are not printed."""
+
+_MOST_LIVE: Final = 8
+"""The axis that is shown while the sweep runs has at most as many values."""
+
+_COLUMNS: Final[dict[str, tuple[str, Callable[[float | None], str]]]] = {
+    "throughput": ("throughput", mbits),
+    "utilisation": ("utilisation", percent),
+    "queue_delay_mean": ("queueing delay", milliseconds),
+    "retransmission_share": ("retransmitted", percent),
+    "jain": ("Jain's index", plain),
+}
+
+
+def sweep_file(
+    file: Path,
+    *,
+    out: Path | None,
+    seeds: int | None,
+    jobs: int | None,
+    dask: str | None,
+    until: Until | None,
+    series: bool,
+    assignments: list[str],
+    json: bool,
+) -> None:
+    """Runs an experiment file along its axes, and prints what came out at each point."""
+    began = time.perf_counter()
+    folder = out or Path("results") / file.stem
+    with in_file(file):
+        sweep = Sweep.load(file, overrides=assignments)
+    units = {name: axis.unit for name, axis in zip(sweep.names, sweep.axes, strict=True)}
+    with in_file(file), _live(file.name, units) as progress:
+        swept = run_sweep(
+            sweep,
+            folder,
+            seeds=seeds,
+            jobs=jobs,
+            dask=dask,
+            until=until,
+            series=series,
+            progress=progress,
+        )
+    wall = time.perf_counter() - began
+    runs = swept.dataset.table("runs")
+    if json:
+        meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
+        print_json({"points": _points(swept.dataset, runs), "meta": meta | _still(swept, until)})
+        return
+    _print(swept.dataset, runs)
+    there = swept.total - swept.made
+    print_line(f"\n{swept.total:,} runs, {there:,} of them there before, in {wall:.1f} s")
+    if swept.loose and until:
+        print_line(too_wide(until, f"At {swept.loose:,} point(s) "))
+    print_line(f"The sweep is in {folder}")
+
+
+def _still(swept: Swept, until: Until | None) -> dict[str, Any]:
+    return {} if until is None else {"until": vars(until), "loose": swept.loose}
+
+
+def _points(dataset: Dataset, runs: pl.DataFrame) -> list[dict[str, Any]]:
+    """For JSON, a row a point: the axes, how many seeds, and the metrics' means."""
+    means = runs.group_by("point", *dataset.axes, maintain_order=True).agg(
+        pl.len().alias("seeds"), pl.col(METRICS).mean()
+    )
+    return means.to_dicts()
+
+
+def _print(dataset: Dataset, runs: pl.DataFrame) -> None:
+    axes = dataset.axes
+    points = runs.group_by("point", *axes, maintain_order=True).agg(pl.col(list(_COLUMNS)))
+    seeds = sorted(set(runs.group_by("point").len()["len"]))
+    many = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
+    below = f" (mean of {many} seeds, below it its 95 % interval)" if seeds != [1] else ""
+    title = f"{points.height:,} point(s){below}"
+    cells = [
+        [
+            *(on_axis(row[name], said["unit"]) for name, said in axes.items()),
+            *(with_interval(row[key], show) for key, (_, show) in _COLUMNS.items()),
+        ]
+        for row in points.head(MOST_POINTS).iter_rows(named=True)
+    ]
+    print_table(title, [*axes, *(head for head, _ in _COLUMNS.values())], cells)
+    if points.height > MOST_POINTS:
+        print_line(f"... and {points.height - MOST_POINTS:,} more; dumbbell query shows them")
+
+
+@contextmanager
+def _live(what: str, units: dict[str, str | None]) -> Iterator[Callable[[Far], None]]:
+    """Shows, on a terminal, one progress bar and the means so far along one axis."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    task = bar.add_task(what, total=None)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    so_far = _SoFar(units)
+    with Live(bar, console=console, transient=True, refresh_per_second=5) as live:
+
+        def show(far: Far) -> None:
+            if not far.total:
+                bar.update(task, completed=far.planned, total=far.points, description="planning")
+                return
+            doing = f"{what}: {far.made:,} new of {far.total:,} runs"
+            bar.update(task, completed=far.done, total=far.work, description=doing)
+            if far.latest is not None:
+                so_far.add(far.latest)
+                far.latest = None
+                live.update(Group(so_far.table(), bar))
+
+        yield show
+
+
+class _SoFar:
+    """Means along one axis of the runs that are over."""
+
+    def __init__(self, units: dict[str, str | None]) -> None:
+        """None yet; the axes' columns count in these units."""
+        self.units = units
+        self.runs = pl.DataFrame()
+
+    def add(self, latest: pl.DataFrame) -> None:
+        """Takes in the rows of ``runs`` that came last."""
+        self.runs = pl.concat([self.runs, latest]) if self.runs.height else latest
+
+    def table(self) -> Table:
+        """The table; by the axis of most values that are few enough, if there is one."""
+        values = {name: self.runs[name].n_unique() for name in self.units}
+        few = {name: count for name, count in values.items() if 1 < count <= _MOST_LIVE}
+        by = max(few, key=few.__getitem__, default="")
+        key = pl.col(by) if by else pl.lit("all")
+        means = (
+            self.runs.group_by(key.alias("by"))
+            .agg(pl.len().alias("over"), pl.col(list(_COLUMNS)).mean())
+            .sort("by")
+        )
+        cells = [
+            [
+                on_axis(row["by"], self.units.get(by)),
+                f"{row['over']:,}",
+                *(show(row[key]) for key, (_, show) in _COLUMNS.items()),
+            ]
+            for row in means.iter_rows(named=True)
+        ]
+        return make_table("So far", [by, "runs", *(head for head, _ in _COLUMNS.values())], cells)

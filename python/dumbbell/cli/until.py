@@ -1,0 +1,33 @@
+"""``--until-ci``."""
+
+from __future__ import annotations
+
+from dumbbell.errors import DumbbellError
+from dumbbell.estimates import Until
+from dumbbell.keys import MOST_SEEDS
+from dumbbell.stacks import unknown
+from dumbbell.sweeps.plan import METRICS
+from dumbbell.units import parse_probability
+
+
+def parse_until(share: str | None, metric: str, most: int) -> Until | None:
+    """What ``--until-ci``, ``--metric`` and ``--most-seeds`` ask for; None without the first.
+
+    Raises:
+        DumbbellError: If one of them is not valid.
+    """
+    if share is None:
+        return None
+    try:
+        width = parse_probability(share)
+    except DumbbellError:
+        width = 0.0
+    if width == 0:
+        problem = f'--until-ci: "{share}" is not a share of the mean'
+        raise DumbbellError(f"{problem}; write, for example, 5%")
+    if metric not in METRICS:
+        raise DumbbellError(f"--metric: {unknown('metric', metric, list(METRICS))}")
+    if not Until.LEAST <= most <= MOST_SEEDS:
+        problem = f"--most-seeds: {most} is not a number from {Until.LEAST} to {MOST_SEEDS:,}"
+        raise DumbbellError(f"{problem}; with fewer seeds an interval says too little")
+    return Until(width, metric, most)

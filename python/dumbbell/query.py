@@ -1,0 +1,87 @@
+"""SQL over a result or a sweep: its tables as views, in DuckDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import polars as pl
+
+from dumbbell.errors import DumbbellError, ResultError
+from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
+from dumbbell.tables import SUBFLOW_TABLES, TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class QueryError(DumbbellError):
+    """A query that cannot be answered."""
+
+
+def query(sql: str, folder: Path) -> pl.DataFrame:
+    """Answers a query over the tables of a result folder, or of a sweep's.
+
+    Raises:
+        ResultError: If `folder` is neither.
+        QueryError: If the query is not valid, or gives no table.
+    """
+    with duckdb.connect() as connection:
+        views = _views(folder)
+        for name, definition in views.items():
+            connection.execute(f"create view {name} as {definition}")
+        try:
+            answer = connection.sql(sql)
+            if answer is None:
+                raise QueryError(f"the query gives no table; {_advice(views)}")
+            # By rows: handing over Arrow's needs pyarrow, or is told as a leak by DuckDB 2.0.
+            return pl.DataFrame(
+                answer.fetchall(), schema=answer.columns, orient="row", infer_schema_length=None
+            )
+        except duckdb.Error as error:
+            # Its own words name the place, on lines of their own.
+            said = " ".join(str(error).partition("\n\n")[0].split())
+            raise QueryError(f"{said}; {_advice(views)}") from None
+
+
+def _advice(views: dict[str, str]) -> str:
+    return f"the tables are {', '.join(views)}, and `from {min(views)} limit 1` shows columns"
+
+
+def _views(folder: Path) -> dict[str, str]:
+    if is_dataset(folder):
+        return _sweep_views(Dataset(folder))
+    known = (*TABLES, *SUBFLOW_TABLES.values())
+    there = [name for name in known if (folder / f"{name}.parquet").is_file()]
+    if not there:
+        problem = "it holds no tables" if folder.is_dir() else "there is no such folder"
+        raise ResultError(f"{folder}: is neither a result nor a sweep: {problem}")
+    return {name: f"from {_read([folder / f'{name}.parquet'])}" for name in there}
+
+
+def _sweep_views(dataset: Dataset) -> dict[str, str]:
+    parts = dataset.parts
+    views = {"plan": f"from {_read([dataset.folder / PLAN])}"}
+    axes = list(dataset.axes)
+    for table in dataset.tables:
+        files = [part.file(table) for part in parts if part.file(table).exists()]
+        columns = pl.read_parquet_schema(files[0])
+        shown = [quoted(axis) for axis in axes if axis not in columns]
+        first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *shown))
+        named = ", ".join(name for name in ("flow", "link", "t") if name in columns)
+        order = f"plan.point, plan.seed{', ' if named else ''}{named}"
+        views[table] = (
+            f"select {first}, kept.* exclude (run) from {_read(files)} as kept "
+            f"join {_read([dataset.folder / PLAN])} as plan using (run) order by {order}"
+        )
+    return views
+
+
+def _read(files: list[Path]) -> str:
+    names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+    return f"read_parquet([{names}], union_by_name = true)"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'

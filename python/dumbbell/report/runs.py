@@ -1,0 +1,313 @@
+"""What a page tells of results: tables, settings, and the packed series of their runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+from markupsafe import Markup, escape
+
+from dumbbell import estimates, metrics
+from dumbbell.figures import look
+from dumbbell.papers.frame import Column, Table
+from dumbbell.report import series
+from dumbbell.report.looks import swatch
+from dumbbell.report.text import figures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dumbbell.experiment import Experiment
+    from dumbbell.results import Result
+
+_NUMBERS: Final = 1_200_000
+"""How many numbers all series of a page may have together: some three megabytes."""
+_FEWEST, _MOST = 240, 3000
+_SEEDS: Final = 10
+"""Of how many seeds a page that tells of one result has the series."""
+_MOST_FLOWS: Final = 20
+
+_MBIT, _MS, _KB, _PERCENT = 1e-6, 1e3, 1e-3, 1e2
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The series of one run, as text, and the id that the page has them by."""
+
+    id: str
+    seed: int
+    text: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A result as the page tells it.
+
+    Attributes:
+        id: What links to it.
+        name: Its folder.
+        title: What it is about.
+        algorithms: Of its flows.
+        tables: Flows, then links.
+        drawn: The runs whose series are in the page.
+        note: What is not drawn.
+        settings: What is assumed or calibrated: key, value, kind, reason.
+        toml: The experiment as it was resolved.
+        meta: Version, seeds, machine, wall time.
+        spoiled: Why runs are spoiled; empty if none is.
+        commands: What to type to make it, and its figures, again.
+    """
+
+    id: str
+    name: str
+    title: str
+    algorithms: list[str]
+    tables: list[Table]
+    drawn: list[Packed]
+    note: str
+    settings: list[tuple[str, str, str, str]]
+    toml: str
+    meta: dict[str, Any]
+    spoiled: list[str]
+    commands: list[tuple[str, str]]
+
+
+def views(results: Mapping[str, Result], places: Mapping[str, str]) -> list[View]:
+    """How a page tells of results.
+
+    Args:
+        results: Results by name.
+        places: By name, where a command finds the folder of the result.
+    """
+    seeds = _SEEDS if len(results) == 1 else 1
+    count = sum(series.lines(one) * min(seeds, len(one.seeds)) for one in results.values())
+    most = min(max(_NUMBERS // max(count, 1), _FEWEST), _MOST)
+    return [
+        _view(number, name, result, places[name], seeds, most)
+        for number, (name, result) in enumerate(results.items(), 1)
+    ]
+
+
+def overview(results: Mapping[str, Result], all_views: Sequence[View]) -> Table:
+    """A row for every result and algorithm: what its flows achieved, the mean over the seeds."""
+    columns = [Column("Experiment"), Column("Algorithm"), *_numbers(_OVERVIEW)]
+    rows = []
+    for view, result in zip(all_views, results.values(), strict=True):
+        achieved = _by_seed(metrics.summary(result), ["cc"], _TOGETHER)
+        links = _by_seed(metrics.link_summary(result), [], [pl.col("utilisation").max()])
+        used = links[()]["utilisation"]
+        jain = _jain(result)
+        for (cc,), seeds in achieved.items():
+            cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]
+            cells[1:1] = [mean_of(used, _PERCENT)]
+            rows.append([_link(view), _algorithm(cc), *cells, mean_of(jain, 1.0)])
+    note = (
+        "Throughput is what an algorithm's flows got together, from the start of the first to the "
+        "end of the last; delays are means over them, utilisation is that of the fullest link, "
+        f"Jain's index is over all flows. {_MEANS}"
+    )
+    return Table(columns, rows, note)
+
+
+_MEANS: Final = "Means over the seeds; below them the 95 % interval of a bootstrap over the seeds."
+
+_OVERVIEW: Final = (
+    *("Throughput, Mbit/s", "Utilisation, %", "Queueing delay, ms", "its p95, ms"),
+    *("Retransmitted, %", "Jain's index"),
+)
+_ACHIEVED: Final = {
+    "throughput": _MBIT,
+    "queue_delay_mean": _MS,
+    "queue_delay_p95": _MS,
+    "retransmission_share": _PERCENT,
+}
+_OF_FLOW: Final = {
+    "throughput": _MBIT,
+    "goodput": _MBIT,
+    "queue_delay_mean": _MS,
+    "queue_delay_p95": _MS,
+    "rtt_mean": _MS,
+    "retransmission_share": _PERCENT,
+    "timeouts": 1.0,
+}
+_SHARE: Final = (pl.col("retransmitted").sum() / pl.max_horizontal(pl.col("sent").sum(), 1)).alias(
+    "retransmission_share"
+)
+_SPAN: Final = pl.col("end").max() - pl.col("start").min()
+_TOGETHER: Final = (
+    pl.when(_SPAN > 0).then(8 * pl.col("delivered").sum() / _SPAN).alias("throughput"),
+    pl.col("queue_delay_mean", "queue_delay_p95").mean(),
+    _SHARE,
+)
+
+
+def mean_of(runs: Sequence[float], scale: float) -> Markup:
+    """The mean over seeds, with its interval below it if there are several."""
+    if not runs:
+        return Markup("—")
+    found = estimates.mean([run * scale for run in runs])
+    said = figures(found.value)
+    if found.low is None:
+        return Markup(said)
+    between = f"{figures(found.low)} to {figures(found.high)}"
+    return Markup(f'{said}<br><span class="soft small">{between}</span>')
+
+
+def _view(number: int, name: str, result: Result, place: str, seeds: int, most: int) -> View:
+    chosen = result.seeds[:seeds]
+    drawn = [
+        Packed(f"run-{number}-{seed}", seed, series.pack(series.charts(result, seed, most)))
+        for seed in chosen
+    ]
+    experiment = result.experiment
+    toml = experiment.to_toml(defaults=True)
+    return View(
+        id=f"result-{number}",
+        name=name,
+        title=experiment.title or name,
+        algorithms=list(dict.fromkeys(flow.cc for flow in experiment.flows)),
+        tables=[_flows(result), _links(result)],
+        drawn=drawn,
+        note=_note(result, chosen),
+        settings=_settings(experiment, toml),
+        toml=toml,
+        meta=result.meta,
+        spoiled=spoiled(result.meta),
+        commands=_commands(place),
+    )
+
+
+def spoiled(meta: Mapping[str, Any]) -> list[str]:
+    """Why runs of a result are spoiled, as their ``meta.json`` has it; empty if none is."""
+    said = meta.get("spoiled") or []
+    if isinstance(said, dict):
+        return [f"seed {seed}: {reason}" for seed, reason in said.items()]
+    if isinstance(said, list):
+        return [str(reason) for reason in said]
+    return [str(said) if isinstance(said, str) else "spoiled"]
+
+
+def _commands(place: str) -> list[tuple[str, str]]:
+    quoted = shlex.quote(place)
+    return [
+        ("Run it again", f"dumbbell run {shlex.quote(f'{place}/experiment.toml')}"),
+        ("Its figure, for a paper", f"dumbbell figure overview {quoted} --format pdf"),
+        ("Its tables as CSV", f"dumbbell export {quoted} --format csv"),
+    ]
+
+
+def _note(result: Result, seeds: Sequence[int]) -> str:
+    parts = []
+    if len(result.seeds) > len(seeds):
+        which = ", ".join(map(str, seeds))
+        parts.append(f"Drawn: seed {which} of {len(result.seeds)} seeds.")
+    flows = len(result.by_subflow().flow_names)
+    if flows > series.MOST_FLOWS:
+        parts.append(f"Drawn: the first {series.MOST_FLOWS} of {flows} flows.")
+    return " ".join(parts)
+
+
+def _flows(result: Result) -> Table:
+    """Flows one by one or, if they are many, those of one [[flow]] table together."""
+    summary = metrics.summary(result)
+    together = len(result.flow_names) > _MOST_FLOWS
+    columns = [Column("Flow"), Column("Algorithm")]
+    titles = ("Throughput, Mbit/s", "Goodput, Mbit/s", "Queueing delay, ms", "its p95, ms")
+    columns += _numbers((*titles, "Mean RTT, ms", "Retransmitted, %", "Timeouts"))
+    groups = result.experiment.flow_names()
+    named = groups if together else [[name] for names in groups for name in names]
+    labels = {
+        name: names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        for names in named
+        for name in names
+    }
+    label = pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String)
+    means = [pl.col(name).mean() for name in _OF_FLOW if name != "retransmission_share"]
+    found = _by_seed(summary.with_columns(label.alias("label")), ["label", "cc"], [*means, _SHARE])
+    rows = [
+        [flow, _algorithm(cc), *(mean_of(seeds[name], scale) for name, scale in _OF_FLOW.items())]
+        for (flow, cc), seeds in found.items()
+    ]
+    notes = ["Means of the flows named."] if together else []
+    jain = _jain(result)
+    if jain:
+        notes.append(f"Jain's index {figures(estimates.mean(jain).value)}.")
+    if len(result.seeds) > 1:
+        notes.append(_MEANS)
+    return Table(columns, rows, " ".join(notes))
+
+
+def _links(result: Result) -> Table:
+    titles = ("Utilisation, %", "Mean queue, kB", "Packets dropped", "Lost at random")
+    scales = {"utilisation": _PERCENT, "queue_mean": _KB, "dropped": 1.0, "lost": 1.0}
+    found = _by_seed(metrics.link_summary(result), ["link"], [pl.col(list(scales)).mean()])
+    rows = [
+        [link, *(mean_of(seeds[name], scale) for name, scale in scales.items())]
+        for (link,), seeds in found.items()
+    ]
+    return Table([Column("Link"), *_numbers(titles)], rows)
+
+
+def _settings(experiment: Experiment, toml: str) -> list[tuple[str, str, str, str]]:
+    return [
+        (key, _value(toml, key), kind, reason)
+        for kind, chosen in (("assumed", experiment.assumed), ("calibrated", experiment.calibrated))
+        for key, reason in chosen.items()
+    ]
+
+
+def _value(toml: str, key: str) -> str:
+    """The value of a key such as ``link.bottleneck.burst``, as the experiment file has it."""
+    *table, last = key.split(".")
+    head, name = (table[0], table[1] if len(table) > 1 else None) if table else (None, None)
+    blocks = re.split(r"^(?=\[)", toml, flags=re.MULTILINE)
+    for block in blocks:
+        first = block.partition("\n")[0]
+        at = re.fullmatch(r"\[{1,2}([^]]+)\]{1,2}", first)
+        if (at.group(1) if at else None) != head:
+            continue
+        if name and name != "*" and f'name = "{name}"' not in block:
+            continue
+        found = re.search(rf"^{re.escape(last)} = (.+)$", block, flags=re.MULTILINE)
+        if found:
+            value = found.group(1).strip('"')
+            return value if len(value) <= 60 else f"{value[:57]}…"
+    return "—"
+
+
+def _by_seed(
+    table: pl.DataFrame, by: list[str], values: Sequence[pl.Expr]
+) -> dict[tuple[str, ...], dict[str, list[float]]]:
+    """For each group the values of its seeds, by column; what is null or NaN is left out."""
+    found = table.group_by(*by, "seed", maintain_order=True).agg(*values)
+    groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    for row in found.iter_rows(named=True):
+        group = groups.setdefault(tuple(str(row[name]) for name in by), {})
+        for name in found.columns[len(by) + 1 :]:
+            seeds = group.setdefault(name, [])
+            if row[name] is not None and row[name] == row[name]:
+                seeds.append(float(row[name]))
+    return groups
+
+
+def _jain(result: Result) -> list[float]:
+    """Jain's index of every seed; none if there is one flow."""
+    if len(result.flow_names) == 1:
+        return []
+    return [value for value in metrics.fairness(result)["jain"].to_list() if value is not None]
+
+
+def _numbers(titles: Sequence[str]) -> list[Column]:
+    return [Column(title, number=True) for title in titles]
+
+
+def _algorithm(cc: str) -> Markup:
+    return Markup("{}{}").format(swatch(cc), look(cc).label)
+
+
+def _link(view: View) -> Markup:
+    mark = Markup(' <span class="verdict fails">spoiled</span>') if view.spoiled else ""
+    return Markup('<a href="#{}">{}</a>{}').format(view.id, escape(view.name), mark)

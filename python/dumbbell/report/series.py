@@ -1,0 +1,208 @@
+"""Time series as a page holds them: few numbers, no peak lost, compressed.
+
+A page draws a run from one packed text: JSON, gzip, Base64. A series that has more samples than the
+page has room for is cut into intervals, and of each its least and its greatest value are kept, in
+their order: what stands out in the samples stands out in the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from dumbbell import metrics
+from dumbbell.figures import stroke
+from dumbbell.units import TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from dumbbell.results import Result
+
+    Numbers = NDArray[np.float64]
+
+MOST_FLOWS: Final = 12
+"""More flows than this cannot be told apart: the first ones are drawn."""
+
+_MOST_LINKS: Final = 6
+_DIGITS: Final = 4
+_MICRO: Final = 1e-6
+
+
+def pack(content: object) -> str:
+    """JSON, gzip, Base64; the same content gives the same text."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def lines(result: Result) -> int:
+    """How many series `charts` has of a run of this result, at most."""
+    flows = min(len(result.by_subflow().flow_names), MOST_FLOWS)
+    return 4 * flows + min(len(result.experiment.links), _MOST_LINKS)
+
+
+def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
+    """What the page draws of one run: panels that share their time axis.
+
+    Args:
+        result: The runs; of multipath flows the subflows are drawn.
+        seed: Which of them.
+        most: How many points a series may have.
+
+    Returns:
+        ``end`` (s), ``flows`` (name, cc, and the stroke of each), ``panels`` (title, unit, ``x``:
+        the number of its times, and a series ``y`` for each flow or link, null where there is
+        none), ``times`` (lists of microseconds, each but the first the difference from the one
+        before), ``every`` (how many samples an interval has, by list of times), ``states``.
+    """
+    run = result.of_seed(seed).by_subflow()
+    names = run.flow_names[:MOST_FLOWS]
+    sheet = _Sheet(most)
+    drawn = run.series.filter(pl.col("flow").cast(pl.String).is_in(names))
+    sheet.add("Congestion window", "packets", drawn, "cwnd", 1.0, names)
+    rates = metrics.windows(run, width=_window(run))
+    sheet.add("Throughput", "Mbit/s", rates, "throughput", 1e-6, names)
+    sheet.add("Round-trip time, smoothed", "ms", drawn, "srtt", 1e3, names)
+    if drawn["pacing_rate"].is_not_nan().any():
+        sheet.add("Pacing rate", "Mbit/s", drawn, "pacing_rate", 1e-6, names)
+    links = run.links["link"].unique(maintain_order=True).to_list()
+    for link in links[:_MOST_LINKS]:
+        one = run.links.filter(pl.col("link") == link).rename({"link": "flow"})
+        title = f"Queue of {link}" if len(links) > 1 else "Queue"
+        sheet.add(title, "kB", one, "queue_bytes", 1e-3, [link], of_link=True)
+    return {
+        "seed": seed,
+        "end": TIME.parse(run.experiment.duration) / 1e9,
+        "flows": _flows(run, names),
+        "panels": sheet.panels,
+        "times": sheet.times,
+        "every": sheet.every,
+        "states": _states(run, names),
+    }
+
+
+def thinned(
+    t: Numbers, columns: Sequence[Numbers], most: int
+) -> tuple[Numbers, list[Numbers], int]:
+    """At most about `most` points: of each interval the least and the greatest, in their order.
+
+    Args:
+        t: Times, ascending.
+        columns: A value for each of them; NaN is none.
+        most: How many points to keep.
+
+    Returns:
+        Times, columns, and how many samples an interval has; 1 if all were kept.
+    """
+    every = -(-2 * len(t) // max(most, 2))
+    if len(t) <= most:
+        return t, list(columns), 1
+    starts = np.arange(0, len(t), every)
+    places = np.minimum(np.stack([starts, starts + every // 2], axis=1), len(t) - 1).ravel()
+    return t[places], [_extremes(column, every) for column in columns], every
+
+
+def _extremes(column: Numbers, every: int) -> Numbers:
+    padded = np.full(-(-len(column) // every) * every, np.nan)
+    padded[: len(column)] = column
+    cut = padded.reshape(-1, every)
+    none = np.isnan(cut)
+    low = np.where(none, np.inf, cut).argmin(axis=1)
+    high = np.where(none, -np.inf, cut).argmax(axis=1)
+    order = np.sort(np.stack([low, high], axis=1), axis=1)
+    return np.asarray(np.take_along_axis(cut, order, axis=1).ravel())
+
+
+class _Sheet:
+    """The panels of a run, and the times that they share."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.panels: list[dict[str, Any]] = []
+        self.times: list[list[int]] = []
+        self.every: list[int] = []
+
+    def add(
+        self,
+        title: str,
+        unit: str,
+        table: pl.DataFrame,
+        column: str,
+        scale: float,
+        names: Sequence[str],
+        *,
+        of_link: bool = False,
+    ) -> None:
+        """Adds a panel with ``column`` x ``scale`` over ``t`` for each of the names."""
+        ticks = (table["t"] / _MICRO).round(0).cast(pl.Int64)
+        grid = ticks.unique().sort()
+        columns = []
+        for name in names:
+            mine = table["flow"].cast(pl.String) == name
+            values = np.full(len(grid), np.nan)
+            places = grid.search_sorted(ticks.filter(mine)).to_numpy()
+            values[places] = table[column].filter(mine).cast(pl.Float64).to_numpy() * scale
+            columns.append(values)
+        t, columns, every = thinned(grid.to_numpy().astype(np.float64), columns, self.most)
+        panel = {"title": title, "unit": unit, "x": self._times(t, every), "link": of_link}
+        self.panels.append(panel | {"y": [_short(values) for values in columns]})
+
+    def _times(self, t: Numbers, every: int) -> int:
+        whole = t.astype(np.int64)
+        steps = np.diff(whole, prepend=0).tolist()
+        if steps in self.times:
+            return self.times.index(steps)
+        self.times.append(steps)
+        self.every.append(every)
+        return len(self.times) - 1
+
+
+def _short(values: Numbers) -> list[float | None]:
+    """Values with four significant digits; None for what is not finite."""
+    return [
+        float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()
+    ]
+
+
+def _window(run: Result) -> float:
+    """The width of a window of throughput: 1 s, less if the run is short."""
+    duration, sample = (
+        TIME.parse(text) / 1e9 for text in (run.experiment.duration, run.experiment.sample or "0 s")
+    )
+    return max(min(1.0, duration / 50), sample)
+
+
+def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
+    algorithms = dict(run.flows.select(pl.col("flow", "cc").cast(pl.String)).iter_rows())
+    seen: dict[str, int] = {}
+    flows = []
+    for name in names:
+        cc = algorithms[name]
+        rank = seen[cc] = seen.get(cc, -1) + 1
+        flows.append({"name": name, "cc": cc, "rank": rank} | vars(stroke(cc, rank)))
+    return flows
+
+
+def _states(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The states of the flows that show any, as spans ``[begin, end, number]`` in s."""
+    shown = run.internals.filter(
+        (pl.col("name") == "state") & pl.col("flow").cast(pl.String).is_in(names)
+    )
+    bands = []
+    for (name,), flow in shown.group_by("flow", maintain_order=True):
+        stays = (
+            flow.with_columns(stay=pl.col("value").rle_id())
+            .group_by("stay", maintain_order=True)
+            .agg(pl.col("t").first().round(3), pl.col("value").first().cast(pl.Int64))
+        )
+        ends = [*stays["t"].to_list()[1:], round(float(flow["t"][-1]), 3)]
+        spans = [list(span) for span in zip(stays["t"], ends, stays["value"], strict=True)]
+        bands.append({"flow": str(name), "spans": spans})
+    return bands

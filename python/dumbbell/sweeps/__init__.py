@@ -1,0 +1,1 @@
+"""Sweeps: one experiment along axes, in a folder that survives being killed."""

@@ -1,0 +1,297 @@
+"""The folder of a sweep: whole at any moment, whatever kills the process that writes it.
+
+::
+
+    sweep.toml                the experiment and its axes
+    plan.parquet              the runs that were asked for last: names, points, seeds, axes
+    parts/00000000-00000041/  runs.parquet, flows.parquet, links.parquet; series, if kept
+
+A part is a folder that is written under another name, synced and renamed: it is there with all of
+its tables, or not at all. Its name says which parts it holds, first and last; one that merges
+others is renamed into place before they are deleted, and whoever reads leaves out what another
+holds too. Runs are called by a hash of all that decides what comes out of them, so a run is never
+made twice, and `plan.parquet` says which of them are meant: what earlier plans asked for stays.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Self
+
+import polars as pl
+
+from dumbbell.errors import ResultError
+from dumbbell.files import write_text
+from dumbbell.sweeps.work import SERIES, SUMMARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from dumbbell.sweeps.work import Tables
+
+    Axes = dict[str, dict[str, str | None]]
+
+PLAN: Final = "plan.parquet"
+"""The table of the runs that were asked for last."""
+
+_TOML: Final = "sweep.toml"
+
+_OURS: Final = re.compile(
+    r"sweep\.toml|plan\.parquet|parts|\.lock|\..+\.partial|[\w.-]+\.(svg|png|pdf)"
+)
+"""What a sweep's folder can hold; figures too."""
+
+_PART: Final = re.compile(r"(\d{8})-(\d{8})")
+
+_LARGE: Final = 256 * 10**6
+"""Parts are merged up to about this size, bytes."""
+
+
+_MANY: Final = 64
+"""After as many parts they are merged."""
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """A folder of tables, with what the parts from `first` to `last` held."""
+
+    first: int
+    last: int
+    folder: Path
+
+    def file(self, table: str) -> Path:
+        """Where a table of it is."""
+        return self.folder / f"{table}.parquet"
+
+    @property
+    def size(self) -> int:
+        """Its size, bytes."""
+        return sum(file.stat().st_size for file in self.folder.iterdir())
+
+
+class Dataset:
+    """A sweep's folder, to read from.
+
+    Attributes:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """The sweep in `folder`.
+
+        Raises:
+            ResultError: If there is none.
+        """
+        self.folder = folder
+        if not (folder / PLAN).is_file():
+            problem = "there is no plan.parquet in it" if folder.is_dir() else "no such folder"
+            raise ResultError(f"{folder}: is not the folder of a sweep: {problem}")
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts, without those that others hold."""
+        return parts(self.folder)
+
+    @property
+    def plan(self) -> pl.DataFrame:
+        """A row for each run that was asked for: run, point, seed, and the axes."""
+        return pl.read_parquet(self.folder / PLAN)
+
+    @property
+    def axes(self) -> Axes:
+        """By the axes' names: their ``key``, and the ``unit`` of their columns (None: text)."""
+        said: Axes = json.loads(pl.read_parquet_metadata(self.folder / PLAN)["axes"])
+        return said
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables that there are."""
+        first = self.parts[:1]
+        return [t for t in (*SUMMARIES, *SERIES) if any(part.file(t).exists() for part in first)]
+
+    def table(self, name: str) -> pl.DataFrame:
+        """One of `tables`, of the runs that were asked for, in the plan's order, with the axes.
+
+        A column of the table's own takes precedence over an axis of that name.
+        """
+        files = [part.file(name) for part in self.parts]
+        kept = pl.concat([pl.read_parquet(f) for f in files if f.exists()], how="diagonal_relaxed")
+        plan = self.plan.drop([axis for axis in self.axes if axis in kept.columns])
+        return plan.join(kept, on="run", how="inner", maintain_order="left_right")
+
+
+def is_dataset(folder: Path) -> bool:
+    """Whether a folder is a sweep's."""
+    return (folder / PLAN).is_file()
+
+
+def parts(folder: Path) -> list[Part]:
+    """The parts in a sweep's folder, without those that others hold."""
+    found = sorted(_all_parts(folder))
+    return [
+        part
+        for part in found
+        if not any(
+            other != part and other.first <= part.first and part.last <= other.last
+            for other in found
+        )
+    ]
+
+
+def _all_parts(folder: Path) -> Iterator[Part]:
+    inside = folder / "parts"
+    for entry in inside.iterdir() if inside.is_dir() else ():
+        if name := _PART.fullmatch(entry.name):
+            yield Part(int(name[1]), int(name[2]), entry)
+
+
+class Store:
+    """A sweep's folder, to write to; only one process at a time can.
+
+    Attributes:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Opens, or makes, the folder of a sweep, and clears what a killed process left.
+
+        Raises:
+            ResultError: If something else is there, it cannot be written, or another process does.
+        """
+        self.folder = folder
+        _check(folder)
+        with ExitStack() as undo, self._telling():
+            (folder / "parts").mkdir(parents=True, exist_ok=True)
+            self._lock = undo.enter_context((folder / ".lock").open("w"))
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                problem = "another process is writing this sweep; wait for it, or name another"
+                raise ResultError(f"{folder}: {problem} folder") from None
+            self._clear()
+            undo.pop_all()
+        known = parts(folder)
+        self._next = known[-1].last + 1 if known else 0
+
+    def __enter__(self) -> Self:
+        """The store itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Lets others write."""
+        self._lock.close()
+
+    def done(self) -> pl.Series:
+        """The names of all runs that are kept."""
+        files = [part.file("runs") for part in parts(self.folder)]
+        if not files:
+            return pl.Series("run", [], dtype=pl.String)
+        return pl.concat([pl.read_parquet(file, columns=["run"]) for file in files])["run"]
+
+    def write_plan(
+        self, plan: pl.DataFrame, axes: dict[str, dict[str, str | None]], text: str
+    ) -> None:
+        """Says which runs are meant from now on."""
+        file = self.folder / f".{PLAN}.partial"
+        with self._telling():
+            write_text(self.folder / _TOML, text)
+            plan.write_parquet(file, metadata={"axes": json.dumps(axes)})
+            _sync(file)
+            file.rename(self.folder / PLAN)
+
+    def add(self, tables: Tables) -> None:
+        """Keeps some runs: all of their tables, or nothing."""
+        number, self._next = self._next, self._next + 1
+        self._place(number, number, partial(_write, tables))
+        if number % _MANY == _MANY - 1:
+            self.merge()
+
+    def merge(self) -> None:
+        """Puts small parts together, runs sorted by name: many small files are slow to open."""
+        for group in _groups(parts(self.folder)):
+            self._place(group[0].first, group[-1].last, partial(_join, group))
+            for part in group:
+                shutil.rmtree(part.folder)
+
+    def _place(self, first: int, last: int, write: Callable[[Path], None]) -> None:
+        name = f"{first:08}-{last:08}"
+        inside = self.folder / "parts"
+        temporary = inside / f".{name}.partial"
+        with self._telling():
+            temporary.mkdir()
+            write(temporary)
+            for file in temporary.iterdir():
+                _sync(file)
+            temporary.rename(inside / name)
+            _sync(inside)
+
+    def _clear(self) -> None:
+        kept = {part.folder for part in parts(self.folder)}
+        for entry in (self.folder / "parts").iterdir():
+            if entry not in kept:
+                shutil.rmtree(entry)
+        for entry in self.folder.glob(".*.partial"):
+            entry.unlink()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror or error}"
+            raise ResultError(f"{self.folder}: {problem}; what is there is whole") from error
+
+
+def _check(folder: Path) -> None:
+    """Raises `ResultError` if the folder holds anything but a sweep."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a sweep")
+    foreign = [entry.name for entry in folder.iterdir() if not _OURS.fullmatch(entry.name)]
+    if foreign:
+        problem = f'holds "{min(foreign)}", which is no part of a sweep, and is left alone'
+        raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a sweep")
+
+
+def _groups(found: list[Part]) -> Iterator[list[Part]]:
+    """Neighbours that together are not too large, at least two of them."""
+    group: list[Part] = []
+    for part in found:
+        if group and sum(one.size for one in group) + part.size > _LARGE:
+            if len(group) > 1:
+                yield group
+            group = []
+        group.append(part)
+    if len(group) > 1:
+        yield group
+
+
+def _write(tables: Tables, folder: Path) -> None:
+    for name, table in tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+
+
+def _join(group: list[Part], folder: Path) -> None:
+    for name in (*SUMMARIES, *SERIES):
+        files = [part.file(name) for part in group if part.file(name).exists()]
+        if files:
+            joined = pl.concat([pl.read_parquet(file) for file in files], how="diagonal_relaxed")
+            joined.sort("run", maintain_order=True).write_parquet(folder / f"{name}.parquet")
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file or folder is on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

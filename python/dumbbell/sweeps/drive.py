@@ -1,0 +1,281 @@
+"""Driving a sweep: what is missing is run, on threads or on a cluster, and kept as it comes."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell.errors import DumbbellError
+from dumbbell.runner import workers
+from dumbbell.sweeps.dataset import Dataset, Store
+from dumbbell.sweeps.plan import Sweep, engine
+from dumbbell.sweeps.work import Run, Watch, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dumbbell.estimates import Until
+    from dumbbell.sweeps.plan import Point
+    from dumbbell.sweeps.work import Tables
+
+_GLANCE: Final = 0.2
+"""How often progress is told, s."""
+
+_CHUNK: Final = 2e6
+"""How much work a chunk of runs is, packets: about half a second."""
+
+_MOST_IN_CHUNK: Final = 64
+
+_KEEP_AFTER: Final = 3.0
+"""For how long runs are at most only in memory, but for those of one chunk, s."""
+
+_MANY: Final = 100
+"""After as many points planned progress is told."""
+
+_KEEP_BYTES: Final = 64 * 10**6
+
+
+@dataclass
+class Progress:
+    """How far a sweep is.
+
+    Attributes:
+        planned: How many points are planned; nothing is run before all of them are.
+        points: How many points there are.
+        total: How many runs were asked for.
+        made: How many of them were made.
+        work: How much work there was to be done, in packets.
+        done: How much of it is done.
+        latest: The rows of ``runs`` that came last, with their axes.
+    """
+
+    planned: int = 0
+    points: int = 0
+    total: int = 0
+    made: int = 0
+    work: float = 0.0
+    done: float = 0.0
+    latest: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep that is over.
+
+    Attributes:
+        dataset: Where it is.
+        total: How many runs it has.
+        made: How many of them were not there before.
+        loose: Points whose interval is still wider than was asked for when the seeds ran out.
+    """
+
+    dataset: Dataset
+    total: int
+    made: int
+    loose: int
+
+
+def run_sweep(
+    source: Sweep | str | Path,
+    out: str | Path,
+    *,
+    seeds: int | list[int] | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    until: Until | None = None,
+    series: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Swept:
+    """Runs an experiment along its axes, but for the runs that `out` has already.
+
+    Args:
+        source: The sweep, or the path of its file.
+        out: Its folder; an earlier sweep there is resumed or extended.
+        seeds: How many seeds at every point, or which; those of the file if not given.
+        jobs: How many simulations to run at once; as many as there are processors if not given.
+        dask: The address of a Dask scheduler whose workers are to do the work.
+        until: Adds seeds to every point until the interval of a metric is as narrow as this.
+        series: Whether time series are kept too.
+        progress: Is told, every now and then, how far it is.
+
+    Raises:
+        ExperimentError: If the experiment is not valid, at any point.
+        ResultError: If `out` holds something other than a sweep, or cannot be written.
+        DumbbellError: If Dask cannot be used.
+    """
+    sweep = source if isinstance(source, Sweep) else Sweep.load(source)
+    numbers = sweep.seeds(seeds)
+    with Store(Path(out)) as store, _pool(jobs, dask) as (pool, at_once):
+        driver = _Driver(sweep, store, pool, at_once, series, progress or (lambda _: None))
+        driver.go_through({point.number: numbers for point in driver.points})
+        loose = driver.tighten(until, numbers) if until else 0
+        store.merge()
+        return Swept(Dataset(store.folder), driver.tell.total, driver.tell.made, loose)
+
+
+@contextmanager
+def _pool(jobs: int | None, dask: str | None) -> Iterator[tuple[Executor, int]]:
+    """Who works, and how many of them there are."""
+    if dask is None:
+        count = workers(jobs)
+        with ThreadPoolExecutor(count) as pool:
+            yield pool, count
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        problem = "Dask needs the package distributed"
+        raise DumbbellError(f"{problem}; install it with: pip install 'dumbbell[dask]'") from None
+    try:
+        client: Any = Client(dask, timeout="5s", set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        problem = f"--dask {dask}: there is no scheduler: {error}"
+        raise DumbbellError(
+            f'{problem}; write its address, such as "tcp://10.0.0.1:8786"'
+        ) from None
+    with client:
+        count = sum(client.nthreads().values()) or 1
+        yield client.get_executor(pure=False), count if jobs is None else workers(jobs)
+
+
+class _Driver:
+    """Makes the runs of a sweep that are missing, and keeps them as they come."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        store: Store,
+        pool: Executor,
+        at_once: int,
+        series: bool,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self.sweep, self.store, self.series = sweep, store, series
+        self.pool, self.at_once, self.progress = pool, at_once, progress
+        self.there = set(store.done())
+        self.tell = Progress(points=sweep.count)
+        self.points = list(self._plan())
+        self.waiting: list[Tables] = []
+        self.kept_at = time.monotonic()
+
+    def _plan(self) -> Iterator[Point]:
+        for point in self.sweep.points():
+            self.tell.planned += 1
+            if self.tell.planned % _MANY == 0:
+                self.progress(self.tell)
+            yield point
+
+    def go_through(self, seeds: dict[int, list[int]]) -> None:
+        """Makes what is missing of every point with its seeds, the first seeds of all first."""
+        places = [
+            (point.run(seed, series=self.series), point, seed)
+            for turn in range(max(map(len, seeds.values())))
+            for point in self.points
+            for seed in seeds[point.number][turn : turn + 1]
+        ]
+        asked = _table(self.sweep, places)
+        self.store.write_plan(asked, _about(self.sweep), self.sweep.text)
+        missing = {
+            name: Run(name, seed, point.scenario, point.cost)
+            for name, point, seed in places
+            if name not in self.there
+        }
+        self.tell.total, self.tell.work = len(places), sum(run.cost for run in missing.values())
+        try:
+            self._run(iter(missing.values()), asked)
+        finally:
+            self._keep()
+
+    def tighten(self, until: Until, first: list[int]) -> int:
+        """Adds seeds to the points that are not known well enough; returns how many stay so."""
+        seeds = {point.number: first for point in self.points}
+        while True:
+            values = self._values(until.metric)
+            loose = [point for point in seeds if not until.tight(values.get(point, []))]
+            grow = [point for point in loose if len(seeds[point]) < until.most]
+            if not grow:
+                return len(loose)
+            seeds |= {point: until.more(seeds[point]) for point in grow}
+            self.go_through(seeds)
+
+    def _values(self, metric: str) -> dict[int, list[float | None]]:
+        runs = Dataset(self.store.folder).table("runs")
+        grouped = runs.group_by("point").agg(pl.col(metric).cast(pl.Float64))
+        return dict(grouped.iter_rows())
+
+    def _run(self, missing: Iterator[Run], asked: pl.DataFrame) -> None:
+        built = engine()
+        local = isinstance(self.pool, ThreadPoolExecutor)
+        running: dict[Future[Tables], tuple[Watch, list[Run]]] = {}
+        over = 0.0
+        try:
+            while True:
+                while len(running) < 2 * self.at_once and (chunk := _chunk(missing)):
+                    watch = Watch()
+                    args = (chunk, built, self.series, *((watch,) if local else ()))
+                    running[self.pool.submit(simulate, *args)] = watch, chunk
+                if not running:
+                    return
+                for future in wait(running, _GLANCE, FIRST_COMPLETED).done:
+                    _, chunk = running.pop(future)
+                    self._take(future.result(), asked)
+                    over += sum(run.cost for run in chunk)
+                self.tell.done = over + sum(watch.done for watch, _ in running.values())
+                self.progress(self.tell)
+        except BaseException:
+            for future, (watch, _) in running.items():
+                future.cancel()
+                watch.stop()
+            raise
+
+    def _take(self, tables: Tables, asked: pl.DataFrame) -> None:
+        """Takes a chunk in, and keeps what has come together if it is time."""
+        self.waiting.append(tables)
+        self.there.update(tables["runs"]["run"])
+        self.tell.made += tables["runs"].height
+        self.tell.latest = asked.join(tables["runs"], on="run")
+        size = sum(table.estimated_size() for some in self.waiting for table in some.values())
+        if time.monotonic() - self.kept_at >= _KEEP_AFTER or size >= _KEEP_BYTES:
+            self._keep()
+
+    def _keep(self) -> None:
+        if self.waiting:
+            names = self.waiting[0]
+            self.store.add({name: pl.concat([t[name] for t in self.waiting]) for name in names})
+            self.waiting = []
+        self.kept_at = time.monotonic()
+
+
+def _chunk(missing: Iterator[Run]) -> list[Run]:
+    """The next runs, together as much work as a chunk is to be."""
+    chunk, cost = [], 0.0
+    for run in missing:
+        chunk.append(run)
+        cost += run.cost
+        if cost >= _CHUNK or len(chunk) == _MOST_IN_CHUNK:
+            break
+    return chunk
+
+
+def _table(sweep: Sweep, places: Iterable[tuple[str, Point, int]]) -> pl.DataFrame:
+    """The plan: a row for each run that is asked for."""
+    kinds: dict[str, type[pl.DataType]] = {
+        name: pl.String if axis.unit is None else pl.Float64
+        for name, axis in zip(sweep.names, sweep.axes, strict=True)
+    }
+    first: dict[str, type[pl.DataType]] = {"run": pl.String, "point": pl.UInt32, "seed": pl.UInt64}
+    rows = [(name, point.number, seed, *point.values) for name, point, seed in places]
+    return pl.DataFrame(rows, schema=first | kinds, orient="row").sort("point", "seed")
+
+
+def _about(sweep: Sweep) -> dict[str, dict[str, str | None]]:
+    return {
+        name: {"key": axis.key, "unit": axis.unit}
+        for name, axis in zip(sweep.names, sweep.axes, strict=True)
+    }

@@ -1,0 +1,156 @@
+"""A chunk of runs, simulated and judged: what a thread, or a worker elsewhere, does of a sweep."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell import _core, metrics, own
+from dumbbell.errors import DumbbellError
+from dumbbell.links import capacity
+from dumbbell.sweeps.plan import engine
+from dumbbell.tables import Cast, Member, Played, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Tables = dict[str, pl.DataFrame]
+
+SUMMARIES: Final = ("runs", "flows", "links")
+"""The tables that are kept of every run."""
+
+SERIES: Final = ("series", "link_series")
+"""Those that are kept too if time series are asked for."""
+
+
+_EFFORT: Final = ("data_packets", "events")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its name, its seed, and the scenario that the simulator takes but for the seed."""
+
+    name: str
+    seed: int
+    scenario: str
+    cost: float
+
+
+@dataclass
+class Watch:
+    """Lets another thread see how far a chunk is, and stop it.
+
+    Attributes:
+        over: The cost of the runs that are over.
+        current: The run that is not, and its cost.
+        stopped: Whether to stop.
+    """
+
+    over: float = 0.0
+    current: tuple[_core.Watch, float] = field(default_factory=lambda: (_core.Watch(), 0.0))
+    stopped: bool = False
+
+    def begin(self, cost: float) -> _core.Watch:
+        """Begins a run; raises `InterruptedError` if the chunk is stopped."""
+        watch = _core.Watch()
+        self.current = (watch, cost)
+        if self.stopped:
+            raise InterruptedError
+        return watch
+
+    def end(self) -> None:
+        """Ends the run that was begun last."""
+        cost, self.current = self.current[1], (_core.Watch(), 0.0)
+        self.over += cost
+
+    @property
+    def done(self) -> float:
+        """The cost of what is done."""
+        watch, cost = self.current
+        return self.over + watch.done * cost
+
+    def stop(self) -> None:
+        """Stops the chunk."""
+        self.stopped = True
+        self.current[0].stop()
+
+
+def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None = None) -> Tables:
+    """Simulates some runs; returns what is kept of them, each table with a column ``run`` first.
+
+    Args:
+        runs: The runs.
+        built: The engine that they are named after.
+        series: Whether time series are kept.
+        watch: Tells how far it is, and can stop it.
+
+    Raises:
+        DumbbellError: If the engine here is another one.
+        InterruptedError: If it was stopped.
+    """
+    if built != engine():
+        problem = f"a worker has the engine {engine()}, and this sweep is of {built}"
+        raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
+    played, facts = [], []
+    watch = Watch() if watch is None else watch
+    for number, run in enumerate(runs):
+        plain = json.loads(run.scenario) | {"seed": run.seed}
+        try:
+            own_ones = own.classes(
+                (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
+            )
+            outcome = _core.simulate(json.dumps(plain), watch.begin(run.cost), own_ones)
+        except _core.ScenarioError as error:
+            raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
+        watch.end()
+        played.append(Played(number, _cast(plain), outcome))
+        facts.append(plain)
+    names = pl.Series("run", [run.name for run in runs])
+    return {
+        table: _with_names(frame, names)
+        for table, frame in _judge(played, facts, series=series).items()
+    }
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Unlike runs in common tables, numbered where a result has seeds; see `metrics.Runs`."""
+
+    flows: pl.DataFrame
+    series: pl.DataFrame
+    links: pl.DataFrame
+    facts: list[dict[str, dict[str, Any]]]
+
+    def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:
+        said = self.facts[seed][link]
+        return capacity(said["rate_bps"], said["rates"], said["trace_ms"], begin, end)
+
+
+def _judge(played: list[Played], facts: list[dict[str, Any]], *, series: bool) -> Tables:
+    made = tables(played, only=("flows", "series", "links"))
+    links = [{link["name"]: link for link in plain["links"]} for plain in facts]
+    chunk = _Chunk(made["flows"], made["series"], made["links"], links)
+    flows, of_links = metrics.summary(chunk), metrics.link_summary(chunk)
+    runs = metrics.run_summary(chunk, flows, of_links).with_columns(
+        pl.Series(name, [run.outcome.meta[name] for run in played]) for name in _EFFORT
+    )
+    kept = {"runs": runs, "flows": flows, "links": of_links}
+    return kept | ({"series": chunk.series, "link_series": chunk.links} if series else {})
+
+
+def _with_names(table: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
+    """The table with the names of its runs in the place of their numbers."""
+    labels = [column for column in ("flow", "cc", "link") if column in table.columns]
+    run = names.gather(table["seed"])
+    return table.select(run, pl.all().exclude("seed")).with_columns(pl.col(labels).cast(pl.String))
+
+
+def _cast(plain: dict[str, Any]) -> Cast:
+    flows = [
+        Member(flow["name"], flow["cc"], flow["stop_ns"] / 1e9 if flow["stop_ns"] else float("inf"))
+        for flow in plain["flows"]
+    ]
+    return Cast(plain["duration_ns"] / 1e9, flows, [link["name"] for link in plain["links"]])

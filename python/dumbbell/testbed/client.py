@@ -1,0 +1,135 @@
+"""Starting a run with real packets, and hearing it out."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell.errors import DumbbellError, ExperimentError
+
+if TYPE_CHECKING:
+    from dumbbell import _core
+
+_UNKNOWN: Final = ("recoveries", "spurious")
+"""What a kernel does not tell of a flow."""
+
+
+class TestbedError(DumbbellError):
+    """What this machine lacks for real packets, and what to do about it, in one paragraph."""
+
+    __test__ = False
+
+
+@dataclass
+class Watch:
+    """Lets another thread see how far a run is, and stop it."""
+
+    done: float = 0.0
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    is_stopped: bool = False
+
+    def stop(self) -> None:
+        """Stops the run, which then raises InterruptedError."""
+        self.is_stopped = True
+        if self.process is not None:
+            self.process.kill()
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of a run: tables as the simulator gives them, and how the machine did.
+
+    Attributes:
+        health: Lateness of packets (``late_mean_s``, ``late_p99_s``, ``late_max_s``), packets that
+            devices dropped, the share of the processors that was stolen, and ``complaints``: why
+            the run is spoiled, if it is.
+    """
+
+    flows: pl.DataFrame
+    series: pl.DataFrame
+    links: pl.DataFrame
+    internals: pl.DataFrame
+    subflows: pl.DataFrame
+    subflow_series: pl.DataFrame
+    subflow_internals: pl.DataFrame
+    meta: _core.Meta
+    health: dict[str, Any]
+
+    @property
+    def capture(self) -> None:
+        """Packets are not recorded."""
+
+    @property
+    def complaints(self) -> list[str]:
+        """Why the run is spoiled; empty if it is not."""
+        return list(self.health["complaints"])
+
+
+def run_scenario(scenario: str, watch: Watch) -> Outcome:
+    """Runs a scenario, as `dumbbell.resolve.scenario` gives it, in real time.
+
+    Raises:
+        TestbedError: If the machine cannot.
+        ExperimentError: If a kernel cannot do what it asks for.
+        InterruptedError: If `watch` was stopped.
+    """
+    with tempfile.TemporaryFile() as words:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dumbbell.testbed.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=words,
+            start_new_session=True,
+        )
+        watch.process = process
+        try:
+            if watch.is_stopped:
+                raise InterruptedError("the run was stopped")
+            assert process.stdin is not None, "it is a pipe"
+            assert process.stdout is not None, "it is a pipe"
+            request = json.dumps({"parent": os.getpid(), "scenario": scenario})
+            with process.stdin as pipe:
+                pipe.write(request.encode())
+            outcome = _listen(process.stdout, watch)
+        finally:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        if outcome is not None:
+            return outcome
+        words.seek(0)
+        said = words.read().decode(errors="replace").strip().rpartition("\n")[2]
+    raise TestbedError(f"the testbed ended without a word (status {process.returncode}): {said}")
+
+
+def _listen(pipe: IO[bytes], watch: Watch) -> Outcome | None:
+    """Hears a worker out: progress, an error, or the tables. None if it died."""
+    while line := pipe.readline():
+        message = json.loads(line)
+        if "done" in message:
+            watch.done = message["done"]
+        elif "invalid" in message:
+            raise ExperimentError(message["invalid"])
+        elif "missing" in message:
+            raise TestbedError(message["missing"])
+        else:
+            tables = {
+                name: pl.read_ipc(io.BytesIO(pipe.read(size)))
+                for name, size in message["tables"].items()
+            }
+            nothing = pl.lit(None, pl.UInt32)
+            for table in ("flows", "subflows"):
+                tables[table] = tables[table].with_columns(nothing.alias(n) for n in _UNKNOWN)
+            return Outcome(**tables, meta=message["meta"], health=message["health"])
+    if watch.is_stopped:
+        raise InterruptedError("the run was stopped")
+    return None

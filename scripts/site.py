@@ -1,0 +1,229 @@
+"""What mkdocs makes beside the pages in docs/: the quick start and the reference.
+
+The quick start is README.md. The reference comes from the program itself (the models of experiment
+files, the docstrings of metrics and of dumbbell.cc, the options of commands) and from the heads of
+the algorithms' source files, so that it cannot say anything else than they do.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mkdocs.structure.files import File, Files
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from dumbbell import _core, cc, convergence, metrics
+from dumbbell.cli.app import app
+from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.explain import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mkdocs.config.defaults import MkDocsConfig
+    from pydantic import BaseModel
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "crates/cc/src"
+REPOSITORY = "https://github.com/dumbbell-lab/dumbbell/blob/main"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that are made, and takes those that do not exist out of the menu."""
+    made = {
+        "index.md": quick_start(),
+        "reference/equations.md": equations(),
+        "reference/experiment.md": keys(),
+        "reference/metrics.md": measures(),
+        "reference/commands.md": commands(),
+        "reference/cc.md": interface(),
+    }
+    for path, text in made.items():
+        files.append(File.generated(config, path, content=text))
+    config.nav = existing(config.nav, {file.src_uri for file in files})
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
+    """Leads links out of docs/ to where the site or the repository has what they mean."""
+    del page, config, files
+    markdown = markdown.replace("](../README.md)", "](index.md)")
+    return re.sub(r"\]\(\.\./([\w./-]+)\)", rf"]({REPOSITORY}/\1)", markdown)
+
+
+def existing(nav: Any, pages: set[str]) -> Any:
+    """The entries of a menu that lead somewhere."""
+    if isinstance(nav, list):
+        return [kept for entry in nav if (kept := existing(entry, pages))]
+    if isinstance(nav, dict):
+        return {title: kept for title, entry in nav.items() if (kept := existing(entry, pages))}
+    return nav if nav in pages else None
+
+
+def quick_start() -> str:
+    """README.md, its links as seen from the site."""
+    text = (ROOT / "README.md").read_text().replace("](docs/", "](")
+    return re.sub(
+        r"\]\(((?:[\w-]+/)*(?:LICENSE[\w.-]*|CONTRIBUTING.md))\)", rf"]({REPOSITORY}/\1)", text
+    )
+
+
+def keys() -> str:
+    """Every key of an experiment file, from the models that check it."""
+    parts = [
+        "# Keys of an experiment\n\nFrom the models that check a file; [Experiments and results]"
+        "(../concepts.md) explains them.\n"
+    ]
+    for head, model in (("The file", Experiment), ("[[link]]", Link), ("[[flow]]", Flow)):
+        rows = "\n".join(_key_rows(model))
+        parts.append(f"## {head}\n\n| key | what it is | default |\n|---|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def _key_rows(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        default = (
+            "required" if field.is_required() else field.get_default(call_default_factory=True)
+        )
+        shown = "" if default in (None, "", [], {}) else str(default)
+        what = (field.description or "").replace("|", "\\|")
+        yield f"| `{key_of(name, field)}` | {what} | {shown} |"
+
+
+def measures() -> str:
+    """Every metric, from its docstring: formula, unit, source."""
+    parts = ["# Metrics\n\nFunctions of `dumbbell.metrics` and `dumbbell.convergence`.\n"]
+    for metric in (*metrics.METRICS, *convergence.METRICS):
+        signature = str(inspect.signature(metric)).replace("'", "")
+        text = _prose(inspect.getdoc(metric) or "")
+        home = metric.__module__.rpartition(".")[2]
+        call = f"{home}.{metric.__name__}{signature}"
+        parts.append(f"## {metric.__name__}\n\n```python\n{call}\n```\n\n{text}\n")
+    return "\n".join(parts)
+
+
+def commands() -> str:
+    """Every command and its options, as `--help` tells them."""
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    parts = ["# Commands\n\nWhat `dumbbell COMMAND --help` says.\n"]
+    for name, command in sorted(_all_commands("dumbbell", group)):
+        rows = [
+            f"| {' '.join(f'`{text}`' for text in parameter.opts)} | {_help(parameter)} |"
+            for parameter in command.params
+        ]
+        table = "\n".join(["| option | what it does |", "|---|---|", *rows]) if rows else ""
+        parts.append(f"## {name}\n\n{_prose(inspect.cleandoc(command.help or ''))}\n\n{table}\n")
+    return "\n".join(parts)
+
+
+def _all_commands(prefix: str, group: TyperGroup) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _all_commands(f"{prefix} {name}", command)
+        else:
+            yield f"{prefix} {name}", command
+
+
+def _help(parameter: Any) -> str:
+    return (getattr(parameter, "help", None) or "").replace("|", "\\|").replace("\n", " ")
+
+
+def interface() -> str:
+    """`dumbbell.cc`: the classes to derive from, and what they are told."""
+    parts = [f"# dumbbell.cc\n\n{_prose(inspect.getdoc(cc) or '')}\n"]
+    tiers = (cc.WindowRule, cc.RoundControl, cc.CongestionControl)
+    facts = [getattr(cc, name) for name in cc.__all__ if getattr(cc, name) not in tiers]
+    for tier in tiers:
+        parts.append(f"## {tier.__name__}\n\n{_prose(inspect.getdoc(tier) or '')}\n")
+        for name, member in inspect.getmembers(tier, inspect.isfunction):
+            if name != "__init__":
+                signature = str(inspect.signature(member)).replace("'", "")
+                said = _prose(inspect.getdoc(member) or "")
+                parts.append(
+                    f"### {tier.__name__}.{name}\n\n```python\n{name}{signature}\n```\n\n{said}\n"
+                )
+    for fact in facts:
+        rows = [
+            f"| `{name}` | {(inspect.getdoc(member) or '').replace(chr(10), ' ')} |"
+            for name, member in vars(fact).items()
+            if inspect.isgetsetdescriptor(member)
+        ]
+        table = "\n".join(["| attribute | what it is |", "|---|---|", *rows])
+        parts.append(f"## {fact.__name__}\n\n{inspect.getdoc(fact)}\n\n{table}\n")
+    return "\n".join(parts)
+
+
+def equations() -> str:
+    """What every algorithm's source file says at its head: the paper and its equations."""
+    parts = [
+        "# Equations\n\nThe heads of the algorithms' source files, which the code below them is to "
+        "be checked against. [Algorithms](../algorithms.md) has names and options.\n"
+    ]
+    files = source_files()
+    for file in dict.fromkeys(file for of_one in files.values() for file in of_one):
+        names = ", ".join(f"`{name}`" for name, of_one in files.items() if file in of_one)
+        where = file.relative_to(ROOT).as_posix()
+        head = re.sub(r"^#", "###", head_of(file), flags=re.M)
+        parts.append(
+            f"## {file_title(file)}\n\n{names}, [{where}]({REPOSITORY}/{where})\n\n{head}\n"
+        )
+    return "\n".join(parts)
+
+
+def file_title(file: Path) -> str:
+    """What a source file is about."""
+    folder = file.parent.name
+    return file.stem if folder == "src" else f"{folder}/{file.stem}"
+
+
+def source_files() -> dict[str, list[Path]]:
+    """The files of every algorithm: the one that has its name, and that of its type."""
+    listed = re.findall(
+        r'^    "([\w+-]+)" \w+\((.*?)\) =', (SOURCES / "algorithm.rs").read_text(), re.M
+    )
+    found = {}
+    for name, of_type in listed:
+        kind = re.sub(r"^Windowed<(\w+).*", r"\1", of_type)
+        homes = [file for file in sorted(SOURCES.rglob("*.rs")) if _defines(file, kind)]
+        own = SOURCES / f"{name.replace('-', '_')}.rs"
+        if kind.endswith(("BbrV1", "BoundedBbr")):
+            homes = [SOURCES / "bbr/mod.rs", *homes]
+            homes += [SOURCES / "bbr/version.rs"] * (kind == "BoundedBbr")
+            homes += [SOURCES / "bbr/assertion.rs"] * (name == "f-bbr2")
+        found[name] = [*homes, *([own] if own.is_file() and own not in homes else [])]
+    return found
+
+
+def _defines(file: Path, kind: str) -> bool:
+    return re.search(rf"^pub struct {kind}\b", file.read_text(), re.M) is not None
+
+
+def head_of(file: Path) -> str:
+    """The documentation at the head of a Rust file, without links to other items."""
+    lines = []
+    for line in file.read_text().splitlines():
+        if not line.startswith("//!"):
+            break
+        lines.append(line.removeprefix("//!").removeprefix(" "))
+    text = re.sub(r"\[(`[^`]+`)\](?:\([^)]*\))?", r"\1", "\n".join(lines))
+    return re.sub(r"^```$", "```", text, flags=re.M)
+
+
+def _prose(text: str) -> str:
+    """A docstring as Markdown: its sections as lists, doubled backticks single."""
+    text = text.replace("``", "`")
+    text = re.sub(
+        r"::\n\n((?:    .*\n?|\n)+)",
+        lambda m: f":\n\n```text\n{inspect.cleandoc(m[1])}\n```\n",
+        text,
+    )
+    text = re.sub(r"^(Args|Returns|Raises|Attributes):$", r"**\1**\n", text, flags=re.M)
+    return re.sub(r"^    (\w+): ", r"- `\1`: ", text, flags=re.M)
+
+
+assert _core.algorithms(), "the engine is built"

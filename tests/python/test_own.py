@@ -1,0 +1,383 @@
+"""Algorithms of one's own, in Python."""
+
+# ruff: noqa: ARG002 (an algorithm does not use all that it is told)
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import dumbbell
+from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, Result, own
+from dumbbell.cc import CongestionControl, RoundControl, WindowRule
+from dumbbell.resolve import resolve
+
+if TYPE_CHECKING:
+    from dumbbell.cc import Ack, Congestion, Init, Round, Sent
+    from dumbbell.cc import Path as CCPath
+
+TOML = """
+duration = "5 s"
+start_jitter = "10 ms"
+
+[[link]]
+name = "bottleneck"
+rate = "20 Mbit/s"
+delay = "20 ms"
+
+[[flow]]
+cc = "mine.py:Mine"
+"""
+
+
+class Reno(WindowRule):
+    """RFC 5681."""
+
+    def increase(self, cwnd: float, counted: float, path: CCPath, ack: Ack) -> float:
+        return counted / cwnd
+
+    def decrease(self, cwnd: float, path: CCPath, event: Congestion) -> float:
+        return cwnd / 2
+
+
+class Fixed(CongestionControl):
+    """A window, and a rate if there is one."""
+
+    def __init__(self, init: Init, window: float = 20.0, rate: float | None = None) -> None:
+        super().__init__(init)
+        self.cwnd, self.pacing_rate = window, rate
+
+    def on_ack(self, path: CCPath, ack: Ack) -> None:
+        pass
+
+    def on_congestion(self, path: CCPath, event: Congestion) -> None:
+        pass
+
+
+class Recorder(Fixed):
+    """Sees whatever there is to see."""
+
+    seen: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, init: Init) -> None:
+        super().__init__(init, window=60.0)
+        self.seen["init"] = (init.now, init.mss, init.initial_window, init.seed)
+
+    def on_established(self, path: CCPath) -> None:
+        self.seen["established"] = (path.srtt, path.mss)
+        self.timer = path.now + 1.0
+
+    def on_timer(self, path: CCPath) -> None:
+        self.seen["timer"] = path.now
+        self.timer = None
+
+    def on_sent(self, path: CCPath, sent: Sent) -> None:
+        self.seen["sent"] = max(self.seen.get("sent", 0), sent.seq)
+
+    def on_ack(self, path: CCPath, ack: Ack) -> None:
+        assert ack.rate is not None
+        self.seen["ack"] = (ack.delivered, ack.rtt, ack.rate.rate, ack.rate.stamp.in_flight)
+        self.seen["path"] = (path.in_flight, path.phase, path.siblings, path.delivered)
+
+    def on_congestion(self, path: CCPath, event: Congestion) -> None:
+        self.seen.setdefault("congestion", (event.signal, event.new_episode))
+
+    def inspect(self) -> dict[str, float]:
+        return {"a number": 42.0}
+
+
+class Rounds(RoundControl):
+    """Counts."""
+
+    reports: list[tuple[int, int, float | None, float]] = []  # noqa: RUF012
+
+    def __init__(self, init: Init) -> None:
+        super().__init__(init)
+        self.cwnd = 40.0
+
+    def on_round(self, path: CCPath, report: Round) -> None:
+        self.reports.append((report.number, report.delivered, report.rtt_min, report.max_rate))
+
+
+class Raises(Fixed):
+    """Fails at the first loss."""
+
+    def on_congestion(self, path: CCPath, event: Congestion) -> None:
+        raise LookupError("of my own making")
+
+
+class Answers(Fixed):
+    """Answers with what it is told to, at the first acknowledgement."""
+
+    def __init__(self, init: Init, key: str, value: float | str) -> None:
+        super().__init__(init)
+        self.key, self.value = key, value
+
+    def on_ack(self, path: CCPath, ack: Ack) -> None:
+        setattr(self, self.key, float(self.value) if self.value != "text" else self.value)
+
+
+class WrongRule(Reno):
+    """Grows by nothing that is a number."""
+
+    def increase(self, cwnd: float, counted: float, path: CCPath, ack: Ack) -> float:
+        return math.nan
+
+
+class Unfinished(CongestionControl):
+    """Lacks what it must have."""
+
+
+def experiment(*algorithms: type | str, **keys: Any) -> Experiment:
+    link = Link(name="bottleneck", rate="20 Mbit/s", delay="20 ms")
+    flows = [Flow(cc=cc) for cc in algorithms]  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"duration": "5 s", "links": [link], "flows": flows} | keys
+    return Experiment(**settings)
+
+
+def run(*algorithms: type | str, **keys: Any) -> Result:
+    return dumbbell.run(experiment(*algorithms, **keys))
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an experiment and the algorithm that it names; the current one."""
+    source = Path(__file__).read_text()
+    (tmp_path / "mine.py").write_text(source.replace("Reno", "Mine"))
+    (tmp_path / "mine.toml").write_text(TOML)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def without(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.drop("cc")
+
+
+def test_reno_as_a_rule_in_python_does_what_the_built_in_one_does() -> None:
+    for options in ("", "(hystart=on)"):
+
+        class Mine(Reno):
+            hystart = "on" if options else "off"
+
+        globals()["Mine"] = Mine
+        Mine.__qualname__ = "Mine"
+        theirs, ours = run(f"reno{options}", f"reno{options}"), run(Mine, Mine)
+        assert without(ours.series).equals(without(theirs.series), null_equal=True)
+        assert theirs.flows["retransmitted"].sum() > 0
+
+
+def test_an_algorithm_is_told_what_happens_and_shows_what_it_wants() -> None:
+    result = run(Recorder)
+    seen = Recorder.seen
+    assert seen["init"] == (0.0, 1448, 10.0, seen["init"][3])
+    # The handshake's packets take some microseconds to send.
+    assert seen["established"] == (pytest.approx(0.04, abs=1e-3), 1448)
+    assert seen["timer"] == pytest.approx(1.04, abs=1e-3)
+    flow = result.flows.row(0, named=True)
+    assert seen["sent"] == flow["sent"] - flow["retransmitted"] - 1
+    delivered, rtt, rate, in_flight = seen["ack"]
+    assert (delivered, in_flight) == (2, 60)
+    # 60 packets of 1500 bytes at 20 Mbit/s take 36 ms, which is less than the path's 40.
+    assert rtt == pytest.approx(0.0412, abs=1e-3)
+    assert rate == pytest.approx(60 * 1448 / 0.0412, rel=0.03)
+    assert seen["path"] == (58, "open", [], pytest.approx(flow["delivered"] / 1448, abs=60))
+    internals = result.internals.filter(pl.col("name") == "a number")["value"].unique()
+    assert internals.to_list() == [42.0]
+    assert "congestion" not in seen
+    run(Recorder, "cubic")
+    assert seen["congestion"] == ("loss", True)
+
+
+def test_the_window_and_the_rate_that_it_answers_are_those_in_force() -> None:
+    flow = run("test_own:Fixed(window=20)").flows.row(0, named=True)
+    # A window of 20 packets every 40 ms and the time of one packet or two on the wire.
+    assert 8 * flow["delivered"] / 5 == pytest.approx(20 * 1448 * 8 / 0.0412, rel=0.03)
+    flow = run("test_own:Fixed(window=50, rate=250e3)").flows.row(0, named=True)
+    assert 8 * flow["delivered"] / 5 == pytest.approx(8 * 250e3, rel=0.04)
+
+
+def test_a_report_a_round_holds_what_happened_in_it() -> None:
+    Rounds.reports.clear()
+    run(Rounds)
+    numbers = [number for number, *_ in Rounds.reports]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) == pytest.approx(5 / 0.0412, rel=0.03)
+    for _, delivered, rtt, rate in Rounds.reports[5:]:
+        assert delivered == pytest.approx(40, abs=3)
+        assert rtt == pytest.approx(0.0406, abs=1e-3)
+        assert rate == pytest.approx(40 * 1448 / 0.0406, rel=0.05)
+
+
+def test_subflows_of_a_multipath_connection_and_udt_have_it_too() -> None:
+    links = [Link(name=name, rate="10 Mbit/s", delay="10 ms") for name in ("a", "b")]
+    flow = Flow(cc="test_own:Fixed(window=10)", paths=[["a"], ["b"]])
+    result = run(links=links, flows=[flow])
+    assert all(delivered > 0 for delivered in result.subflows["delivered"])
+    udt = Flow(cc="test_own:Fixed(window=10)", transport="udt")
+    assert run(flows=[udt]).flows["delivered"][0] > 0
+
+
+def test_the_same_seed_gives_the_same_run_however_many_threads() -> None:
+    flows = [Flow(cc="test_own:Reno", repeat=2), Flow(cc="cubic")]
+    one = experiment(flows=flows, seeds=6, start_jitter="100 ms", duration="2 s")
+    alone, together = (dumbbell.run(one, jobs=jobs) for jobs in (1, 4))
+    assert alone.series.equals(together.series, null_equal=True)
+    assert alone.flows["delivered"].n_unique() > 6
+
+
+def test_an_exception_comes_back_as_itself_with_where_and_when_it_was_raised() -> None:
+    with pytest.raises(LookupError, match="of my own making") as error:
+        run("test_own:Raises(window=500)", "reno", seeds=3)
+    assert error.traceback[-1].name == "on_congestion"
+    (note,) = error.value.__notes__
+    assert note.startswith("in test_own:Raises(window=500) after 0.")
+
+
+@pytest.mark.parametrize(
+    ("cc", "said"),
+    [
+        ("Answers(key=cwnd, value=nan)", "cwnd is NaN after on_ack, at 0."),
+        ("Answers(key=cwnd, value=0.5)", "cwnd is 0.5 after on_ack, at 0."),
+        ("Answers(key=cwnd, value=inf)", "a window is a finite number of packets, 1 or more"),
+        ("Answers(key=cwnd, value=text)", "cwnd is text after on_ack, at 0."),
+        ("Answers(key=ssthresh, value=nan)", "ssthresh is NaN after on_ack, at 0."),
+        ("Answers(key=pacing_rate, value=-1)", "pacing_rate is -1 after on_ack, at 0."),
+        ("Fixed(window=-1)", "cwnd is -1 after __init__, at 0"),
+        ("WrongRule", "the increase is nan after increase, at 0."),
+    ],
+)
+def test_an_answer_that_cannot_be_is_one_paragraph_that_names_the_class(cc: str, said: str) -> None:
+    with pytest.raises(DumbbellError) as error:
+        run(f"test_own:{cc}", "cubic")
+    assert str(error.value).startswith(f"test_own:{cc}: ")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("cc", "said"),
+    [
+        ("mine.py:Other", '"mine.py" has no class "Other"; its algorithms are Mine, '),
+        ("mine.py:Path", '"mine.py:Path" is not an algorithm; derive it from dumbbell.cc\'s'),
+        ("mine.py:Unfinished", '"mine.py:Unfinished" lacks on_ack, on_congestion; give it'),
+        ("yours.py:Mine", '"yours.py" cannot be read: No such file or directory'),
+        ("yours:Mine", 'there is no module "yours" in the current folder'),
+        ("mine.py:Fixed(gain=2)", "an unexpected keyword argument 'gain'; its options are window"),
+        ("mine.py:Mine(2)", '"mine.py:Mine(2)" is not an algorithm; write "my_module:MyCC"'),
+        ("mine.py:", '"mine.py:" is not an algorithm; write "my_module:MyCC"'),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_a_name_that_leads_to_no_algorithm_is_an_error_that_says_what_is_valid(
+    cc: str, said: str
+) -> None:
+    with pytest.raises(ExperimentError) as error:
+        dumbbell.run(Experiment.load("mine.toml", overrides=[f"flow.*.cc={cc}"]))
+    assert "flow[0].cc: " in str(error.value)
+    assert said in str(error.value)
+
+
+def test_a_file_is_looked_for_beside_the_experiment_and_known_by_its_source(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mine.parent)
+    read = Experiment.load(mine / "mine.toml")
+    resolved = resolve(read)
+    ((name, digest),) = resolved.sources.items()
+    assert name == f"{mine / 'mine.py'}:Mine"
+    before = dumbbell.run(read).flows
+    with (mine / "mine.py").open("a") as source:
+        source.write("Mine.decrease = lambda self, cwnd, path, event: 0.8 * cwnd\n")
+    assert resolve(read).sources[name] != digest
+    assert not dumbbell.run(read).flows.equals(before)
+    with pytest.raises(ExperimentError, match=r"sources: .* is no longer what it was"):
+        dumbbell.run(resolved)
+
+
+def test_a_result_can_be_read_where_the_algorithm_is_not(mine: Path) -> None:
+    dumbbell.run("mine.toml", out=mine / "out")
+    (mine / "mine.py").unlink()
+    result = Result.load(mine / "out")
+    assert result.flows["cc"].to_list() == ["mine.py:Mine"]
+    assert list(result.experiment.sources) == ["mine.py:Mine"]
+
+
+def test_a_module_that_was_changed_is_read_again(mine: Path) -> None:
+    flow = Flow(cc="mine:Fixed")
+    first = own.sources(experiment(flows=[flow]))
+    with (mine / "mine.py").open("a") as source:
+        source.write("class Fixed(Fixed):\n    marker = 1\n")
+    assert own.sources(experiment(flows=[flow])) != first
+    ((cls, _),) = own.classes([flow.cc], own.sources(experiment(flows=[flow]))).values()
+    assert cls.marker == 1  # type: ignore[attr-defined]
+
+
+def test_a_sweep_files_runs_under_the_source_too(mine: Path) -> None:
+    from dumbbell.sweeps.plan import Sweep
+
+    def names() -> list[str]:
+        sweep = Sweep.load(mine / "sweep.toml")
+        return [point.run(1, series=False) for point in sweep.points()]
+
+    (mine / "sweep.toml").write_text(TOML + '[sweep]\n"flow.*.cc" = ["mine.py:Mine", "reno"]\n')
+    before = names()
+    with (mine / "mine.py").open("a") as source:
+        source.write("# changed\n")
+    assert names()[0] != before[0]
+    assert names()[1] == before[1]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dumbbell.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "120"},
+    )
+
+
+@pytest.mark.usefixtures("mine")
+def test_compare_and_run_and_conformance_take_it() -> None:
+    done = command("compare", "--cc", "reno,mine:Mine", "--duration", "3 s", "--json")
+    reno, ours = json.loads(done.stdout)["algorithms"]
+    assert reno | {"cc": ""} == ours | {"cc": ""}
+    assert command("run", "mine.toml", "--seeds", "2", "--out", "out").returncode == 0
+    done = command("conformance", "bbr", "--cc", "mine.py:Mine", "--json")
+    assert {one["cc"] for one in json.loads(done.stdout)["outcomes"]} == {"mine.py:Mine"}
+
+
+@pytest.mark.usefixtures("mine")
+def test_the_command_line_shows_the_traceback_of_ones_own_code_alone() -> None:
+    done = command("run", "mine.toml", "--set", "flow.*.cc=mine.py:Raises(window=500)")
+    assert done.returncode == 1
+    assert done.stderr.count("File ") == 1
+    assert 'raise LookupError("of my own making")' in done.stderr
+    done = command("run", "mine.toml", "--set", "flow.*.cc=mine.py:Answers(key=cwnd, value=nan)")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_whoever_waits_for_it_can_interrupt() -> None:
+    one = experiment(Reno, duration="10000 s", sample="1 s")
+    began = time.monotonic()
+
+    def stop(done: float) -> None:
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dumbbell.run(one, progress=stop)
+    while threading.active_count() > 1 and time.monotonic() - began < 30:
+        time.sleep(0.01)
+    assert time.monotonic() - began < 30

@@ -1,0 +1,283 @@
+"""The report of results: read as a file, and used in a browser as a reader uses it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from browser import CHROMIUM, Browser
+
+import dumbbell
+from dumbbell import Result, figures
+from dumbbell.errors import ResultError
+from dumbbell.report import write_report
+from dumbbell.report.folder import contents
+from dumbbell.report.runs import spoiled
+from dumbbell.report.series import charts, thinned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAIR = """
+title = "A pair <of flows>"
+duration = "12 s"
+seeds = 2
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+[[flow]]
+name = "one"
+cc = "bbr"
+[[flow]]
+name = "two"
+cc = "cubic"
+start = "2 s"
+[assumed]
+"link.bottleneck.queue" = "Nothing is said of the queue."
+"""
+
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium is installed: pages are not opened in a browser"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two results side by side; one of them is spoiled."""
+    results = tmp_path_factory.mktemp("pages") / "results"
+    pair = dumbbell.Experiment.parse(PAIR)
+    dumbbell.run(pair, out=results / "pair")
+    dumbbell.run(pair.override("flow.one.cc=bbr3"), seeds=1, out=results / "third" / "version")
+    meta = results / "third" / "version" / "meta.json"
+    told = json.loads(meta.read_text()) | {"spoiled": {"1": "the machine was busy"}}
+    meta.write_text(json.dumps(told))
+    return results
+
+
+@pytest.fixture(scope="module")
+def one(folder: Path) -> Path:
+    return write_report(folder / "pair")
+
+
+@pytest.fixture(scope="module")
+def several(folder: Path) -> Path:
+    return write_report(folder)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+def packed(html: str) -> dict[str, Any]:
+    """The runs that a page holds, by their id."""
+    texts = re.findall(r'<script type="text/plain" id="([^"]+)"[^>]*>([^<]+)</script>', html)
+    return {name: json.loads(gzip.decompress(base64.b64decode(text))) for name, text in texts}
+
+
+def test_the_page_of_a_result_holds_the_samples_of_its_seeds(folder: Path, one: Path) -> None:
+    runs = packed(one.read_text("utf-8"))
+    assert [run["seed"] for run in runs.values()] == [1, 2]
+    result = Result.load(folder / "pair").of_seed(1)
+    run = runs["run-1-1"]
+    assert [flow["name"] for flow in run["flows"]] == ["one", "two"]
+    panel = next(panel for panel in run["panels"] if panel["title"] == "Congestion window")
+    t = np.cumsum(run["times"][panel["x"]]) * 1e-6
+    for flow, drawn in zip(("one", "two"), panel["y"], strict=True):
+        own = result.series.filter(flow=flow)
+        pairs = zip(t, drawn, strict=True)
+        assert dict(zip(own["t"].round(6), own["cwnd"], strict=True)) == pytest.approx(
+            {round(at, 6): value for at, value in pairs if value is not None}, rel=1e-3
+        )
+
+
+def test_colours_and_markers_are_those_of_the_figures(one: Path) -> None:
+    html = one.read_text("utf-8")
+    found = re.search(r'id="looks">(.+?)</script>', html)
+    assert found
+    looks = json.loads(found.group(1))
+    for flow in packed(html)["run-1-1"]["flows"]:
+        look = figures.look(flow["cc"])
+        assert (flow["colour"], flow["marker"]) == (look.colour, look.marker)
+        assert looks["markers"][look.marker] == figures.outline(look.marker)
+        assert f'd="{figures.outline(look.marker)}" fill="{look.colour}"' in html
+
+
+def test_the_page_tells_settings_versions_and_how_to_run_it_again(folder: Path, one: Path) -> None:
+    html = one.read_text("utf-8")
+    assert "<code>link.bottleneck.queue</code></td><td>25 kB</td><td>assumed</td>" in html
+    assert "Nothing is said of the queue." in html
+    assert f"dumbbell run {folder / 'pair' / 'experiment.toml'}" in html
+    assert f"dumbbell {dumbbell.__version__}, Python" in html
+    assert "A pair &lt;of flows&gt;" in html
+    assert "<of flows>" not in html
+
+
+def test_the_page_tells_its_size_and_has_little(one: Path) -> None:
+    size = one.stat().st_size
+    assert size < 150_000
+    assert f"needs nothing else and has {size / 1e3:.0f} kB" in one.read_text("utf-8")
+
+
+def test_spoiled_runs_are_marked_in_the_overview_and_with_their_reason(several: Path) -> None:
+    html = several.read_text("utf-8")
+    assert "1 experiment spoiled" in html
+    assert "seed 1: the machine was busy" in html
+    assert html.count('<span class="verdict fails">spoiled</span>') == 3  # 2 rows, its heading
+    assert spoiled({"spoiled": ["late"]}) == ["late"]
+    assert spoiled({"spoiled": False}) == spoiled({}) == []
+
+
+def test_results_are_found_at_any_depth_and_partial_ones_are_not(folder: Path) -> None:
+    hidden = folder / ".pair.1.partial"
+    shutil.copytree(folder / "pair", hidden)
+    try:
+        found = contents(folder)
+    finally:
+        shutil.rmtree(hidden)
+    assert isinstance(found, dict)
+    assert list(found) == ["pair", "third/version"]
+
+
+def test_what_holds_no_result_is_refused_with_what_would_do(tmp_path: Path) -> None:
+    with pytest.raises(ResultError, match="there is no such folder"):
+        contents(tmp_path / "nowhere")
+    with pytest.raises(ResultError, match=r"holds no result; name a folder that `dumbbell run`"):
+        contents(tmp_path)
+    (tmp_path / "out" / "tein2").mkdir(parents=True)
+    (tmp_path / "out" / "tein2" / "results.json").write_text("{}")
+    with pytest.raises(ResultError, match=r"name one of them: .*out/tein2$"):
+        contents(tmp_path / "out")
+
+
+def test_a_result_with_a_report_in_it_can_be_replaced(folder: Path, one: Path) -> None:
+    assert one == folder / "pair" / "report.html"
+    Result.load(folder / "pair").save(folder / "pair")
+    assert not one.exists()
+    write_report(folder / "pair")
+
+
+def test_thinning_keeps_the_peaks_of_every_interval_in_their_order() -> None:
+    t = np.arange(1000.0)
+    column = np.zeros(1000)
+    column[[123, 124, 777]] = [5.0, -5.0, 9.0]
+    column[500:600] = np.nan
+    places, [kept], every = thinned(t, [column], 100)
+    assert every == 20
+    assert len(places) == len(kept) == 100
+    assert (np.diff(places) > 0).all()
+    assert kept[np.searchsorted(places, 120) :][:2].tolist() == [5.0, -5.0]
+    assert 9.0 in kept
+    assert np.isnan(kept[(places >= 500) & (places < 600)]).all()
+    assert thinned(t, [column], 1000)[2] == 1
+
+
+def test_a_multipath_flow_is_drawn_by_its_subflows() -> None:
+    text = PAIR.replace('name = "two"\ncc = "cubic"', 'cc = "lia"\nname = "two"')
+    text = text.replace('start = "2 s"', 'paths = [["bottleneck"], ["bottleneck"]]')
+    run = charts(dumbbell.run(dumbbell.Experiment.parse(text), seeds=1), 1, 300)
+    assert [flow["name"] for flow in run["flows"]] == ["one", "two/1", "two/2"]
+    assert [flow["dash"] for flow in run["flows"]] == ["-", "-", "-"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node is installed to check the script")
+def test_the_script_is_valid() -> None:
+    script = Path(dumbbell.__file__).parent / "report" / "assets" / "charts.js"
+    subprocess.run(["node", "--check", script], check=True)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1100])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pages_draw_without_a_complaint_or_a_request_and_fit_the_screen(
+    browser: Browser, one: Path, several: Path, width: int, dark: bool
+) -> None:
+    for page in (one, several):
+        browser.complaints.clear()
+        browser.requests.clear()
+        browser.open(page, width=width, dark=dark)
+        assert browser.complaints == []
+        assert browser.requests == [page.as_uri()]
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.evaluate("document.querySelectorAll('.charts canvas').length") >= 6
+    background = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
+
+
+@needs_browser
+def test_dragging_over_one_panel_zooms_all_of_its_run(browser: Browser, one: Path) -> None:
+    browser.open(one)
+    before = painted(browser)
+    browser.drag('[data-panel="Throughput"] .u-over', 0.25, 0.5)
+    browser.wait_for("document.querySelector('.charts').dataset.span")
+    begin, end = span(browser)
+    assert begin == pytest.approx(3.0, abs=0.1)
+    assert end == pytest.approx(6.0, abs=0.1)
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))")
+    after = painted(browser)
+    assert len(after) == 6  # window, throughput, states, RTT, pacing rate, queue
+    assert all(x != y for x, y in zip(before, after, strict=True))
+    browser.evaluate("document.querySelector('.tools [aria-label=\"Later\"]').click()")
+    assert span(browser) == pytest.approx([begin + 1.5, end + 1.5], abs=0.1)
+    browser.evaluate("document.querySelector('.tools [aria-label=\"The whole run\"]').click()")
+    assert span(browser) == [0, 12]
+
+
+@needs_browser
+def test_a_finger_zooms_as_a_mouse_does(browser: Browser, one: Path) -> None:
+    browser.open(one, width=390)
+    left, top, width = browser.evaluate(
+        "(() => { const b = document.querySelector('.u-over').getBoundingClientRect();"
+        "return [b.left, b.top + 20, b.width]; })()"
+    )
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    touches = [[{"x": left + share * width, "y": top}] for share in (0.2, 0.4, 0.6, 0.8)]
+    for kind, points in zip(
+        ("touchStart", "touchMove", "touchMove", "touchMove", "touchEnd"),
+        [*touches, []],
+        strict=True,
+    ):
+        browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    browser.wait_for("document.querySelector('.charts').dataset.span")
+    begin, end = span(browser)
+    assert 0 < begin < end < 12
+
+
+@needs_browser
+def test_another_seed_can_be_chosen_and_a_flow_be_hidden(browser: Browser, one: Path) -> None:
+    browser.open(one)
+    first = painted(browser)
+    browser.evaluate(
+        "(() => { const s = document.querySelector('select'); s.value = 'run-1-2';"
+        "s.dispatchEvent(new Event('change')); })()"
+    )
+    browser.wait_for("document.querySelector('.charts').dataset.drawn === 'run-1-2'")
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))")
+    second = painted(browser)
+    assert first != second
+    browser.evaluate("document.querySelector('.legend button').click()")
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))")
+    assert painted(browser) != second
+
+
+def span(browser: Browser) -> list[float]:
+    text: str = browser.evaluate("document.querySelector('.charts').dataset.span")
+    return [float(edge) for edge in text.split()]
+
+
+def painted(browser: Browser) -> list[str]:
+    pictures: list[str] = browser.evaluate(
+        "[...document.querySelectorAll('canvas')].map(canvas => canvas.toDataURL())"
+    )
+    return pictures

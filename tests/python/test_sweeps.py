@@ -1,0 +1,338 @@
+"""Sweeps: their axes, what they run, and that nothing kills them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import killing
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from dumbbell import Experiment, ExperimentError, ResultError, metrics, run
+from dumbbell.estimates import Until
+from dumbbell.query import query
+from dumbbell.sweeps.dataset import Dataset, Store, parts
+from dumbbell.sweeps.drive import Swept, run_sweep
+from dumbbell.sweeps.plan import Sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE = """
+duration = "2 s"
+start_jitter = "100 ms"
+[[link]]
+name = "bottleneck"
+rate = "4 Mbit/s"
+delay = "10 ms"
+[[flow]]
+name = "first"
+cc = "reno"
+[[flow]]
+name = "second"
+cc = "cubic"
+"""
+
+KILLS = int(os.environ.get("KILLS", "5"))
+
+
+def sweep(axes: str) -> Sweep:
+    return Sweep.parse(f"{BASE}[sweep]\n{axes}")
+
+
+def columns(axes: str) -> list[tuple[float | str, ...]]:
+    """The axes' columns at every point."""
+    return [point.values for point in sweep(axes).points()]
+
+
+def test_a_grid_has_every_value_with_every_other_the_last_axis_changing_first() -> None:
+    axes = '"flow.first.cc" = ["bbr", "reno"]\n"link.bottleneck.rate" = ["1 Mbit/s", "2 Mbit/s"]'
+    assert columns(axes) == [("bbr", 1e6), ("bbr", 2e6), ("reno", 1e6), ("reno", 2e6)]
+
+
+def test_keys_need_no_quotes_where_toml_needs_none() -> None:
+    plain = sweep('link.bottleneck.rate = ["1 Mbit/s"]\nlink.bottleneck.delay = ["1 ms"]')
+    assert [axis.key for axis in plain.axes] == ["link.bottleneck.rate", "link.bottleneck.delay"]
+
+
+def test_tables_of_axes_multiply_and_zipped_axes_go_together() -> None:
+    text = f"""{BASE}
+[[sweep]]
+combine = "zip"
+"link.bottleneck.rate" = ["1 Mbit/s", "2 Mbit/s"]
+"link.bottleneck.delay" = ["10 ms", "20 ms"]
+[[sweep]]
+"flow.*.cc" = ["bbr", "reno"]
+"""
+    assert [point.values for point in Sweep.parse(text).points()] == [
+        (1e6, 0.01, "bbr"),
+        (1e6, 0.01, "reno"),
+        (2e6, 0.02, "bbr"),
+        (2e6, 0.02, "reno"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("axis", "values"),
+    [
+        ('{ from = "10 ms", to = "30 ms", points = 3 }', [0.01, 0.02, 0.03]),
+        ('{ from = "1 ms", to = "1 s", points = 4, scale = "log" }', [0.001, 0.01, 0.1, 1.0]),
+        ('{ from = "0 s", to = "1 ms", points = 2 }', [0.0, 0.001]),
+        ('["5 ms", "2 us"]', [0.005, 2e-6]),
+    ],
+)
+def test_ranges_are_linear_or_logarithmic_and_columns_count_in_si_units(
+    axis: str, values: list[float]
+) -> None:
+    found = columns(f'"link.bottleneck.delay" = {axis}\n"flow.*.rtt" = ["3 s"]')
+    assert [delay for delay, _ in found] == pytest.approx(values)
+
+
+def test_whole_ends_make_whole_values_as_numbers_of_flows_need() -> None:
+    chosen = sweep('"flow.first.repeat" = { from = 1, to = 100, points = 3, scale = "log" }')
+    assert [point.values for point in chosen.points()] == [(1.0,), (10.0,), (100.0,)]
+
+
+def test_a_value_can_be_put_into_text_and_the_axis_be_named() -> None:
+    chosen = sweep(
+        '"flow.first.cc" = '
+        '{ from = 0.5, to = 0.9, points = 3, as = "cubic(beta={})", name = "beta" }'
+    )
+    assert chosen.names == ["beta"]
+    assert [point.values for point in chosen.points()] == [(0.5,), (0.7,), (0.9,)]
+    assert ["beta=0.7" in point.scenario for point in chosen.points()] == [False, True, False]
+
+
+def test_an_axis_is_called_by_the_last_part_of_its_key_unless_two_would_be() -> None:
+    assert sweep('"link.bottleneck.rate" = ["1 Mbit/s"]').names == ["rate"]
+    both = sweep('"flow.first.cc" = ["bbr"]\n"flow.second.cc" = ["bbr"]')
+    assert both.names == ["flow.first.cc", "flow.second.cc"]
+
+
+DRAWN = """
+combine = "{}"
+points = {}
+"link.bottleneck.rate" = {{ from = "1 Mbit/s", to = "100 Mbit/s", scale = "log" }}
+"link.bottleneck.queue" = {{ from = "1 BDP", to = "3 BDP" }}
+"flow.first.cc" = ["reno", "bbr"]
+"""
+
+
+def test_random_points_lie_in_their_ranges_and_more_points_begin_with_the_same() -> None:
+    some, more = columns(DRAWN.format("random", 20)), columns(DRAWN.format("random", 30))
+    assert more[:20] == some
+    for rate, queue, cc in some:
+        assert isinstance(rate, float)
+        assert isinstance(queue, float)
+        assert 1e6 <= rate <= 1e8
+        assert 1 <= queue <= 3
+        assert cc in ("reno", "bbr")
+
+
+def test_a_latin_hypercube_has_one_point_in_every_stratum_of_every_axis() -> None:
+    drawn = columns(DRAWN.format("latin-hypercube", 16))
+    queues = sorted(int((float(queue) - 1) / 2 * 16) for _, queue, _ in drawn)
+    assert queues == list(range(16))
+    assert [cc for *_, cc in drawn].count("bbr") == 8
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ("", "sweep: has no axis; write one"),
+        ('"link.bottleneck.rate" = []', "sweep.link.bottleneck.rate: is empty; write a list of"),
+        ('"link.bottleneck.rat" = ["1 bit/s"]', 'rat: there is no such key (did you mean "rate"?)'),
+        ('"link.b.rate" = ["1 Mbit/s"]', 'sweep.link.b.rate: no link is called "b"'),
+        ('"seeds" = [1, 2]', "sweep.seeds: cannot be an axis"),
+        ('"link.bottleneck.rate" = "1 Mbit/s"', '"1 Mbit/s" is not an axis; write a list'),
+        ('"link.bottleneck.rate" = ["1 Mbit/s", "1 Mbit/s"]', "is there twice; write every value"),
+        ('"link.bottleneck.rate" = ["1 Mbit/s", "5"]', "lacks a unit"),
+        ('duration = { from = "1 s", to = "9 s" }', "sweep.duration: is a range without a number"),
+        ('duration = { from = "9 s", to = "1 s", points = 2 }', '"9 s" is not less than "1 s"'),
+        ('duration = { from = "9 s", to = "10 B", points = 2 }', "are not of one kind"),
+        ('duration = { from = "0 s", to = "1 s", points = 2, scale = "log" }', "is not above 0"),
+        ('duration = { from = "1 s", to = "2 s", step = 2 }', 'no key of an axis is called "step"'),
+        ('duration = { to = "2 s", points = 2 }', "lacks from"),
+        ('duration = { from = "1 s", to = "2 sec", points = 2 }', 'the unknown unit "sec"'),
+        ('combine = "gird"\nduration = ["1 s"]', '"gird" (did you mean "grid"?)'),
+        ('combine = "random"\nduration = ["1 s"]', "sweep.points: is missing; write how many"),
+        ('points = 5\nduration = ["1 s"]', "sweep.points: is for points that are drawn"),
+        (
+            'combine = "zip"\nduration = ["1 s", "2 s"]\n"flow.*.cc" = ["bbr"]',
+            "need as many values each, but duration has 2, flow.*.cc has 1",
+        ),
+        (
+            'duration = { from = "1 s", to = "2 s", points = 2000 }\n'
+            'sample = { from = "1 s", to = "2 s", points = 2000 }',
+            "sweep: has 4,000,000 points; the most is 1,000,000",
+        ),
+        (
+            '"link.bottleneck.queue" = ["1 BDP", "0.01 BDP"]',
+            'not even a packet of 1500 bytes fits (at link.bottleneck.queue = "0.01 BDP")',
+        ),
+    ],
+)
+def test_a_wrong_axis_is_told_with_its_key_and_what_would_be_valid(axes: str, said: str) -> None:
+    with pytest.raises(ExperimentError, match=re.escape(said)):
+        list(sweep(axes).points())
+
+
+def test_more_runs_than_there_may_be_are_refused_before_any_is_planned() -> None:
+    chosen = sweep('duration = { from = "1 s", to = "2 s", points = 1000 }')
+    with pytest.raises(ExperimentError, match="would be 2,000,000 runs: 1,000 points with 2,000"):
+        chosen.seeds(2000)
+
+
+def test_an_axis_cannot_be_set_and_everything_else_can() -> None:
+    text = f'{BASE}[sweep]\nduration = ["1 s"]'
+    with pytest.raises(ExperimentError, match="--set duration: is an axis of the sweep"):
+        Sweep.parse(text, overrides=["duration=2 s"])
+    changed = Sweep.parse(text, overrides=["flow.*.cc=bbr"])
+    assert all('"cc": "bbr"' in point.scenario for point in changed.points())
+
+
+def test_an_experiment_with_axes_is_told_to_be_swept() -> None:
+    with pytest.raises(ExperimentError, match="sweep: has axes, along which `dumbbell sweep` runs"):
+        Experiment.parse(f'{BASE}[sweep]\nduration = ["1 s"]')
+
+
+GRID = '"link.bottleneck.queue" = ["0.5 BDP", "1 BDP"]\n"link.bottleneck.delay" = ["5 ms", "9 ms"]'
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Swept:
+    return run_sweep(sweep(GRID), tmp_path_factory.mktemp("sweeps") / "grid", seeds=3, jobs=2)
+
+
+def test_a_sweep_gives_what_its_runs_give_one_by_one(swept: Swept) -> None:
+    axes = ["link.bottleneck.queue=1 BDP", "link.bottleneck.delay=9 ms"]
+    alone = run(Experiment.parse(BASE).override(*axes), seeds=3)
+    rows = swept.dataset.table("runs").filter(queue=1.0, delay=0.009)
+    expected = metrics.summary(alone)
+    flows = swept.dataset.table("flows").filter(queue=1.0, delay=0.009)
+    shared = expected.columns
+    assert_frame_equal(flows.select(shared), expected.with_columns(pl.col("flow", "cc").cast(str)))
+    assert rows["jain"].to_list() == metrics.fairness(alone)["jain"].to_list()
+    links = swept.dataset.table("links").filter(queue=1.0, delay=0.009)
+    assert_frame_equal(
+        links.select(metrics.link_summary(alone).columns),
+        metrics.link_summary(alone).with_columns(pl.col("link").cast(str)),
+    )
+    sums = expected.group_by("seed", maintain_order=True).agg(pl.col("throughput").sum())
+    assert rows["throughput"].to_list() == sums["throughput"].to_list()
+
+
+def test_a_sweep_that_is_there_is_not_run_again_and_an_extended_one_runs_what_is_new(
+    swept: Swept, tmp_path: Path
+) -> None:
+    first = run_sweep(sweep(GRID), tmp_path, seeds=3)
+    assert (first.total, first.made) == (12, 12)
+    assert run_sweep(sweep(GRID), tmp_path, seeds=3).made == 0
+    wider = GRID.replace('"1 BDP"', '"1 BDP", "2 BDP"')
+    assert run_sweep(sweep(wider), tmp_path, seeds=3).made == 6
+    assert run_sweep(sweep(wider), tmp_path, seeds=4).made == 6
+    # What the first sweep asked for can still be seen, and is what it was.
+    assert run_sweep(sweep(GRID), tmp_path, seeds=3).made == 0
+    assert_frame_equal(Dataset(tmp_path).table("runs"), swept.dataset.table("runs"))
+
+
+def test_an_axis_whose_value_was_the_files_before_costs_nothing(tmp_path: Path) -> None:
+    run_sweep(sweep('"link.bottleneck.queue" = ["1 BDP", "2 BDP"]'), tmp_path)
+    both = '"link.bottleneck.queue" = ["1 BDP", "2 BDP"]\n"flow.first.cc" = ["reno", "bbr"]'
+    assert run_sweep(sweep(both), tmp_path).made == 2
+
+
+def test_points_that_come_to_the_same_are_run_once_and_are_all_there(tmp_path: Path) -> None:
+    done = run_sweep(sweep('"title" = ["one", "two"]'), tmp_path)
+    assert (done.total, done.made) == (2, 1)
+    assert Dataset(tmp_path).table("runs")["title"].to_list() == ["one", "two"]
+
+
+def test_a_sweep_is_the_same_bytes_however_many_work_on_it(swept: Swept, tmp_path: Path) -> None:
+    run_sweep(sweep(GRID), tmp_path, seeds=3, jobs=1)
+    ours, theirs = (parts(folder) for folder in (tmp_path, swept.dataset.folder))
+    for table in ("runs", "flows", "links"):
+        assert ours[0].file(table).read_bytes() == theirs[0].file(table).read_bytes()
+
+
+def test_series_are_kept_if_they_are_asked_for(tmp_path: Path) -> None:
+    run_sweep(sweep('"link.bottleneck.queue" = ["1 BDP"]'), tmp_path, series=True)
+    alone = run(Experiment.parse(BASE))
+    table = Dataset(tmp_path).table("series")
+    columns = [name for name in alone.series.columns if name not in ("flow", "cc")]
+    assert_frame_equal(table.select(columns), alone.series.select(columns))
+    answer = query("select max(t) from link_series where queue = 1", tmp_path)
+    assert answer.item() == 2.0
+
+
+def test_what_stands_in_the_folder_of_a_sweep_runs_it_again(swept: Swept) -> None:
+    again = Sweep.load(swept.dataset.folder / "sweep.toml")
+    assert run_sweep(again, swept.dataset.folder, seeds=3).made == 0
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ResultError, match=r'holds "thesis.txt", which is no part of a sweep'):
+        run_sweep(sweep(GRID), tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_two_processes_do_not_write_one_sweep(tmp_path: Path) -> None:
+    with Store(tmp_path), pytest.raises(ResultError, match="another process is writing this sweep"):
+        run_sweep(sweep(GRID), tmp_path)
+
+
+def test_seeds_are_added_where_the_interval_is_wide_and_only_there(tmp_path: Path) -> None:
+    until = Until(0.02, "jain", 20)
+    axes = '"link.bottleneck.queue" = ["0.5 BDP", "1 BDP", "2 BDP"]\n"flow.second.cc" = ["reno"]'
+    done = run_sweep(sweep(axes), tmp_path, until=until)
+    points = Dataset(tmp_path).table("runs").group_by("point", maintain_order=True).agg("jain")
+    values = points["jain"].to_list()
+    assert all(until.tight(runs) or len(runs) == 20 for runs in values)
+    assert done.loose == sum(not until.tight(runs) for runs in values)
+    assert len({len(runs) for runs in values}) > 1
+    assert all(len(runs) >= 10 for runs in values)
+
+
+# Killing
+
+
+def complete(folder: Path) -> dict[str, bytes]:
+    """Finishes the sweep of `killing` in a process of its own; its tables, as bytes."""
+    subprocess.run([sys.executable, killing.__file__, folder, "never", "0", "0"], check=True)
+    (part,) = parts(folder)
+    tables = {name: part.file(name).read_bytes() for name in ("runs", "flows", "links")}
+    return tables | {"plan": (folder / "plan.parquet").read_bytes()}
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return complete(tmp_path_factory.mktemp("untouched") / "sweep")
+
+
+def kill(folder: Path, *arguments: object) -> int:
+    command = [sys.executable, killing.__file__, str(folder), *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("first", [1, 10])
+def test_a_sweep_that_is_killed_before_or_after_a_rename_loses_nothing(
+    first: int, untouched: dict[str, bytes], tmp_path: Path
+) -> None:
+    folder = tmp_path / "sweep"
+    assert kill(folder, "rename", first, first + 2) >= 1
+    assert complete(folder) == untouched
+
+
+def test_a_sweep_that_is_killed_at_random_moments_loses_nothing(
+    untouched: dict[str, bytes], tmp_path: Path
+) -> None:
+    folder = tmp_path / "sweep"
+    assert kill(folder, "random", KILLS, 1) == KILLS
+    assert complete(folder) == untouched

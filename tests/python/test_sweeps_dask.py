@@ -1,0 +1,53 @@
+"""The same sweep on a Dask cluster, one worker of which dies half-way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import killing
+import pytest
+from polars.testing import assert_frame_equal
+
+from dumbbell import DumbbellError
+from dumbbell.sweeps.dataset import Dataset
+from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.plan import Sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dumbbell.sweeps.drive import Progress
+
+distributed = pytest.importorskip("distributed", reason="needs dumbbell[dask]")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> None:
+    sweep = Sweep.parse(killing.SWEEP, overrides=["duration=20 s"])
+    killed: list[int] = []
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        workers = [worker.pid for worker in cluster.workers.values()]
+
+        def kill_one(far: Progress) -> None:
+            if far.made and not killed:
+                killed.append(workers[0])
+                os.kill(workers[0], signal.SIGKILL)
+
+        done = run_sweep(
+            sweep, tmp_path / "dask", dask=cluster.scheduler_address, progress=kill_one
+        )
+    assert killed
+    assert (done.total, done.made) == (60, 60)
+    run_sweep(sweep, tmp_path / "threads")
+    for table in ("runs", "flows", "links"):
+        ours, theirs = (Dataset(tmp_path / kind).table(table) for kind in ("dask", "threads"))
+        assert_frame_equal(ours, theirs)
+
+
+def test_an_address_without_a_scheduler_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DumbbellError, match="there is no scheduler"):
+        run_sweep(Sweep.parse(killing.SWEEP), tmp_path, dask="tcp://127.0.0.1:9")
