@@ -129,6 +129,11 @@ def test_the_tutorial_shows_the_example_in_rust_as_it_is() -> None:
     assert block in (ROOT / "crates/sim/examples/own_algorithm.rs").read_text()
 
 
+def test_the_example_of_an_algorithm_in_python_is_the_one_of_the_tutorial() -> None:
+    tutorial = blocks(ROOT / "docs/tutorial.md", "python")
+    assert f"# calm.py\n{(ROOT / 'examples/calm.py').read_text()}" in tutorial
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The documentation, built; a link that leads nowhere fails it."""
