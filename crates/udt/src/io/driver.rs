@@ -127,7 +127,8 @@ impl Driver {
             let (now, wall) = self.hub.clock.both();
             for piece in self.arrivals.pieces(count) {
                 // A time stamp of the future says that the kernel's clock was set.
-                let age = piece.meta.timestamp.map_or(Span::ZERO, |at| span(wall.saturating_sub(at)));
+                let age =
+                    piece.meta.timestamp.map_or(Span::ZERO, |at| span(wall.saturating_sub(at)));
                 let at = now - age;
                 let desk = Desk {
                     sockets: &mut self.sockets,
