@@ -134,6 +134,16 @@ def test_what_the_command_loads_stays_until_it_is_unloaded() -> None:
 
 
 @in_kernel
+def test_an_algorithm_stays_until_the_last_who_loaded_it_lets_go() -> None:
+    first = bpf.load(["stcp"])
+    second = bpf.load(["stcp"])
+    first.close()
+    assert "db_stcp" in known().split()
+    second.close()
+    assert "db_stcp" not in known().split()
+
+
+@in_kernel
 def test_a_process_that_is_killed_leaves_nothing() -> None:
     program = (
         "import os, signal; from dumbbell import bpf; guard = bpf.load(['hstcp']); "

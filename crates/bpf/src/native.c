@@ -103,6 +103,7 @@ static void set_facts(const struct event *e)
 	connection.delivered = e->delivered;
 	connection.lost = e->lost;
 	connection.srtt_us = e->srtt * 8 / 1000;
+	connection.rtt_min.s[0].v = e->min_rtt ? e->min_rtt / 1000 : ~0;
 	connection.packets_out = e->in_flight;
 	connection.is_cwnd_limited = e->cwnd_limited;
 }
@@ -111,7 +112,7 @@ static void begin(const struct event *e)
 {
 	connection.mss_cache = e->mss;
 	connection.snd_cwnd = e->window;
-	connection.rtt_min.s[0].v = e->min_rtt ? e->min_rtt / 1000 : ~0;
+
 	connection.snd_cwnd_clamp = ~0;
 	connection.snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	connection.inet_conn.icsk_ca_ops = &OPS;
@@ -153,6 +154,8 @@ static void acknowledge(const struct event *e)
 	if (OPS.set_state && connection.inet_conn.icsk_ca_state != e->phase)
 		OPS.set_state(sk, e->phase);
 	connection.inet_conn.icsk_ca_state = e->phase;
+	if (OPS.in_ack_event)
+		OPS.in_ack_event(sk, 0);
 	if (OPS.cong_control)
 		OPS.cong_control(sk, 0, 0, &rs);
 	else if (e->acked && e->phase != TCP_CA_Recovery && e->phase != TCP_CA_CWR)

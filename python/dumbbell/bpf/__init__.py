@@ -127,7 +127,8 @@ def entries() -> list[Entry]:
 def load(names: Iterable[str], *, keep: bool = False) -> Guard:
     """Puts algorithms into the kernel.
 
-    Those that it has already, by this process or another, stay as they are.
+    Those that it has already, by this process or another, are shared: they go when the last who
+    loaded them lets go.
 
     Args:
         names: Which.
@@ -150,12 +151,8 @@ def load(names: Iterable[str], *, keep: bool = False) -> Guard:
     kept: list[Path] = []
     try:
         for name in wanted:
-            if kernel_name(name) in _known():
-                if keep and not _is_kept(name):
-                    raise BpfError(_why_not_kept(name))
-                continue
-            guard.hold(link := _register(name))
-            if keep:
+            guard.hold(link := _obtain(name))
+            if keep and not _is_kept(name):
                 _keep(link, name)
                 kept.append(_pin(name))
     except BaseException:
@@ -216,10 +213,17 @@ def _listed(wanted: list[str]) -> str:
     return ", ".join(wanted) or "nothing"
 
 
-def _register(name: str) -> int:
+def _obtain(name: str) -> int:
+    """A link of the algorithm: the one that there is, or else a new one."""
+    its_map = name.replace("-", "_")
     try:
+        link = libbpf.find(its_map) if kernel_name(name) in _known() else None
+        if link is not None:
+            return link
         return libbpf.register(OBJECTS / f"{name}{_SUFFIX}")
     except OSError as error:
+        if error.errno == errno.EEXIST and (link := libbpf.find(its_map)) is not None:
+            return link
         raise BpfError(f"{name} cannot be loaded: {_explain(error)}") from None
 
 
@@ -232,7 +236,7 @@ def _explain(error: OSError) -> str:
             "containers and user namespaces"
         )
     if error.errno == errno.EEXIST:
-        return "another program is registering the same algorithm at this moment"
+        return "the kernel has another algorithm of that name, or is being given it; try again"
     return (
         f"the kernel refuses it ({error.strerror}); it takes Linux 6.10 or newer with "
         f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, {kernel}; {log}"
@@ -265,8 +269,5 @@ def _keep(link: int, name: str) -> None:
 
 def _why_not_kept(name: str) -> str:
     if kernel_name(name) in _known():
-        return (
-            f"{name} was loaded by a process that runs, and stays for as long as that does: "
-            "it can be neither kept nor unloaded until then"
-        )
+        return f"{name} is not kept: it was loaded by a process that runs, and goes when that ends"
     return f"{name} is not loaded"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from ctypes import c_char_p, c_int, c_uint32, c_void_p
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ SONAME = "libbpf.so.1"
 
 _STRUCT_OPS_MAP = 26
 _STRUCT_OPS_ATTACH = 44
+_STRUCT_OPS_LINK = 9
 _F_LINK = 1 << 13
 
 _SIGNATURES = {
@@ -35,6 +37,10 @@ _SIGNATURES = {
     "bpf_link__disconnect": (None, [c_void_p]),
     "bpf_link__destroy": (c_int, [c_void_p]),
     "bpf_link_create": (c_int, [c_int, c_int, c_int, c_void_p]),
+    "bpf_link_get_next_id": (c_int, [c_uint32, c_void_p]),
+    "bpf_link_get_fd_by_id": (c_int, [c_uint32]),
+    "bpf_map_get_fd_by_id": (c_int, [c_uint32]),
+    "bpf_obj_get_info_by_fd": (c_int, [c_int, c_void_p, c_void_p]),
     "bpf_obj_pin": (c_int, [c_int, c_char_p]),
 }
 
@@ -77,6 +83,27 @@ def register(path: Path) -> int:
         libbpf.bpf_object__close(loaded)
 
 
+def find(name: str) -> int | None:
+    """A descriptor of the link of a congestion control that is registered; None if there is none.
+
+    Args:
+        name: What its program calls its `struct tcp_congestion_ops`.
+    """
+    libbpf = library()
+    assert libbpf is not None, "the caller has asked for what is missing"
+    number = c_uint32(0)
+    while libbpf.bpf_link_get_next_id(number, ctypes.byref(number)) == 0:
+        link = libbpf.bpf_link_get_fd_by_id(number)
+        if link < 0:
+            continue
+        # struct bpf_link_info: type, id, program, padding, map; struct bpf_map_info: six, the name.
+        kind, *_, its_map = struct.unpack_from("5I", _info(libbpf, link))
+        if kind == _STRUCT_OPS_LINK and _map_name(libbpf, its_map) == name:
+            return int(link)
+        os.close(link)
+    return None
+
+
 def pin(link: int, path: Path) -> None:
     """Keeps the link beyond this process, in a file of a BPF file system.
 
@@ -107,6 +134,24 @@ def _struct_ops(libbpf: ctypes.CDLL, loaded: int) -> int:
         if libbpf.bpf_map__type(ops) == _STRUCT_OPS_MAP:
             return int(ops)
     raise OSError(0, "the object has no congestion control")
+
+
+def _map_name(libbpf: ctypes.CDLL, number: int) -> str | None:
+    descriptor = libbpf.bpf_map_get_fd_by_id(number)
+    if descriptor < 0:
+        return None
+    try:
+        (name,) = struct.unpack_from("24x16s", _info(libbpf, descriptor))
+    finally:
+        os.close(descriptor)
+    return str(name.rstrip(b"\0").decode())
+
+
+def _info(libbpf: ctypes.CDLL, descriptor: int) -> bytes:
+    info = ctypes.create_string_buffer(256)
+    size = c_uint32(len(info))
+    _checked_status(libbpf.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(size)))
+    return info.raw
 
 
 def _checked(pointer: int | None) -> int:

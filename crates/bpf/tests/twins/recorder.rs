@@ -15,6 +15,7 @@ pub struct Recorder {
     init: Init,
     events: String,
     answers: Vec<Answer>,
+    settled: Vec<bool>,
 }
 
 /// An event, in the columns of `struct event` in `native.c`, or 0.
@@ -29,7 +30,13 @@ impl Recorder {
     /// The algorithm called so.
     pub fn new(name: &str, init: Init) -> Recorder {
         let algorithm = Algorithm::parse(name, &init).expect("a built-in algorithm");
-        Recorder { algorithm, init, events: String::new(), answers: Vec::new() }
+        Recorder {
+            algorithm,
+            init,
+            events: String::new(),
+            answers: Vec::new(),
+            settled: Vec::new(),
+        }
     }
 
     fn note(&mut self, path: &Path, event: &Event) {
@@ -70,6 +77,7 @@ impl Recorder {
         let Control { cwnd, ssthresh, pacing_rate, .. } = self.algorithm.control();
         let pacing_rate = pacing_rate.map_or(0.0, |rate| rate.bytes_per_sec());
         self.answers.push(Answer { cwnd, ssthresh, pacing_rate });
+        self.settled.push(event.ack.is_some() && !path.phase.is_reducing());
     }
 
     /// What the algorithm answered beside what the program answers to the same events.
@@ -78,6 +86,12 @@ impl Recorder {
         assert_eq!(answers.len(), self.answers.len(), "an answer to every event");
         self.answers.iter().copied().zip(answers).collect()
     }
+}
+
+/// Of a replay, the answers to acknowledgements outside of recovery.
+pub fn settled(recorder: &Recorder, pairs: Vec<(Answer, Answer)>) -> Vec<(Answer, Answer)> {
+    let settled = pairs.into_iter().zip(&recorder.settled);
+    settled.filter_map(|(pair, &settled)| settled.then_some(pair)).collect()
 }
 
 /// Window in 2^-32 packets, ns, packets.
