@@ -79,6 +79,8 @@ class _Server:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
         assert self.process.wait(20) == 130
+        if self.process.stdout:
+            self.process.stdout.close()
 
 
 @pytest.fixture(scope="module")

@@ -135,8 +135,8 @@ def _internals(report: Report) -> pl.DataFrame:
     rows = report.watch.internals()
     schema = {"connection": pl.UInt64, "t": pl.Float64, "name": pl.String, "value": pl.Float64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    last = frame["connection"].max()
     # What an algorithm showed on connections that broke off is not on the time of the last.
+    last = frame["connection"].max() if frame.height else 0
     return frame.filter(pl.col("connection") == last).drop("connection")
 
 
