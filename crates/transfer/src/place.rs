@@ -18,7 +18,7 @@ pub(crate) fn below(root: &Path, path: &str) -> Option<PathBuf> {
             && name.len() <= MAX_NAME
             && !name.contains(['\0', '\\'])
     };
-    let fine = names.len() <= MAX_NAMES && names.iter().all(|name| harmless(name));
+    let fine = names.len() <= MAX_NAMES && names.iter().all(harmless);
     fine.then(|| names.iter().fold(root.to_owned(), |path, name| path.join(name)))
 }
 

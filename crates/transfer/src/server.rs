@@ -122,7 +122,7 @@ fn attend(
             }
             thread::park_timeout(LOOK / 4);
         }
-        served.join().unwrap_or_else(|_| Err(TransferError::Stopped))
+        served.join().unwrap_or(Err(TransferError::Stopped))
     });
     watch.tell(told(from, &done, &own));
     // All that matters was confirmed by either side.

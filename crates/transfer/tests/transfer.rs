@@ -97,7 +97,8 @@ fn folders_go_there_and_back_as_they_are() {
         fs::create_dir(root.join("nothing")).expect("it can be made");
         let server = Server::of(there.path(), &settings);
         let watch = Arc::new(Watch::new());
-        push(&server.address, &[root.clone()], &settings, quick(), &watch).expect("it arrives");
+        push(&server.address, std::slice::from_ref(&root), &settings, quick(), &watch)
+            .expect("it arrives");
         assert_eq!(watch.progress().files, (152, 152));
         let paths = ["photos".to_owned()];
         pull(&server.address, &paths, back.path(), &settings, quick(), &Arc::default())
@@ -128,7 +129,8 @@ fn a_transfer_goes_on_where_a_side_died() {
     let server = Server::start(there.path(), &address, &slow, Permission::default());
     let watch = Arc::new(Watch::new());
     thread::scope(|scope| {
-        let sending = scope.spawn(|| push(&address, &[file.clone()], &slow, quick(), &watch));
+        let sending =
+            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &watch));
         while watch.progress().bytes < 3_000_000 {
             thread::yield_now();
         }
@@ -140,7 +142,8 @@ fn a_transfer_goes_on_where_a_side_died() {
     // The server dies, and comes back.
     let watch = Arc::new(Watch::new());
     thread::scope(|scope| {
-        let sending = scope.spawn(|| push(&address, &[file.clone()], &slow, quick(), &watch));
+        let sending =
+            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &watch));
         while watch.progress().bytes < 10_000_000 {
             thread::yield_now();
         }
@@ -162,7 +165,8 @@ fn a_part_of_another_state_of_the_file_is_not_gone_on_with() {
     let file = write(&here.path().join("file"), &data(100_000, 1));
     let server = Server::of(there.path(), &settings());
     let send = |watch: &Arc<Watch>| {
-        push(&server.address, &[file.clone()], &settings(), quick(), watch).expect("it arrives");
+        push(&server.address, std::slice::from_ref(&file), &settings(), quick(), watch)
+            .expect("it arrives");
     };
     send(&Arc::default());
     // Of the same length, and different.
