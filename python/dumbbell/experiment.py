@@ -184,6 +184,11 @@ class Flow(_Model):
     app_rate: Rate | None = Field(
         None, description='the rate at which its application writes, such as "5 Mbit/s"'
     )
+    app_rates: Rates | None = Field(
+        None,
+        description="instead of app_rate, from how long after it was opened on which rate, such "
+        'as [["0 s", "5 Mbit/s"], ["10 s", "0 bit/s"]]',
+    )
     repeat: Count = Field(1, description="how many such flows there are, such as 10")
     transport: Transport = Field("tcp", description='its transport, "tcp" or "udt"')
     transport_options: StackOptions = Field(

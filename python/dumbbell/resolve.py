@@ -30,6 +30,9 @@ MOST_INSPECTED: Final = 100
 MOST_ROWS: Final = 100_000_000
 """More rows of `series` than this are refused."""
 
+_UDT_HEADERS: Final = 44
+"""IP, UDP and UDT headers of a data packet, which UDT's mss counts."""
+
 
 def resolve(experiment: Experiment) -> Experiment:
     """The experiment with every default written out and every queue in plain units.
@@ -228,6 +231,13 @@ def _packet(experiment: Experiment, flow: Flow) -> int:
     return int(stack["mss"]) + int(stack["header"])
 
 
+def payload_of(experiment: Experiment, flow: Flow) -> int:
+    """Bytes of data in a full packet of a flow."""
+    if flow.transport == "udt":
+        return int(udt_fields(flow.cc, flow.transport_options)["mss"]) - _UDT_HEADERS
+    return int(_stack(experiment, flow)["mss"])
+
+
 def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
     if flow.stack is not None:
         return stack_fields(flow.stack, flow.stack_options)
@@ -251,10 +261,18 @@ def _resolve_flow(experiment: Experiment, number: int, rtts: list[int]) -> Flow:
         stop=flow.stop and TIME.format(TIME.parse(flow.stop)),
         bytes=flow.bytes and SIZE.format(SIZE.parse(flow.bytes)),
         app_rate=flow.app_rate and RATE.format(RATE.parse(flow.app_rate)),
+        app_rates=_app_rates(flow, number),
         transport_options=(
             udt_fields(flow.cc, flow.transport_options) if flow.transport == "udt" else {}
         ),
     )
+
+
+def _app_rates(flow: Flow, number: int) -> list[list[str]] | None:
+    if flow.app_rates and flow.app_rate:
+        problem = "is given beside app_rate; an application has one of them"
+        raise ExperimentError(problem, key=f"flow[{number}].app_rates")
+    return flow.app_rates and links.format_rates(links.parse_rates(flow.app_rates))
 
 
 def _link_scenario(link: Link) -> dict[str, Any]:
@@ -304,6 +322,7 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
         "stop_ns": flow.stop and TIME.parse(flow.stop),
         "bytes": flow.bytes and SIZE.parse(flow.bytes),
         "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
+        "app_rates": links.parse_rates(flow.app_rates) if flow.app_rates else [],
         "log": flow.log,
         **_transport(experiment, flow),
     }

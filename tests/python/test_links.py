@@ -179,3 +179,24 @@ def test_a_reroute_moves_the_round_trip_time_and_what_is_under_way_keeps_its_rou
         for name, span in spans.items()
     }
     assert least == pytest.approx({"first": 0.040, "longer": 0.080, "shorter": 0.030}, rel=0.1)
+
+
+def test_an_application_pauses_and_goes_on_when_it_is_told_to() -> None:
+    pausing = [["0 s", "4 Mbit/s"], ["1 s", "0 bit/s"], ["3 s", "4 Mbit/s"]]
+    flows = [
+        Flow(cc="cubic", app_rates=pausing),
+        Flow(cc="udt", transport="udt", app_rates=pausing),
+    ]
+    series = dumbbell.run(experiment(rate="20 Mbit/s").replace(flows=flows)).series
+    for _, flow in series.group_by("flow"):
+        paused, before, after = (
+            flow.filter(pl.col("t") <= t)["delivered"].to_list()[-1] for t in (1.5, 3.0, 4.5)
+        )
+        assert paused == before == pytest.approx(500_000, rel=0.02)
+        assert after > 1_000_000
+
+
+def test_an_application_has_one_rate_or_several() -> None:
+    flow = Flow(cc="cubic", app_rate="1 Mbit/s", app_rates=[["0 s", "1 Mbit/s"]])
+    with pytest.raises(ExperimentError, match=r"flow\[0\].app_rates: is given beside app_rate"):
+        resolve.resolve(experiment().replace(flows=[flow]))

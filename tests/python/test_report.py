@@ -11,6 +11,7 @@ import pytest
 from browser import CHROMIUM, Browser
 
 from dumbbell import papers
+from dumbbell.cli.figure import draw_figure
 from dumbbell.papers.reproduction import PAPERS
 from dumbbell.report import write_index, write_report
 from dumbbell.results import Result
@@ -210,6 +211,13 @@ def test_the_front_page_links_every_paper(out: Path) -> None:
     page = Page((out / "index.html").read_text(encoding="utf-8"))
     assert page.links == [f"{paper}/index.html" for paper in PAPERS]
     assert page.open == []
+
+
+def test_a_figure_of_a_paper_is_drawn_from_its_runs_for_a_column(out: Path, tmp_path: Path) -> None:
+    path = tmp_path / "figure.pdf"
+    for name, folder in (("2a", out), ("figure2a", out / "staggered-start")):
+        draw_figure(f"staggered-start/{name}", folder, kind="pdf", width="84mm", out=path)
+        assert b"/MediaBox [ 0 0 238.1" in path.read_bytes()
 
 
 def test_a_figure_made_alone_has_the_same_bytes(out: Path, tmp_path: Path) -> None:

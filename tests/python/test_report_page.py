@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 from browser import CHROMIUM, Browser
 
@@ -22,6 +23,7 @@ from dumbbell.report import write_report
 from dumbbell.report.folder import contents
 from dumbbell.report.runs import spoiled
 from dumbbell.report.series import charts, thinned
+from dumbbell.sweeps.dataset import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dumbbell.run(pair, out=results / "pair")
     dumbbell.run(pair.override("flow.one.cc=bbr3"), seeds=1, out=results / "third" / "version")
     meta = results / "third" / "version" / "meta.json"
-    told = json.loads(meta.read_text()) | {"spoiled": {"1": "the machine was busy"}}
+    told = json.loads(meta.read_text()) | {"spoiled": {"1": ["the machine was busy", "late"]}}
     meta.write_text(json.dumps(told))
     return results
 
@@ -132,10 +134,9 @@ def test_the_page_tells_its_size_and_has_little(one: Path) -> None:
 def test_spoiled_runs_are_marked_in_the_overview_and_with_their_reason(several: Path) -> None:
     html = several.read_text("utf-8")
     assert "1 experiment spoiled" in html
-    assert "seed 1: the machine was busy" in html
+    assert "seed 1: the machine was busy, late" in html
     assert html.count('<span class="verdict fails">spoiled</span>') == 3  # 2 rows, its heading
-    assert spoiled({"spoiled": ["late"]}) == ["late"]
-    assert spoiled({"spoiled": False}) == spoiled({}) == []
+    assert spoiled({"spoiled": {}}) == spoiled({}) == []
 
 
 def test_results_are_found_at_any_depth_and_partial_ones_are_not(folder: Path) -> None:
@@ -191,9 +192,10 @@ def test_a_multipath_flow_is_drawn_by_its_subflows() -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node is installed to check the script")
-def test_the_script_is_valid() -> None:
-    script = Path(dumbbell.__file__).parent / "report" / "assets" / "charts.js"
-    subprocess.run(["node", "--check", script], check=True)
+def test_the_scripts_are_valid() -> None:
+    assets = Path(dumbbell.__file__).parent / "report" / "assets"
+    for script in ("charts.js", "heat.js"):
+        subprocess.run(["node", "--check", assets / script], check=True)
 
 
 @needs_browser
@@ -269,6 +271,58 @@ def test_another_seed_can_be_chosen_and_a_flow_be_hidden(browser: Browser, one: 
     browser.evaluate("document.querySelector('.legend button').click()")
     browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))")
     assert painted(browser) != second
+
+
+@pytest.fixture(scope="module")
+def sweep(folder: Path) -> Path:
+    """A sweep over a rate and an algorithm."""
+    file = folder.parent / "sweep.toml"
+    axes = '"link.bottleneck.rate" = ["5 Mbit/s", "10 Mbit/s"]\n"flow.one.cc" = ["bbr", "reno"]'
+    text = PAIR.partition("[assumed]")[0].replace("12 s", "3 s").replace("seeds = 2\n", "")
+    file.write_text(f"{text}[sweep]\n{axes}\n")
+    dumbbell.run_sweep(file, folder.parent / "swept", seeds=2)
+    return folder.parent / "swept"
+
+
+def test_the_page_of_a_sweep_holds_the_means_of_its_points(sweep: Path) -> None:
+    html = write_report(sweep).read_text("utf-8")
+    points = packed(html)["points"]
+    runs = Dataset(sweep).table("runs")
+    assert points["axes"]["rate"]["names"] == ["5 Mbit/s", "10 Mbit/s"]
+    for name in ("jain", "utilisation"):
+        worth = 0.01 if name == "utilisation" else 1.0
+        own = means(runs, name)
+        assert points["points"][name] == pytest.approx([x / worth for x in own], rel=1e-3)
+    assert "4 points, 2 seeds, 8 runs" in html
+    assert f"dumbbell sweep {sweep}/sweep.toml --out {sweep}" in html
+
+
+@needs_browser
+def test_the_heat_map_of_a_sweep_shows_what_is_chosen(browser: Browser, sweep: Path) -> None:
+    browser.complaints.clear()
+    browser.requests.clear()
+    page = write_report(sweep)
+    browser.open(page, width=390)
+    browser.wait_for("document.querySelector('.heat').dataset.drawn")
+    assert browser.evaluate("document.querySelectorAll('.cells td').length") == 4
+    browser.evaluate(
+        "(() => { const s = document.querySelector('[data-choice=Metric] select');"
+        "s.value = 'jain'; s.dispatchEvent(new Event('change')); })()"
+    )
+    assert browser.evaluate("document.querySelector('.cells caption').textContent").startswith(
+        "Jain's index"
+    )
+    shown = browser.evaluate("[...document.querySelectorAll('.cells td')].map(x => +x.textContent)")
+    runs = Dataset(sweep).table("runs")
+    assert sorted(shown) == pytest.approx(sorted(means(runs, "jain")), abs=0.002)
+    assert (browser.complaints, browser.requests) == ([], [page.as_uri()])
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def means(runs: pl.DataFrame, metric: str) -> list[float]:
+    """The mean of a metric at every point, in their order."""
+    by_point = runs.group_by("point", maintain_order=True).agg(pl.col(metric).mean())
+    return [float(value) for value in by_point[metric]]
 
 
 def span(browser: Browser) -> list[float]:

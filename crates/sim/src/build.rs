@@ -15,7 +15,7 @@ use dumbbell_tcp::{
     Stack,
 };
 use dumbbell_udt::Bulk;
-use dumbbell_units::{Rate, Time};
+use dumbbell_units::Time;
 use std::sync::Arc;
 
 /// What a run is made of.
@@ -84,7 +84,7 @@ fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Ti
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,
-        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        app_rates: flow.writes(),
     });
     let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
     let receiver = TcpHost::Receiver(Receiver::new(Arc::clone(stack)));
@@ -111,7 +111,7 @@ fn multipath_ends(
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,
-        app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+        app_rates: flow.writes(),
     });
     let sender = MultipathHost::Sender { sender, mss: u64::from(mss) };
     let ends = [sender, MultipathHost::Receiver(receiver)];
@@ -130,7 +130,7 @@ fn udt_ends(
         bulk: Bulk {
             bytes: flow.bytes,
             stop: flow.stop_ns.map(Time::from_nanos),
-            app_rate: flow.app_rate_bps.map(Rate::from_bits_per_sec),
+            app_rates: flow.writes(),
         },
         start: init.now,
         seed: init.seed,

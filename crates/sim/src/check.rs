@@ -1,5 +1,6 @@
 //! What a valid scenario is.
 
+use crate::link_spec::check_rates;
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
 use dumbbell_cc::{Algorithm, Init};
 use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
@@ -165,7 +166,7 @@ impl FlowSpec {
             let valid = format_args!("a time after start_ns + start_jitter_ns, which is {start}");
             ensure(stop > start, here, "stop_ns", stop, valid)?;
         }
-        ensure_rate(self.app_rate_bps, here, "app_rate_bps")?;
+        self.check_writes()?;
         match &self.udt {
             None => self.check_stack(&self.stack)?,
             Some(options) => self.check_udt(options)?,
@@ -180,6 +181,15 @@ impl FlowSpec {
             Some(_) => Ok(()),
             None => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
         }
+    }
+
+    fn check_writes(&self) -> Result<(), ScenarioError> {
+        let here = || Place::Flow(self.name.clone());
+        ensure_rate(self.app_rate_bps, here, "app_rate_bps")?;
+        let valid = "none beside app_rate_bps";
+        let ok = self.app_rate_bps.is_none() || self.app_rates.is_empty();
+        ensure(ok, here, "app_rates", "given", valid)?;
+        check_rates(&self.app_rates, here, "app_rates")
     }
 
     /// The flow's algorithm.

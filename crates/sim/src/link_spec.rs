@@ -50,6 +50,25 @@ fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> Place + Copy) -> Result<(), Sce
     }
 }
 
+/// Whether a time line of rates, if there is one, is valid.
+pub(crate) fn check_rates(
+    rates: &[(u64, f64)],
+    here: impl Fn() -> Place + Copy,
+    key: &'static str,
+) -> Result<(), ScenarioError> {
+    let valid = "pairs of time and rate: the first time 0 ns, each later than the one before";
+    let ok = rates.first().is_none_or(|first| first.0 == 0)
+        && rates.is_sorted_by(|a, b| a.0 < b.0)
+        && rates.len() <= MAX_STEPS;
+    ensure(ok, here, key, format_args!("these {} pairs", rates.len()), valid)?;
+    for &(at, bps) in rates {
+        ensure_time(at, 0, here, key)?;
+        let valid = "numbers of bit/s from 0 to 1e15";
+        ensure((0.0..=1e15).contains(&bps), here, key, bps, valid)?;
+    }
+    Ok(())
+}
+
 fn check_codel(
     codel: &CodelConfig,
     here: impl Fn() -> Place + Copy,
@@ -125,16 +144,9 @@ impl LinkSpec {
         let valid = "only one of rate_bps, rates and trace_ms";
         ensure(count <= 1, here, "rate", format_args!("given {count} times"), valid)?;
         if let Some(rates) = &self.rates {
-            let valid =
-                "pairs of time and rate: the first time 0 ns, each later than the one before";
-            let ok = rates.first().is_some_and(|first| first.0 == 0)
-                && rates.is_sorted_by(|a, b| a.0 < b.0)
-                && rates.len() <= MAX_STEPS;
-            ensure(ok, here, "rates", format_args!("these {} pairs", rates.len()), valid)?;
-            for &(_, bps) in rates {
-                let valid = "numbers of bit/s from 0 to 1e15";
-                ensure((0.0..=1e15).contains(&bps), here, "rates", bps, valid)?;
-            }
+            let valid = "pairs of time and rate";
+            ensure(!rates.is_empty(), here, "rates", "none", valid)?;
+            check_rates(rates, here, "rates")?;
         }
         if let Some(trace) = &self.trace_ms {
             let valid = "times in ms that never decrease, the last one above 0";

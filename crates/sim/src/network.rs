@@ -135,7 +135,7 @@ fn canonical_order(
             |join: &PathSpec| (ids(&join.path), ids(&join.return_path), join.return_delay_ns);
         let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
         let times = (flow.start_ns, flow.stop_ns);
-        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits));
+        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits), app_rates(flow));
         let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
         (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
     });
@@ -223,6 +223,11 @@ impl<'a, P: Packet> Builder<'a, P> {
         let rtt = delay + back_delay + Span::from_nanos(path.return_delay_ns);
         Ok(PathPlan { delay, rtt })
     }
+}
+
+/// What the application writes, as something that can be ordered.
+fn app_rates(flow: &FlowSpec) -> Vec<(u64, u64)> {
+    flow.app_rates.iter().map(|&(at, bps)| (at, bps.to_bits())).collect()
 }
 
 fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {

@@ -5,6 +5,7 @@
 use dumbbell_cc::{ConfigError, Maker};
 use dumbbell_net::{AqmConfig, Reordering, Uneven};
 use dumbbell_tcp::{Scheduler, Stack};
+use dumbbell_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -120,6 +121,10 @@ pub struct FlowSpec {
     /// Rate at which the application writes, bit/s; null if data is always waiting.
     #[serde(default)]
     pub app_rate_bps: Option<f64>,
+    /// Instead of it, from how long (ns, the first 0, increasing) after the connection was opened on
+    /// how many bit/s; 0 for none.
+    #[serde(default)]
+    pub app_rates: Vec<(u64, f64)>,
     /// Further paths: the flow is a multipath connection, and `path` is its first subflow's.
     #[serde(default)]
     pub joins: Vec<PathSpec>,
@@ -164,6 +169,13 @@ impl FlowSpec {
         let mut paths = vec![PathSpec { path, return_path, return_delay_ns }];
         paths.extend(self.joins.iter().cloned());
         paths
+    }
+
+    /// The rates at which the application writes; none if data is always waiting.
+    pub fn writes(&self) -> Vec<(Span, Rate)> {
+        let steady = self.app_rate_bps.map(|bps| (0, bps));
+        let steps = steady.into_iter().chain(self.app_rates.iter().copied());
+        steps.map(|(at, bps)| (Span::from_nanos(at), Rate::from_bits_per_sec(bps))).collect()
     }
 }
 

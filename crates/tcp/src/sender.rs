@@ -38,8 +38,9 @@ pub struct SenderConfig {
     pub stop: Option<Time>,
     /// Bytes to send; without it, as many as there is time for.
     pub bytes: Option<u64>,
-    /// Rate at which the application writes; without it, data is always waiting.
-    pub app_rate: Option<Rate>,
+    /// The rates at which the application writes, from how long after the beginning on; without
+    /// any, data is always waiting.
+    pub app_rates: Vec<(Span, Rate)>,
 }
 
 /// Counters and present values, for tables and plots.
@@ -150,7 +151,7 @@ pub struct Sender {
 impl Sender {
     /// A sender that connects at `config.start`.
     pub fn new(config: SenderConfig) -> Sender {
-        let SenderConfig { stack, algorithm, start, stop, bytes, app_rate } = config;
+        let SenderConfig { stack, algorithm, start, stop, bytes, app_rates } = config;
         let mss = u64::from(stack.mss);
         let packets = bytes.map_or(u32::MAX, |bytes| bytes.div_ceil(mss) as u32);
         let control = algorithm.control();
@@ -163,7 +164,7 @@ impl Sender {
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
-            application: app_rate.map(|rate| Application::new(rate, stack.mss)),
+            application: Application::if_any(&app_rates, stack.mss),
             established_at: start,
             path: Path::new(u32::from(stack.mss), start),
             board: Scoreboard::new(),

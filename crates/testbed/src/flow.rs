@@ -6,6 +6,7 @@ use crate::host::{Side, mptcp_socket};
 use crate::info::{self, TcpInfo};
 use crate::settings::Settings;
 use crate::sys::set_socket_option;
+use dumbbell_net::Application;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
 use dumbbell_units::Time;
 use rustix::event::epoll::EventFlags;
@@ -48,7 +49,7 @@ pub(crate) struct Flow {
     pub(crate) stop: Option<Time>,
     bytes: u64,
     /// Bytes a second.
-    app_rate: Option<f64>,
+    application: Option<Application>,
     paced: bool,
     mss: u64,
     pub(crate) listener: OwnedFd,
@@ -152,7 +153,7 @@ impl Flow {
             plan,
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
-            app_rate: flow.app_rate_bps.map(|rate| rate / 8.0),
+            application: Application::if_any(&flow.writes(), flow.stack.mss),
             paced: flow.stack.pacing || is_paced(&flow.cc),
             mss: u64::from(flow.stack.mss),
             listener: ends.listener,
@@ -198,20 +199,19 @@ impl Flow {
     /// Bytes that the application has for the socket; at a rate of its own whole packets.
     fn allowance(&self, now: Time) -> u64 {
         let left = self.bytes - self.written;
-        let Some(rate) = self.app_rate else { return left };
-        let due = (rate * now.since(self.plan.start).as_secs_f64()) as u64;
-        let due = due.saturating_sub(self.written).min(left);
-        if due < left { due - due % self.mss } else { due }
+        let Some(application) = &self.application else { return left };
+        let packets = u64::from(application.written(now.since(self.plan.start)));
+        (packets * self.mss).saturating_sub(self.written).min(left)
     }
 
     /// When the application next has something to write, if that is what the flow waits for.
     pub(crate) fn next_write(&self, now: Time) -> Option<Time> {
-        let rate = self.app_rate.filter(|_| self.stage == Stage::Sending)?;
+        let application = self.application.as_ref().filter(|_| self.stage == Stage::Sending)?;
         if self.allowance(now) > 0 {
             return None;
         }
-        let next = self.written.saturating_add(self.mss).min(self.bytes) as f64 / rate;
-        Some(self.plan.start + dumbbell_units::Span::from_secs_f64(next + 1e-9))
+        let next = self.written / self.mss + 1;
+        Some(self.plan.start + application.due(next as u32))
     }
 
     /// Writes what there is to write and the socket takes.

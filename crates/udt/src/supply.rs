@@ -4,7 +4,7 @@ use crate::packet::MessagePart;
 use crate::send_queue::SendQueue;
 use crate::seq::MessageNumber;
 use dumbbell_net::Application;
-use dumbbell_units::{Rate, Time};
+use dumbbell_units::{Rate, Span, Time};
 
 /// What there is to send.
 #[derive(Debug)]
@@ -71,8 +71,9 @@ pub struct Bulk {
     pub bytes: Option<u64>,
     /// From when on no new data is sent.
     pub stop: Option<Time>,
-    /// Rate at which the application writes; without it, data is always waiting.
-    pub app_rate: Option<Rate>,
+    /// The rates at which the application writes, from how long after the beginning on; without
+    /// any, data is always waiting.
+    pub app_rates: Vec<(Span, Rate)>,
 }
 
 /// Bulk data, cut into packets.
@@ -93,7 +94,7 @@ impl BulkSupply {
             bytes: bulk.bytes,
             packets: bulk.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(payload))),
             stop: bulk.stop.unwrap_or(Time::MAX),
-            application: bulk.app_rate.map(|rate| Application::new(rate, payload)),
+            application: Application::if_any(&bulk.app_rates, payload),
             since: now,
             payload,
         }
@@ -132,10 +133,10 @@ impl BulkSupply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dumbbell_units::Span;
 
     fn bulk(bytes: u64, app_rate: Option<Rate>) -> BulkSupply {
-        BulkSupply::new(&Bulk { bytes: Some(bytes), stop: None, app_rate }, 1456, Time::ZERO)
+        let app_rates = app_rate.map(|rate| (Span::ZERO, rate)).into_iter().collect();
+        BulkSupply::new(&Bulk { bytes: Some(bytes), stop: None, app_rates }, 1456, Time::ZERO)
     }
 
     #[test]

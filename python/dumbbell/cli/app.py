@@ -272,11 +272,53 @@ def reproduce(
 
 
 @app.command()
+def figure(
+    name: Annotated[
+        str | None, typer.Argument(help="Which: 'windows', of a result; 'tein2/7', of a paper.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="The result; for papers where they are: default out."),
+    ] = None,
+    kind: Annotated[str, typer.Option("--format", help="pdf, svg or png.")] = "pdf",
+    width: Annotated[
+        str | None,
+        typer.Option(help="'single' (3.5 in) or 'double' (7.16 in) column, or such as '84mm'."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file; default: NAME here.")] = None,
+    all_names: Annotated[bool, typer.Option("--list", help="List the figures there are.")] = False,
+) -> None:
+    """Draw a figure for a paper: vector, fonts embedded, as wide as a column."""
+    from dumbbell.cli.figure import draw_figure, list_figures
+
+    if all_names or name is None:
+        list_figures()
+    else:
+        draw_figure(name, folder, kind=kind, width=width, out=out)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A result folder.")],
+    kind: Annotated[
+        str, typer.Option("--format", help="csv, arrow, qlog, pcapng or mahimahi.")
+    ] = "csv",
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; default: RESULT's name and the format.")
+    ] = None,
+) -> None:
+    """Write a result's tables, packets or links in the formats of other programs."""
+    from dumbbell.cli.export import export_result
+
+    export_result(folder, kind=kind, out=out)
+
+
+@app.command()
 def report(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="A result, a folder of results, or a paper that was reproduced."
+            metavar="DIR", help="A result, a folder of results, a sweep, or a reproduced paper."
         ),
     ],
     out: Annotated[

@@ -9,11 +9,12 @@ import polars as pl
 from matplotlib.ticker import EngFormatter
 
 from dumbbell import figures
-from dumbbell.cli.output import on_axis, print_line
+from dumbbell.cli.output import print_line
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.query import query, quoted
 from dumbbell.stacks import unknown
 from dumbbell.sweeps.dataset import Dataset
+from dumbbell.sweeps.labels import LABELS, on_axis
 from dumbbell.sweeps.plan import METRICS
 
 if TYPE_CHECKING:
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.sweeps.dataset import Axes
-
-LABELS: Final = {
-    "throughput": ("throughput", 1e6, "Mbit/s"),
-    "goodput": ("goodput", 1e6, "Mbit/s"),
-    "utilisation": ("utilisation", 0.01, "%"),
-    "queue_delay_mean": ("queueing delay", 1e-3, "ms"),
-    "queue_delay_p95": ("95th percentile of the queueing delay", 1e-3, "ms"),
-    "retransmission_share": ("retransmitted", 0.01, "%"),
-    "jain": ("Jain's index", 1.0, ""),
-}
-"""By metric what it is called, and the unit that it is shown in: how much, and its name."""
 
 _MOST_WRITTEN: Final = 240
 """With more cells than this their values are not written in them."""

@@ -15,7 +15,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from dumbbell.estimates import mean
-from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -121,25 +120,6 @@ def kilobytes(size: float | None) -> str:
 def seconds(time: float | None) -> str:
     """A time in s."""
     return _number(time, 1.0, "s")
-
-
-def on_axis(value: float | str, unit: str | None) -> str:
-    """A value on an axis of a sweep, as a file would have it."""
-    if isinstance(value, str):
-        return value
-    for dimension, name, worth in _AXES:
-        if name == unit:
-            return dimension.format(round(value * worth))
-    return f"{value:g}"
-
-
-_AXES: Final = (
-    (RATE, "bit/s", 1),
-    (TIME, "s", 10**9),
-    (SIZE, "bytes", 1),
-    (PACKETS, "packets", 1),
-    (BDP, "BDP", 10**6),
-)
 
 
 def with_interval(runs: Iterable[float | None], show: Callable[[float | None], str]) -> str:

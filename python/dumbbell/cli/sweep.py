@@ -23,7 +23,6 @@ from dumbbell.cli.output import (
     make_table,
     mbits,
     milliseconds,
-    on_axis,
     percent,
     plain,
     print_json,
@@ -34,6 +33,7 @@ from dumbbell.cli.output import (
 )
 from dumbbell.errors import in_file
 from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.labels import on_axis
 from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:

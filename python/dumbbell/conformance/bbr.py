@@ -3,13 +3,14 @@
 The draft is about BBRv3. What its predecessors do otherwise is checked where the rule has a
 counterpart; cases about rules that a version does not have are left out for it.
 
-Of the draft's 22 cases A.22 is not here, because an experiment file cannot pause an application
-for one given round trip. In A.4 the rate falls to 30 %, not by 10 %: with Drain's gain of 0.35 the
+In A.4 the rate falls to 30 %, not by 10 %: with Drain's gain of 0.35 the
 queue would else be gone long before the three rounds. In A.9 it falls to 80 % on a path of 20 ms:
 on a longer one PROBE_RTT came before the time was over. In A.11 the application writes a packet
 every 6 s, from the beginning on, so the flow never leaves Startup. Where the draft gives no number,
-ours stand in the checks, as the 10 s of A.15 and A.16. Of A.12 and A.13 only what is left unused is
-checked, as clumps of acknowledgements give a max_bw above the mean.
+ours stand in the checks, as the 10 s of A.15 and A.16. In A.22 the application writes
+nearly as fast as the link sends, as it could not take back what it has written ahead; in its pause
+it writes a tenth of that, for without any data no round would end. Of A.12 and A.13 only what is
+left unused is checked, as clumps of acknowledgements give a max_bw above the mean.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _PAYLOAD: Final = 1448 / 1500
 _RTT: Final = 0.04
 _BDP: Final = _RATE * _RTT / 8 / 1500
 _SAMPLE: Final = 0.002
+_SETTLED: Final = 5.0
+"""From when on all that A.22's application wrote at first has been sent, s."""
 
 
 def version(cc: str) -> int:
@@ -354,6 +357,42 @@ def _up_after_bound(track: Track) -> Finding:
     )
 
 
+def _pausing(cc: str, *pauses: list[str]) -> Experiment:
+    """An application that first fills the pipe, then writes nearly as fast as the link sends."""
+    steps = [["0 s", "100 Mbit/s"], ["500 ms", "30 Mbit/s"], ["3 s", "48 Mbit/s"], *pauses]
+    return _flow(cc, seconds=20, flow={"app_rates": steps})
+
+
+def _paused_in_refill(cc: str, track: Track) -> Experiment:
+    """Writes slowly for a round trip when REFILL begins. The connection was open after another."""
+    began = next((stay.began for stay in _all(track, REFILL) if stay.began > _SETTLED), None)
+    if began is None:
+        raise NotSeenError(f"never came to {NAMES[REFILL]}")
+    pause, end = (f"{1e3 * (began + shift):.0f} ms" for shift in (-_RTT, 0.0))
+    return _pausing(cc, [pause, "5 Mbit/s"], [end, "48 Mbit/s"])
+
+
+def _refill_pause(track: Track) -> Finding:
+    stays = track.stays()
+    refills = [
+        part
+        for part in zip(stays, stays[1:], stays[2:], strict=False)
+        if part[1].state == REFILL and part[1].began > _SETTLED
+    ]
+    if not refills:
+        raise NotSeenError(f"never came to and left {NAMES[REFILL]}")
+    before, refill, after = refills[0]
+    kept = float(refill.samples["max_bw"].min()) / float(before.samples["max_bw"][-1])  # type: ignore[arg-type]
+    left = float(refill.samples["in_flight"].min())  # type: ignore[arg-type]
+    later = track.between(after.began + 1).throughput() / 48e6
+    return Finding(
+        after.state == UP and kept >= 1.0 and later >= 0.95,
+        f"{NAMES[after.state]} after REFILL, max_bw {100 * kept:.0f} % of what it was while in "
+        f"flight fell to {left:.0f} packets; then {100 * later:.0f} % of "
+        "what the application writes",
+    )
+
+
 _plain: Final = partial(_flow, seconds=10)
 # Fills the pipe at first. Then the application is slower than the link: there is no queue, and no
 # round-trip time is lower than another.
@@ -495,6 +534,14 @@ CASES: Final = (
         partial(_flow, seconds=40, queue="0.1 BDP"),
         _up_after_bound,
         _BOUNDED,
+    ),
+    Case(
+        "A.22",
+        "Handling application-limited sending during PROBE_REFILL",
+        _pausing,
+        _refill_pause,
+        _BOUNDED,
+        then=_paused_in_refill,
     ),
 )
 """The cases, in the draft's order."""

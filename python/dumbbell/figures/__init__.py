@@ -22,7 +22,7 @@ from dumbbell.figures.lines import (
     throughputs,
     windows,
 )
-from dumbbell.figures.output import inline, save, svg
+from dumbbell.figures.output import inline, publish, save, svg
 from dumbbell.figures.style import (
     COLUMN,
     FAINT,
@@ -58,6 +58,7 @@ __all__ = [
     "moment",
     "outline",
     "panels",
+    "publish",
     "queue",
     "round_trips",
     "save",

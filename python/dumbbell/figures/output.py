@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DPI = 200
+_FINE = 600
+"""Dots per inch of a picture for a paper."""
+_FLATTEST = 0.75
+"""A narrower figure is no flatter than this: its type stays as large."""
 
 
 def save(figure: Figure, stem: Path) -> str:
@@ -31,6 +35,27 @@ def save(figure: Figure, stem: Path) -> str:
             stem.with_suffix(".png"), format="png", dpi=_DPI, metadata={"Software": None}
         )
     return text
+
+
+def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:
+    """Writes one file for a paper, in the format of its suffix: pdf, svg or png.
+
+    Type keeps its size when the width changes, and the panels are laid out anew. A PDF has its
+    fonts embedded as TrueType (type 42, which journals ask for), an SVG has outlines.
+
+    Args:
+        figure: The figure.
+        path: The file.
+        width: Of the figure, inches; as it was drawn if not given. The height goes with it.
+    """
+    if width is not None:
+        was, height = figure.get_size_inches()
+        figure.set_size_inches(width, height * max(width / was, _FLATTEST))
+    kind = path.suffix[1:]
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None}}
+    with styled():
+        said = metadata.get(kind, {"Software": None})
+        figure.savefig(path, format=kind, dpi=_FINE, metadata=said)
 
 
 def svg(figure: Figure) -> str:

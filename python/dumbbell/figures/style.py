@@ -61,6 +61,7 @@ STYLE: Final[dict[str, Any]] = {
     "legend.fontsize": 7.5,
     "legend.frameon": False,
     "legend.handlelength": 1.6,
+    "pdf.fonttype": 42,
     "lines.linewidth": 1.0,
     "lines.markersize": 4,
     "savefig.facecolor": PAPER,

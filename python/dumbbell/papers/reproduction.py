@@ -29,6 +29,8 @@ from dumbbell.runner import run_all
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from matplotlib.figure import Figure
+
     from dumbbell.papers.frame import Concrete, Planned, Plate, Settings, Study
 
 PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
@@ -146,13 +148,8 @@ def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort
     Raises:
         DumbbellError: If there is no such figure.
     """
-    study, folder = _study(paper), out / paper.id
-    known = {plate.id: plate for plate in study.PLATES}
-    for figure in figures:
-        if figure not in known:
-            problem = f'{paper.id}: there is no figure "{figure}"'
-            raise DumbbellError(f"{problem}; there are {', '.join(known)}")
-    plates = [known[figure] for figure in figures]
+    folder = out / paper.id
+    plates = [_plate(paper, figure) for figure in figures]
     needed = {experiment for plate in plates for experiment in plate.experiments}
     plans = [plan for plan in paper.experiments if not plan.beyond]
     wanted = [one for plan in plans for one in plan.all() if one.id in needed]
@@ -163,6 +160,44 @@ def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort
     )
     _draw_all(paper, plates, runs, folder, effort)
     return [folder / plate.file for plate in plates]
+
+
+def figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
+    """Draws a figure of a paper from the runs that are in the folder of its reproduction.
+
+    Raises:
+        DumbbellError: If there is no such figure, or a run that it needs is not there.
+    """
+    from dumbbell.figures import styled
+
+    plate = _plate(paper, figure)
+    beyond = {plan.id for plan in paper.experiments if plan.beyond}
+    kept = {name: folder / f"{name}.parquet" for name in beyond.intersection(plate.experiments)}
+    places = {name: folder / "runs" / name for name in plate.experiments if name not in beyond}
+    if not all(path.exists() for path in (*kept.values(), *places.values())):
+        again = f"dumbbell reproduce {paper.id} --figure {plate.id} --out {folder.parent}"
+        raise DumbbellError(
+            f"{folder}: has not all runs of {paper.id}/{plate.id}; `{again}` does them"
+        )
+    runs = Runs(
+        {name: Result.load(place) for name, place in places.items()},
+        {name: pl.read_parquet(path) for name, path in kept.items()},
+    )
+    with styled():
+        return plate.draw(runs)
+
+
+def plates(paper: Paper) -> Sequence[Plate]:
+    """The figures of a paper."""
+    return _study(paper).PLATES
+
+
+def _plate(paper: Paper, figure: str) -> Plate:
+    known = {plate.id: plate for plate in plates(paper)}
+    if figure not in known:
+        problem = f'{paper.id}: there is no figure "{figure}"'
+        raise DumbbellError(f"{problem}; there are {', '.join(known)}")
+    return known[figure]
 
 
 def write_json(path: Path, content: object) -> None:

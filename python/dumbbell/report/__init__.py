@@ -1,7 +1,7 @@
 """Reports: HTML files that need nothing but themselves.
 
-`write_report` makes one of whatever a folder holds: a result, several results, or a paper that was
-reproduced. A page is put together from the templates and scripts beside this file.
+`write_report` makes one of whatever a folder holds: a result, several results, a sweep, or a paper
+that was reproduced. A page is put together from the templates and scripts beside this file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from dumbbell.report import page
 from dumbbell.report.folder import contents
 from dumbbell.report.looks import looks
 from dumbbell.report.runs import overview, views
+from dumbbell.report.swept import swept
 from dumbbell.report.text import figures, interval, measured, unit
+from dumbbell.sweeps.dataset import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,10 +38,11 @@ __all__ = [
 ]
 
 _SCRIPTS = ("uPlot.min.js", "charts.js")
+_HEAT = ("heat.js",)
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
-    """Writes the report of a folder: a result, a folder of results, or a paper reproduced.
+    """Writes the report of a folder: a result, a folder of results, a sweep, or a paper reproduced.
 
     Args:
         folder: What to tell of.
@@ -56,6 +59,11 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
         path = out or folder / "report.html"
         places = {name: str(folder if name == folder.name else folder / name) for name in found}
         _write_results(path, folder.resolve().name, found, places)
+        return path
+    if isinstance(found, Dataset):
+        path = out or folder / "report.html"
+        version = _core.__version__
+        page.write(path, "sweep.html.j2", _HEAT, of=swept(found), version=version)
         return path
     return write_paper(found, out)
 

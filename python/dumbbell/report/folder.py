@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dumbbell.errors import ResultError
 from dumbbell.results import Result
+from dumbbell.sweeps.dataset import Dataset, is_dataset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +17,8 @@ _META = "meta.json"
 _REPRODUCED = "results.json"
 
 
-def contents(folder: Path) -> dict[str, Result] | Reproduction:
-    """What a folder holds: results by name, or a paper that was reproduced.
+def contents(folder: Path) -> dict[str, Result] | Reproduction | Dataset:
+    """What a folder holds: results by name, a paper that was reproduced, or a sweep.
 
     Raises:
         ResultError: If it holds neither, or papers and not one paper.
@@ -29,6 +30,8 @@ def contents(folder: Path) -> dict[str, Result] | Reproduction:
         from dumbbell.papers.reproduction import reopen
 
         return reopen(folder)
+    if is_dataset(folder):
+        return Dataset(folder)
     if (folder / _META).is_file():
         return {folder.resolve().name: Result.load(folder)}
     papers = sorted(path.parent for path in folder.glob(f"*/{_REPRODUCED}"))

@@ -30,7 +30,7 @@ def write(path: Path, template: str, scripts: Sequence[str] = (), **context: Any
         **context: What the template shows.
     """
     embedded = [Markup(_asset(script).replace("</script", "<\\/script")) for script in scripts]
-    style = _asset("uPlot.min.css") if scripts else ""
+    style = _asset("uPlot.min.css") if "uPlot.min.js" in scripts else ""
     page = (
         _environment()
         .get_template(template)

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from dumbbell import estimates, metrics
 from dumbbell.figures import look
+from dumbbell.figures.results import MOST_FLOWS
 from dumbbell.papers.frame import Column, Table
 from dumbbell.report import series
 from dumbbell.report.looks import swatch
@@ -103,7 +104,7 @@ def overview(results: Mapping[str, Result], all_views: Sequence[View]) -> Table:
         for (cc,), seeds in achieved.items():
             cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]
             cells[1:1] = [mean_of(used, _PERCENT)]
-            rows.append([_link(view), _algorithm(cc), *cells, mean_of(jain, 1.0)])
+            rows.append([_link(view), named(cc), *cells, mean_of(jain, 1.0)])
     note = (
         "Throughput is what an algorithm's flows got together, from the start of the first to the "
         "end of the last; delays are means over them, utilisation is that of the fullest link, "
@@ -181,13 +182,9 @@ def _view(number: int, name: str, result: Result, place: str, seeds: int, most: 
 
 
 def spoiled(meta: Mapping[str, Any]) -> list[str]:
-    """Why runs of a result are spoiled, as their ``meta.json`` has it; empty if none is."""
-    said = meta.get("spoiled") or []
-    if isinstance(said, dict):
-        return [f"seed {seed}: {reason}" for seed, reason in said.items()]
-    if isinstance(said, list):
-        return [str(reason) for reason in said]
-    return [str(said) if isinstance(said, str) else "spoiled"]
+    """Why runs of a result are spoiled, as its ``meta.json`` has it by seed; empty if none is."""
+    said: Mapping[str, list[str]] = meta.get("spoiled") or {}
+    return [f"seed {seed}: {', '.join(reasons)}" for seed, reasons in said.items()]
 
 
 def _commands(place: str) -> list[tuple[str, str]]:
@@ -205,8 +202,8 @@ def _note(result: Result, seeds: Sequence[int]) -> str:
         which = ", ".join(map(str, seeds))
         parts.append(f"Drawn: seed {which} of {len(result.seeds)} seeds.")
     flows = len(result.by_subflow().flow_names)
-    if flows > series.MOST_FLOWS:
-        parts.append(f"Drawn: the first {series.MOST_FLOWS} of {flows} flows.")
+    if flows > MOST_FLOWS:
+        parts.append(f"Drawn: the first {MOST_FLOWS} of {flows} flows.")
     return " ".join(parts)
 
 
@@ -218,17 +215,17 @@ def _flows(result: Result) -> Table:
     titles = ("Throughput, Mbit/s", "Goodput, Mbit/s", "Queueing delay, ms", "its p95, ms")
     columns += _numbers((*titles, "Mean RTT, ms", "Retransmitted, %", "Timeouts"))
     groups = result.experiment.flow_names()
-    named = groups if together else [[name] for names in groups for name in names]
+    listed = groups if together else [[name] for names in groups for name in names]
     labels = {
         name: names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        for names in named
+        for names in listed
         for name in names
     }
     label = pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String)
     means = [pl.col(name).mean() for name in _OF_FLOW if name != "retransmission_share"]
     found = _by_seed(summary.with_columns(label.alias("label")), ["label", "cc"], [*means, _SHARE])
     rows = [
-        [flow, _algorithm(cc), *(mean_of(seeds[name], scale) for name, scale in _OF_FLOW.items())]
+        [flow, named(cc), *(mean_of(seeds[name], scale) for name, scale in _OF_FLOW.items())]
         for (flow, cc), seeds in found.items()
     ]
     notes = ["Means of the flows named."] if together else []
@@ -304,7 +301,8 @@ def _numbers(titles: Sequence[str]) -> list[Column]:
     return [Column(title, number=True) for title in titles]
 
 
-def _algorithm(cc: str) -> Markup:
+def named(cc: str) -> Markup:
+    """An algorithm's name behind its marker."""
     return Markup("{}{}").format(swatch(cc), look(cc).label)
 
 

@@ -17,6 +17,7 @@ import polars as pl
 
 from dumbbell import metrics
 from dumbbell.figures import stroke
+from dumbbell.figures.results import MOST_FLOWS
 from dumbbell.units import TIME
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from dumbbell.results import Result
 
     Numbers = NDArray[np.float64]
-
-MOST_FLOWS: Final = 12
-"""More flows than this cannot be told apart: the first ones are drawn."""
 
 _MOST_LINKS: Final = 6
 _DIGITS: Final = 4
@@ -152,7 +150,7 @@ class _Sheet:
             columns.append(values)
         t, columns, every = thinned(grid.to_numpy().astype(np.float64), columns, self.most)
         panel = {"title": title, "unit": unit, "x": self._times(t, every), "link": of_link}
-        self.panels.append(panel | {"y": [_short(values) for values in columns]})
+        self.panels.append(panel | {"y": [short(values) for values in columns]})
 
     def _times(self, t: Numbers, every: int) -> int:
         whole = t.astype(np.int64)
@@ -164,7 +162,7 @@ class _Sheet:
         return len(self.times) - 1
 
 
-def _short(values: Numbers) -> list[float | None]:
+def short(values: Numbers) -> list[float | None]:
     """Values with four significant digits; None for what is not finite."""
     return [
         float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()

@@ -45,9 +45,9 @@ PLAN: Final = "plan.parquet"
 _TOML: Final = "sweep.toml"
 
 _OURS: Final = re.compile(
-    r"sweep\.toml|plan\.parquet|parts|\.lock|\..+\.partial|[\w.-]+\.(svg|png|pdf)"
+    r"sweep\.toml|plan\.parquet|parts|\.lock|\..+\.partial|[\w.-]+\.(svg|png|pdf|html)"
 )
-"""What a sweep's folder can hold; figures too."""
+"""What a sweep's folder can hold; figures and reports too."""
 
 _PART: Final = re.compile(r"(\d{8})-(\d{8})")
 

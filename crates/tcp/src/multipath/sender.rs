@@ -34,8 +34,9 @@ pub struct MultipathConfig {
     pub stop: Option<Time>,
     /// Bytes to send; without it, as many as there is time for.
     pub bytes: Option<u64>,
-    /// Rate at which the application writes; without it, data is always waiting.
-    pub app_rate: Option<Rate>,
+    /// The rates at which the application writes, from how long after the beginning on; without
+    /// any, data is always waiting.
+    pub app_rates: Vec<(Span, Rate)>,
 }
 
 /// Counters of the connection, beside those of its subflows.
@@ -125,7 +126,8 @@ impl MultipathSender {
 
     /// A sender that connects at `config.start`.
     pub fn new(config: MultipathConfig) -> MultipathSender {
-        let MultipathConfig { stack, algorithms, scheduler, start, stop, bytes, app_rate } = config;
+        let MultipathConfig { stack, algorithms, scheduler, start, stop, bytes, app_rates } =
+            config;
         let branch = |(at, algorithm)| Branch {
             sender: Sender::subflow(SenderConfig {
                 stack: Arc::clone(&stack),
@@ -133,7 +135,7 @@ impl MultipathSender {
                 start: if at == 0 { start } else { Time::MAX },
                 stop: None,
                 bytes: None,
-                app_rate: None,
+                app_rates: Vec::new(),
             }),
             numbers: VecDeque::new(),
             first: 0,
@@ -145,7 +147,7 @@ impl MultipathSender {
         };
         MultipathSender {
             branches: algorithms.into_iter().enumerate().map(branch).collect(),
-            stream: Stream::new(bytes, app_rate, stop, stack.mss),
+            stream: Stream::new(bytes, &app_rates, stop, stack.mss),
             choice: Choice::new(scheduler),
             stack,
             pending: 0,

@@ -2,7 +2,7 @@
 //! be sent once more by another path.
 
 use dumbbell_net::Application;
-use dumbbell_units::{Rate, Time};
+use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// The data of a connection, numbered by packets.
@@ -31,7 +31,7 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(
         bytes: Option<u64>,
-        app_rate: Option<Rate>,
+        app_rates: &[(Span, Rate)],
         stop: Option<Time>,
         mss: u16,
     ) -> Stream {
@@ -42,7 +42,7 @@ impl Stream {
             window_end: 0,
             bytes,
             mss,
-            application: app_rate.map(|rate| Application::new(rate, mss)),
+            application: Application::if_any(app_rates, mss),
             stop: stop.unwrap_or(Time::MAX),
             established_at: None,
             wake: Time::MAX,

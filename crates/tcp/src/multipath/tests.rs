@@ -67,7 +67,7 @@ impl Network {
             start: Time::ZERO,
             stop: None,
             bytes: Some(packets * u64::from(stack.mss) - 7),
-            app_rate: None,
+            app_rates: Vec::new(),
             stack,
         });
         Network {

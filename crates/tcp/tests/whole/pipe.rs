@@ -66,7 +66,7 @@ impl Pipe {
             start: Time::ZERO,
             stop: flow.stop,
             bytes: flow.bytes,
-            app_rate: flow.app_rate,
+            app_rates: flow.app_rate.map(|rate| (Span::ZERO, rate)).into_iter().collect(),
         });
         Pipe {
             sender,

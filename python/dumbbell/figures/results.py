@@ -1,0 +1,102 @@
+"""Figures of a result, by name: what ``dumbbell plot`` and ``dumbbell figure`` draw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from dumbbell import figures, metrics
+from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dumbbell.results import Result
+
+FIGURES: Final = {
+    "overview": "all of the others, one above the other",
+    "windows": "congestion windows over time",
+    "throughputs": "throughputs in windows of 1 s",
+    "states": "the states of BBR's flows",
+    "round-trips": "smoothed round-trip times",
+    "queues": "what waits at every link",
+}
+"""The figures of a result: name and what it shows."""
+
+MOST_FLOWS: Final = 12
+"""More flows than this cannot be told apart: the first ones are drawn."""
+
+_WHOLE = tuple(name for name in FIGURES if name != "overview")
+
+
+def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE) -> Figure:
+    """Draws a figure of the first seed of a result; the panels share their time axis.
+
+    Args:
+        result: The runs.
+        name: One of `FIGURES`.
+        width: Of the figure, inches.
+
+    Raises:
+        DumbbellError: If the result has nothing to show in it.
+    """
+    run = result.of_seed(result.seeds[0])
+    links = run.links["link"].unique(maintain_order=True).to_list()
+    bands = _states(run)
+    parts = _WHOLE if name == "overview" else (name,)
+    rows = [(part, None) for part in parts if part not in {"queues", "states"}]
+    if "states" in parts and bands.height:
+        rows.insert(min(2, len(rows)), ("states", None))
+    if "queues" in parts:
+        rows += [("queues", link) for link in links]
+    if not rows:
+        raise DumbbellError(f'figure "{name}": no flow of this result shows states, only BBR does')
+    band = 0.3 + 0.14 * bands["name"].n_unique()
+    tall = 1.7 if len(rows) > 1 else 2.1
+    heights = [
+        band + (0.35 if len(rows) == 1 else 0) if part == "states" else tall for part, _ in rows
+    ]
+    figure, grid = figures.panels(
+        len(rows),
+        width=width,
+        height=sum(heights) / len(heights),
+        share_x=True,
+        row_heights=heights,
+    )
+    for (part, link), [axes] in zip(rows, grid, strict=True):
+        _panel(axes, run, part, link, bands)
+        if len(links) > 1 and link is not None:
+            axes.set_ylabel(f"{link}\nqueue (kB)")
+    for [axes] in grid[:-1]:
+        axes.set_xlabel("")
+    if rows[0][0] not in {"states", "queues"}:
+        figures.legend(grid[0][0])
+    return figure
+
+
+def _panel(axes: Axes, run: Result, part: str, link: str | None, bands: pl.DataFrame) -> None:
+    if part == "windows":
+        figures.windows(axes, _flows(run, run.series))
+    elif part == "throughputs":
+        figures.throughputs(axes, _flows(run, metrics.windows(run)))
+    elif part == "states":
+        figures.states(axes, bands)
+    elif part == "round-trips":
+        figures.round_trips(axes, _flows(run, run.series))
+    else:
+        figures.queue(axes, run.links.filter(pl.col("link") == link))
+
+
+def _states(run: Result) -> pl.DataFrame:
+    """The states of the flows that show any: columns name, t, state."""
+    shown = run.internals.filter(pl.col("name") == "state").select(
+        "flow", "t", state=pl.col("value")
+    )
+    return _flows(run, shown)
+
+
+def _flows(run: Result, table: pl.DataFrame) -> pl.DataFrame:
+    names = run.flow_names[:MOST_FLOWS]
+    return table.rename({"flow": "name"}).filter(pl.col("name").cast(pl.String).is_in(names))

@@ -1,0 +1,150 @@
+"""What a page tells of a sweep: its points for heat maps, and tables of means."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import matplotlib as mpl
+import polars as pl
+from matplotlib.colors import to_hex
+
+from dumbbell.papers.frame import Column, Table
+from dumbbell.report.runs import mean_of, named
+from dumbbell.report.series import pack, short
+from dumbbell.sweeps.labels import LABELS, on_axis
+from dumbbell.sweeps.plan import METRICS
+
+if TYPE_CHECKING:
+    from dumbbell.sweeps.dataset import Dataset
+
+_SHADES: Final = "cividis"
+_MOST_ROWS: Final = 200
+"""More points than this are in the heat map, and not in a table too."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep as the page tells it.
+
+    Attributes:
+        title: What it is about.
+        runs, points, seeds: How many.
+        missing: How many of the runs that were asked for are not there yet.
+        packed: The points, for the script.
+        by_algorithm: A row for every algorithm.
+        by_point: A row for every point; None if they are too many.
+        toml: The experiment and its axes.
+        commands: What to type to make it, and its figures, again.
+    """
+
+    title: str
+    runs: int
+    points: int
+    seeds: int
+    missing: int
+    packed: str
+    by_algorithm: Table
+    by_point: Table | None
+    toml: str
+    commands: list[tuple[str, str]]
+
+
+def swept(dataset: Dataset) -> Swept:
+    """How a page tells of a sweep."""
+    plan, runs = dataset.plan, dataset.table("runs")
+    toml = (dataset.folder / "sweep.toml").read_text(encoding="utf-8")
+    points = runs["point"].n_unique()
+    return Swept(
+        title=str(tomllib.loads(toml).get("title") or dataset.folder.resolve().name),
+        runs=runs.height,
+        points=points,
+        seeds=runs["seed"].n_unique(),
+        missing=plan.height - runs.height,
+        packed=pack(_points(dataset, runs)),
+        by_algorithm=_by_algorithm(dataset),
+        by_point=_by_point(dataset, runs) if points <= _MOST_ROWS else None,
+        toml=toml,
+        commands=_commands(shlex.quote(str(dataset.folder))),
+    )
+
+
+def _commands(folder: str) -> list[tuple[str, str]]:
+    return [
+        (
+            "Run it again, or what is missing of it",
+            f"dumbbell sweep {folder}/sweep.toml --out {folder}",
+        ),
+        ("Its heat map as a figure", f"dumbbell heat {folder} --metric jain"),
+        ("Its rows", f"dumbbell query 'from runs' {folder} --csv"),
+    ]
+
+
+def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
+    """The mean of every metric at every point, and where on the axes that is."""
+    known = [name for name in METRICS if name in runs.columns and runs[name].count()]
+    names = [name for name in dataset.axes if name in runs.columns]
+    means = runs.group_by("point", maintain_order=True).agg(
+        pl.col(names).first(), pl.col(known).mean()
+    )
+    axes = {}
+    for name in names:
+        unit, column = dataset.axes[name]["unit"], means[name]
+        values = column.unique(maintain_order=True)
+        if unit is not None:
+            values = values.sort()
+        places = {value: place for place, value in enumerate(values)}
+        axes[name] = {
+            "names": [on_axis(value, unit) for value in values],
+            "numbers": None if unit is None else values.to_list(),
+            "at": [places[value] for value in column],
+        }
+    shades = mpl.colormaps[_SHADES]
+    worth = {name: LABELS.get(name, (name, 1.0, ""))[1] for name in known}
+    return {
+        "axes": axes,
+        "metrics": [{"name": name, "label": _label(name)} for name in known],
+        "points": {name: short((means[name] / worth[name]).to_numpy()) for name in known},
+        "shades": [to_hex(shades(step / 31)) for step in range(32)],
+    }
+
+
+def _label(metric: str) -> str:
+    name, _, unit = LABELS.get(metric, (metric.replace("_", " "), 1.0, ""))
+    return f"{name[0].upper()}{name[1:]}{f' ({unit})' if unit else ''}"
+
+
+_SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain")
+_OF_FLOWS: Final = (
+    *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95", "retransmission_share"),
+)
+
+
+def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
+    names = list(dataset.axes)
+    columns = [Column(name, number=dataset.axes[name]["unit"] is not None) for name in names]
+    columns += [Column(_label(metric), number=True) for metric in _SHOWN]
+    rows = []
+    for _, group in runs.group_by("point", maintain_order=True):
+        place = [on_axis(group[name][0], dataset.axes[name]["unit"]) for name in names]
+        means = [
+            mean_of(group[metric].drop_nulls().to_list(), 1 / LABELS[metric][1])
+            for metric in _SHOWN
+        ]
+        rows.append([*place, *means])
+    return Table(columns, rows, "Means over the seeds; below them the 95 % interval.")
+
+
+def _by_algorithm(dataset: Dataset) -> Table:
+    """Means over all flows of an algorithm, at all points and seeds."""
+    flows = dataset.table("flows").with_columns(pl.col("cc").cast(pl.String))
+    means = flows.group_by("cc", maintain_order=True).agg(pl.col(list(_OF_FLOWS)).mean())
+    columns = [Column("Algorithm")]
+    columns += [Column(_label(metric), number=True) for metric in _OF_FLOWS]
+    rows = [
+        [named(row["cc"]), *(mean_of([row[m]], 1 / LABELS[m][1]) for m in _OF_FLOWS)]
+        for row in means.iter_rows(named=True)
+    ]
+    return Table(columns, rows, "Of each flow: means over all flows, points and seeds.")

@@ -1,0 +1,107 @@
+"""``dumbbell figure``: what a journal asks of a figure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import dumbbell
+from dumbbell.cli.figure import draw_figure, list_figures
+from dumbbell.errors import DumbbellError
+from dumbbell.figures.results import FIGURES
+from dumbbell.papers.reproduction import PAPERS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAIR = """
+duration = "8 s"
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+[[flow]]
+cc = "bbr"
+[[flow]]
+cc = "cubic"
+"""
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("figure") / "pair"
+    dumbbell.run(dumbbell.Experiment.parse(PAIR), out=folder)
+    return folder
+
+
+def drawn(name: str, result: Path, path: Path, width: str | None) -> bytes:
+    draw_figure(name, result, kind=path.suffix[1:], width=width, out=path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("width", "points"), [("single", 252.0), ("double", 515.52), ("84mm", 238.11), ("9 cm", 255.12)]
+)
+def test_a_pdf_is_as_wide_as_asked_and_has_its_fonts_as_truetype(
+    result: Path, tmp_path: Path, width: str, points: float
+) -> None:
+    pdf = drawn("windows", result, tmp_path / "windows.pdf", width)
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", pdf)
+    assert box
+    assert float(box.group(1)) == pytest.approx(points, abs=0.1)
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
+    assert b"/CreationDate" not in pdf
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_every_figure_of_a_result_is_drawn_and_the_same_bytes_again(
+    result: Path, tmp_path: Path, name: str
+) -> None:
+    one = drawn(name, result, tmp_path / "one.svg", "single")
+    assert one == drawn(name, result, tmp_path / "two.svg", "single")
+    assert b"<text" not in one  # type is outlines: no font is asked for
+    assert b'width="252pt"' in one
+
+
+def test_a_picture_is_fine_enough_to_be_printed(result: Path, tmp_path: Path) -> None:
+    png = drawn("queues", result, tmp_path / "queues.png", "single")
+    assert int.from_bytes(png[16:20], "big") == 2100  # 3.5 in at 600 dots per inch
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "kind", "width", "said"),
+    [
+        ("window", "", "pdf", None, r'no figure is called "window" \(did you mean "windows"'),
+        ("windows", "", "jpg", None, r'--format: no format is called "jpg"'),
+        ("windows", "", "pdf", "84", r'--width: "84" is not a width; write "single", "double"'),
+        ("windows", "", "pdf", "1.2.3mm", r"is not a width"),
+        ("windows", "", "pdf", "2m", r"is not a width"),
+        ("windows", "", "pdf", "9mm", r"is not between 38 mm and 508 mm"),
+        ("windows", None, "pdf", None, r"name the result folder too"),
+        ("tein2/nothing", "", "pdf", None, r'tein2: there is no figure "nothing"; there are'),
+        ("tein3/7", "", "pdf", None, r'there is no paper "tein3"'),
+        ("tein2/7", "", "pdf", None, r"`dumbbell reproduce tein2 --figure 7 --out .*` does them"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    result: Path, name: str, folder: str | None, kind: str, width: str | None, said: str
+) -> None:
+    with pytest.raises(DumbbellError, match=said):
+        draw_figure(name, None if folder is None else result, kind=kind, width=width, out=None)
+
+
+def test_a_file_that_is_not_of_the_format_is_refused(result: Path, tmp_path: Path) -> None:
+    with pytest.raises(DumbbellError, match=r"does not end in \.pdf, which is the format"):
+        draw_figure("windows", result, kind="pdf", width=None, out=tmp_path / "windows.png")
+
+
+def test_the_list_names_figures_of_results_and_of_every_paper(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    list_figures()
+    said = capsys.readouterr().out
+    assert all(f"  {name}: " in said for name in FIGURES)
+    assert all(f"  {paper}/" in said for paper in PAPERS)
