@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dumbbell import _core, udt
 from dumbbell.cli.app import app
-from dumbbell.cli.plot import draw
+from dumbbell.figures.results import draw
 from dumbbell.results import Result
 
 if TYPE_CHECKING:
