@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme docs lock clean bench-sweep test-kills
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme docs lock clean bench-sweep test-kills test-kernel
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -36,6 +36,9 @@ test-rust: setup ## Runs the engine's tests
 
 test-python: setup ## Runs the Python tests
 	.venv/bin/pytest
+
+test-kernel: setup ## Tries the algorithms for the kernel on real packets, as root, for some minutes
+	.venv/bin/pytest tests/kernel
 
 bench: setup ## Measures the engine's speed, in packets per second
 	.venv/bin/cargo bench --locked --workspace --bench '*'

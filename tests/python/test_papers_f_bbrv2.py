@@ -10,7 +10,7 @@ import pytest
 import dumbbell
 from dumbbell.experiment import Experiment
 from dumbbell.papers import f_bbrv2
-from dumbbell.papers.f_bbrv2 import measures
+from dumbbell.papers.f_bbrv2 import beside_ns3, measures, reference
 from dumbbell.papers.f_bbrv2.measures import FOLDER, QUEUES
 from dumbbell.papers.frame import Paper, Runs
 
@@ -118,3 +118,19 @@ def test_the_report_has_a_table_with_every_buffer(runs: Runs) -> None:
     assert any(len(table.columns) == 1 + len(QUEUES) for table in tables)
     for table in tables:
         assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_every_run_of_ns3_that_is_told_of_is_kept() -> None:
+    assert reference.flows()["throughput"].is_between(0, 50).all()
+    for queue in beside_ns3.QUEUES:
+        assert reference.of(f"pair-{queue}")["cc"].to_list() == ["TcpBbr", "TcpCubic"]
+    with pytest.raises(ValueError, match="no run of ns-3 is called pair-9"):
+        reference.of("pair-9")
+
+
+def test_cubic_with_ns3s_hystart_loses_the_packets_that_ns3s_cubic_loses() -> None:
+    cubic = ["flow.*.cc=cubic(hystart=ns-3)", "duration=60 s", "start_jitter=0 s", "seeds=1"]
+    ours = dumbbell.run(Experiment.load(FOLDER / "alone.toml", overrides=cubic))
+    theirs = reference.of("alone-TcpCubic").row(0, named=True)
+    assert ours.flows["retransmitted"].to_list() == [theirs["retransmitted"]]
+    assert 8 * ours.flows["delivered"][0] / 60e6 == pytest.approx(theirs["throughput"], rel=0.002)

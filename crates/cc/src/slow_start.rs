@@ -1,6 +1,6 @@
 //! Slow start: the standard one, and the choice among all by the option `hystart`.
 
-use crate::{Ack, ConfigError, HyStart, HyStartPlusPlus, Inspect, Options, Path};
+use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Inspect, Options, Path};
 
 /// How a window grows in slow start, and when slow start ends before there is loss.
 pub trait SlowStart {
@@ -38,6 +38,8 @@ pub enum AnySlowStart {
     Standard(StandardSlowStart),
     /// Linux's HyStart.
     HyStart(HyStart),
+    /// ns-3's HyStart.
+    HyStartNs3(HyStartNs3),
     /// RFC 9406's HyStart++.
     HyStartPlusPlus(HyStartPlusPlus),
 }
@@ -51,7 +53,7 @@ impl AnySlowStart {
     /// Takes the option `hystart`.
     ///
     /// # Errors
-    /// If its value is none of `on`, `off`, `plusplus`, `train` and `delay`.
+    /// If its value is none of `on`, `off`, `plusplus`, `train`, `delay` and `ns-3`.
     pub fn from_options(
         options: &mut Options,
         default: AnySlowStart,
@@ -65,8 +67,9 @@ impl AnySlowStart {
                 ("plusplus", AnySlowStart::HyStartPlusPlus(HyStartPlusPlus::new())),
                 ("train", AnySlowStart::HyStart(HyStart::new(true, false))),
                 ("delay", AnySlowStart::HyStart(HyStart::new(false, true))),
+                ("ns-3", AnySlowStart::HyStartNs3(HyStartNs3::new())),
             ],
-            "on, off, plusplus, train or delay",
+            "on, off, plusplus, train, delay or ns-3",
         )
     }
 }
@@ -77,6 +80,7 @@ impl SlowStart for AnySlowStart {
         match self {
             AnySlowStart::Standard(standard) => standard.ends(cwnd, path, ack),
             AnySlowStart::HyStart(hystart) => hystart.ends(cwnd, path, ack),
+            AnySlowStart::HyStartNs3(hystart) => hystart.ends(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.ends(cwnd, path, ack),
         }
     }
@@ -86,6 +90,7 @@ impl SlowStart for AnySlowStart {
         match self {
             AnySlowStart::Standard(standard) => standard.increase(cwnd, path, ack),
             AnySlowStart::HyStart(hystart) => hystart.increase(cwnd, path, ack),
+            AnySlowStart::HyStartNs3(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
         }
     }
@@ -94,6 +99,7 @@ impl SlowStart for AnySlowStart {
         match self {
             AnySlowStart::Standard(standard) => standard.restart(path),
             AnySlowStart::HyStart(hystart) => hystart.restart(path),
+            AnySlowStart::HyStartNs3(hystart) => hystart.restart(path),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.restart(path),
         }
     }
@@ -102,6 +108,7 @@ impl SlowStart for AnySlowStart {
         match self {
             AnySlowStart::Standard(standard) => standard.inspect(show),
             AnySlowStart::HyStart(hystart) => hystart.inspect(show),
+            AnySlowStart::HyStartNs3(hystart) => hystart.inspect(show),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.inspect(show),
         }
     }

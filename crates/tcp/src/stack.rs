@@ -124,7 +124,10 @@ impl Stack {
                 max_burst: 1,
                 ..linux
             }),
-            // ns-3's TcpSocketBase defaults, with the MSS and initial window that papers set.
+            // The defaults of ns-3.44 (`src/internet/model/tcp-socket.cc`, `tcp-socket-base.cc`) but for
+            // the MSS, 536 there, and the buffers, 131,072 bytes, which papers raise. The first
+            // segment is acknowledged at once (`ProcessSynRcvd`). Growth by packets acknowledged is
+            // `TcpLinuxReno`'s and `TcpCubic`'s; `TcpNewReno` counts acknowledgements.
             "ns-3" => Some(Stack {
                 min_rto_ns: Span::from_secs(1).as_nanos(),
                 tso: false,
@@ -132,7 +135,7 @@ impl Stack {
                 tail_loss_probe: false,
                 undo: false,
                 delayed_ack_ns: Span::from_millis(200).as_nanos(),
-                quick_acks: 0,
+                quick_acks: 1,
                 sack_compression: false,
                 ..linux
             }),

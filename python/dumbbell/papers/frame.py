@@ -265,6 +265,13 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
 
+    def markdown(self) -> str:
+        """The table and its note, as Markdown."""
+        head = "| " + " | ".join(column.title for column in self.columns) + " |"
+        rule = "|" + "|".join("---:" if column.number else "---" for column in self.columns) + "|"
+        rows = ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join([head, rule, *rows, "", self.note])
+
 
 @dataclass(frozen=True)
 class Section:

@@ -182,13 +182,9 @@ def _view(number: int, name: str, result: Result, place: str, seeds: int, most: 
 
 
 def spoiled(meta: Mapping[str, Any]) -> list[str]:
-    """Why runs of a result are spoiled, as their ``meta.json`` has it; empty if none is."""
-    said = meta.get("spoiled") or []
-    if isinstance(said, dict):
-        return [f"seed {seed}: {reason}" for seed, reason in said.items()]
-    if isinstance(said, list):
-        return [str(reason) for reason in said]
-    return [str(said) if isinstance(said, str) else "spoiled"]
+    """Why runs of a result are spoiled, as its ``meta.json`` has it by seed; empty if none is."""
+    said: Mapping[str, list[str]] = meta.get("spoiled") or {}
+    return [f"seed {seed}: {', '.join(reasons)}" for seed, reasons in said.items()]
 
 
 def _commands(place: str) -> list[tuple[str, str]]:

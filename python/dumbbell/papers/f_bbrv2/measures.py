@@ -37,7 +37,8 @@ LOSSES: Final = ("0", "0.5")
 CHANGES: Final = {
     "access": "access links of 1 Gbit/s",
     "hystart": "CUBIC without HyStart",
-    "linux": "Linux's TCP",
+    "thresholds": "CUBIC with Linux's HyStart",
+    "linux": "Linux's TCP and CUBIC",
     "later": "BBR starts 5 s after CUBIC",
 }
 """What is changed, one thing at a time, to see what the numbers hang on."""

@@ -9,6 +9,7 @@ import polars as pl
 
 from dumbbell import estimates, figures
 from dumbbell.metrics import windows
+from dumbbell.papers.f_bbrv2 import beside_ns3
 from dumbbell.papers.f_bbrv2.measures import (
     ALGORITHMS,
     CHANGED,
@@ -361,6 +362,7 @@ PLATES: Final = (
         experiments=tuple(f"alone-{cc}-{loss}" for cc in ALGORITHMS for loss in LOSSES),
         wide=True,
     ),
+    beside_ns3.PLATE,
     Plate(
         id="changes",
         title="What the numbers hang on",

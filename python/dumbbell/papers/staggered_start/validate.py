@@ -23,7 +23,7 @@ from dumbbell.papers.staggered_start.plates import PLATES
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
-    from dumbbell.papers.frame import Plate, Table
+    from dumbbell.papers.frame import Plate
     from dumbbell.results import Result
 
 _FOLDER = Path(__file__).parent
@@ -39,7 +39,7 @@ def write(docs: Path) -> Path:
         with styled():
             write_text(docs / name, svg(plate.draw(runs)))
         shown += [f"## {plate.title}", f"![{plate.title}]({name})", plate.caption]
-    page = "\n\n".join([_INTRODUCTION, _markdown(fidelity_table(runs)), *shown, _AGAIN]) + "\n"
+    page = "\n\n".join([_INTRODUCTION, fidelity_table(runs).markdown(), *shown, _AGAIN]) + "\n"
     write_text(docs / "validation.md", page)
     return docs / "validation.md"
 
@@ -82,13 +82,6 @@ _AGAIN = """\
 ```sh
 .venv/bin/python -m dumbbell.papers.staggered_start.validate docs
 ```"""
-
-
-def _markdown(table: Table) -> str:
-    head = "| " + " | ".join(column.title for column in table.columns) + " |"
-    rule = "|" + "|".join("---:" if column.number else "---" for column in table.columns) + "|"
-    rows = ["| " + " | ".join(row) + " |" for row in table.rows]
-    return "\n".join([head, rule, *rows, "", table.note])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,164 @@
+//! HyStart as ns-3's CUBIC has it: Linux's detectors with thresholds that end slow start later.
+//!
+//! From `TcpCubic::PktsAcked`, `HystartUpdate` and `HystartDelayThresh` of ns-3.44
+//! (`src/internet/model/tcp-cubic.cc`). From a window of 16 packets on, either ends slow start at the
+//! present window:
+//!
+//! - **ACK train.** Acknowledgements that come within 2 ms of each other last for more than the
+//!   whole least round-trip time, counted from the start of the round. Linux takes half of it.
+//! - **Delay.** After 8 samples, their least one exceeds the least round-trip time by more than that
+//!   time itself, held between 4 ms and 1 s. Linux takes an eighth, held between 4 and 16 ms.
+//!
+//! Every round-trip time here is the smoothed one: that is what `TcpSocketBase` hands to the
+//! algorithm. Once slow start has ended, nothing is looked for again until there is a timeout.
+
+use crate::{Ack, Path, SlowStart};
+use dumbbell_units::{Span, Time};
+
+/// Window below which nothing is detected, packets (`HyStartLowWindow`).
+const LOW_WINDOW: f64 = 16.0;
+/// Greatest gap between acknowledgements of a train (`HyStartAckDelta`).
+const ACK_DELTA: Span = Span::from_millis(2);
+/// Samples of a round that its least one is taken from (`HyStartMinSamples`).
+const SAMPLES: u32 = 8;
+
+/// HyStart as in ns-3's CUBIC.
+#[derive(Clone, Copy, Debug)]
+pub struct HyStartNs3 {
+    found: bool,
+    min_rtt: Span,
+    /// The round ends when a packet from this one on is acknowledged.
+    round_end: u64,
+    round_start: Time,
+    round_min_rtt: Span,
+    samples: u32,
+    /// The last acknowledgement that belonged to the train.
+    train_end: Time,
+}
+
+impl HyStartNs3 {
+    /// HyStart at the beginning of a connection.
+    pub const fn new() -> HyStartNs3 {
+        HyStartNs3 {
+            found: false,
+            min_rtt: Span::MAX,
+            round_end: 0,
+            round_start: Time::ZERO,
+            round_min_rtt: Span::MAX,
+            samples: 0,
+            train_end: Time::ZERO,
+        }
+    }
+
+    fn begin_round(&mut self, path: &Path) {
+        self.round_end = path.next_seq;
+        self.round_start = path.now;
+        self.train_end = path.now;
+        self.round_min_rtt = Span::MAX;
+        self.samples = 0;
+    }
+
+    fn train_fills_path(&mut self, now: Time) -> bool {
+        if now.since(self.train_end) > ACK_DELTA {
+            return false;
+        }
+        self.train_end = now;
+        now.since(self.round_start) > self.min_rtt
+    }
+
+    fn queue_delays(&mut self, rtt: Span) -> bool {
+        if self.samples < SAMPLES {
+            self.round_min_rtt = self.round_min_rtt.min(rtt);
+            self.samples += 1;
+            return false;
+        }
+        let threshold = self.min_rtt.clamp(Span::from_millis(4), Span::from_secs(1));
+        self.round_min_rtt > self.min_rtt + threshold
+    }
+}
+
+impl Default for HyStartNs3 {
+    fn default() -> HyStartNs3 {
+        HyStartNs3::new()
+    }
+}
+
+impl SlowStart for HyStartNs3 {
+    fn ends(&mut self, cwnd: f64, path: &Path, _ack: &Ack) -> bool {
+        let Some(rtt) = path.srtt else { return false };
+        self.min_rtt = self.min_rtt.min(rtt);
+        if !self.found && cwnd >= LOW_WINDOW {
+            let train = self.train_fills_path(path.now);
+            self.found = self.queue_delays(rtt) || train;
+            if self.found {
+                return true;
+            }
+        }
+        if path.una > self.round_end {
+            self.begin_round(path);
+        }
+        false
+    }
+
+    fn restart(&mut self, path: &Path) {
+        *self = HyStartNs3::new();
+        self.begin_round(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Span = Span::from_millis(1);
+
+    /// A flow in its second round, its least round-trip time 100 ms.
+    fn flow() -> (HyStartNs3, Path) {
+        let path = Path {
+            now: Time::ZERO + MS * 1000,
+            srtt: Some(MS * 100),
+            next_seq: 100_000,
+            una: 1,
+            ..Path::new(1448, Time::ZERO)
+        };
+        let mut hystart = HyStartNs3::new();
+        assert!(!hystart.ends(100.0, &path, &Ack::default()));
+        (hystart, path)
+    }
+
+    /// Number of the acknowledgement in a row, from 1, that ends slow start.
+    fn ends_at(hystart: &mut HyStartNs3, path: &mut Path, gap: Span, cwnd: f64) -> Option<u32> {
+        (1..=300).find(|_| {
+            path.now += gap;
+            path.una += 1;
+            hystart.ends(cwnd, path, &Ack::default())
+        })
+    }
+
+    #[test]
+    fn a_train_longer_than_the_whole_least_round_trip_ends_slow_start() {
+        let (mut hystart, mut path) = flow();
+        assert_eq!(ends_at(&mut hystart, &mut path, MS, 100.0), Some(101));
+    }
+
+    #[test]
+    fn delay_ends_slow_start_at_the_ninth_sample_beyond_twice_the_least_round_trip() {
+        for (rtt, found) in [(200, None), (201, Some(9))] {
+            let (mut hystart, mut path) = flow();
+            path.srtt = Some(MS * rtt);
+            // The gap of the first one breaks the train.
+            assert_eq!(ends_at(&mut hystart, &mut path, MS * 3, 100.0), found, "{rtt} ms");
+        }
+    }
+
+    #[test]
+    fn below_16_packets_and_once_it_has_found_it_looks_for_nothing() {
+        let (mut hystart, mut path) = flow();
+        assert_eq!(ends_at(&mut hystart, &mut path, MS, 15.9), None);
+        let (mut hystart, mut path) = flow();
+        assert!(ends_at(&mut hystart, &mut path, MS, 16.0).is_some());
+        assert_eq!(ends_at(&mut hystart, &mut path, MS, 16.0), None);
+        hystart.restart(&path);
+        assert!(ends_at(&mut hystart, &mut path, MS, 16.0).is_some(), "a timeout forgets");
+    }
+}

@@ -1,0 +1,115 @@
+"""Algorithms for the kernel on real packets: `make test-kernel`, as root. It takes minutes."""
+
+from __future__ import annotations
+
+import json
+from statistics import median
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from dumbbell import bpf
+from dumbbell.experiment import Experiment
+from dumbbell.resolve import resolve, scenario
+from dumbbell.testbed.client import Watch, run_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dumbbell.testbed.client import Outcome
+
+pytestmark = pytest.mark.skipif(not bpf.available(), reason=f"not our kernel: {bpf.missing()}")
+
+RED = 'aqm = "red(min=15 packets, max=90 packets, probability=0.05)"'
+"""Losses in proportion to packets, which is what the theory of coupled windows assumes; where a
+queue drops what does not fit, all flows lose at the same moments, however much they send."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded() -> Iterator[None]:
+    with bpf.load(["lia", "bbr"]):
+        yield
+
+
+def link(name: str, rate: int, delay: int, queue: float, more: str = "") -> str:
+    """A link of `rate` Mbit/s and `delay` ms, with a queue of `queue` BDP."""
+    return (
+        f'[[link]]\nname = "{name}"\nrate = "{rate} Mbit/s"\ndelay = "{delay} ms"\n'
+        f'queue = "{queue} BDP"\n{more}\n'
+    )
+
+
+def flow(cc: str, *paths: str) -> str:
+    """A flow over these links; over several, it has a subflow for each."""
+    where = f"paths = {json.dumps([[path] for path in paths])}"
+    if len(paths) == 1:
+        where = f'path = ["{paths[0]}"]'
+    return f'[[flow]]\ncc = "{cc}"\n{where}\n'
+
+
+def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> Outcome:
+    """Runs an experiment with real packets, its first flow by this name of the kernel's."""
+    text = f'duration = "{seconds} s"\ninternals = false\nsample = "100 ms"\n{"".join(parts)}'
+    plan = json.loads(scenario(resolve(Experiment.parse(text)), 1))
+    if kernel_cc is not None:
+        plan["flows"][0]["kernel_cc"] = kernel_cc
+    outcome = run_scenario(json.dumps(plan), Watch())
+    assert not outcome.complaints, "the machine was too busy; run it again"
+    return outcome
+
+
+def rates(series: pl.DataFrame) -> list[float]:
+    """What each flow delivered in the last 70 % of the run, Mbit/s."""
+    later = series.filter(pl.col("t") >= 0.3 * pl.col("t").max())
+    ends = later.group_by("flow").agg(
+        pl.col("t", "delivered").sort_by("t").last() - pl.col("t", "delivered").sort_by("t").first()
+    )
+    return [
+        delivered * 8e-6 / seconds
+        for seconds, delivered in ends.sort("flow").select("t", "delivered").rows()
+    ]
+
+
+@pytest.mark.parametrize(("delay", "queue"), [(10, 1.0), (20, 0.5), (50, 2.0)])
+def test_bbr_as_a_program_has_the_goodput_of_the_kernels_own(delay: int, queue: float) -> None:
+    found: dict[str, list[float]] = {"bbr": [], bpf.kernel_name("bbr"): []}
+    for _ in range(3):
+        for name, goodputs in found.items():
+            outcome = run(12, link("link", 100, delay, queue), flow("bbr", "link"), kernel_cc=name)
+            goodputs.extend(rates(outcome.series))
+    theirs, ours = (median(goodputs) for goodputs in found.values())
+    assert ours == pytest.approx(theirs, rel=0.03), found
+
+
+def test_lia_alone_is_better_than_the_best_of_its_paths() -> None:
+    paths = link("wide", 20, 20, 1), link("narrow", 10, 20, 1)
+    (best,) = rates(run(20, *paths, flow("reno", "wide")).series)
+    (lia,) = rates(run(20, *paths, flow("lia", "wide", "narrow"), kernel_cc="db_lia").series)
+    assert lia > 1.2 * best
+
+
+def test_lia_takes_of_a_shared_link_what_one_connection_would() -> None:
+    shares = []
+    for name in ("db_lia", "reno"):
+        flows = flow("lia", "link", "link"), flow("reno", "link")
+        multipath, single = rates(
+            run(40, link("link", 20, 20, 1, RED), *flows, kernel_cc=name).series
+        )
+        shares.append(multipath / single)
+    coupled, uncoupled = shares
+    assert coupled < 1.2
+    assert uncoupled > 1.4
+
+
+def test_lia_leaves_a_congested_path_to_others() -> None:
+    paths = link("free", 10, 20, 1, RED), link("busy", 10, 20, 1, RED)
+    others = [flow("reno", "free"), *[flow("reno", "busy")] * 4]
+    on_busy = []
+    for name in ("db_lia", "reno"):
+        outcome = run(40, *paths, flow("lia", "free", "busy"), *others, kernel_cc=name)
+        free, busy = rates(outcome.subflow_series)
+        on_busy.append((busy / (free + busy), sum(rates(outcome.series)[2:])))
+    (coupled, others_then), (uncoupled, others_else) = on_busy
+    assert coupled < uncoupled
+    assert others_then > others_else
