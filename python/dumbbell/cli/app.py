@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dumbbell
-from dumbbell.cli import bpf
+from dumbbell.cli import bpf, udt
 
 app = typer.Typer(
     name="dumbbell",
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 
 app.add_typer(bpf.app, name="bpf")
+app.add_typer(udt.app, name="udt")
 
 Jobs = Annotated[
     int | None, typer.Option(help="How many simulations to run at once; default: one a processor.")
