@@ -46,7 +46,6 @@ def write(grid: Grid, cells: pl.DataFrame, folder: Path, *, name: str = "validat
             version=dumbbell.__version__,
             kernel=platform.release().partition("-")[0],
             duration=grid.duration,
-            runs=grid.repeats,
         ),
         _verdict(cells),
         f"![Simulator over kernel](figures/{name}.svg)",
@@ -147,6 +146,7 @@ def _ratio_text(row: dict[str, Any]) -> str:
 def _with_places(cells: pl.DataFrame) -> pl.DataFrame:
     """The settings as numbers along the axes, and how far each ratio is from 1."""
     away = (pl.col("ratio") - 1).abs().fill_null(_SCALE).clip(0, _SCALE)
+    away = pl.when(pl.col("measured").is_null()).then(float("nan")).otherwise(away)
     return cells.with_columns(
         rtt_place=pl.col("rtt").map_elements(TIME.parse, pl.Int64).rank("dense"),
         queue_place=pl.col("queue").map_elements(_leading, pl.Float64).rank("dense"),
@@ -170,10 +170,10 @@ _INTRODUCTION: Final = """\
 # A grid of single flows, simulated and real
 
 One flow alone on a droptail link, for {duration}: the simulator (dumbbell {version},
-`stack = "linux"`) beside Linux {kernel} on the [testbed](testbed.md), up to {runs} runs a cell on
-each side, their medians. The links are the same code on both sides; senders and receivers are the
-simulator's model on one and the kernel's TCP on the other. In brackets the simulator's median over
-the kernel's, and the 95 % interval of that by the kernel's runs."""
+`stack = "linux"`) beside Linux {kernel} on the [testbed](testbed.md). Medians of the runs, of which
+the last column has the number. The links are the same code on both sides; senders and receivers are
+the simulator's model on one and the kernel's TCP on the other. In brackets the simulator's median
+over the kernel's, and its 95 % interval by the kernel's runs, if there are several."""
 
 _CAPTION: Final = """\
 Simulator over kernel. The lighter, the further from 1; ✗ is beyond the tolerance."""
