@@ -84,7 +84,7 @@ def draw(table: pl.DataFrame, axes: Axes, x: str, y: str, metric: str) -> Figure
             "y",
             "value",
             text=_cell if columns * rows <= _MOST_WRITTEN else None,
-            names=(partial(on_axis, unit=axes[x]["unit"]), partial(on_axis, unit=axes[y]["unit"])),
+            names=(partial(_tick, axes[x]["unit"]), partial(_tick, axes[y]["unit"])),
         )
     else:
         image = figures.heat_dots(panel, shown, "x", "y", "value")
@@ -108,6 +108,11 @@ def _axes(axes: Axes, x: str | None, y: str | None) -> tuple[str, str]:
         problem = f"a heat map needs two different axes, and there are {', '.join(names)}"
         raise DumbbellError(f"{problem}; name them with --x and --y")
     return str(chosen[0]), str(chosen[1])
+
+
+def _tick(unit: str | None, value: float | str) -> str:
+    rounded = value if isinstance(value, str) else float(f"{value:.3g}")
+    return on_axis(rounded, unit)
 
 
 def _cell(row: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 _MOST_COLUMNS: Final = 10
-_MOST_ROWS: Final = 24
+_MOST_ROWS: Final = 16
 """More settings than this are not all written at an axis."""
 
 _SHADES: Final = "cividis"  # even in lightness, made for colour-vision deficiencies

@@ -1,0 +1,181 @@
+"""Sweeps, queries and heat maps from the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from test_cli import DUMBBELL
+from typer.testing import CliRunner
+
+from dumbbell import Experiment, run
+from dumbbell.cli.app import app
+from dumbbell.errors import DumbbellError
+from dumbbell.sweeps.dataset import Dataset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SWEEP = """
+title = "A small one"
+duration = "2 s"
+start_jitter = "50 ms"
+seeds = 3
+[[link]]
+name = "bottleneck"
+delay = "10 ms"
+[[flow]]
+cc = "reno"
+repeat = 2
+[sweep]
+"link.bottleneck.rate" = ["2 Mbit/s", "4 Mbit/s"]
+"flow.*.cc" = ["reno", "cubic"]
+"link.bottleneck.queue" = { from = "1 BDP", to = "2 BDP", points = 2 }
+"""
+
+
+def output_of(*arguments: str | Path, cwd: Path) -> str:
+    """What a command prints that succeeds; within this process, which is quicker than another."""
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout
+
+
+def complaint_of(*arguments: str | Path, cwd: Path) -> str:
+    """What a command says of a mistake."""
+    with contextlib.chdir(cwd), pytest.raises(DumbbellError) as error:
+        CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+    return str(error.value)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a sweep in it that was run."""
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "small.toml").write_text(SWEEP)
+    said = output_of("sweep", "small.toml", "--out", "small", cwd=folder)
+    assert "8 point(s) (mean of 3 seeds, below it its 95 % interval)" in said
+    assert "24 runs, 0 of them there before" in said
+    assert re.search(r"^2 Mbit/s +reno +1 BDP +1\.\d+ Mbit/s", said, flags=re.M)
+    return folder
+
+
+def test_a_sweep_as_json_has_a_row_for_each_point(place: Path) -> None:
+    said = json.loads(output_of("sweep", "small.toml", "--out", "small", "--json", cwd=place))
+    assert said["meta"]["runs"] == 24
+    assert said["meta"]["made"] == 0
+    assert [row["rate"] for row in said["points"]] == [2e6] * 4 + [4e6] * 4
+    assert {row["cc"] for row in said["points"]} == {"reno", "cubic"}
+    assert all(0 < row["throughput"] < row["rate"] for row in said["points"])
+
+
+def test_a_query_is_answered_as_a_table_as_csv_and_as_json(place: Path) -> None:
+    sql = "select cc, count(*) as n from flows group by cc order by cc"
+    assert output_of("query", sql, "small", cwd=place).split() == [
+        "cc",
+        "n",
+        "cubic",
+        "24",
+        "reno",
+        "24",
+    ]
+    assert output_of("query", sql, "small", "--csv", cwd=place) == "cc,n\ncubic,24\nreno,24\n"
+    said = json.loads(output_of("query", sql, "small", "--json", cwd=place))
+    assert said == {"rows": [{"cc": "cubic", "n": 24}, {"cc": "reno", "n": 24}]}
+
+
+def test_a_result_is_asked_like_a_sweep(tmp_path: Path) -> None:
+    text = SWEEP.partition("[sweep]")[0].replace("seeds = 3", "")
+    result = run(Experiment.parse(text).override("link.*.rate=2 Mbit/s"), out=tmp_path / "result")
+    sql = "select max(cwnd) as most from series"
+    said = json.loads(output_of("query", sql, "result", "--json", cwd=tmp_path))
+    assert said["rows"][0]["most"] == pytest.approx(result.series["cwnd"].max())
+
+
+@pytest.mark.parametrize(
+    ("sql", "folder", "said"),
+    [
+        ("selec 1", "small", "Parser Error: syntax error"),
+        ("select rat from runs", "small", 'Candidate bindings: "rate"'),
+        ("from run", "small", "the tables are plan, runs, flows, links"),
+        ("create table a as from runs; create table b as from runs", "small", ""),
+        ("from runs", "nowhere", "nowhere: is neither a result nor a sweep: there is no such"),
+        ("from runs", ".", "is neither a result nor a sweep: it holds no tables"),
+    ],
+)
+def test_a_query_that_cannot_be_answered_is_told_why(
+    place: Path, sql: str, folder: str, said: str
+) -> None:
+    if said:
+        assert said in complaint_of("query", sql, folder, cwd=place)
+    else:
+        output_of("query", sql, folder, cwd=place)
+
+
+def test_a_heat_map_is_drawn_over_the_axes_that_are_named(place: Path) -> None:
+    said = output_of("heat", "small", "--x", "rate", "--y", "cc", "--out", "map", cwd=place)
+    assert said.split() == ["map.svg", "map.png"]
+    assert (place / "map.svg").read_text().startswith("<?xml")
+    # Figures in a sweep's folder do not keep it from being extended.
+    output_of("heat", "small", "--metric", "queue_delay_p95 / queue", cwd=place)
+    output_of("sweep", "small.toml", "--out", "small", cwd=place)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--x", "rat"], '--x: no axis is called "rat" (did you mean "rate"?)'),
+        (["--x", "cc", "--y", "cc"], "a heat map needs two different axes"),
+        (["--metric", "jane"], 'Referenced column "jane" not found'),
+        (["--where", "rate > 1e9"], "no run there has a value of jain"),
+    ],
+)
+def test_a_heat_map_that_cannot_be_drawn_is_told_why(
+    place: Path, options: list[str], said: str
+) -> None:
+    assert said in complaint_of("heat", "small", *options, cwd=place)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--until-ci", "wide"], '--until-ci: "wide" is not a share of the mean'),
+        (["--until-ci", "5%", "--metric", "speed"], '--metric: no metric is called "speed"'),
+        (["--until-ci", "5%", "--most-seeds", "3"], "--most-seeds: 3 is not a number from 10"),
+        (["--set", "flow.*.cc=bbr"], "--set flow.*.cc: is an axis of the sweep"),
+        (["--out", "."], 'holds "small", which is no part of a sweep'),
+        (["--seeds", "0"], "seeds: 0 are not seeds"),
+    ],
+)
+def test_a_sweep_that_cannot_be_run_is_told_why(place: Path, options: list[str], said: str) -> None:
+    assert said in complaint_of("sweep", "small.toml", "--out", "new", *options, cwd=place)
+
+
+def test_a_sweep_that_is_interrupted_keeps_what_it_has(place: Path, tmp_path: Path) -> None:
+    command: list[str | Path] = ["sweep", place / "small.toml", "--out", "kept", "--seeds", "300"]
+    process = subprocess.Popen([DUMBBELL, *command], cwd=tmp_path, stderr=subprocess.PIPE)
+    while not any((tmp_path / "kept/parts").glob("0*")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert 0 < Dataset(tmp_path / "kept").table("runs").height < 2400
+
+
+def test_runs_repeat_until_their_interval_is_tight(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(SWEEP.partition("[sweep]")[0])
+    options = ["--set", "link.*.rate=2 Mbit/s", "--until-ci", "5%", "--most-seeds", "12"]
+    said = output_of("run", "one.toml", "--out", "one", *options, cwd=tmp_path)
+    seeds = pl.read_parquet(tmp_path / "one/flows.parquet")["seed"].n_unique()
+    assert f"mean of {seeds} seeds, below it its 95 % interval" in said
+    assert seeds in (10, 12)
+    assert ("after 12 seeds, which are the most" in said) or seeds == 10
