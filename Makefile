@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf readme docs lock clean bench-sweep test-kills test-kernel
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep test-kills test-kernel
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -63,6 +63,12 @@ fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the
 
 bpf: setup ## Compiles the eBPF programs into the objects that are shipped
 	.venv/bin/python scripts/bpf.py
+
+validate: setup ## Runs a grid of flows in the simulator and with real packets, as root; resumes
+	.venv/bin/dumbbell validate --out "$(OUT)/validation"
+
+soak: setup ## Runs with real packets 100 times, kills 20 more, looks for what is left; as root
+	.venv/bin/python scripts/testbed_soak.py
 
 readme: setup ## Runs the examples of the documents again and puts in what they print
 	.venv/bin/python scripts/documents.py

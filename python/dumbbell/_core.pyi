@@ -17,6 +17,11 @@ __all__ = [
     "Stamp",
     "Subflow",
     "Table",
+    "TransferDamagedError",
+    "TransferRefusedError",
+    "TransferWatch",
+    "UdtListener",
+    "UdtSocket",
     "Watch",
     "__version__",
     "algorithms",
@@ -29,7 +34,12 @@ __all__ = [
     "schedulers",
     "simulate",
     "stacks",
+    "udt_bench",
+    "udt_key",
     "udt_options",
+    "udt_pull",
+    "udt_push",
+    "udt_serve",
 ]
 
 __version__: Final[str]
@@ -45,6 +55,7 @@ class Health(TypedDict):
     late_mean_s: float | None
     late_p99_s: float | None
     late_max_s: float
+    applications_late_p95_s: float | None
     device_drops: int
     refused: int
     steal: float
@@ -276,3 +287,96 @@ def udt_options(cc: str) -> dict[str, bool | int | str]: ...
 def isolate() -> None: ...
 def die_with_parent() -> None: ...
 def run_testbed(scenario: str, tell: Callable[[float], None]) -> tuple[Outcome, Health]: ...
+
+class TransferDamagedError(OSError): ...
+class TransferRefusedError(OSError): ...
+
+@final
+class UdtSocket:
+    @staticmethod
+    def connect(host: str, port: int, settings_json: str) -> UdtSocket: ...
+    @staticmethod
+    def rendezvous(
+        local: tuple[str, int], peer: tuple[str, int], settings_json: str
+    ) -> UdtSocket: ...
+    def send(self, data: bytes, timeout: float | None = None) -> None: ...
+    def recv(self, size: int, timeout: float | None = None) -> bytes: ...
+    def send_message(
+        self,
+        data: bytes,
+        *,
+        ttl: float | None = None,
+        in_order: bool = True,
+        timeout: float | None = None,
+    ) -> None: ...
+    def recv_message(self, timeout: float | None = None) -> bytes | None: ...
+    def close(self, linger: float | None = None) -> None: ...
+    def abandon(self) -> None: ...
+    def statistics(self) -> dict[str, float]: ...
+    @property
+    def local(self) -> tuple[str, int]: ...
+    @property
+    def peer(self) -> tuple[str, int]: ...
+
+@final
+class UdtListener:
+    def __new__(cls, host: str, port: int, settings_json: str) -> UdtListener: ...
+    def accept(self, timeout: float | None = None) -> UdtSocket: ...
+    def close(self) -> None: ...
+    @property
+    def local(self) -> tuple[str, int]: ...
+
+@type_check_only
+class TransferProgress(TypedDict):
+    what: str
+    bytes: int
+    total: int
+    resumed: int
+    files: int
+    all_files: int
+    rtt: float | None
+    sent: int
+    retransmitted: int
+
+@final
+class TransferWatch:
+    def __new__(cls) -> TransferWatch: ...
+    def stop(self) -> None: ...
+    def progress(self) -> TransferProgress: ...
+    def events(self) -> list[str]: ...
+    def series(self) -> dict[str, list[float]]: ...
+    def internals(self) -> list[tuple[int, float, str, float]]: ...
+
+def udt_push(
+    peer: str,
+    paths: list[PathLike[str]],
+    settings_json: str,
+    retries: int,
+    interval: float,
+    watch: TransferWatch,
+) -> None: ...
+def udt_pull(
+    peer: str,
+    paths: list[str],
+    into: PathLike[str],
+    settings_json: str,
+    retries: int,
+    interval: float,
+    watch: TransferWatch,
+) -> None: ...
+def udt_serve(
+    root: PathLike[str],
+    local: str,
+    settings_json: str,
+    permission: tuple[bool, bool, bool],
+    watch: TransferWatch,
+) -> None: ...
+def udt_bench(
+    peer: str,
+    seconds: float,
+    size: int | None,
+    settings_json: str,
+    interval: float,
+    watch: TransferWatch,
+) -> tuple[int, float]: ...
+def udt_key() -> str: ...

@@ -205,6 +205,16 @@ class Flow(_Model):
         description="fields of its stack, such as { pacing = true }",
     )
     log: bool = Field(False, description="whether each of its packets is recorded, true or false")
+    command: str | None = Field(
+        None,
+        description="with real packets, the program that is its sender, such as "
+        '"iperf3 -c {server} -t 30"',
+    )
+    server: str | None = Field(
+        None,
+        description='the program that is its receiver, such as "iperf3 -s -1"; for flows with '
+        "command",
+    )
 
 
 class Experiment(_Model):
@@ -402,6 +412,9 @@ class Experiment(_Model):
             raise ExperimentError(problem, key="stop")
 
     def _check_transport(self, flow: Flow) -> None:
+        if flow.server is not None and flow.command is None:
+            problem = "is the other end of a command, and there is none; write command"
+            raise ExperimentError(problem, key="server")
         if flow.transport == "udt":
             udt_fields(flow.cc, flow.transport_options)
             for key, value in (("stack", flow.stack), ("stack-options", flow.stack_options)):

@@ -324,6 +324,7 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
         "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
         "app_rates": links.parse_rates(flow.app_rates) if flow.app_rates else [],
         "log": flow.log,
+        **({"command": flow.command, "server": flow.server} if flow.command else {}),
         **_transport(experiment, flow),
     }
 

@@ -15,10 +15,10 @@ from dumbbell.errors import DumbbellError, ExperimentError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve, scenario
 from dumbbell.results import Result, check_replaceable, collect
-from dumbbell.testbed import client
+from dumbbell.testbed import algorithms, client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from dumbbell.estimates import Until
@@ -125,19 +125,31 @@ def run_all(
     """
     resolved = [resolve(experiment) for experiment in experiments]
     is_real = backend == "linux"
+    for one in resolved if not is_real else []:
+        _refuse_programs(one)
     at_once = workers(1 if jobs is None and is_real else jobs)
-    tasks = [
-        [_RealTask(one, seed, retry_spoiled) if is_real else _Task(one, seed) for seed in seeds]
-        for one in resolved
-        for seeds in [one.seed_list]
-    ]
-    with ThreadPoolExecutor(at_once) as pool:
+    used = [flow.cc for one in resolved for flow in one.flows if is_real]
+    with algorithms.provided(used) as names, ThreadPoolExecutor(at_once) as pool:
+        tasks = [
+            [
+                _RealTask(one, seed, retry_spoiled, names) if is_real else _Task(one, seed)
+                for seed in one.seed_list
+            ]
+            for one in resolved
+        ]
         runs = [[(task, pool.submit(task.run)) for task in group] for group in tasks]
         _see_through(pool, [run for group in runs for run in group], progress)
         return [
             _result(one, {task.seed: done.result() for task, done in group}, at_once)
             for one, group in zip(resolved, runs, strict=True)
         ]
+
+
+def _refuse_programs(experiment: Experiment) -> None:
+    for number, flow in enumerate(experiment.flows):
+        if flow.command is not None:
+            problem = 'a program sends real packets; run it with the backend "linux"'
+            raise ExperimentError(problem, key=f"flow[{number}].command")
 
 
 def simulate(resolved: Experiment, seed: int, watch: _core.Watch | None = None) -> _core.Outcome:
@@ -222,11 +234,13 @@ class _RealTask:
     experiment: Experiment
     seed: int
     retry_spoiled: int
+    names: Mapping[str, str]
     watch: client.Watch = field(default_factory=client.Watch)
 
     def run(self) -> _Done:
         began = time.perf_counter()
-        text, attempts = scenario(self.experiment, self.seed), 1
+        text = algorithms.for_kernel(scenario(self.experiment, self.seed), self.names)
+        attempts = 1
         outcome = client.run_scenario(text, self.watch)
         while outcome.complaints and attempts <= self.retry_spoiled:
             outcome = client.run_scenario(text, self.watch)

@@ -4,6 +4,7 @@ mod own;
 mod run;
 mod table;
 mod testbed;
+mod udt;
 
 use pyo3::prelude::*;
 
@@ -27,6 +28,11 @@ mod _core {
     use crate::table::Table;
     #[pymodule_export]
     use crate::testbed::{die_with_parent, isolate, run_testbed};
+    #[pymodule_export]
+    use crate::udt::{
+        TransferDamagedError, TransferRefusedError, TransferWatch, UdtListener, UdtSocket,
+        udt_bench, udt_key, udt_pull, udt_push, udt_serve,
+    };
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]

@@ -137,6 +137,9 @@ pub struct FlowSpec {
     /// UDT instead of TCP, with these options.
     #[serde(default)]
     pub udt: Option<dumbbell_udt::Options>,
+    /// On the testbed, what the kernel calls the algorithm, if not as we do.
+    #[serde(default)]
+    pub kernel_cc: Option<String>,
     /// On the testbed, the program that is the flow's sender, and
     #[serde(default)]
     pub command: Option<String>,

@@ -1,14 +1,11 @@
 //! What a kernel calls the algorithms.
 
-/// The kernel's name of an algorithm of ours. Those that it calls the same are not listed, and
-/// neither are those that it does not have, which eBPF may provide by our name.
-pub fn kernel_name(cc: &str) -> &str {
-    let name = cc.split('(').next().unwrap_or(cc).trim();
-    match name {
-        "stcp" => "scalable",
-        "hstcp" => "highspeed",
-        name => name,
-    }
+use dumbbell_sim::FlowSpec;
+
+/// The kernel's name of a flow's algorithm.
+pub(crate) fn kernel_name(flow: &FlowSpec) -> &str {
+    let ours = || flow.cc.split('(').next().unwrap_or_default().trim();
+    flow.kernel_cc.as_deref().unwrap_or_else(ours)
 }
 
 /// Whether `cc` has options: those are the simulator's.
@@ -18,5 +15,5 @@ pub(crate) fn has_options(cc: &str) -> bool {
 
 /// Whether the algorithm sets a pacing rate of its own.
 pub(crate) fn is_paced(cc: &str) -> bool {
-    kernel_name(cc).contains("bbr")
+    cc.contains("bbr")
 }

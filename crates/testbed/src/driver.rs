@@ -4,8 +4,8 @@ use crate::emulator::Clock;
 use crate::error::TestbedError;
 use crate::flow::{CHUNK, Flow, Stage};
 use crate::program::Program;
-use crate::sys::become_important;
-use dumbbell_sim::Series;
+use crate::sys::become_realtime;
+use dumbbell_sim::{Histogram, Series};
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -30,6 +30,8 @@ fn token(flow: usize, end: End) -> epoll::EventData {
 pub(crate) struct Samples {
     pub(crate) series: Series,
     pub(crate) part_series: Series,
+    /// How late samples were taken.
+    pub(crate) lateness: Histogram,
 }
 
 pub(crate) struct Driver<'a> {
@@ -73,14 +75,16 @@ impl<'a> Driver<'a> {
         sample: Span,
         mut go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Samples, TestbedError> {
-        // Without the right to it, senders run dry a little earlier on a busy machine.
-        let _ = become_important();
+        // Without the right to it senders run dry on a busy machine, and then send bursts, which
+        // the lateness of samples tells.
+        let _ = become_realtime(1);
         let mut samples = Samples::default();
         let mut next_sample = Time::ZERO;
         let mut events = Vec::with_capacity(256);
         loop {
             let now = self.clock.now();
             while next_sample <= now {
+                samples.lateness.record(now.since(next_sample));
                 self.sample(next_sample, &mut samples);
                 let share = next_sample.as_secs_f64() / duration.as_secs_f64();
                 if go_on(share).is_break() {

@@ -176,7 +176,7 @@ impl<'a> Emulator<'a> {
         sample: Span,
         stop: &AtomicBool,
     ) -> Result<Measured, TestbedError> {
-        self.health.realtime = become_realtime().is_ok();
+        self.health.realtime = become_realtime(2).is_ok();
         // A sleep may end 50 us late unless a thread says that this matters. Without the right to
         // say so nothing is lost but exactness, which is measured.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

@@ -95,13 +95,13 @@ pub(crate) fn open_sender(
     settings: &Settings,
 ) -> Result<OwnedFd, TestbedError> {
     if has_options(&flow.cc) {
-        let (name, cc) = (flow.name.clone(), kernel_name(&flow.cc));
+        let (name, cc) = (flow.name.clone(), kernel_name(flow));
         let reason = format!("a kernel's algorithms have no options by flow; write \"{cc}\"");
         let (key, value) = ("cc".to_owned(), format!("\"{}\"", flow.cc));
         return Err(TestbedError::Unsupported { flow: name, key, value, reason });
     }
     let socket = open(!flow.joins.is_empty())?;
-    let cc = kernel_name(&flow.cc);
+    let cc = kernel_name(flow);
     sockopt::set_tcp_congestion(&socket, cc).map_err(|error| congestion_failed(cc, error))?;
     let prepared = |error: std::io::Error| TestbedError::failed("prepared a socket")(error);
     if settings.pacing {

@@ -13,6 +13,8 @@ pub struct Health {
     pub lateness: Histogram,
     /// The most of it.
     pub latest: Span,
+    /// How much later than they were to be applications had their turn.
+    pub applications: Histogram,
     /// Packets that were dropped on the way to the emulator.
     pub device_drops: u64,
     /// Packets that a kernel did not take from the emulator.
@@ -36,7 +38,11 @@ const LEAST_RTO: Span = Span::from_millis(200);
 /// No machine is more exact than this.
 const LEAST_MEAN: Span = Span::from_micros(200);
 const LEAST_P99: Span = Span::from_millis(1);
-const LEAST_LATEST: Span = Span::from_millis(20);
+const LEAST_LATEST: Span = Span::from_millis(10);
+/// One time in twenty applications may be late by this share of the shortest round trip: what waits
+/// in their sockets lasts longer.
+const P95_SHARE: f64 = 0.2;
+const LEAST_P95: Span = Span::from_millis(2);
 
 impl Health {
     /// Why the run is not to be trusted, if it is not, for flows of which the shortest round trip
@@ -55,6 +61,8 @@ impl Health {
         let p99 = Span::from_secs_f64(self.lateness.quantile(0.99).unwrap_or(0.0));
         limit("one packet in a hundred was", p99, rtt.mul_f64(P99_SHARE).max(LEAST_P99));
         limit("the latest packet was", self.latest, rtt.min(LEAST_RTO).max(LEAST_LATEST));
+        let p95 = Span::from_secs_f64(self.applications.quantile(0.95).unwrap_or(0.0));
+        limit("one turn in twenty of applications was", p95, rtt.mul_f64(P95_SHARE).max(LEAST_P95));
         if self.device_drops > 0 {
             let drops = self.device_drops;
             complaints.push(format!("{drops} packets were dropped before the emulator saw them"));

@@ -27,7 +27,6 @@ mod run;
 mod settings;
 mod sys;
 
-pub use algorithm::kernel_name;
 pub use error::TestbedError;
 pub use health::Health;
 pub use host::{die_with_parent, isolate};

@@ -106,7 +106,7 @@ fn group(scenario: &Scenario) -> Result<Vec<Group>, TestbedError> {
         }
         let mut settings = Settings::of(flow)?;
         if flow.command.is_some() {
-            let default = kernel_name(&flow.cc).to_owned();
+            let default = kernel_name(flow).to_owned();
             settings.sysctls.push(("ipv4/tcp_congestion_control", default));
         }
         groups.push(Group { flows: vec![number], settings });
@@ -229,6 +229,7 @@ impl<'a> Run<'a> {
     ) -> Result<Outcome, TestbedError> {
         let Measured { links, seen, mut health, events } = measured;
         health.steal = steal;
+        health.applications = samples.lateness;
         health.device_drops = self.hosts.iter().flatten().map(|host| host.device_drops()).sum();
         let shortest = self.plans.iter().flat_map(|plan| &plan.paths).map(|path| path.rtt).min();
         let mut complaints = health.complaints(shortest.unwrap_or(Span::ZERO));

@@ -82,18 +82,13 @@ pub(crate) fn mptcp_socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// From now on the calling thread runs as soon as it is woken, before all that are not real-time.
-pub(crate) fn become_realtime() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 1 };
+/// From now on the calling thread runs as soon as it is woken, before all that are not real-time
+/// or of a lower priority.
+pub(crate) fn become_realtime(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the parameters outlive the call; 0 is the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })?;
     Ok(())
-}
-
-/// From now on the calling thread comes before all that are neither real-time nor as important.
-pub(crate) fn become_important() -> io::Result<()> {
-    // SAFETY: the arguments are numbers; 0 is the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).map(|_| ())
 }
 
 /// The kernel's clock ticks in a second, in which /proc/stat counts.

@@ -6,16 +6,13 @@
 //! It runs itself as the peers: `peer CC ROLE WHAT stream BYTES [PORT]`, with the words and the
 //! answer of `tests/sockets/peer.cpp`.
 
-use dumbbell_udt::io::{Key, Listener, Settings, Socket};
-use std::error::Error;
+mod peers;
+
+use peers::{Outcome, compile, peer};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// What came of one transfer.
 #[derive(Clone, Copy, Default)]
@@ -70,15 +67,6 @@ fn median(all: &[Measure]) -> Measure {
     Measure { gbits: middle(&|found| found.gbits), cpu }
 }
 
-/// The peer made of libudt; none where it or a compiler is missing.
-fn compile() -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sockets/peer.cpp");
-    let program = std::env::temp_dir().join(format!("libudt-peer-{}", std::process::id()));
-    let mut compiler = Command::new("c++");
-    compiler.args(["-std=c++11", "-O2", "-o"]).args([&program, &source]);
-    compiler.args(["-ludt", "-lpthread"]).status().is_ok_and(|s| s.success()).then_some(program)
-}
-
 /// Has one program send to another.
 fn transfer(program: &Path, before: &[&str], bytes: u64) -> Outcome<Measure> {
     let bytes_text = bytes.to_string();
@@ -103,65 +91,4 @@ fn transfer(program: &Path, before: &[&str], bytes: u64) -> Outcome<Measure> {
     let (sent, received) = (numbers(&String::from_utf8(sent.stdout)?)?, numbers(&rest)?);
     let cpu = [sent[3] / gigabytes, received[3] / gigabytes];
     Ok(Measure { gbits: bytes as f64 * 8e-9 / received[2], cpu })
-}
-
-/// One end of a transfer, as the other program's `main`.
-fn peer(words: &[String]) -> Outcome<()> {
-    let [cc, role, _, _, bytes, rest @ ..] = words else { return Err("too few words".into()) };
-    let bytes: u64 = bytes.parse()?;
-    let key = std::env::var_os("UDT_KEYED").map(|_| Key::new([1; 32]));
-    let settings = Settings { key, ..Settings::for_algorithm(cc) };
-    let address = |text: &String| -> Outcome<SocketAddr> {
-        Ok(match text.parse() {
-            Ok(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-            Err(_) => text.parse()?,
-        })
-    };
-    let at = rest.first().map_or(Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))), address)?;
-    let socket = match role.as_str() {
-        "listen" => {
-            let listener = Listener::bind(at, &settings)?;
-            println!("port {}", listener.local_addr().port());
-            listener.accept(None)?
-        }
-        _ => Socket::connect(at, &settings)?,
-    };
-    let began = Instant::now();
-    let mut buffer = vec![7; 1 << 17];
-    let expected = buffer.clone();
-    let mut moved = 0;
-    while moved < bytes {
-        let some = buffer.len().min((bytes - moved) as usize);
-        let some = match role.as_str() {
-            "listen" => socket.recv(&mut buffer)?,
-            _ => socket.send(&buffer[..some])?,
-        };
-        if buffer[..some] != expected[..some] {
-            return Err("wrong bytes".into());
-        }
-        moved += some as u64;
-    }
-    // Whoever has all of it need not wait for the sender to know.
-    if role != "listen" {
-        socket.finish(Duration::from_secs(30))?;
-    }
-    let took = began.elapsed().as_secs_f64();
-    if std::env::var_os("UDT_VERBOSE").is_some() {
-        eprintln!("{role}: {:?}", socket.statistics());
-    }
-    println!("done {moved} 0 {took:.3} {:.3}", processor_seconds()?);
-    drop(socket);
-    // The sender may still ask whether everything has arrived.
-    if role == "listen" {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
-}
-
-/// Processor time of all threads, in ticks of 10 ms.
-fn processor_seconds() -> Outcome<f64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-    let ticks: f64 = fields.map(|field| field.parse::<f64>().unwrap_or(0.0)).sum();
-    Ok(ticks / 100.0)
 }

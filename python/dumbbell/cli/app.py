@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dumbbell
-from dumbbell.cli import bpf
+from dumbbell.cli import bpf, udt
 
 app = typer.Typer(
     name="dumbbell",
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 
 app.add_typer(bpf.app, name="bpf")
+app.add_typer(udt.app, name="udt")
 
 Jobs = Annotated[
     int | None, typer.Option(help="How many simulations to run at once; default: one a processor.")
@@ -47,7 +48,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 
 OnBackend = Annotated[
-    str, typer.Option(help="What runs it: 'simulator', or 'linux' for real packets.")
+    str, typer.Option(help="'simulator', or 'linux' for real packets in real time (too).")
 ]
 
 
@@ -252,6 +253,7 @@ def reproduce(
     beyond: Annotated[
         bool, typer.Option("--beyond", help="Also run what goes beyond the papers; takes longer.")
     ] = False,
+    backend: OnBackend = "simulator",
     seeds: Seeds = None,
     jobs: Jobs = None,
     json: Json = False,
@@ -265,6 +267,7 @@ def reproduce(
         seeds=seeds,
         jobs=jobs,
         beyond=beyond,
+        backend=backend,
         figures=figures or [],
         json=json,
     )
@@ -330,6 +333,44 @@ def report(
     from dumbbell.cli.report import report_folder
 
     report_folder(folder, out=out, show=show)
+
+
+@app.command()
+def validate(
+    out: Annotated[Path, typer.Option(help="Where runs are kept and the page is written.")] = Path(
+        "validation"
+    ),
+    cc: Annotated[str, typer.Option(help="The algorithms.")] = "reno,cubic,bbr",
+    rate: Annotated[str, typer.Option(help="Rates of the link.")] = "100 Mbit/s",
+    rtt: Annotated[str, typer.Option(help="Round-trip times.")] = "10 ms,20 ms,50 ms,100 ms",
+    queue: Annotated[str, typer.Option(help="Queues.")] = "0.5 BDP,1 BDP,2 BDP",
+    duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "60 s",
+    repeats: Annotated[int, typer.Option(help="How often each cell is run.")] = 3,
+    jobs: Annotated[int, typer.Option(help="How many cells to run at once.")] = 1,
+    retry_spoiled: Annotated[
+        int, typer.Option(help="How often to repeat a run that the machine spoiled.")
+    ] = 1,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Whether to run what is missing.")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Run single flows in the simulator and with real packets, and see how far they differ."""
+    from dumbbell.cli.validate import validate_grid
+
+    validate_grid(
+        cc=cc,
+        rate=rate,
+        rtt=rtt,
+        queue=queue,
+        duration=duration,
+        repeats=repeats,
+        out=out,
+        jobs=jobs,
+        retry_spoiled=retry_spoiled,
+        measure_more=measure,
+        json=json,
+    )
 
 
 @app.command()

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from dumbbell import papers
 from dumbbell.cli.output import print_json, print_line, stages
 from dumbbell.errors import DumbbellError
+from dumbbell.runner import known_backend
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.papers import Reproduction
+
+REAL_SEEDS = 3
+"""How often experiments are run with real packets unless `--seeds` says so."""
 
 
 def reproduce_papers(
@@ -21,11 +25,16 @@ def reproduce_papers(
     seeds: int | None,
     jobs: int | None,
     beyond: bool,
+    backend: str,
     figures: list[str],
     json: bool,
 ) -> None:
     """Reproduces papers, or some figures of one, and says where to look."""
     _check(seeds, jobs)
+    is_real = known_backend(backend) == "linux"
+    for paper in papers.available() if is_real else []:
+        if paper.id in chosen and not paper.real:
+            raise DumbbellError(f"{paper.id}: nothing of it runs with real packets yet")
     if figures:
         if len(chosen) != 1 or chosen == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
@@ -38,7 +47,13 @@ def reproduce_papers(
         return
     with stages() as progress:
         done = papers.reproduce(
-            chosen, out, jobs=jobs, seeds=seeds, beyond=beyond, progress=progress
+            chosen,
+            out,
+            jobs=jobs,
+            seeds=seeds,
+            beyond=beyond,
+            real_seeds=(seeds or REAL_SEEDS) if is_real else 0,
+            progress=progress,
         )
     if json:
         print_json({"papers": [one.as_json() for one in done], "report": str(out / "index.html")})
@@ -62,6 +77,7 @@ def _print(done: Reproduction) -> None:
         in_unit = unit(number)
         said, found = f"{number.said.published:g}{in_unit}", f"{measured(number)}{in_unit}"
         sure = f"95 %: {interval(number)}{in_unit}"
-        print_line(f"  {number.quantity}: published {said}, measured {found} ({sure})")
+        real = f", real {measured(number, number.real)}{in_unit}" if number.real else ""
+        print_line(f"  {number.quantity}: published {said}, measured {found} ({sure}){real}")
     for claim in done.claims:
         print_line(f"  {'holds' if claim.found.holds else 'fails'}: {claim.said.text}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.figures.style import FAINT, INK, PAGE, look, panels, styled
@@ -61,9 +62,11 @@ def _panel(
             axis.annotate(
                 appearance.label, at, (4, 3), textcoords="offset points", size=6.5, weight=weight
             )
-    axis.set_xscale("log")
-    axis.margins(0.12, 0.12)
-    axis.set_ylim(bottom=0)
-    axis.set_title(title, size=7)
+    delays = [1e3 * (row["queue_delay_mean"] or 0) for row in table]
+    if max(delays, default=0) > 10 * min(filter(None, delays), default=1):
+        axis.set_xscale("log")
+    axis.margins(0.15, 0.12)
+    axis.set_ylim(0, 1.15e-6 * max(row["throughput"] for row in table) or 1)
+    axis.set_title(fill(title, 52), size=7)
     axis.set_xlabel("mean queueing delay (ms)")
     axis.set_ylabel("throughput (Mbit/s)")

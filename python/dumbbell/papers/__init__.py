@@ -30,6 +30,7 @@ def reproduce(
     seeds: int | None = None,
     duration: str | None = None,
     beyond: bool = False,
+    real_seeds: int = 0,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Reproduction]:
     """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links them.
@@ -45,6 +46,8 @@ def reproduce(
         duration: How long every run lasts, such as ``"5 s"``, for a look at the report and not at
             the numbers; as long as the experiments say if not given.
         beyond: Whether to run also what goes beyond the papers, which takes much longer.
+        real_seeds: How often to run with real packets what of the papers the testbed can run, in
+            real time; 0 for not at all.
         progress: Is told what is being done and what share of it is done (0 to 1).
 
     Raises:
@@ -53,7 +56,7 @@ def reproduce(
     from dumbbell.report import write_index
 
     chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
-    effort = Effort(jobs, seeds, duration, progress or _silent)
+    effort = Effort(jobs, seeds, duration, progress or _silent, real_seeds)
     done = [reproduce_paper(paper, out, effort, beyond=beyond) for paper in chosen]
     write_index(done, out)
     return done

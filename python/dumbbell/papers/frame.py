@@ -169,6 +169,8 @@ class Paper(_Model):
     tables: list[PublishedTable] = Field(validation_alias="table", default_factory=list)
     claims: list[PublishedClaim] = Field(validation_alias="claim")
     experiments: list[Planned] = Field(validation_alias="experiment")
+    real: list[str] = Field(default_factory=list)
+    """The experiments that the testbed can run too, with real packets."""
     scenarios: list[Scenario] = Field(validation_alias="scenario", default_factory=list)
 
     @classmethod
@@ -306,6 +308,7 @@ class Number:
     said: PublishedNumber
     found: Estimate
     settings: Settings
+    real: Estimate | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -343,7 +346,7 @@ class Number:
             "high": self.found.high,
             "ratio": self.ratio,
             "settings": self.settings,
-        }
+        } | ({"real": self.real.ends} if self.real else {})
 
 
 @dataclass(frozen=True)
@@ -392,7 +395,7 @@ class Setting:
 class Reproduction:
     """A paper, reproduced: everything that its folder of results tells.
 
-    `runs` are the results by the id of their experiment.
+    `runs` are the results by the id of their experiment, `real` those of runs with real packets.
     """
 
     paper: Paper
@@ -407,6 +410,16 @@ class Reproduction:
     versions: Mapping[str, str] = field(default_factory=dict)
     beyond: bool = False
     runs: Mapping[str, Result] = field(default_factory=dict, repr=False)
+    real: Mapping[str, Result] = field(default_factory=dict, repr=False)
+
+    @property
+    def spoiled(self) -> list[str]:
+        """Which of the real runs the machine spoiled, and how."""
+        return [
+            f"{name}, run {seed}: {'; '.join(why)}"
+            for name, result in self.real.items()
+            for seed, why in result.meta["spoiled"].items()
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.experiment import Experiment
 from dumbbell.files import write_text
 from dumbbell.papers.frame import (
@@ -27,7 +28,7 @@ from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
@@ -51,12 +52,14 @@ class Effort:
         seeds: How many seeds to run with; None for those of the experiments.
         duration: How long every run lasts; None for as long as the experiments say.
         progress: Is told what is being done, and what share of it is done (0 to 1).
+        real_seeds: How often to run with real packets what of a paper can be; 0 for not at all.
     """
 
     jobs: int | None
     seeds: int | None
     duration: str | None
     progress: Callable[[str, float], None]
+    real_seeds: int = 0
 
 
 def load(paper: str) -> Paper:
@@ -82,9 +85,10 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
         if beyond
         else {},
     )
+    real = _run_real(paper, [one for one in wanted if one.id in paper.real], folder, effort)
     plates = [plate for plate in study.PLATES if _has_all(plate, runs)]
     drawings = _draw_all(paper, plates, runs, folder, effort)
-    reproduction = _conclude(paper, runs, drawings, folder)
+    reproduction = _conclude(paper, runs, drawings, folder, real)
     write_json(folder / "results.json", reproduction.as_json())
     write_paper(reproduction)
     return reproduction
@@ -115,20 +119,38 @@ def reopen(folder: Path) -> Reproduction:
         _drawing(paper, plate, (folder / f"{plate.file}.svg").read_text(encoding="utf-8"))
         for plate in plates
     ]
-    return _conclude(paper, runs, drawings, folder)
+    real = {
+        name: Result.load(folder / "real" / name)
+        for name in paper.real
+        if (folder / "real" / name).is_dir()
+    }
+    return _conclude(paper, runs, drawings, folder, real)
 
 
-def _conclude(paper: Paper, runs: Runs, drawings: Sequence[Drawing], folder: Path) -> Reproduction:
+def _conclude(
+    paper: Paper,
+    runs: Runs,
+    drawings: Sequence[Drawing],
+    folder: Path,
+    real: Mapping[str, Result],
+) -> Reproduction:
     """Measures and checks what was run."""
     study = _study(paper)
     findings = study.examine(runs)
+    # The same measures, with real runs in the place of the simulated ones.
+    reals = study.examine(Runs({**runs.results, **real}, runs.beyond)).numbers if real else {}
     first = runs[paper.first].meta
     return Reproduction(
         paper=paper,
         version=first["version"],
         folder=folder,
         numbers=[
-            Number(said, findings.numbers[said.id], _weakest(runs[said.experiment].experiment))
+            Number(
+                said,
+                findings.numbers[said.id],
+                _weakest(runs[said.experiment].experiment),
+                reals[said.id] if said.experiment in real else None,
+            )
             for said in paper.numbers
         ],
         claims=[Claim(said, findings.claims[said.id]) for said in paper.claims],
@@ -139,6 +161,7 @@ def _conclude(paper: Paper, runs: Runs, drawings: Sequence[Drawing], folder: Pat
         versions=_versions(first),
         beyond=bool(runs.beyond),
         runs=runs.results,
+        real=real,
     )
 
 
@@ -236,6 +259,37 @@ def _run_all(
     for result, place in zip(results, places.values(), strict=True):
         result.save(place)
     return dict(zip(places, results, strict=True))
+
+
+def _run_real(
+    paper: Paper, wanted: Sequence[Concrete], folder: Path, effort: Effort
+) -> dict[str, Result]:
+    """Runs with real packets, one at a time; a run that is there already is not made again."""
+    if not effort.real_seeds:
+        return {}
+    once = replace(effort, seeds=effort.real_seeds)
+    experiments = {one.id: _experiment(paper, one, once) for one in wanted}
+    places = {name: folder / "real" / name for name in experiments}
+    missing = [name for name in experiments if not _is_there(places[name], experiments[name])]
+    for name in missing:
+        check_replaceable(places[name])
+        (result,) = run_all(
+            [experiments[name]],
+            jobs=effort.jobs or 1,
+            backend="linux",
+            retry_spoiled=1,
+            progress=partial(effort.progress, f"{paper.id}: {name} with real packets"),
+        )
+        result.save(places[name])
+    return {name: Result.load(place) for name, place in places.items()}
+
+
+def _is_there(place: Path, experiment: Experiment) -> bool:
+    try:
+        found = Result.load(place).experiment
+    except ResultError:
+        return False
+    return found.seed_list == experiment.seed_list and found.duration == experiment.duration
 
 
 def _run_beyond(

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Number
 
 
-def measured(number: Number) -> str:
+def measured(number: Number, found: Estimate | None = None) -> str:
     """A measured value as text: ``"41.2"``, or ``"> 120"`` beyond what was observed."""
-    return _value(number.found.value, number.found)
+    shown = found or number.found
+    return _value(shown.value, shown)
 
 
 def interval(number: Number) -> str:

@@ -30,6 +30,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         scheduler: "lowest-rtt".to_owned(),
         stack: Stack::linux(),
         udt: None,
+        kernel_cc: None,
         command: None,
         server: None,
         log: false,

@@ -20,10 +20,10 @@ impl Clock {
         Time::from_nanos(self.began.elapsed().as_nanos() as u64)
     }
 
-    /// How long ago it was what the kernel's clock shows in `stamp`; nothing if it says the future.
-    pub(crate) fn age(stamp: Duration) -> Span {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        span(now.saturating_sub(stamp))
+    /// The present by this clock and by the kernel's.
+    pub(crate) fn both(&self) -> (Time, Duration) {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        (self.now(), wall)
     }
 }
 

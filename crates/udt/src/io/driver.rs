@@ -9,7 +9,7 @@
 pub(super) mod sockets;
 
 use super::batch::{Arrivals, Departures, Piece, Room, send_one};
-use super::clock::Clock;
+use super::clock::span;
 use super::listener::Listening;
 use super::secure::Opened;
 use super::shared::{Failure, Hub, Shared, State};
@@ -102,7 +102,7 @@ impl Driver {
         if self.hub.is_deaf() {
             self.listening = None;
         }
-        if self.sockets.is_empty() && self.listening.is_none() {
+        if self.listening.is_none() && self.sockets.is_idle(self.hub.clock.now()) {
             return false;
         }
         let more = self.receive();
@@ -124,10 +124,12 @@ impl Driver {
     fn receive(&mut self) -> bool {
         for _ in 0..READS {
             let Ok(count) = self.arrivals.receive(&self.udp, &self.state) else { return false };
-            let now = self.hub.clock.now();
+            let (now, wall) = self.hub.clock.both();
             for piece in self.arrivals.pieces(count) {
-                let age = piece.meta.timestamp.map_or(Span::ZERO, Clock::age);
-                let at = Time::ZERO + now.since(Time::ZERO).saturating_sub(age);
+                // A time stamp of the future says that the kernel's clock was set.
+                let age =
+                    piece.meta.timestamp.map_or(Span::ZERO, |at| span(wall.saturating_sub(at)));
+                let at = now - age;
                 let desk = Desk {
                     sockets: &mut self.sockets,
                     listening: self.listening.as_mut(),

@@ -131,6 +131,8 @@ pub struct Statistics {
     pub sender: SenderStats,
     /// Of what arrives.
     pub receiver: ReceiverStats,
+    /// Payload of a full packet, bytes.
+    pub payload: usize,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -171,6 +173,7 @@ impl State {
             elapsed: self.opened.map_or(Span::ZERO, |opened| now.since(opened)),
             sender: self.engine.sender_stats(),
             receiver: self.engine.receiver_stats(),
+            payload: self.engine.max_payload(),
         }
     }
 }

@@ -63,10 +63,9 @@ def sections(runs: Runs) -> list[Section]:
                 "which helps only while the window is not full; the deeper the queue, the less.",
                 "The other runs change one thing that the paper leaves unsaid or that may be meant "
                 "otherwise. Access links as fast as the bottleneck, as the paper states them, "
-                "smooth CUBIC's bursts; behind fast ones CUBIC has 6 Mbit/s more than BBRv2 at "
-                "1 BDP, as in the paper, and F-BBRv2 is nearly fair at 7 BDP. Without HyStart "
-                "CUBIC fills the queue before BBRv2 knows the path, and BBRv2's gap at 4 BDP is "
-                "as wide as the paper's in some runs.",
+                "smooth CUBIC's bursts; behind fast ones CUBIC has 6 to 7 Mbit/s more than BBRv2 "
+                "and F-BBRv2 at 1 BDP, as in the paper. Without HyStart CUBIC fills the queue "
+                "before BBRv2 knows the path; its gap at 4 BDP nears the paper's in some runs.",
                 "BBRv1 alone has more here than in the paper, with and without loss, and so more "
                 "beside CUBIC in a short queue. Linux and ns-3 agree with the simulator: in the "
                 "measured runs of the reproduction staggered-start one BBRv1 flow has 96 % of what "

@@ -13,6 +13,8 @@ use std::sync::Arc;
 /// How long a peer that did not hear of the end is told of it again, and how often at most.
 const REMEMBERED: Span = Span::from_secs(10);
 const REPEATED: Span = Span::from_millis(10);
+/// How long a driver stays for that alone: it holds a port that another may want.
+const LINGERS: Span = Span::from_millis(300);
 
 /// A client of a listener: its address, its socket id, its initial sequence number.
 pub(in crate::io) type Client = (SocketAddr, u32, u32);
@@ -40,8 +42,9 @@ struct Over {
 }
 
 impl Sockets {
-    pub(in crate::io) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.over.is_empty()
+    /// Whether nobody is left to be served.
+    pub(in crate::io) fn is_idle(&self, now: Time) -> bool {
+        self.open.is_empty() && self.over.values().all(|over| now.since(over.since) >= LINGERS)
     }
 
     /// A socket id that is not in use, counting on from `from`.
@@ -104,7 +107,9 @@ impl Sockets {
 
     /// When to look at one next.
     pub(super) fn next(&self) -> Time {
-        self.open.values().map(|entry| entry.next).min().unwrap_or(Time::MAX)
+        let lingers = if self.open.is_empty() { LINGERS } else { REMEMBERED };
+        let forgotten = self.over.values().map(|over| over.since + lingers);
+        self.open.values().map(|entry| entry.next).chain(forgotten).min().unwrap_or(Time::MAX)
     }
 
     /// A connection has ended.

@@ -1,0 +1,177 @@
+//! What is said over a connection: a stream of frames, each a length of 31 bits and, in the highest
+//! bit, whether data follows or words (JSON).
+
+use crate::error::TransferError;
+use crate::watch::Watch;
+use dumbbell_udt::io::Socket;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The version of what is said here.
+pub(crate) const VERSION: u32 = 1;
+/// The longest words, bytes: a peer may say anything.
+const MAX_WORDS: usize = 1 << 20;
+/// The most data of one frame, bytes.
+pub(crate) const CHUNK: usize = 1 << 18;
+const DATA: u32 = 1 << 31;
+
+/// The first words of a client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) version: u32,
+    /// After how many packets the client's data is to be acknowledged.
+    pub(crate) ack_interval: u32,
+    pub(crate) want: Want,
+}
+
+/// What a client wants.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Want {
+    /// To give files.
+    Push,
+    /// To take files: paths in the server's folder.
+    Pull(Vec<String>),
+    /// To send data that is thrown away.
+    Bench,
+}
+
+/// The server's answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reply {
+    Ready { ack_interval: u32 },
+    Refused(String),
+}
+
+/// What a source says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Offer {
+    /// There is a file or a folder.
+    Entry(Entry),
+    /// The data of the next file begins here, bytes from its start.
+    Begin(u64),
+    /// The file is complete: its hash.
+    End(String),
+    /// The file cannot be read to its end.
+    Failed,
+    /// There are no more files.
+    Over,
+}
+
+/// A file or a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// Where it is, below what is given: names between slashes.
+    pub(crate) path: String,
+    /// Bytes; a folder has none.
+    pub(crate) size: Option<u64>,
+    /// When it was changed last, ns since 1970.
+    pub(crate) modified: u64,
+    /// Who may read, write and run it.
+    pub(crate) mode: u32,
+}
+
+/// What a sink says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Wish {
+    /// To get the file that was offered. So many bytes of it are there already, with this hash.
+    Have { bytes: u64, hash: Option<String> },
+    /// Someone else is at this file.
+    Busy(String),
+    /// It cannot be written.
+    Refused(String),
+    /// All is done; these files did not arrive as they are.
+    Done(Vec<String>),
+}
+
+/// A frame that came.
+pub(crate) enum Frame<'a, T> {
+    Words(T),
+    Data(&'a [u8]),
+}
+
+/// A connection that carries frames.
+pub(crate) struct Line {
+    socket: Arc<Socket>,
+    watch: Arc<Watch>,
+    buffer: Vec<u8>,
+}
+
+impl Line {
+    pub(crate) fn new(socket: Arc<Socket>, watch: Arc<Watch>) -> Line {
+        Line { socket, watch, buffer: Vec::new() }
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Says something.
+    pub(crate) fn say(&self, words: &impl Serialize) -> Result<(), TransferError> {
+        let words = serde_json::to_vec(words).map_err(unspeakable)?;
+        self.watch.check()?;
+        let frame = [&(words.len() as u32).to_be_bytes()[..], &words].concat();
+        Ok(self.socket.send_all(&frame)?)
+    }
+
+    /// Sends data, which begins after four bytes that are free for the frame's head.
+    pub(crate) fn send(&self, frame: &mut [u8]) -> Result<(), TransferError> {
+        let length = (frame.len() - 4) as u32;
+        frame[..4].copy_from_slice(&(length | DATA).to_be_bytes());
+        self.watch.check()?;
+        Ok(self.socket.send_all(frame)?)
+    }
+
+    /// Waits for the next frame.
+    pub(crate) fn hear<T: DeserializeOwned>(&mut self) -> Result<Frame<'_, T>, TransferError> {
+        let mut head = [0; 4];
+        read_exactly(&self.socket, &self.watch, &mut head)?;
+        let head = u32::from_be_bytes(head);
+        let length = (head & !DATA) as usize;
+        let most = if head & DATA == 0 { MAX_WORDS } else { CHUNK };
+        if length > most {
+            let what = format!("a frame of {length} bytes is longer than {most}");
+            return Err(TransferError::Protocol(what));
+        }
+        self.buffer.resize(length, 0);
+        read_exactly(&self.socket, &self.watch, &mut self.buffer)?;
+        if head & DATA != 0 {
+            return Ok(Frame::Data(&self.buffer));
+        }
+        serde_json::from_slice(&self.buffer).map(Frame::Words).map_err(unspeakable)
+    }
+
+    /// Waits for words.
+    pub(crate) fn listen<T: DeserializeOwned>(&mut self) -> Result<T, TransferError> {
+        match self.hear()? {
+            Frame::Words(words) => Ok(words),
+            Frame::Data(_) => Err(TransferError::Protocol("data comes unasked".to_owned())),
+        }
+    }
+}
+
+fn unspeakable(error: serde_json::Error) -> TransferError {
+    TransferError::Protocol(error.to_string())
+}
+
+fn read_exactly(socket: &Socket, watch: &Watch, mut out: &mut [u8]) -> Result<(), TransferError> {
+    while !out.is_empty() {
+        watch.check()?;
+        match socket.recv(out) {
+            Ok(0) => return Err(dumbbell_udt::io::Error::PeerClosed.into()),
+            Ok(read) => out = &mut out[read..],
+            // It is time to see whether this is still wanted.
+            Err(dumbbell_udt::io::Error::TimedOut) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

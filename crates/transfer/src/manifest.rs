@@ -1,0 +1,70 @@
+//! What there is to give: files, and folders with all that is in them.
+
+use crate::error::{At, TransferError};
+use crate::frame::Entry;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// A file or folder that is given, and where it is here.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) entry: Entry,
+    pub(crate) path: PathBuf,
+}
+
+/// All that these paths stand for, each called by its last name: folders before what is in them, in
+/// the order of names. Within folders, links and what is neither file nor folder are left out.
+///
+/// # Errors
+/// If one cannot be read, or has a name that is not Unicode.
+pub(crate) fn walk(paths: &[PathBuf]) -> Result<Vec<Item>, TransferError> {
+    let mut items = Vec::new();
+    for path in paths {
+        let bad = |why| TransferError::Path { path: path.clone(), why };
+        let whole = path.canonicalize().at(path)?;
+        let name = whole.file_name().ok_or_else(|| bad("is not to be given as a whole"))?;
+        let name = name.to_str().ok_or_else(|| bad("its name is not Unicode"))?;
+        let found = fs::metadata(path).at(path)?;
+        if !found.is_file() && !found.is_dir() {
+            return Err(bad("is neither a file nor a folder"));
+        }
+        add(path, name.to_owned(), &found, &mut items)?;
+    }
+    Ok(items)
+}
+
+fn add(
+    path: &Path,
+    name: String,
+    found: &Metadata,
+    items: &mut Vec<Item>,
+) -> Result<(), TransferError> {
+    let modified = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let entry = Entry {
+        path: name.clone(),
+        size: found.is_file().then_some(found.len()),
+        modified: modified.map_or(0, |time| time.as_nanos() as u64),
+        mode: found.permissions().mode() & 0o777,
+    };
+    items.push(Item { entry, path: path.to_owned() });
+    if !found.is_dir() {
+        return Ok(());
+    }
+    let inside = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut inside: Vec<PathBuf> = inside.at(path)?.iter().map(fs::DirEntry::path).collect();
+    inside.sort();
+    for path in inside {
+        let found = fs::symlink_metadata(&path).at(&path)?;
+        let partial = path.extension().is_some_and(|extension| extension == crate::partial::SUFFIX);
+        if partial || !found.is_file() && !found.is_dir() {
+            continue;
+        }
+        let why = "its name is not Unicode";
+        let own = path.file_name().and_then(|own| own.to_str());
+        let own = own.ok_or_else(|| TransferError::Path { path: path.clone(), why })?;
+        add(&path, format!("{name}/{own}"), &found, items)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Files between a server and its clients, over the machine's own sockets.
+
+use dumbbell_transfer::{
+    Attempts, Load, Permission, TransferError, Watch, bench, pull, push, serve,
+};
+use dumbbell_udt::io::{Key, Settings};
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A server in a thread, stopped with this.
+struct Server {
+    watch: Arc<Watch>,
+    address: String,
+    thread: Option<JoinHandle<Result<(), TransferError>>>,
+}
+
+impl Server {
+    fn start(root: &Path, address: &str, settings: &Settings, permission: Permission) -> Server {
+        let watch = Arc::new(Watch::new());
+        let (root, local) = (root.to_owned(), address.to_owned());
+        let (settings, own) = (settings.clone(), watch.clone());
+        let thread = thread::spawn(move || serve(&root, &local, &settings, permission, &own));
+        let server = Server { watch, address: address.to_owned(), thread: Some(thread) };
+        while server.watch.take_events().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        server
+    }
+
+    fn of(root: &Path, settings: &Settings) -> Server {
+        Server::start(root, &free_address(), settings, Permission::default())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.watch.stop();
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn free_address() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
+    socket.local_addr().expect("it is bound").to_string()
+}
+
+fn quick() -> Attempts {
+    Attempts { more: 20, pause: Duration::from_millis(200), ..Attempts::default() }
+}
+
+fn settings() -> Settings {
+    Settings { silence: Duration::from_secs(2), ..Settings::default() }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("there is room")
+}
+
+fn data(length: usize, salt: u32) -> Vec<u8> {
+    (0..length as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(salt) >> 13) as u8)
+        .collect()
+}
+
+fn write(path: &Path, bytes: &[u8]) -> PathBuf {
+    fs::create_dir_all(path.parent().expect("it has one")).expect("it can be made");
+    fs::write(path, bytes).expect("it can be written");
+    path.to_owned()
+}
+
+/// The names in a folder, hidden ones too.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("it is there");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        entry.expect("it is there").file_name().to_string_lossy().into_owned()
+    };
+    let mut names: Vec<String> = entries.map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn folders_go_there_and_back_as_they_are() {
+    for key in [None, Some(Key::new([3; 32]))] {
+        let (here, there, back) = (folder(), folder(), folder());
+        let settings = Settings { key, ..settings() };
+        let root = here.path().join("photos");
+        for number in 0..150 {
+            write(&root.join(format!("many/{number}")), &data(number * 7, number as u32));
+        }
+        write(&root.join("empty"), b"");
+        write(&root.join("deep/er/big"), &data(3_000_000, 1));
+        fs::create_dir(root.join("nothing")).expect("it can be made");
+        let server = Server::of(there.path(), &settings);
+        let watch = Arc::new(Watch::new());
+        push(&server.address, std::slice::from_ref(&root), &settings, quick(), &watch)
+            .expect("it arrives");
+        assert_eq!(watch.progress().files, (152, 152));
+        let paths = ["photos".to_owned()];
+        pull(&server.address, &paths, back.path(), &settings, quick(), &Arc::default())
+            .expect("it comes back");
+        for at in [there.path(), back.path()] {
+            let copy = at.join("photos");
+            assert_eq!(names(&copy), ["deep", "empty", "many", "nothing"]);
+            assert_eq!(fs::read(copy.join("deep/er/big")).ok(), Some(data(3_000_000, 1)));
+            assert_eq!(fs::read(copy.join("many/149")).ok(), Some(data(149 * 7, 149)));
+            let changed =
+                |at: &Path| fs::metadata(at.join("empty")).and_then(|m| m.modified()).ok();
+            assert_eq!(changed(&copy), changed(&root));
+        }
+    }
+}
+
+#[test]
+fn a_transfer_goes_on_where_a_side_died() {
+    let (here, there) = (folder(), folder());
+    let file = write(&here.path().join("file"), &data(40_000_000, 5));
+    let address = free_address();
+    // A slow path, so that there is a middle to die in.
+    let mut slow = settings();
+    slow.options.receive_buffer = 256;
+    let part = |at: &Path| names(at).iter().any(|name| name.ends_with("dumbbell-part"));
+
+    // The client dies.
+    let server = Server::start(there.path(), &address, &slow, Permission::default());
+    let watch = Arc::new(Watch::new());
+    thread::scope(|scope| {
+        let sending =
+            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &watch));
+        while watch.progress().bytes < 3_000_000 {
+            thread::yield_now();
+        }
+        watch.stop();
+        let ended = sending.join().expect("no panic");
+        assert!(matches!(ended, Err(TransferError::Stopped)), "{ended:?}");
+    });
+
+    // The server dies, and comes back.
+    let watch = Arc::new(Watch::new());
+    thread::scope(|scope| {
+        let sending =
+            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &watch));
+        while watch.progress().bytes < 10_000_000 {
+            thread::yield_now();
+        }
+        assert!(part(there.path()) && !there.path().join("file").exists());
+        drop(server);
+        let again = Server::start(there.path(), &address, &slow, Permission::default());
+        sending.join().expect("no panic").expect("it arrives after all");
+        drop(again);
+    });
+    let progress = watch.progress();
+    assert!(progress.resumed > 0 && progress.bytes == 40_000_000, "{progress:?}");
+    assert_eq!(names(there.path()), ["file"]);
+    assert!(fs::read(there.path().join("file")).ok() == Some(data(40_000_000, 5)));
+}
+
+#[test]
+fn a_part_of_another_state_of_the_file_is_not_gone_on_with() {
+    let (here, there) = (folder(), folder());
+    let file = write(&here.path().join("file"), &data(100_000, 1));
+    let server = Server::of(there.path(), &settings());
+    let send = |watch: &Arc<Watch>| {
+        push(&server.address, std::slice::from_ref(&file), &settings(), quick(), watch)
+            .expect("it arrives");
+    };
+    send(&Arc::default());
+    // Of the same length, and different.
+    write(&file, &data(100_000, 2));
+    send(&Arc::default());
+    assert!(fs::read(there.path().join("file")).ok() == Some(data(100_000, 2)));
+    // What is there already is not sent again.
+    let watch = Arc::default();
+    send(&watch);
+    assert_eq!(watch.progress().resumed, 100_000);
+    assert_eq!(names(there.path()), ["file"]);
+}
+
+#[test]
+fn a_server_gives_and_takes_only_what_it_may() {
+    let (here, there) = (folder(), folder());
+    let file = write(&here.path().join("file"), b"x");
+    write(&there.path().join("own"), b"y");
+    let outside = write(&here.path().join("secret"), b"z");
+    std::os::unix::fs::symlink(&outside, there.path().join("link")).expect("it can be made");
+    let settings = settings();
+    let server = Server::of(there.path(), &settings);
+    for path in ["../secret", "/etc/passwd", "link", "absent"] {
+        let paths = [path.to_owned()];
+        let refused =
+            pull(&server.address, &paths, here.path(), &settings, quick(), &Arc::default());
+        assert!(matches!(refused, Err(TransferError::Refused(_))), "{path}: {refused:?}");
+    }
+    let closed = Permission { write: false, read: false, once: false };
+    let server = Server::start(there.path(), &free_address(), &settings, closed);
+    let refused = push(&server.address, &[file], &settings, quick(), &Arc::default());
+    assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
+    let refused = pull(
+        &server.address,
+        &["own".to_owned()],
+        here.path(),
+        &settings,
+        quick(),
+        &Arc::default(),
+    );
+    assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
+}
+
+#[test]
+fn a_bench_says_what_arrived() {
+    let there = folder();
+    let server = Server::of(there.path(), &settings());
+    for cc in ["udt", "cubic"] {
+        let settings = Settings { silence: Duration::from_secs(2), ..Settings::for_algorithm(cc) };
+        let watch = Arc::new(Watch::new());
+        let load = Load::Bytes(2_000_000);
+        let interval = Duration::from_millis(5);
+        let (bytes, _) =
+            bench(&server.address, load, &settings, interval, &watch).expect("it is measured");
+        assert_eq!(bytes, 2_000_000);
+        assert!(watch.samples().last().is_some_and(|last| last.statistics.sender.delivered > 0));
+    }
+}
+
+#[test]
+fn a_server_for_one_client_ends_after_it() {
+    let (here, there) = (folder(), folder());
+    let file = write(&here.path().join("file"), &data(10_000, 9));
+    let once = Permission { once: true, ..Permission::default() };
+    let mut server = Server::start(there.path(), &free_address(), &settings(), once);
+    push(&server.address, &[file], &settings(), quick(), &Arc::default()).expect("it arrives");
+    let ended = server.thread.take().expect("it runs").join().expect("no panic");
+    assert!(ended.is_ok(), "{ended:?}");
+    assert!(fs::read(there.path().join("file")).ok() == Some(data(10_000, 9)));
+}

@@ -1,0 +1,177 @@
+"""A real transfer as a result, so that it is plotted and queried as a simulated one."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from dumbbell import _core
+from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.results import Result
+from dumbbell.units import RATE, TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dumbbell.udt.transfer import Report
+
+_FLOATS: Final = (
+    "cwnd",
+    "ssthresh",
+    "srtt",
+    "rtt",
+    "min_rtt",
+    "pacing_rate",
+    "delivery_rate",
+)
+_COUNTS: Final = ("sent", "retransmitted", "lost", "delivered", "received")
+
+
+def record(reports: Mapping[str, tuple[str, Report]], *, title: str, taken: bool = False) -> Result:
+    """The result of transfers: by a flow's name its algorithm, and what came of it.
+
+    The link of the experiment stands for the path, of which no more is known than its shortest
+    round-trip time and the highest rate that crossed it: ``meta.json`` says so.
+
+    Args:
+        reports: The transfers, each of which begins at 0 s.
+        title: What they were.
+        taken: Whether this end received the data; its own counters of sending then say nothing.
+    """
+    series = {name: _series(report, taken=taken) for name, (_, report) in reports.items()}
+    names, algorithms = list(reports), [cc for cc, _ in reports.values()]
+    duration = max((frame["t"][-1] for frame in series.values()), default=0.0)
+    fastest = max((report.rate for _, report in reports.values()), default=0.0)
+    shortest = min((_least(frame["min_rtt"]) for frame in series.values()), default=0.001)
+    experiment = Experiment(
+        title=title,
+        duration=TIME.format(max(round(duration * 1e9), 1)),
+        links=[
+            Link(
+                name="path",
+                rate=RATE.format(max(round(fastest), 1)),
+                delay=TIME.format(max(round(shortest * 5e8), 1)),
+            )
+        ],
+        flows=[Flow(name=name, cc=cc, transport="udt") for name, (cc, _) in reports.items()],
+    )
+    flow = pl.Enum(names)
+    cc = pl.Enum(list(dict.fromkeys(algorithms)))
+    labelled = [
+        _labelled(frame, name, algorithm, flow, cc)
+        for (name, frame), algorithm in zip(series.items(), algorithms, strict=True)
+    ]
+    internals = [
+        _labelled(_internals(report), name, algorithm, flow, cc)
+        for name, (algorithm, report) in reports.items()
+    ]
+    ends = [
+        _labelled(_end(frame), name, algorithm, flow, cc)
+        for (name, frame), algorithm in zip(series.items(), algorithms, strict=True)
+    ]
+    meta = {
+        "version": _core.__version__,
+        "seeds": [1],
+        "backend": "sockets",
+        "estimated": ["link.rate", "link.delay"],
+        "machine": {
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "processors": os.cpu_count(),
+            "python": platform.python_version(),
+        },
+        "wall_s": sum(report.seconds for _, report in reports.values()),
+        "data_packets": sum(int(end["sent"].item()) for end in ends),
+        "events": 0,
+    }
+    plotted = [frame.drop("timeouts", "recoveries") for frame in labelled]
+    return Result(
+        experiment,
+        meta,
+        flows=pl.concat(ends),
+        series=pl.concat(plotted).sort("t", maintain_order=True),
+        links=_no_links(),
+        internals=pl.concat(internals),
+    )
+
+
+def _labelled(
+    frame: pl.DataFrame, name: str, algorithm: str, flow: pl.Enum, cc: pl.Enum
+) -> pl.DataFrame:
+    return frame.select(
+        pl.lit(1, dtype=pl.UInt64).alias("seed"),
+        pl.lit(name, dtype=flow).alias("flow"),
+        pl.lit(algorithm, dtype=cc).alias("cc"),
+        pl.all(),
+    )
+
+
+def _series(report: Report, *, taken: bool) -> pl.DataFrame:
+    """The samples of all connections of a transfer, one after the other."""
+    frame = pl.DataFrame(report.watch.series())
+    parts = []
+    passed: dict[str, float] = dict.fromkeys(("t", *_COUNTS), 0.0)
+    for part in frame.partition_by("connection", maintain_order=True):
+        moved = part.with_columns(pl.col(name) + passed[name] for name in passed)
+        passed = {name: moved[name][-1] for name in passed}
+        parts.append(moved)
+    whole = pl.concat(parts)
+    source, copy = ("received", "delivered") if taken else ("delivered", "received")
+    whole = whole.with_columns(pl.col(source).alias(copy))
+    return whole.select(
+        pl.col("t"),
+        *(pl.col(name).cast(pl.Float32) for name in _FLOATS),
+        pl.col("in_flight").cast(pl.UInt32),
+        *(pl.col(name).cast(pl.UInt64) for name in _COUNTS),
+        pl.col("phase").cast(pl.UInt8),
+        pl.col("timeouts", "recoveries").cast(pl.UInt32),
+    )
+
+
+def _internals(report: Report) -> pl.DataFrame:
+    rows = report.watch.internals()
+    schema = {"connection": pl.UInt64, "t": pl.Float64, "name": pl.String, "value": pl.Float64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    # What an algorithm showed on connections that broke off is not on the time of the last.
+    last = frame["connection"].max() if frame.height else 0
+    return frame.filter(pl.col("connection") == last).drop("connection")
+
+
+def _end(series: pl.DataFrame) -> pl.DataFrame:
+    """The row of a flow: the last sample's counters."""
+    last = series.tail(1)
+    unknown = ("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99")
+    rtt = series["rtt"].drop_nans().mean()
+    return last.select(
+        pl.lit(0.0).alias("start"),
+        pl.col("t").alias("end"),
+        pl.col("t").alias("completed"),
+        *(pl.col(name) for name in _COUNTS),
+        pl.col("timeouts", "recoveries"),
+        pl.lit(0, dtype=pl.UInt32).alias("spurious"),
+        pl.col("min_rtt").cast(pl.Float64).alias("base_rtt"),
+        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in unknown),
+        pl.lit(rtt, dtype=pl.Float64).alias("rtt_mean"),
+    )
+
+
+def _least(rtts: pl.Series) -> float:
+    least = rtts.drop_nans().min()
+    return float(least) if isinstance(least, float) else 0.001
+
+
+def _no_links() -> pl.DataFrame:
+    counts = ("sent_bytes", "dropped", "lost", "marked")
+    return pl.DataFrame(
+        schema={
+            "seed": pl.UInt64,
+            "link": pl.Enum(["path"]),
+            "t": pl.Float64,
+            "queue_packets": pl.UInt32,
+            "queue_bytes": pl.UInt64,
+            **dict.fromkeys(counts, pl.UInt64),
+        }
+    )

@@ -1,0 +1,218 @@
+"""The simulator against the kernel: a grid of single flows, run both ways, and how far they differ.
+
+A cell is an algorithm on a link: rate, round-trip time, queue. The kernel's side is run several
+times with real packets, the simulator's with as many seeds. What was measured stays in a folder, so
+that a grid that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell.errors import ResultError
+from dumbbell.estimates import median
+from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.results import Result
+from dumbbell.runner import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+TOLERANCES: Final = {"goodput": 0.03, "queue_delay": 0.10, "retransmitted": 0.25}
+"""How far simulator and kernel may differ, as a share of the kernel's median."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One flow of an algorithm, alone on a link."""
+
+    cc: str
+    rate: str
+    rtt: str
+    queue: str
+
+    @property
+    def id(self) -> str:
+        """Its name, which names folders too."""
+        return "-".join(
+            part.replace(" ", "").replace("/", "")
+            for part in (self.cc, self.rate, self.rtt, self.queue)
+        )
+
+    def experiment(self, duration: str, seeds: list[int]) -> Experiment:
+        """The experiment that it is."""
+        link = Link(name="bottleneck", rate=self.rate, queue=self.queue)
+        flow = Flow(name="flow", cc=self.cc, rtt=self.rtt)
+        return Experiment(
+            title=f"{self.cc} at {self.rate}, {self.rtt}, {self.queue}",
+            duration=duration,
+            seeds=seeds,
+            internals=False,
+            links=[link],
+            flows=[flow],
+        )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All combinations of some settings, each run for a time with real packets, several times."""
+
+    cc: Sequence[str] = ("reno", "cubic", "bbr")
+    rate: Sequence[str] = ("100 Mbit/s",)
+    rtt: Sequence[str] = ("10 ms", "20 ms", "50 ms", "100 ms")
+    queue: Sequence[str] = ("0.5 BDP", "1 BDP", "2 BDP")
+    duration: str = "60 s"
+    repeats: int = 3
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells, algorithm by algorithm."""
+        return [Cell(*chosen) for chosen in product(self.cc, self.rate, self.rtt, self.queue)]
+
+    @property
+    def seeds(self) -> list[int]:
+        """The numbers of the repetitions, which are the simulator's seeds."""
+        return list(range(1, self.repeats + 1))
+
+
+def measure(
+    grid: Grid,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    retry_spoiled: int = 1,
+    progress: Callable[[str, float], None] = lambda _what, _share: None,
+) -> None:
+    """Runs with real packets what `folder` does not hold yet: every cell once, then again.
+
+    Args:
+        grid: What to run.
+        folder: Where each run has, or gets, its result folder.
+        jobs: How many cells to run at once. Together they must not keep the machine from being in
+            time; runs during which it was not are marked.
+        retry_spoiled: How often a run is repeated if the machine spoiled it.
+        progress: Is told what is being done and what share of it is done (0 to 1).
+    """
+    wanted = [(cell, seed) for seed in grid.seeds for cell in grid.cells]
+    missing = [one for one in wanted if not _is_measured(_place(folder, *one), grid.duration)]
+    done = len(wanted) - len(missing)
+    for first in range(0, len(missing), jobs):
+        some = missing[first : first + jobs]
+        at, step = done / len(wanted), len(some) / len(wanted)
+        what = f"{some[0][0].id}, run {some[0][1]}"
+        results = run_all(
+            [cell.experiment(grid.duration, [seed]) for cell, seed in some],
+            jobs=jobs,
+            backend="linux",
+            retry_spoiled=retry_spoiled,
+            progress=partial(_tell, progress, what, at, step),
+        )
+        for one, result in zip(some, results, strict=True):
+            result.save(_place(folder, *one))
+        done += len(some)
+
+
+def _tell(
+    progress: Callable[[str, float], None], what: str, at: float, step: float, share: float
+) -> None:
+    progress(what, at + step * share)
+
+
+def _place(folder: Path, cell: Cell, seed: int) -> Path:
+    return folder / "runs" / f"{cell.id}-{seed}"
+
+
+def _is_measured(place: Path, duration: str) -> bool:
+    try:
+        result = Result.load(place)
+    except ResultError:
+        return False
+    return not result.meta["spoiled"] and result.experiment.duration == duration
+
+
+def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFrame:
+    """Simulates every cell that was measured, and sets both beside each other.
+
+    Returns:
+        One row per cell and metric: the cell's settings, ``metric``, ``simulated`` and ``measured``
+        (medians), ``ratio`` (simulated over measured) with ``low`` and ``high`` (its 95 % interval
+        by that of the measured median), ``within`` (whether it is within `TOLERANCES`), ``runs``
+        (how many count), ``spoiled`` (how many do not).
+    """
+    found = {cell: _load(folder, cell, grid) for cell in grid.cells}
+    cells = [cell for cell in grid.cells if found[cell]]
+    simulated = run_all([cell.experiment(grid.duration, grid.seeds) for cell in cells], jobs=jobs)
+    rows = []
+    for cell, result in zip(cells, simulated, strict=True):
+        sound = [one for one in found[cell] if not one.meta["spoiled"]]
+        kernels = _achieved([one.flows for one in sound])
+        ours = _achieved([result.flows])
+        count = {"runs": len(sound), "spoiled": len(found[cell]) - len(sound)}
+        setting = {"cc": cell.cc, "rate": cell.rate, "rtt": cell.rtt, "queue": cell.queue}
+        rows += [
+            setting | {"metric": metric} | _beside(ours[metric], kernels[metric], limit) | count
+            for metric, limit in TOLERANCES.items()
+        ]
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+_SCHEMA: Final = {
+    **dict.fromkeys(("cc", "rate", "rtt", "queue", "metric"), pl.String),
+    **dict.fromkeys(("simulated", "measured", "ratio", "low", "high"), pl.Float64),
+    "within": pl.Boolean,
+    "runs": pl.Int64,
+    "spoiled": pl.Int64,
+}
+
+
+def _load(folder: Path, cell: Cell, grid: Grid) -> list[Result]:
+    places = [_place(folder, cell, seed) for seed in grid.seeds]
+    results = [Result.load(place) for place in places if place.is_dir()]
+    return [one for one in results if one.experiment.duration == grid.duration]
+
+
+def _achieved(flows: Sequence[pl.DataFrame]) -> dict[str, list[float]]:
+    """What single flows achieved: goodput (bit/s), mean queueing delay (s), retransmissions."""
+    columns = {
+        "goodput": 8 * pl.col("received") / (pl.col("end") - pl.col("start")),
+        "queue_delay": pl.col("queue_delay_mean"),
+        "retransmitted": pl.col("retransmitted").cast(pl.Float64),
+    }
+    table = [one.select(**columns) for one in flows]
+    return {name: [value for one in table for value in one[name].to_list()] for name in columns}
+
+
+def _beside(ours: list[float], kernels: list[float], limit: float) -> dict[str, Any]:
+    if not kernels:
+        unknown = dict.fromkeys(("measured", "ratio", "low", "high", "within"))
+        return {"simulated": median(ours).value, **unknown}
+    left, right = median(ours), median(kernels)
+    ratio = _ratio(left.value, right.value)
+    ends = (_ratio(left.value, right.high), _ratio(left.value, right.low))
+    is_within = ratio is not None and abs(ratio - 1) <= limit
+    return {
+        "simulated": left.value,
+        "measured": right.value,
+        "ratio": ratio,
+        "low": ends[0] if len(kernels) > 1 else None,
+        "high": ends[1] if len(kernels) > 1 else None,
+        "within": is_within,
+    }
+
+
+def _ratio(ours: float | None, theirs: float | None) -> float | None:
+    """Ours over theirs; nothing beside nothing is the same."""
+    if ours is None or theirs is None:
+        return None
+    if theirs == 0:
+        return 1.0 if ours == 0 else None
+    return ours / theirs
+
+
+__all__ = ["TOLERANCES", "Cell", "Grid", "compare", "measure"]

@@ -1,0 +1,156 @@
+"""Real packets. Skipped, with the reason, where the machine has no rights or devices for them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dumbbell
+from dumbbell.errors import ExperimentError
+from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.resolve import resolve, scenario
+from dumbbell.testbed.client import TestbedError, Watch, run_scenario
+
+ROOT = Path(__file__).parents[2]
+
+
+def experiment(**changes: object) -> Experiment:
+    """One flow over a link of 20 Mbit/s and 20 ms, for 3 s."""
+    link = Link(name="bottleneck", rate="20 Mbit/s", delay="10 ms", queue="1 BDP")
+    settings: dict[str, object] = {
+        "links": [link],
+        "flows": [Flow(name="one", cc="cubic")],
+        "duration": "3 s",
+    }
+    return Experiment.model_validate(settings | changes)
+
+
+@cache
+def why_not() -> str:
+    """What this machine lacks; empty if nothing."""
+    try:
+        run_scenario(scenario(resolve(experiment(duration="50 ms")), 1), Watch())
+    except TestbedError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(autouse=True)
+def _needs_rights() -> None:
+    if why_not():
+        pytest.skip(why_not())
+
+
+def test_a_run_has_the_tables_of_the_simulator() -> None:
+    real = dumbbell.run(experiment(), backend="linux")
+    simulated = dumbbell.run(experiment())
+    assert real.meta["backend"] == "linux"
+    assert simulated.meta["backend"] == "simulator"
+    for table in ("flows", "series", "links"):
+        assert getattr(real, table).schema == getattr(simulated, table).schema
+        times = [getattr(one, table).get_column("t", default=None) for one in (real, simulated)]
+        if times[0] is not None:
+            assert times[0].to_list() == times[1].to_list()
+
+
+def test_a_flow_fills_the_link_and_its_packets_wait_no_longer_than_the_queue_is() -> None:
+    real = dumbbell.run(experiment(), backend="linux")
+    (flow,) = real.flows.iter_rows(named=True)
+    if real.meta["spoiled"]:
+        pytest.skip(str(real.meta["spoiled"]))
+    assert 0.8 * 20e6 < 8 * flow["received"] / 3 < 20e6
+    # A queue of 1 BDP, and the packet itself.
+    assert flow["queue_delay_p99"] < 0.020 + 0.001
+    assert flow["base_rtt"] == 0.020
+    dropped = real.links.select(pl.col("dropped").max()).item()
+    assert 0 < dropped <= flow["retransmitted"] + 10
+
+
+def test_a_flow_of_so_many_bytes_ends_when_they_have_arrived() -> None:
+    flows = [Flow(name="one", cc="reno", bytes="500 kB", start="200 ms")]
+    real = dumbbell.run(experiment(flows=flows), backend="linux")
+    (flow,) = real.flows.iter_rows(named=True)
+    assert flow["received"] == flow["delivered"] == 500_000
+    # Three round trips of slow start at least: 10, 20, 40 packets; and the handshake.
+    assert 0.28 < flow["completed"] < 3
+    assert real.series["t"].min() == pytest.approx(0.2)
+
+
+def test_an_application_that_writes_slowly_is_what_limits_its_flow() -> None:
+    flows = [Flow(name="one", cc="cubic", app_rate="2 Mbit/s", stop="2 s")]
+    real = dumbbell.run(experiment(flows=flows), backend="linux")
+    assert real.flows["received"].item() == pytest.approx(2e6 / 8 * 2, rel=0.1)
+    assert real.flows["end"].item() == 2
+
+
+def test_a_multipath_connection_uses_all_of_its_paths() -> None:
+    links = [
+        Link(name="wifi", rate="20 Mbit/s", delay="5 ms", queue="1 BDP"),
+        Link(name="lte", rate="10 Mbit/s", delay="20 ms", queue="1 BDP"),
+    ]
+    flows = [Flow(name="both", cc="cubic", paths=[["wifi"], ["lte"]])]
+    real = dumbbell.run(experiment(links=links, flows=flows), backend="linux")
+    assert real.subflows["flow"].to_list() == ["both/1", "both/2"]
+    sent = real.links.group_by("link", maintain_order=True).agg(pl.col("sent_bytes").max())
+    for capacity, bytes_sent in zip((20e6, 10e6), sent["sent_bytes"], strict=True):
+        assert bytes_sent > 0.3 * capacity / 8 * 3
+
+
+def test_another_program_can_be_a_flow() -> None:
+    connect = "import socket; s = socket.create_connection(('{server}', 7000));"
+    listen = "import socket; l = socket.create_server(('{server}', 7000)); c, _ = l.accept();"
+    send, take = (
+        "s.send(bytes(10**5)); s.recv(1)",
+        "c.recv(10**5, socket.MSG_WAITALL); c.send(b'x')",
+    )
+    python = sys.executable
+    flow = Flow(
+        name="one",
+        cc="reno",
+        command=f'{python} -c "{connect} {send}"',
+        server=f'{python} -c "{listen} {take}"',
+        start="1 s",
+    )
+    real = dumbbell.run(experiment(flows=[flow]), backend="linux")
+    assert real.flows["received"].item() >= 10**5
+    with pytest.raises(ExperimentError, match="real packets"):
+        dumbbell.run(experiment(flows=[flow]))
+
+
+def test_what_a_kernel_lacks_is_said_before_anything_starts() -> None:
+    flows = [Flow(name="one", cc="cubic(hystart=off)")]
+    with pytest.raises(ExperimentError, match="no options by flow"):
+        dumbbell.run(experiment(flows=flows), backend="linux")
+    flows = [Flow(name="one", cc="udt", transport="udt")]
+    with pytest.raises(ExperimentError, match="TCP's testbed"):
+        dumbbell.run(experiment(flows=flows), backend="linux")
+    with pytest.raises(ExperimentError, match=r"stack-options.byte-counting cannot be false"):
+        dumbbell.run(experiment(stack="linux-2.6.18"), backend="linux")
+
+
+def test_the_command_line_says_what_ran(tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    file.write_text(experiment(duration="300 ms").to_toml())
+    command = [str(Path(sys.executable).with_name("dumbbell")), "run", str(file)]
+    options = ["--backend", "linux", "--out", str(tmp_path / "out"), "--json"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["meta"]["backend"] == "linux"
+    assert set(json.loads((tmp_path / "out" / "meta.json").read_text())["testbed"]) == {"1"}
+    wrong = subprocess.run(
+        [*command, "--backend", "ns-3"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2
+    assert re.fullmatch(r'dumbbell: .*no "ns-3"; write simulator or linux\n', wrong.stderr)
+
+
+def test_runs_and_kills_leave_nothing_behind() -> None:
+    soak = [sys.executable, str(ROOT / "scripts" / "testbed_soak.py"), "2", "2"]
+    done = subprocess.run(soak, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

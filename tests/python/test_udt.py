@@ -1,0 +1,173 @@
+"""UDT's sockets and the file transfer, over the machine's own loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from dumbbell import _core, udt
+from dumbbell.cli.app import app
+from dumbbell.figures.results import draw
+from dumbbell.results import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+
+
+def test_a_stream_is_sent_and_ends_when_the_with_does() -> None:
+    data = bytes(range(256)) * 2000
+    with udt.listen(host=HOST) as listener:
+        with udt.connect(*listener.local) as client:
+            server = listener.accept(timeout=10)
+            assert server.peer[1] == client.local[1]
+            client.send(data)
+            received = b""
+            while len(received) < len(data):
+                received += server.recv(timeout=10)
+            assert received == data
+            assert server.statistics()["received"] == len(data)
+        assert server.recv(timeout=10) == b""
+
+
+def test_messages_keep_their_bounds() -> None:
+    settings = udt.Settings(mode="message", key=udt.new_key(), options={"mss": 1400})
+    with (
+        udt.listen(host=HOST, settings=settings) as listener,
+        udt.connect(*listener.local, settings=settings) as client,
+        listener.accept(timeout=10) as server,
+    ):
+        for message in (b"one", b"x" * 50_000, b""[:0] + b"three"):
+            client.send_message(message)
+            assert server.recv_message(timeout=10) == message
+        with pytest.raises(ValueError, match="messages, not a stream"):
+            client.send(b"x")
+
+
+def test_what_is_not_valid_or_not_there_is_said() -> None:
+    with pytest.raises(ValueError, match="cubid"):
+        udt.connect(HOST, 9, settings=udt.Settings(cc="udt", options={"cubid": 1}))
+    with pytest.raises(ValueError, match="mss: 10 is not from 92 to 65535 bytes"):
+        udt.connect(HOST, 9, settings=udt.Settings(options={"mss": 10}))
+    with pytest.raises(TimeoutError):
+        udt.connect(HOST, 9, settings=udt.Settings(connect_timeout=0.3))
+    with udt.listen(host=HOST) as listener, pytest.raises(TimeoutError):
+        listener.accept(timeout=0.01)
+
+
+class _Server:
+    """`dumbbell udt serve` in a process."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "dumbbell.cli", "udt", "serve", str(folder)]
+        command += ["--host", HOST, "--port", "0", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        self.address = self.process.stdout.readline().rpartition(" ")[2].strip()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(20) == 130
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[_Server, Path]]:
+    folder = tmp_path_factory.mktemp("served")
+    one = _Server(folder)
+    yield one, folder
+    one.stop()
+
+
+def _run(*arguments: str) -> dict[str, object]:
+    done = CliRunner().invoke(app, ["udt", *arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_files_are_sent_fetched_and_plotted(server: tuple[_Server, Path], tmp_path: Path) -> None:
+    one, folder = server
+    data = os.urandom(3_000_000)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "c").write_bytes(data)
+    result = tmp_path / "result"
+    sent = _run("send", str(tmp_path / "a"), one.address, "--out", str(result), "--cc", "ar-udt")
+    assert (sent["files"], sent["bytes"], sent["resumed"]) == (1, len(data), 0)
+    assert (folder / "a" / "b" / "c").read_bytes() == data
+    _run("recv", one.address, "a/b/c", "--into", str(tmp_path / "back"))
+    assert (tmp_path / "back" / "c").read_bytes() == data
+    saved = Result.load(result)
+    assert saved.meta["backend"] == "sockets"
+    assert saved.flows["delivered"].item() >= len(data)
+    assert draw(saved).axes
+
+
+def test_a_bench_compares_algorithms(server: tuple[_Server, Path], tmp_path: Path) -> None:
+    one, _ = server
+    found = _run(
+        "bench",
+        one.address,
+        "--cc",
+        "udt,cubic",
+        "--duration",
+        "300 ms",
+        "--out",
+        str(tmp_path / "r"),
+    )
+    assert list(found["algorithms"]) == ["udt", "cubic"]  # type: ignore[call-overload]
+    assert Result.load(tmp_path / "r").flow_names == ["udt", "cubic"]
+
+
+def test_one_receives_what_another_sends_without_a_server(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 100_000)
+    events: list[str] = []
+
+    def tell(watch: _core.TransferWatch) -> None:
+        events.extend(watch.events())
+
+    report: list[udt.Report] = []
+    into = tmp_path / "into"
+    into.mkdir()
+    receiving = threading.Thread(
+        target=lambda: report.append(udt.serve(into, 0, host=HOST, once=True, tell=tell))
+    )
+    receiving.start()
+    while not events:
+        time.sleep(0.01)
+    port = int(events[0].rpartition(":")[2])
+    udt.send([tmp_path / "file"], HOST, port)
+    receiving.join(20)
+    assert report[0].bytes == 100_000
+    assert (into / "file").read_bytes() == b"x" * 100_000
+
+
+def test_exit_statuses_tell_what_went_wrong(server: tuple[_Server, Path], tmp_path: Path) -> None:
+    one, _ = server
+    key = tmp_path / "key"
+
+    def status(*arguments: str) -> int:
+        return CliRunner().invoke(app, ["udt", *arguments]).exit_code
+
+    assert status("key", str(key)) == 0
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert status("recv", one.address, "absent", "--into", str(tmp_path)) == 3
+    assert status("recv", one.address, "absent", "--key", str(key), "--retries", "0") == 3
+    from dumbbell.errors import DumbbellError
+
+    done = CliRunner().invoke(app, ["udt", "send", str(tmp_path / "absent"), one.address])
+    assert isinstance(done.exception, DumbbellError)
+    done = CliRunner().invoke(app, ["udt", "send", str(key), one.address, "--cc", "cubid"])
+    assert isinstance(done.exception, DumbbellError)
