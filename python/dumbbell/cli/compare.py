@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import metrics
+from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import (
     mbits,
     milliseconds,
@@ -111,18 +111,6 @@ class Question:
         except ExperimentError as error:
             key = "against" if name == "against" and error.key == "cc" else error.key
             raise ExperimentError(error.problem, key=key) from None
-
-
-def split_algorithms(text: str) -> list[str]:
-    """Splits at commas that are not within parentheses: ``a,b(x=1,y=2)`` is two algorithms."""
-    parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)]
-    names = [part for part in parts if part]
-    if not names:
-        raise ExperimentError('"" names no algorithm; write some, such as "cubic,bbr"', key="--cc")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise ExperimentError(f'"{twice}" is named twice; name every algorithm once', key="--cc")
-    return names
 
 
 def only_with(context: Context, options: tuple[str, ...], problem: str) -> None:

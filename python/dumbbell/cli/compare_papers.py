@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dumbbell import _core, papers
-from dumbbell.cli.compare import COLUMNS, achieved, means, split_algorithms
+from dumbbell.cli.algorithms import split_algorithms
+from dumbbell.cli.compare import COLUMNS, achieved, means
 from dumbbell.cli.output import mbits, print_json, print_line, print_table, progress_bar
 from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment import Experiment

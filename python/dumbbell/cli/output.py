@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dumbbell.estimates import mean
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -127,6 +125,8 @@ def with_interval(runs: Iterable[float | None], show: Callable[[float | None], s
     known = [run for run in runs if run is not None and math.isfinite(run)]
     if not known:
         return show(None)
+    from dumbbell.estimates import mean
+
     estimate = mean(known)
     if estimate.low is None:
         return show(estimate.value)

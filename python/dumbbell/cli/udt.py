@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dumbbell.cli.compare import split_algorithms
+from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import (
     mbits,
     milliseconds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dumbbell.cli.compare import split_algorithms
+from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import print_json, print_line, rows, stages
 from dumbbell.errors import DumbbellError
 from dumbbell.validation import Grid, compare, measure
