@@ -74,7 +74,7 @@ readme: setup ## Runs the examples of the documents again and puts in what they 
 	.venv/bin/python scripts/documents.py
 
 docs: setup ## Builds the documentation as a site, into site/
-	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 
 lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/python -m pip install --quiet uv

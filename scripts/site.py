@@ -68,7 +68,9 @@ def quick_start() -> str:
     """README.md, its links as seen from the site."""
     text = (ROOT / "README.md").read_text().replace("](docs/", "](")
     return re.sub(
-        r"\]\(((?:[\w-]+/)*(?:LICENSE[\w.-]*|CONTRIBUTING.md))\)", rf"]({REPOSITORY}/\1)", text
+        r"\]\(((?:[\w-]+/)*(?:LICENSE[\w.-]*|CONTRIBUTING.md)|examples/[\w.-]+)\)",
+        rf"]({REPOSITORY}/\1)",
+        text,
     )
 
 

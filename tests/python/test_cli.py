@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dumbbell import Result, __version__, _core
-from dumbbell.cli.compare import split_algorithms
+from dumbbell.cli.algorithms import split_algorithms
 
 DUMBBELL = Path(sys.executable).with_name("dumbbell")
 

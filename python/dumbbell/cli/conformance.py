@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dumbbell.cli.compare import split_algorithms
+from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
 from dumbbell.conformance import bbr, examine
 from dumbbell.errors import DumbbellError

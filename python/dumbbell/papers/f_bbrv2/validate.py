@@ -87,6 +87,7 @@ _CAUSES = """\
 _AGAIN = """\
 ## Again
 
+<!-- not run: takes minutes, and rewrites this page -->
 ```sh
 .venv/bin/python -m dumbbell.papers.f_bbrv2.validate docs
 ```"""
