@@ -132,5 +132,6 @@ pub(crate) fn ask(
 pub(crate) fn part(line: &Line) -> Result<(), TransferError> {
     // The other side has confirmed all that matters; a last word may be lost.
     let _ = line.socket().finish(Duration::from_secs(5));
+    line.watch().conclude(line.socket());
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::error::TransferError;
 use dumbbell_udt::io::{Socket, Statistics};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Lets another thread see how far a transfer is, and stop it.
@@ -145,21 +145,28 @@ impl Watch {
         let (watch, socket) = (Arc::downgrade(self), Arc::downgrade(socket));
         let connection = self.inner().samples.last().map_or(0, |last| last.connection + 1);
         std::thread::spawn(move || {
-            while sample(&watch, &socket, connection) {
+            while let (Some(watch), Some(socket)) = (watch.upgrade(), socket.upgrade()) {
+                watch.sample(&socket, connection);
+                drop((watch, socket));
                 std::thread::sleep(interval);
             }
         });
     }
-}
 
-/// Takes a sample; `false` if there is nothing left to sample.
-fn sample(watch: &Weak<Watch>, socket: &Weak<Socket>, connection: u64) -> bool {
-    let (Some(watch), Some(socket)) = (watch.upgrade(), socket.upgrade()) else { return false };
-    let statistics = socket.statistics();
-    let mut internals = Vec::new();
-    socket.inspect(&mut |shown| internals.push((shown.name, shown.value)));
-    let mut inner = watch.inner();
-    inner.latest = Some(statistics);
-    inner.samples.push(Sample { statistics, internals, connection });
-    true
+    /// Samples a connection once more, when it has ended.
+    pub(crate) fn conclude(&self, socket: &Socket) {
+        let connection = self.inner().samples.last().map(|last| last.connection);
+        if let Some(connection) = connection {
+            self.sample(socket, connection);
+        }
+    }
+
+    fn sample(&self, socket: &Socket, connection: u64) {
+        let statistics = socket.statistics();
+        let mut internals = Vec::new();
+        socket.inspect(&mut |shown| internals.push((shown.name, shown.value)));
+        let mut inner = self.inner();
+        inner.latest = Some(statistics);
+        inner.samples.push(Sample { statistics, internals, connection });
+    }
 }

@@ -134,7 +134,7 @@ def limits(result: Result) -> dict[str, float]:
     Returns:
         Shares of Cruise (0 to 1): ``window``, in which the window is full, and ``headroom``, in
         which the window is what is safe less headroom; medians: ``min_rtt`` (s), ``max_bw``
-        (Mbit/s).
+        (Mbit/s). NaN if it never came to Cruise.
     """
     inside = result.internals.filter(pl.col("flow") == "bbr").pivot(
         "name", index=["seed", "t"], values="value"
@@ -144,9 +144,10 @@ def limits(result: Result) -> dict[str, float]:
         pl.col("state") == CRUISE, pl.col("t") >= FIRST
     )
     safe = 0.85 * pl.col("inflight_hi")
-    return cruise.select(
+    found = cruise.select(
         window=(pl.col("in_flight") >= pl.col("cwnd") - 2).mean(),
         headroom=(pl.col("cwnd") >= safe - 2).mean(),
         min_rtt=pl.col("min_rtt").median(),
         max_bw=pl.col("max_bw").median() * 8e-6,
-    ).row(0, named=True)
+    )
+    return found.cast(pl.Float64).fill_null(math.nan).row(0, named=True)
