@@ -93,13 +93,13 @@ def test_beyond_the_paper_the_time_of_false_alarms_is_kept() -> None:
 @pytest.fixture(scope="module")
 def runs(paper: Paper) -> Runs:
     """Stand-ins: every experiment of one kind is the same short run."""
-    alone = {cc: short("alone.toml", f"flow.*.cc={cc}") for cc in ("bbr", "bbr2", "f-bbr2", "bbr3")}
+    planned = [one for plan in paper.experiments if not plan.beyond for one in plan.all()]
+    singles = {one.chosen.get("cc", "reno") for one in planned if one.file == "alone.toml"}
+    alone = {cc: short("alone.toml", f"flow.*.cc={cc}") for cc in sorted(singles)}
     pair = short("pair.toml", "flow.bbr.cc=f-bbr2")
     results: Mapping[str, Result] = {
-        one.id: alone[one.chosen["cc"]] if one.file == "alone.toml" else pair
-        for plan in paper.experiments
-        if not plan.beyond
-        for one in plan.all()
+        one.id: alone[one.chosen.get("cc", "reno")] if one.file == "alone.toml" else pair
+        for one in planned
     }
     return Runs(results, {})
 
