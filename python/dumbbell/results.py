@@ -157,8 +157,13 @@ class Result:
     @property
     def spoiled(self) -> dict[int, list[str]]:
         """Why runs are not to be trusted, by their seed: real packets, and a machine in the way."""
-        said: dict[str, list[str]] = self.meta.get("spoiled") or {}
-        return {seed: said[str(seed)] for seed in self.seeds if str(seed) in said}
+        seeds = self.seeds
+        return {seed: why for seed, why in spoiled(self.meta).items() if seed in seeds}
+
+    @property
+    def complaints(self) -> list[str]:
+        """The runs that are spoiled, each with its reasons, in words."""
+        return [f"run {seed}: {'; '.join(why)}" for seed, why in self.spoiled.items()]
 
     def sound(self) -> Result:
         """The same without the runs that are spoiled; all of them if every one is."""
@@ -236,6 +241,12 @@ class Result:
         for seed, capture in self.captures.items():
             capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
             capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")
+
+
+def spoiled(meta: Mapping[str, Any]) -> dict[int, list[str]]:
+    """Why runs are spoiled, by their seed, as ``meta.json`` has it; empty if none is."""
+    said: Mapping[str, list[str]] = meta.get("spoiled") or {}
+    return {int(seed): why for seed, why in said.items()}
 
 
 def check_replaceable(folder: Path) -> None:

@@ -149,7 +149,7 @@ def _bare(experiment: Experiment) -> Experiment:
 
 def section(paper: Paper, simulated: Mapping[str, Result], real: Real) -> Section:
     """What the report tells of real packets beyond the numbers."""
-    kernels = sorted({result.meta["kernel"] for result in real.runs.values()})
+    kernels = sorted({result.meta["kernel"].partition("-")[0] for result in real.runs.values()})
     text = [
         f"The TCP of Linux {', '.join(kernels)}, and eBPF for algorithms that it lacks, across the "
         "same links in real time. A kernel cannot be told all that a simulator can: where an "

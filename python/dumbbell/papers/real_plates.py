@@ -24,7 +24,7 @@ SUFFIX: Final = "-real"
 """What the id of a figure has at its end if it is of real packets."""
 
 _LEAST, _MOST = -0.5, 3.0
-"""Where the axis of ratios ends."""
+"""Where the axis of ratios ends; at 0 if none is below."""
 
 _SIMULATED, _ALIKE, _REAL = "#0072b2", "#0072b2", "#d55e00"
 
@@ -53,7 +53,8 @@ def of_real(plate: Plate, real: Real) -> Plate:
     sound = real.sound
     runs = sorted({len(sound[name].seeds) for name in plate.experiments})
     spoiled = sum(len(real.runs[name].spoiled) for name in plate.experiments)
-    many = " to ".join(dict.fromkeys((str(runs[0]), counted(runs[-1], 0))))
+    fewest = f"{runs[0]} to " if runs[0] != runs[-1] else ""
+    many = f"{fewest}{counted(runs[-1], 0)}"
     marked = f"; {spoiled} more were spoiled and are left out" if spoiled else ""
     if any(set(sound[name].spoiled) for name in plate.experiments):
         marked = "; some are spoiled, as there are no others"
@@ -108,7 +109,8 @@ def draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.tick_params(axis="y", length=0, labelsize=6.5)
-    axes.set_xlim(_LEAST - 0.05, _MOST + 0.05)
+    least = min(0.0, *(line.get_xdata().min() for line in axes.lines))
+    axes.set_xlim(least - 0.05, _MOST + 0.05)
     axes.set_xlabel("measured over published; marks at the ends are beyond")
     return figure
 
