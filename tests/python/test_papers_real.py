@@ -15,7 +15,15 @@ import pytest
 from dumbbell import estimates, figures
 from dumbbell.metrics import throughput
 from dumbbell.papers import available, real, reproduction
-from dumbbell.papers.frame import Findings, Paper, Plate, Runs, Section, Verdict
+from dumbbell.papers.frame import (
+    Findings,
+    Paper,
+    Plate,
+    Reproduction,
+    Runs,
+    Section,
+    Verdict,
+)
 from dumbbell.papers.real import counted
 from dumbbell.papers.reproduction import Effort, figure_of, reopen, reproduce_paper
 from dumbbell.runner import run_all
@@ -85,7 +93,7 @@ def examine(runs: Runs) -> Findings:
 
 def draw(runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels()
-    axes.plot([0, 1], [0, rate(runs).value])
+    axes.axhline(rate(runs).value or 0)
     return figure
 
 
@@ -128,7 +136,7 @@ class Machine:
         return [replace(result, meta=result.meta | meta)]
 
 
-def reproduce(paper: Paper, out: Path, *, with_real: bool = True) -> reproduction.Reproduction:
+def reproduce(paper: Paper, out: Path, *, with_real: bool = True) -> Reproduction:
     effort = Effort(1, None, None, lambda _what, _share: None, with_real)
     return reproduce_paper(paper, out, effort, beyond=False)
 

@@ -109,8 +109,7 @@ def draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.tick_params(axis="y", length=0, labelsize=6.5)
-    least = min(0.0, *(line.get_xdata().min() for line in axes.lines))
-    axes.set_xlim(least - 0.05, _MOST + 0.05)
+    axes.set_xlim(min(0.0, axes.dataLim.x0) - 0.05, _MOST + 0.05)
     axes.set_xlabel("measured over published; marks at the ends are beyond")
     return figure
 
