@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,9 +24,10 @@ from dumbbell.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 HOST = "127.0.0.1"
+TOOL = (sys.executable, "-m", "dumbbell.cli")
+DOCUMENT = Path(__file__).parents[2] / "docs/udt.md"
 
 
 def test_a_stream_is_sent_and_ends_when_the_with_does() -> None:
@@ -69,10 +73,9 @@ def test_what_is_not_valid_or_not_there_is_said() -> None:
 class _Server:
     """`dumbbell udt serve` in a process."""
 
-    def __init__(self, folder: Path, port: str = "0") -> None:
-        command = [sys.executable, "-m", "dumbbell.cli", "udt", "serve", str(folder)]
-        command += ["--host", HOST, "--port", port]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def __init__(self, folder: Path, port: str = "0", *more: str, cwd: Path | None = None) -> None:
+        command = [*TOOL, "udt", "serve", str(folder), "--host", HOST, "--port", port, *more]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd)
         assert self.process.stdout
         self.address = self.process.stdout.readline().rpartition(" ")[2].strip()
 
@@ -185,7 +188,7 @@ SIZE = 60_000_000
 
 def _sending(file: Path, address: str) -> subprocess.Popen[str]:
     """`dumbbell udt send` in a process."""
-    command = [sys.executable, "-m", "dumbbell.cli", "udt", "send", str(file), address, "--json"]
+    command = [*TOOL, "udt", "send", str(file), address, "--json"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -255,3 +258,36 @@ def test_of_a_file_that_is_changed_while_it_is_sent_nothing_is_kept(
     assert sender.returncode == 4
     assert "1 file did not arrive as they are: file" in errors
     assert list(folder.iterdir()) == []
+
+
+def test_the_commands_of_the_document_run_as_they_are_written(tmp_path: Path) -> None:
+    """But for the server's address, and that a bench need not take 10 s for each algorithm."""
+    (tmp_path / "photos" / "2026").mkdir(parents=True)
+    (tmp_path / "photos" / "2026" / "one.jpg").write_bytes(os.urandom(100_000))
+    (tmp_path / "notes.txt").write_text("to be sent")
+    blocks = re.findall(r"^```\n(.*?)^```", DOCUMENT.read_text(), flags=re.M | re.S)
+    commands = [
+        words
+        for block in blocks
+        for line in block.splitlines()
+        if (words := shlex.split(line.replace("10s", "300ms"), comments=True))[0] == "dumbbell"
+    ]
+    server = None
+    for _, *words in commands:
+        if words[:2] == ["udt", "serve"]:
+            if server:
+                server.stop()
+            folder, *more = words[2:]
+            (tmp_path / folder).mkdir(exist_ok=True)
+            server = _Server(Path(folder), "0", *more, cwd=tmp_path)
+            continue
+        here = [server.address if server and word == "example.org" else word for word in words]
+        done = subprocess.run(
+            [*TOOL, *here], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (words, done.stderr)
+    assert server
+    server.stop()
+    assert (tmp_path / "here" / "2026" / "one.jpg").stat().st_size == 100_000
+    assert (tmp_path / "incoming" / "notes.txt").read_text() == "to be sent"
+    assert len(commands) == 8
