@@ -149,6 +149,7 @@ impl UdtFlow {
         if now < self.plan.start || self.is_done {
             return;
         }
+        self.act(now);
         let (flow, t) = (self.number, now.as_secs_f64());
         let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
         if let Stage::Open(open) = &mut self.stage {

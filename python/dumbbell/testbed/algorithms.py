@@ -45,7 +45,7 @@ def for_kernel(scenario: str, names: Mapping[str, str]) -> str:
     """A scenario in which the algorithms of TCP have the kernel's names beside ours."""
     said = json.loads(scenario)
     for flow in said["flows"]:
-        if flow["udt"] is None:
+        if flow.get("udt") is None:
             flow["kernel_cc"] = names[flow["cc"].partition("(")[0].strip()]
     return json.dumps(said)
 

@@ -98,7 +98,7 @@ def run_scenario(scenario: str, watch: Watch) -> Outcome:
             request = json.dumps({"parent": os.getpid(), "scenario": scenario})
             with process.stdin as pipe:
                 pipe.write(request.encode())
-            ours = [flow["udt"] is not None for flow in json.loads(scenario)["flows"]]
+            ours = [flow.get("udt") is not None for flow in json.loads(scenario)["flows"]]
             outcome = _listen(process.stdout, watch, pl.Series(ours, dtype=pl.Boolean))
         finally:
             process.kill()
