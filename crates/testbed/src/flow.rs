@@ -49,7 +49,7 @@ pub(crate) struct Flow {
     plan: FlowPlan,
     pub(crate) stop: Option<Time>,
     bytes: u64,
-    /// Bytes a second.
+    /// Writes at rates of its own, if it does.
     application: Option<Application>,
     paced: bool,
     mss: u64,

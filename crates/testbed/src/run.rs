@@ -74,14 +74,6 @@ fn check(scenario: &Scenario, network: &Network<Wire>) -> Result<(), TestbedErro
             let scheduler = format!("\"{}\"", flow.scheduler);
             return refuse(flow, "scheduler", &scheduler, "Linux has \"lowest-rtt\"; write that");
         }
-        if !flow.app_rates.is_empty() && flow.udt.is_none() {
-            return refuse(
-                flow,
-                "app_rates",
-                "given",
-                "applications write at one rate; write app_rate",
-            );
-        }
         if flow.log {
             return refuse(flow, "log", "true", "packets are not recorded; leave it out");
         }
