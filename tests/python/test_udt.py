@@ -265,12 +265,12 @@ def test_the_commands_of_the_document_run_as_they_are_written(tmp_path: Path) ->
     (tmp_path / "photos" / "2026").mkdir(parents=True)
     (tmp_path / "photos" / "2026" / "one.jpg").write_bytes(os.urandom(100_000))
     (tmp_path / "notes.txt").write_text("to be sent")
-    blocks = re.findall(r"^```\n(.*?)^```", DOCUMENT.read_text(), flags=re.M | re.S)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", DOCUMENT.read_text(), flags=re.M | re.S)
     commands = [
-        words
-        for block in blocks
+        shlex.split(line.replace("10s", "300ms"), comments=True)
+        for language, block in blocks
         for line in block.splitlines()
-        if (words := shlex.split(line.replace("10s", "300ms"), comments=True))[0] == "dumbbell"
+        if not language and line.startswith("dumbbell ")
     ]
     server = None
     for _, *words in commands:
