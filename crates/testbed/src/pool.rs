@@ -18,7 +18,7 @@ pub(crate) struct Wire {
     size: u16,
     /// When it came to the emulator.
     pub(crate) sent: Time,
-    /// Payload of TCP, bytes.
+    /// What follows the headers of IP and, if it is that, TCP, bytes.
     pub(crate) payload: u16,
     capable: bool,
     marked: bool,
@@ -101,6 +101,32 @@ impl Pool {
         let slot = &self.slots[wire.frame as usize];
         let Wire { piece, marked, .. } = wire;
         Piece { frame: slot.frame, bytes: &slot.bytes, number: piece, marked }
+    }
+
+    /// Whether two packets can be [taken for one](Piece::continues_with).
+    pub(crate) fn follows(&self, first: Wire, next: Wire) -> bool {
+        let same = first.frame == next.frame
+            && first.piece.wrapping_add(1) == next.piece
+            && first.marked == next.marked;
+        same || self.piece(first).continues_with(&self.piece(next))
+    }
+
+    /// The payload of packets that follow each other, in as few parts as it lies in.
+    pub(crate) fn payload<'a>(
+        &'a self,
+        wires: impl Iterator<Item = Wire> + 'a,
+    ) -> impl Iterator<Item = &'a [u8]> {
+        let mut wires = wires.peekable();
+        std::iter::from_fn(move || {
+            let first = wires.next()?;
+            let mut last = first.piece;
+            while let Some(next) =
+                wires.next_if(|next| next.frame == first.frame && next.piece == last + 1)
+            {
+                last = next.piece;
+            }
+            Some(self.piece(first).payload_to(last))
+        })
     }
 
     /// A packet is no longer under way.
