@@ -2,8 +2,9 @@
 """Compiles the eBPF programs of `crates/bpf` into the objects that the Python package ships.
 
 Needs clang, llvm-strip and libbpf's headers (Debian: clang, llvm, libbpf-dev). The objects suit any
-kernel and little-endian machine. Beside them is a record of which sources they were made of, which
-a test compares with the sources that are there.
+kernel and little-endian machine. Beside them is a record of which sources they were made of, and by
+which compiler: a test compares the sources with those that are there, and builds them again, which
+gives the same bytes where the compiler is the same.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "crates/bpf/src/bpf"
 OBJECTS = ROOT / "python/dumbbell/bpf/objects"
 RECORD = OBJECTS / "sources.sha256"
+COMPILER = OBJECTS / "compiler.txt"
 HEADERS = Path("/usr/include/bpf/bpf_helpers.h")
 COMPILE = ["clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"]
+# Where sources lay must not be told: a build in another folder gives the same bytes.
+COMPILE += ["-fdebug-compilation-dir=."]
 
 
 def digests(folder: Path = SOURCES) -> str:
@@ -45,6 +49,12 @@ def build(folder: Path = OBJECTS) -> list[Path]:
     return made
 
 
+def compiler() -> str:
+    """Which clang this is."""
+    said = subprocess.run(["clang", "--version"], check=True, capture_output=True, text=True)
+    return said.stdout.splitlines(keepends=True)[0]
+
+
 def lacking() -> list[str]:
     """What is missing for a build."""
     tools = [tool for tool in ("clang", "llvm-strip") if shutil.which(tool) is None]
@@ -63,6 +73,7 @@ def main() -> None:
     for made in build():
         print(f"bpf: {made.relative_to(ROOT)}, {made.stat().st_size} bytes")
     RECORD.write_text(digests())
+    COMPILER.write_text(compiler())
 
 
 if __name__ == "__main__":

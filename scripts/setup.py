@@ -349,9 +349,13 @@ def build_engine() -> None:
 
 
 def offer_test_peers() -> None:
-    """Others' programs that tests talk to; where they cannot be had, those tests say so."""
-    if sys.platform == "linux" and not Path("/usr/include/udt/udt.h").is_file():
+    """Others' programs that tests talk to or build with; where they cannot be had, tests say so."""
+    if sys.platform != "linux":
+        return
+    if not Path("/usr/include/udt/udt.h").is_file():
         apt_install(["g++", "libudt-dev"])
+    if not (shutil.which("clang") and Path("/usr/include/bpf/bpf_helpers.h").is_file()):
+        apt_install(["clang", "llvm", "libbpf-dev"])
 
 
 def main() -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
 
 from dumbbell.errors import DumbbellError, ResultError
+from dumbbell.results import spoiled
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 from dumbbell.tables import SUBFLOW_TABLES, TABLES
 
@@ -56,7 +58,20 @@ def _views(folder: Path) -> dict[str, str]:
     if not there:
         problem = "it holds no tables" if folder.is_dir() else "there is no such folder"
         raise ResultError(f"{folder}: is neither a result nor a sweep: {problem}")
-    return {name: f"from {_read([folder / f'{name}.parquet'])}" for name in there}
+    views = {name: f"from {_read([folder / f'{name}.parquet'])}" for name in there}
+    return views | _spoiled_view(folder)
+
+
+def _spoiled_view(folder: Path) -> dict[str, str]:
+    """The runs that are spoiled, as a table of its own, if there are any."""
+    meta = folder / "meta.json"
+    found = spoiled(json.loads(meta.read_text(encoding="utf-8"))) if meta.is_file() else {}
+    rows = ", ".join(
+        f"({seed}::ubigint, '{why.replace(chr(39), chr(39) * 2)}')"
+        for seed, reasons in found.items()
+        for why in reasons
+    )
+    return {"spoiled": f"from (values {rows}) as t(seed, why)"} if rows else {}
 
 
 def _sweep_views(dataset: Dataset) -> dict[str, str]:

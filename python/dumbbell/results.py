@@ -145,13 +145,31 @@ class Result:
 
     def of_seed(self, seed: int) -> Result:
         """The part of the result that belongs to one seed."""
-        if self.seeds == [seed]:
-            return self
+        return self if self.seeds == [seed] else self._of_seeds([seed])
+
+    def _of_seeds(self, seeds: list[int]) -> Result:
         tables = {
-            table: getattr(self, table).filter(pl.col("seed") == seed) for table in self.tables
+            table: getattr(self, table).filter(pl.col("seed").is_in(seeds)) for table in self.tables
         }
-        captures = {each: self.captures[each] for each in self.captures if each == seed}
+        captures = {seed: self.captures[seed] for seed in self.captures if seed in seeds}
         return Result(self.experiment, self.meta, **tables, captures=captures)
+
+    @property
+    def spoiled(self) -> dict[int, list[str]]:
+        """Why runs are not to be trusted, by their seed: real packets, and a machine in the way."""
+        seeds = self.seeds
+        return {seed: why for seed, why in spoiled(self.meta).items() if seed in seeds}
+
+    @property
+    def complaints(self) -> list[str]:
+        """The runs that are spoiled, each with its reasons, in words."""
+        return [f"run {seed}: {'; '.join(why)}" for seed, why in self.spoiled.items()]
+
+    def sound(self) -> Result:
+        """The same without the runs that are spoiled; all of them if every one is."""
+        spoiled = self.spoiled
+        left = [seed for seed in self.seeds if seed not in spoiled]
+        return self._of_seeds(left) if spoiled and left else self
 
     def and_more(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""
@@ -223,6 +241,12 @@ class Result:
         for seed, capture in self.captures.items():
             capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
             capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")
+
+
+def spoiled(meta: Mapping[str, Any]) -> dict[int, list[str]]:
+    """Why runs are spoiled, by their seed, as ``meta.json`` has it; empty if none is."""
+    said: Mapping[str, list[str]] = meta.get("spoiled") or {}
+    return {int(seed): why for seed, why in said.items()}
 
 
 def check_replaceable(folder: Path) -> None:

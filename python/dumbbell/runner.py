@@ -128,7 +128,8 @@ def run_all(
     for one in resolved if not is_real else []:
         _refuse_programs(one)
     at_once = workers(1 if jobs is None and is_real else jobs)
-    used = [flow.cc for one in resolved for flow in one.flows if is_real]
+    kernels = [f for one in resolved for f in one.flows if is_real and f.transport == "tcp"]
+    used = [flow.cc for flow in kernels]
     with algorithms.provided(used) as names, ThreadPoolExecutor(at_once) as pool:
         tasks = [
             [

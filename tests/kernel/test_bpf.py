@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from dumbbell.testbed.client import Outcome
 
 pytestmark = pytest.mark.skipif(not bpf.available(), reason=f"not our kernel: {bpf.missing()}")
+
+ATTEMPTS = 8
+"""How often a run is made, if the machine spoils it each time."""
+
+SINGLY = "stack-options = { tso = false }"
+"""Segments leave one by one."""
 
 RED = 'aqm = "red(min=15 packets, max=90 packets, probability=0.05)"'
 """Losses in proportion to packets, which is what the theory of coupled windows assumes; where a
@@ -40,23 +47,27 @@ def link(name: str, rate: int, delay: int, queue: float, more: str = "") -> str:
     )
 
 
-def flow(cc: str, *paths: str) -> str:
+def flow(cc: str, *paths: str, more: str = "") -> str:
     """A flow over these links; over several, it has a subflow for each."""
     where = f"paths = {json.dumps([[path] for path in paths])}"
     if len(paths) == 1:
         where = f'path = ["{paths[0]}"]'
-    return f'[[flow]]\ncc = "{cc}"\n{where}\n'
+    return f'[[flow]]\ncc = "{cc}"\n{where}\n{more}\n'
 
 
 def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> Outcome:
-    """Runs an experiment with real packets, its first flow by this name of the kernel's."""
+    """Runs an experiment with real packets, its first flow by this name of the kernel's; again if
+    the machine spoiled it.
+    """
     text = f'duration = "{seconds} s"\ninternals = false\nsample = "100 ms"\n{"".join(parts)}'
     plan = json.loads(scenario(resolve(Experiment.parse(text)), 1))
     if kernel_cc is not None:
         plan["flows"][0]["kernel_cc"] = kernel_cc
-    outcome = run_scenario(json.dumps(plan), Watch())
-    assert not outcome.complaints, "the machine was too busy; run it again"
-    return outcome
+    for _ in range(ATTEMPTS):
+        outcome = run_scenario(json.dumps(plan), Watch())
+        if not outcome.complaints:
+            return outcome
+    pytest.fail(f"the machine was too busy {ATTEMPTS} times: {'; '.join(outcome.complaints)}")
 
 
 def rates(series: pl.DataFrame) -> list[float]:
@@ -71,15 +82,28 @@ def rates(series: pl.DataFrame) -> list[float]:
     ]
 
 
+def median_of(runs: list[dict[str, float]], key: str) -> float:
+    return median(run[key] for run in runs)
+
+
 @pytest.mark.parametrize(("delay", "queue"), [(10, 1.0), (20, 0.5), (50, 2.0)])
-def test_bbr_as_a_program_has_the_goodput_of_the_kernels_own(delay: int, queue: float) -> None:
-    found: dict[str, list[float]] = {"bbr": [], bpf.kernel_name("bbr"): []}
+def test_bbr_as_a_program_does_what_the_kernels_own_does(delay: int, queue: float) -> None:
+    found: dict[str, list[dict[str, float]]] = {"bbr": [], bpf.kernel_name("bbr"): []}
     for _ in range(3):
-        for name, goodputs in found.items():
+        for name, measured in found.items():
             outcome = run(12, link("link", 100, delay, queue), flow("bbr", "link"), kernel_cc=name)
-            goodputs.extend(rates(outcome.series))
-    theirs, ours = (median(goodputs) for goodputs in found.values())
-    assert ours == pytest.approx(theirs, rel=0.03), found
+            (goodput,) = rates(outcome.series)
+            row = outcome.flows.row(0, named=True)
+            keys = ("queue_delay_mean", "retransmitted")
+            measured.append({"goodput": goodput, **{key: row[key] for key in keys}})
+    theirs, ours = found.values()
+    sys.stdout.write(f"{delay} ms, {queue} BDP: {found}\n")
+    goodputs = median_of(ours, "goodput"), median_of(theirs, "goodput")
+    assert goodputs[0] == pytest.approx(goodputs[1], rel=0.03), found
+    # Both depend on how Startup ends and on the machine's jitter, which BBR takes for bandwidth: the
+    # kernel's own runs differ by more than 3 % among themselves.
+    for key in ("queue_delay_mean", "retransmitted"):
+        assert median_of(ours, key) == pytest.approx(median_of(theirs, key), rel=0.25), found
 
 
 def test_lia_alone_is_better_than_the_best_of_its_paths() -> None:
@@ -87,6 +111,22 @@ def test_lia_alone_is_better_than_the_best_of_its_paths() -> None:
     (best,) = rates(run(20, *paths, flow("reno", "wide")).series)
     (lia,) = rates(run(20, *paths, flow("lia", "wide", "narrow"), kernel_cc="db_lia").series)
     assert lia > 1.2 * best
+
+
+def test_lia_beside_others_gets_what_one_connection_would_where_queues_drop_what_does_not_fit() -> (
+    None
+):
+    # Packet by packet: Linux's subflows leave in bursts that cost them more losses than a plain
+    # connection has, with any algorithm (docs/bpf.md).
+    paths = link("wide", 20, 20, 1), link("narrow", 10, 20, 1)
+    others = flow("reno", "wide", more=SINGLY), flow("reno", "narrow", more=SINGLY)
+    found: dict[str, list[float]] = {"reno": [], "lia": []}
+    for _ in range(3):
+        for cc, goodputs in found.items():
+            ours = flow(cc, *(["wide"] if cc == "reno" else ["wide", "narrow"]), more=SINGLY)
+            kernel_cc = "db_lia" if cc == "lia" else None
+            goodputs.append(rates(run(40, *paths, ours, *others, kernel_cc=kernel_cc).series)[0])
+    assert median(found["lia"]) > 0.9 * median(found["reno"]), found
 
 
 def test_lia_takes_of_a_shared_link_what_one_connection_would() -> None:

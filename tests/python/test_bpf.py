@@ -57,15 +57,70 @@ def known() -> str:
     return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
 
 
-def test_the_objects_are_of_the_sources_that_are_here() -> None:
+@pytest.fixture(scope="module")
+def build() -> Any:
+    """The script that compiles the programs."""
     spec = importlib.util.spec_from_file_location("build_bpf", ROOT / "scripts/bpf.py")
     assert spec is not None
     assert spec.loader is not None
-    build: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+@pytest.fixture(scope="module")
+def rebuilt(build: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The objects, compiled from the sources that are here."""
+    if missing := build.lacking():
+        pytest.skip(f"{', '.join(missing)} not found, so the programs are not built again")
+    folder = tmp_path_factory.mktemp("objects")
+    build.build(folder)
+    return folder
+
+
+def drive(name: str, server: Server) -> None:
+    """Sends over a connection that the algorithm controls."""
+    address, received = server
+    kernel_name = bpf.kernel_name(name)
+    is_others = kernel_name in known().split()
+    with bpf.load([name]), socket.socket() as connection:
+        chosen = kernel_name.encode()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, chosen)
+        connection.connect(address)
+        connection.sendall(DATA)
+        used = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        assert used.rstrip(b"\0") == chosen
+    assert received() == DATA
+    assert is_others or kernel_name not in known().split()
+
+
+def test_the_objects_are_of_the_sources_that_are_here(build: Any) -> None:
     assert build.RECORD.read_text() == build.digests(), "run `make bpf`"
     sources = {path.name.removesuffix(".bpf.c") for path in build.SOURCES.glob("*.bpf.c")}
     assert set(bpf.names()) == sources
+
+
+def test_objects_tell_nothing_of_the_machine_that_built_them() -> None:
+    for path in bpf.OBJECTS.glob("*.bpf.o"):
+        assert str(ROOT.parent).encode() not in path.read_bytes()
+        assert b"/crates/bpf/" not in path.read_bytes()
+
+
+def test_the_same_compiler_makes_the_same_objects_again(build: Any, rebuilt: Path) -> None:
+    made = {path.name: path.read_bytes() for path in rebuilt.iterdir()}
+    shipped = {path.name: path.read_bytes() for path in bpf.OBJECTS.glob("*.bpf.o")}
+    assert made.keys() == shipped.keys()
+    if build.compiler() == build.COMPILER.read_text():
+        assert made == shipped
+
+
+@in_kernel
+@pytest.mark.parametrize("name", bpf.names())
+def test_an_object_that_is_built_anew_drives_a_connection(
+    name: str, rebuilt: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bpf, "OBJECTS", rebuilt)
+    drive(name, server)
 
 
 def test_every_algorithm_is_documented_and_no_other() -> None:
@@ -93,17 +148,7 @@ def test_what_is_not_loaded_cannot_be_unloaded() -> None:
 @in_kernel
 @pytest.mark.parametrize("name", bpf.names())
 def test_an_algorithm_drives_a_connection_and_is_gone_afterwards(name: str, server: Server) -> None:
-    address, received = server
-    kernel_name = bpf.kernel_name(name)
-    with bpf.load([name]), socket.socket() as connection:
-        chosen = kernel_name.encode()
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, chosen)
-        connection.connect(address)
-        connection.sendall(DATA)
-        used = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-        assert used.rstrip(b"\0") == chosen
-    assert received() == DATA
-    assert kernel_name not in known().split()
+    drive(name, server)
 
 
 @in_kernel

@@ -21,7 +21,6 @@ from dumbbell import Result, figures
 from dumbbell.errors import ResultError
 from dumbbell.report import write_report
 from dumbbell.report.folder import contents
-from dumbbell.report.runs import spoiled
 from dumbbell.report.series import charts, thinned
 from dumbbell.sweeps.dataset import Dataset
 
@@ -134,9 +133,9 @@ def test_the_page_tells_its_size_and_has_little(one: Path) -> None:
 def test_spoiled_runs_are_marked_in_the_overview_and_with_their_reason(several: Path) -> None:
     html = several.read_text("utf-8")
     assert "1 experiment spoiled" in html
-    assert "seed 1: the machine was busy, late" in html
+    assert "run 1: the machine was busy; late" in html
+    assert 'data-seed="1, spoiled"' in html
     assert html.count('<span class="verdict fails">spoiled</span>') == 3  # 2 rows, its heading
-    assert spoiled({"spoiled": {}}) == spoiled({}) == []
 
 
 def test_results_are_found_at_any_depth_and_partial_ones_are_not(folder: Path) -> None:

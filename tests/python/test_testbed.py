@@ -103,6 +103,41 @@ def test_a_multipath_connection_uses_all_of_its_paths() -> None:
         assert bytes_sent > 0.3 * capacity / 8 * 3
 
 
+@pytest.mark.parametrize("cc", ["udt", "ar-udt", "bbr3"])
+def test_udt_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) -> None:
+    flows = [Flow(name="one", cc=cc, transport="udt")]
+    real = dumbbell.run(experiment(flows=flows, duration="4 s"), backend="linux")
+    simulated = dumbbell.run(experiment(flows=flows, duration="4 s"))
+    for table in ("flows", "series", "internals"):
+        assert getattr(real, table).schema == getattr(simulated, table).schema
+    assert set(real.internals["name"]) == set(simulated.internals["name"])
+    last, known = (one.series.tail(1).row(0, named=True) for one in (real, simulated))
+    assert [last[name] is None for name in known] == [known[name] is None for name in known]
+    assert last["min_rtt"] >= 0.020
+    (flow,) = real.flows.iter_rows(named=True)
+    assert flow["received"] <= flow["delivered"] + 20e6 / 8 * 0.1
+    assert flow["recoveries"] is not None
+    if not real.meta["spoiled"]:
+        assert 0.4 * 20e6 < 8 * flow["received"] / 4 < 20e6
+
+
+def test_udt_beside_the_kernels_tcp_starts_stops_and_ends_as_the_file_says() -> None:
+    flows = [
+        Flow(name="tcp", cc="cubic"),
+        Flow(name="short", cc="cubic", transport="udt", bytes="300 kB", start="500 ms"),
+        Flow(name="slow", cc="udt", transport="udt", app_rate="1 Mbit/s", stop="2 s"),
+    ]
+    real = dumbbell.run(experiment(flows=flows), backend="linux")
+    tcp, short, slow = real.flows.iter_rows(named=True)
+    assert tcp["received"] > 1_000_000
+    assert short["received"] == short["delivered"] == 300_000
+    # The handshake takes two round trips.
+    assert 0.56 < short["completed"] < 3
+    assert slow["received"] == pytest.approx(1e6 / 8 * 2, rel=0.1)
+    assert tcp["recoveries"] is None
+    assert short["recoveries"] is not None
+
+
 def test_another_program_can_be_a_flow() -> None:
     connect = "import socket; s = socket.create_connection(('{server}', 7000));"
     listen = "import socket; l = socket.create_server(('{server}', 7000)); c, _ = l.accept();"
@@ -127,9 +162,6 @@ def test_another_program_can_be_a_flow() -> None:
 def test_what_a_kernel_lacks_is_said_before_anything_starts() -> None:
     flows = [Flow(name="one", cc="cubic(hystart=off)")]
     with pytest.raises(ExperimentError, match="no options by flow"):
-        dumbbell.run(experiment(flows=flows), backend="linux")
-    flows = [Flow(name="one", cc="udt", transport="udt")]
-    with pytest.raises(ExperimentError, match="TCP's testbed"):
         dumbbell.run(experiment(flows=flows), backend="linux")
     with pytest.raises(ExperimentError, match=r"stack-options.byte-counting cannot be false"):
         dumbbell.run(experiment(stack="linux-2.6.18"), backend="linux")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,9 +24,10 @@ from dumbbell.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 HOST = "127.0.0.1"
+TOOL = (sys.executable, "-m", "dumbbell.cli")
+DOCUMENT = Path(__file__).parents[2] / "docs/udt.md"
 
 
 def test_a_stream_is_sent_and_ends_when_the_with_does() -> None:
@@ -69,12 +73,17 @@ def test_what_is_not_valid_or_not_there_is_said() -> None:
 class _Server:
     """`dumbbell udt serve` in a process."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "dumbbell.cli", "udt", "serve", str(folder)]
-        command += ["--host", HOST, "--port", "0", *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def __init__(self, folder: Path, port: str = "0", *more: str, cwd: Path | None = None) -> None:
+        command = [*TOOL, "udt", "serve", str(folder), "--host", HOST, "--port", port, *more]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd)
         assert self.process.stdout
         self.address = self.process.stdout.readline().rpartition(" ")[2].strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(20)
+        if self.process.stdout:
+            self.process.stdout.close()
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -171,3 +180,114 @@ def test_exit_statuses_tell_what_went_wrong(server: tuple[_Server, Path], tmp_pa
     assert isinstance(done.exception, DumbbellError)
     done = CliRunner().invoke(app, ["udt", "send", str(key), one.address, "--cc", "cubid"])
     assert isinstance(done.exception, DumbbellError)
+
+
+SIZE = 60_000_000
+"""So much that there is time to do something while it is sent."""
+
+
+def _sending(file: Path, address: str) -> subprocess.Popen[str]:
+    """`dumbbell udt send` in a process."""
+    command = [*TOOL, "udt", "send", str(file), address, "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _part(folder: Path) -> Path:
+    """The part of a file that has begun to arrive."""
+    while True:
+        for part in folder.glob(".*.dumbbell-part"):
+            if part.stat().st_size > 1_000_000:
+                return part
+        time.sleep(0.002)
+
+
+def test_a_sender_that_is_killed_goes_on_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.write_bytes(os.urandom(SIZE))
+    server = _Server(folder)
+    first = _sending(file, server.address)
+    part = _part(folder)
+    first.kill()
+    first.communicate()
+    assert part.stat().st_size < SIZE, "it was killed on the way"
+    sent = _run("send", str(file), server.address)
+    server.stop()
+    assert 1_000_000 < int(str(sent["resumed"])) < SIZE
+    assert sent["bytes"] == SIZE
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert (folder / "file").read_bytes() == file.read_bytes()
+
+
+def test_a_server_that_is_killed_and_comes_again_gets_the_rest(tmp_path: Path) -> None:
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.write_bytes(os.urandom(SIZE))
+    server = _Server(folder)
+    sender = _sending(file, server.address)
+    part = _part(folder)
+    server.kill()
+    there = part.stat().st_size
+    assert there < SIZE, "it was killed on the way"
+    server = _Server(folder, server.address.rpartition(":")[2])
+    said, errors = sender.communicate(timeout=60)
+    server.stop()
+    assert sender.returncode == 0, errors
+    assert json.loads(said)["bytes"] == SIZE
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert (folder / "file").read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize("how", ["shorter", "other bytes"])
+def test_of_a_file_that_is_changed_while_it_is_sent_nothing_is_kept(
+    tmp_path: Path, how: str
+) -> None:
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.write_bytes(os.urandom(SIZE))
+    server = _Server(folder)
+    sender = _sending(file, server.address)
+    _part(folder)
+    with file.open("r+b") as open_file:
+        if how == "shorter":
+            open_file.truncate(SIZE - 1000)
+        else:
+            open_file.write(b"other")
+    _, errors = sender.communicate(timeout=60)
+    server.stop()
+    assert sender.returncode == 4
+    assert "1 file did not arrive as they are: file" in errors
+    assert list(folder.iterdir()) == []
+
+
+def test_the_commands_of_the_document_run_as_they_are_written(tmp_path: Path) -> None:
+    """But for the server's address, and that a bench need not take 10 s for each algorithm."""
+    (tmp_path / "photos" / "2026").mkdir(parents=True)
+    (tmp_path / "photos" / "2026" / "one.jpg").write_bytes(os.urandom(100_000))
+    (tmp_path / "notes.txt").write_text("to be sent")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", DOCUMENT.read_text(), flags=re.M | re.S)
+    commands = [
+        shlex.split(line.replace("10s", "300ms"), comments=True)
+        for language, block in blocks
+        for line in block.splitlines()
+        if not language and line.startswith("dumbbell ")
+    ]
+    server = None
+    for _, *words in commands:
+        if words[:2] == ["udt", "serve"]:
+            if server:
+                server.stop()
+            folder, *more = words[2:]
+            (tmp_path / folder).mkdir(exist_ok=True)
+            server = _Server(Path(folder), "0", *more, cwd=tmp_path)
+            continue
+        here = [server.address if server and word == "example.org" else word for word in words]
+        done = subprocess.run(
+            [*TOOL, *here], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (words, done.stderr)
+    assert server
+    server.stop()
+    assert (tmp_path / "here" / "2026" / "one.jpg").stat().st_size == 100_000
+    assert (tmp_path / "incoming" / "notes.txt").read_text() == "to be sent"
+    assert len(commands) == 8

@@ -35,4 +35,9 @@ pub use pdu::Pdu;
 pub use run::Outcome;
 pub use sample::Observe;
 pub use scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
+/// UDT senders in the tables, whatever drives them.
+pub mod udt {
+    pub use crate::udt_host::{conclude, observe};
+}
+
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};

@@ -153,47 +153,56 @@ impl Endpoint for UdtHost {
     }
 }
 
+/// A sender's state as a row shows it. Packets carry `payload` bytes; `most` is all that there is to
+/// deliver, bytes.
+pub fn observe(stats: &SenderStats, payload: u64, most: u64, row: &mut SeriesRow) {
+    *row = SeriesRow {
+        cwnd: stats.cwnd as f32,
+        ssthresh: stats.ssthresh as f32,
+        srtt: secs(stats.srtt),
+        rtt: secs(stats.rtt),
+        min_rtt: secs(stats.min_rtt),
+        pacing_rate: stats.pacing_rate.map_or(f32::NAN, |rate| rate.bits_per_sec() as f32),
+        delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
+        in_flight: stats.in_flight,
+        sent: stats.sent,
+        retransmitted: stats.retransmitted,
+        lost: stats.lost,
+        delivered: (stats.delivered * payload).min(most),
+        phase: number(stats.phase),
+        ..*row
+    };
+}
+
+/// What became of a sender, as a row shows it.
+pub fn conclude(stats: &SenderStats, payload: u64, most: u64, row: &mut FlowRow) {
+    let (sum, samples) = stats.rtt_sum;
+    *row = FlowRow {
+        completed: stats.completed.map(Time::as_secs_f64),
+        sent: stats.sent,
+        retransmitted: stats.retransmitted,
+        lost: stats.lost,
+        delivered: (stats.delivered * payload).min(most),
+        timeouts: stats.timeouts,
+        recoveries: stats.recoveries,
+        rtt_mean: (samples > 0).then(|| sum / samples as f64),
+        ..*row
+    };
+}
+
 impl Observe for UdtHost {
     fn observe(&self, row: &mut SeriesRow) {
-        let Some(stats) = self.sender().filter(|_| self.bytes > 0) else {
-            row.received = self.received();
-            return;
-        };
-        *row = SeriesRow {
-            cwnd: stats.cwnd as f32,
-            ssthresh: stats.ssthresh as f32,
-            srtt: secs(stats.srtt),
-            rtt: secs(stats.rtt),
-            min_rtt: secs(stats.min_rtt),
-            pacing_rate: stats.pacing_rate.map_or(f32::NAN, |rate| rate.bits_per_sec() as f32),
-            delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
-            in_flight: stats.in_flight,
-            sent: stats.sent,
-            retransmitted: stats.retransmitted,
-            lost: stats.lost,
-            delivered: (stats.delivered * self.payload).min(self.bytes),
-            phase: number(stats.phase),
-            ..*row
-        };
+        match self.sender().filter(|_| self.bytes > 0) {
+            Some(stats) => observe(&stats, self.payload, self.bytes, row),
+            None => row.received = self.received(),
+        }
     }
 
     fn conclude(&self, row: &mut FlowRow) {
-        let Some(stats) = self.sender().filter(|_| self.bytes > 0) else {
-            row.received = self.received();
-            return;
-        };
-        let (sum, samples) = stats.rtt_sum;
-        *row = FlowRow {
-            completed: stats.completed.map(Time::as_secs_f64),
-            sent: stats.sent,
-            retransmitted: stats.retransmitted,
-            lost: stats.lost,
-            delivered: (stats.delivered * self.payload).min(self.bytes),
-            timeouts: stats.timeouts,
-            recoveries: stats.recoveries,
-            rtt_mean: (samples > 0).then(|| sum / samples as f64),
-            ..*row
-        };
+        match self.sender().filter(|_| self.bytes > 0) {
+            Some(stats) => conclude(&stats, self.payload, self.bytes, row),
+            None => row.received = self.received(),
+        }
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {

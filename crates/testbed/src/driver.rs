@@ -5,7 +5,8 @@ use crate::error::TestbedError;
 use crate::flow::{CHUNK, Flow, Stage};
 use crate::program::Program;
 use crate::sys::become_realtime;
-use dumbbell_sim::{Histogram, Series};
+use crate::udt::UdtFlow;
+use dumbbell_sim::{Histogram, Internals, Series};
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -30,6 +31,8 @@ fn token(flow: usize, end: End) -> epoll::EventData {
 pub(crate) struct Samples {
     pub(crate) series: Series,
     pub(crate) part_series: Series,
+    /// Of algorithms that are ours, if they are asked for.
+    pub(crate) internals: Option<Internals>,
     /// How late samples were taken.
     pub(crate) lateness: Histogram,
 }
@@ -37,6 +40,7 @@ pub(crate) struct Samples {
 pub(crate) struct Driver<'a> {
     flows: &'a mut [Flow],
     programs: &'a mut [Program],
+    udt: &'a mut [UdtFlow],
     /// By flow of the scenario, the number of its first subflow.
     first_parts: &'a [u32],
     clock: Clock,
@@ -51,6 +55,7 @@ impl<'a> Driver<'a> {
     pub(crate) fn new(
         flows: &'a mut [Flow],
         programs: &'a mut [Program],
+        udt: &'a mut [UdtFlow],
         first_parts: &'a [u32],
         clock: Clock,
     ) -> Result<Driver<'a>, TestbedError> {
@@ -65,7 +70,7 @@ impl<'a> Driver<'a> {
         let epoll = watch().map_err(TestbedError::failed("watched sockets"))?;
         let interests = vec![None; flows.len()];
         let (data, room) = (vec![0; CHUNK], vec![0; 4 * CHUNK]);
-        Ok(Driver { flows, programs, first_parts, clock, epoll, interests, data, room })
+        Ok(Driver { flows, programs, udt, first_parts, clock, epoll, interests, data, room })
     }
 
     /// Drives all flows until the end, and samples them at the interval.
@@ -73,12 +78,14 @@ impl<'a> Driver<'a> {
         mut self,
         duration: Time,
         sample: Span,
+        internals: bool,
         mut go_on: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Samples, TestbedError> {
         // Without the right to it senders run dry on a busy machine, and then send bursts, which
         // the lateness of samples tells.
         let _ = become_realtime(1);
-        let mut samples = Samples::default();
+        let internals = internals.then(Internals::default);
+        let mut samples = Samples { internals, ..Samples::default() };
         let mut next_sample = Time::ZERO;
         let mut events = Vec::with_capacity(256);
         loop {
@@ -143,6 +150,9 @@ impl<'a> Driver<'a> {
         for program in self.programs.iter_mut() {
             next = next.min(program.act(now)?);
         }
+        for flow in self.udt.iter_mut() {
+            next = next.min(flow.act(now));
+        }
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
             if flow.stage == Stage::Waiting {
@@ -196,6 +206,9 @@ impl<'a> Driver<'a> {
         }
         for program in self.programs.iter_mut().filter(|program| program.start() <= now) {
             samples.series.push(program.observe(t));
+        }
+        for flow in self.udt.iter_mut() {
+            flow.sample(now, &mut samples.series, samples.internals.as_mut());
         }
     }
 }

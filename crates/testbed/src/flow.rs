@@ -18,7 +18,8 @@ use rustix::net::{
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
-const PORT: u16 = 5001;
+/// Where receivers listen.
+pub(crate) const PORT: u16 = 5001;
 const TCP_WINDOW_CLAMP: i32 = 10;
 const TCP_NOTSENT_LOWAT: i32 = 25;
 /// What may wait in a socket and has not been sent, bytes: written in time at 10 Gbit/s if the
@@ -48,7 +49,7 @@ pub(crate) struct Flow {
     plan: FlowPlan,
     pub(crate) stop: Option<Time>,
     bytes: u64,
-    /// Bytes a second.
+    /// Writes at rates of its own, if it does.
     application: Option<Application>,
     paced: bool,
     mss: u64,
@@ -76,7 +77,7 @@ fn tcp_socket() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
 }
 
-fn address(side: Side, path: u32, port: u16) -> SocketAddrV4 {
+pub(crate) fn address(side: Side, path: u32, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(path).into(), port)
 }
 

@@ -1,4 +1,4 @@
-//! The testbed: a scenario with the machine's own TCP.
+//! The testbed: a scenario with the machine's own TCP, and with our UDT over its UDP.
 //!
 //! Senders and receivers are sockets of the kernel in network namespaces of their own. What they
 //! send leaves by TUN devices, crosses the very links that the simulator simulates, driven by the
@@ -7,7 +7,7 @@
 //!
 //! `frame` and `pool` know packets, `emulator` moves them, `host` makes namespaces, `flow` and
 //! `driver` send and receive, `info` reads what sockets tell, `health` says whether the machine
-//! kept up. Nothing has a name outside: namespaces, devices and programs live in a process
+//! kept up. `udt` is a flow over UDT. Nothing has a name outside: namespaces, devices and programs live in a process
 //! namespace whose first process is ours, so all of it is gone when that is, even if it is killed.
 #![cfg(target_os = "linux")]
 
@@ -26,6 +26,7 @@ mod program;
 mod run;
 mod settings;
 mod sys;
+mod udt;
 
 pub use error::TestbedError;
 pub use health::Health;

@@ -10,6 +10,7 @@ use crate::host::{Host, MOST_PATHS, Side};
 use crate::pool::Wire;
 use crate::program::Program;
 use crate::settings::Settings;
+use crate::udt::{self, UdtFlow};
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Flows, Histogram, Network, Scenario};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
@@ -69,20 +70,9 @@ fn check(scenario: &Scenario, network: &Network<Wire>) -> Result<(), TestbedErro
         Err(TestbedError::Unsupported { flow, key, value, reason })
     };
     for flow in &scenario.flows {
-        if flow.udt.is_some() {
-            return refuse(flow, "transport", "\"udt\"", "it is TCP's testbed; write \"tcp\"");
-        }
         if flow.scheduler != "lowest-rtt" && !flow.joins.is_empty() {
             let scheduler = format!("\"{}\"", flow.scheduler);
             return refuse(flow, "scheduler", &scheduler, "Linux has \"lowest-rtt\"; write that");
-        }
-        if !flow.app_rates.is_empty() {
-            return refuse(
-                flow,
-                "app_rates",
-                "given",
-                "applications write at one rate; write app_rate",
-            );
         }
         if flow.log {
             return refuse(flow, "log", "true", "packets are not recorded; leave it out");
@@ -99,14 +89,19 @@ fn check(scenario: &Scenario, network: &Network<Wire>) -> Result<(), TestbedErro
 }
 
 /// Multipath flows and programs have hosts of their own; others share them with those of the same
-/// stack.
+/// stack, or over UDT of the same greatest packet.
 fn group(scenario: &Scenario) -> Result<Vec<Group>, TestbedError> {
     let mut groups: Vec<Group> = Vec::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
         let is_alone = |flow: &FlowSpec| flow.command.is_some() || !flow.joins.is_empty();
         let shared = groups.iter_mut().find(|group| {
             let first = &scenario.flows[group.flows[0]];
-            !is_alone(flow) && !is_alone(first) && first.stack == flow.stack
+            let mss = |flow: &FlowSpec| flow.udt.as_ref().map(|options| options.mss);
+            let alike = match (mss(first), mss(flow)) {
+                (None, None) => first.stack == flow.stack,
+                (one, other) => one == other,
+            };
+            alike && !is_alone(flow) && !is_alone(first)
         });
         if let Some(group) = shared {
             group.flows.push(number);
@@ -133,11 +128,17 @@ fn make_hosts(
     let flows = || group.flows.iter().filter(|&&flow| scenario.flows[flow].command.is_none());
     let settings = &group.settings;
     let (sender, senders) = Host::new(Side::Sender, settings, first.pair, joins, || {
-        let open = |&flow: &usize| open_sender(&scenario.flows[flow], &plans[flow], settings);
+        let open = |&flow: &usize| match scenario.flows[flow].udt {
+            Some(_) => udt::open(Side::Sender, &plans[flow]),
+            None => open_sender(&scenario.flows[flow], &plans[flow], settings),
+        };
         flows().map(open).collect::<Result<Vec<_>, _>>()
     })?;
     let (receiver, listeners) = Host::new(Side::Receiver, settings, first.pair, joins, || {
-        let open = |&flow: &usize| open_listener(&scenario.flows[flow], &plans[flow], settings);
+        let open = |&flow: &usize| match scenario.flows[flow].udt {
+            Some(_) => udt::open(Side::Receiver, &plans[flow]),
+            None => open_listener(&scenario.flows[flow], &plans[flow], settings),
+        };
         flows().map(open).collect::<Result<Vec<_>, _>>()
     })?;
     let ends = senders.into_iter().zip(listeners);
@@ -154,6 +155,7 @@ struct Run<'a> {
     hosts: Vec<[Arc<Host>; 2]>,
     flows: Vec<Flow>,
     programs: Vec<Program>,
+    udt: Vec<UdtFlow>,
     /// By port, which of the hosts' devices it is.
     device_of: Vec<usize>,
 }
@@ -172,6 +174,7 @@ impl<'a> Run<'a> {
             hosts: Vec::new(),
             flows: Vec::new(),
             programs: Vec::new(),
+            udt: Vec::new(),
             device_of: vec![0; ports],
         };
         for (number, (group, made)) in groups.iter().zip(hosts).enumerate() {
@@ -189,8 +192,14 @@ impl<'a> Run<'a> {
                 }
             }
             for (flow, ends) in made.ends {
+                let (number, spec) = (flow as u32, &scenario.flows[flow]);
                 let plan = run.plans[flow].clone();
-                run.flows.push(Flow::new(flow as u32, &scenario.flows[flow], plan, ends));
+                match &spec.udt {
+                    Some(options) => {
+                        run.udt.push(UdtFlow::new(number, spec, options, plan, ends));
+                    }
+                    None => run.flows.push(Flow::new(number, spec, plan, ends)),
+                }
             }
             run.hosts.push(made.pair);
         }
@@ -212,14 +221,16 @@ impl<'a> Run<'a> {
         let links = self.scenario.links.len() as u32;
         let emulator = Emulator::new(network, devices, self.device_of.clone(), links, clock);
         let first_parts = first_parts(&self.plans);
-        let driver = Driver::new(&mut self.flows, &mut self.programs, &first_parts, clock)?;
+        let driver =
+            Driver::new(&mut self.flows, &mut self.programs, &mut self.udt, &first_parts, clock)?;
         let duration = Time::from_nanos(self.scenario.duration_ns);
         let sample = Span::from_nanos(self.scenario.sample_ns);
+        let internals = self.scenario.internals;
         let steal = StealWatch::begin();
         let stop = AtomicBool::new(false);
         let (measured, samples) = std::thread::scope(|scope| {
             let emulator = scope.spawn(|| emulator.run(duration, sample, &stop));
-            let samples = driver.run(duration, sample, go_on);
+            let samples = driver.run(duration, sample, internals, go_on);
             stop.store(samples.is_err(), Ordering::Relaxed);
             let measured = emulator.join();
             let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -248,6 +259,7 @@ impl<'a> Run<'a> {
             flows,
             series: samples.series,
             links,
+            internals: samples.internals.unwrap_or_default(),
             subflows,
             subflow_series: samples.part_series,
             events,
@@ -264,6 +276,9 @@ impl<'a> Run<'a> {
             Some(format!("the connection of \"{}\" broke ({error})", name(flow.number)))
         });
         let mut failures: Vec<String> = flows.collect();
+        failures.extend(self.udt.iter().filter_map(|flow| {
+            Some(format!("the connection of \"{}\" broke ({})", name(flow.number), flow.failure()?))
+        }));
         failures.extend(self.programs.iter_mut().filter_map(|program| {
             let failure = program.failure()?;
             Some(format!("the program of \"{}\" failed ({failure})", name(program.number)))
@@ -272,7 +287,7 @@ impl<'a> Run<'a> {
     }
 
     /// What became of flows and subflows.
-    fn tables(&self, seen: &[Seen]) -> (Flows, Flows) {
+    fn tables(&mut self, seen: &[Seen]) -> (Flows, Flows) {
         let first_parts = first_parts(&self.plans);
         let mut rows: Vec<(FlowRow, Vec<(u32, FlowRow)>)> =
             self.flows.iter().map(Flow::conclude).collect();
@@ -280,6 +295,7 @@ impl<'a> Run<'a> {
             let seen = &seen[program.plan().pair as usize];
             (program.conclude(seen), Vec::new())
         }));
+        rows.extend(self.udt.iter_mut().map(|flow| (flow.conclude(), Vec::new())));
         rows.sort_by_key(|(row, _)| row.flow);
         let (mut flows, mut subflows) = (Flows::default(), Flows::default());
         for (row, mut parts) in rows {

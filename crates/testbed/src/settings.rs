@@ -32,6 +32,9 @@ impl Settings {
     /// # Errors
     /// If the stack has something that no kernel of today does.
     pub(crate) fn of(flow: &FlowSpec) -> Result<Settings, TestbedError> {
+        if let Some(options) = &flow.udt {
+            return Ok(Settings { mtu: options.mss.into(), ..Settings::default() });
+        }
         let (stack, linux) = (&flow.stack, Stack::linux());
         refuse_unknown(flow, stack, &linux)?;
         let mut sysctls = vec![

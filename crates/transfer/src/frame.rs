@@ -55,7 +55,7 @@ pub(crate) enum Offer {
     Begin(u64),
     /// The file is complete: its hash.
     End(String),
-    /// The file cannot be read to its end.
+    /// The file cannot be read to its end, or was changed meanwhile.
     Failed,
     /// There are no more files.
     Over,

@@ -35,17 +35,22 @@ pub(crate) fn walk(paths: &[PathBuf]) -> Result<Vec<Item>, TransferError> {
     Ok(items)
 }
 
+/// When a file was changed last, ns since 1970.
+pub(crate) fn changed_at(found: &Metadata) -> u64 {
+    let modified = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    modified.map_or(0, |time| time.as_nanos() as u64)
+}
+
 fn add(
     path: &Path,
     name: String,
     found: &Metadata,
     items: &mut Vec<Item>,
 ) -> Result<(), TransferError> {
-    let modified = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let entry = Entry {
         path: name.clone(),
         size: found.is_file().then_some(found.len()),
-        modified: modified.map_or(0, |time| time.as_nanos() as u64),
+        modified: changed_at(found),
         mode: found.permissions().mode() & 0o777,
     };
     items.push(Item { entry, path: path.to_owned() });

@@ -2,7 +2,7 @@
 
 use crate::error::{At, TransferError};
 use crate::frame::{CHUNK, Line, Offer, Wish};
-use crate::manifest::Item;
+use crate::manifest::{Item, changed_at};
 use blake3::Hasher;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -84,7 +84,13 @@ fn give_file(
         line.watch().advance(read as u64);
         left -= read as u64;
     }
-    line.say(&Offer::End(hasher.finalize().to_hex().to_string()))?;
+    let now = file.metadata().at(&item.path)?;
+    if (now.len(), changed_at(&now)) == (size, item.entry.modified) {
+        line.say(&Offer::End(hasher.finalize().to_hex().to_string()))?;
+    } else {
+        // What was read may be of two states of the file.
+        line.say(&Offer::Failed)?;
+    }
     line.watch().end_file();
     Ok(())
 }

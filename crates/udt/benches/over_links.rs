@@ -8,26 +8,19 @@
 
 mod peers;
 
-use dumbbell_net::{Limit, Link, LinkConfig, Packet};
-use dumbbell_units::{Span, Time};
+use peers::relay::{Course, Relay};
 use peers::{Outcome, compile, peer};
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::num::NonZeroU64;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const LOSSES: [f64; 3] = [0.0, 1e-4, 1e-2];
 const PATIENCE: Duration = Duration::from_secs(120);
-
-struct Course {
-    mbits: u64,
-    rtt_ms: u64,
-}
 
 fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
@@ -112,114 +105,5 @@ fn transfer(
             Ok(bytes.parse::<f64>()? * 8e-6 / seconds.parse::<f64>()?)
         }
         _ => Ok(crossed / elapsed),
-    }
-}
-
-/// Bytes on a link.
-struct Bytes(Vec<u8>);
-
-impl Packet for Bytes {
-    fn size(&self) -> u32 {
-        self.0.len() as u32 + 28
-    }
-}
-
-/// Two links between a server and whoever talks to the relay.
-struct Relay {
-    port: u16,
-    over: Arc<AtomicBool>,
-    /// Bytes that reached the server.
-    crossed: Arc<AtomicU64>,
-}
-
-impl Relay {
-    fn start(server: SocketAddr, course: &Course, loss: f64) -> Outcome<Relay> {
-        let bind = || -> Outcome<UdpSocket> {
-            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            socket2::SockRef::from(&socket).set_recv_buffer_size(8 << 20)?;
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        };
-        let (outside, inside) = (Arc::new(bind()?), Arc::new(bind()?));
-        let port = outside.local_addr()?.port();
-        let (over, crossed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let client = Arc::new(Mutex::new(None));
-        let config = |seed, loss| LinkConfig {
-            rate: NonZeroU64::new(course.mbits * 1_000_000),
-            delay: Span::from_micros(course.rtt_ms * 500),
-            queue: Limit::Bytes(course.mbits * course.rtt_ms * 125),
-            loss,
-            seed,
-            ..LinkConfig::default()
-        };
-        for inwards in [true, false] {
-            let (from, to) = if inwards { (&outside, &inside) } else { (&inside, &outside) };
-            let mut way = Way {
-                from: from.clone(),
-                to: to.clone(),
-                link: Link::new(&config(7 + u64::from(inwards), if inwards { loss } else { 0.0 })),
-                began: Instant::now(),
-                fixed: inwards.then_some(server),
-                client: client.clone(),
-                crossed: crossed.clone(),
-            };
-            let over = over.clone();
-            thread::spawn(move || {
-                let mut buffer = vec![0; 1 << 16];
-                while !over.load(Ordering::Relaxed) {
-                    way.turn(&mut buffer);
-                }
-            });
-        }
-        Ok(Relay { port, over, crossed })
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
-}
-
-/// One direction.
-struct Way {
-    from: Arc<UdpSocket>,
-    to: Arc<UdpSocket>,
-    link: Link<Bytes>,
-    began: Instant,
-    /// The server, on the way to it.
-    fixed: Option<SocketAddr>,
-    /// Who talked to the relay last.
-    client: Arc<Mutex<Option<SocketAddr>>>,
-    crossed: Arc<AtomicU64>,
-}
-
-impl Way {
-    fn now(&self) -> Time {
-        Time::from_nanos(self.began.elapsed().as_nanos() as u64)
-    }
-
-    fn turn(&mut self, buffer: &mut [u8]) {
-        let mut idle = true;
-        while let Ok((length, from)) = self.from.recv_from(buffer) {
-            idle = false;
-            if self.fixed.is_some()
-                && let Ok(mut client) = self.client.lock()
-            {
-                *client = Some(from);
-            }
-            // What is dropped is dropped.
-            let _ = self.link.push(self.now(), Bytes(buffer[..length].to_vec()));
-        }
-        let to = self.fixed.or_else(|| self.client.lock().ok().and_then(|client| *client));
-        while let (Some(to), Some(Bytes(bytes))) = (to, self.link.pop(self.now())) {
-            idle = false;
-            if self.to.send_to(&bytes, to).is_ok() && self.fixed.is_some() {
-                self.crossed.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            }
-        }
-        if idle {
-            thread::sleep(Duration::from_micros(50));
-        }
     }
 }

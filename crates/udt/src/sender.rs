@@ -6,6 +6,11 @@
 //! packets (the algorithm's rate). Lost packets go first, and no window holds them back. Every
 //! packet whose sequence number is a multiple of 16 is followed without a gap by the next one: a
 //! packet pair, by which the receiver measures the path's capacity.
+//!
+//! Nobody reports that the last packets of all are lost, and UDT4 sends them again when its EXP timer
+//! expires, after 300 ms or more. Here the very last one is sent again when an answer is overdue: it
+//! fills the gap, or shows it to the receiver, which then reports it (the idea is RFC 8985's, section
+//! 7). A receiver that has it takes it for a duplicate.
 
 mod reports;
 
@@ -20,6 +25,9 @@ use dumbbell_cc::{
 };
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
+
+/// Probes whose intervals double; by then the EXP timer has long expired.
+const MOST_DOUBLINGS: u32 = 10;
 
 /// What limits a sender, once the handshake has settled it.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +65,10 @@ pub(crate) struct Sender {
     wake: Time,
     /// What kept the last packet back.
     held: Held,
+    /// Since when nothing was sent and nothing acknowledged, and how often that was answered by a
+    /// probe since the last acknowledgement.
+    quiet_since: Time,
+    probes: u32,
     /// Losses before this packet belong to the present episode.
     episode_end: u64,
     rate: RateSampler,
@@ -191,6 +203,8 @@ impl Sender {
             due: now,
             wake: now,
             held: Held::Nowhere,
+            quiet_since: now,
+            probes: 0,
             episode_end: 0,
             rate: RateSampler::new(now),
             // Both as UDT4 has them before there is a report.
@@ -294,15 +308,15 @@ impl Sender {
         let in_flight = self.next - self.acked;
         if let Err(then) = self.supply.has(self.next, now) {
             self.rate.set_app_limited(&self.path);
-            return self.hold(Held::Application, then);
+            return self.hold(Held::Application, then, timestamp);
         }
         if in_flight >= u64::from(self.cwnd()) {
-            return self.hold(Held::Cwnd, Time::MAX);
+            return self.hold(Held::Cwnd, Time::MAX, timestamp);
         }
         if in_flight >= u64::from(self.flow_window)
             || self.next - self.kept >= u64::from(self.limits.send_buffer)
         {
-            return self.hold(Held::Window, Time::MAX);
+            return self.hold(Held::Window, Time::MAX, timestamp);
         }
         if now < self.due {
             self.wake = self.due;
@@ -346,10 +360,24 @@ impl Sender {
         })
     }
 
-    fn hold(&mut self, held: Held, until: Time) -> Option<Packet> {
+    /// Sends nothing new until then, and a probe if an answer is overdue.
+    fn hold(&mut self, held: Held, until: Time, timestamp: u32) -> Option<Packet> {
         self.held = held;
-        self.wake = until;
-        None
+        let probe_at = self.probe_at();
+        if self.path.now < probe_at {
+            self.wake = until.min(probe_at);
+            return None;
+        }
+        self.probes += 1;
+        self.losses.insert(self.next - 1..self.next);
+        self.retransmit(self.next - 1, timestamp)
+    }
+
+    /// When the last packet is sent again if nothing is heard: after two round trips (RFC 8985,
+    /// section 7.2) and a SYN, for which the receiver may wait; then after twice as long, and so on.
+    fn probe_at(&self) -> Time {
+        let Some(srtt) = self.path.srtt.filter(|_| self.is_waiting()) else { return Time::MAX };
+        self.quiet_since + (srtt * 2 + SYN) * (1u64 << self.probes.min(MOST_DOUBLINGS))
     }
 
     /// A packet leaves.
@@ -378,6 +406,7 @@ impl Sender {
     #[inline]
     fn schedule(&mut self, begins_pair: bool) {
         let now = self.path.now;
+        self.quiet_since = now;
         let was_due = match self.held {
             Held::Nowhere => self.due.max(now - SYN),
             Held::Cwnd | Held::Window | Held::Application => now,

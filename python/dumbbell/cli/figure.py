@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dumbbell import figures
-from dumbbell.cli.output import print_line
+from dumbbell.cli.output import print_line, tell_spoiled
 from dumbbell.errors import DumbbellError
 from dumbbell.figures.results import FIGURES, draw
 from dumbbell.papers import available
@@ -66,8 +66,10 @@ def _of_result(name: str, folder: Path | None, width: float | None) -> Figure:
         raise DumbbellError(f"{problem}; those of papers are called as in tein2/7, see --list")
     if folder is None:
         raise DumbbellError(f"{name}: name the result folder too: dumbbell figure {name} DIR")
+    result = Result.load(folder)
+    tell_spoiled(folder, result)
     with figures.styled():
-        return draw(Result.load(folder), name, width=width or figures.PAGE)
+        return draw(result, name, width=width or figures.PAGE)
 
 
 def _of_paper(name: str, folder: Path | None) -> Figure:

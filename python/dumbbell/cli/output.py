@@ -16,10 +16,12 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     import polars as pl
 
     from dumbbell.estimates import Until
+    from dumbbell.results import Result
 
 PATIENCE: Final = 2.0
 """Whatever takes longer than this gets a progress bar, s."""
@@ -33,6 +35,12 @@ def print_json(value: dict[str, Any]) -> None:
 def print_line(text: str = "") -> None:
     """Prints a line for people."""
     sys.stdout.write(f"{text}\n")
+
+
+def tell_spoiled(folder: Path, result: Result) -> None:
+    """Warns of the runs of a result that the machine spoiled, beside what is printed."""
+    for complaint in result.complaints:
+        sys.stderr.write(f"dumbbell: {folder}: spoiled, {complaint}\n")
 
 
 def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell import figures
-from dumbbell.cli.output import print_line
+from dumbbell.cli.output import print_line, tell_spoiled
 from dumbbell.errors import ResultError
 from dumbbell.figures.results import draw
 from dumbbell.results import Result
@@ -21,6 +21,7 @@ def plot_result(folder: Path, *, out: Path | None, seed: int | None) -> None:
         known = ", ".join(map(str, result.seeds))
         raise ResultError(f"{folder}: has no seed {seed}; choose from {known}")
     stem = folder / "figure" if out is None else out.with_suffix("")
+    tell_spoiled(folder, result)
     try:
         with figures.styled():
             figures.save(draw(result.of_seed(result.seeds[0] if seed is None else seed)), stem)

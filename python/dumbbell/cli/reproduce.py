@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.papers import Reproduction
-
-REAL_SEEDS = 3
-"""How often experiments are run with real packets unless `--seeds` says so."""
+    from dumbbell.papers.frame import Number
 
 
 def reproduce_papers(
@@ -34,7 +32,7 @@ def reproduce_papers(
     is_real = known_backend(backend) == "linux"
     for paper in papers.available() if is_real else []:
         if paper.id in chosen and not paper.real:
-            raise DumbbellError(f"{paper.id}: nothing of it runs with real packets yet")
+            raise DumbbellError(f"{paper.id}: nothing of it runs with real packets")
     if figures:
         if len(chosen) != 1 or chosen == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
@@ -52,7 +50,7 @@ def reproduce_papers(
             jobs=jobs,
             seeds=seeds,
             beyond=beyond,
-            real_seeds=(seeds or REAL_SEEDS) if is_real else 0,
+            real=is_real,
             progress=progress,
         )
     if json:
@@ -77,7 +75,18 @@ def _print(done: Reproduction) -> None:
         in_unit = unit(number)
         said, found = f"{number.said.published:g}{in_unit}", f"{measured(number)}{in_unit}"
         sure = f"95 %: {interval(number)}{in_unit}"
-        real = f", real {measured(number, number.real)}{in_unit}" if number.real else ""
+        real = _real(number)
         print_line(f"  {number.quantity}: published {said}, measured {found} ({sure}){real}")
     for claim in done.claims:
         print_line(f"  {'holds' if claim.found.holds else 'fails'}: {claim.said.text}")
+
+
+def _real(number: Number) -> str:
+    """What real packets say of a number."""
+    from dumbbell.report import measured, unit
+
+    real, in_unit = number.real, unit(number)
+    if real is None:
+        return ""
+    alike = f"simulated alike {measured(number, real.alike)}{in_unit}, " if real.alike else ""
+    return f"; {alike}real {measured(number, real.found)}{in_unit} ({real.count})"

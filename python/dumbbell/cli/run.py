@@ -88,8 +88,8 @@ def run_file(
         print_json({"flows": flows, "links": rows(links), "fairness": jain, "meta": meta})
         return
     _print(result, summary, links)
-    for seed, why in result.meta.get("spoiled", {}).items():
-        print_line(f"\nSpoiled: in run {seed} {'; '.join(why)}")
+    for complaint in result.complaints:
+        print_line(f"\nSpoiled, {complaint}")
     if until is not None and not all(map(until.tight, _values(until.metric, result))):
         print_line(f"\n{too_wide(until)}")
     print_line(f"\nThe result is in {folder}")

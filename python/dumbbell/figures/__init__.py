@@ -20,6 +20,7 @@ from dumbbell.figures.lines import (
     queue,
     round_trips,
     throughputs,
+    warning,
     windows,
 )
 from dumbbell.figures.output import inline, publish, save, svg
@@ -67,5 +68,6 @@ __all__ = [
     "styled",
     "svg",
     "throughputs",
+    "warning",
     "windows",
 ]

@@ -78,6 +78,19 @@ def legend(axes: Axes, columns: int = 3) -> None:
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, columnspacing=1.0)
 
 
+def warning(axes: Axes, text: str) -> None:
+    """Says above the panel, to the left, that what it shows is not to be trusted."""
+    axes.annotate(
+        text,
+        (0.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(0, 4),
+        textcoords="offset points",
+        color="#d55e00",
+        fontweight="bold",
+    )
+
+
 def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
     """Marks a moment with a dotted line and a word at the top of the panel.
 

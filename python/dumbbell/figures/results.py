@@ -32,7 +32,9 @@ _WHOLE = tuple(name for name in FIGURES if name != "overview")
 
 
 def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE) -> Figure:
-    """Draws a figure of the first seed of a result; the panels share their time axis.
+    """Draws a figure of a result's first seed that is not spoiled; panels share their time axis.
+
+    If all seeds are spoiled, the figure says so.
 
     Args:
         result: The runs.
@@ -42,7 +44,7 @@ def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE)
     Raises:
         DumbbellError: If the result has nothing to show in it.
     """
-    run = result.of_seed(result.seeds[0])
+    run = result.of_seed(result.sound().seeds[0])
     links = run.links["link"].unique(maintain_order=True).to_list()
     bands = _states(run)
     parts = _WHOLE if name == "overview" else (name,)
@@ -73,6 +75,8 @@ def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE)
         axes.set_xlabel("")
     if rows[0][0] not in {"states", "queues"}:
         figures.legend(grid[0][0])
+    if run.spoiled:
+        figures.warning(grid[0][0], "spoiled")
     return figure
 
 

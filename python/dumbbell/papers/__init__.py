@@ -30,7 +30,7 @@ def reproduce(
     seeds: int | None = None,
     duration: str | None = None,
     beyond: bool = False,
-    real_seeds: int = 0,
+    real: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Reproduction]:
     """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links them.
@@ -46,17 +46,18 @@ def reproduce(
         duration: How long every run lasts, such as ``"5 s"``, for a look at the report and not at
             the numbers; as long as the experiments say if not given.
         beyond: Whether to run also what goes beyond the papers, which takes much longer.
-        real_seeds: How often to run with real packets what of the papers the testbed can run, in
-            real time; 0 for not at all.
+        real: Whether to run with real packets too what of the papers the testbed runs, in real
+            time. Runs that are there from before are kept, and told of in either case.
         progress: Is told what is being done and what share of it is done (0 to 1).
 
     Raises:
         DumbbellError: If there is no such paper, or `out` cannot be written.
+        TestbedError: If this machine lacks what real packets need.
     """
     from dumbbell.report import write_index
 
     chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
-    effort = Effort(jobs, seeds, duration, progress or _silent, real_seeds)
+    effort = Effort(jobs, seeds, duration, progress or _silent, real)
     done = [reproduce_paper(paper, out, effort, beyond=beyond) for paper in chosen]
     write_index(done, out)
     return done

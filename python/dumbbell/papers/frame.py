@@ -9,7 +9,7 @@ writing are the same for all papers.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.estimates import Estimate
+    from dumbbell.papers.real import Real, RealNumber
     from dumbbell.results import Result
 
 Settings = Literal["stated", "assumed", "calibrated"]
@@ -131,6 +132,39 @@ class Planned(_Model):
             yield Concrete(self.id.format(**chosen), self.file, changes, chosen)
 
 
+class RealPlan(_Model):
+    """Experiments of a paper that the testbed runs too, with real packets.
+
+    Attributes:
+        id: The id of each; ``{setting}`` in it and in `set` stands for the value that `each` has.
+        set: What a kernel, or the time that runs take, asks to be otherwise than in the paper's
+            experiments: assignments over theirs. If there are any, the simulator runs the same too,
+            so that real packets are compared with what is alike.
+        each: Settings and their values, as `Planned` has them.
+        short: As `Planned` has it; that of a whole paper does not hold here.
+        why: What is otherwise, what is left out, and why, for who reads the report.
+        runs: How often each is run.
+        at_once: How many runs go on at once; together they must not keep a machine busy.
+    """
+
+    id: str
+    set: list[str] = Field(default_factory=list)
+    each: dict[str, list[str]] = Field(default_factory=dict)
+    short: dict[str, str] = Field(default_factory=dict)
+    why: str = ""
+    runs: int = 3
+    at_once: int = 1
+
+    def all(self, planned: Mapping[str, Concrete]) -> Iterator[Concrete]:
+        """Every experiment that this stands for, of those that are planned, by their id."""
+        for values in product(*self.each.values()):
+            chosen = dict(zip(self.each, values, strict=True))
+            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
+            base = planned[self.id.format(**chosen)]
+            changes = tuple(change.format(**meant) for change in self.set)
+            yield replace(base, changes=base.changes + changes)
+
+
 class Scenario(_Model):
     """What of a paper an algorithm that is not in it can be tried in.
 
@@ -169,8 +203,8 @@ class Paper(_Model):
     tables: list[PublishedTable] = Field(validation_alias="table", default_factory=list)
     claims: list[PublishedClaim] = Field(validation_alias="claim")
     experiments: list[Planned] = Field(validation_alias="experiment")
-    real: list[str] = Field(default_factory=list)
-    """The experiments that the testbed can run too, with real packets."""
+    real: list[RealPlan] = Field(default_factory=list)
+    """The experiments that the testbed runs too, with real packets."""
     scenarios: list[Scenario] = Field(validation_alias="scenario", default_factory=list)
 
     @classmethod
@@ -180,6 +214,12 @@ class Paper(_Model):
         short = said.pop("short", {})
         said["experiment"] = [{"short": short} | planned for planned in said["experiment"]]
         return cls.model_validate(said)
+
+    @property
+    def planned(self) -> dict[str, Concrete]:
+        """The experiments of the paper itself, by their id: those beyond it are left out."""
+        plans = (plan for plan in self.experiments if not plan.beyond)
+        return {one.id: one for plan in plans for one in plan.all()}
 
     @property
     def first(self) -> str:
@@ -236,6 +276,8 @@ class Plate:
         draw: Draws it from the runs.
         experiments: The ids of the experiments that it needs.
         wide: Whether it takes the width of the page.
+        real: Whether it can be drawn of real packets too: not if it shows internals of algorithms,
+            which a kernel does not tell, or has measured runs in it already.
     """
 
     id: str
@@ -244,6 +286,7 @@ class Plate:
     draw: Callable[[Runs], Figure]
     experiments: tuple[str, ...] = ()
     wide: bool = False
+    real: bool = True
 
     @property
     def file(self) -> str:
@@ -308,7 +351,7 @@ class Number:
     said: PublishedNumber
     found: Estimate
     settings: Settings
-    real: Estimate | None = None
+    real: RealNumber | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -346,7 +389,7 @@ class Number:
             "high": self.found.high,
             "ratio": self.ratio,
             "settings": self.settings,
-        } | ({"real": self.real.ends} if self.real else {})
+        } | ({"real": self.real.as_json()} if self.real else {})
 
 
 @dataclass(frozen=True)
@@ -395,7 +438,7 @@ class Setting:
 class Reproduction:
     """A paper, reproduced: everything that its folder of results tells.
 
-    `runs` are the results by the id of their experiment, `real` those of runs with real packets.
+    `runs` are the results by the id of their experiment, `real` what came of real packets.
     """
 
     paper: Paper
@@ -410,16 +453,7 @@ class Reproduction:
     versions: Mapping[str, str] = field(default_factory=dict)
     beyond: bool = False
     runs: Mapping[str, Result] = field(default_factory=dict, repr=False)
-    real: Mapping[str, Result] = field(default_factory=dict, repr=False)
-
-    @property
-    def spoiled(self) -> list[str]:
-        """Which of the real runs the machine spoiled, and how."""
-        return [
-            f"{name}, run {seed}: {'; '.join(why)}"
-            for name, result in self.real.items()
-            for seed, why in result.meta["spoiled"].items()
-        ]
+    real: Real | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
-from dumbbell.errors import DumbbellError, ResultError
+from dumbbell.errors import DumbbellError
 from dumbbell.experiment import Experiment
 from dumbbell.files import write_text
+from dumbbell.papers import real_plates
 from dumbbell.papers.frame import (
     Claim,
     Drawing,
@@ -24,15 +24,16 @@ from dumbbell.papers.frame import (
     Runs,
     Setting,
 )
+from dumbbell.papers.real import Real, RealNumber, is_there, measure, section
 from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.figure import Figure
 
-    from dumbbell.papers.frame import Concrete, Planned, Plate, Settings, Study
+    from dumbbell.papers.frame import Concrete, Planned, Plate, RealPlan, Settings, Study
 
 PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
 """The ids of the papers; each has a folder of that name, with underscores, beside this file."""
@@ -52,14 +53,14 @@ class Effort:
         seeds: How many seeds to run with; None for those of the experiments.
         duration: How long every run lasts; None for as long as the experiments say.
         progress: Is told what is being done, and what share of it is done (0 to 1).
-        real_seeds: How often to run with real packets what of a paper can be; 0 for not at all.
+        real: Whether to run with real packets too what of a paper can be.
     """
 
     jobs: int | None
     seeds: int | None
     duration: str | None
     progress: Callable[[str, float], None]
-    real_seeds: int = 0
+    real: bool = False
 
 
 def load(paper: str) -> Paper:
@@ -77,18 +78,20 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
     """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
     from dumbbell.report import write_paper
 
-    study, folder = _study(paper), out / paper.id
-    wanted = [e for plan in paper.experiments if not plan.beyond for e in plan.all()]
+    folder = out / paper.id
+    if effort.real:
+        # First, as this is what a machine may be unable to do.
+        _run_real(paper, folder, effort)
     runs = Runs(
-        _run_all(paper, wanted, folder, effort),
+        _run_all(paper, list(paper.planned.values()), folder / "runs", effort),
         _run_beyond(paper, [plan for plan in paper.experiments if plan.beyond], folder, effort)
         if beyond
         else {},
     )
-    real = _run_real(paper, [one for one in wanted if one.id in paper.real], folder, effort)
-    plates = [plate for plate in study.PLATES if _has_all(plate, runs)]
-    drawings = _draw_all(paper, plates, runs, folder, effort)
-    reproduction = _conclude(paper, runs, drawings, folder, real)
+    reproduction = _conclude(paper, runs, folder, _real(paper, folder, effort))
+    drawn = _plates(reproduction, runs)
+    drawings = _draw_all(paper, drawn, runs, folder, effort)
+    reproduction = _with_figures(reproduction, drawn, drawings)
     write_json(folder / "results.json", reproduction.as_json())
     write_paper(reproduction)
     return reproduction
@@ -101,45 +104,34 @@ def reopen(folder: Path) -> Reproduction:
         DumbbellError: If it is not one, or lacks a run or a figure.
     """
     paper = load(json.loads((folder / "results.json").read_text(encoding="utf-8"))["paper"])
-    plans = {
-        beyond: [p for p in paper.experiments if p.beyond is beyond] for beyond in (False, True)
-    }
-    wanted = [one.id for plan in plans[False] for one in plan.all()]
-    kept = {plan.id: folder / f"{plan.id}.parquet" for plan in plans[True]}
+    beyond = [plan.id for plan in paper.experiments if plan.beyond]
+    kept = {name: folder / f"{name}.parquet" for name in beyond}
     runs = Runs(
-        {name: Result.load(folder / "runs" / name) for name in wanted},
+        {name: Result.load(folder / "runs" / name) for name in paper.planned},
         {name: pl.read_parquet(path) for name, path in kept.items() if path.is_file()},
     )
-    plates = [plate for plate in _study(paper).PLATES if _has_all(plate, runs)]
-    missing = [plate.file for plate in plates if not (folder / f"{plate.file}.svg").is_file()]
+    there = [one.id for plan in paper.real for one in plan.all(paper.planned)]
+    real = _real_of(folder, there)
+    reproduction = _conclude(paper, runs, folder, real if real.runs else None)
+    drawn = _plates(reproduction, runs)
+    missing = [plate.file for plate in drawn if not (folder / f"{plate.file}.svg").is_file()]
     if missing:
-        again = f"make it again with `dumbbell reproduce {paper.id} --figure {missing[0][7:]}`"
+        again = f"make it again with `{_command(paper, missing[0][7:])}`"
         raise DumbbellError(f"{folder}: lacks {missing[0]}.svg; {again}")
     drawings = [
         _drawing(paper, plate, (folder / f"{plate.file}.svg").read_text(encoding="utf-8"))
-        for plate in plates
+        for plate in drawn
     ]
-    real = {
-        name: Result.load(folder / "real" / name)
-        for name in paper.real
-        if (folder / "real" / name).is_dir()
-    }
-    return _conclude(paper, runs, drawings, folder, real)
+    return _with_figures(reproduction, drawn, drawings)
 
 
-def _conclude(
-    paper: Paper,
-    runs: Runs,
-    drawings: Sequence[Drawing],
-    folder: Path,
-    real: Mapping[str, Result],
-) -> Reproduction:
-    """Measures and checks what was run."""
+def _conclude(paper: Paper, runs: Runs, folder: Path, real: Real | None) -> Reproduction:
+    """Measures and checks what was run. Nothing is drawn yet."""
     study = _study(paper)
     findings = study.examine(runs)
-    # The same measures, with real runs in the place of the simulated ones.
-    reals = study.examine(Runs({**runs.results, **real}, runs.beyond)).numbers if real else {}
+    reals = _real_numbers(paper, runs, real) if real else {}
     first = runs[paper.first].meta
+    sections = study.sections(runs)
     return Reproduction(
         paper=paper,
         version=first["version"],
@@ -149,13 +141,13 @@ def _conclude(
                 said,
                 findings.numbers[said.id],
                 _weakest(runs[said.experiment].experiment),
-                reals[said.id] if said.experiment in real else None,
+                reals.get(said.id),
             )
             for said in paper.numbers
         ],
         claims=[Claim(said, findings.claims[said.id]) for said in paper.claims],
-        sections=study.sections(runs),
-        drawings=drawings,
+        sections=[section(paper, runs.results, real), *sections] if real else sections,
+        drawings=[],
         settings=_settings({name: result.experiment for name, result in runs.results.items()}),
         seeds=max((result.seeds for result in runs.results.values()), key=len),
         versions=_versions(first),
@@ -165,6 +157,39 @@ def _conclude(
     )
 
 
+def _real_numbers(paper: Paper, runs: Runs, real: Real) -> dict[str, RealNumber]:
+    """The same measures, with other runs in the place of the simulated ones."""
+    study = _study(paper)
+    found, alike = (
+        study.examine(Runs({**runs.results, **those}, runs.beyond)).numbers
+        for those in (real.sound, real.alike)
+    )
+    return {
+        said.id: RealNumber.of(
+            real.runs[said.experiment],
+            found[said.id],
+            alike[said.id] if said.experiment in real.alike else None,
+        )
+        for said in paper.numbers
+        if said.experiment in real.runs
+    }
+
+
+def _plates(reproduction: Reproduction, runs: Runs) -> list[Plate]:
+    """All figures for which there are runs, those of real packets too."""
+    drawn = [plate for plate in plates(reproduction.paper) if _has_all(plate, runs)]
+    if reproduction.real is None:
+        return drawn
+    return [*drawn, *real_plates.plates(drawn, reproduction.numbers, reproduction.real)]
+
+
+def _with_figures(
+    reproduction: Reproduction, drawn: Sequence[Plate], drawings: Sequence[Drawing]
+) -> Reproduction:
+    sections = real_plates.beside(reproduction.sections, drawn)
+    return replace(reproduction, drawings=drawings, sections=sections)
+
+
 def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort) -> list[Path]:
     """Runs what some figures need and draws them; returns the files without their suffix.
 
@@ -172,17 +197,16 @@ def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort
         DumbbellError: If there is no such figure.
     """
     folder = out / paper.id
-    plates = [_plate(paper, figure) for figure in figures]
-    needed = {experiment for plate in plates for experiment in plate.experiments}
-    plans = [plan for plan in paper.experiments if not plan.beyond]
-    wanted = [one for plan in plans for one in plan.all() if one.id in needed]
+    chosen = [_plate(paper, figure) for figure in figures]
+    needed = {experiment for plate in chosen for experiment in plate.experiments}
+    wanted = [one for one in paper.planned.values() if one.id in needed]
     beyond = [plan for plan in paper.experiments if plan.beyond and plan.id in needed]
     runs = Runs(
-        _run_all(paper, wanted, folder, effort),
+        _run_all(paper, wanted, folder / "runs", effort),
         _run_beyond(paper, beyond, folder, effort),
     )
-    _draw_all(paper, plates, runs, folder, effort)
-    return [folder / plate.file for plate in plates]
+    _draw_all(paper, chosen, runs, folder, effort)
+    return [folder / plate.file for plate in chosen]
 
 
 def figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
@@ -193,6 +217,8 @@ def figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
     """
     from dumbbell.figures import styled
 
+    if figure.endswith(real_plates.SUFFIX):
+        return _real_figure_of(paper, figure.removesuffix(real_plates.SUFFIX), folder)
     plate = _plate(paper, figure)
     beyond = {plan.id for plan in paper.experiments if plan.beyond}
     kept = {name: folder / f"{name}.parquet" for name in beyond.intersection(plate.experiments)}
@@ -208,6 +234,19 @@ def figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
     )
     with styled():
         return plate.draw(runs)
+
+
+def _real_figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
+    from dumbbell.figures import styled
+
+    plate = _plate(paper, figure)
+    real = _real_of(folder, plate.experiments)
+    if not plate.real or set(real.runs) != set(plate.experiments):
+        lacks = f"{folder}: has not all runs with real packets of {paper.id}/{plate.id}"
+        again = f"dumbbell reproduce {paper.id} --backend linux --out {folder.parent}"
+        raise DumbbellError(f"{lacks}; `{again}` does those that there can be")
+    with styled():
+        return real_plates.of_real(plate, real).draw(Runs({}, {}))
 
 
 def plates(paper: Paper) -> Sequence[Plate]:
@@ -247,7 +286,7 @@ def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
 def _run_all(
     paper: Paper, wanted: Sequence[Concrete], folder: Path, effort: Effort
 ) -> dict[str, Result]:
-    places = {one.id: folder / "runs" / one.id for one in wanted}
+    places = {one.id: folder / one.id for one in wanted}
     for place in places.values():
         check_replaceable(place)
     experiments = [_experiment(paper, one, effort) for one in wanted]
@@ -261,35 +300,52 @@ def _run_all(
     return dict(zip(places, results, strict=True))
 
 
-def _run_real(
-    paper: Paper, wanted: Sequence[Concrete], folder: Path, effort: Effort
-) -> dict[str, Result]:
-    """Runs with real packets, one at a time; a run that is there already is not made again."""
-    if not effort.real_seeds:
-        return {}
-    once = replace(effort, seeds=effort.real_seeds)
-    experiments = {one.id: _experiment(paper, one, once) for one in wanted}
-    places = {name: folder / "real" / name for name in experiments}
-    missing = [name for name in experiments if not _is_there(places[name], experiments[name])]
-    for name in missing:
-        check_replaceable(places[name])
-        (result,) = run_all(
-            [experiments[name]],
-            jobs=effort.jobs or 1,
-            backend="linux",
-            retry_spoiled=1,
-            progress=partial(effort.progress, f"{paper.id}: {name} with real packets"),
-        )
-        result.save(places[name])
-    return {name: Result.load(place) for name, place in places.items()}
+def _run_real(paper: Paper, folder: Path, effort: Effort) -> None:
+    """Runs with real packets what is not there yet."""
+    measure(
+        {
+            name: (experiment, effort.jobs or plan.at_once)
+            for name, (plan, experiment) in _real_experiments(paper, effort).items()
+        },
+        folder / "real",
+        lambda what, share: effort.progress(f"{paper.id}: {what}", share),
+    )
 
 
-def _is_there(place: Path, experiment: Experiment) -> bool:
-    try:
-        found = Result.load(place).experiment
-    except ResultError:
-        return False
-    return found.seed_list == experiment.seed_list and found.duration == experiment.duration
+def _real_experiments(paper: Paper, effort: Effort) -> dict[str, tuple[RealPlan, Experiment]]:
+    return {
+        one.id: (plan, _experiment(paper, one, replace(effort, seeds=effort.seeds or plan.runs)))
+        for plan in paper.real
+        for one in plan.all(paper.planned)
+    }
+
+
+def _real(paper: Paper, folder: Path, effort: Effort) -> Real | None:
+    """What is there of real packets, now or from before, and what is like it in the simulator."""
+    experiments = _real_experiments(paper, effort)
+    there = [
+        name
+        for name, (_, experiment) in experiments.items()
+        if is_there(folder / "real" / name, experiment)
+    ]
+    changed = [
+        one
+        for plan in paper.real
+        for one in plan.all(paper.planned)
+        if one.id in there and one != paper.planned[one.id]
+    ]
+    _run_all(paper, changed, folder / "alike", effort)
+    return _real_of(folder, there) if there else None
+
+
+def _real_of(folder: Path, names: Sequence[str]) -> Real:
+    """The results of real packets, and those like them, that are in a folder."""
+    places = ({name: folder / kind / name for name in names} for kind in ("real", "alike"))
+    real, alike = (
+        {name: Result.load(place) for name, place in there.items() if place.is_dir()}
+        for there in places
+    )
+    return Real(real, alike)
 
 
 def _run_beyond(
@@ -336,7 +392,14 @@ def _draw_all(
 
 
 def _drawing(paper: Paper, plate: Plate, svg: str) -> Drawing:
-    return Drawing(plate, svg, f"dumbbell reproduce {paper.id} --figure {plate.id}")
+    return Drawing(plate, svg, _command(paper, plate.id))
+
+
+def _command(paper: Paper, figure: str) -> str:
+    """What makes a figure again."""
+    is_real = figure == "real" or figure.endswith(real_plates.SUFFIX)
+    how = "--backend linux" if is_real else f"--figure {figure}"
+    return f"dumbbell reproduce {paper.id} {how}"
 
 
 def _settings(experiments: dict[str, Experiment]) -> list[Setting]:

@@ -40,6 +40,7 @@ class Packed:
 
     id: str
     seed: int
+    spoiled: bool
     text: str
 
 
@@ -159,10 +160,10 @@ def mean_of(runs: Sequence[float], scale: float) -> Markup:
 
 def _view(number: int, name: str, result: Result, place: str, seeds: int, most: int) -> View:
     chosen = result.seeds[:seeds]
-    drawn = [
-        Packed(f"run-{number}-{seed}", seed, series.pack(series.charts(result, seed, most)))
-        for seed in chosen
-    ]
+    drawn = []
+    for seed in chosen:
+        packed = series.pack(series.charts(result, seed, most))
+        drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.spoiled, packed))
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
     return View(
@@ -176,15 +177,9 @@ def _view(number: int, name: str, result: Result, place: str, seeds: int, most: 
         settings=_settings(experiment, toml),
         toml=toml,
         meta=result.meta,
-        spoiled=spoiled(result.meta),
+        spoiled=result.complaints,
         commands=_commands(place),
     )
-
-
-def spoiled(meta: Mapping[str, Any]) -> list[str]:
-    """Why runs of a result are spoiled, as its ``meta.json`` has it by seed; empty if none is."""
-    said: Mapping[str, list[str]] = meta.get("spoiled") or {}
-    return [f"seed {seed}: {', '.join(reasons)}" for seed, reasons in said.items()]
 
 
 def _commands(place: str) -> list[tuple[str, str]]:

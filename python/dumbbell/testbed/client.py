@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dumbbell import _core
 
 _UNKNOWN: Final = ("recoveries", "spurious")
-"""What a kernel does not tell of a flow."""
+"""What a kernel does not tell of a flow; UDT is ours, and tells it."""
 
 
 class TestbedError(DumbbellError):
@@ -98,7 +98,8 @@ def run_scenario(scenario: str, watch: Watch) -> Outcome:
             request = json.dumps({"parent": os.getpid(), "scenario": scenario})
             with process.stdin as pipe:
                 pipe.write(request.encode())
-            outcome = _listen(process.stdout, watch)
+            ours = [flow.get("udt") is not None for flow in json.loads(scenario)["flows"]]
+            outcome = _listen(process.stdout, watch, pl.Series(ours, dtype=pl.Boolean))
         finally:
             process.kill()
             process.wait()
@@ -111,8 +112,11 @@ def run_scenario(scenario: str, watch: Watch) -> Outcome:
     raise TestbedError(f"the testbed ended without a word (status {process.returncode}): {said}")
 
 
-def _listen(pipe: IO[bytes], watch: Watch) -> Outcome | None:
-    """Hears a worker out: progress, an error, or the tables. None if it died."""
+def _listen(pipe: IO[bytes], watch: Watch, ours: pl.Series) -> Outcome | None:
+    """Hears a worker out: progress, an error, or the tables. None if it died.
+
+    `ours` says of which flows the sender is ours and not the kernel's.
+    """
     while line := pipe.readline():
         message = json.loads(line)
         if "done" in message:
@@ -126,9 +130,10 @@ def _listen(pipe: IO[bytes], watch: Watch) -> Outcome | None:
                 name: pl.read_ipc(io.BytesIO(pipe.read(size)))
                 for name, size in message["tables"].items()
             }
-            nothing = pl.lit(None, pl.UInt32)
-            for table in ("flows", "subflows"):
-                tables[table] = tables[table].with_columns(nothing.alias(n) for n in _UNKNOWN)
+            for table, told in (("flows", ours), ("subflows", False)):
+                tables[table] = tables[table].with_columns(
+                    pl.when(told).then(name).alias(name) for name in _UNKNOWN
+                )
             return Outcome(**tables, meta=message["meta"], health=message["health"])
     if watch.is_stopped:
         raise InterruptedError("the run was stopped")

@@ -1,4 +1,7 @@
-//! What benches talk with: a peer of our own, and one made of libudt 4.11.
+//! What benches talk with: a peer of our own, one made of libudt 4.11, and a path between them.
+#![allow(dead_code, reason = "not every bench needs all of it")]
+
+pub mod relay;
 
 use dumbbell_udt::io::{Key, Listener, Settings, Socket};
 use std::error::Error;

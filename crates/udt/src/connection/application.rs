@@ -9,6 +9,9 @@ use crate::sink::Sink;
 use crate::supply::Supply;
 use dumbbell_units::{Span, Time};
 
+/// What bulk data consists of.
+static ZEROS: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
+
 /// Why data could not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
@@ -135,12 +138,12 @@ impl Connection {
 
     /// The payload of a data packet that was just polled.
     pub fn payload(&self, packet: &Packet) -> &[u8] {
-        let (Packet::Data(Data { seq, .. }), Some(halves)) = (packet, &self.halves) else {
+        let (Packet::Data(Data { seq, length, .. }), Some(halves)) = (packet, &self.halves) else {
             return &[];
         };
         match &halves.sender.supply {
             Supply::Queue(queue) => halves.sender.number_of(*seq).map_or(&[], |n| queue.payload(n)),
-            Supply::Bulk(_) => &[],
+            Supply::Bulk(_) => &ZEROS[..usize::from(*length)],
         }
     }
 

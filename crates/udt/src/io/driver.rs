@@ -51,10 +51,16 @@ pub(super) struct Driver {
 /// A UDP socket as drivers want it, bound to `local`.
 pub(super) fn bind(local: SocketAddr, buffer: usize) -> io::Result<(UdpSocket, UdpSocketState)> {
     let udp = UdpSocket::bind(local)?;
-    let state = UdpSocketState::new((&udp).into())?;
+    let (udp, state) = adopt(udp)?;
     // The kernel may allow less.
     let _ = state.set_recv_buffer_size((&udp).into(), buffer);
     let _ = state.set_send_buffer_size((&udp).into(), buffer);
+    Ok((udp, state))
+}
+
+/// A UDP socket that someone else has bound.
+pub(super) fn adopt(udp: UdpSocket) -> io::Result<(UdpSocket, UdpSocketState)> {
+    let state = UdpSocketState::new((&udp).into())?;
     Ok((udp, state))
 }
 

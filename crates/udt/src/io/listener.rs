@@ -2,7 +2,7 @@
 
 use super::clock::{Clock, span};
 use super::driver::sockets::{Client, Sockets};
-use super::driver::{Driver, bind};
+use super::driver::{Driver, adopt, bind};
 use super::error::Error;
 use super::secure::Guard;
 use super::settings::{Settings, random};
@@ -13,8 +13,9 @@ use crate::listener::{Answer, Listener as Protocol};
 use crate::packet::{Handshake, Packet};
 use dumbbell_net::Endpoint as _;
 use dumbbell_units::Time;
+use quinn_udp::UdpSocketState;
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
@@ -53,7 +54,22 @@ impl Listener {
     pub fn bind(local: impl ToSocketAddrs, settings: &Settings) -> Result<Listener, Error> {
         settings.check()?;
         let local = local.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable);
-        let (udp, state) = bind(local.map_err(std::io::Error::from)?, settings.udp_buffer)?;
+        Listener::start(bind(local.map_err(std::io::Error::from)?, settings.udp_buffer)?, settings)
+    }
+
+    /// Listens at a UDP socket that is bound already, and keeps its buffers.
+    ///
+    /// # Errors
+    /// If the settings are not valid.
+    pub fn over(udp: UdpSocket, settings: &Settings) -> Result<Listener, Error> {
+        settings.check()?;
+        Listener::start(adopt(udp)?, settings)
+    }
+
+    fn start(
+        (udp, state): (UdpSocket, UdpSocketState),
+        settings: &Settings,
+    ) -> Result<Listener, Error> {
         let local = udp.local_addr()?;
         let (hub, ear) = Hub::new(Clock::start())?;
         let (hub, queue) = (Arc::new(hub), Arc::new(Queue::default()));

@@ -5,6 +5,7 @@ use super::error::Error;
 use super::secure::{Key, OVERHEAD};
 use crate::config::{Mode, Options};
 use crate::connection::Config;
+use crate::supply::Bulk;
 use dumbbell_cc::{Algorithm, Init};
 use dumbbell_units::Time;
 use std::time::Duration;
@@ -33,6 +34,10 @@ pub struct Settings {
     /// Bytes that the kernel is asked to keep of what arrives (UDP_RCVBUF) and of what is sent
     /// (UDP_SNDBUF); it may allow less.
     pub udp_buffer: usize,
+    /// Sends this, which nobody hands over, and closes when it has arrived: for measurements.
+    pub bulk: Option<Bulk>,
+    /// Whether what arrives is kept until the program reads it, or only counted.
+    pub keep: bool,
     /// The initial sequence number, where it must not be random.
     pub isn: Option<u32>,
 }
@@ -49,6 +54,8 @@ impl Default for Settings {
             key: None,
             backlog: 128,
             udp_buffer: 12_288_000,
+            bulk: None,
+            keep: true,
             isn: None,
         }
     }
@@ -91,8 +98,8 @@ impl Settings {
             options: self.options.clone(),
             mode: self.mode,
             algorithm: self.algorithm(now)?,
-            bulk: None,
-            keep: true,
+            bulk: self.bulk.clone(),
+            keep: self.keep,
             socket,
             patience: Some(span(self.connect_timeout)),
             silence: Some(span(self.silence)),

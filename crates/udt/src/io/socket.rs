@@ -1,7 +1,7 @@
 //! A connection as programs use it.
 
 use super::clock::{Clock, duration, span};
-use super::driver::{Driver, bind};
+use super::driver::{Driver, adopt, bind};
 use super::error::Error;
 use super::secure::Guard;
 use super::settings::{Settings, random};
@@ -10,8 +10,9 @@ use crate::connection::{Connection, Ended, SendError};
 use crate::handshake::Role;
 use crate::seq::Seq;
 use dumbbell_cc::Inspect;
+use quinn_udp::UdpSocketState;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
@@ -73,6 +74,15 @@ impl Socket {
         Ok(socket)
     }
 
+    /// Begins to connect to a listener, over a UDP socket that is bound already and keeps its
+    /// buffers. It does not wait until the connection is open.
+    ///
+    /// # Errors
+    /// If the settings are not valid.
+    pub fn begin(udp: UdpSocket, peer: SocketAddr, settings: &Settings) -> Result<Socket, Error> {
+        Socket::start(adopt(udp)?, peer, Role::Client, settings)
+    }
+
     /// A connection that is being opened.
     pub(super) fn open(
         local: SocketAddr,
@@ -81,14 +91,25 @@ impl Socket {
         settings: &Settings,
     ) -> Result<Socket, Error> {
         settings.check()?;
-        let (udp, state) = bind(local, settings.udp_buffer)?;
+        Socket::start(bind(local, settings.udp_buffer)?, peer, role, settings)
+    }
+
+    fn start(
+        (udp, state): (UdpSocket, UdpSocketState),
+        peer: SocketAddr,
+        role: Role,
+        settings: &Settings,
+    ) -> Result<Socket, Error> {
         let local = udp.local_addr()?;
         let (hub, ear) = Hub::new(Clock::start())?;
         let hub = Arc::new(hub);
         let now = hub.clock.now();
         let id = (random()? & 0x3fff_ffff).max(1);
         let config = settings.config(now, id)?;
-        let engine = Connection::open(config, role, Seq::new(settings.isn()?), now);
+        let mut engine = Connection::open(config, role, Seq::new(settings.isn()?), now);
+        if settings.bulk.is_some() {
+            engine.close();
+        }
         let guard = Guard::new(settings.key.as_ref());
         let ready_by = now + span(settings.connect_timeout);
         let shared = Shared::new((id, local, peer), hub.clone(), engine, guard, ready_by);
@@ -240,6 +261,11 @@ impl Socket {
     /// Counters and present values.
     pub fn statistics(&self) -> Statistics {
         self.shared.lock().statistics(self.shared.now())
+    }
+
+    /// Why nothing more comes of the connection, if that is so.
+    pub fn error(&self) -> Option<Error> {
+        self.shared.lock().error()
     }
 
     /// Shows the algorithm's internals.

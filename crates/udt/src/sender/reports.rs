@@ -36,6 +36,9 @@ impl Sender {
 
     /// Everything before `next` has arrived.
     fn advance(&mut self, next: u64) {
+        if next > self.acked {
+            (self.quiet_since, self.probes) = (self.path.now, 0);
+        }
         self.acked = next;
         self.losses.remove_below(next);
         self.wake = self.path.now.max(self.due);

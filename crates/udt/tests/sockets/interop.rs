@@ -1,10 +1,13 @@
 //! Connections with libudt 4.11.
 
 use crate::libudt::Peer;
-use crate::pattern::{receive, send};
+use crate::pattern::{receive, send, send_range};
+use crate::relay::{Harm, Relay};
 use dumbbell_udt::io::{Listener, Settings, Socket};
 use dumbbell_udt::{Mode, Options};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 const MODES: [(Mode, &str); 2] = [(Mode::Stream, "stream"), (Mode::Message, "message")];
@@ -98,6 +101,50 @@ fn a_rendezvous_with_libudt_carries_data_either_way() {
             assert_eq!(peer.done().0, 2_000_000);
         }
     }
+}
+
+#[test]
+fn acknowledgements_of_libudt_of_every_length_are_understood() {
+    let Some(mut peer) = Peer::run(&["listen", "often", "stream", "2000000"]) else { return };
+    let server = SocketAddr::from((HOST, peer.port()));
+    // By length of the datagram: without rates, with all.
+    let seen = Arc::new([32, 40].map(|length| (length, AtomicU32::new(0))));
+    let counts = seen.clone();
+    let relay = Relay::start(
+        server,
+        Harm::default(),
+        1,
+        Box::new(move |inwards, bytes| {
+            let is_ack = !inwards && bytes[..2] == [0x80, 2];
+            for (length, count) in counts.iter().filter(|_| is_ack) {
+                count.fetch_add(u32::from(bytes.len() == *length), Ordering::Relaxed);
+            }
+            Vec::new()
+        }),
+    );
+    let socket = Socket::connect(relay.address(), &settings(Mode::Stream)).expect("it listens");
+    send(&socket, Mode::Stream, 2_000_000);
+    assert_eq!(peer.done().0, 2_000_000);
+    let [short, full] = [0, 1].map(|at| seen[at].1.load(Ordering::Relaxed));
+    assert!(short > 10 && full > 0, "{short} short, {full} full");
+    assert!(socket.statistics().sender.delivered > 0);
+}
+
+#[test]
+fn libudt_is_sent_a_lost_last_packet_again() {
+    let Some(mut peer) = Peer::run(&["listen", "recv", "stream", "101000"]) else { return };
+    let server = SocketAddr::from((HOST, peer.port()));
+    let relay = Relay::start(server, Harm::default(), 1, Box::new(|_, _| Vec::new()));
+    let socket = Socket::connect(relay.address(), &settings(Mode::Stream)).expect("it listens");
+    send(&socket, Mode::Stream, 100_000);
+    // In two pieces of 35 packets each.
+    while socket.statistics().sender.delivered < 70 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    relay.swallow_one();
+    send_range(&socket, Mode::Stream, 100_000..101_000);
+    assert_eq!(peer.done().0, 101_000);
+    assert!(socket.statistics().sender.retransmitted > 0);
 }
 
 /// Two ports that are free.

@@ -2,6 +2,7 @@
 
 use dumbbell_udt::Mode;
 use dumbbell_udt::io::Socket;
+use std::ops::Range;
 use std::time::Duration;
 
 const PIECE: u64 = 50_000;
@@ -14,9 +15,13 @@ fn byte_at(position: u64) -> u8 {
 
 /// Sends `bytes` bytes, in messages of 50,000 if it is to be messages.
 pub fn send(socket: &Socket, mode: Mode, bytes: u64) {
-    let mut sent = 0;
-    while sent < bytes {
-        let piece: Vec<u8> = (sent..bytes.min(sent + PIECE)).map(byte_at).collect();
+    send_range(socket, mode, 0..bytes);
+}
+
+/// Sends the bytes of these positions.
+pub fn send_range(socket: &Socket, mode: Mode, Range { start: mut sent, end }: Range<u64>) {
+    while sent < end {
+        let piece: Vec<u8> = (sent..end.min(sent + PIECE)).map(byte_at).collect();
         match mode {
             Mode::Stream => socket.send_all(&piece),
             Mode::Message => socket.send_message(&piece, None, true),

@@ -2,12 +2,13 @@
 //
 //   peer ROLE WHAT MODE BYTES [PORT [PEER-PORT]]
 //
-// ROLE is listen, connect or meet (rendezvous), WHAT is send or recv, MODE stream or message. A
-// listener prints "port N" first. Everybody prints "done BYTES MESSAGES SECONDS CPU-SECONDS" last,
+// ROLE is listen, connect or meet (rendezvous), WHAT is send or recv, or often: to receive and to
+// acknowledge every second packet. MODE is stream or message. A listener prints "port N" first. Everybody prints "done BYTES MESSAGES SECONDS CPU-SECONDS" last,
 // and fails if a byte is not what it should be. PORT may be HOST:PORT.
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
+#include <udt/ccc.h>
 #include <udt/udt.h>
 
 #include <chrono>
@@ -24,6 +25,15 @@ static unsigned char byte_at(unsigned long i) {
   i %= kPeriod;
   return (unsigned char)((i * 2654435761UL) >> 13);
 }
+
+// UDT's own control, but for acknowledgements: those within a SYN are short (16 bytes).
+class AckOften : public CUDTCC {
+ public:
+  void init() {
+    CUDTCC::init();
+    setACKInterval(2);
+  }
+};
 
 static void fail(const char *what) {
   std::fprintf(stderr, "%s: %s\n", what, UDT::getlasterror().getErrorMessage());
@@ -58,6 +68,8 @@ int main(int argc, char **argv) {
   int buffer = 1024 * 1456 * 8;
   UDT::setsockopt(s, 0, UDT_SNDBUF, &buffer, sizeof buffer);
   UDT::setsockopt(s, 0, UDT_RCVBUF, &buffer, sizeof buffer);
+  CCCFactory<AckOften> often;
+  if (what == "often") UDT::setsockopt(s, 0, UDT_CC, &often, sizeof often);
   if (role == "meet") {
     bool yes = true;
     UDT::setsockopt(s, 0, UDT_RENDEZVOUS, &yes, sizeof yes);

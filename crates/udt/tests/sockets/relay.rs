@@ -22,6 +22,7 @@ pub type Intruder = Box<dyn FnMut(bool, &[u8]) -> Vec<Vec<u8>> + Send>;
 /// A relay; it stops with this.
 pub struct Relay {
     address: SocketAddr,
+    swallows: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -34,6 +35,8 @@ struct Traffic {
     harm: Harm,
     random: u64,
     intruder: Intruder,
+    /// The next packet with data for the server is lost.
+    swallows: Arc<AtomicBool>,
     /// Packets to be sent later.
     late: Vec<(Instant, bool, Vec<u8>)>,
 }
@@ -51,19 +54,35 @@ impl Relay {
         let over = Arc::new(AtomicBool::new(false));
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let (client, late) = (None, Vec::new());
-        let mut traffic = Traffic { inside, outside, server, client, harm, random, intruder, late };
+        let swallows = Arc::new(AtomicBool::new(false));
+        let mut traffic = Traffic {
+            inside,
+            outside,
+            server,
+            client,
+            harm,
+            random,
+            intruder,
+            swallows: swallows.clone(),
+            late,
+        };
         let stop = over.clone();
         let thread = Some(thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 traffic.turn();
             }
         }));
-        Relay { address, over, thread }
+        Relay { address, swallows, over, thread }
     }
 
     /// Where clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Loses the next packet with data for the server.
+    pub fn swallow_one(&self) {
+        self.swallows.store(true, Ordering::Relaxed);
     }
 }
 
@@ -103,6 +122,10 @@ impl Traffic {
     }
 
     fn treat(&mut self, inwards: bool, bytes: &[u8]) {
+        let is_data = inwards && bytes[0] & 0x80 == 0;
+        if is_data && self.swallows.swap(false, Ordering::Relaxed) {
+            return;
+        }
         let copies = 1 + usize::from(self.draw() < self.harm.twice);
         for _ in 0..copies {
             if self.draw() < self.harm.loss {

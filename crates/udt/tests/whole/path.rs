@@ -83,7 +83,13 @@ impl Net {
     }
 
     fn drain(&mut self, end: usize) {
-        while let Some(packet) = self.ends[end].poll(self.now) {
+        self.drain_some(end, usize::MAX);
+    }
+
+    /// Puts at most so many of an end's packets on the way.
+    pub fn drain_some(&mut self, end: usize, most: usize) {
+        for _ in 0..most {
+            let Some(packet) = self.ends[end].poll(self.now) else { return };
             let mut bytes = Vec::new();
             let (destination, payload) = self.ends[end].envelope(&packet);
             codec::encode(&packet, destination, ANYWHERE, &payload, &mut bytes);

@@ -2,6 +2,7 @@
 
 use crate::end::{End, pair};
 use crate::path::{Conditions, Net};
+use dumbbell_net::Endpoint;
 use dumbbell_udt::{Mode, Options};
 use dumbbell_units::{Span, Time};
 
@@ -69,21 +70,73 @@ fn reordered_packets_are_no_worse_than_lost_ones() {
     transfer(&mut net, 1_000_000, Span::from_secs(60));
 }
 
-#[test]
-fn a_lost_tail_is_found_by_the_exp_timer() {
+/// Two ends after the first one has sent `bytes`, of which all packets after the first `kept` were
+/// taken off the wire.
+fn with_a_lost_tail(bytes: usize, kept: usize) -> Net {
     let mut net = Net::new(pair(&Options::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
     let client = net.ends[0].connection().expect("it is open");
-    assert_eq!(client.send(net.now, &pattern(0, 100)), Ok(100));
-    // The packet is taken off the wire.
-    assert!(dumbbell_net::Endpoint::poll(client, net.now).is_some());
-    let began = net.now;
+    assert_eq!(client.send(net.now, &pattern(0, bytes)), Ok(bytes));
+    for packet in 0..bytes.div_ceil(1456) {
+        // The least period.
+        net.now += Span::from_micros(1);
+        if packet < kept {
+            net.drain_some(0, 1);
+        } else {
+            assert!(Endpoint::poll(&mut net.ends[0], net.now).is_some(), "packet {packet}");
+        }
+    }
+    net
+}
+
+/// How long it takes until the second end has read so much.
+fn time_to_read(net: &mut Net, bytes: usize) -> Span {
+    let (began, mut read) = (net.now, 0);
     net.run_until(Span::from_secs(2), |ends, _| {
-        ends[1].connection().is_some_and(|server| server.is_readable())
+        if let Some(server) = ends[1].connection() {
+            read += server.read(&mut vec![0; bytes]);
+        }
+        read == bytes
     });
-    let taken = net.now.since(began);
-    // RTT + 4 RTTVar + SYN with the initial 100 ms and 50 ms, and the way there.
-    assert!(taken >= Span::from_millis(310) && taken < Span::from_millis(350), "{taken}");
+    net.now.since(began)
+}
+
+#[test]
+fn a_lost_last_packet_is_sent_again_after_two_round_trips_and_a_syn() {
+    let taken = time_to_read(&mut with_a_lost_tail(100, 0), 100);
+    // 2 x 20 ms + 10 ms, and the way there; it is a short packet, which is acknowledged at once.
+    assert_eq!(taken, Span::from_millis(60));
+}
+
+#[test]
+fn a_lost_tail_of_many_packets_is_reported_once_its_last_one_has_come() {
+    let mut net = with_a_lost_tail(12 * 1456, 4);
+    // The four are acknowledged after 30 ms at most, the probe is there some 60 ms later, and its
+    // report a way after that.
+    net.run_for(Span::from_millis(110));
+    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    assert_eq!((stats.lost, stats.timeouts), (7, 0));
+    // How fast they are sent again is the algorithm's to say.
+    time_to_read(&mut net, 12 * 1456);
+}
+
+#[test]
+fn a_tail_whose_probe_is_lost_too_is_probed_again_after_twice_as_long() {
+    let mut net = with_a_lost_tail(100, 0);
+    net.now += Span::from_millis(50);
+    assert!(Endpoint::poll(&mut net.ends[0], net.now).is_some(), "the probe");
+    assert_eq!(time_to_read(&mut net, 100), Span::from_millis(110));
+    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    assert_eq!((stats.retransmitted, stats.timeouts), (2, 0));
+}
+
+#[test]
+fn what_is_acknowledged_in_time_is_not_probed() {
+    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
+    transfer(&mut net, 1_000_000, Span::from_secs(60));
+    net.run_for(Span::from_secs(1));
+    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    assert_eq!((stats.lost, stats.retransmitted), (0, 0));
 }
 
 #[test]

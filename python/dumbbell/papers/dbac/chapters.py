@@ -86,6 +86,7 @@ def coupling(runs: Runs) -> Table:
         "dbac": "DBAC: the virtual LIA window",
         "dbac-reno": "the virtual Reno window",
         "dbac-cubic": "CUBIC's window",
+        "olia": "none: OLIA on both",
     }
     rows = [[label, *_cells(testbed(runs, case))] for case, label in cases.items()]
     columns = [Column("Window"), *_columns("path 1", "path 2", "single-path flow")]

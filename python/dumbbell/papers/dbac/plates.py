@@ -213,6 +213,7 @@ PLATES = (
         caption=f"What may be in flight, and the virtual window that path 2 sees. {_FIRST}",
         draw=draw_large,
         experiments=("testbed-dbac",),
+        real=False,
     ),
     Plate(
         id="5",

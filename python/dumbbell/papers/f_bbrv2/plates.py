@@ -318,6 +318,7 @@ PLATES: Final = (
             caption="Four seeds, 4 BDP. Dotted: 1.2 times the RTT, F-BBRv2's threshold.",
             draw=partial(draw_rtprop, cc),
             experiments=(f"inside-{cc}-4", f"family-{cc}"),
+            real=False,
         )
         for number, title, cc in (("4", "Figure 4", "bbr2"), ("4-v3", "As figure 4", "bbr3"))
     ),

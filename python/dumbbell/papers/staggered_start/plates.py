@@ -286,6 +286,7 @@ PLATES: Final = (
         draw=draw_convergence,
         experiments=ALGORITHMS,
         wide=True,
+        real=False,
     ),
     Plate(
         id="shares",

@@ -1,0 +1,215 @@
+"""Papers with real packets: what is run, what is measured of it, and how the report tells of it.
+
+What a kernel cannot do as an experiment has it, or what would take too long in real time, the
+paper's ``[[real]]`` tables lay over the experiment. The simulator then runs that too, so that what
+real packets change and what the settings change can be told apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell import metrics
+from dumbbell.errors import ResultError
+from dumbbell.papers.frame import Column, Section, Table
+from dumbbell.resolve import resolve
+from dumbbell.results import Result, check_replaceable
+from dumbbell.runner import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from dumbbell.estimates import Estimate
+    from dumbbell.experiment import Experiment
+    from dumbbell.papers.frame import Paper
+
+_RETRIES: Final = 2
+"""How often a run is repeated that the machine spoiled."""
+
+
+@dataclass(frozen=True)
+class Real:
+    """What came of real packets.
+
+    Attributes:
+        runs: The results, by the id of their experiment.
+        alike: Those of the simulator that are run as the real ones were, where that is otherwise
+            than in the reproduction.
+    """
+
+    runs: Mapping[str, Result] = field(default_factory=dict)
+    alike: Mapping[str, Result] = field(default_factory=dict)
+
+    @property
+    def sound(self) -> dict[str, Result]:
+        """The runs that count: without those that the machine spoiled, unless all of them are."""
+        return {name: result.sound() for name, result in self.runs.items()}
+
+
+@dataclass(frozen=True)
+class RealNumber:
+    """A published number, measured with real packets.
+
+    Attributes:
+        found: What was measured in the runs that count.
+        alike: What the simulator says if it is run as the real runs were, where that is otherwise
+            than in the reproduction.
+        runs: How many runs count.
+        spoiled: How many runs the machine spoiled.
+    """
+
+    found: Estimate
+    alike: Estimate | None
+    runs: int
+    spoiled: int
+
+    @classmethod
+    def of(cls, result: Result, found: Estimate, alike: Estimate | None) -> RealNumber:
+        """What `result`, with all of its runs, tells of a number."""
+        return cls(found, alike, len(result.sound().seeds), len(result.spoiled))
+
+    @property
+    def count(self) -> str:
+        """How many runs count, and what became of the spoiled ones."""
+        return counted(self.runs, self.spoiled)
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in ``results.json``."""
+        alike = {"simulated_alike": self.alike.value} if self.alike else {}
+        return {**self.found.ends, "runs": self.runs, "spoiled": self.spoiled, **alike}
+
+
+def counted(runs: int, spoiled: int) -> str:
+    """In words, how many runs count, and what became of those that were spoiled.
+
+    All of them count if every one is spoiled: then there are as many spoiled as count.
+    """
+    said = "1 run" if runs == 1 else f"{runs} runs"
+    if not spoiled:
+        return said
+    return f"{said}, spoiled" if spoiled == runs else f"{said}, {spoiled} spoiled left out"
+
+
+def measure(
+    experiments: Mapping[str, tuple[Experiment, int]],
+    folder: Path,
+    progress: Callable[[str, float], None],
+) -> None:
+    """Runs with real packets what `folder` does not hold yet, one experiment after another.
+
+    Args:
+        experiments: By id the experiment, and how many of its runs go on at once.
+        folder: Where each has, or gets, its result folder.
+        progress: Is told what is being done and what share of it is done (0 to 1).
+
+    Raises:
+        TestbedError: If the machine cannot.
+        BpfError: If the kernel lacks an algorithm, and may not be given it.
+    """
+    missing = {
+        name: one for name, one in experiments.items() if not is_there(folder / name, one[0])
+    }
+    for number, (name, (experiment, at_once)) in enumerate(missing.items()):
+        check_replaceable(folder / name)
+        (result,) = run_all(
+            [experiment],
+            jobs=at_once,
+            backend="linux",
+            retry_spoiled=_RETRIES,
+            progress=partial(_tell, progress, name, number, len(missing)),
+        )
+        result.save(folder / name)
+
+
+def _tell(
+    progress: Callable[[str, float], None], name: str, number: int, count: int, share: float
+) -> None:
+    progress(f"{name} with real packets", (number + share) / count)
+
+
+def is_there(place: Path, experiment: Experiment) -> bool:
+    """Whether a folder holds the result of an experiment, whatever is said about its settings."""
+    try:
+        found = Result.load(place).experiment
+    except ResultError:
+        return False
+    return _bare(found) == _bare(resolve(experiment))
+
+
+def _bare(experiment: Experiment) -> Experiment:
+    return experiment.replace(
+        title="", seeds=experiment.seed_list, assumed={}, calibrated={}, internals=False
+    )
+
+
+def section(paper: Paper, simulated: Mapping[str, Result], real: Real) -> Section:
+    """What the report tells of real packets beyond the numbers."""
+    kernels = sorted({result.meta["kernel"].partition("-")[0] for result in real.runs.values()})
+    text = [
+        f"The TCP of Linux {', '.join(kernels)}, and eBPF for algorithms that it lacks, across the "
+        "same links in real time. A kernel cannot be told all that a simulator can: where an "
+        "experiment had to be otherwise, or was shortened, the simulator runs that too, as "
+        "“simulated alike”.",
+        *dict.fromkeys(plan.why for plan in paper.real if plan.why),
+    ]
+    alike = {**simulated, **real.alike}
+    tables = [_side_by_side(alike, real)]
+    spoiled = _spoiled(real)
+    if spoiled.rows:
+        tables.append(spoiled)
+    return Section("Real packets", text, tables, ("real",))
+
+
+_SHOWN: Final = {
+    "throughput": ("Throughput, Mbit/s", 1e-6),
+    "queue_delay_mean": ("Queueing delay, ms", 1e3),
+    "retransmission_share": ("Retransmitted, %", 1e2),
+}
+
+
+def _side_by_side(simulated: Mapping[str, Result], real: Real) -> Table:
+    """A row for every flow of every experiment: the simulator and the kernel, run alike."""
+    columns = [Column("Experiment"), Column("Flow"), Column("Runs")]
+    columns += [Column(title, number=True) for title, _ in _SHOWN.values()]
+    rows = []
+    for name, result in real.sound.items():
+        ours, theirs = _medians(simulated[name]), _medians(result)
+        runs = counted(len(result.seeds), len(real.runs[name].spoiled))
+        for flow, found in theirs.items():
+            cells = [_beside(ours[flow][key], found[key], by) for key, (_, by) in _SHOWN.items()]
+            rows.append([name, flow, runs, *cells])
+    note = "Simulated alike / real (ratio); medians over the seeds and over the runs that count."
+    return Table(columns, rows, note)
+
+
+def _medians(result: Result) -> dict[str, dict[str, float | None]]:
+    table = metrics.summary(result.by_subflow()).group_by("flow", maintain_order=True)
+    medians = table.agg(pl.col(*_SHOWN).median())
+    return {str(row["flow"]): row for row in medians.iter_rows(named=True)}
+
+
+def _beside(ours: float | None, theirs: float | None, by: float) -> str:
+    from dumbbell.report import figures
+
+    shown = [figures(None if value is None else value * by) for value in (ours, theirs)]
+    ratio = f" ({ours / theirs:.2f})" if ours is not None and theirs else ""
+    return f"{shown[0]} / {shown[1]}{ratio}"
+
+
+def _spoiled(real: Real) -> Table:
+    rows = [
+        [name, str(seed), "; ".join(why), "left out" if seed not in sound.seeds else "kept"]
+        for name, sound in real.sound.items()
+        for seed, why in real.runs[name].spoiled.items()
+    ]
+    columns = [Column("Experiment"), Column("Run", number=True), Column("Why"), Column("Is")]
+    note = (
+        "Runs that the machine spoiled, repeated ones too. They are left out, but kept where there "
+        "is no other run of the experiment."
+    )
+    return Table(columns, rows, note)

@@ -1,0 +1,69 @@
+"""Runs that the machine spoiled are marked wherever a result is shown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import dumbbell
+from dumbbell.cli.plot import plot_result
+from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.figures.results import draw
+from dumbbell.query import query
+from dumbbell.results import Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+
+def spoil(folder: Path, *seeds: int) -> Result:
+    """The result of a folder, in which some runs are spoiled."""
+    meta = folder / "meta.json"
+    said = {str(seed): ["the latest packet was 30 ms late", "it's busy"] for seed in seeds}
+    meta.write_text(json.dumps(json.loads(meta.read_text()) | {"spoiled": said}))
+    return Result.load(folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    link = Link(name="bottleneck", rate="1 Mbit/s", delay="10 ms", queue="1 BDP")
+    experiment = Experiment(links=[link], flows=[Flow(cc="reno")], duration="1 s", seeds=3)
+    dumbbell.run(experiment, out=tmp_path / "run")
+    return tmp_path / "run"
+
+
+def words(figure: Figure) -> list[str]:
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def test_a_result_knows_its_spoiled_runs_and_what_is_left_without_them(folder: Path) -> None:
+    assert Result.load(folder).spoiled == {}
+    result = spoil(folder, 1, 3)
+    assert list(result.spoiled) == [1, 3]
+    assert result.complaints[1] == "run 3: the latest packet was 30 ms late; it's busy"
+    assert result.sound().seeds == [2]
+    assert result.of_seed(2).spoiled == {}
+    assert spoil(folder, 1, 2, 3).sound().seeds == [1, 2, 3], "they are kept if there are no others"
+
+
+def test_a_figure_is_of_a_sound_run_or_says_that_it_is_not(folder: Path) -> None:
+    assert "spoiled" not in words(draw(spoil(folder, 1), "windows"))
+    assert "spoiled" in words(draw(spoil(folder, 1, 2, 3), "windows"))
+    assert "spoiled" in words(draw(spoil(folder, 2).of_seed(2), "windows"))
+
+
+def test_the_command_line_warns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spoil(folder, 2)
+    plot_result(folder, out=None, seed=None)
+    assert "spoiled, run 2: the latest packet was 30 ms late; it's busy" in capsys.readouterr().err
+
+
+def test_sql_can_leave_them_out(folder: Path) -> None:
+    spoil(folder, 2)
+    sound = query("select seed from flows where seed not in (select seed from spoiled)", folder)
+    assert sound["seed"].to_list() == [1, 3]
+    assert query("select why from spoiled", folder)["why"].to_list()[1] == "it's busy"
