@@ -257,4 +257,4 @@ fn fold(sum: u32) -> u16 {
 
 #[cfg(test)]
 #[path = "frame_tests.rs"]
-mod tests;
+pub(crate) mod tests;

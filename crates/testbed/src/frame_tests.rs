@@ -4,7 +4,7 @@ use proptest::prelude::*;
 const PAYLOAD: u8 = 0xab;
 
 /// A frame as a kernel hands it over: so much payload to be cut into pieces of `piece` bytes.
-fn frame(sequence: u32, payload: usize, piece: u16, flags: u8) -> Vec<u8> {
+pub(crate) fn frame(sequence: u32, payload: usize, piece: u16, flags: u8) -> Vec<u8> {
     let mut bytes = vec![0; VNET + 52];
     bytes[0] = NEEDS_CSUM;
     bytes[6..8].copy_from_slice(&20u16.to_ne_bytes());

@@ -175,4 +175,28 @@ mod tests {
         }
         assert_eq!((pool.small.len(), pool.large.len(), pool.under_way()), (1, 2, 0));
     }
+
+    #[test]
+    fn the_payload_of_packets_that_follow_each_other_is_in_as_few_parts_as_frames() {
+        let mut pool = Pool::default();
+        let frame_of = |pool: &mut Pool, sequence: u32, payload: usize| {
+            let bytes = crate::frame::tests::frame(sequence, payload, 1448, 0x10);
+            let mut buffer = pool.buffer();
+            buffer[..bytes.len()].copy_from_slice(&bytes);
+            let frame = Frame::parse(&bytes).expect("IPv4");
+            let (buffer, wires) = pool.keep(Time::ZERO, frame, buffer, bytes.len());
+            pool.large.push(buffer);
+            wires.collect::<Vec<_>>()
+        };
+        let first = frame_of(&mut pool, 1000, 3 * 1448);
+        let second = frame_of(&mut pool, 1000 + 3 * 1448, 2 * 1448);
+        let all = [first.clone(), second.clone()].concat();
+        assert!(all.windows(2).all(|pair| pool.follows(pair[0], pair[1])));
+        let parts: Vec<usize> = pool.payload(all.iter().copied()).map(<[u8]>::len).collect();
+        assert_eq!(parts, [3 * 1448, 2 * 1448]);
+        assert!(!pool.follows(first[0], first[2]), "there is a gap");
+        let gap = [first[0], first[2], second[0]];
+        let parts: Vec<usize> = pool.payload(gap.into_iter()).map(<[u8]>::len).collect();
+        assert_eq!(parts, [1448, 1448, 1448]);
+    }
 }
