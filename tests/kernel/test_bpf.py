@@ -100,8 +100,8 @@ def test_bbr_as_a_program_does_what_the_kernels_own_does(delay: int, queue: floa
     sys.stdout.write(f"{delay} ms, {queue} BDP: {found}\n")
     goodputs = median_of(ours, "goodput"), median_of(theirs, "goodput")
     assert goodputs[0] == pytest.approx(goodputs[1], rel=0.03), found
-    # Both depend on how Startup ends and on the machine's jitter, which BBR takes for bandwidth: the
-    # kernel's own runs differ by more than 3 % among themselves.
+    # Both depend on how Startup ends and on the machine's jitter, which BBR takes for bandwidth:
+    # the kernel's own runs differ by more than 3 % among themselves.
     for key in ("queue_delay_mean", "retransmitted"):
         assert median_of(ours, key) == pytest.approx(median_of(theirs, key), rel=0.25), found
 
