@@ -129,7 +129,7 @@ proptest! {
         if let Some(frame) = Frame::parse(&bytes) {
             let piece = |number| Piece { frame, bytes: &bytes, number, marked: true };
             let all: Vec<_> = (0..frame.pieces()).map(piece).collect();
-            let payload: usize = all.iter().map(|piece| payload(&piece).len()).sum();
+            let payload: usize = all.iter().map(|piece| payload(piece).len()).sum();
             prop_assert_eq!(payload, frame.payload() as usize);
             all.iter().for_each(|piece| assert!(head(&[*piece]).bytes().len() >= VNET + 20));
         }
