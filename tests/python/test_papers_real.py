@@ -27,6 +27,7 @@ from dumbbell.papers.frame import (
 from dumbbell.papers.real import counted
 from dumbbell.papers.reproduction import Effort, figure_of, reopen, reproduce_paper
 from dumbbell.runner import run_all
+from dumbbell.testbed.client import TestbedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,6 +191,19 @@ def test_runs_are_kept_and_marked_if_all_are_spoiled(
     assert number.real is not None
     assert number.real.count == "3 runs, spoiled"
     assert "verdict fails" in (tmp_path / "tiny" / "index.html").read_text()
+
+
+def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
+    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_experiments: Any, **_options: Any) -> list[Result]:
+        raise TestbedError("run as root")
+
+    monkeypatch.setattr(real, "run_all", refuse)
+    monkeypatch.setattr(reproduction, "run_all", None)
+    with pytest.raises(TestbedError, match="run as root"):
+        reproduce(paper, tmp_path)
+    assert not (tmp_path / "tiny" / "runs").exists()
 
 
 def test_counts_of_runs_are_words() -> None:

@@ -193,7 +193,7 @@ def test_a_multipath_flow_is_drawn_by_its_subflows() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node is installed to check the script")
 def test_the_scripts_are_valid() -> None:
     assets = Path(dumbbell.__file__).parent / "report" / "assets"
-    for script in ("charts.js", "heat.js"):
+    for script in ("page.js", "charts.js", "heat.js"):
         subprocess.run(["node", "--check", assets / script], check=True)
 
 

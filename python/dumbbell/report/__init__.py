@@ -37,8 +37,8 @@ __all__ = [
     "write_report",
 ]
 
-_SCRIPTS = ("uPlot.min.js", "charts.js")
-_HEAT = ("heat.js",)
+_SCRIPTS = ("uPlot.min.js", "page.js", "charts.js")
+_HEAT = ("page.js", "heat.js")
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:

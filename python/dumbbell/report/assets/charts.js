@@ -5,6 +5,7 @@
    Colours, markers and names of states are those of the page's <script id="looks">. */
 "use strict";
 (() => {
+  const { unpack, make, said } = page;
   const looks = JSON.parse(document.getElementById("looks").textContent);
   const root = document.documentElement;
   const dashes = { "-": [], "--": [5, 3], ":": [1.5, 2.5] };
@@ -14,19 +15,6 @@
   const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   /** Ink, paper and what is faint follow the page; an algorithm's colour is the same everywhere. */
   const colour = (said) => (said in looks.neutral ? variable(looks.neutral[said]) : said);
-
-  async function unpack(text) {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  }
-
-  function make(tag, attributes, ...inside) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    element.append(...inside);
-    return element;
-  }
 
   function swatch(flow) {
     const at = "http://www.w3.org/2000/svg";
@@ -46,12 +34,6 @@
       drawing.append(path);
     }
     return drawing;
-  }
-
-  function said(value) {
-    if (value === null || value === undefined) return "–";
-    const size = Math.abs(value);
-    return size >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
   }
 
   const timesOf = (run) =>
@@ -310,7 +292,7 @@
   const drawn = new Map();
 
   async function draw(host, id) {
-    const run = await unpack(document.getElementById(id).textContent);
+    const run = await unpack(id);
     drawn.get(host)?.remove();
     drawn.set(host, new Run(host, run));
     host.dataset.drawn = id;

@@ -2,27 +2,9 @@
    and read aloud. <div class="heat" data-points="id"> names the <script id> with the packed points. */
 "use strict";
 (() => {
+  const { unpack, make, said } = page;
   const MOST = 24;
   const BINS = 12;
-
-  async function unpack(text) {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  }
-
-  function make(tag, attributes, ...inside) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    element.append(...inside);
-    return element;
-  }
-
-  function said(value) {
-    if (value === null) return "–";
-    const size = Math.abs(value);
-    return size >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
-  }
 
   /** An axis as steps: its values or, if they are many, ranges of them. */
   function steps(axis) {
@@ -131,6 +113,6 @@
   }
 
   for (const host of document.querySelectorAll(".heat")) {
-    unpack(document.getElementById(host.dataset.points).textContent).then((data) => new Heat(host, data));
+    unpack(host.dataset.points).then((data) => new Heat(host, data));
   }
 })();
