@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep test-kills test-kernel
+.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -42,6 +42,9 @@ test-kernel: setup ## Tries the algorithms for the kernel on real packets, as ro
 
 bench: setup ## Measures the engine's speed, in packets per second
 	.venv/bin/cargo bench --locked --workspace --bench '*'
+
+bench-testbed: setup ## Measures the testbed's emulator: rates, lateness, processor time; as root
+	.venv/bin/python scripts/bench_testbed.py
 
 RUNS ?= 10000
 

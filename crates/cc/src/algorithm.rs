@@ -37,8 +37,8 @@ fn windowed_from<R: WindowRule>(
 /// `"name" Variant(Type) = constructor`, the constructor taking `(&mut Options, &Init)`.
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $name:literal $variant:ident($type:ty) = $make:expr;)*) => {
-        /// Any algorithm, dispatched without a virtual call.
-        #[allow(clippy::large_enum_variant, reason = "one per flow; a box would cost a miss per ACK")]
+        /// Any algorithm, dispatched without a virtual call. The large ones are boxed, so that ten
+        /// thousand flows with one of the others stay small.
         pub enum Algorithm {
             $($(#[$doc])* $variant($type),)*
             /// An algorithm of the user's own.
@@ -80,15 +80,19 @@ macro_rules! algorithms {
 
 algorithms! {
     /// BBRv1.
-    "bbr" Bbr(BbrV1) = |_, init| Ok(BbrV1::new(init));
+    "bbr" Bbr(Box<BbrV1>) = |_, init| Ok(Box::new(BbrV1::new(init)));
     /// BBRv2.
-    "bbr2" Bbr2(BoundedBbr) = |options, init| BoundedBbr::from_options(version::V2, options, init);
+    "bbr2" Bbr2(Box<BoundedBbr>) = |options, init| {
+        BoundedBbr::from_options(version::V2, options, init).map(Box::new)
+    };
     /// F-BBRv2.
-    "f-bbr2" FairBbr2(BoundedBbr) = |options, init| {
-        BoundedBbr::from_options(version::F2, options, init)
+    "f-bbr2" FairBbr2(Box<BoundedBbr>) = |options, init| {
+        BoundedBbr::from_options(version::F2, options, init).map(Box::new)
     };
     /// BBRv3.
-    "bbr3" Bbr3(BoundedBbr) = |options, init| BoundedBbr::from_options(version::V3, options, init);
+    "bbr3" Bbr3(Box<BoundedBbr>) = |options, init| {
+        BoundedBbr::from_options(version::V3, options, init).map(Box::new)
+    };
     /// Reno.
     "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| windowed(Reno, options, init);
     /// CUBIC.
@@ -152,7 +156,7 @@ algorithms! {
         windowed(Dctcp::from_options(options)?, options, init)
     };
     /// Copa.
-    "copa" Copa(Copa) = Copa::from_options;
+    "copa" Copa(Box<Copa>) = |options, init| Copa::from_options(options, init).map(Box::new);
     /// LIA.
     "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
         windowed(Lia::default(), options, init)
@@ -170,11 +174,13 @@ algorithms! {
         windowed(WeightedVegas::from_options(options)?, options, init)
     };
     /// DBAC.
-    "dbac" Dbac(Dbac) = Dbac::from_options;
+    "dbac" Dbac(Box<Dbac>) = |options, init| Dbac::from_options(options, init).map(Box::new);
     /// UDT's own.
     "udt" Udt(Udt) = Udt::from_options;
     /// AR-UDT.
-    "ar-udt" AdaptiveUdt(AdaptiveUdt) = AdaptiveUdt::from_options;
+    "ar-udt" AdaptiveUdt(Box<AdaptiveUdt>) = |options, init| {
+        AdaptiveUdt::from_options(options, init).map(Box::new)
+    };
 }
 
 // No default body may stand in for the algorithm's own method.
@@ -222,5 +228,15 @@ impl CongestionControl for Algorithm {
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
         forward!(self, algorithm => algorithm.inspect(show));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_algorithm_is_no_larger_than_cubic_needs() {
+        assert!(size_of::<Algorithm>() <= size_of::<Windowed<Cubic, AnySlowStart>>() + 8);
     }
 }

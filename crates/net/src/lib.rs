@@ -10,6 +10,7 @@ mod dice;
 mod extras;
 mod link;
 mod loss;
+mod prefetch;
 mod queue;
 mod rate;
 mod route;
@@ -23,6 +24,7 @@ pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUn
 pub use bucket::TokenBucket;
 pub use link::{Dropped, Link, LinkConfig, Statistics};
 pub use loss::{GilbertElliott, Loss, Uneven};
+pub use prefetch::prefetch;
 pub use queue::{Limit, Waiting};
 pub use rate::Transmitter;
 pub use route::{LinkId, RouteId, Routes};
@@ -91,4 +93,14 @@ pub trait Endpoint {
     fn port(&self) -> u8 {
         0
     }
+
+    /// Asks the processor to fetch what the endpoint is made of, as a packet for it is to come
+    /// soon; see [`prefetch`](crate::prefetch()). It changes nothing but the time that this takes.
+    #[inline]
+    fn prefetch(&self) {}
+
+    /// The same for what the endpoint points to; called later than [`prefetch`](Self::prefetch),
+    /// as the pointers have to be there.
+    #[inline]
+    fn prefetch_further(&self) {}
 }

@@ -255,6 +255,13 @@ impl<P: Packet> Link<P> {
         self.ring.pop_front().map(|head| head.packet)
     }
 
+    /// The packet that comes out so many packets after the next one. What a link with a managed
+    /// queue, jitter or reordering holds is not told.
+    #[inline]
+    pub fn peek(&self, ahead: usize) -> Option<&P> {
+        self.ring.get(ahead).map(|resting| &resting.packet)
+    }
+
     /// Packets on the link: waiting, being sent or under way.
     pub fn len(&self) -> usize {
         self.ring.len() + self.extras.as_ref().map_or(0, |extras| extras.len())

@@ -3,7 +3,7 @@
 //! Sources are the links (when does the next packet come out?) and the endpoints (when is the
 //! timer due?). Since a source has one entry at most, moving it is cheaper than leaving stale
 //! entries behind: a heap that knows the place of every source's entry. Each node has four
-//! children, which halves the depth of a binary heap and keeps siblings on one cache line.
+//! children, which halves the depth of a binary heap, and siblings are on one cache line.
 
 use dumbbell_units::Time;
 
@@ -13,13 +13,27 @@ type Entry = u128;
 const NOWHERE: u32 = u32::MAX;
 const CHILDREN: usize = 4;
 
+/// A place without an entry; every entry comes before it.
+const NOBODY: Entry = Entry::MAX;
+
+/// Children of one node.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Siblings([Entry; CHILDREN]);
+
 /// When every source acts next.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
-    heap: Vec<Entry>,
+    /// Places count on from siblings to siblings. The first ones have one entry, the root, at place
+    /// 3; the children of place p are at 4p - 8 to 4p - 5.
+    heap: Vec<Siblings>,
+    /// One past the last entry's place.
+    end: usize,
     /// Where in the heap each source's entry is.
     places: Vec<u32>,
 }
+
+const ROOT: usize = CHILDREN - 1;
 
 #[inline]
 fn entry(at: Time, source: u32) -> Entry {
@@ -34,13 +48,19 @@ fn source(entry: Entry) -> u32 {
 impl Agenda {
     /// Nobody acts, of `sources` sources.
     pub(crate) fn new(sources: usize) -> Agenda {
-        Agenda { heap: Vec::with_capacity(sources), places: vec![NOWHERE; sources] }
+        let groups = (ROOT + sources).div_ceil(CHILDREN);
+        Agenda {
+            heap: vec![Siblings([NOBODY; CHILDREN]); groups],
+            end: ROOT,
+            places: vec![NOWHERE; sources],
+        }
     }
 
     /// Who acts first, and when. Of several at one time, the source of the lowest number.
     #[inline]
     pub(crate) fn first(&self) -> Option<(Time, u32)> {
-        self.heap.first().map(|&entry| (Time::from_nanos((entry >> 32) as u64), source(entry)))
+        let first = self.at(ROOT);
+        (first != NOBODY).then(|| (Time::from_nanos((first >> 32) as u64), source(first)))
     }
 
     /// From now on `source` acts at `at`; never if that is [`Time::MAX`].
@@ -55,9 +75,9 @@ impl Agenda {
         }
         let new = entry(at, source);
         if place == NOWHERE {
-            self.heap.push(new);
-            self.sift_up(self.heap.len() - 1, new);
-        } else if new > self.heap[place as usize] {
+            self.end += 1;
+            self.sift_up(self.end - 1, new);
+        } else if new > self.at(place as usize) {
             self.sift_down(place as usize, new);
         } else {
             self.sift_up(place as usize, new);
@@ -66,11 +86,13 @@ impl Agenda {
 
     fn remove(&mut self, place: usize, source: u32) {
         self.places[source as usize] = NOWHERE;
-        let Some(last) = self.heap.pop() else { return };
-        if place == self.heap.len() {
+        self.end -= 1;
+        let last = self.at(self.end);
+        self.heap[self.end / CHILDREN].0[self.end % CHILDREN] = NOBODY;
+        if place == self.end {
             return;
         }
-        if last > self.heap[place] {
+        if last > self.at(place) {
             self.sift_down(place, last);
         } else {
             self.sift_up(place, last);
@@ -78,20 +100,26 @@ impl Agenda {
     }
 
     #[inline]
+    fn at(&self, place: usize) -> Entry {
+        self.heap[place / CHILDREN].0[place % CHILDREN]
+    }
+
+    #[inline]
     fn put(&mut self, place: usize, entry: Entry) {
-        self.heap[place] = entry;
+        self.heap[place / CHILDREN].0[place % CHILDREN] = entry;
         self.places[source(entry) as usize] = place as u32;
     }
 
     /// Puts `entry` where `hole` is or nearer to the root.
     #[inline]
     fn sift_up(&mut self, mut hole: usize, entry: Entry) {
-        while hole > 0 {
-            let parent = (hole - 1) / CHILDREN;
-            if self.heap[parent] < entry {
+        while hole > ROOT {
+            let parent = hole / CHILDREN + 2;
+            let above = self.at(parent);
+            if above < entry {
                 break;
             }
-            self.put(hole, self.heap[parent]);
+            self.put(hole, above);
             hole = parent;
         }
         self.put(hole, entry);
@@ -100,29 +128,17 @@ impl Agenda {
     /// Puts `entry` where `hole` is or farther from the root.
     #[inline]
     fn sift_down(&mut self, mut hole: usize, entry: Entry) {
-        loop {
-            let first = hole * CHILDREN + 1;
-            let Some((child, least)) = self.least_from(first) else { break };
+        while let Some(&Siblings([a, b, c, d])) = self.heap.get(hole - 2) {
+            let (i, ab) = if b < a { (1, b) } else { (0, a) };
+            let (j, cd) = if d < c { (3, d) } else { (2, c) };
+            let (child, least) = if cd < ab { (j, cd) } else { (i, ab) };
             if least > entry {
                 break;
             }
             self.put(hole, least);
-            hole = child;
+            hole = (hole - 2) * CHILDREN + child;
         }
         self.put(hole, entry);
-    }
-
-    /// The least of the siblings that begin at `first`, and its place.
-    #[inline]
-    fn least_from(&self, first: usize) -> Option<(usize, Entry)> {
-        if let Some(&[a, b, c, d]) = self.heap.get(first..first + CHILDREN) {
-            let (i, ab) = if b < a { (1, b) } else { (0, a) };
-            let (j, cd) = if d < c { (3, d) } else { (2, c) };
-            return Some(if cd < ab { (first + j, cd) } else { (first + i, ab) });
-        }
-        let siblings = self.heap.get(first..)?;
-        let (i, &least) = siblings.iter().enumerate().min_by_key(|&(_, &entry)| entry)?;
-        Some((first + i, least))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::multipath_host::MultipathHost;
 use crate::network::{FlowPlan, Network, Stacks};
 use crate::scenario::{FlowSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
-use crate::tcp_host::TcpHost;
+use crate::tcp_host::{Source, TcpHost};
 use crate::udt_host::{Plan, UdtHost};
 use dumbbell_cc::{Algorithm, Init};
 use dumbbell_net::Endpoint;
@@ -87,8 +87,9 @@ fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Ti
         app_rates: flow.writes(),
     });
     let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
-    let receiver = TcpHost::Receiver(Receiver::new(Arc::clone(stack)));
-    [TcpHost::Sender { sender, mss, bytes }, receiver].map(Host::Tcp)
+    let sender = TcpHost::Sender(Box::new(Source { sender, mss, bytes }));
+    let receiver = TcpHost::Receiver(Box::new(Receiver::new(Arc::clone(stack))));
+    [sender, receiver].map(Host::Tcp)
 }
 
 /// Every subflow has an algorithm of its own.

@@ -3,6 +3,7 @@
 use crate::engine::EndpointId;
 use crate::histogram::Histogram;
 use crate::pdu::Datagram;
+use dumbbell_net::prefetch;
 use dumbbell_units::{Span, Time};
 
 /// Measures how much longer than the base delivered data packets were under way.
@@ -11,7 +12,9 @@ pub(crate) struct DelayMeter {
     flows: Vec<Flow>,
 }
 
+/// In memory the histogram's counts come last.
 #[derive(Clone, Debug)]
+#[repr(C)]
 struct Flow {
     /// What the delay of an empty path is.
     base: Span,
@@ -31,6 +34,18 @@ impl DelayMeter {
     /// What was measured of a flow.
     pub(crate) fn delays(&self, pair: u32) -> &Histogram {
         &self.flows[pair as usize].delays
+    }
+
+    /// Asks for the memory that [`delivered`](Self::delivered) is about to need.
+    #[inline]
+    pub(crate) fn prefetch(&self, to: EndpointId) {
+        prefetch(&self.flows[to.pair() as usize].base);
+    }
+
+    /// The same once that is there.
+    #[inline]
+    pub(crate) fn prefetch_further(&self, to: EndpointId) {
+        self.flows[to.pair() as usize].delays.prefetch();
     }
 
     /// A packet is delivered.

@@ -8,10 +8,15 @@
 //!
 //! Timers are lazy. An endpoint that moves its timer to a later time, as every acknowledgement
 //! moves the retransmission timeout, leaves the event queue alone; when the queue's entry comes
-//! up, the endpoint is asked again. Only an earlier time is entered at once.
+//! up, it is moved on. Only an earlier time is entered at once.
+//!
+//! The state of thousands of endpoints is in no cache. As links are first in, first out, it is
+//! known whose packets come out next, and their memory is asked for ahead of time.
 
 use crate::agenda::Agenda;
-use dumbbell_net::{Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics};
+use dumbbell_net::{
+    Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics, prefetch,
+};
 use dumbbell_units::{Span, Time};
 
 /// The number of a port, or of the endpoint whose first port it is.
@@ -90,6 +95,14 @@ pub trait Watch<P> {
     /// when the link is next looked at, so `now` may lie in the past.
     #[inline]
     fn dropped(&mut self, _now: Time, _from: EndpointId, _at: LinkId, _why: Dropped, _packet: &P) {}
+
+    /// A packet is to be handed to an endpoint soon; see [`Endpoint::prefetch`].
+    #[inline]
+    fn prefetch(&self, _to: EndpointId) {}
+
+    /// And sooner; see [`Endpoint::prefetch_further`].
+    #[inline]
+    fn prefetch_further(&self, _to: EndpointId) {}
 }
 
 impl<P> Watch<P> for () {}
@@ -105,8 +118,18 @@ pub struct Engine<E: Endpoint, W = ()> {
     /// By port, apart from the endpoints: the route of a packet's sender is looked up at every hop,
     /// and with many flows the sender itself is in no cache then.
     slots: Vec<Slot>,
+    /// Whether there are so many endpoints that asking for their memory pays.
+    is_crowded: bool,
     watch: W,
 }
+
+/// From how many ports on the endpoints are too many for the caches next to a processor.
+const CROWD: usize = 500;
+/// How many packets before its own an endpoint's memory is asked for: first where the endpoint is,
+/// then the endpoint, then what it points to. Each step needs what the one before has brought.
+const AHEAD: [usize; 3] = [8, 5, 2];
+/// How many packets before its turn a packet itself is asked for.
+const PACKETS_AHEAD: usize = 24;
 
 /// What the engine keeps of a port, and with an endpoint's first port of the endpoint.
 #[derive(Clone, Copy)]
@@ -116,6 +139,8 @@ struct Slot {
     owner: u32,
     /// When the event queue has the endpoint act.
     scheduled: Time,
+    /// When its timer is due; the event queue's entry may be earlier.
+    due: Time,
 }
 
 impl Slot {
@@ -177,7 +202,7 @@ where
                     assert!(routes.hop(route, 0).is_some(), "a route has at least one link");
                     let owner = ((2 * pair + side) as u32) << 8 | u32::from(port);
                     let scheduled = if port == 0 { end.next_timeout() } else { Time::MAX };
-                    slots.push(Slot { route, owner, scheduled });
+                    slots.push(Slot { route, owner, scheduled, due: scheduled });
                 }
             }
         }
@@ -187,7 +212,9 @@ where
             agenda.set((links.len() + i) as u32, slot.scheduled);
         }
         links.iter_mut().for_each(Link::keep_discarded);
-        Engine { now: Time::ZERO, events: 0, agenda, links, routes, endpoints, slots, watch }
+        let is_crowded = slots.len() >= CROWD;
+        let (now, events) = (Time::ZERO, 0);
+        Engine { now, events, agenda, links, routes, endpoints, slots, is_crowded, watch }
     }
 
     /// Lets everything happen that happens until `end`, `end` included.
@@ -218,7 +245,8 @@ where
         self.events
     }
 
-    /// The endpoint of that number.
+    /// The endpoint that has the port.
+    #[inline]
     pub fn endpoint(&self, id: EndpointId) -> &E {
         &self.endpoints[self.slots[id.0 as usize].endpoint()]
     }
@@ -272,6 +300,9 @@ where
         if !link.is_settled() {
             self.report_discarded(LinkId(index as u32));
         }
+        if self.is_crowded {
+            self.look_ahead(index);
+        }
         let Some(mut parcel) = parcel else { return };
         parcel.envelope += 1;
         let from = parcel.from();
@@ -279,6 +310,34 @@ where
         match self.routes.hop(route, parcel.hop()) {
             Some(next) => self.forward(next, parcel),
             None => self.deliver(from.peer(), &parcel.packet),
+        }
+    }
+
+    /// Asks for the memory of those to whom packets are about to come out of a link.
+    #[inline]
+    fn look_ahead(&self, link: usize) {
+        let link = &self.links[link];
+        if let Some(parcel) = link.peek(PACKETS_AHEAD) {
+            prefetch(parcel);
+        }
+        let [first, second, third] =
+            AHEAD.map(|ahead| link.peek(ahead).map(|parcel| parcel.from().peer()));
+        if let Some(to) = first {
+            let port = to.0 as usize;
+            prefetch(&self.slots[port]);
+            // Most endpoints have one port and go by its number. It does no harm if this one has
+            // more.
+            if let Some(endpoint) = self.endpoints.get(port) {
+                prefetch(endpoint);
+            }
+        }
+        if let Some(to) = second {
+            self.endpoint(to).prefetch();
+            self.watch.prefetch(to);
+        }
+        if let Some(to) = third {
+            self.endpoint(to).prefetch_further();
+            self.watch.prefetch_further(to);
         }
     }
 
@@ -315,16 +374,16 @@ where
 
     /// An endpoint's entry in the event queue has come up, be its timer due or moved.
     fn expire(&mut self, index: usize) {
-        let endpoint = self.slots[index].endpoint();
-        let due = self.endpoints[endpoint].next_timeout();
+        let slot = &mut self.slots[index];
         let entry = (self.links.len() + index) as u32;
-        if due > self.now {
-            self.slots[index].scheduled = due;
-            self.agenda.set(entry, due);
+        if slot.due > self.now {
+            slot.scheduled = slot.due;
+            self.agenda.set(entry, slot.due);
             return;
         }
         // Whatever the timer is set to next, the queue's entry is to move there.
-        self.slots[index].scheduled = Time::MAX;
+        slot.scheduled = Time::MAX;
+        let endpoint = slot.endpoint();
         self.drive(EndpointId(index as u32), endpoint);
         if self.slots[index].scheduled == Time::MAX {
             self.agenda.set(entry, Time::MAX);
@@ -349,13 +408,13 @@ where
             self.watch.sent(self.now, from, &packet);
             self.forward(to, Parcel::new(from, packet));
         }
-        let due = self.endpoints[endpoint].next_timeout();
-        if due < self.slots[index].scheduled {
+        let slot = &mut self.slots[index];
+        slot.due = self.endpoints[endpoint].next_timeout();
+        if slot.due < slot.scheduled {
             // An endpoint that has nothing to send now acts later; a nanosecond keeps the clock
             // moving should it say otherwise.
-            let at = due.max(self.now + Span::from_nanos(1));
-            self.slots[index].scheduled = at;
-            self.agenda.set(self.links.len() as u32 + id.0, at);
+            slot.scheduled = slot.due.max(self.now + Span::from_nanos(1));
+            self.agenda.set(self.links.len() as u32 + id.0, slot.scheduled);
         }
     }
 }

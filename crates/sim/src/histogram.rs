@@ -5,6 +5,7 @@
 //! in it. A unit is 2^12 ns, about 4 us, and the 160 buckets reach to 17 s; what is longer counts
 //! in the last one.
 
+use dumbbell_net::prefetch;
 use dumbbell_units::Span;
 
 const UNIT_BITS: u32 = 12;
@@ -13,10 +14,15 @@ const CUTS: usize = 1 << CUT_BITS;
 const BUCKETS: usize = 160;
 
 /// How often which delay was seen.
+///
+/// What every delay changes comes first in memory, beside what the owner keeps before it.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Histogram {
-    buckets: [u32; BUCKETS],
     sum_ns: u64,
+    /// The latest delay's bucket: the next one's is mostly on the same cache line.
+    latest: u32,
+    buckets: [u32; BUCKETS],
 }
 
 /// The bucket that a delay of `ns` falls into.
@@ -42,15 +48,23 @@ fn least(bucket: usize) -> u64 {
 impl Histogram {
     /// An empty histogram.
     pub fn new() -> Histogram {
-        Histogram { buckets: [0; BUCKETS], sum_ns: 0 }
+        Histogram { sum_ns: 0, latest: 0, buckets: [0; BUCKETS] }
     }
 
     /// A delay was seen.
     #[inline]
     pub fn record(&mut self, delay: Span) {
         let ns = delay.as_nanos();
-        self.buckets[bucket(ns)] += 1;
+        let bucket = bucket(ns);
+        self.buckets[bucket] += 1;
+        self.latest = bucket as u32;
         self.sum_ns += ns;
+    }
+
+    /// Asks for the memory that the next delay will probably need.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.buckets[self.latest as usize]);
     }
 
     /// Delays that others were seen to have, too.

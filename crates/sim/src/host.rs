@@ -14,7 +14,6 @@ use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
 
 /// One end of a flow of any protocol.
-#[allow(clippy::large_enum_variant, reason = "most hosts run TCP; a box costs a miss")]
 pub(crate) enum Host {
     Tcp(TcpHost),
     Udt(Box<UdtHost>),
@@ -92,6 +91,16 @@ impl Endpoint for Host {
     #[inline]
     fn port(&self) -> u8 {
         forward!(self, host => host.port())
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        forward!(self, host => host.prefetch());
+    }
+
+    #[inline]
+    fn prefetch_further(&self) {
+        forward!(self, host => host.prefetch_further());
     }
 }
 

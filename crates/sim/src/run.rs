@@ -62,6 +62,16 @@ impl<P: Datagram> Watch<P> for Onlookers {
     fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &P) {
         self.log.dropped(now, from, at, why, packet);
     }
+
+    #[inline]
+    fn prefetch(&self, to: EndpointId) {
+        self.meter.prefetch(to);
+    }
+
+    #[inline]
+    fn prefetch_further(&self, to: EndpointId) {
+        self.meter.prefetch_further(to);
+    }
 }
 
 impl Scenario {

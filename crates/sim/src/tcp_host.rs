@@ -7,11 +7,18 @@ use dumbbell_net::Endpoint;
 use dumbbell_tcp::{Receiver, Segment, Sender, SenderStats};
 use dumbbell_units::{Span, Time};
 
-/// One end of a TCP flow.
-#[allow(clippy::large_enum_variant, reason = "half of all hosts are senders; a box costs a miss")]
+/// One end of a TCP flow. Boxed, as a sender is many times as large as a receiver.
 pub(crate) enum TcpHost {
-    Sender { sender: Sender, mss: u64, bytes: u64 },
-    Receiver(Receiver),
+    Sender(Box<Source>),
+    Receiver(Box<Receiver>),
+}
+
+/// A sender, and what its bytes are counted by.
+pub(crate) struct Source {
+    pub(crate) sender: Sender,
+    pub(crate) mss: u64,
+    /// All that there is to deliver.
+    pub(crate) bytes: u64,
 }
 
 impl Endpoint for TcpHost {
@@ -20,7 +27,7 @@ impl Endpoint for TcpHost {
     #[inline]
     fn handle(&mut self, now: Time, segment: &Segment) {
         match self {
-            TcpHost::Sender { sender, .. } => sender.handle(now, segment),
+            TcpHost::Sender(source) => source.sender.handle(now, segment),
             TcpHost::Receiver(receiver) => receiver.handle(now, segment),
         }
     }
@@ -28,7 +35,7 @@ impl Endpoint for TcpHost {
     #[inline]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         match self {
-            TcpHost::Sender { sender, .. } => sender.poll(now),
+            TcpHost::Sender(source) => source.sender.poll(now),
             TcpHost::Receiver(receiver) => receiver.poll(now),
         }
     }
@@ -36,8 +43,23 @@ impl Endpoint for TcpHost {
     #[inline]
     fn next_timeout(&self) -> Time {
         match self {
-            TcpHost::Sender { sender, .. } => sender.next_timeout(),
+            TcpHost::Sender(source) => source.sender.next_timeout(),
             TcpHost::Receiver(receiver) => receiver.next_timeout(),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        match self {
+            TcpHost::Sender(source) => source.sender.prefetch(),
+            TcpHost::Receiver(receiver) => receiver.prefetch(),
+        }
+    }
+
+    #[inline]
+    fn prefetch_further(&self) {
+        if let TcpHost::Sender(source) = self {
+            source.sender.prefetch_further();
         }
     }
 }
@@ -98,25 +120,29 @@ pub(crate) fn conclude(stats: &SenderStats, mss: u64, most: u64, row: &mut FlowR
 impl Observe for TcpHost {
     fn observe(&self, row: &mut SeriesRow) {
         match self {
-            TcpHost::Sender { sender, mss, bytes } => observe(&sender.stats(), *mss, *bytes, row),
+            TcpHost::Sender(source) => {
+                observe(&source.sender.stats(), source.mss, source.bytes, row);
+            }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
 
     fn conclude(&self, row: &mut FlowRow) {
         match self {
-            TcpHost::Sender { sender, mss, bytes } => conclude(&sender.stats(), *mss, *bytes, row),
+            TcpHost::Sender(source) => {
+                conclude(&source.sender.stats(), source.mss, source.bytes, row);
+            }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        if let TcpHost::Sender { sender, .. } = self {
-            sender.inspect(show);
+        if let TcpHost::Sender(source) = self {
+            source.sender.inspect(show);
         }
     }
 
     fn is_complete(&self) -> bool {
-        matches!(self, TcpHost::Sender { sender, .. } if sender.stats().completed.is_some())
+        matches!(self, TcpHost::Sender(source) if source.sender.stats().completed.is_some())
     }
 }

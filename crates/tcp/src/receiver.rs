@@ -6,7 +6,7 @@
 
 use crate::ranges::RangeSet;
 use crate::{Ecn, Flags, Segment, Stack};
-use dumbbell_net::Endpoint;
+use dumbbell_net::{Endpoint, prefetch};
 use dumbbell_units::{Span, Time};
 use std::sync::Arc;
 
@@ -289,5 +289,10 @@ impl Endpoint for Receiver {
     #[inline]
     fn next_timeout(&self) -> Time {
         self.ack_at
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        prefetch(self);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::ranges::RangeSet;
 use dumbbell_cc::Stamp;
+use dumbbell_net::prefetch;
 use dumbbell_units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -136,6 +137,14 @@ impl Scoreboard {
     fn packet_mut(&mut self, number: u32) -> &mut Packet {
         let mask = self.packets.len() - 1;
         &mut self.packets[number as usize & mask]
+    }
+
+    /// Asks for the memory of the packets that are acknowledged next, and of those sent next.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        for number in [self.una, self.una + 1, self.next, self.next + 1] {
+            prefetch(self.packet(number));
+        }
     }
 
     /// A new packet was sent; gives its number.

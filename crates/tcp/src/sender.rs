@@ -22,7 +22,7 @@ use crate::{Flags, Segment, Stack};
 use dumbbell_cc::{
     Algorithm, Congestion, CongestionControl, Control, Inspect, Path, Phase, RateSampler,
 };
-use dumbbell_net::{Application, Endpoint};
+use dumbbell_net::{Application, Endpoint, prefetch};
 use dumbbell_units::{Rate, Span, Time};
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ pub struct Sender {
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
-    application: Option<Application>,
+    application: Option<Box<Application>>,
     established_at: Time,
     path: Path,
     board: Scoreboard,
@@ -164,7 +164,7 @@ impl Sender {
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
-            application: Application::if_any(&app_rates, stack.mss),
+            application: Application::if_any(&app_rates, stack.mss).map(Box::new),
             established_at: start,
             path: Path::new(u32::from(stack.mss), start),
             board: Scoreboard::new(),
@@ -365,5 +365,15 @@ impl Endpoint for Sender {
             return Time::MAX;
         }
         self.timer.0.min(self.wake).min(self.cc_timer)
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        prefetch(self);
+    }
+
+    #[inline]
+    fn prefetch_further(&self) {
+        self.board.prefetch();
     }
 }

@@ -5,7 +5,7 @@
 //! the machine wakes us; only handing over and taking in packets are late, and that is measured.
 
 use crate::error::TestbedError;
-use crate::frame::{Frame, Piece, VNET};
+use crate::frame::{Frame, Head, VNET};
 use crate::health::Health;
 use crate::host::Side;
 use crate::pool::{Pool, Wire};
@@ -16,14 +16,19 @@ use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Packets that come out of links within so long are handed over together, which at high rates
-/// saves most of the work.
-const TICK: Span = Span::from_micros(50);
+/// Packets that come out of links within so long are handed over together. By as much they are
+/// late, and counted so.
+const LEAST_TICK: Span = Span::from_micros(50);
+/// Where more than a few come together, within a thousandth of the shortest round trip, up to this:
+/// at high rates that saves most of the work.
+const MOST_TICK: Span = Span::from_micros(200);
+const FEW: usize = 2;
 /// Frames that are taken from one device before others have their turn.
 const MOST_FRAMES: usize = 32;
 /// Packets that are handed over as one, at most (as in Linux's GRO, which ends at 64 kB).
@@ -135,6 +140,8 @@ pub(crate) struct Emulator<'a> {
     /// The scenario's links, which are sampled.
     links: u32,
     clock: Clock,
+    /// For how long packets are collected at high rates.
+    tick: Span,
     buffer: Option<Box<[u8]>>,
     health: Health,
 }
@@ -150,9 +157,11 @@ impl<'a> Emulator<'a> {
     ) -> Emulator<'a> {
         let ports = (0..network.routes_of.len()).map(|_| Port).collect();
         let mut seen = vec![Seen::default(); network.routes_of.len() / 2];
+        let mut tick = MOST_TICK;
         for plan in &network.flows {
             for (part, path) in plan.paths.iter().enumerate() {
                 seen[plan.pair as usize + part].base = path.delay;
+                tick = tick.min(path.rtt.mul_f64(0.001)).max(LEAST_TICK);
             }
         }
         let ledger = Ledger { seen, ..Ledger::default() };
@@ -164,6 +173,7 @@ impl<'a> Emulator<'a> {
             device_of,
             links,
             clock,
+            tick,
             buffer: None,
             health: Health::default(),
         }
@@ -184,8 +194,7 @@ impl<'a> Emulator<'a> {
         let mut events = Vec::with_capacity(64);
         let mut links = Links::default();
         let mut next_sample = Time::ZERO;
-        let mut delivered = Time::ZERO;
-        let mut busy = Span::ZERO;
+        let mut next_turn = Time::ZERO;
         while !stop.load(Ordering::Relaxed) {
             let woken = self.clock.now();
             while next_sample <= woken {
@@ -193,7 +202,7 @@ impl<'a> Emulator<'a> {
                 self.sample(&mut links, next_sample);
                 if next_sample == duration {
                     let processed = self.engine.events();
-                    self.health.busy = busy.as_secs_f64() / duration.as_secs_f64();
+                    self.health.busy = processor_time() / duration.as_secs_f64();
                     let seen = std::mem::take(&mut self.engine.watch_mut().seen);
                     return Ok(Measured { links, seen, health: self.health, events: processed });
                 }
@@ -205,12 +214,11 @@ impl<'a> Emulator<'a> {
                 self.read(event.data.u64() as usize);
             }
             if !self.engine.watch().arrived.is_empty() {
-                self.hand_over();
-                delivered = self.clock.now();
+                let tick = if self.hand_over() > FEW { self.tick } else { LEAST_TICK };
+                next_turn = self.clock.now() + tick;
             }
-            let next = self.engine.next_event().unwrap_or(Time::MAX).max(delivered + TICK);
+            let next = self.engine.next_event().unwrap_or(Time::MAX).max(next_turn);
             let wake = next.min(next_sample).min(woken + LONGEST_SLEEP);
-            busy = busy + self.clock.now().since(woken);
             events.clear();
             let timeout = self.clock.until(wake);
             match epoll::wait(&epoll, spare_capacity(&mut events), Some(&timeout)) {
@@ -287,8 +295,8 @@ impl<'a> Emulator<'a> {
         ((port.0 as usize) < self.device_of.len()).then_some((frame, port))
     }
 
-    /// Hands over what has come out of links.
-    fn hand_over(&mut self) {
+    /// Hands over what has come out of links, and says how many packets that were.
+    fn hand_over(&mut self) -> usize {
         let mut arrived = std::mem::take(&mut self.engine.watch_mut().arrived);
         // What one end receives stays in order, and can be put together.
         arrived.sort_by_key(|&(_, to, _)| to);
@@ -306,8 +314,10 @@ impl<'a> Emulator<'a> {
             self.health.latest = self.health.latest.max(late);
             self.engine.watch_mut().pool.release(wire);
         }
+        let count = arrived.len();
         arrived.clear();
         self.engine.watch_mut().arrived = arrived;
+        count
     }
 
     /// How many of the first packets can be handed over as one.
@@ -318,30 +328,34 @@ impl<'a> Emulator<'a> {
         let merged = pairs.take_while(|pair| {
             let [(_, one, first), (_, other, second)] = pair else { return false };
             size += second.size();
-            one == other
-                && size <= 65_535
-                && pool.piece(*first).continues_with(&pool.piece(*second))
+            one == other && size <= 65_535 && pool.follows(*first, *second)
         });
         1 + merged.count()
     }
 
+    /// Hands over packets that follow each other as one.
     fn write(&mut self, to: EndpointId, wires: &[(Time, EndpointId, Wire)]) {
         let pool = &self.engine.watch().pool;
-        let mut pieces: [Option<Piece<'_>>; MOST_PIECES] = [None; MOST_PIECES];
-        for (place, (_, _, wire)) in pieces.iter_mut().zip(wires) {
-            *place = Some(pool.piece(*wire));
-        }
-        let pieces: Vec<Piece<'_>> = pieces.into_iter().flatten().collect();
-        let head = crate::frame::Head::of(&pieces);
+        let (first, last) = (wires[0].2, wires[wires.len() - 1].2);
+        let payload = wires.iter().map(|(_, _, wire)| u32::from(wire.payload)).sum();
+        let head = Head::of(&pool.piece(first), &pool.piece(last), payload);
+        debug_assert!(head.bytes().len() > VNET);
         let mut parts = [IoSlice::new(&[]); MOST_PIECES + 1];
         parts[0] = IoSlice::new(head.bytes());
-        for (part, piece) in parts[1..].iter_mut().zip(&pieces) {
-            *part = IoSlice::new(piece.payload());
+        let mut count = 1;
+        for payload in pool.payload(wires.iter().map(|(_, _, wire)| *wire)) {
+            parts[count] = IoSlice::new(payload);
+            count += 1;
         }
         let file = self.devices[self.device_of[to.0 as usize]].file;
-        debug_assert!(head.bytes().len() > VNET);
-        if rustix::io::writev(file, &parts[..=pieces.len()]).is_err() {
+        if rustix::io::writev(file, &parts[..count]).is_err() {
             self.health.refused += wires.len() as u64;
         }
     }
+}
+
+/// The processor time that the calling thread has used, s.
+fn processor_time() -> f64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 * 1e-9
 }

@@ -299,12 +299,7 @@ impl Flow {
                 let mut of = SeriesRow { t, ..SeriesRow::default() };
                 info.observe(self.paced, &mut of);
                 of.received = of.delivered;
-                row.cwnd += of.cwnd;
-                row.delivery_rate += of.delivery_rate;
-                row.in_flight += of.in_flight;
-                row.sent += of.sent;
-                row.retransmitted += of.retransmitted;
-                row.lost += of.lost;
+                info::add(&mut row, &of);
                 self.note_rtt(0, of.srtt);
                 self.note_rtt(1 + part as usize, of.srtt);
                 parts.push((part, of));

@@ -129,9 +129,9 @@ impl<'a> Piece<'a> {
         &self.bytes[VNET..VNET + self.frame.headers as usize]
     }
 
-    /// The payload.
-    pub(crate) fn payload(&self) -> &'a [u8] {
-        &self.bytes[self.frame.range_of(self.number)]
+    /// The payload of this piece and of those that follow it in its frame, up to `last`.
+    pub(crate) fn payload_to(&self, last: u16) -> &'a [u8] {
+        &self.bytes[self.frame.range_of(self.number).start..self.frame.range_of(last).end]
     }
 
     fn tcp(&self) -> usize {
@@ -201,15 +201,14 @@ impl Head {
         &self.bytes[..self.len]
     }
 
-    /// The headers of pieces of which each [continues](Piece::continues_with) with the next.
-    pub(crate) fn of(pieces: &[Piece<'_>]) -> Head {
-        let (first, last) = (&pieces[0], &pieces[pieces.len() - 1]);
+    /// The headers of pieces from `first` to `last`, each of which
+    /// [continues](Piece::continues_with) with the next, with so much payload in all.
+    pub(crate) fn of(first: &Piece<'_>, last: &Piece<'_>, payload: u32) -> Head {
         let headers = first.headers();
         let mut head = Head { bytes: [0; VNET + MOST_HEADERS], len: VNET + headers.len() };
         let (vnet, rest) = head.bytes.split_at_mut(VNET);
         let ip = &mut rest[..headers.len()];
         ip.copy_from_slice(headers);
-        let payload: u32 = pieces.iter().map(|piece| piece.frame.payload_of(piece.number)).sum();
         let total = headers.len() as u32 + payload;
         let id = u16_at(ip, 4).wrapping_add(first.number);
         ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
@@ -234,11 +233,11 @@ impl Head {
             let pseudo = fold(sum(&ip[12..20]) + u32::from(TCP) + length);
             ip[at + 16..at + 18].copy_from_slice(&pseudo.to_be_bytes());
         }
-        if pieces.len() > 1 {
+        let piece = first.frame.payload_of(first.number);
+        if payload > piece {
             let ecn = if ip[at + 13] & CWR != 0 { GSO_ECN } else { 0 };
             vnet[1] = GSO_TCPV4 | ecn;
             vnet[2..4].copy_from_slice(&(headers.len() as u16).to_ne_bytes());
-            let piece = first.frame.payload_of(first.number);
             vnet[4..6].copy_from_slice(&(piece as u16).to_ne_bytes());
         }
         head
@@ -258,4 +257,4 @@ fn fold(sum: u32) -> u16 {
 
 #[cfg(test)]
 #[path = "frame_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -18,7 +18,7 @@ pub(crate) struct Wire {
     size: u16,
     /// When it came to the emulator.
     pub(crate) sent: Time,
-    /// Payload of TCP, bytes.
+    /// What follows the headers of IP and, if it is that, TCP, bytes.
     pub(crate) payload: u16,
     capable: bool,
     marked: bool,
@@ -103,6 +103,32 @@ impl Pool {
         Piece { frame: slot.frame, bytes: &slot.bytes, number: piece, marked }
     }
 
+    /// Whether two packets can be [taken for one](Piece::continues_with).
+    pub(crate) fn follows(&self, first: Wire, next: Wire) -> bool {
+        let same = first.frame == next.frame
+            && first.piece.wrapping_add(1) == next.piece
+            && first.marked == next.marked;
+        same || self.piece(first).continues_with(&self.piece(next))
+    }
+
+    /// The payload of packets that follow each other, in as few parts as it lies in.
+    pub(crate) fn payload<'a>(
+        &'a self,
+        wires: impl Iterator<Item = Wire> + 'a,
+    ) -> impl Iterator<Item = &'a [u8]> {
+        let mut wires = wires.peekable();
+        std::iter::from_fn(move || {
+            let first = wires.next()?;
+            let mut last = first.piece;
+            while let Some(next) =
+                wires.next_if(|next| next.frame == first.frame && next.piece == last + 1)
+            {
+                last = next.piece;
+            }
+            Some(self.piece(first).payload_to(last))
+        })
+    }
+
     /// A packet is no longer under way.
     pub(crate) fn release(&mut self, wire: Wire) {
         let slot = &mut self.slots[wire.frame as usize];
@@ -148,5 +174,29 @@ mod tests {
             }
         }
         assert_eq!((pool.small.len(), pool.large.len(), pool.under_way()), (1, 2, 0));
+    }
+
+    #[test]
+    fn the_payload_of_packets_that_follow_each_other_is_in_as_few_parts_as_frames() {
+        let mut pool = Pool::default();
+        let frame_of = |pool: &mut Pool, sequence: u32, payload: usize| {
+            let bytes = crate::frame::tests::frame(sequence, payload, 1448, 0x10);
+            let mut buffer = pool.buffer();
+            buffer[..bytes.len()].copy_from_slice(&bytes);
+            let frame = Frame::parse(&bytes).expect("IPv4");
+            let (buffer, wires) = pool.keep(Time::ZERO, frame, buffer, bytes.len());
+            pool.large.push(buffer);
+            wires.collect::<Vec<_>>()
+        };
+        let first = frame_of(&mut pool, 1000, 3 * 1448);
+        let second = frame_of(&mut pool, 1000 + 3 * 1448, 2 * 1448);
+        let all = [first.clone(), second.clone()].concat();
+        assert!(all.windows(2).all(|pair| pool.follows(pair[0], pair[1])));
+        let parts: Vec<usize> = pool.payload(all.iter().copied()).map(<[u8]>::len).collect();
+        assert_eq!(parts, [3 * 1448, 2 * 1448]);
+        assert!(!pool.follows(first[0], first[2]), "there is a gap");
+        let gap = [first[0], first[2], second[0]];
+        let parts: Vec<usize> = pool.payload(gap.into_iter()).map(<[u8]>::len).collect();
+        assert_eq!(parts, [1448, 1448, 1448]);
     }
 }

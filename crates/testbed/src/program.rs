@@ -4,6 +4,7 @@
 use crate::emulator::Seen;
 use crate::error::TestbedError;
 use crate::host::{Host, Side};
+use crate::info;
 use crate::netlink::SocketTable;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
 use dumbbell_units::Time;
@@ -114,12 +115,7 @@ impl Program {
                 continue;
             }
             [row.srtt, row.min_rtt, row.ssthresh] = [of.srtt, of.min_rtt, of.ssthresh];
-            row.cwnd += of.cwnd;
-            row.delivery_rate += of.delivery_rate;
-            row.in_flight += of.in_flight;
-            row.sent += of.sent;
-            row.retransmitted += of.retransmitted;
-            row.lost += of.lost;
+            info::add(&mut row, &of);
             row.delivered += of.delivered;
         }
         row.received = row.delivered;

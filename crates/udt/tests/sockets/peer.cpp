@@ -26,13 +26,10 @@ static unsigned char byte_at(unsigned long i) {
   return (unsigned char)((i * 2654435761UL) >> 13);
 }
 
-// UDT's own control, but for acknowledgements: those within a SYN are short (16 bytes).
-class AckOften : public CUDTCC {
+// For a receiver: acknowledgements within a SYN are short (16 bytes).
+class AckOften : public CCC {
  public:
-  void init() {
-    CUDTCC::init();
-    setACKInterval(2);
-  }
+  void init() { setACKInterval(2); }
 };
 
 static void fail(const char *what) {
