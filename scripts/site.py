@@ -190,7 +190,7 @@ def source_files() -> dict[str, list[Path]]:
     )
     found = {}
     for name, of_type in listed:
-        kind = re.sub(r"^Windowed<(\w+).*", r"\1", of_type)
+        kind = re.sub(r"^(?:Box<)?(?:Windowed<)?(\w+).*", r"\1", of_type)
         homes = [file for file in sorted(SOURCES.rglob("*.rs")) if _defines(file, kind)]
         own = SOURCES / f"{name.replace('-', '_')}.rs"
         if kind in ("BbrV1", "BoundedBbr"):

@@ -48,7 +48,7 @@ delay = "50 ms"
 queue = "1 BDP"
 loss = {loss}
 [[flow]]
-cc = "cubic"
+cc = "reno"
 command = {sender}
 server = {receiver}
 start = "{ready} s"

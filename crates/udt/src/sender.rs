@@ -368,7 +368,8 @@ impl Sender {
             self.wake = until.min(probe_at);
             return None;
         }
-        self.probes += 1;
+        // Of a message that is given up nothing departs, and the next probe is not due at once either.
+        (self.quiet_since, self.probes) = (self.path.now, self.probes + 1);
         self.losses.insert(self.next - 1..self.next);
         self.retransmit(self.next - 1, timestamp)
     }
