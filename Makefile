@@ -56,7 +56,7 @@ KILLS ?= 50
 test-kills: setup ## Kills a sweep KILLS (50) times at random moments; it must lose nothing
 	KILLS=$(KILLS) .venv/bin/pytest -q tests/python/test_sweeps.py -k killed
 chaos: setup ## Sends data over very bad paths and floods a UDT server, for minutes
-	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored
+	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored --nocapture
 
 INPUTS ?= 10000000
 
