@@ -207,8 +207,9 @@ def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
 
 
 def test_counts_of_runs_are_words() -> None:
-    assert [counted(1, 0), counted(3, 0), counted(2, 1), counted(1, 1)] == [
+    assert [counted(1, 0), counted(3, 0), counted(2, 1), counted(0, 1), counted(1, 1)] == [
         *("1 run", "3 runs", "2 runs, 1 spoiled left out", "1 run, spoiled"),
+        "1 run, 1 spoiled left out",
     ]
 
 

@@ -8,7 +8,7 @@ real packets change and what the settings change can be told apart.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -45,7 +45,7 @@ class Real:
     runs: Mapping[str, Result] = field(default_factory=dict)
     alike: Mapping[str, Result] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def sound(self) -> dict[str, Result]:
         """The runs that count: without those that the machine spoiled, unless all of them are."""
         return {name: result.sound() for name, result in self.runs.items()}
@@ -59,40 +59,46 @@ class RealNumber:
         found: What was measured in the runs that count.
         alike: What the simulator says if it is run as the real runs were, where that is otherwise
             than in the reproduction.
-        runs: How many runs count.
-        spoiled: How many runs the machine spoiled.
+        sound: How many runs the machine did not spoil. Only these count, unless there are none.
+        spoiled: How many runs it spoiled.
     """
 
     found: Estimate
     alike: Estimate | None
-    runs: int
+    sound: int
     spoiled: int
 
     @classmethod
     def of(cls, result: Result, found: Estimate, alike: Estimate | None) -> RealNumber:
         """What `result`, with all of its runs, tells of a number."""
-        return cls(found, alike, len(result.sound().seeds), len(result.spoiled))
+        return cls(found, alike, len(result.seeds) - len(result.spoiled), len(result.spoiled))
 
     @property
     def count(self) -> str:
         """How many runs count, and what became of the spoiled ones."""
-        return counted(self.runs, self.spoiled)
+        return counted(self.sound, self.spoiled)
 
     def as_json(self) -> dict[str, Any]:
         """As it stands in ``results.json``."""
         alike = {"simulated_alike": self.alike.value} if self.alike else {}
-        return {**self.found.ends, "runs": self.runs, "spoiled": self.spoiled, **alike}
+        return {
+            **self.found.ends,
+            "runs": self.sound or self.spoiled,
+            "spoiled": self.spoiled,
+            **alike,
+        }
 
 
-def counted(runs: int, spoiled: int) -> str:
+def counted(sound: int, spoiled: int) -> str:
     """In words, how many runs count, and what became of those that were spoiled.
 
-    All of them count if every one is spoiled: then there are as many spoiled as count.
+    The sound ones count; where there are none, those that were spoiled.
     """
+    runs = sound or spoiled
     said = "1 run" if runs == 1 else f"{runs} runs"
     if not spoiled:
         return said
-    return f"{said}, spoiled" if spoiled == runs else f"{said}, {spoiled} spoiled left out"
+    return f"{said}, {spoiled} spoiled left out" if sound else f"{said}, spoiled"
 
 
 def measure(
@@ -179,7 +185,8 @@ def _side_by_side(simulated: Mapping[str, Result], real: Real) -> Table:
     rows = []
     for name, result in real.sound.items():
         ours, theirs = _medians(simulated[name]), _medians(result)
-        runs = counted(len(result.seeds), len(real.runs[name].spoiled))
+        spoiled = len(real.runs[name].spoiled)
+        runs = counted(len(real.runs[name].seeds) - spoiled, spoiled)
         for flow, found in theirs.items():
             cells = [_beside(ours[flow][key], found[key], by) for key, (_, by) in _SHOWN.items()]
             rows.append([name, flow, runs, *cells])

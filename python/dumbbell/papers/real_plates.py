@@ -103,7 +103,7 @@ def draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
         _mark(axes, low, number.real.found, said, _REAL, marker="D")
         for run in number.real.found.runs:
             axes.plot(_at(run, said), low, "|", color=_REAL, markersize=4)
-        if number.real.spoiled == number.real.runs:
+        if not number.real.sound:
             axes.plot(_at(number.real.found.value, said), low, "x", color=figures.INK, markersize=7)
     names = [number.said.quantity.partition(" (")[0] for number in reversed(numbers)]
     axes.set_yticks(range(len(names)), names)
