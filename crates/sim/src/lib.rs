@@ -21,6 +21,7 @@ mod run;
 mod sample;
 mod scenario;
 mod seeds;
+mod sender_rows;
 mod tables;
 mod tcp_host;
 mod udt_host;
@@ -35,9 +36,5 @@ pub use pdu::Pdu;
 pub use run::Outcome;
 pub use sample::Observe;
 pub use scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
-/// UDT senders in the tables, whatever drives them.
-pub mod udt {
-    pub use crate::udt_host::{conclude, observe};
-}
-
+pub use sender_rows::{conclude_sender, observe_sender};
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};

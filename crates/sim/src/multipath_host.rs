@@ -1,8 +1,8 @@
 //! Multipath connections in the simulator, and what they show of themselves.
 
 use crate::sample::Observe;
+use crate::sender_rows::{conclude_sender, observe_sender};
 use crate::tables::{FlowRow, SeriesRow};
-use crate::tcp_host::{conclude, observe};
 use dumbbell_cc::Inspect;
 use dumbbell_net::Endpoint;
 use dumbbell_tcp::{MultipathReceiver, MultipathSender, Segment};
@@ -64,16 +64,13 @@ impl Endpoint for MultipathHost {
 
 /// A connection as the sum of its subflows. What has no sum is left out; what was delivered is
 /// what the connection's own acknowledgements say.
-fn observe_all(sender: &MultipathSender, row: &mut SeriesRow) {
+fn observe_all(sender: &MultipathSender, mss: u64, row: &mut SeriesRow) {
     let nan = f32::NAN;
     *row = SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..*row };
-    for stats in (0..sender.ports()).map(|part| sender.subflow_stats(part)) {
-        row.cwnd += stats.cwnd as f32;
-        row.delivery_rate += stats.delivery_rate.bits_per_sec() as f32;
-        row.in_flight += stats.in_flight;
-        row.sent += stats.sent;
-        row.retransmitted += stats.retransmitted;
-        row.lost += stats.lost;
+    for part in 0..sender.ports() {
+        let mut of = SeriesRow::default();
+        observe_sender(&sender.subflow_stats(part), mss, u64::MAX, &mut of);
+        row.add(&of);
     }
     row.delivered = sender.stats().acked_bytes;
 }
@@ -99,7 +96,7 @@ fn conclude_all(sender: &MultipathSender, row: &mut FlowRow) {
 impl Observe for MultipathHost {
     fn observe(&self, row: &mut SeriesRow) {
         match self {
-            MultipathHost::Sender { sender, .. } => observe_all(sender, row),
+            MultipathHost::Sender { sender, mss } => observe_all(sender, *mss, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
@@ -128,7 +125,7 @@ impl Observe for MultipathHost {
     fn observe_part(&self, part: u8, row: &mut SeriesRow) {
         match self {
             MultipathHost::Sender { sender, mss } => {
-                observe(&sender.subflow_stats(part), *mss, u64::MAX, row);
+                observe_sender(&sender.subflow_stats(part), *mss, u64::MAX, row);
             }
             MultipathHost::Receiver(receiver) => row.received = receiver.subflow_stats(part).bytes,
         }
@@ -137,7 +134,7 @@ impl Observe for MultipathHost {
     fn conclude_part(&self, part: u8, row: &mut FlowRow) {
         match self {
             MultipathHost::Sender { sender, mss } => {
-                conclude(&sender.subflow_stats(part), *mss, u64::MAX, row);
+                conclude_sender(&sender.subflow_stats(part), *mss, u64::MAX, row);
                 row.completed = None;
             }
             MultipathHost::Receiver(receiver) => row.received = receiver.subflow_stats(part).bytes,

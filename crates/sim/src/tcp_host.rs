@@ -1,11 +1,12 @@
 //! One end of a TCP flow in the simulator, and what it shows of itself.
 
 use crate::sample::Observe;
+use crate::sender_rows::{conclude_sender, observe_sender};
 use crate::tables::{FlowRow, SeriesRow};
-use dumbbell_cc::{Inspect, Phase};
+use dumbbell_cc::Inspect;
 use dumbbell_net::Endpoint;
-use dumbbell_tcp::{Receiver, Segment, Sender, SenderStats};
-use dumbbell_units::{Span, Time};
+use dumbbell_tcp::{Receiver, Segment, Sender};
+use dumbbell_units::Time;
 
 /// One end of a TCP flow. Boxed, as a sender is many times as large as a receiver.
 pub(crate) enum TcpHost {
@@ -64,64 +65,11 @@ impl Endpoint for TcpHost {
     }
 }
 
-/// Seconds, or NaN if not known yet.
-pub(crate) fn secs(span: Option<Span>) -> f32 {
-    span.map_or(f32::NAN, |span| span.as_secs_f64() as f32)
-}
-
-/// The number of a phase in the tables.
-pub(crate) fn number(phase: Phase) -> u8 {
-    match phase {
-        Phase::Open => 0,
-        Phase::Disorder => 1,
-        Phase::Cwr => 2,
-        Phase::Recovery => 3,
-        Phase::Loss => 4,
-    }
-}
-
-/// A sender's state as a row shows it; `most` is all that there is to deliver, bytes.
-pub(crate) fn observe(stats: &SenderStats, mss: u64, most: u64, row: &mut SeriesRow) {
-    let pacing_rate = stats.pacing_rate.map_or(f64::NAN, |rate| rate.bits_per_sec());
-    *row = SeriesRow {
-        cwnd: stats.cwnd as f32,
-        ssthresh: stats.ssthresh as f32,
-        srtt: secs(stats.srtt),
-        rtt: secs(stats.rtt),
-        min_rtt: secs(stats.min_rtt),
-        pacing_rate: pacing_rate as f32,
-        delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
-        in_flight: stats.in_flight,
-        sent: stats.sent,
-        retransmitted: stats.retransmitted,
-        lost: stats.lost,
-        delivered: (stats.delivered * mss).min(most),
-        phase: number(stats.phase),
-        ..*row
-    };
-}
-
-pub(crate) fn conclude(stats: &SenderStats, mss: u64, most: u64, row: &mut FlowRow) {
-    let (sum, samples) = stats.rtt_sum;
-    *row = FlowRow {
-        completed: stats.completed.map(Time::as_secs_f64),
-        sent: stats.sent,
-        retransmitted: stats.retransmitted,
-        lost: stats.lost,
-        delivered: (stats.delivered * mss).min(most),
-        timeouts: stats.timeouts,
-        recoveries: stats.recoveries,
-        spurious: stats.spurious,
-        rtt_mean: (samples > 0).then(|| sum / samples as f64),
-        ..*row
-    };
-}
-
 impl Observe for TcpHost {
     fn observe(&self, row: &mut SeriesRow) {
         match self {
             TcpHost::Sender(source) => {
-                observe(&source.sender.stats(), source.mss, source.bytes, row);
+                observe_sender(&source.sender.stats(), source.mss, source.bytes, row);
             }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
@@ -130,7 +78,7 @@ impl Observe for TcpHost {
     fn conclude(&self, row: &mut FlowRow) {
         match self {
             TcpHost::Sender(source) => {
-                conclude(&source.sender.stats(), source.mss, source.bytes, row);
+                conclude_sender(&source.sender.stats(), source.mss, source.bytes, row);
             }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }

@@ -1,13 +1,11 @@
 //! UDT in the simulator: a client that connects and sends, a server that listens and receives.
 
 use crate::sample::Observe;
+use crate::sender_rows::{conclude_sender, observe_sender};
 use crate::tables::{FlowRow, SeriesRow};
-use crate::tcp_host::{number, secs};
-use dumbbell_cc::{Algorithm, Inspect};
+use dumbbell_cc::{Algorithm, Inspect, SenderStats};
 use dumbbell_net::Endpoint;
-use dumbbell_udt::{
-    Answer, Bulk, Config, Connection, Listener, Mode, Options, Packet, Role, SenderStats, Seq,
-};
+use dumbbell_udt::{Answer, Bulk, Config, Connection, Listener, Mode, Options, Packet, Role, Seq};
 use dumbbell_units::Time;
 
 /// Socket ids of both ends; any numbers do, as a flow has its route to itself.
@@ -153,54 +151,17 @@ impl Endpoint for UdtHost {
     }
 }
 
-/// A sender's state as a row shows it. Packets carry `payload` bytes; `most` is all that there is to
-/// deliver, bytes.
-pub fn observe(stats: &SenderStats, payload: u64, most: u64, row: &mut SeriesRow) {
-    *row = SeriesRow {
-        cwnd: stats.cwnd as f32,
-        ssthresh: stats.ssthresh as f32,
-        srtt: secs(stats.srtt),
-        rtt: secs(stats.rtt),
-        min_rtt: secs(stats.min_rtt),
-        pacing_rate: stats.pacing_rate.map_or(f32::NAN, |rate| rate.bits_per_sec() as f32),
-        delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
-        in_flight: stats.in_flight,
-        sent: stats.sent,
-        retransmitted: stats.retransmitted,
-        lost: stats.lost,
-        delivered: (stats.delivered * payload).min(most),
-        phase: number(stats.phase),
-        ..*row
-    };
-}
-
-/// What became of a sender, as a row shows it.
-pub fn conclude(stats: &SenderStats, payload: u64, most: u64, row: &mut FlowRow) {
-    let (sum, samples) = stats.rtt_sum;
-    *row = FlowRow {
-        completed: stats.completed.map(Time::as_secs_f64),
-        sent: stats.sent,
-        retransmitted: stats.retransmitted,
-        lost: stats.lost,
-        delivered: (stats.delivered * payload).min(most),
-        timeouts: stats.timeouts,
-        recoveries: stats.recoveries,
-        rtt_mean: (samples > 0).then(|| sum / samples as f64),
-        ..*row
-    };
-}
-
 impl Observe for UdtHost {
     fn observe(&self, row: &mut SeriesRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => observe(&stats, self.payload, self.bytes, row),
+            Some(stats) => observe_sender(&stats, self.payload, self.bytes, row),
             None => row.received = self.received(),
         }
     }
 
     fn conclude(&self, row: &mut FlowRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => conclude(&stats, self.payload, self.bytes, row),
+            Some(stats) => conclude_sender(&stats, self.payload, self.bytes, row),
             None => row.received = self.received(),
         }
     }

@@ -19,5 +19,5 @@ pub use multipath::{
 };
 pub use receiver::{Receiver, ReceiverStats};
 pub use segment::{Flags, Segment};
-pub use sender::{Sender, SenderConfig, SenderStats};
+pub use sender::{Sender, SenderConfig};
 pub use stack::{Ecn, LossDetection, Stack};

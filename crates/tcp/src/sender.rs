@@ -20,7 +20,7 @@ use crate::scoreboard::Scoreboard;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
 use dumbbell_cc::{
-    Algorithm, Congestion, CongestionControl, Control, Inspect, Path, Phase, RateSampler,
+    Algorithm, Congestion, CongestionControl, Control, Inspect, Path, RateSampler, SenderStats,
 };
 use dumbbell_net::{Application, Endpoint, prefetch};
 use dumbbell_units::{Rate, Span, Time};
@@ -41,49 +41,6 @@ pub struct SenderConfig {
     /// The rates at which the application writes, from how long after the beginning on; without
     /// any, data is always waiting.
     pub app_rates: Vec<(Span, Rate)>,
-}
-
-/// Counters and present values, for tables and plots.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SenderStats {
-    /// Congestion window in force, packets.
-    pub cwnd: f64,
-    /// Slow start threshold, packets.
-    pub ssthresh: f64,
-    /// Smoothed round-trip time.
-    pub srtt: Option<Span>,
-    /// Latest round-trip time sample.
-    pub rtt: Option<Span>,
-    /// Least round-trip time.
-    pub min_rtt: Option<Span>,
-    /// Sum of all round-trip time samples, s, and their number.
-    pub rtt_sum: (f64, u64),
-    /// Rate at which packets are paced, if they are.
-    pub pacing_rate: Option<Rate>,
-    /// Latest delivery rate sample.
-    pub delivery_rate: Rate,
-    /// Packets in flight.
-    pub in_flight: u32,
-    /// Data packets sent, retransmissions included.
-    pub sent: u64,
-    /// Retransmissions sent.
-    pub retransmitted: u64,
-    /// Packets marked lost.
-    pub lost: u64,
-    /// Packets delivered, in any order.
-    pub delivered: u64,
-    /// Payload bytes cumulatively acknowledged.
-    pub acked_bytes: u64,
-    /// Loss recovery state.
-    pub phase: Phase,
-    /// Retransmission timeouts.
-    pub timeouts: u32,
-    /// Fast recovery episodes.
-    pub recoveries: u32,
-    /// Reductions that were undone.
-    pub spurious: u32,
-    /// When everything had been acknowledged, for flows of finite length.
-    pub completed: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,8 +159,6 @@ impl Sender {
 
     /// Counters and present values.
     pub fn stats(&self) -> SenderStats {
-        let mss = u64::from(self.stack.mss);
-        let acked = u64::from(self.board.una()) * mss;
         SenderStats {
             cwnd: f64::from(self.cwnd()),
             ssthresh: self.control.ssthresh,
@@ -218,13 +173,18 @@ impl Sender {
             retransmitted: self.retransmitted,
             lost: self.path.lost,
             delivered: self.path.delivered,
-            acked_bytes: self.bytes.map_or(acked, |bytes| acked.min(bytes)),
             phase: self.path.phase,
             timeouts: self.timeouts,
             recoveries: self.recoveries,
             spurious: self.spurious,
             completed: self.completed,
         }
+    }
+
+    /// Payload bytes cumulatively acknowledged.
+    pub fn acked_bytes(&self) -> u64 {
+        let acked = u64::from(self.board.una()) * u64::from(self.stack.mss);
+        self.bytes.map_or(acked, |bytes| acked.min(bytes))
     }
 
     /// Shows the algorithm's internals.

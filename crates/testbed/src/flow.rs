@@ -299,7 +299,7 @@ impl Flow {
                 let mut of = SeriesRow { t, ..SeriesRow::default() };
                 info.observe(self.paced, &mut of);
                 of.received = of.delivered;
-                info::add(&mut row, &of);
+                row.add(&of);
                 self.note_rtt(0, of.srtt);
                 self.note_rtt(1 + part as usize, of.srtt);
                 parts.push((part, of));

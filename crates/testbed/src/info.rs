@@ -114,16 +114,6 @@ fn seconds(us: u32) -> f32 {
     if us == 0 { f32::NAN } else { us as f32 / 1e6 }
 }
 
-/// Adds what another connection, or subflow, shows: windows and counters are sums.
-pub(crate) fn add(sum: &mut SeriesRow, of: &SeriesRow) {
-    sum.cwnd += of.cwnd;
-    sum.delivery_rate += of.delivery_rate;
-    sum.in_flight += of.in_flight;
-    sum.sent += of.sent;
-    sum.retransmitted += of.retransmitted;
-    sum.lost += of.lost;
-}
-
 /// What each subflow of a connection of Multipath TCP tells, with the address of its own end.
 pub(crate) fn subflows(socket: impl AsFd) -> io::Result<Vec<([u8; 4], TcpInfo)>> {
     let infos = array::<ROOM>(&socket, MPTCP_TCPINFO)?;

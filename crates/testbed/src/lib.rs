@@ -7,8 +7,9 @@
 //!
 //! `frame` and `pool` know packets, `emulator` moves them, `host` makes namespaces, `flow` and
 //! `driver` send and receive, `info` reads what sockets tell, `health` says whether the machine
-//! kept up. `udt` is a flow over UDT. Nothing has a name outside: namespaces, devices and programs live in a process
-//! namespace whose first process is ours, so all of it is gone when that is, even if it is killed.
+//! kept up. `udt` is a flow over UDT. Nothing has a name outside: namespaces, devices and programs
+//! live in a process namespace whose first process is ours, so all of it is gone when that is, even
+//! if it is killed.
 #![cfg(target_os = "linux")]
 
 mod algorithm;

@@ -4,7 +4,6 @@
 use crate::emulator::Seen;
 use crate::error::TestbedError;
 use crate::host::{Host, Side};
-use crate::info;
 use crate::netlink::SocketTable;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
 use dumbbell_units::Time;
@@ -115,7 +114,7 @@ impl Program {
                 continue;
             }
             [row.srtt, row.min_rtt, row.ssthresh] = [of.srtt, of.min_rtt, of.ssthresh];
-            info::add(&mut row, &of);
+            row.add(&of);
             row.delivered += of.delivered;
         }
         row.received = row.delivered;

@@ -7,8 +7,9 @@ use crate::error::TestbedError;
 use crate::flow::{Ends, PORT, address};
 use crate::host::Side;
 use crate::sys::set_socket_option;
-use dumbbell_sim::udt::{conclude, observe};
-use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, Series, SeriesRow};
+use dumbbell_sim::{
+    FlowPlan, FlowRow, FlowSpec, Internals, Series, SeriesRow, conclude_sender, observe_sender,
+};
 use dumbbell_udt::io::{Error, Listener, Settings, Socket};
 use dumbbell_udt::{Bulk, Options};
 use dumbbell_units::Time;
@@ -154,7 +155,7 @@ impl UdtFlow {
         let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
         if let Stage::Open(open) = &mut self.stage {
             let stats = open.sender.statistics().sender;
-            observe(&stats, self.payload, self.bytes, &mut row);
+            observe_sender(&stats, self.payload, self.bytes, &mut row);
             row.received = open.received();
             self.is_done = stats.completed.is_some();
             if let Some(internals) = &mut internals {
@@ -171,7 +172,7 @@ impl UdtFlow {
         if let Stage::Open(open) = &mut self.stage {
             let mut stats = open.sender.statistics().sender;
             stats.completed = stats.completed.map(|at| open.began + at.since(Time::ZERO));
-            conclude(&stats, self.payload, self.bytes, &mut row);
+            conclude_sender(&stats, self.payload, self.bytes, &mut row);
             row.received = open.received();
         }
         row

@@ -15,11 +15,11 @@ use crate::receive_buffer::ReceiveBuffer;
 use crate::receiver::{Receiver, ReceiverStats};
 use crate::rtt::Rtt;
 use crate::send_queue::SendQueue;
-use crate::sender::{Limits, Sender, SenderStats};
+use crate::sender::{Limits, Sender, initial_stats};
 use crate::seq::{Numbering, Seq};
 use crate::sink::{Counter, Sink};
 use crate::supply::{Bulk, BulkSupply, Supply};
-use dumbbell_cc::{Algorithm, CongestionControl, Inspect};
+use dumbbell_cc::{Algorithm, CongestionControl, Inspect, SenderStats};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
 
@@ -234,7 +234,7 @@ impl Connection {
     pub fn sender_stats(&self) -> SenderStats {
         match (&self.halves, &self.algorithm) {
             (Some(halves), _) => halves.sender.stats(),
-            (None, Some(algorithm)) => SenderStats::initial(&algorithm.control()),
+            (None, Some(algorithm)) => initial_stats(&algorithm.control()),
             (None, None) => unreachable!("the sending half takes the algorithm"),
         }
     }

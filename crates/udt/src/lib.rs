@@ -38,6 +38,5 @@ pub use packet::{
     Request, User,
 };
 pub use receiver::ReceiverStats;
-pub use sender::SenderStats;
 pub use seq::{MessageNumber, Numbering, Seq};
 pub use supply::Bulk;

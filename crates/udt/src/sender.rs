@@ -21,7 +21,7 @@ use crate::seq::{Numbering, Seq};
 use crate::supply::{MessageRange, Supply};
 use dumbbell_cc::{
     Algorithm, Congestion, CongestionControl, Control, Departure, Inspect, Path, Phase,
-    RateSampler, Sent, Signal,
+    RateSampler, SenderStats, Sent, Signal,
 };
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
@@ -113,67 +113,27 @@ struct Counters {
     completed: Option<Time>,
 }
 
-/// Counters and present values of a sending half, for tables and plots.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SenderStats {
-    /// Window in force, packets: the algorithm's, or the receiver's if that is less.
-    pub cwnd: f64,
-    /// Slow start threshold, packets.
-    pub ssthresh: f64,
-    /// Smoothed round-trip time, as the sender measures it.
-    pub srtt: Option<Span>,
-    /// Latest round-trip time, as the sender measures it.
-    pub rtt: Option<Span>,
-    /// Least round-trip time.
-    pub min_rtt: Option<Span>,
-    /// Sum of all round-trip time samples, s, and their number.
-    pub rtt_sum: (f64, u64),
-    /// Rate at which payload is paced, if it is.
-    pub pacing_rate: Option<Rate>,
-    /// Latest delivery rate sample.
-    pub delivery_rate: Rate,
-    /// Packets in flight.
-    pub in_flight: u32,
-    /// Data packets sent, retransmissions included.
-    pub sent: u64,
-    /// Retransmissions sent.
-    pub retransmitted: u64,
-    /// Packets found lost.
-    pub lost: u64,
-    /// Packets acknowledged.
-    pub delivered: u64,
-    /// Loss recovery state.
-    pub phase: Phase,
-    /// Expiries of the EXP timer with data in flight.
-    pub timeouts: u32,
-    /// Loss episodes.
-    pub recoveries: u32,
-    /// When everything had been acknowledged, for data of finite length.
-    pub completed: Option<Time>,
-}
-
-impl SenderStats {
-    /// Those of a sender that has sent nothing.
-    pub(crate) fn initial(control: &Control) -> SenderStats {
-        SenderStats {
-            cwnd: control.cwnd,
-            ssthresh: control.ssthresh,
-            srtt: None,
-            rtt: None,
-            min_rtt: None,
-            rtt_sum: (0.0, 0),
-            pacing_rate: control.pacing_rate,
-            delivery_rate: Rate::ZERO,
-            in_flight: 0,
-            sent: 0,
-            retransmitted: 0,
-            lost: 0,
-            delivered: 0,
-            phase: Phase::Open,
-            timeouts: 0,
-            recoveries: 0,
-            completed: None,
-        }
+/// What a sender shows that has sent nothing.
+pub(crate) fn initial_stats(control: &Control) -> SenderStats {
+    SenderStats {
+        cwnd: control.cwnd,
+        ssthresh: control.ssthresh,
+        srtt: None,
+        rtt: None,
+        min_rtt: None,
+        rtt_sum: (0.0, 0),
+        pacing_rate: control.pacing_rate,
+        delivery_rate: Rate::ZERO,
+        in_flight: 0,
+        sent: 0,
+        retransmitted: 0,
+        lost: 0,
+        delivered: 0,
+        phase: Phase::Open,
+        timeouts: 0,
+        recoveries: 0,
+        spurious: 0,
+        completed: None,
     }
 }
 
@@ -243,7 +203,7 @@ impl Sender {
             timeouts: self.stats.timeouts,
             recoveries: self.stats.recoveries,
             completed: self.stats.completed,
-            ..SenderStats::initial(&self.control)
+            ..initial_stats(&self.control)
         }
     }
 

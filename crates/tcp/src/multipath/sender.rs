@@ -12,9 +12,9 @@
 
 use super::scheduler::{Choice, Load, Scheduler};
 use super::stream::Stream;
-use crate::{Flags, Segment, Sender, SenderConfig, SenderStats, Stack};
+use crate::{Flags, Segment, Sender, SenderConfig, Stack};
 use dumbbell_cc::meters::LossIntervals;
-use dumbbell_cc::{Algorithm, Inspect};
+use dumbbell_cc::{Algorithm, Inspect, SenderStats};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;

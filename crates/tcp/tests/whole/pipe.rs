@@ -1,8 +1,8 @@
 //! A path between a sender and a receiver whose every packet a test may drop, delay or mark.
 
-use dumbbell_cc::{Algorithm, Init};
+use dumbbell_cc::{Algorithm, Init, SenderStats};
 use dumbbell_net::{Endpoint, Packet};
-use dumbbell_tcp::{Flags, Receiver, Segment, Sender, SenderConfig, SenderStats, Stack};
+use dumbbell_tcp::{Flags, Receiver, Segment, Sender, SenderConfig, Stack};
 use dumbbell_units::{Rate, Span, Time};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::secure::Guard;
 use crate::connection::{Connection, Ended};
 use crate::receiver::ReceiverStats;
-use crate::sender::SenderStats;
+use dumbbell_cc::SenderStats;
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
 use std::io::{self, Write};

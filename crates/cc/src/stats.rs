@@ -1,0 +1,45 @@
+//! What a transport's sender shows of itself.
+
+use crate::Phase;
+use dumbbell_units::{Rate, Span, Time};
+
+/// Counters and present values, for tables and plots.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderStats {
+    /// Window in force, packets: the congestion window, or the receiver's if UDT is told less.
+    pub cwnd: f64,
+    /// Slow start threshold, packets.
+    pub ssthresh: f64,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Span>,
+    /// Latest round-trip time sample.
+    pub rtt: Option<Span>,
+    /// Least round-trip time.
+    pub min_rtt: Option<Span>,
+    /// Sum of all round-trip time samples, s, and their number.
+    pub rtt_sum: (f64, u64),
+    /// Rate at which packets are paced, if they are.
+    pub pacing_rate: Option<Rate>,
+    /// Latest delivery rate sample.
+    pub delivery_rate: Rate,
+    /// Packets in flight.
+    pub in_flight: u32,
+    /// Data packets sent, retransmissions included.
+    pub sent: u64,
+    /// Retransmissions sent.
+    pub retransmitted: u64,
+    /// Packets marked lost.
+    pub lost: u64,
+    /// Packets delivered, in any order.
+    pub delivered: u64,
+    /// Loss recovery state.
+    pub phase: Phase,
+    /// Retransmission timeouts; in UDT expiries of the EXP timer with data in flight.
+    pub timeouts: u32,
+    /// Fast recovery episodes.
+    pub recoveries: u32,
+    /// Reductions that were undone; UDT undoes none.
+    pub spurious: u32,
+    /// When everything had been acknowledged, for flows of finite length.
+    pub completed: Option<Time>,
+}

@@ -1,0 +1,72 @@
+//! Senders, whatever drives them, as rows of the tables.
+
+use crate::tables::{FlowRow, SeriesRow};
+use dumbbell_cc::{Phase, SenderStats};
+use dumbbell_units::{Span, Time};
+
+/// Seconds, or NaN if not known yet.
+fn secs(span: Option<Span>) -> f32 {
+    span.map_or(f32::NAN, |span| span.as_secs_f64() as f32)
+}
+
+/// The number of a phase in the tables.
+fn number(phase: Phase) -> u8 {
+    match phase {
+        Phase::Open => 0,
+        Phase::Disorder => 1,
+        Phase::Cwr => 2,
+        Phase::Recovery => 3,
+        Phase::Loss => 4,
+    }
+}
+
+/// A sender's state as a row shows it. Packets carry `mss` bytes of payload; `most` is all that there
+/// is to deliver, bytes.
+pub fn observe_sender(stats: &SenderStats, mss: u64, most: u64, row: &mut SeriesRow) {
+    let pacing_rate = stats.pacing_rate.map_or(f64::NAN, |rate| rate.bits_per_sec());
+    *row = SeriesRow {
+        cwnd: stats.cwnd as f32,
+        ssthresh: stats.ssthresh as f32,
+        srtt: secs(stats.srtt),
+        rtt: secs(stats.rtt),
+        min_rtt: secs(stats.min_rtt),
+        pacing_rate: pacing_rate as f32,
+        delivery_rate: stats.delivery_rate.bits_per_sec() as f32,
+        in_flight: stats.in_flight,
+        sent: stats.sent,
+        retransmitted: stats.retransmitted,
+        lost: stats.lost,
+        delivered: (stats.delivered * mss).min(most),
+        phase: number(stats.phase),
+        ..*row
+    };
+}
+
+/// What became of a sender, as a row shows it.
+pub fn conclude_sender(stats: &SenderStats, mss: u64, most: u64, row: &mut FlowRow) {
+    let (sum, samples) = stats.rtt_sum;
+    *row = FlowRow {
+        completed: stats.completed.map(Time::as_secs_f64),
+        sent: stats.sent,
+        retransmitted: stats.retransmitted,
+        lost: stats.lost,
+        delivered: (stats.delivered * mss).min(most),
+        timeouts: stats.timeouts,
+        recoveries: stats.recoveries,
+        spurious: stats.spurious,
+        rtt_mean: (samples > 0).then(|| sum / samples as f64),
+        ..*row
+    };
+}
+
+impl SeriesRow {
+    /// Adds what another connection, or subflow, shows: windows and counters are sums.
+    pub fn add(&mut self, of: &SeriesRow) {
+        self.cwnd += of.cwnd;
+        self.delivery_rate += of.delivery_rate;
+        self.in_flight += of.in_flight;
+        self.sent += of.sent;
+        self.retransmitted += of.retransmitted;
+        self.lost += of.lost;
+    }
+}
