@@ -127,7 +127,7 @@ def _fair(runs: Runs) -> Verdict:
 
 
 def _rtprop(runs: Runs) -> Verdict:
-    family, cubic = within(runs["family-bbr2"]), within(runs["inside-bbr2-4"])
+    family, cubic = within(runs["family-bbr2"]), within(runs["pair-bbr2-4"])
     return Verdict(
         family >= 0.99 and cubic < 0.05,
         f"Within 1.2 times the first value for {100 * family:.1f} % of the time beside BBRv2, for "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,6 +12,7 @@ from dumbbell.papers.f_bbrv2.measures import (
     ALGORITHMS,
     CHANGED,
     CHANGES,
+    FOLDER,
     LABELS,
     LOSSES,
     QUEUES,
@@ -18,9 +20,10 @@ from dumbbell.papers.f_bbrv2.measures import (
     limits,
     mean_srtt,
     median,
+    of,
     value,
 )
-from dumbbell.papers.frame import Column, Section, Table
+from dumbbell.papers.frame import Column, Paper, Section, Table
 
 if TYPE_CHECKING:
     from dumbbell.estimates import Estimate
@@ -57,7 +60,8 @@ def sections(runs: Runs) -> list[Section]:
             "What the numbers hang on",
             (
                 "The paper has one run of each case. Here runs of one case differ widely: whether "
-                "a probe meets one of CUBIC's losses decides over the seconds that follow.",
+                "a probe meets one of CUBIC's losses decides over the seconds that follow. The "
+                "first table says where the paper's run would stand among those here.",
                 "BBRv2's share is decided by the window, not by the pacing rate. In most of Cruise "
                 "the window is full, and it is inflight_hi less 15 %. F-BBRv2 paces Cruise faster, "
                 "which helps only while the window is not full; the deeper the queue, the less.",
@@ -72,7 +76,7 @@ def sections(runs: Runs) -> list[Section]:
                 "the link can carry, in ns-3 98 %. The paper's has 89 %; what keeps it down the "
                 "paper does not say.",
             ),
-            tables=(inside(runs), changes(runs)),
+            tables=(single_runs(runs), inside(runs), changes(runs)),
             plates=("changes",),
         ),
         beside_ns3.section(runs),
@@ -130,6 +134,26 @@ def gaps(runs: Runs) -> Table:
     return Table(columns, rows, "The gap is by how much CUBIC has more, Mbit/s.")
 
 
+def single_runs(runs: Runs) -> Table:
+    """Where the paper's run would stand among those of the same case beside CUBIC."""
+    titles = ("Paper", "Lowest here", "Median", "Highest", "Not above the paper's")
+    columns = [Column("Number"), *(Column(title, number=True) for title in titles)]
+    rows = []
+    for number in Paper.load(FOLDER).single_numbers:
+        values = of(runs[number.experiment], number.id.partition("-")[0])
+        digits = 2 if number.unit == "1" else 1
+        found = (number.published, min(values), statistics.median(values), max(values))
+        below = sum(value <= number.published for value in values)
+        rows.append(
+            [
+                number.quantity,
+                *(f"{amount:.{digits}f}" for amount in found),
+                f"{below} of {len(values)}",
+            ]
+        )
+    return Table(columns, rows, "Gaps in Mbit/s; the paper has one run of each.")
+
+
 def inside(runs: Runs) -> Table:
     """What limits BBRv2 and F-BBRv2 in Cruise."""
     titles = ("Window full", "Window is 0.85 inflight_hi", "RTprop (ms)", "Bandwidth (Mbit/s)")
@@ -137,7 +161,7 @@ def inside(runs: Runs) -> Table:
     rows = []
     for queue in ("4", "7"):
         for cc in CHANGED["cc"]:
-            found = limits(runs[f"inside-{cc}-{queue}"])
+            found = limits(runs[f"pair-{cc}-{queue}"])
             rows.append(
                 [
                     f"{LABELS[cc]}, {queue} BDP",

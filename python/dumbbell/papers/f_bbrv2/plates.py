@@ -53,7 +53,7 @@ def draw_throughput(cc: str, runs: Runs) -> Figure:
 def draw_rtprop(cc: str, runs: Runs) -> Figure:
     """RTprop over time, beside another such flow and beside CUBIC: the paper's figure 4."""
     figure, [[axes]] = figures.panels(height=2.3)
-    for experiment, other in ((f"inside-{cc}-4", "cubic"), (f"family-{cc}", cc)):
+    for experiment, other in ((f"pair-{cc}-4", "cubic"), (f"family-{cc}", cc)):
         style = figures.look(other)
         for number, (_, seed) in enumerate(
             rtprop(runs[experiment]).group_by("seed", maintain_order=True)
@@ -315,9 +315,10 @@ PLATES: Final = (
         Plate(
             id=number,
             title=f"{title}: RTprop beside {LABELS[cc]} and beside CUBIC",
-            caption="Four seeds, 4 BDP. Dotted: 1.2 times the RTT, F-BBRv2's threshold.",
+            caption="All seeds, 4 BDP; the first is the bold one. Dotted: 1.2 times the RTT, "
+            "F-BBRv2's threshold.",
             draw=partial(draw_rtprop, cc),
-            experiments=(f"inside-{cc}-4", f"family-{cc}"),
+            experiments=(f"pair-{cc}-4", f"family-{cc}"),
             real=False,
         )
         for number, title, cc in (("4", "Figure 4", "bbr2"), ("4-v3", "As figure 4", "bbr3"))

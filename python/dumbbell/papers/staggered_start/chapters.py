@@ -117,6 +117,12 @@ def explanations(runs: Runs) -> Section:
             "counted in packets. 1667 packets: netem, Mininet's queue, counts what the sender's "
             "stack hands over, and with segmentation offload that may be several segments at "
             "once; here four, so that a limit of 417 holds 2 BDP.",
+            "Any phase: every ten seconds ProbeRTT makes room on the path, and within 100 ms of "
+            "30 s the second BBRv1 flow always starts where it finds that room. Here it starts "
+            "anywhere in the cycle, as with real packets, where every new least round-trip time, "
+            "by however little, begins the ten seconds anew. A flow that starts just after a "
+            f"ProbeRTT gets little at first, and needs up to {_latest(runs, 'bbr-phase')} to catch "
+            "up.",
             "The paper's number is within the 95 % interval of, by windows: "
             f"{_which_fit(runs, 'crossing')}; by Jain's index: {_which_fit(runs, 'fair')}.",
         ),
@@ -185,6 +191,13 @@ def _seen(values: list[float | None]) -> str:
 
 def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 200 or value == 0 else f"{value:.1f}"
+
+
+def _latest(runs: Runs, name: str) -> str:
+    """The latest time at which windows cross in any of the runs."""
+    times = runs_of(runs[name], "crossing")
+    found = [time for time in times if time is not None]
+    return f"{max(found):.0f} s" if len(found) == len(times) else f"more than {LIMIT:g} s"
 
 
 def _which_fit(runs: Runs, column: str) -> str:
