@@ -14,36 +14,13 @@
  *
  * UP ends with 1.25 BDP in flight, or with loss. Every 5 s ProbeRTT leaves half a BDP for 200 ms.
  *
- * Twin of crates/cc/src/bbr/bounded.rs with version::V2; bbr/bounded.h says where the kernel tells
+ * Twin of crates/cc/src/bbr/bounded.rs with version::V2; bbr/stamps.h says where the kernel tells
  * less than the twin is told. Fixed point: rates in whole bytes/s, times in microseconds, gains in
  * 2^-16.
  */
-#include "bbr/state.h"
+#include "bbr/v2.h"
 
-static const struct params PARAMS = {
-	.startup_pacing_gain = GAIN(2.8),
-	.startup_cwnd_gain = GAIN(3),
-	.drain_pacing_gain = GAIN(1 / 2.8),
-	.drain_rounds = LATE_DRAIN,
-	.cwnd_gain = GAIN(2),
-	.probe_rtt_interval = 5000000,
-	.probe_rtt_gain = GAIN(0.5),
-	.startup_extra_acked_rounds = 1,
-	.adds_allowance = false,
-	.one_packet_below = 1200000 / 8,
-};
-
-#include "bbr/frame.h"
-#include "bbr/caution.h"
-
-static const struct caution CAUTION = {
-	.full_loss_count = 8,
-	.startup_keeps_delivered = false,
-	.undo_returns = false,
-	.up_cwnd_gain = GAIN(2),
-	.up_ends_inflight = GAIN(1.25),
-	.down_pacing_gain = GAIN(0.75),
-};
+static const struct caution CAUTION = { V2 };
 
 #include "bbr/bounded.h"
 

@@ -7,7 +7,7 @@
  * it, has a window gain of 2.25, and is returned to if the loss that ended it was spurious; DOWN's gain
  * is 0.9.
  *
- * Twin of crates/cc/src/bbr/bounded.rs with version::V3; bbr/bounded.h says where the kernel tells
+ * Twin of crates/cc/src/bbr/bounded.rs with version::V3; bbr/stamps.h says where the kernel tells
  * less than the twin is told. Fixed point as in bbr2.bpf.c.
  */
 #include "bbr/state.h"

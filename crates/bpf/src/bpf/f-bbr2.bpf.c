@@ -13,31 +13,10 @@
  *
  * Twin of crates/cc/src/bbr/bounded.rs with version::F2. Fixed point as in bbr2.bpf.c.
  */
-#include "bbr/state.h"
-
-static const struct params PARAMS = {
-	.startup_pacing_gain = GAIN(2.8),
-	.startup_cwnd_gain = GAIN(3),
-	.drain_pacing_gain = GAIN(1 / 2.8),
-	.drain_rounds = LATE_DRAIN,
-	.cwnd_gain = GAIN(2),
-	.probe_rtt_interval = 5000000,
-	.probe_rtt_gain = GAIN(0.5),
-	.startup_extra_acked_rounds = 1,
-	.adds_allowance = false,
-	.one_packet_below = 1200000 / 8,
-};
-
-#include "bbr/frame.h"
-#include "bbr/caution.h"
+#include "bbr/v2.h"
 
 static const struct caution CAUTION = {
-	.full_loss_count = 8,
-	.startup_keeps_delivered = false,
-	.undo_returns = false,
-	.up_cwnd_gain = GAIN(2),
-	.up_ends_inflight = GAIN(1.25),
-	.down_pacing_gain = GAIN(0.75),
+	V2,
 	.cubic_threshold = GAIN(1.2),
 	.cruise_pacing_gain = GAIN(1.15),
 };
