@@ -29,12 +29,14 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 ROOT: Final = Path(__file__).parents[1]
 PEER: Final = ROOT / "crates/udt/tests/sockets/peer.cpp"
 PORT: Final = 9100
 LOSSES: Final = (0.0, 1e-4, 1e-2)
+LOOPBACK: Final[tuple[list[list[str]], str]] = ([[], []], "127.0.0.1")
+"""What is before the commands of both ends, and the host to send to."""
 READY: Final = 1.5
 """How long a receiver has to start, s."""
 
@@ -231,6 +233,26 @@ def emulated(one: Contestant, seconds: float, loss: float, folder: Path) -> floa
     return float(result.flows["delivered"].item()) * one.data * 8e-6 / seconds
 
 
+def print_transfers(place: str, found: Mapping[str, Sequence[Measure]]) -> None:
+    """Prints medians, a row a contestant."""
+    print(f"\n| {place} | Mbit/s | CPU s/GB, sending | receiving |\n|---|---:|---:|---:|")
+    for name, measures in found.items():
+        rate, sending, receiving = (
+            median(getattr(measure, what) for measure in measures)
+            for what in ("rate", "sending", "receiving")
+        )
+        print(f"| {name} | {rate:.0f} | {sending:.2f} | {receiving:.2f} |", flush=True)
+
+
+def print_emulated(everyone: Sequence[Contestant], seconds: float, folder: Path) -> None:
+    """Prints what arrives over the emulated path, a row a contestant, a column a loss."""
+    print(f"\n| Mbit/s at a loss of | {' | '.join(f'{loss:g}' for loss in LOSSES)} |")
+    print("|---|" + "---:|" * len(LOSSES))
+    for one in everyone:
+        rates = [emulated(one, seconds, loss, folder) for loss in LOSSES]
+        print(f"| {one.name} | {' | '.join(f'{rate:.0f}' for rate in rates)} |", flush=True)
+
+
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -249,33 +271,18 @@ def main() -> None:
         return serve(Path(given.serve))
     if given.bench:
         return send(given.bench, given.to, given.bytes)
-    amount = given.megabytes * 1_000_000
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        all_of_them = list(contestants(folder))
-        places = {"loopback": ([[], []], "127.0.0.1")}
+        everyone = list(contestants(folder))
+        amount = given.megabytes * 1_000_000
         with veth() as between:
-            for place, (inside, host) in {**places, "veth": between}.items():
-                found: dict[str, list[Measure]] = {one.name: [] for one in all_of_them}
-                for _ in range(given.rounds):
-                    for one in all_of_them:
-                        found[one.name].append(transfer(one, amount, folder, inside, host))
-                print(
-                    f"\n| {place} | Mbit/s | CPU s/GB, sending | receiving |\n|---|---:|---:|---:|"
-                )
-                for label, measures in found.items():
-                    middle = [
-                        median(getattr(measure, what) for measure in measures)
-                        for what in ("rate", "sending", "receiving")
-                    ]
-                    print(f"| {label} | {middle[0]:.0f} | {middle[1]:.2f} | {middle[2]:.2f} |")
-                sys.stdout.flush()
+            for place, (inside, host) in {"loopback": LOOPBACK, "veth": between}.items():
+                found: dict[str, list[Measure]] = {one.name: [] for one in everyone}
+                for one in everyone * given.rounds:
+                    found[one.name].append(transfer(one, amount, folder, inside, host))
+                print_transfers(place, found)
         if given.emulated:
-            print(f"\n| Mbit/s at a loss of | {' | '.join(f'{loss:g}' for loss in LOSSES)} |")
-            print("|---|" + "---:|" * len(LOSSES))
-            for one in all_of_them:
-                rates = [emulated(one, given.emulated, loss, folder) for loss in LOSSES]
-                print(f"| {one.name} | {' | '.join(f'{rate:.0f}' for rate in rates)} |", flush=True)
+            print_emulated(everyone, given.emulated, folder)
     return None
 
 
