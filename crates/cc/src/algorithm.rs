@@ -159,7 +159,7 @@ algorithms! {
     "copa" Copa(Box<Copa>) = |options, init| Copa::from_options(options, init).map(Box::new);
     /// LIA.
     "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
-        windowed(Lia::default(), options, init)
+        windowed(Lia::from_options(options)?, options, init)
     };
     /// OLIA.
     "olia" Olia(Windowed<Olia, AnySlowStart>) = |options, init| {

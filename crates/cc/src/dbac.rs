@@ -34,14 +34,18 @@
 //!   faster than Reno (the second term of RFC 6356's increase), but (6) has no such term.
 //! - CUBIC is RFC 9438's; it begins a new epoch when a path becomes large.
 //!
+//! With `arithmetic=linux` small paths grow in whole 4096ths, as with LIA; the paper's kernel computes
+//! in whole numbers too.
+//!
 //! With `coupling=cubic` equation 1 takes CUBIC's window itself in the place of virtual ones, with
 //! `coupling=reno` siblings take `virtualReno` without the root: what the paper says not to do.
 
 use crate::algorithm::windowed;
 use crate::coupled::{Member, itself, siblings};
+use crate::lia::{self, Arithmetic};
 use crate::{
     Ack, AnySlowStart, ConfigError, Congestion, CongestionControl, Control, Cubic, CubicParameters,
-    Init, Inspect, Options, Path, Sent, WindowRule, Windowed, lia,
+    Init, Inspect, Options, Path, Sent, WindowRule, Windowed,
 };
 use dumbbell_units::{Span, Time};
 
@@ -69,6 +73,7 @@ struct Rule {
     threshold: f64,
     p: f64,
     coupling: Coupling,
+    arithmetic: Arithmetic,
     parameters: CubicParameters,
     /// CUBIC's state while the path is large.
     cubic: Option<Cubic>,
@@ -131,7 +136,7 @@ impl WindowRule for Rule {
             return cubic.increase(cwnd, counted, path, ack);
         }
         let total = self.siblings(path).map(|member| member.cwnd).sum::<f64>() + cwnd;
-        counted * (self.alpha / total).min(1.0 / cwnd)
+        counted * self.arithmetic.growth(self.alpha, total).min(1.0 / cwnd)
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64 {
@@ -172,7 +177,8 @@ pub struct Dbac {
 }
 
 impl Dbac {
-    /// Takes the options `threshold` (bytes), `p`, `coupling`, `hystart` and `initial_ssthresh`.
+    /// Takes the options `threshold` (bytes), `p`, `coupling`, `arithmetic`, `hystart` and
+    /// `initial_ssthresh`.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -187,6 +193,7 @@ impl Dbac {
                 &[("lia", Coupling::Lia), ("reno", Coupling::Reno), ("cubic", Coupling::Cubic)],
                 "lia, reno or cubic",
             )?,
+            arithmetic: Arithmetic::from_options(options)?,
             parameters: CubicParameters { counts_packets: true, ..CubicParameters::default() },
             cubic: None,
             alpha: 1.0,

@@ -13,11 +13,13 @@
 //! Where paths have equal round-trip times the windows settle in inverse proportion to the loss
 //! rates (Khalili et al., CoNEXT 2012, equation 2).
 //!
-//! Linux computes `alpha` in whole numbers and only when a window has grown; here it is exact at
-//! every acknowledgement. A subflow without siblings is Reno.
+//! `alpha` is computed at every acknowledgement, and exactly. With `arithmetic=linux` what a packet
+//! adds, `alpha / cwnd_total`, is a whole number of 4096ths and at least one, as in the kernel of the
+//! MPTCP project (`mptcp_coupled.c`, versions 0.86 to 0.95): windows of a thousand packets and more
+//! then grow up to half as slowly as by equation 2. A subflow without siblings is Reno.
 
 use crate::coupled::{Member, itself, siblings};
-use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
 
 /// Equation 2 for these subflows.
 #[inline]
@@ -31,10 +33,48 @@ pub(crate) fn alpha(members: impl Iterator<Item = Member>) -> f64 {
     total * best / (rates * rates)
 }
 
+/// How what a packet adds to a window is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    /// As it is written.
+    #[default]
+    Exact,
+    /// In whole 4096ths of a packet.
+    Linux,
+}
+
+impl Arithmetic {
+    /// Takes the option `arithmetic`.
+    pub(crate) fn from_options(options: &mut Options) -> Result<Arithmetic, ConfigError> {
+        let named = [("exact", Arithmetic::Exact), ("linux", Arithmetic::Linux)];
+        options.choice("arithmetic", Arithmetic::Exact, &named, "exact or linux")
+    }
+
+    /// What an acknowledged packet adds, packets, for `alpha` and the sum of all windows.
+    #[inline]
+    pub(crate) fn growth(self, alpha: f64, total: f64) -> f64 {
+        match self {
+            Arithmetic::Exact => alpha / total,
+            Arithmetic::Linux => libm::floor(4096.0 * alpha / total).max(1.0) / 4096.0,
+        }
+    }
+}
+
 /// LIA's rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lia {
+    arithmetic: Arithmetic,
     alpha: Option<f64>,
+}
+
+impl Lia {
+    /// Takes the option `arithmetic`, `exact` or `linux`.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn from_options(options: &mut Options) -> Result<Lia, ConfigError> {
+        Ok(Lia { arithmetic: Arithmetic::from_options(options)?, alpha: None })
+    }
 }
 
 impl WindowRule for Lia {
@@ -44,7 +84,7 @@ impl WindowRule for Lia {
         let alpha = alpha(siblings(path).chain([own]));
         self.alpha = Some(alpha);
         let total: f64 = siblings(path).map(|member| member.cwnd).sum::<f64>() + cwnd;
-        counted * (alpha / total).min(1.0 / cwnd)
+        counted * self.arithmetic.growth(alpha, total).min(1.0 / cwnd)
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
@@ -83,6 +123,18 @@ mod tests {
         let (alpha, growth) = growth(1000.0, &path(100, &[(100.0, 20)]));
         assert_close(alpha, 1100.0 * 250_000.0 / 225e6);
         assert_close(growth, 1.0 / 1000.0); // alpha / 1100 is more: capped as Reno
+    }
+
+    #[test]
+    fn in_linux_s_arithmetic_large_windows_grow_by_whole_4096ths() {
+        let grown = |cwnd| {
+            let mut lia = Lia { arithmetic: Arithmetic::Linux, alpha: None };
+            lia.increase(cwnd, 1.0, &path(100, &[(100.0, 40)]), &Ack::default())
+        };
+        // best / (sum of cwnd best_rtt / rtt)^2 in 4096ths: 4096 * 1200 / 1450^2 = 2.3.
+        assert_close(grown(1200.0), 2.0 / 4096.0);
+        // 4096 * 4000 / 4250^2 = 0.9.
+        assert_close(grown(4000.0), 1.0 / 4096.0);
     }
 
     #[test]
