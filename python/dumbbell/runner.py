@@ -106,6 +106,7 @@ def run_all(
     backend: Backend = "simulator",
     retry_spoiled: int = 0,
     progress: Callable[[float], None] | None = None,
+    finished: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
     """Runs several experiments, the seeds of all of them side by side.
 
@@ -115,6 +116,7 @@ def run_all(
         backend: What runs them; see `run`.
         retry_spoiled: How often spoiled runs are repeated; see `run`.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
+        finished: Is given every result and its place, in their order, while others still run.
 
     Returns:
         A result for every experiment, in their order; the same as from running them one by one.
@@ -139,11 +141,18 @@ def run_all(
             for one in resolved
         ]
         runs = [[(task, pool.submit(task.run)) for task in group] for group in tasks]
-        _see_through(pool, [run for group in runs for run in group], progress)
-        return [
-            _result(one, {task.seed: done.result() for task, done in group}, at_once)
-            for one, group in zip(resolved, runs, strict=True)
-        ]
+        results: list[Result] = []
+
+        def collect_finished() -> None:
+            while len(results) < len(runs) and all(run.done() for _, run in runs[len(results)]):
+                place, group = len(results), runs[len(results)]
+                done = {task.seed: run.result() for task, run in group}
+                results.append(_result(resolved[place], done, at_once))
+                if finished:
+                    finished(place, results[place])
+
+        _see_through(pool, [run for group in runs for run in group], progress, collect_finished)
+        return results
 
 
 def _refuse_programs(experiment: Experiment) -> None:
@@ -253,8 +262,9 @@ def _see_through(
     pool: ThreadPoolExecutor,
     runs: list[tuple[_Task | _RealTask, Future[_Done]]],
     progress: Callable[[float], None] | None,
+    meanwhile: Callable[[], None],
 ) -> None:
-    """Waits for all runs, or stops them all if one fails or the user interrupts."""
+    """Waits for all runs, or stops them all if something fails or the user interrupts."""
     waiting: Collection[Future[_Done]] = [run for _, run in runs]
     try:
         while waiting:
@@ -263,6 +273,7 @@ def _see_through(
                 run.result()
             if progress:
                 progress(sum(task.watch.done for task, _ in runs) / len(runs))
+            meanwhile()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for task, _ in runs:

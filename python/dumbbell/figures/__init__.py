@@ -23,7 +23,7 @@ from dumbbell.figures.lines import (
     warning,
     windows,
 )
-from dumbbell.figures.output import inline, publish, save, svg
+from dumbbell.figures.output import Picture, inline, publish, render, save, svg
 from dumbbell.figures.style import (
     COLUMN,
     FAINT,
@@ -46,6 +46,7 @@ __all__ = [
     "PAGE",
     "PAPER",
     "Look",
+    "Picture",
     "Stroke",
     "curves",
     "flows",
@@ -61,6 +62,7 @@ __all__ = [
     "panels",
     "publish",
     "queue",
+    "render",
     "round_trips",
     "save",
     "states",

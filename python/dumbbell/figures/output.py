@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dumbbell.figures.style import INK, PAPER, styled
@@ -23,18 +24,33 @@ _FLATTEST = 0.75
 """A narrower figure is no flatter than this: its type stays as large."""
 
 
-def save(figure: Figure, stem: Path) -> str:
-    """Writes ``stem.svg`` and ``stem.png`` and returns the text of the SVG."""
+@dataclass(frozen=True)
+class Picture:
+    """A figure as the content of an SVG and of a PNG file."""
+
+    svg: str
+    png: bytes
+
+    def write(self, stem: Path) -> None:
+        """Writes ``stem.svg`` and ``stem.png``."""
+        stem.with_suffix(".svg").write_text(self.svg, encoding="utf-8")
+        stem.with_suffix(".png").write_bytes(self.png)
+
+
+def render(figure: Figure) -> Picture:
+    """Draws a figure in both formats."""
     with styled():
         figure.draw_without_rendering()  # lays it out, once for both files
     figure.set_layout_engine("none")
-    text = svg(figure)
-    stem.with_suffix(".svg").write_text(text, encoding="utf-8")
+    buffer = io.BytesIO()
     with styled():
-        figure.savefig(
-            stem.with_suffix(".png"), format="png", dpi=_DPI, metadata={"Software": None}
-        )
-    return text
+        figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+    return Picture(svg(figure), buffer.getvalue())
+
+
+def save(figure: Figure, stem: Path) -> None:
+    """Writes ``stem.svg`` and ``stem.png``."""
+    render(figure).write(stem)
 
 
 def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:

@@ -29,10 +29,11 @@ from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
+    from dumbbell.figures import Picture
     from dumbbell.papers.frame import Concrete, Planned, Plate, RealPlan, Settings, Study
 
 PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
@@ -76,24 +77,27 @@ def load(paper: str) -> Paper:
 
 def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
     """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
+    from dumbbell.papers.meanwhile import Meanwhile
     from dumbbell.report import write_paper
 
     folder = out / paper.id
     if effort.real:
         # First, as this is what a machine may be unable to do.
         _run_real(paper, folder, effort)
+    wanted = list(paper.planned.values())
+    meanwhile = Meanwhile(plates(paper), [_experiment(paper, one, effort) for one in wanted])
     runs = Runs(
-        _run_all(paper, list(paper.planned.values()), folder / "runs", effort),
+        _run_all(paper, wanted, folder / "runs", effort, meanwhile.take),
         _run_beyond(paper, [plan for plan in paper.experiments if plan.beyond], folder, effort)
         if beyond
         else {},
     )
     reproduction = _conclude(paper, runs, folder, _real(paper, folder, effort))
     drawn = _plates(reproduction, runs)
-    drawings = _draw_all(paper, drawn, runs, folder, effort)
+    drawings = _draw_all(paper, drawn, runs, folder, effort, meanwhile.pictures)
     reproduction = _with_figures(reproduction, drawn, drawings)
     write_json(folder / "results.json", reproduction.as_json())
-    write_paper(reproduction)
+    write_paper(reproduction, told=meanwhile.told)
     return reproduction
 
 
@@ -205,7 +209,7 @@ def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort
         _run_all(paper, wanted, folder / "runs", effort),
         _run_beyond(paper, beyond, folder, effort),
     )
-    _draw_all(paper, chosen, runs, folder, effort)
+    _draw_all(paper, chosen, runs, folder, effort, {})
     return [folder / plate.file for plate in chosen]
 
 
@@ -284,7 +288,11 @@ def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
 
 
 def _run_all(
-    paper: Paper, wanted: Sequence[Concrete], folder: Path, effort: Effort
+    paper: Paper,
+    wanted: Sequence[Concrete],
+    folder: Path,
+    effort: Effort,
+    finished: Callable[[str, Result], None] = lambda _name, _result: None,
 ) -> dict[str, Result]:
     places = {one.id: folder / one.id for one in wanted}
     for place in places.values():
@@ -294,6 +302,7 @@ def _run_all(
         experiments,
         jobs=effort.jobs,
         progress=lambda share: effort.progress(f"{paper.id}: simulating", share),
+        finished=lambda place, result: finished(wanted[place].id, result),
     )
     for result, place in zip(results, places.values(), strict=True):
         result.save(place)
@@ -377,17 +386,26 @@ def _has_all(plate: Plate, runs: Runs) -> bool:
 
 
 def _draw_all(
-    paper: Paper, plates: Sequence[Plate], runs: Runs, folder: Path, effort: Effort
+    paper: Paper,
+    plates: Sequence[Plate],
+    runs: Runs,
+    folder: Path,
+    effort: Effort,
+    drawn: Mapping[str, Picture],
 ) -> list[Drawing]:
-    from dumbbell.figures import save, styled
+    """Writes all figures; those that are not drawn yet are drawn first."""
+    from dumbbell.figures import render, styled
 
     folder.mkdir(parents=True, exist_ok=True)
     drawings = []
     for done, plate in enumerate(plates):
         effort.progress(f"{paper.id}: drawing", done / len(plates))
-        with styled():
-            svg = save(plate.draw(runs), folder / plate.file)
-        drawings.append(_drawing(paper, plate, svg))
+        picture = drawn.get(plate.id)
+        if picture is None:
+            with styled():
+                picture = render(plate.draw(runs))
+        picture.write(folder / plate.file)
+        drawings.append(_drawing(paper, plate, picture.svg))
     return drawings
 
 

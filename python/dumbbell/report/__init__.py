@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.papers.frame import Drawing, Reproduction, Section
+    from dumbbell.report.runs import View
     from dumbbell.results import Result
 
 __all__ = [
@@ -68,8 +69,15 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     return write_paper(found, out)
 
 
-def write_paper(reproduction: Reproduction, out: Path | None = None) -> Path:
-    """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path."""
+def write_paper(
+    reproduction: Reproduction, out: Path | None = None, told: Sequence[View] | None = None
+) -> Path:
+    """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path.
+
+    `told` is how the page tells of the runs, if that is known already.
+    """
+    if told is None:
+        told = views(reproduction.runs, {name: f"runs/{name}" for name in reproduction.runs})
     shown = {name for section in reproduction.sections for name in section.plates}
     rest = [drawing for drawing in reproduction.drawings if drawing.plate.id not in shown]
     path = out or reproduction.folder / "index.html"
@@ -80,7 +88,7 @@ def write_paper(reproduction: Reproduction, out: Path | None = None) -> Path:
         of=reproduction,
         sections=[_part(section, reproduction.drawings) for section in reproduction.sections],
         rest=[_figure(drawing) for drawing in rest],
-        views=views(reproduction.runs, {name: f"runs/{name}" for name in reproduction.runs}),
+        views=told,
         looks=_looks(reproduction.runs),
     )
     return path

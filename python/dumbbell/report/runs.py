@@ -77,6 +77,26 @@ class View:
     commands: list[tuple[str, str]]
 
 
+@dataclass(frozen=True)
+class Room:
+    """What a page has room for.
+
+    Attributes:
+        seeds: Of how many seeds of a result it has the series.
+        most: How many points each of them may have.
+    """
+
+    seeds: int
+    most: int
+
+    @classmethod
+    def of(cls, experiments: Sequence[Experiment]) -> Room:
+        """A page that tells of these experiments."""
+        seeds = _SEEDS if len(experiments) == 1 else 1
+        count = sum(series.lines(one) * min(seeds, len(one.seed_list)) for one in experiments)
+        return cls(seeds, min(max(_NUMBERS // max(count, 1), _FEWEST), _MOST))
+
+
 def views(results: Mapping[str, Result], places: Mapping[str, str]) -> list[View]:
     """How a page tells of results.
 
@@ -84,11 +104,9 @@ def views(results: Mapping[str, Result], places: Mapping[str, str]) -> list[View
         results: Results by name.
         places: By name, where a command finds the folder of the result.
     """
-    seeds = _SEEDS if len(results) == 1 else 1
-    count = sum(series.lines(one) * min(seeds, len(one.seeds)) for one in results.values())
-    most = min(max(_NUMBERS // max(count, 1), _FEWEST), _MOST)
+    room = Room.of([result.experiment for result in results.values()])
     return [
-        _view(number, name, result, places[name], seeds, most)
+        view(number, name, result, places[name], room)
         for number, (name, result) in enumerate(results.items(), 1)
     ]
 
@@ -158,11 +176,12 @@ def mean_of(runs: Sequence[float], scale: float) -> Markup:
     return Markup(f'{said}<br><span class="soft small">{between}</span>')
 
 
-def _view(number: int, name: str, result: Result, place: str, seeds: int, most: int) -> View:
-    chosen = result.seeds[:seeds]
+def view(number: int, name: str, result: Result, place: str, room: Room) -> View:
+    """How a page tells of its result of that number; see `views`."""
+    chosen = result.seeds[: room.seeds]
     drawn = []
     for seed in chosen:
-        packed = series.pack(series.charts(result, seed, most))
+        packed = series.pack(series.charts(result, seed, room.most))
         drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.spoiled, packed))
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)

@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dumbbell.experiment import Experiment
     from dumbbell.results import Result
 
     Numbers = NDArray[np.float64]
 
 _MOST_LINKS: Final = 6
 _DIGITS: Final = 4
+_EXACT: Final = 22
+"""The greatest power of ten that a double has exactly."""
 _MICRO: Final = 1e-6
 
 
@@ -40,10 +43,10 @@ def pack(content: object) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def lines(result: Result) -> int:
-    """How many series `charts` has of a run of this result, at most."""
-    flows = min(len(result.by_subflow().flow_names), MOST_FLOWS)
-    return 4 * flows + min(len(result.experiment.links), _MOST_LINKS)
+def lines(experiment: Experiment) -> int:
+    """How many series `charts` has of a run of this experiment, at most."""
+    flows = sum(flow.repeat * len(experiment.flow_paths(flow)) for flow in experiment.flows)
+    return 4 * min(flows, MOST_FLOWS) + min(len(experiment.links), _MOST_LINKS)
 
 
 def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
@@ -164,9 +167,13 @@ class _Sheet:
 
 def short(values: Numbers) -> list[float | None]:
     """Values with four significant digits; None for what is not finite."""
-    return [
-        float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()
-    ]
+    finite = np.isfinite(values)
+    sizes = np.abs(np.where(finite & (values != 0), values, 1.0))
+    places = np.clip(_DIGITS - 1 - np.floor(np.log10(sizes)), -_EXACT, _EXACT)
+    # Such powers of ten are exact and divisions rounded right, so what comes out has few digits.
+    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    rounded = (np.rint(np.where(finite, values, 0.0) * up / down) / up * down).tolist()
+    return [value if is_there else None for value, is_there in zip(rounded, finite, strict=True)]
 
 
 def _window(run: Result) -> float:
