@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -15,13 +16,15 @@ import numpy as np
 import polars as pl
 import pytest
 from browser import CHROMIUM, Browser
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dumbbell
 from dumbbell import Result, figures
 from dumbbell.errors import ResultError
 from dumbbell.report import write_report
 from dumbbell.report.folder import contents
-from dumbbell.report.series import charts, thinned
+from dumbbell.report.series import charts, short, thinned
 from dumbbell.sweeps.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -84,6 +87,16 @@ def packed(html: str) -> dict[str, Any]:
     """The runs that a page holds, by their id."""
     texts = re.findall(r'<script type="text/plain" id="([^"]+)"[^>]*>([^<]+)</script>', html)
     return {name: json.loads(gzip.decompress(base64.b64decode(text))) for name, text in texts}
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True)))
+def test_numbers_in_a_page_have_four_significant_digits(values: list[float]) -> None:
+    for value, shown in zip(values, short(np.array(values)), strict=True):
+        if not math.isfinite(value):
+            assert shown is None
+        elif 1e-18 < abs(value) < 1e18:
+            assert shown == pytest.approx(value, rel=5.001e-4)
+            assert shown == float(f"{shown:.4g}")
 
 
 def test_the_page_of_a_result_holds_the_samples_of_its_seeds(folder: Path, one: Path) -> None:

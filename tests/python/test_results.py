@@ -204,6 +204,24 @@ def test_experiments_run_side_by_side_give_what_they_give_alone() -> None:
             assert_frame_equal(getattr(one, table), getattr(alone, table), check_exact=True)
 
 
+def test_results_are_told_in_order_while_others_still_run() -> None:
+    short, long = (EXPERIMENT.replace(seeds=1, duration=text) for text in ("60 s", "1 s"))
+    told: list[tuple[int, str]] = []
+    results = run_all(
+        [short, long], finished=lambda place, one: told.append((place, one.experiment.duration))
+    )
+    assert told == [(0, "60 s"), (1, "1 s")]
+    assert [one.experiment.duration for one in results] == ["60 s", "1 s"]
+
+
+def test_what_goes_wrong_with_a_result_stops_the_runs_that_are_left() -> None:
+    def refuse(_place: int, _result: Result) -> None:
+        raise ResultError("no")
+
+    with pytest.raises(ResultError, match="no"):
+        run_all([EXPERIMENT, EXPERIMENT.replace(duration="100000 s")], jobs=1, finished=refuse)
+
+
 def test_what_only_the_engine_refuses_is_a_mistake_of_the_user_too() -> None:
     flow = Flow(cc="reno", stack_options={"header": 10})
     link = Link(name="l", rate="10 Mbit/s", delay="10 ms")

@@ -376,6 +376,11 @@ class Number:
             return ""
         return f"{found.censored} of {len(found.runs)} not within {found.limit:g} {self.said.unit}"
 
+    @property
+    def not_above(self) -> int:
+        """In how many runs it was measured to be as published or less."""
+        return sum(run is not None and run <= self.said.published for run in self.found.runs)
+
     def as_json(self) -> dict[str, Any]:
         """The number as it stands in ``results.json``; null is 'beyond what was observed'."""
         return {

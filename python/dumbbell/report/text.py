@@ -24,6 +24,18 @@ def interval(number: Number) -> str:
     return f"{_value(found.low, found)} to {_value(found.high, found)}"
 
 
+def single_runs(number: Number) -> str:
+    """Between what the runs lie, and where the paper's would stand among them: ``""`` of one."""
+    found = number.found
+    if len(found.runs) < 2:
+        return ""
+    seen = [run for run in found.runs if run is not None]
+    ends = (min(seen, default=None), None if found.censored else max(seen))
+    low, high = (_value(end, found) for end in ends)
+    rank = f"{number.not_above} of {len(found.runs)} not above the published"
+    return f"runs {low} to {high}, {rank}"
+
+
 def unit(number: Number) -> str:
     """The unit of a number with the space before it; nothing for a plain ratio."""
     return "" if number.said.unit == "1" else f" {number.said.unit}"

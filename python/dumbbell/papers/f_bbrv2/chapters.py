@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,7 +11,6 @@ from dumbbell.papers.f_bbrv2.measures import (
     ALGORITHMS,
     CHANGED,
     CHANGES,
-    FOLDER,
     LABELS,
     LOSSES,
     QUEUES,
@@ -20,10 +18,9 @@ from dumbbell.papers.f_bbrv2.measures import (
     limits,
     mean_srtt,
     median,
-    of,
     value,
 )
-from dumbbell.papers.frame import Column, Paper, Section, Table
+from dumbbell.papers.frame import Column, Section, Table
 
 if TYPE_CHECKING:
     from dumbbell.estimates import Estimate
@@ -60,8 +57,7 @@ def sections(runs: Runs) -> list[Section]:
             "What the numbers hang on",
             (
                 "The paper has one run of each case. Here runs of one case differ widely: whether "
-                "a probe meets one of CUBIC's losses decides over the seconds that follow. The "
-                "first table says where the paper's run would stand among those here.",
+                "a probe meets one of CUBIC's losses decides over the seconds that follow.",
                 "BBRv2's share is decided by the window, not by the pacing rate. In most of Cruise "
                 "the window is full, and it is inflight_hi less 15 %. F-BBRv2 paces Cruise faster, "
                 "which helps only while the window is not full; the deeper the queue, the less.",
@@ -76,7 +72,7 @@ def sections(runs: Runs) -> list[Section]:
                 "the link can carry, in ns-3 98 %. The paper's has 89 %; what keeps it down the "
                 "paper does not say.",
             ),
-            tables=(single_runs(runs), inside(runs), changes(runs)),
+            tables=(inside(runs), changes(runs)),
             plates=("changes",),
         ),
         beside_ns3.section(runs),
@@ -132,26 +128,6 @@ def gaps(runs: Runs) -> Table:
             + [f"{value(median(pair, 'jain')):.2f}" for pair in found.values()]
         )
     return Table(columns, rows, "The gap is by how much CUBIC has more, Mbit/s.")
-
-
-def single_runs(runs: Runs) -> Table:
-    """Where the paper's run would stand among those of the same case beside CUBIC."""
-    titles = ("Paper", "Lowest here", "Median", "Highest", "Not above the paper's")
-    columns = [Column("Number"), *(Column(title, number=True) for title in titles)]
-    rows = []
-    for number in Paper.load(FOLDER).single_numbers:
-        values = of(runs[number.experiment], number.id.partition("-")[0])
-        digits = 2 if number.unit == "1" else 1
-        found = (number.published, min(values), statistics.median(values), max(values))
-        below = sum(value <= number.published for value in values)
-        rows.append(
-            [
-                number.quantity,
-                *(f"{amount:.{digits}f}" for amount in found),
-                f"{below} of {len(values)}",
-            ]
-        )
-    return Table(columns, rows, "Gaps in Mbit/s; the paper has one run of each.")
 
 
 def inside(runs: Runs) -> Table:

@@ -10,7 +10,7 @@ from dumbbell import estimates
 from dumbbell.convergence import AVERAGE, CLOSE, SMOOTH
 from dumbbell.papers.frame import Column, Section, Table
 from dumbbell.papers.staggered_start import fidelity, reference
-from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, PUBLISHED, runs_of
+from dumbbell.papers.staggered_start.measures import LABELS, LIMIT, PUBLISHED, runs_of
 from dumbbell.papers.staggered_start.plates import VARIANTS
 
 if TYPE_CHECKING:
@@ -28,12 +28,6 @@ _DEFINITIONS: Final = (
 )
 
 
-_ONE_RUN: Final = (
-    "The paper reports one run of each algorithm, and runs differ widely. The table says where "
-    "that run would stand among those here."
-)
-
-
 def sections(runs: Runs) -> list[Section]:
     """The parts of the report, in order."""
     parts = [
@@ -44,8 +38,7 @@ def sections(runs: Runs) -> list[Section]:
         ),
         Section(
             "How long until they share fairly",
-            (*_DEFINITIONS, _ONE_RUN),
-            tables=(one_run(runs),),
+            _DEFINITIONS,
             plates=("convergence", "shares"),
         ),
         explanations(runs),
@@ -64,32 +57,6 @@ def sections(runs: Runs) -> list[Section]:
             )
         )
     return parts
-
-
-def one_run(runs: Runs) -> Table:
-    """Where the paper's run would stand among the simulated ones, when windows cross."""
-    columns = [
-        Column("Algorithm"),
-        *(Column(title, number=True) for title in ("Paper (s)", "Earliest here (s)")),
-        *(
-            Column(title, number=True)
-            for title in ("No later than the paper's", "Not within 120 s")
-        ),
-    ]
-    rows = []
-    for cc in ALGORITHMS:
-        times = runs_of(runs[cc], "crossing")
-        seen = [time for time in times if time is not None]
-        rows.append(
-            [
-                LABELS[cc],
-                f"{PUBLISHED[cc]:.0f}",
-                f"{min(seen):.0f}" if seen else "—",
-                f"{sum(time <= PUBLISHED[cc] for time in seen)} of {len(times)}",
-                f"{len(times) - len(seen)} of {len(times)}",
-            ]
-        )
-    return Table(columns, rows, "Until windows cross near their average.")
 
 
 def explanations(runs: Runs) -> Section:
