@@ -8,7 +8,7 @@ import pytest
 from dumbbell.convergence import convergence
 from dumbbell.metrics import throughput
 from dumbbell.papers.frame import Paper, Runs
-from dumbbell.papers.reproduction import load
+from dumbbell.papers.known import load
 from dumbbell.papers.staggered_start import fidelity, reference
 from dumbbell.papers.staggered_start.validate import simulate
 

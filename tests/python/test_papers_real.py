@@ -24,6 +24,7 @@ from dumbbell.papers.frame import (
     Section,
     Verdict,
 )
+from dumbbell.papers.known import home
 from dumbbell.papers.real import counted
 from dumbbell.papers.reproduction import Effort, figure_of, reopen, reproduce_paper
 from dumbbell.runner import run_all
@@ -220,7 +221,7 @@ def test_what_papers_run_with_real_packets_is_theirs_and_can_be_run(said: Paper)
 
     for plan in said.real:
         for one in plan.all(said.planned):
-            file = reproduction.home(said.id) / one.file
+            file = home(said.id) / one.file
             experiment = resolve(Experiment.load(file, overrides=list(one.changes)))
             assert experiment.stack == "linux"
             in_the_kernel = [flow.cc for flow in experiment.flows if flow.transport == "tcp"]

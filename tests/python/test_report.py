@@ -12,7 +12,7 @@ from browser import CHROMIUM, Browser
 
 from dumbbell import papers
 from dumbbell.cli.figure import draw_figure
-from dumbbell.papers.reproduction import PAPERS
+from dumbbell.papers.known import PAPERS
 from dumbbell.report import write_index, write_report
 from dumbbell.results import Result
 

@@ -75,15 +75,12 @@ fn observe_all(sender: &MultipathSender, mss: u64, row: &mut SeriesRow) {
     row.delivered = sender.stats().acked_bytes;
 }
 
-fn conclude_all(sender: &MultipathSender, row: &mut FlowRow) {
+fn conclude_all(sender: &MultipathSender, mss: u64, row: &mut FlowRow) {
     let (mut sum, mut samples) = (0.0, 0);
     for stats in (0..sender.ports()).map(|part| sender.subflow_stats(part)) {
-        row.sent += stats.sent;
-        row.retransmitted += stats.retransmitted;
-        row.lost += stats.lost;
-        row.timeouts += stats.timeouts;
-        row.recoveries += stats.recoveries;
-        row.spurious += stats.spurious;
+        let mut of = FlowRow::default();
+        conclude_sender(&stats, mss, u64::MAX, &mut of);
+        row.add(&of);
         sum += stats.rtt_sum.0;
         samples += stats.rtt_sum.1;
     }
@@ -103,7 +100,7 @@ impl Observe for MultipathHost {
 
     fn conclude(&self, row: &mut FlowRow) {
         match self {
-            MultipathHost::Sender { sender, .. } => conclude_all(sender, row),
+            MultipathHost::Sender { sender, mss } => conclude_all(sender, *mss, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
     }

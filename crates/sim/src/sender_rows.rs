@@ -70,3 +70,16 @@ impl SeriesRow {
         self.lost += of.lost;
     }
 }
+
+impl FlowRow {
+    /// Adds what another connection, or subflow, counted.
+    pub fn add(&mut self, of: &FlowRow) {
+        self.sent += of.sent;
+        self.retransmitted += of.retransmitted;
+        self.lost += of.lost;
+        self.delivered += of.delivered;
+        self.timeouts += of.timeouts;
+        self.recoveries += of.recoveries;
+        self.spurious += of.spurious;
+    }
+}

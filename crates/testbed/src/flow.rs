@@ -348,7 +348,7 @@ impl Flow {
             for (part, info) in self.subflows() {
                 let mut of = FlowRow { start: row.start, ..FlowRow::default() };
                 info.conclude(&mut of);
-                info.conclude(&mut row);
+                row.add(&of);
                 of.received = of.delivered;
                 of.rtt_mean = self.rtt_mean(1 + part as usize);
                 parts.push((part, of));

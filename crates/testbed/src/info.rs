@@ -99,11 +99,11 @@ impl TcpInfo {
     pub(crate) fn conclude(&self, row: &mut FlowRow) {
         let retransmitted = u64::from(self.u32(100));
         *row = FlowRow {
-            sent: row.sent + u64::from(self.u32(156)),
-            retransmitted: row.retransmitted + retransmitted,
-            lost: row.lost + retransmitted,
-            delivered: row.delivered + self.delivered(),
-            timeouts: row.timeouts + u32::from(self.u16(240)),
+            sent: u64::from(self.u32(156)),
+            retransmitted,
+            lost: retransmitted,
+            delivered: self.delivered(),
+            timeouts: u32::from(self.u16(240)),
             ..*row
         };
     }

@@ -14,7 +14,7 @@ from dumbbell.cli.output import mbits, print_json, print_line, print_table, prog
 from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment import Experiment
 from dumbbell.keys import needs_udt
-from dumbbell.papers.reproduction import home
+from dumbbell.papers.known import home
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:

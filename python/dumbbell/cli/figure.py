@@ -12,7 +12,8 @@ from dumbbell.cli.output import print_line, tell_spoiled
 from dumbbell.errors import DumbbellError
 from dumbbell.figures.results import FIGURES, draw
 from dumbbell.papers import available
-from dumbbell.papers.reproduction import figure_of, load, plates
+from dumbbell.papers.known import load
+from dumbbell.papers.reproduction import figure_of, plates
 from dumbbell.results import Result
 from dumbbell.stacks import unknown
 

@@ -41,7 +41,7 @@ def render(figure: Figure) -> Picture:
     """Draws a figure in both formats."""
     with styled():
         figure.draw_without_rendering()  # lays it out, once for both files
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # "none" would lay it out again, to no effect, for each of them
     buffer = io.BytesIO()
     with styled():
         figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})

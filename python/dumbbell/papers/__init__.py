@@ -8,18 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell.papers.frame import Paper, Reproduction
-from dumbbell.papers.reproduction import PAPERS, Effort, draw_figures, load, reproduce_paper
+from dumbbell.papers.known import PAPERS, available, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
 __all__ = ["Paper", "Reproduction", "available", "draw", "reproduce"]
-
-
-def available() -> list[Paper]:
-    """All papers, in the order in which they were built in."""
-    return [load(paper) for paper in PAPERS]
 
 
 def reproduce(
@@ -54,6 +49,7 @@ def reproduce(
         DumbbellError: If there is no such paper, or `out` cannot be written.
         TestbedError: If this machine lacks what real packets need.
     """
+    from dumbbell.papers.reproduction import Effort, reproduce_paper
     from dumbbell.report import write_index
 
     chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
@@ -88,6 +84,8 @@ def draw(
     Raises:
         DumbbellError: If there is no such paper or figure, or `out` cannot be written.
     """
+    from dumbbell.papers.reproduction import Effort, draw_figures
+
     return draw_figures(load(paper), figures, out, Effort(jobs, seeds, None, progress or _silent))
 
 

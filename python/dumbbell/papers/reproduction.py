@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version as version_of
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
@@ -24,20 +23,19 @@ from dumbbell.papers.frame import (
     Runs,
     Setting,
 )
+from dumbbell.papers.known import home, load
 from dumbbell.papers.real import Real, RealNumber, is_there, measure, section
 from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from matplotlib.figure import Figure
 
     from dumbbell.figures import Picture
     from dumbbell.papers.frame import Concrete, Planned, Plate, RealPlan, Settings, Study
-
-PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
-"""The ids of the papers; each has a folder of that name, with underscores, beside this file."""
 
 _AT_ONCE: Final = 16
 """Runs beyond a paper that are in memory together."""
@@ -62,17 +60,6 @@ class Effort:
     duration: str | None
     progress: Callable[[str, float], None]
     real: bool = False
-
-
-def load(paper: str) -> Paper:
-    """What a paper says, by its id.
-
-    Raises:
-        DumbbellError: If there is no such paper.
-    """
-    if paper not in PAPERS:
-        raise DumbbellError(f'there is no paper "{paper}"; there are {", ".join(PAPERS)}')
-    return Paper.load(home(paper))
 
 
 def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
@@ -269,11 +256,6 @@ def _plate(paper: Paper, figure: str) -> Plate:
 def write_json(path: Path, content: object) -> None:
     """Writes JSON, complete or not at all. There is no NaN and no infinity in it."""
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def home(paper: str) -> Path:
-    """The folder of a paper."""
-    return Path(__file__).parent / paper.replace("-", "_")
 
 
 def _study(paper: Paper) -> Study:
