@@ -213,6 +213,10 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_spurious_loss(path));
     }
 
+    fn on_long_idle(&mut self, cwnd: f64) {
+        forward!(self, algorithm => algorithm.on_long_idle(cwnd));
+    }
+
     fn on_timer(&mut self, path: &Path) {
         forward!(self, algorithm => algorithm.on_timer(path));
     }

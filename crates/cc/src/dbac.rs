@@ -236,6 +236,10 @@ impl CongestionControl for Dbac {
         self.window.on_spurious_loss(path);
     }
 
+    fn on_long_idle(&mut self, cwnd: f64) {
+        self.window.on_long_idle(cwnd / self.window.rule().share());
+    }
+
     fn on_timer(&mut self, path: &Path) {
         self.window.on_timer(path);
     }

@@ -112,6 +112,12 @@ pub trait CongestionControl {
     #[inline]
     fn on_spurious_loss(&mut self, _path: &Path) {}
 
+    /// The application was idle for longer than a retransmission timeout: go on with `cwnd`
+    /// packets, and keep in the slow start threshold what is known of the path (RFC 5681, section
+    /// 4.1; RFC 2861, section 3). Algorithms that keep their own window in recovery are not told.
+    #[inline]
+    fn on_long_idle(&mut self, _cwnd: f64) {}
+
     /// The instant that [`next_timer`](Self::next_timer) asked for has come.
     #[inline]
     fn on_timer(&mut self, _path: &Path) {}

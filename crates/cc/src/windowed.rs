@@ -153,6 +153,12 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.last_sent = path.now;
     }
 
+    fn on_long_idle(&mut self, cwnd: f64) {
+        // Linux's tcp_current_ssthresh.
+        self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+        self.cwnd = cwnd;
+    }
+
     fn on_spurious_loss(&mut self, _path: &Path) {
         if let Some((cwnd, ssthresh)) = self.before.take() {
             self.cwnd = self.cwnd.max(cwnd);
@@ -224,6 +230,22 @@ mod tests {
     fn a_window_that_is_not_used_does_not_grow() {
         let unused = Path { cwnd_limited: false, ..path() };
         assert_eq!(acknowledge(&mut algorithm("cubic"), &unused, 10).0, 10.0);
+    }
+
+    #[test]
+    fn a_window_that_is_cut_for_a_pause_leaves_three_quarters_of_it_as_threshold() {
+        let mut reno = algorithm("reno(initial_ssthresh=80)");
+        acknowledge(&mut reno, &path(), 30);
+        assert_eq!(window(&reno), (40.0, 80.0));
+        reno.on_long_idle(20.0);
+        assert_eq!(window(&reno), (20.0, 80.0));
+        reno.on_congestion(&path(), &LOSS);
+        assert_eq!(window(&reno), (10.0, 10.0));
+        reno.on_long_idle(10.0);
+        (0..12).for_each(|_| _ = acknowledge(&mut reno, &path(), 10));
+        let (cwnd, _) = window(&reno);
+        reno.on_long_idle(10.0);
+        assert_eq!(window(&reno), (10.0, 0.75 * cwnd));
     }
 
     #[test]

@@ -52,6 +52,10 @@ impl CongestionControl for Recorder {
         self.record("on_spurious_loss");
     }
 
+    fn on_long_idle(&mut self, _cwnd: f64) {
+        self.record("on_long_idle");
+    }
+
     fn on_timer(&mut self, _path: &Path) {
         self.record("on_timer");
     }
@@ -95,6 +99,7 @@ fn every_method_of_the_trait_reaches_the_algorithm_and_its_answer_comes_back() {
     algorithm.on_congestion(&path, &loss);
     algorithm.on_sent(&path, &sent);
     algorithm.on_spurious_loss(&path);
+    algorithm.on_long_idle(7.0);
     algorithm.on_timer(&path);
     assert_eq!(algorithm.control(), CONTROL);
     assert_eq!(algorithm.next_timer(), Some(TIMER));

@@ -40,6 +40,9 @@ pub struct Stack {
     pub ecn: Ecn,
     /// Receive window, packets.
     pub receive_window: u32,
+    /// Whether the window is cut when the application was idle for longer than a retransmission
+    /// timeout (RFC 5681 section 4.1, RFC 2861).
+    pub slow_start_after_idle: bool,
     /// Packets by which the window may exceed what is in flight when a recovery ends; it then
     /// grows back to ssthresh as in slow start. 0 is without limit. Kernels before PRR kept the
     /// window at the flight size (tcp_cwnd_down), so that no burst followed a recovery.
@@ -91,6 +94,7 @@ impl Stack {
             sack_compression: true,
             ecn: Ecn::Off,
             receive_window: 1 << 20,
+            slow_start_after_idle: true,
             max_burst: 0,
         }
     }
@@ -137,6 +141,7 @@ impl Stack {
                 delayed_ack_ns: Span::from_millis(200).as_nanos(),
                 quick_acks: 1,
                 sack_compression: false,
+                slow_start_after_idle: false,
                 ..linux
             }),
             _ => None,

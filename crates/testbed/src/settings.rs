@@ -50,6 +50,9 @@ impl Settings {
         if !stack.tail_loss_probe {
             sysctls.push(("ipv4/tcp_early_retrans", "0".to_owned()));
         }
+        if !stack.slow_start_after_idle {
+            sysctls.push(("ipv4/tcp_slow_start_after_idle", "0".to_owned()));
+        }
         if !stack.sack_compression {
             sysctls.push(("ipv4/tcp_comp_sack_nr", "0".to_owned()));
         }

@@ -60,6 +60,7 @@ impl Sender {
             }
             return self.stop_sending(false);
         }
+        let cwnd = if self.ran_dry { self.restart_after_idle() } else { cwnd };
         let quota = (cwnd / 2).max(1).min(cwnd - in_flight);
         let full = self.full_burst();
         if quota < full && quota < sendable && quota < cwnd / 3 && self.should_defer() {
@@ -124,6 +125,24 @@ impl Sender {
             }
         }
         false
+    }
+
+    /// The window to go on with after the application was idle: half for every retransmission
+    /// timeout that this took, down to the initial one (tcp_cwnd_restart). Algorithms with a model of the path are spared, as in
+    /// Linux. The other half of RFC 2861, a window that shrinks while little of it is used, is in
+    /// Linux too but without effect there: every acknowledgement puts it off (tcp_cong_avoid).
+    fn restart_after_idle(&mut self) -> u32 {
+        let (idle, rto) = (self.path.now.since(self.last_sent_at), self.rtt.rto());
+        let restarts = self.stack.slow_start_after_idle && !self.own_recovery;
+        if !restarts || self.board.outstanding() > 0 || idle <= rto {
+            return self.cwnd();
+        }
+        let timeouts = (idle.as_nanos() - 1) / rto.as_nanos();
+        let cwnd = self.cwnd();
+        let halved = cwnd >> timeouts.min(31);
+        self.cc.on_long_idle(f64::from(halved.max(cwnd.min(self.stack.initial_window))));
+        self.refresh();
+        self.cwnd()
     }
 
     /// Sending moves the probe, but not a timeout that is running (tcp_event_new_data_sent,

@@ -37,12 +37,12 @@ pub struct Flow {
     pub cc: &'static str,
     pub bytes: Option<u64>,
     pub stop: Option<Time>,
-    pub app_rate: Option<Rate>,
+    pub app_rates: Vec<(Span, Rate)>,
 }
 
 impl Default for Flow {
     fn default() -> Flow {
-        Flow { stack: Stack::linux(), cc: "reno", bytes: None, stop: None, app_rate: None }
+        Flow { stack: Stack::linux(), cc: "reno", bytes: None, stop: None, app_rates: Vec::new() }
     }
 }
 
@@ -66,7 +66,7 @@ impl Pipe {
             start: Time::ZERO,
             stop: flow.stop,
             bytes: flow.bytes,
-            app_rates: flow.app_rate.map(|rate| (Span::ZERO, rate)).into_iter().collect(),
+            app_rates: flow.app_rates,
         });
         Pipe {
             sender,

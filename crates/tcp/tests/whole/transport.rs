@@ -123,7 +123,7 @@ fn the_last_packet_of_a_flow_is_repaired_by_a_probe_after_two_round_trips() {
 /// A packet a second: every packet is the last one for long.
 fn a_packet_a_second() -> Pipe {
     let rate = Rate::from_bytes_per_sec(MSS as f64);
-    Pipe::new(Flow { app_rate: Some(rate), ..Flow::default() })
+    Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() })
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn every_second_segment_is_acknowledged() {
 #[test]
 fn an_application_that_writes_slowly_keeps_the_window_from_growing() {
     let rate = Rate::from_bits_per_sec(2e6);
-    let mut pipe = Pipe::new(Flow { app_rate: Some(rate), ..Flow::default() });
+    let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
     pipe.run(millis(10_000), lossless);
     let expected = 2e6 / 8.0 * 9.85;
     let received = pipe.receiver.stats().bytes as f64;
@@ -221,6 +221,42 @@ fn an_application_that_writes_slowly_keeps_the_window_from_growing() {
     let cwnd = pipe.stats().cwnd;
     // 24 packets are written in a round trip and a delayed acknowledgement.
     assert!(cwnd <= 2.0 * 24.0, "{cwnd}");
+}
+
+/// Writes up to 32 Mbit/s for 4 s from 100 ms on, so that some 280 packets are used of the window,
+/// then at other rates. The window when all of that is acknowledged, and at `end` ms.
+fn windows(cc: &'static str, stack: Stack, then: &[(u64, f64)], end: u64) -> (f64, f64) {
+    let rates = [(0, 4e6), (500, 8e6), (1_000, 16e6), (1_500, 32e6)];
+    let rates = rates.iter().chain(then);
+    let rates = rates.map(|&(at, rate)| (Span::from_millis(at), Rate::from_bits_per_sec(rate)));
+    let mut pipe = Pipe::new(Flow { cc, stack, app_rates: rates.collect(), ..Flow::default() });
+    pipe.run(millis(4_300), lossless);
+    let before = pipe.stats().cwnd;
+    pipe.run(millis(end), lossless);
+    (before, pipe.stats().cwnd)
+}
+
+const RENO: &str = "reno(initial_ssthresh=350)";
+
+#[test]
+fn a_pause_halves_the_window_for_every_retransmission_timeout_down_to_the_initial_one() {
+    // The timeout is 300 to 310 ms: the round-trip time and the least variation.
+    for (until, halvings) in [(4_250, 0), (4_500, 1), (4_800, 2), (5_100, 3), (11_000, 5)] {
+        let pause = [(4_000, 0.0), (until, 1e6)];
+        let (before, cwnd) = windows(RENO, Stack::linux(), &pause, until + 150);
+        assert!((280.0..=350.0).contains(&before), "{before}");
+        assert_eq!(cwnd, f64::from((before as u32 >> halvings).max(10)), "at {until} ms");
+    }
+}
+
+#[test]
+fn a_window_outlives_a_pause_if_the_stack_says_so_or_if_a_model_of_the_path_sets_it() {
+    let pause = [(4_000, 0.0), (4_900, 1e6)];
+    let keeping = Stack { slow_start_after_idle: false, ..Stack::linux() };
+    for (cc, stack) in [(RENO, keeping), ("bbr", Stack::linux())] {
+        let (before, cwnd) = windows(cc, stack, &pause, 5_050);
+        assert_eq!(cwnd, before, "{cc}");
+    }
 }
 
 #[test]
