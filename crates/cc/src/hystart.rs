@@ -43,79 +43,98 @@ fn delay_threshold(base: Span) -> Span {
     (base / 8).clamp(Span::from_millis(4), Span::from_millis(16))
 }
 
+/// What HyStart sees in a round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HyStartRound {
+    /// It ends when a packet from this one on is acknowledged.
+    pub(crate) end: u64,
+    start: Time,
+    pub(crate) min_rtt: Span,
+    pub(crate) samples: u32,
+    /// The last acknowledgement that belonged to the train.
+    train_end: Time,
+}
+
+impl HyStartRound {
+    /// Window below which nothing is detected, packets.
+    pub(crate) const LOW_WINDOW: f64 = 16.0;
+    /// Greatest gap between acknowledgements of a train.
+    const ACK_DELTA: Span = Span::from_millis(2);
+
+    pub(crate) const fn new() -> HyStartRound {
+        HyStartRound {
+            end: 0,
+            start: Time::ZERO,
+            min_rtt: Span::MAX,
+            samples: 0,
+            train_end: Time::ZERO,
+        }
+    }
+
+    pub(crate) fn begin(&mut self, path: &Path) {
+        *self = HyStartRound {
+            end: path.next_seq,
+            start: path.now,
+            train_end: path.now,
+            ..HyStartRound::new()
+        };
+    }
+
+    /// How long the train is that this acknowledgement belongs to, if it does.
+    pub(crate) fn train(&mut self, now: Time) -> Option<Span> {
+        if now.since(self.train_end) > HyStartRound::ACK_DELTA {
+            return None;
+        }
+        self.train_end = now;
+        Some(now.since(self.start))
+    }
+}
+
 /// HyStart as in Linux's CUBIC.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     train: bool,
     delay: bool,
-    /// The round ends when a packet from this one on is acknowledged.
-    round_end: u64,
-    round_start: Time,
-    round_min_rtt: Span,
-    samples: u32,
-    /// The last acknowledgement that belonged to the train.
-    train_end: Time,
+    round: HyStartRound,
 }
 
 impl HyStart {
-    /// Window below which nothing is detected, packets.
-    const LOW_WINDOW: f64 = 16.0;
-    /// Greatest gap between acknowledgements of a train.
-    const ACK_DELTA: Span = Span::from_millis(2);
     /// Bytes in the largest offloaded burst (`sk_gso_max_size`; the kernel's is 0.5 % less, which
     /// it leaves free for headers).
     const GSO_BYTES: f64 = 65_536.0;
 
     /// HyStart with either detector or both.
     pub const fn new(train: bool, delay: bool) -> HyStart {
-        HyStart {
-            train,
-            delay,
-            round_end: 0,
-            round_start: Time::ZERO,
-            round_min_rtt: Span::MAX,
-            samples: 0,
-            train_end: Time::ZERO,
-        }
-    }
-
-    fn begin_round(&mut self, path: &Path) {
-        self.round_end = path.next_seq;
-        self.round_start = path.now;
-        self.round_min_rtt = Span::MAX;
-        self.samples = 0;
-        self.train_end = path.now;
+        HyStart { train, delay, round: HyStartRound::new() }
     }
 
     fn train_fills_path(&mut self, path: &Path, min_rtt: Span) -> bool {
-        if path.now.since(self.train_end) > HyStart::ACK_DELTA {
-            return false;
-        }
-        self.train_end = path.now;
+        let Some(train) = self.round.train(path.now) else { return false };
         let bursts = path.pacing_rate.map(|rate| rate.time_for(4.0 * HyStart::GSO_BYTES));
         let threshold = min_rtt + bursts.unwrap_or(Span::ZERO).min(Span::from_millis(1));
         let threshold = if path.paced { threshold } else { threshold / 2 };
-        path.now.since(self.round_start) > threshold
+        train > threshold
     }
 
     fn queue_delays(&mut self, rtt: Span, min_rtt: Span) -> bool {
-        self.round_min_rtt = self.round_min_rtt.min(rtt);
+        let round = &mut self.round;
+        round.min_rtt = round.min_rtt.min(rtt);
         // As Linux: the eighth sample is still gathered, the ninth is the first to decide.
-        if self.samples < MIN_SAMPLES {
-            self.samples += 1;
+        if round.samples < MIN_SAMPLES {
+            round.samples += 1;
             return false;
         }
-        self.round_min_rtt > min_rtt + delay_threshold(min_rtt)
+        round.min_rtt > min_rtt + delay_threshold(min_rtt)
     }
 }
 
 impl SlowStart for HyStart {
     fn ends(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
         let (Some(rtt), Some(min_rtt)) = (ack.rtt, path.min_rtt) else { return false };
-        if path.una > self.round_end {
-            self.begin_round(path);
+        if path.una > self.round.end {
+            self.round.begin(path);
         }
-        if cwnd < HyStart::LOW_WINDOW {
+        if cwnd < HyStartRound::LOW_WINDOW {
             return false;
         }
         let train = self.train && self.train_fills_path(path, min_rtt);
@@ -124,7 +143,7 @@ impl SlowStart for HyStart {
     }
 
     fn restart(&mut self, path: &Path) {
-        self.begin_round(path);
+        self.round.begin(path);
     }
 }
 

@@ -12,13 +12,10 @@
 //! Every round-trip time here is the smoothed one: that is what `TcpSocketBase` hands to the
 //! algorithm. Once slow start has ended, nothing is looked for again until there is a timeout.
 
+use crate::hystart::HyStartRound;
 use crate::{Ack, Path, SlowStart};
 use dumbbell_units::{Span, Time};
 
-/// Window below which nothing is detected, packets (`HyStartLowWindow`).
-const LOW_WINDOW: f64 = 16.0;
-/// Greatest gap between acknowledgements of a train (`HyStartAckDelta`).
-const ACK_DELTA: Span = Span::from_millis(2);
 /// Samples of a round that its least one is taken from (`HyStartMinSamples`).
 const SAMPLES: u32 = 8;
 
@@ -27,53 +24,28 @@ const SAMPLES: u32 = 8;
 pub struct HyStartNs3 {
     found: bool,
     min_rtt: Span,
-    /// The round ends when a packet from this one on is acknowledged.
-    round_end: u64,
-    round_start: Time,
-    round_min_rtt: Span,
-    samples: u32,
-    /// The last acknowledgement that belonged to the train.
-    train_end: Time,
+    round: HyStartRound,
 }
 
 impl HyStartNs3 {
     /// HyStart at the beginning of a connection.
     pub const fn new() -> HyStartNs3 {
-        HyStartNs3 {
-            found: false,
-            min_rtt: Span::MAX,
-            round_end: 0,
-            round_start: Time::ZERO,
-            round_min_rtt: Span::MAX,
-            samples: 0,
-            train_end: Time::ZERO,
-        }
-    }
-
-    fn begin_round(&mut self, path: &Path) {
-        self.round_end = path.next_seq;
-        self.round_start = path.now;
-        self.train_end = path.now;
-        self.round_min_rtt = Span::MAX;
-        self.samples = 0;
+        HyStartNs3 { found: false, min_rtt: Span::MAX, round: HyStartRound::new() }
     }
 
     fn train_fills_path(&mut self, now: Time) -> bool {
-        if now.since(self.train_end) > ACK_DELTA {
-            return false;
-        }
-        self.train_end = now;
-        now.since(self.round_start) > self.min_rtt
+        self.round.train(now).is_some_and(|train| train > self.min_rtt)
     }
 
     fn queue_delays(&mut self, rtt: Span) -> bool {
-        if self.samples < SAMPLES {
-            self.round_min_rtt = self.round_min_rtt.min(rtt);
-            self.samples += 1;
+        let round = &mut self.round;
+        if round.samples < SAMPLES {
+            round.min_rtt = round.min_rtt.min(rtt);
+            round.samples += 1;
             return false;
         }
         let threshold = self.min_rtt.clamp(Span::from_millis(4), Span::from_secs(1));
-        self.round_min_rtt > self.min_rtt + threshold
+        round.min_rtt > self.min_rtt + threshold
     }
 }
 
@@ -87,22 +59,22 @@ impl SlowStart for HyStartNs3 {
     fn ends(&mut self, cwnd: f64, path: &Path, _ack: &Ack) -> bool {
         let Some(rtt) = path.srtt else { return false };
         self.min_rtt = self.min_rtt.min(rtt);
-        if !self.found && cwnd >= LOW_WINDOW {
+        if !self.found && cwnd >= HyStartRound::LOW_WINDOW {
             let train = self.train_fills_path(path.now);
             self.found = self.queue_delays(rtt) || train;
             if self.found {
                 return true;
             }
         }
-        if path.una > self.round_end {
-            self.begin_round(path);
+        if path.una > self.round.end {
+            self.round.begin(path);
         }
         false
     }
 
     fn restart(&mut self, path: &Path) {
         *self = HyStartNs3::new();
-        self.begin_round(path);
+        self.round.begin(path);
     }
 }
 

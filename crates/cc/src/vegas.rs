@@ -24,7 +24,7 @@
 //! | after a pause | nothing said | `baseRTT` is measured anew | Linux |
 //! | loss | three reasons to resend sooner | as any flow | Linux |
 
-use crate::round::RoundRtts;
+use crate::round::{RoundRtts, Rtts};
 use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
 use dumbbell_units::Span;
 
@@ -33,16 +33,48 @@ const FEW_SAMPLES: u32 = 2;
 /// The least window, packets.
 const MIN_WINDOW: f64 = 2.0;
 
+/// Round-trip times as Vegas and wVegas look at them: those of every round in which they tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct VegasRounds {
+    base_rtt: Option<Span>,
+    rtts: RoundRtts,
+    /// Whether they do not tell, so that the flow is Reno on this acknowledgement.
+    pub(crate) reno: bool,
+}
+
+impl VegasRounds {
+    pub(crate) fn observe(&mut self, path: &Path, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+        }
+        self.reno = path.phase != Phase::Open;
+        if self.reno {
+            self.rtts.restart(path);
+        }
+    }
+
+    /// At the end of a round, the least round-trip time ever, s, and those of the round.
+    pub(crate) fn ended(&mut self, path: &Path, ack: &Ack) -> Option<(f64, Rtts)> {
+        let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
+        self.reno = rtts.count <= FEW_SAMPLES;
+        let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?;
+        Some((base.as_secs_f64(), rtts))
+    }
+
+    /// Reno's growth, where the flow is Reno.
+    #[inline]
+    pub(crate) fn increase(&self, cwnd: f64, counted: f64) -> f64 {
+        if self.reno { counted / cwnd } else { 0.0 }
+    }
+}
+
 /// Vegas' rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Vegas {
     alpha: f64,
     beta: f64,
     gamma: f64,
-    base_rtt: Option<Span>,
-    rtts: RoundRtts,
-    /// Whether Vegas cannot tell, so that the flow is Reno on this acknowledgement.
-    reno: bool,
+    rounds: VegasRounds,
     diff: f64,
 }
 
@@ -57,19 +89,16 @@ impl Vegas {
             alpha: packets("alpha", 2.0)?,
             beta: packets("beta", 4.0)?,
             gamma: packets("gamma", 1.0)?,
-            base_rtt: None,
-            rtts: RoundRtts::default(),
-            reno: false,
+            rounds: VegasRounds::default(),
             diff: 0.0,
         })
     }
 }
 
 impl WindowRule for Vegas {
-    /// Reno's, where Vegas does not decide.
     #[inline]
     fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        if self.reno { counted / cwnd } else { 0.0 }
+        self.rounds.increase(cwnd, counted)
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
@@ -77,19 +106,11 @@ impl WindowRule for Vegas {
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
-        }
-        self.reno = path.phase != Phase::Open;
-        if self.reno {
-            self.rtts.restart(path);
-        }
+        self.rounds.observe(path, ack);
     }
 
     fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
-        let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
-        self.reno = rtts.count <= FEW_SAMPLES;
-        let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?.as_secs_f64();
+        let (base, rtts) = self.rounds.ended(path, ack)?;
         let rtt = rtts.min.as_secs_f64();
         self.diff = cwnd * (rtt - base) / base;
         if cwnd < ssthresh {
@@ -110,13 +131,13 @@ impl WindowRule for Vegas {
     }
 
     fn on_restart(&mut self, path: &Path, _pause: Span) {
-        self.base_rtt = None;
-        self.rtts.restart(path);
+        self.rounds.base_rtt = None;
+        self.rounds.rtts.restart(path);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
         show(Inspect { name: "diff", value: self.diff });
-        if let Some(base) = self.base_rtt {
+        if let Some(base) = self.rounds.base_rtt {
             show(Inspect { name: "baseRTT", value: base.as_secs_f64() });
         }
     }

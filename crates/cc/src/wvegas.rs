@@ -22,12 +22,9 @@
 //! ones.
 
 use crate::coupled::siblings;
-use crate::round::RoundRtts;
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
-use dumbbell_units::Span;
+use crate::vegas::VegasRounds;
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
 
-/// Samples in a round trip that are too few to tell.
-const FEW_SAMPLES: u32 = 2;
 /// Packets: the least window, and the least that a subflow keeps in the queue.
 const LEAST: f64 = 2.0;
 
@@ -37,11 +34,9 @@ pub struct WeightedVegas {
     total_alpha: f64,
     gamma: f64,
     alpha: f64,
-    base_rtt: Option<Span>,
-    rtts: RoundRtts,
+    rounds: VegasRounds,
     /// The least queueing delay since the queue was last drained, s.
     least_delay: Option<f64>,
-    reno: bool,
 }
 
 impl WeightedVegas {
@@ -54,10 +49,8 @@ impl WeightedVegas {
             total_alpha: options.number("total_alpha", 10.0, 0.0..=1e6, "0 to 10^6 packets")?,
             gamma: options.number("gamma", 1.0, 0.0..=1e6, "0 to 10^6 packets")?,
             alpha: LEAST,
-            base_rtt: None,
-            rtts: RoundRtts::default(),
+            rounds: VegasRounds::default(),
             least_delay: None,
-            reno: false,
         })
     }
 
@@ -86,10 +79,9 @@ impl WeightedVegas {
 }
 
 impl WindowRule for WeightedVegas {
-    /// Reno's, where wVegas does not decide.
     #[inline]
     fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        if self.reno { counted / cwnd } else { 0.0 }
+        self.rounds.increase(cwnd, counted)
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
@@ -97,21 +89,15 @@ impl WindowRule for WeightedVegas {
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
-        }
-        self.reno = path.phase != Phase::Open;
-        if self.reno {
-            self.rtts.restart(path);
+        self.rounds.observe(path, ack);
+        if self.rounds.reno {
             self.alpha = LEAST;
             self.least_delay = None;
         }
     }
 
     fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
-        let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
-        self.reno = rtts.count <= FEW_SAMPLES;
-        let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?.as_secs_f64();
+        let (base, rtts) = self.rounds.ended(path, ack)?;
         let rtt = rtts.mean();
         if cwnd < ssthresh {
             if cwnd * (rtt - base) / rtt <= self.gamma {

@@ -34,7 +34,7 @@ pub use network::{FlowPlan, Network, PathPlan};
 pub use pcapng::Side;
 pub use pdu::Pdu;
 pub use run::Outcome;
-pub use sample::Observe;
+pub use sample::{Observe, link_row};
 pub use scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
 pub use sender_rows::{conclude_sender, observe_sender};
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};

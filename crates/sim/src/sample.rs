@@ -125,7 +125,8 @@ impl Sampler {
     }
 }
 
-fn link_row<E, W>(engine: &mut Engine<E, W>, link: u32, t: f64) -> LinkRow
+/// A link as a row shows it.
+pub fn link_row<E, W>(engine: &mut Engine<E, W>, link: u32, t: f64) -> LinkRow
 where
     E: Endpoint,
     E::Packet: Packet + Copy,

@@ -11,7 +11,7 @@ use crate::host::Side;
 use crate::pool::{Pool, Wire};
 use crate::sys::become_realtime;
 use dumbbell_net::{Dropped, Endpoint, LinkId, Packet};
-use dumbbell_sim::{EndpointId, Engine, Histogram, LinkRow, Links, Network, Watch};
+use dumbbell_sim::{EndpointId, Engine, Histogram, Links, Network, Watch, link_row};
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -240,17 +240,7 @@ impl<'a> Emulator<'a> {
 
     fn sample(&mut self, table: &mut Links, now: Time) {
         for link in 0..self.links {
-            let statistics = self.engine.link_statistics(LinkId(link));
-            table.push(LinkRow {
-                link,
-                t: now.as_secs_f64(),
-                queue_packets: statistics.waiting.packets,
-                queue_bytes: statistics.waiting.bytes,
-                sent_bytes: statistics.sent_bytes,
-                dropped: statistics.dropped,
-                lost: statistics.lost,
-                marked: statistics.marked,
-            });
+            table.push(link_row(&mut self.engine, link, now.as_secs_f64()));
         }
     }
 

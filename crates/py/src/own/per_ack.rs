@@ -50,11 +50,7 @@ impl CongestionControl for PerAck {
     }
 
     fn on_congestion(&mut self, path: &Path, event: &Congestion) {
-        self.speaker.speak(path, |speaker, object| {
-            let arguments = (speaker.path.bind(object.py()), facts::Congestion(*event));
-            object.call_method1("on_congestion", arguments)?;
-            speaker.listen(object, "on_congestion", path.now)
-        });
+        self.speaker.tell(path, "on_congestion", facts::Congestion(*event));
     }
 
     fn control(&self) -> Control {
@@ -67,11 +63,7 @@ impl CongestionControl for PerAck {
 
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
         if self.hears_sent {
-            self.speaker.speak(path, |speaker, object| {
-                let arguments = (speaker.path.bind(object.py()), facts::Sent(*sent));
-                object.call_method1("on_sent", arguments)?;
-                speaker.listen(object, "on_sent", path.now)
-            });
+            self.speaker.tell(path, "on_sent", facts::Sent(*sent));
         }
     }
 

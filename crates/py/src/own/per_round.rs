@@ -23,20 +23,12 @@ impl PerRound {
 impl CongestionControl for PerRound {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         let Some(round) = self.fold.update(path, ack) else { return };
-        self.speaker.speak(path, |speaker, object| {
-            let arguments = (speaker.path.bind(object.py()), facts::Round(round));
-            object.call_method1("on_round", arguments)?;
-            speaker.listen(object, "on_round", path.now)
-        });
+        self.speaker.tell(path, "on_round", facts::Round(round));
     }
 
     fn on_congestion(&mut self, path: &Path, event: &Congestion) {
         if self.hears_congestion && (event.new_episode || event.signal == Signal::Timeout) {
-            self.speaker.speak(path, |speaker, object| {
-                let arguments = (speaker.path.bind(object.py()), facts::Congestion(*event));
-                object.call_method1("on_congestion", arguments)?;
-                speaker.listen(object, "on_congestion", path.now)
-            });
+            self.speaker.tell(path, "on_congestion", facts::Congestion(*event));
         }
     }
 

@@ -62,6 +62,17 @@ impl Speaker {
         })
     }
 
+    /// Calls a method with the path and a fact about it, and reads the answer.
+    pub fn tell<F>(&mut self, path: &Path, method: &str, fact: F)
+    where
+        F: for<'py> IntoPyObject<'py>,
+    {
+        self.speak(path, |speaker, object| {
+            object.call_method1(method, (speaker.path.bind(object.py()), fact))?;
+            speaker.listen(object, method, path.now)
+        });
+    }
+
     /// Brings the path that the object sees up to date.
     fn show(&self, py: Python<'_>, path: &Path) -> PyResult<()> {
         self.path.bind(py).try_borrow_mut()?.0.clone_from(path);

@@ -27,7 +27,7 @@ UNSAID: Final = {
     "jitter": "path 2 delays by up to 1 ms more, at random",
     "tso": "segments leave in bursts (Linux's default)",
     "start": "slow start goes on until there is loss",
-    "kernel": "LIA in 4096ths, as the MPTCP project's kernel; slow start to 650 packets",
+    "exact": "LIA as RFC 6356 has it, not in 4096ths",
 }
 """What the sensitivity is shown for: by the experiment's name, what is different."""
 

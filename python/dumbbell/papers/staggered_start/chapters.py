@@ -89,7 +89,7 @@ def explanations(runs: Runs) -> Section:
             "anywhere in the cycle, as with real packets, where every new least round-trip time, "
             "by however little, begins the ten seconds anew. A flow that starts just after a "
             f"ProbeRTT gets little at first, and needs up to {_latest(runs, 'bbr-phase')} to catch "
-            "up.",
+            "up; some runs with real packets took longer still.",
             "The paper's number is within the 95 % interval of, by windows: "
             f"{_which_fit(runs, 'crossing')}; by Jain's index: {_which_fit(runs, 'fair')}.",
         ),
