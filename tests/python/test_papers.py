@@ -12,7 +12,7 @@ from dumbbell.errors import DumbbellError
 from dumbbell.experiment import Experiment
 from dumbbell.papers.frame import Number, Paper, Planned, PublishedNumber
 from dumbbell.report import interval, measured
-from dumbbell.report.text import single_runs
+from dumbbell.report.text import rank, single_runs
 
 FOLDER = Path(papers.__file__).parent
 
@@ -101,11 +101,10 @@ def test_a_number_tells_how_many_runs_did_not_converge() -> None:
 
 
 def test_a_number_says_where_the_one_run_of_a_paper_would_stand() -> None:
-    assert (
-        single_runs(number([80.0, 90.0, 100.0])) == "runs 80 to 100, 2 of 3 not above the published"
-    )
-    assert single_runs(number([95.0, None])) == "runs 95 to > 120, 0 of 2 not above the published"
-    assert single_runs(number([80.0])) == ""
+    several, late, one = number([80.0, 90.0, 100.0]), number([95.0, None]), number([80.0])
+    assert (single_runs(several), rank(several)) == ("runs 80 to 100", "≥ 2 of 3 runs")
+    assert (single_runs(late), rank(late)) == ("runs 95 to > 120", "≥ 0 of 2 runs")
+    assert (single_runs(one), rank(one)) == ("", "")
 
 
 def test_a_median_beyond_the_limit_is_null_in_json_and_more_than_the_limit_in_words() -> None:

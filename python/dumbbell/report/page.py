@@ -58,6 +58,14 @@ def _environment() -> jinja2.Environment:
     )
     style = (_HERE / "templates" / "style.css").read_text(encoding="utf-8")
     environment.globals["style"] = Markup(style)
-    filters = (text.measured, text.interval, text.single_runs, text.unit, text.figures, swatch)
+    filters = (
+        text.measured,
+        text.interval,
+        text.single_runs,
+        text.rank,
+        text.unit,
+        text.figures,
+        swatch,
+    )
     environment.filters |= {f.__name__: f for f in filters}
     return environment

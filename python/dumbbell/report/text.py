@@ -25,15 +25,20 @@ def interval(number: Number) -> str:
 
 
 def single_runs(number: Number) -> str:
-    """Between what the runs lie, and where the paper's would stand among them: ``""`` of one."""
+    """Between what the single runs lie: ``"runs 36 to > 120"``; nothing if there is one."""
     found = number.found
     if len(found.runs) < 2:
         return ""
     seen = [run for run in found.runs if run is not None]
     ends = (min(seen, default=None), None if found.censored else max(seen))
     low, high = (_value(end, found) for end in ends)
-    rank = f"{number.not_above} of {len(found.runs)} not above the published"
-    return f"runs {low} to {high}, {rank}"
+    return f"runs {low} to {high}"
+
+
+def rank(number: Number) -> str:
+    """Where the published value stands among the runs: ``"≥ 3 of 8 runs"``; nothing of one."""
+    count = len(number.found.runs)
+    return f"≥ {number.not_above} of {count} runs" if count > 1 else ""
 
 
 def unit(number: Number) -> str:
