@@ -61,6 +61,7 @@ class Health(TypedDict):
     steal: float
     busy: float
     realtime: bool
+    awake: bool
     complaints: list[str]
 
 @final

@@ -80,6 +80,7 @@ mod linux {
         report.set_item("steal", health.steal)?;
         report.set_item("busy", health.busy)?;
         report.set_item("realtime", health.realtime)?;
+        report.set_item("awake", health.awake)?;
         Ok(report)
     }
 }

@@ -25,6 +25,8 @@ pub struct Health {
     pub busy: f64,
     /// Whether the emulator ran in real time (SCHED_FIFO).
     pub realtime: bool,
+    /// Whether the processors were kept from sleeping.
+    pub awake: bool,
 }
 
 /// A share of stolen time above this is more than a hiccup now and then.

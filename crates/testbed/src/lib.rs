@@ -28,6 +28,7 @@ mod run;
 mod settings;
 mod sys;
 mod udt;
+mod wakefulness;
 
 pub use error::TestbedError;
 pub use health::Health;

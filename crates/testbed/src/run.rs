@@ -11,6 +11,7 @@ use crate::pool::Wire;
 use crate::program::Program;
 use crate::settings::Settings;
 use crate::udt::{self, UdtFlow};
+use crate::wakefulness::Wakefulness;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Flows, Histogram, Network, Scenario};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
@@ -226,6 +227,7 @@ impl<'a> Run<'a> {
         let duration = Time::from_nanos(self.scenario.duration_ns);
         let sample = Span::from_nanos(self.scenario.sample_ns);
         let internals = self.scenario.internals;
+        let awake = Wakefulness::begin();
         let steal = StealWatch::begin();
         let stop = AtomicBool::new(false);
         let (measured, samples) = std::thread::scope(|scope| {
@@ -236,8 +238,8 @@ impl<'a> Run<'a> {
             let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             samples.and_then(|samples| Ok((measured?, samples)))
         })?;
-        let steal = steal.share();
-        self.outcome(measured, samples, steal)
+        let (steal, awake) = (steal.share(), awake.is_some());
+        self.outcome(measured, samples, steal, awake)
     }
 
     fn outcome(
@@ -245,9 +247,11 @@ impl<'a> Run<'a> {
         measured: Measured,
         samples: Samples,
         steal: f64,
+        awake: bool,
     ) -> Result<Outcome, TestbedError> {
         let Measured { links, seen, mut health, events } = measured;
         health.steal = steal;
+        health.awake = awake;
         health.applications = samples.lateness;
         health.device_drops = self.hosts.iter().flatten().map(|host| host.device_drops()).sum();
         let shortest = self.plans.iter().flat_map(|plan| &plan.paths).map(|path| path.rtt).min();
