@@ -49,8 +49,8 @@ class Outcome:
 
     Attributes:
         health: Lateness of packets (``late_mean_s``, ``late_p99_s``, ``late_max_s``), packets that
-            devices dropped, the share of the processors that was stolen, and ``complaints``: why
-            the run is spoiled, if it is.
+            devices dropped, the share of the processors that was stolen, whether they were kept
+            from sleeping (``awake``), and ``complaints``: why the run is spoiled, if it is.
     """
 
     flows: pl.DataFrame
