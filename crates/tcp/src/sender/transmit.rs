@@ -128,9 +128,10 @@ impl Sender {
     }
 
     /// The window to go on with after the application was idle: half for every retransmission
-    /// timeout that this took, down to the initial one (tcp_cwnd_restart). Algorithms with a model of the path are spared, as in
-    /// Linux. The other half of RFC 2861, a window that shrinks while little of it is used, is in
-    /// Linux too but without effect there: every acknowledgement puts it off (tcp_cong_avoid).
+    /// timeout that this took, down to the initial one (tcp_cwnd_restart). Algorithms with a model
+    /// of the path are spared, as in Linux. The other half of RFC 2861, a window that shrinks while
+    /// little of it is used, is in Linux too but without effect there: every acknowledgement puts it
+    /// off (tcp_cong_avoid).
     fn restart_after_idle(&mut self) -> u32 {
         let (idle, rto) = (self.path.now.since(self.last_sent_at), self.rtt.rto());
         let restarts = self.stack.slow_start_after_idle && !self.own_recovery;
