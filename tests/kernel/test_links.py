@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from machine import sound
 
-import dumbbell
 from dumbbell.experiment import Experiment, Flow, Link
 from dumbbell.metrics import summary
-from dumbbell.resolve import resolve, scenario
-from dumbbell.testbed.client import TestbedError, Watch, run_scenario
 
 if TYPE_CHECKING:
     from dumbbell.results import Result
@@ -30,21 +28,8 @@ SLOW = {"name": "one", "cc": "reno", "app_rate": "1 Mbit/s"}
 MANAGEMENTS = ("red", "codel", "fq_codel", "pie")
 
 
-@cache
-def why_not() -> str:
-    """What this machine lacks; empty if nothing."""
-    plain = Experiment(links=[Link(**DEEP)], flows=[Flow(cc="reno")], duration="50 ms")
-    try:
-        run_scenario(scenario(resolve(plain), 1), Watch())
-    except TestbedError as error:
-        return str(error)
-    return ""
-
-
 def run(links: list[dict[str, Any]], *flows: dict[str, Any], seconds: float = 4) -> Result:
     """Runs flows over links with real packets."""
-    if why_not():
-        pytest.skip(why_not())
     experiment = Experiment(
         links=[Link(**link) for link in links],
         flows=[Flow(**flow) for flow in flows or ({"name": "one", "cc": "cubic"},)],
@@ -52,10 +37,7 @@ def run(links: list[dict[str, Any]], *flows: dict[str, Any], seconds: float = 4)
         sample="100 ms",
         internals=False,
     )
-    result = dumbbell.run(experiment, backend="linux", retry_spoiled=3)
-    if result.spoiled:
-        pytest.skip(f"the machine was too busy: {result.complaints[0]}")
-    return result
+    return sound(experiment)
 
 
 @cache

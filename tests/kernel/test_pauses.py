@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 import pytest
-from test_links import why_not
+from machine import sound
 
-import dumbbell
 from dumbbell.experiment import Experiment, Flow, Link
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ BACKENDS: Final[tuple[Backend, ...]] = ("simulator", "linux")
 
 def windows(cc: str, backend: Backend) -> list[tuple[float, float]]:
     """The window before each pause, and the least of the two round trips after it, packets."""
-    if why_not():
-        pytest.skip(why_not())
     pauses = [
         rate
         for pause in PAUSES.items()
@@ -37,9 +34,7 @@ def windows(cc: str, backend: Backend) -> list[tuple[float, float]]:
         sample="5 ms",
         internals=False,
     )
-    result = dumbbell.run(experiment, backend=backend, retry_spoiled=3)
-    if result.spoiled:
-        pytest.skip(f"the machine was too busy: {result.complaints[0]}")
+    result = sound(experiment, backend)
 
     def seen(since: str, span: float) -> pl.Series:
         begin = float(since.removesuffix(" s"))

@@ -204,11 +204,11 @@ def test_experiments_run_side_by_side_give_what_they_give_alone() -> None:
             assert_frame_equal(getattr(one, table), getattr(alone, table), check_exact=True)
 
 
-def test_results_are_told_in_order_while_others_still_run() -> None:
-    short, long = (EXPERIMENT.replace(seeds=1, duration=text) for text in ("60 s", "1 s"))
+def test_results_are_told_in_their_order() -> None:
+    long, short = (EXPERIMENT.replace(seeds=1, duration=text) for text in ("60 s", "1 s"))
     told: list[tuple[int, str]] = []
     results = run_all(
-        [short, long], finished=lambda place, one: told.append((place, one.experiment.duration))
+        [long, short], finished=lambda place, one: told.append((place, one.experiment.duration))
     )
     assert told == [(0, "60 s"), (1, "1 s")]
     assert [one.experiment.duration for one in results] == ["60 s", "1 s"]

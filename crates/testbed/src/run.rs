@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         let awake = Wakefulness::begin();
         let steal = StealWatch::begin();
         let stop = AtomicBool::new(false);
-        let (measured, samples) = std::thread::scope(|scope| {
+        let (mut measured, samples) = std::thread::scope(|scope| {
             let emulator = scope.spawn(|| emulator.run(duration, sample, &stop));
             let samples = driver.run(duration, sample, internals, go_on);
             stop.store(samples.is_err(), Ordering::Relaxed);
@@ -238,20 +238,13 @@ impl<'a> Run<'a> {
             let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             samples.and_then(|samples| Ok((measured?, samples)))
         })?;
-        let (steal, awake) = (steal.share(), awake.is_some());
-        self.outcome(measured, samples, steal, awake)
+        measured.health.steal = steal.share();
+        measured.health.awake = awake.is_some();
+        self.outcome(measured, samples)
     }
 
-    fn outcome(
-        mut self,
-        measured: Measured,
-        samples: Samples,
-        steal: f64,
-        awake: bool,
-    ) -> Result<Outcome, TestbedError> {
+    fn outcome(mut self, measured: Measured, samples: Samples) -> Result<Outcome, TestbedError> {
         let Measured { links, seen, mut health, events } = measured;
-        health.steal = steal;
-        health.awake = awake;
         health.applications = samples.lateness;
         health.device_drops = self.hosts.iter().flatten().map(|host| host.device_drops()).sum();
         let shortest = self.plans.iter().flat_map(|plan| &plan.paths).map(|path| path.rtt).min();

@@ -44,5 +44,10 @@ class Meanwhile:
         for plate in self._plates:
             needs = plate.experiments
             if name in needs and all(one in self._results for one in needs):
-                with styled():
-                    self.pictures[plate.id] = render(plate.draw(Runs(self._results, {})))
+                self.pictures[plate.id] = picture_of(plate, Runs(self._results, {}))
+
+
+def picture_of(plate: Plate, runs: Runs) -> Picture:
+    """Draws a figure of a paper."""
+    with styled():
+        return render(plate.draw(runs))

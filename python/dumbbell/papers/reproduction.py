@@ -71,10 +71,10 @@ def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) ->
     if effort.real:
         # First, as this is what a machine may be unable to do.
         _run_real(paper, folder, effort)
-    wanted = list(paper.planned.values())
-    meanwhile = Meanwhile(plates(paper), [_experiment(paper, one, effort) for one in wanted])
+    experiments = _experiments(paper, paper.planned.values(), effort)
+    meanwhile = Meanwhile(plates(paper), list(experiments.values()))
     runs = Runs(
-        _run_all(paper, wanted, folder / "runs", effort, meanwhile.take),
+        _run_all(paper, experiments, folder / "runs", effort, meanwhile.take),
         _run_beyond(paper, [plan for plan in paper.experiments if plan.beyond], folder, effort)
         if beyond
         else {},
@@ -193,7 +193,7 @@ def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort
     wanted = [one for one in paper.planned.values() if one.id in needed]
     beyond = [plan for plan in paper.experiments if plan.beyond and plan.id in needed]
     runs = Runs(
-        _run_all(paper, wanted, folder / "runs", effort),
+        _run_all(paper, _experiments(paper, wanted, effort), folder / "runs", effort),
         _run_beyond(paper, beyond, folder, effort),
     )
     _draw_all(paper, chosen, runs, folder, effort, {})
@@ -269,26 +269,29 @@ def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
     return experiment.replace(**{key: value for key, value in changes.items() if value is not None})
 
 
+def _experiments(paper: Paper, wanted: Iterable[Concrete], effort: Effort) -> dict[str, Experiment]:
+    return {one.id: _experiment(paper, one, effort) for one in wanted}
+
+
 def _run_all(
     paper: Paper,
-    wanted: Sequence[Concrete],
+    experiments: Mapping[str, Experiment],
     folder: Path,
     effort: Effort,
     finished: Callable[[str, Result], None] = lambda _name, _result: None,
 ) -> dict[str, Result]:
-    places = {one.id: folder / one.id for one in wanted}
-    for place in places.values():
-        check_replaceable(place)
-    experiments = [_experiment(paper, one, effort) for one in wanted]
+    names = list(experiments)
+    for name in names:
+        check_replaceable(folder / name)
     results = run_all(
-        experiments,
+        list(experiments.values()),
         jobs=effort.jobs,
         progress=lambda share: effort.progress(f"{paper.id}: simulating", share),
-        finished=lambda place, result: finished(wanted[place].id, result),
+        finished=lambda place, result: finished(names[place], result),
     )
-    for result, place in zip(results, places.values(), strict=True):
-        result.save(place)
-    return dict(zip(places, results, strict=True))
+    for name, result in zip(names, results, strict=True):
+        result.save(folder / name)
+    return dict(zip(names, results, strict=True))
 
 
 def _run_real(paper: Paper, folder: Path, effort: Effort) -> None:
@@ -325,7 +328,7 @@ def _real(paper: Paper, folder: Path, effort: Effort) -> Real | None:
         for one in plan.all(paper.planned)
         if one.id in there and one != paper.planned[one.id]
     ]
-    _run_all(paper, changed, folder / "alike", effort)
+    _run_all(paper, _experiments(paper, changed, effort), folder / "alike", effort)
     return _real_of(folder, there) if there else None
 
 
@@ -376,16 +379,13 @@ def _draw_all(
     drawn: Mapping[str, Picture],
 ) -> list[Drawing]:
     """Writes all figures; those that are not drawn yet are drawn first."""
-    from dumbbell.figures import render, styled
+    from dumbbell.papers.meanwhile import picture_of
 
     folder.mkdir(parents=True, exist_ok=True)
     drawings = []
     for done, plate in enumerate(plates):
         effort.progress(f"{paper.id}: drawing", done / len(plates))
-        picture = drawn.get(plate.id)
-        if picture is None:
-            with styled():
-                picture = render(plate.draw(runs))
+        picture = drawn.get(plate.id) or picture_of(plate, runs)
         picture.write(folder / plate.file)
         drawings.append(_drawing(paper, plate, picture.svg))
     return drawings
