@@ -7,6 +7,9 @@ use dumbbell_units::{Rate, Span, Time};
 pub struct Path {
     /// The present.
     pub now: Time,
+    /// The tick of the clock that the transport reads coarse times from (Linux's jiffies); zero if
+    /// it has none.
+    pub tick: Span,
     /// Payload bytes of a full packet.
     pub mss: u32,
     /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
@@ -49,6 +52,7 @@ impl Path {
     pub fn new(mss: u32, now: Time) -> Path {
         Path {
             now,
+            tick: Span::ZERO,
             mss,
             srtt: None,
             min_rtt: None,
@@ -65,6 +69,13 @@ impl Path {
             pacing_rate: None,
             siblings: Vec::new(),
         }
+    }
+
+    /// The present by the coarse clock: its latest tick.
+    #[inline]
+    pub fn coarse_now(&self) -> Time {
+        let (now, tick) = (self.now.as_nanos(), self.tick.as_nanos());
+        Time::from_nanos(if tick == 0 { now } else { now - now % tick })
     }
 }
 

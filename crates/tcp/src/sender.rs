@@ -123,7 +123,10 @@ impl Sender {
             packets,
             application: Application::if_any(&app_rates, stack.mss).map(Box::new),
             established_at: start,
-            path: Path::new(u32::from(stack.mss), start),
+            path: Path {
+                tick: Span::from_nanos(stack.tick_ns),
+                ..Path::new(u32::from(stack.mss), start)
+            },
             board: Scoreboard::new(),
             rtt: RttEstimator::new(Span::from_nanos(stack.min_rto_ns)),
             rtt_sum: (0.0, 0),

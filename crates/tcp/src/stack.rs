@@ -43,6 +43,9 @@ pub struct Stack {
     /// Whether the window is cut when the application was idle for longer than a retransmission
     /// timeout (RFC 5681 section 4.1, RFC 2861).
     pub slow_start_after_idle: bool,
+    /// Tick of the clock that coarse times are read from, nanoseconds; 0 is for none. Linux's
+    /// jiffies, of which a second has 100 to 1000 as the kernel was built.
+    pub tick_ns: u64,
     /// Packets by which the window may exceed what is in flight when a recovery ends; it then
     /// grows back to ssthresh as in slow start. 0 is without limit. Kernels before PRR kept the
     /// window at the flight size (tcp_cwnd_down), so that no burst followed a recovery.
@@ -95,6 +98,7 @@ impl Stack {
             ecn: Ecn::Off,
             receive_window: 1 << 20,
             slow_start_after_idle: true,
+            tick_ns: Span::from_millis(4).as_nanos(),
             max_burst: 0,
         }
     }
@@ -142,6 +146,7 @@ impl Stack {
                 quick_acks: 1,
                 sack_compression: false,
                 slow_start_after_idle: false,
+                tick_ns: 0,
                 ..linux
             }),
             _ => None,

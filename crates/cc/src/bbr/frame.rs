@@ -209,7 +209,7 @@ impl<R: Rules> Bbr<R> {
 
     fn update_min_rtt(&mut self, path: &Path, ack: &Ack) {
         let Bbr { frame, rules } = self;
-        let expired = frame.probe_rtt.observe(path.now, ack.rtt);
+        let expired = frame.probe_rtt.observe(path, ack.rtt);
         if expired && !frame.idle_restart && frame.state != State::ProbeRtt {
             frame.state = State::ProbeRtt;
             frame.window.save(is_recovery(rules.before()));
@@ -228,7 +228,7 @@ impl<R: Rules> Bbr<R> {
     }
 
     fn exit_probe_rtt(&mut self, path: &Path) {
-        self.frame.probe_rtt.exit(path.now);
+        self.frame.probe_rtt.exit(path);
         self.frame.window.restore();
         self.frame.state = State::Startup;
         self.rules.after_probe_rtt(&mut self.frame, path);
@@ -266,7 +266,7 @@ impl<R: Rules> CongestionControl for Bbr<R> {
     }
 
     fn on_established(&mut self, path: &Path) {
-        self.frame.probe_rtt.observe(path.now, path.min_rtt);
+        self.frame.probe_rtt.observe(path, path.min_rtt);
         self.frame.meet(path);
     }
 
@@ -280,7 +280,7 @@ impl<R: Rules> CongestionControl for Bbr<R> {
         frame.aggregation.restart(path.now);
         if frame.state.is_probe_bw() {
             frame.pacing.set(self.rules.bw(), 1.0, frame.pipe.ever());
-        } else if frame.state == State::ProbeRtt && frame.probe_rtt.is_time_over(path.now) {
+        } else if frame.state == State::ProbeRtt && frame.probe_rtt.is_time_over(path) {
             self.exit_probe_rtt(path);
         }
     }

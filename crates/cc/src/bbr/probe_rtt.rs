@@ -9,6 +9,9 @@
 //! Linux also counts what is sent meanwhile as limited by the application. An algorithm cannot tell
 //! its transport so, hence [`ProbeRtt::is_limited`]: the packets sent from the beginning of ProbeRTT
 //! until what was in flight at its end was delivered.
+//!
+//! All times here are those of the coarse clock, as in Linux, where the 200 ms end with a tick: they
+//! are up to a tick longer, and so a round longer where they are a whole number of round-trip times.
 
 use super::version::{MIN_RTT_WINDOW, PROBE_RTT_DURATION, Params};
 use crate::meters::Rounds;
@@ -52,7 +55,8 @@ impl ProbeRtt {
     }
 
     /// Takes a round-trip time. Returns whether it is time for ProbeRTT.
-    pub fn observe(&mut self, now: Time, rtt: Option<Span>) -> bool {
+    pub fn observe(&mut self, path: &Path, rtt: Option<Span>) -> bool {
+        let now = path.coarse_now();
         let expired = now > self.lowest_at + self.interval;
         if let Some(rtt) = rtt {
             // An equal one does not put ProbeRTT off, as in Linux since 5.10.
@@ -87,24 +91,24 @@ impl ProbeRtt {
         }
         if self.done_at.is_none() {
             if f64::from(path.in_flight) <= most {
-                self.done_at = Some(path.now + PROBE_RTT_DURATION);
+                self.done_at = Some(path.coarse_now() + PROBE_RTT_DURATION);
                 self.round_done = false;
                 rounds.restart(path.delivered);
             }
             return false;
         }
         self.round_done |= rounds.just_began();
-        self.round_done && self.is_time_over(path.now)
+        self.round_done && self.is_time_over(path)
     }
 
     /// Whether the 200 ms are over. A flow that was idle since need not wait for a round.
-    pub fn is_time_over(&self, now: Time) -> bool {
-        self.done_at.is_some_and(|done| now > done)
+    pub fn is_time_over(&self, path: &Path) -> bool {
+        self.done_at.is_some_and(|done| path.coarse_now() > done)
     }
 
     /// ProbeRTT ends; the next one is an interval away.
-    pub fn exit(&mut self, now: Time) {
-        self.lowest_at = now;
+    pub fn exit(&mut self, path: &Path) {
+        self.lowest_at = path.coarse_now();
     }
 
     /// Whether a sample shows what ProbeRTT or the application allowed, not what the path can do.
@@ -129,6 +133,10 @@ mod tests {
         Time::ZERO + Span::from_millis(ms)
     }
 
+    fn path_at(ms: u64) -> Path {
+        Path::new(1448, at(ms))
+    }
+
     fn ms(ms: u64) -> Option<Span> {
         Some(Span::from_millis(ms))
     }
@@ -136,32 +144,32 @@ mod tests {
     #[test]
     fn min_rtt_falls_at_once_and_rises_only_after_10_s() {
         let mut filter = ProbeRtt::new(&V1, at(0));
-        filter.observe(at(1000), ms(50));
-        filter.observe(at(2000), ms(40));
-        filter.observe(at(12_000), ms(60));
+        filter.observe(&path_at(1000), ms(50));
+        filter.observe(&path_at(2000), ms(40));
+        filter.observe(&path_at(12_000), ms(60));
         assert_eq!(filter.min_rtt(), ms(40));
-        assert!(filter.observe(at(12_001), ms(60)));
+        assert!(filter.observe(&path_at(12_001), ms(60)));
         assert_eq!(filter.min_rtt(), ms(60));
     }
 
     #[test]
     fn only_a_lower_round_trip_time_puts_probe_rtt_off() {
         let mut filter = ProbeRtt::new(&V1, at(0));
-        filter.observe(at(1_000), ms(40));
-        filter.observe(at(9_000), ms(40));
-        assert!(filter.observe(at(11_001), ms(50)), "an equal one did not");
+        filter.observe(&path_at(1_000), ms(40));
+        filter.observe(&path_at(9_000), ms(40));
+        assert!(filter.observe(&path_at(11_001), ms(50)), "an equal one did not");
         let mut filter = ProbeRtt::new(&V1, at(0));
-        filter.observe(at(1_000), ms(40));
-        filter.observe(at(9_000), ms(39));
-        assert!(!filter.observe(at(11_001), ms(50)));
-        assert!(filter.observe(at(19_001), ms(50)));
+        filter.observe(&path_at(1_000), ms(40));
+        filter.observe(&path_at(9_000), ms(39));
+        assert!(!filter.observe(&path_at(11_001), ms(50)));
+        assert!(filter.observe(&path_at(19_001), ms(50)));
     }
 
     #[test]
     fn probe_rtt_lasts_200_ms_and_a_round_from_when_little_is_in_flight() {
         let mut probe = ProbeRtt::new(&V1, at(0));
         let mut rounds = Rounds::default();
-        let mut path = Path::new(1448, at(10_000));
+        let mut path = path_at(10_000);
         (path.delivered, path.in_flight) = (100, 50);
         probe.enter(&path);
         assert!(!probe.hold(&path, 4.0, &mut rounds), "too much in flight");
@@ -176,9 +184,28 @@ mod tests {
     }
 
     #[test]
+    fn by_a_coarse_clock_probe_rtt_lasts_until_the_tick_after_200_ms() {
+        let begun_at = |now: Time| {
+            let mut path = Path { tick: Span::from_millis(4), in_flight: 4, ..path_at(0) };
+            path.now = now;
+            let mut probe = ProbeRtt::new(&V1, path.now);
+            probe.enter(&path);
+            assert!(!probe.hold(&path, 4.0, &mut Rounds::default()));
+            (probe, path)
+        };
+        for began in [at(10_000), at(10_003)] {
+            let (probe, mut path) = begun_at(began);
+            path.now = at(10_203);
+            assert!(!probe.is_time_over(&path));
+            path.now = at(10_204);
+            assert!(probe.is_time_over(&path));
+        }
+    }
+
+    #[test]
     fn what_probe_rtt_sends_is_limited_and_what_was_sent_before_and_after_is_not() {
         let mut probe = ProbeRtt::new(&V1, at(0));
-        let mut path = Path::new(1448, at(10_000));
+        let mut path = path_at(10_000);
         (path.delivered, path.in_flight) = (100, 50);
         probe.enter(&path);
         probe.hold(&path, 4.0, &mut Rounds::default());

@@ -183,14 +183,14 @@ ALWAYS_INLINE bool hold_probe_rtt(struct frame *f, const struct ack *ack, u32 mo
 	f->limited_until = ack->delivered + ack->in_flight;
 	if (!f->probe_rtt_done_at) {
 		if (ack->in_flight <= most) {
-			f->probe_rtt_done_at = ack->now + PROBE_RTT_DURATION;
+			f->probe_rtt_done_at = ack->coarse_now + PROBE_RTT_DURATION;
 			f->probe_rtt_round_done = false;
 			f->round_began = ack->delivered;
 		}
 		return false;
 	}
 	f->probe_rtt_round_done |= f->round_start;
-	return f->probe_rtt_round_done && is_probe_rtt_time_over(f, ack->now);
+	return f->probe_rtt_round_done && is_probe_rtt_time_over(f, ack->coarse_now);
 }
 
 ALWAYS_INLINE u32 probe_rtt_cwnd(const struct frame *f, u64 bw, u32 mss)
@@ -291,6 +291,6 @@ ALWAYS_INLINE void begin_frame(struct sock *sk, struct frame *f)
 	f->lowest_at = now;
 	f->epoch_began = now;
 	begin_pacing(sk, f, tp->snd_cwnd, NOMINAL_RTT, mss);
-	observe_rtt(f, now, tp->rtt_min.s[0].v, false);
+	observe_rtt(f, now - now % TICK, tp->rtt_min.s[0].v, false);
 	meet_rtt(sk, f, mss);
 }

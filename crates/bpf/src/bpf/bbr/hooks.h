@@ -28,7 +28,7 @@ ALWAYS_INLINE void exit_probe_rtt(struct sock *sk, struct bbr *bbr, const struct
 {
 	struct frame *f = &bbr->frame;
 
-	f->lowest_at = ack->now;
+	f->lowest_at = ack->coarse_now;
 	restore_cwnd(sk, f);
 	f->state = STARTUP;
 	after_probe_rtt(bbr, ack);
@@ -37,7 +37,7 @@ ALWAYS_INLINE void exit_probe_rtt(struct sock *sk, struct bbr *bbr, const struct
 ALWAYS_INLINE void update_min_rtt(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
 	struct frame *f = &bbr->frame;
-	bool expired = observe_rtt(f, ack->now, ack->rtt, ack->is_delayed);
+	bool expired = observe_rtt(f, ack->coarse_now, ack->rtt, ack->is_delayed);
 
 	if (expired && !f->idle_restart && f->state != PROBE_RTT) {
 		f->state = PROBE_RTT;
@@ -144,7 +144,7 @@ void HOOK(bbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	f->idle_restart = true;
 	restart_aggregation(f, ack.now);
 	if (f->state == PROBE_RTT) {
-		if (is_probe_rtt_time_over(f, ack.now))
+		if (is_probe_rtt_time_over(f, ack.coarse_now))
 			exit_probe_rtt(sk, bbr, &ack);
 	} else if (f->state != STARTUP && f->state != DRAIN) {
 		set_pacing(sk, f, bw_of(bbr), GAIN(1));

@@ -24,6 +24,8 @@
 #define NOMINAL_RTT 1000
 #define MIN_RTT_WINDOW 10000000
 #define PROBE_RTT_DURATION 200000
+/* The tick of Linux's coarse clock where a second has 250 of them. */
+#define TICK 4000
 #define EXTRA_ACKED_ROUNDS 5
 #define EXTRA_ACKED_MAX 100000
 #define EXTRA_ACKED_EPOCH (1 << 20)
@@ -99,6 +101,8 @@ struct frame {
 /* An acknowledgement, in the words of the twin's Path, Ack and RateSample. */
 struct ack {
 	u64 now;
+	/* The latest tick. */
+	u64 coarse_now;
 	u64 delivered_at;
 	u32 delivered;
 	u32 lost;
@@ -147,6 +151,7 @@ ALWAYS_INLINE u8 phase_of(struct tcp_sock *tp)
 ALWAYS_INLINE void take_facts(struct tcp_sock *tp, struct ack *ack)
 {
 	ack->now = tp->tcp_mstamp;
+	ack->coarse_now = ack->now - ack->now % TICK;
 	ack->delivered_at = tp->delivered_mstamp;
 	ack->delivered = tp->delivered;
 	ack->lost = tp->lost;
