@@ -79,6 +79,7 @@ between two samples."""
 _AGAIN = """\
 ## Again
 
+<!-- not run: rewrites this page -->
 ```sh
 .venv/bin/python -m dumbbell.papers.staggered_start.validate docs
 ```"""
