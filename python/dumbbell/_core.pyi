@@ -55,6 +55,7 @@ class Health(TypedDict):
     late_mean_s: float | None
     late_p99_s: float | None
     late_max_s: float
+    late_max_at_s: float
     applications_late_p95_s: float | None
     device_drops: int
     refused: int

@@ -74,6 +74,7 @@ mod linux {
         report.set_item("late_mean_s", health.lateness.mean())?;
         report.set_item("late_p99_s", health.lateness.quantile(0.99))?;
         report.set_item("late_max_s", health.latest.as_secs_f64())?;
+        report.set_item("late_max_at_s", health.latest_at.as_secs_f64())?;
         report.set_item("applications_late_p95_s", health.applications.quantile(0.95))?;
         report.set_item("device_drops", health.device_drops)?;
         report.set_item("refused", health.refused)?;

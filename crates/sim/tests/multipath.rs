@@ -146,6 +146,37 @@ fn balia_has_reno_s_rate_over_equal_paths() {
     }
 }
 
+/// Scenario C of Khalili et al.: ten multipath users have an access point of 10 Mbit/s to themselves,
+/// and share another with ten users of plain TCP, at 80 ms. RED drops packets as it did there. Gives
+/// what a plain user gets of the 1 Mbit/s that it would have without them, Mbit/s.
+fn left_to_plain_users(cc: &str) -> f64 {
+    let seconds = 300;
+    let access = |name: &str| {
+        let mut link = link(name, 10, 0.0);
+        link["delay_ns"] = (55 * MS).into();
+        link["queue"] = json!({ "packets": 100 });
+        link["aqm"] = json!({ "red": { "unit": "packets", "min": 25, "max": 50, "probability": 0.1,
+            "weight": 0.002, "gentle": true, "ecn": false, "hard_drop": true } });
+        link
+    };
+    let multipath = (0..10).map(|i| flow(&format!("multipath-{i}"), cc, &["own", "shared"]));
+    let plain = (0..10).map(|i| flow(&format!("plain-{i}"), "reno", &["shared"]));
+    let links = vec![access("own"), access("shared")];
+    let rates = rates(&run(seconds, links, multipath.chain(plain).collect()), seconds);
+    rates[10..].iter().sum::<f64>() / 10.0
+}
+
+/// With z^2 the ratio of the two loss rates a multipath user of LIA has 1 and z^2 Mbit/s by equation 2
+/// of the paper, a plain one z (1 + z^2), and the shared access point is full at z + z^2 + z^3 = 1. So
+/// plain users are left with 0.70 Mbit/s; the paper's point is that OLIA leaves them more.
+#[test]
+fn lia_leaves_plain_users_70_percent_and_olia_more() {
+    let [reno, lia, olia] = ["reno", "lia", "olia"].map(left_to_plain_users);
+    assert!((0.63..0.77).contains(&lia), "{lia}");
+    assert!(olia > lia, "{olia} beside {lia}");
+    assert!(reno < 0.8 * lia, "{reno} beside {lia}");
+}
+
 #[test]
 fn a_connection_s_row_is_the_sum_of_its_subflows() {
     let links = vec![link("a", 10, 1e-3), link("b", 5, 0.0)];

@@ -301,7 +301,9 @@ impl<'a> Emulator<'a> {
         for &(due, _, wire) in &arrived {
             let late = now.since(due);
             self.health.lateness.record(late);
-            self.health.latest = self.health.latest.max(late);
+            if late > self.health.latest {
+                (self.health.latest, self.health.latest_at) = (late, due);
+            }
             self.engine.watch_mut().pool.release(wire);
         }
         let count = arrived.len();

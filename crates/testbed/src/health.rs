@@ -2,7 +2,7 @@
 
 use crate::sys::clock_ticks;
 use dumbbell_sim::Histogram;
-use dumbbell_units::Span;
+use dumbbell_units::{Span, Time};
 use std::fs;
 use std::time::Instant;
 
@@ -13,6 +13,8 @@ pub struct Health {
     pub lateness: Histogram,
     /// The most of it.
     pub latest: Span,
+    /// When the packet that was so late was due.
+    pub latest_at: Time,
     /// How much later than they were to be applications had their turn.
     pub applications: Histogram,
     /// Packets that were dropped on the way to the emulator.

@@ -48,9 +48,10 @@ class Outcome:
     """What came of a run: tables as the simulator gives them, and how the machine did.
 
     Attributes:
-        health: Lateness of packets (``late_mean_s``, ``late_p99_s``, ``late_max_s``), packets that
-            devices dropped, the share of the processors that was stolen, whether they were kept
-            from sleeping (``awake``), and ``complaints``: why the run is spoiled, if it is.
+        health: Lateness of packets (``late_mean_s``, ``late_p99_s``, ``late_max_s``, and when the
+            latest was due, ``late_max_at_s``), packets that devices dropped, the share of the
+            processors that was stolen, whether they were kept from sleeping (``awake``), and
+            ``complaints``: why the run is spoiled, if it is.
     """
 
     flows: pl.DataFrame
