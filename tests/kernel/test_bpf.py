@@ -82,14 +82,10 @@ def rates(series: pl.DataFrame) -> list[float]:
     ]
 
 
-def median_of(runs: list[dict[str, float]], key: str) -> float:
-    return median(run[key] for run in runs)
-
-
 @pytest.mark.parametrize(("delay", "queue"), [(10, 1.0), (20, 0.5), (50, 2.0)])
 def test_bbr_as_a_program_does_what_the_kernels_own_does(delay: int, queue: float) -> None:
     found: dict[str, list[dict[str, float]]] = {"bbr": [], bpf.kernel_name("bbr"): []}
-    for _ in range(3):
+    for _ in range(5):
         for name, measured in found.items():
             outcome = run(12, link("link", 100, delay, queue), flow("bbr", "link"), kernel_cc=name)
             (goodput,) = rates(outcome.series)
@@ -98,12 +94,13 @@ def test_bbr_as_a_program_does_what_the_kernels_own_does(delay: int, queue: floa
             measured.append({"goodput": goodput, **{key: row[key] for key in keys}})
     theirs, ours = found.values()
     sys.stdout.write(f"{delay} ms, {queue} BDP: {found}\n")
-    goodputs = median_of(ours, "goodput"), median_of(theirs, "goodput")
-    assert goodputs[0] == pytest.approx(goodputs[1], rel=0.03), found
-    # Both depend on how Startup ends and on the machine's jitter, which BBR takes for bandwidth:
-    # the kernel's own runs differ by more than 3 % among themselves.
-    for key in ("queue_delay_mean", "retransmitted"):
-        assert median_of(ours, key) == pytest.approx(median_of(theirs, key), rel=0.25), found
+    # How Startup ends hangs on a few packets: with the kernel's own, too, there are 1,500
+    # retransmissions in one run and 2,000 in the next. So the program is to be among them.
+    for key, tolerance in (("goodput", 0.01), ("queue_delay_mean", 0.03), ("retransmitted", 0.03)):
+        kernels = [measured[key] for measured in theirs]
+        programs = median(measured[key] for measured in ours)
+        least, most = min(kernels) * (1 - tolerance), max(kernels) * (1 + tolerance)
+        assert least <= programs <= most, (key, found)
 
 
 def test_lia_alone_is_better_than_the_best_of_its_paths() -> None:
