@@ -246,6 +246,7 @@ impl FlowSpec {
             ensure(packets > 0, here, key, packets, "at least 1 packet")?;
         }
         ensure_time(stack.min_rto_ns, MIN_RTO_NS, here, "stack.min-rto-ns")?;
+        ensure_time(stack.tick_ns, 0, here, "stack.tick-ns")?;
         ensure_time(stack.delayed_ack_ns, 0, here, "stack.delayed-ack-ns")
     }
 

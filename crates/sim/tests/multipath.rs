@@ -147,8 +147,8 @@ fn balia_has_reno_s_rate_over_equal_paths() {
 }
 
 /// Scenario C of Khalili et al.: ten multipath users have an access point of 10 Mbit/s to themselves,
-/// and share another with ten users of plain TCP, at 80 ms. RED drops packets as it did there. Gives
-/// what a plain user gets of the 1 Mbit/s that it would have without them, Mbit/s.
+/// and share another with ten users of plain TCP, at 80 ms; RED drops packets. Gives what a plain
+/// user gets of the 1 Mbit/s that it would have without them, Mbit/s.
 fn left_to_plain_users(cc: &str) -> f64 {
     let seconds = 300;
     let access = |name: &str| {
