@@ -356,6 +356,8 @@ def offer_test_peers() -> None:
         apt_install(["g++", "libudt-dev"])
     if not (shutil.which("clang") and Path("/usr/include/bpf/bpf_helpers.h").is_file()):
         apt_install(["clang", "llvm", "libbpf-dev"])
+    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        apt_install(["chromium"])
 
 
 def main() -> int:
