@@ -185,16 +185,11 @@ mod tests {
 
     #[test]
     fn by_a_coarse_clock_probe_rtt_lasts_until_the_tick_after_200_ms() {
-        let begun_at = |now: Time| {
-            let mut path = Path { tick: Span::from_millis(4), in_flight: 4, ..path_at(0) };
-            path.now = now;
+        for began in [10_000, 10_003] {
+            let mut path = Path { tick: Span::from_millis(4), in_flight: 4, ..path_at(began) };
             let mut probe = ProbeRtt::new(&V1, path.now);
             probe.enter(&path);
             assert!(!probe.hold(&path, 4.0, &mut Rounds::default()));
-            (probe, path)
-        };
-        for began in [at(10_000), at(10_003)] {
-            let (probe, mut path) = begun_at(began);
             path.now = at(10_203);
             assert!(!probe.is_time_over(&path));
             path.now = at(10_204);
