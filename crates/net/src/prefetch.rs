@@ -10,15 +10,20 @@ use std::ptr::from_ref;
 const CACHE_LINE: usize = 64;
 
 /// Asks the processor to fetch a value's cache lines, and does not wait for them.
-#[inline]
+///
+/// For a value of known size the loop unrolls to one instruction a line.
+#[inline(always)]
 pub fn prefetch<T: ?Sized>(value: &T) {
-    let address = from_ref(value).cast::<u8>() as usize;
-    let lines = address / CACHE_LINE..(address + size_of_val(value)).div_ceil(CACHE_LINE);
     // An index is relative to the slice's beginning, and may lie anywhere.
     let memory: &[u8] = &[];
-    for line in lines {
-        let place = (line * CACHE_LINE).wrapping_sub(memory.as_ptr() as usize);
-        prefetch_index(memory, place);
+    let address = from_ref(value).cast::<u8>() as usize;
+    let begin = address.wrapping_sub(memory.as_ptr() as usize);
+    for line in 0..size_of_val(value).div_ceil(CACHE_LINE) {
+        prefetch_index(memory, begin.wrapping_add(line * CACHE_LINE));
+    }
+    if let Some(last) = size_of_val(value).checked_sub(1) {
+        // What does not begin where a line does may reach into one more.
+        prefetch_index(memory, begin.wrapping_add(last));
     }
 }
 

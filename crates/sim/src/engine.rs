@@ -6,6 +6,10 @@
 //! number of its first port. Two things make something happen: a packet comes out of a link, or an
 //! endpoint's timer is due.
 //!
+//! Links and timers have an event queue each: with thousands of flows the one for timers is large,
+//! and nearly all that happens is that packets come out of a few links. Of two things at one time,
+//! a packet comes first.
+//!
 //! Timers are lazy. An endpoint that moves its timer to a later time, as every acknowledgement
 //! moves the retransmission timeout, leaves the event queue alone; when the queue's entry comes
 //! up, it is moved on. Only an earlier time is entered at once.
@@ -111,7 +115,10 @@ impl<P> Watch<P> for () {}
 pub struct Engine<E: Endpoint, W = ()> {
     now: Time,
     events: u64,
-    agenda: Agenda,
+    /// When the next packet comes out of each link.
+    arrivals: Agenda,
+    /// When each endpoint acts, by its first port.
+    timers: Agenda,
     links: Vec<Link<Parcel<E::Packet>>>,
     routes: Routes,
     endpoints: Vec<E>,
@@ -207,29 +214,31 @@ where
             }
         }
         assert_eq!(slots.len(), routes_of.len(), "a port has one route");
-        let mut agenda = Agenda::new(links.len() + slots.len());
-        for (i, slot) in slots.iter().enumerate() {
-            agenda.set((links.len() + i) as u32, slot.scheduled);
+        let arrivals = Agenda::new(links.len());
+        let mut timers = Agenda::new(slots.len());
+        for (slot, port) in slots.iter().zip(0..) {
+            timers.set(port, slot.scheduled);
         }
         links.iter_mut().for_each(Link::keep_discarded);
         let is_crowded = slots.len() >= CROWD;
         let (now, events) = (Time::ZERO, 0);
-        Engine { now, events, agenda, links, routes, endpoints, slots, is_crowded, watch }
+        Engine { now, events, arrivals, timers, links, routes, endpoints, slots, is_crowded, watch }
     }
 
     /// Lets everything happen that happens until `end`, `end` included.
     pub fn run_until(&mut self, end: Time) {
-        while let Some((time, source)) = self.agenda.first() {
-            if time > end {
+        loop {
+            let ((arrival, link), (due, port)) = (self.arrivals.first(), self.timers.first());
+            let next = arrival.min(due);
+            if next > end || next == Time::MAX {
                 break;
             }
-            self.now = time;
+            self.now = next;
             self.events += 1;
-            let source = source as usize;
-            if source < self.links.len() {
-                self.arrive(source);
+            if arrival <= due {
+                self.arrive(link);
             } else {
-                self.expire(source - self.links.len());
+                self.expire(port);
             }
         }
         self.now = self.now.max(end);
@@ -275,7 +284,8 @@ where
 
     /// When something happens next, unless somebody sends earlier.
     pub fn next_event(&self) -> Option<Time> {
-        self.agenda.first().map(|(time, _)| time)
+        let next = self.arrivals.first().0.min(self.timers.first().0);
+        (next < Time::MAX).then_some(next)
     }
 
     /// A port sends a packet now. For packets that do not come from an endpoint's
@@ -293,15 +303,15 @@ where
 
     /// A packet comes out of a link: to the next link, or to its receiver.
     #[inline]
-    fn arrive(&mut self, index: usize) {
-        let link = &mut self.links[index];
+    fn arrive(&mut self, number: u32) {
+        let link = &mut self.links[number as usize];
         let parcel = link.pop(self.now);
-        self.agenda.set(index as u32, link.next_arrival());
+        self.arrivals.set(number, link.next_arrival());
         if !link.is_settled() {
-            self.report_discarded(LinkId(index as u32));
+            self.report_discarded(LinkId(number));
         }
         if self.is_crowded {
-            self.look_ahead(index);
+            self.look_ahead(number as usize);
         }
         let Some(mut parcel) = parcel else { return };
         parcel.envelope += 1;
@@ -347,7 +357,7 @@ where
         let was_settled = link.is_settled();
         match link.push(self.now, parcel) {
             Ok(()) if was_settled => return,
-            Ok(()) => self.agenda.set(to.0, link.next_arrival()),
+            Ok(()) => self.arrivals.set(to.0, link.next_arrival()),
             Err(why) => self.watch.dropped(self.now, parcel.from(), to, why, &parcel.packet),
         }
         if !was_settled {
@@ -373,20 +383,19 @@ where
     }
 
     /// An endpoint's entry in the event queue has come up, be its timer due or moved.
-    fn expire(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let entry = (self.links.len() + index) as u32;
+    fn expire(&mut self, port: u32) {
+        let slot = &mut self.slots[port as usize];
         if slot.due > self.now {
             slot.scheduled = slot.due;
-            self.agenda.set(entry, slot.due);
+            self.timers.set(port, slot.due);
             return;
         }
         // Whatever the timer is set to next, the queue's entry is to move there.
         slot.scheduled = Time::MAX;
         let endpoint = slot.endpoint();
-        self.drive(EndpointId(index as u32), endpoint);
-        if self.slots[index].scheduled == Time::MAX {
-            self.agenda.set(entry, Time::MAX);
+        self.drive(EndpointId(port), endpoint);
+        if self.slots[port as usize].scheduled == Time::MAX {
+            self.timers.set(port, Time::MAX);
         }
     }
 
@@ -414,7 +423,7 @@ where
             // An endpoint that has nothing to send now acts later; a nanosecond keeps the clock
             // moving should it say otherwise.
             slot.scheduled = slot.due.max(self.now + Span::from_nanos(1));
-            self.agenda.set(self.links.len() as u32 + id.0, slot.scheduled);
+            self.timers.set(id.0, slot.scheduled);
         }
     }
 }
