@@ -6,22 +6,18 @@
 //! number of its first port. Two things make something happen: a packet comes out of a link, or an
 //! endpoint's timer is due.
 //!
-//! Links and timers have an event queue each: with thousands of flows the one for timers is large,
-//! and nearly all that happens is that packets come out of a few links. Of two things at one time,
-//! a packet comes first.
-//!
-//! Timers are lazy. An endpoint that moves its timer to a later time, as every acknowledgement
-//! moves the retransmission timeout, leaves the event queue alone; when the queue's entry comes
-//! up, it is moved on. Only an earlier time is entered at once.
+//! Links and timers have an event queue each: with thousands of flows nearly all that happens is that
+//! packets come out of a few links. Of two things at one time, a packet comes first.
 //!
 //! The state of thousands of endpoints is in no cache. As links are first in, first out, it is
 //! known whose packets come out next, and their memory is asked for ahead of time.
 
 use crate::agenda::Agenda;
+use crate::timers::Timers;
 use dumbbell_net::{
     Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics, prefetch,
 };
-use dumbbell_units::{Span, Time};
+use dumbbell_units::Time;
 
 /// The number of a port, or of the endpoint whose first port it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,7 +114,7 @@ pub struct Engine<E: Endpoint, W = ()> {
     /// When the next packet comes out of each link.
     arrivals: Agenda,
     /// When each endpoint acts, by its first port.
-    timers: Agenda,
+    timers: Timers,
     links: Vec<Link<Parcel<E::Packet>>>,
     routes: Routes,
     endpoints: Vec<E>,
@@ -138,16 +134,12 @@ const AHEAD: [usize; 3] = [8, 5, 2];
 /// How many packets before its turn a packet itself is asked for.
 const PACKETS_AHEAD: usize = 24;
 
-/// What the engine keeps of a port, and with an endpoint's first port of the endpoint.
+/// What the engine keeps of a port.
 #[derive(Clone, Copy)]
 struct Slot {
     route: RouteId,
     /// The endpoint's place among them (24 bits) and which of its ports this is (8 bits).
     owner: u32,
-    /// When the event queue has the endpoint act.
-    scheduled: Time,
-    /// When its timer is due; the event queue's entry may be earlier.
-    due: Time,
 }
 
 impl Slot {
@@ -201,6 +193,7 @@ where
         assert!(routes_of.len() <= Self::MAX_PORTS, "a port's number has 24 bits");
         assert!(endpoints.len().is_multiple_of(2), "endpoints come in pairs");
         let mut slots = Vec::with_capacity(routes_of.len());
+        let mut due = Vec::with_capacity(routes_of.len());
         for (pair, ends) in endpoints.chunks_exact(2).enumerate() {
             assert_eq!(ends[0].ports(), ends[1].ports(), "a port talks to another");
             for port in 0..ends[0].ports() {
@@ -208,17 +201,14 @@ where
                     let route = routes_of[slots.len()];
                     assert!(routes.hop(route, 0).is_some(), "a route has at least one link");
                     let owner = ((2 * pair + side) as u32) << 8 | u32::from(port);
-                    let scheduled = if port == 0 { end.next_timeout() } else { Time::MAX };
-                    slots.push(Slot { route, owner, scheduled, due: scheduled });
+                    slots.push(Slot { route, owner });
+                    due.push(if port == 0 { end.next_timeout() } else { Time::MAX });
                 }
             }
         }
         assert_eq!(slots.len(), routes_of.len(), "a port has one route");
         let arrivals = Agenda::new(links.len());
-        let mut timers = Agenda::new(slots.len());
-        for (slot, port) in slots.iter().zip(0..) {
-            timers.set(port, slot.scheduled);
-        }
+        let timers = Timers::new(due);
         links.iter_mut().for_each(Link::keep_discarded);
         let is_crowded = slots.len() >= CROWD;
         let (now, events) = (Time::ZERO, 0);
@@ -283,7 +273,7 @@ where
     }
 
     /// When something happens next, unless somebody sends earlier.
-    pub fn next_event(&self) -> Option<Time> {
+    pub fn next_event(&mut self) -> Option<Time> {
         let next = self.arrivals.first().0.min(self.timers.first().0);
         (next < Time::MAX).then_some(next)
     }
@@ -335,6 +325,7 @@ where
         if let Some(to) = first {
             let port = to.0 as usize;
             prefetch(&self.slots[port]);
+            self.timers.prefetch(to.0);
             // Most endpoints have one port and go by its number. It does no harm if this one has
             // more.
             if let Some(endpoint) = self.endpoints.get(port) {
@@ -382,20 +373,12 @@ where
         self.drive(EndpointId(to.0 - 2 * u32::from(slot.port())), slot.endpoint());
     }
 
-    /// An endpoint's entry in the event queue has come up, be its timer due or moved.
+    /// An endpoint's timer has come up.
     fn expire(&mut self, port: u32) {
-        let slot = &mut self.slots[port as usize];
-        if slot.due > self.now {
-            slot.scheduled = slot.due;
-            self.timers.set(port, slot.due);
-            return;
-        }
-        // Whatever the timer is set to next, the queue's entry is to move there.
-        slot.scheduled = Time::MAX;
-        let endpoint = slot.endpoint();
-        self.drive(EndpointId(port), endpoint);
-        if self.slots[port as usize].scheduled == Time::MAX {
-            self.timers.set(port, Time::MAX);
+        if self.timers.expire(self.now, port) {
+            let endpoint = self.slots[port as usize].endpoint();
+            self.drive(EndpointId(port), endpoint);
+            self.timers.settle(port);
         }
     }
 
@@ -417,14 +400,7 @@ where
             self.watch.sent(self.now, from, &packet);
             self.forward(to, Parcel::new(from, packet));
         }
-        let slot = &mut self.slots[index];
-        slot.due = self.endpoints[endpoint].next_timeout();
-        if slot.due < slot.scheduled {
-            // An endpoint that has nothing to send now acts later; a nanosecond keeps the clock
-            // moving should it say otherwise.
-            slot.scheduled = slot.due.max(self.now + Span::from_nanos(1));
-            self.timers.set(id.0, slot.scheduled);
-        }
+        self.timers.set(self.now, id.0, self.endpoints[endpoint].next_timeout());
     }
 }
 

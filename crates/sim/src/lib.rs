@@ -24,6 +24,7 @@ mod seeds;
 mod sender_rows;
 mod tables;
 mod tcp_host;
+mod timers;
 mod udt_host;
 
 pub use check::MAX_FLOWS;
