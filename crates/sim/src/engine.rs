@@ -320,8 +320,11 @@ where
         if let Some(parcel) = link.peek(PACKETS_AHEAD) {
             prefetch(parcel);
         }
-        let [first, second, third] =
-            AHEAD.map(|ahead| link.peek(ahead).map(|parcel| parcel.from().peer()));
+        // A window's packets come two by two: what the one before asked for is on its way.
+        let [first, second, third] = AHEAD.map(|ahead| {
+            let (before, from) = (link.peek(ahead - 1)?.from(), link.peek(ahead)?.from());
+            (from != before).then_some(from.peer())
+        });
         if let Some(to) = first {
             let port = to.0 as usize;
             prefetch(&self.slots[port]);
