@@ -37,28 +37,43 @@ impl EndpointId {
     }
 }
 
-/// A packet with its envelope: the port that sent it (24 bits) and which hop of the route it is on
-/// (8 bits).
+/// The port that a packet comes from (24 bits) and which hop of the route it is on (8 bits).
+#[derive(Clone, Copy, Debug)]
+struct Envelope(u32);
+
+impl Envelope {
+    #[inline]
+    fn new(from: EndpointId) -> Envelope {
+        Envelope(from.0 << 8)
+    }
+
+    #[inline]
+    fn from(self) -> EndpointId {
+        EndpointId(self.0 >> 8)
+    }
+
+    #[inline]
+    fn hop(self) -> u8 {
+        self.0 as u8
+    }
+
+    #[inline]
+    fn next_hop(self) -> Envelope {
+        Envelope(self.0 + 1)
+    }
+}
+
+/// A packet with its envelope.
 #[derive(Clone, Copy, Debug)]
 pub struct Parcel<P> {
-    envelope: u32,
+    envelope: Envelope,
     packet: P,
 }
 
 impl<P> Parcel<P> {
     #[inline]
-    fn new(from: EndpointId, packet: P) -> Parcel<P> {
-        Parcel { envelope: from.0 << 8, packet }
-    }
-
-    #[inline]
     fn from(&self) -> EndpointId {
-        EndpointId(self.envelope >> 8)
-    }
-
-    #[inline]
-    fn hop(&self) -> u8 {
-        self.envelope as u8
+        self.envelope.from()
     }
 }
 
@@ -283,7 +298,7 @@ where
     pub fn send(&mut self, from: EndpointId, packet: E::Packet) {
         let first = self.routes.hop(self.slots[from.0 as usize].route, 0);
         let first = first.expect("`with_ports` refuses routes without links");
-        self.forward(first, Parcel::new(from, packet));
+        self.forward(first, Envelope::new(from), &packet);
     }
 
     /// Ends the run; gives who looked on.
@@ -303,12 +318,11 @@ where
         if self.is_crowded {
             self.look_ahead(number as usize);
         }
-        let Some(mut parcel) = parcel else { return };
-        parcel.envelope += 1;
-        let from = parcel.from();
+        let Some(parcel) = parcel else { return };
+        let (from, envelope) = (parcel.from(), parcel.envelope.next_hop());
         let route = self.slots[from.0 as usize].route;
-        match self.routes.hop(route, parcel.hop()) {
-            Some(next) => self.forward(next, parcel),
+        match self.routes.hop(route, envelope.hop()) {
+            Some(next) => self.forward(next, envelope, &parcel.packet),
             None => self.deliver(from.peer(), &parcel.packet),
         }
     }
@@ -345,14 +359,17 @@ where
         }
     }
 
-    #[inline]
-    fn forward(&mut self, to: LinkId, parcel: Parcel<E::Packet>) {
+    /// A packet comes to a link. Inlined, as is all that makes TCP's packets, so that a packet is
+    /// written part by part to its place on the link: a copy of what was just written so would have to
+    /// wait until it is in memory.
+    #[inline(always)]
+    fn forward(&mut self, to: LinkId, envelope: Envelope, packet: &E::Packet) {
         let link = &mut self.links[to.0 as usize];
         let was_settled = link.is_settled();
-        match link.push(self.now, parcel) {
+        match link.push(self.now, Parcel { envelope, packet: *packet }) {
             Ok(()) if was_settled => return,
             Ok(()) => self.arrivals.set(to.0, link.next_arrival()),
-            Err(why) => self.watch.dropped(self.now, parcel.from(), to, why, &parcel.packet),
+            Err(why) => self.watch.dropped(self.now, envelope.from(), to, why, packet),
         }
         if !was_settled {
             self.report_discarded(to);
@@ -401,7 +418,7 @@ where
             let port = self.endpoints[endpoint].port();
             let (from, to) = if port == 0 { (id, first) } else { self.leave(id, port) };
             self.watch.sent(self.now, from, &packet);
-            self.forward(to, Parcel::new(from, packet));
+            self.forward(to, Envelope::new(from), &packet);
         }
         self.timers.set(self.now, id.0, self.endpoints[endpoint].next_timeout());
     }
@@ -420,9 +437,9 @@ mod tests {
 
     #[test]
     fn an_envelope_tells_sender_and_hop() {
-        let mut parcel = Parcel::new(EndpointId(0xabcdef), ());
-        assert_eq!((parcel.from(), parcel.hop()), (EndpointId(0xabcdef), 0));
-        parcel.envelope += 1;
-        assert_eq!((parcel.from(), parcel.hop()), (EndpointId(0xabcdef), 1));
+        let envelope = Envelope::new(EndpointId(0xabcdef));
+        assert_eq!((envelope.from(), envelope.hop()), (EndpointId(0xabcdef), 0));
+        let next = envelope.next_hop();
+        assert_eq!((next.from(), next.hop()), (EndpointId(0xabcdef), 1));
     }
 }

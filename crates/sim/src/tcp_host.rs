@@ -33,7 +33,7 @@ impl Endpoint for TcpHost {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         match self {
             TcpHost::Sender(source) => source.sender.poll(now),

@@ -275,7 +275,7 @@ impl Endpoint for Receiver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         if self.flushed.is_some() {
             return self.flushed.take();

@@ -303,7 +303,7 @@ impl Endpoint for Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         self.path.now = now;
         if let Stage::Opening { attempts, .. } = self.stage {

@@ -154,7 +154,7 @@ impl Sender {
     }
 
     /// Sends the next packet of the burst.
-    #[inline]
+    #[inline(always)]
     pub(super) fn emit(&mut self) -> Segment {
         self.burst -= 1;
         let from_idle = self.path.in_flight == 0;
@@ -200,6 +200,7 @@ impl Sender {
         self.board.next_retransmission()
     }
 
+    #[inline(always)]
     fn segment(&mut self, number: u32, retransmission: bool) -> Segment {
         let mut flags = Flags::default();
         if retransmission {
