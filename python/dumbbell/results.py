@@ -145,9 +145,10 @@ class Result:
 
     def of_seed(self, seed: int) -> Result:
         """The part of the result that belongs to one seed."""
-        return self if self.seeds == [seed] else self._of_seeds([seed])
+        return self if self.seeds == [seed] else self.of_seeds([seed])
 
-    def _of_seeds(self, seeds: list[int]) -> Result:
+    def of_seeds(self, seeds: list[int]) -> Result:
+        """The runs with these seeds alone."""
         tables = {
             table: getattr(self, table).filter(pl.col("seed").is_in(seeds)) for table in self.tables
         }
@@ -169,7 +170,7 @@ class Result:
         """The same without the runs that are spoiled; all of them if every one is."""
         spoiled = self.spoiled
         left = [seed for seed in self.seeds if seed not in spoiled]
-        return self._of_seeds(left) if spoiled and left else self
+        return self.of_seeds(left) if spoiled and left else self
 
     def and_more(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""

@@ -339,7 +339,7 @@ def _real_of(folder: Path, names: Sequence[str]) -> Real:
         {name: Result.load(place) for name, place in there.items() if place.is_dir()}
         for there in places
     )
-    return Real(real, alike)
+    return Real(real, {name: like(simulated, real[name]) for name, simulated in alike.items()})
 
 
 def _run_beyond(
