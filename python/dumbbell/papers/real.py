@@ -21,7 +21,7 @@ from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from dumbbell.estimates import Estimate
@@ -113,10 +113,12 @@ def measure(
     folder: Path,
     progress: Callable[[str, float], None],
 ) -> None:
-    """Runs with real packets what `folder` does not hold yet, one experiment after another.
+    """Runs with real packets what `folder` does not hold yet.
+
+    Every result is saved as soon as it is there, and those before it.
 
     Args:
-        experiments: By id the experiment, and how many of its runs go on at once.
+        experiments: By id the experiment, and how many runs may go on at once.
         folder: Where each has, or gets, its result folder.
         progress: Is told what is being done and what share of it is done (0 to 1).
 
@@ -124,25 +126,29 @@ def measure(
         TestbedError: If the machine cannot.
         BpfError: If the kernel lacks an algorithm, and may not be given it.
     """
-    missing = {
-        name: one for name, one in experiments.items() if not is_there(folder / name, one[0])
-    }
-    for number, (name, (experiment, at_once)) in enumerate(missing.items()):
-        check_replaceable(folder / name)
-        (result,) = run_all(
-            [experiment],
+    groups: dict[int, dict[str, Experiment]] = {}
+    for name, (experiment, at_once) in experiments.items():
+        if not is_there(folder / name, experiment):
+            check_replaceable(folder / name)
+            groups.setdefault(at_once, {})[name] = experiment
+    for at_once, group in groups.items():
+        run_all(
+            list(group.values()),
             jobs=at_once,
             backend="linux",
             retry_spoiled=_RETRIES,
-            progress=partial(_tell, progress, name, number, len(missing)),
+            progress=partial(progress, f"{', '.join(_families(group))} with real packets"),
+            finished=partial(_save, [folder / name for name in group]),
         )
-        result.save(folder / name)
 
 
-def _tell(
-    progress: Callable[[str, float], None], name: str, number: int, count: int, share: float
-) -> None:
-    progress(f"{name} with real packets", (number + share) / count)
+def _save(places: Sequence[Path], number: int, result: Result) -> None:
+    result.save(places[number])
+
+
+def _families(names: Iterable[str]) -> list[str]:
+    """What the experiments are called before the first hyphen, each once."""
+    return list(dict.fromkeys(name.partition("-")[0] for name in names))
 
 
 def is_there(place: Path, experiment: Experiment) -> bool:
