@@ -21,9 +21,9 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     for line in 0..size_of_val(value).div_ceil(CACHE_LINE) {
         prefetch_index(memory, begin.wrapping_add(line * CACHE_LINE));
     }
-    if let Some(last) = size_of_val(value).checked_sub(1) {
-        // What does not begin where a line does may reach into one more.
-        prefetch_index(memory, begin.wrapping_add(last));
+    // What does not begin where a line does may reach into one more.
+    if align_of_val(value) < CACHE_LINE && size_of_val(value) > 0 {
+        prefetch_index(memory, begin.wrapping_add(size_of_val(value) - 1));
     }
 }
 

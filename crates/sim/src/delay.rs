@@ -12,9 +12,9 @@ pub(crate) struct DelayMeter {
     flows: Vec<Flow>,
 }
 
-/// In memory the histogram's counts come last.
+/// In memory the histogram's counts come last, and what is before them on one cache line.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Flow {
     /// What the delay of an empty path is.
     base: Span,

@@ -13,7 +13,7 @@
 //! known whose packets come out next, and their memory is asked for ahead of time.
 
 use crate::agenda::Agenda;
-use crate::timers::Timers;
+use crate::timers::{Timed, Timer, Timers};
 use dumbbell_net::{
     Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics, prefetch,
 };
@@ -132,10 +132,8 @@ pub struct Engine<E: Endpoint, W = ()> {
     timers: Timers,
     links: Vec<Link<Parcel<E::Packet>>>,
     routes: Routes,
-    endpoints: Vec<E>,
-    /// By port, apart from the endpoints: the route of a packet's sender is looked up at every hop,
-    /// and with many flows the sender itself is in no cache then.
-    slots: Vec<Slot>,
+    /// By port.
+    seats: Vec<Seat<E>>,
     /// Whether there are so many endpoints that asking for their memory pays.
     is_crowded: bool,
     watch: W,
@@ -149,23 +147,42 @@ const AHEAD: [usize; 3] = [8, 5, 2];
 /// How many packets before its turn a packet itself is asked for.
 const PACKETS_AHEAD: usize = 24;
 
-/// What the engine keeps of a port.
-#[derive(Clone, Copy)]
-struct Slot {
-    route: RouteId,
-    /// The endpoint's place among them (24 bits) and which of its ports this is (8 bits).
-    owner: u32,
+/// What there is at a port: a cache line, as with many flows it is in no cache when a packet comes.
+#[repr(align(64))]
+struct Seat<E> {
+    /// At an endpoint's first port, the endpoint.
+    endpoint: Option<E>,
+    /// At an endpoint's first port, its timer.
+    timer: Timer,
+    /// The route of packets that come to this port.
+    incoming: RouteId,
+    /// The first link of those that leave by it.
+    outgoing: LinkId,
+    /// Which of its endpoint's ports it is.
+    port: u8,
 }
 
-impl Slot {
+impl<E> Timed for Seat<E> {
     #[inline]
-    fn endpoint(self) -> usize {
-        (self.owner >> 8) as usize
+    fn timer(&self) -> &Timer {
+        &self.timer
     }
 
     #[inline]
-    fn port(self) -> u8 {
-        self.owner as u8
+    fn timer_mut(&mut self) -> &mut Timer {
+        &mut self.timer
+    }
+}
+
+impl<E> Seat<E> {
+    #[inline]
+    fn endpoint(&self) -> &E {
+        self.endpoint.as_ref().expect("an endpoint sits at its first port")
+    }
+
+    #[inline]
+    fn endpoint_mut(&mut self) -> &mut E {
+        self.endpoint.as_mut().expect("an endpoint sits at its first port")
     }
 }
 
@@ -207,33 +224,43 @@ where
     ) -> Engine<E, W> {
         assert!(routes_of.len() <= Self::MAX_PORTS, "a port's number has 24 bits");
         assert!(endpoints.len().is_multiple_of(2), "endpoints come in pairs");
-        let mut slots = Vec::with_capacity(routes_of.len());
-        let mut due = Vec::with_capacity(routes_of.len());
-        for (pair, ends) in endpoints.chunks_exact(2).enumerate() {
-            assert_eq!(ends[0].ports(), ends[1].ports(), "a port talks to another");
-            for port in 0..ends[0].ports() {
-                for (side, end) in ends.iter().enumerate() {
-                    let route = routes_of[slots.len()];
-                    assert!(routes.hop(route, 0).is_some(), "a route has at least one link");
-                    let owner = ((2 * pair + side) as u32) << 8 | u32::from(port);
-                    slots.push(Slot { route, owner });
-                    due.push(if port == 0 { end.next_timeout() } else { Time::MAX });
+        let mut seats = Vec::with_capacity(routes_of.len());
+        let mut endpoints = endpoints.into_iter();
+        while let (Some(one), Some(other)) = (endpoints.next(), endpoints.next()) {
+            assert_eq!(one.ports(), other.ports(), "a port talks to another");
+            let ports = one.ports();
+            let mut ends = [Some(one), Some(other)];
+            for port in 0..ports {
+                for end in &mut ends {
+                    let number = seats.len();
+                    let first = routes.hop(routes_of[number], 0);
+                    let endpoint = end.take();
+                    let due = endpoint.as_ref().map_or(Time::MAX, E::next_timeout);
+                    seats.push(Seat {
+                        endpoint,
+                        timer: Timer::new(due),
+                        // Ports 2i and 2i + 1 talk to each other.
+                        incoming: routes_of[number ^ 1],
+                        outgoing: first.expect("a route has at least one link"),
+                        port,
+                    });
                 }
             }
         }
-        assert_eq!(slots.len(), routes_of.len(), "a port has one route");
+        assert_eq!(seats.len(), routes_of.len(), "a port has one route");
         let arrivals = Agenda::new(links.len());
-        let timers = Timers::new(due);
+        let timers = Timers::new(&mut seats);
         links.iter_mut().for_each(Link::keep_discarded);
-        let is_crowded = slots.len() >= CROWD;
+        let is_crowded = seats.len() >= CROWD;
         let (now, events) = (Time::ZERO, 0);
-        Engine { now, events, arrivals, timers, links, routes, endpoints, slots, is_crowded, watch }
+        Engine { now, events, arrivals, timers, links, routes, seats, is_crowded, watch }
     }
 
     /// Lets everything happen that happens until `end`, `end` included.
     pub fn run_until(&mut self, end: Time) {
         loop {
-            let ((arrival, link), (due, port)) = (self.arrivals.first(), self.timers.first());
+            let (arrival, link) = self.arrivals.first();
+            let (due, port) = self.timers.first(&mut self.seats);
             let next = arrival.min(due);
             if next > end || next == Time::MAX {
                 break;
@@ -262,7 +289,7 @@ where
     /// The endpoint that has the port.
     #[inline]
     pub fn endpoint(&self, id: EndpointId) -> &E {
-        &self.endpoints[self.slots[id.0 as usize].endpoint()]
+        self.seats[self.first_port(id).0 as usize].endpoint()
     }
 
     /// What the link has done until now, and what waits on it.
@@ -289,15 +316,14 @@ where
 
     /// When something happens next, unless somebody sends earlier.
     pub fn next_event(&mut self) -> Option<Time> {
-        let next = self.arrivals.first().0.min(self.timers.first().0);
+        let next = self.arrivals.first().0.min(self.timers.first(&mut self.seats).0);
         (next < Time::MAX).then_some(next)
     }
 
     /// A port sends a packet now. For packets that do not come from an endpoint's
     /// [`poll`](Endpoint::poll).
     pub fn send(&mut self, from: EndpointId, packet: E::Packet) {
-        let first = self.routes.hop(self.slots[from.0 as usize].route, 0);
-        let first = first.expect("`with_ports` refuses routes without links");
+        let first = self.seats[from.0 as usize].outgoing;
         self.forward(first, Envelope::new(from), &packet);
     }
 
@@ -320,7 +346,7 @@ where
         }
         let Some(parcel) = parcel else { return };
         let (from, envelope) = (parcel.from(), parcel.envelope.next_hop());
-        let route = self.slots[from.0 as usize].route;
+        let route = self.seats[from.peer().0 as usize].incoming;
         match self.routes.hop(route, envelope.hop()) {
             Some(next) => self.forward(next, envelope, &parcel.packet),
             None => self.deliver(from.peer(), &parcel.packet),
@@ -340,14 +366,7 @@ where
             (from != before).then_some(from.peer())
         });
         if let Some(to) = first {
-            let port = to.0 as usize;
-            prefetch(&self.slots[port]);
-            self.timers.prefetch(to.0);
-            // Most endpoints have one port and go by its number. It does no harm if this one has
-            // more.
-            if let Some(endpoint) = self.endpoints.get(port) {
-                prefetch(endpoint);
-            }
+            prefetch(&self.seats[to.0 as usize]);
         }
         if let Some(to) = second {
             self.endpoint(to).prefetch();
@@ -388,39 +407,38 @@ where
     #[inline]
     fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
         self.watch.delivered(self.now, to, packet);
-        let slot = self.slots[to.0 as usize];
-        self.endpoints[slot.endpoint()].handle_at(self.now, slot.port(), packet);
-        self.drive(EndpointId(to.0 - 2 * u32::from(slot.port())), slot.endpoint());
+        let id = self.first_port(to);
+        let port = self.seats[to.0 as usize].port;
+        self.seats[id.0 as usize].endpoint_mut().handle_at(self.now, port, packet);
+        self.drive(id);
+    }
+
+    /// The first port of the endpoint that has this one.
+    #[inline]
+    fn first_port(&self, id: EndpointId) -> EndpointId {
+        EndpointId(id.0 - 2 * u32::from(self.seats[id.0 as usize].port))
     }
 
     /// An endpoint's timer has come up.
     fn expire(&mut self, port: u32) {
-        if self.timers.expire(self.now, port) {
-            let endpoint = self.slots[port as usize].endpoint();
-            self.drive(EndpointId(port), endpoint);
-            self.timers.settle(port);
+        if self.timers.expire(&mut self.seats[port as usize], port, self.now) {
+            self.drive(EndpointId(port));
+            self.timers.settle(&self.seats[port as usize], port);
         }
-    }
-
-    /// The number of an endpoint's further port, and the first link of its route.
-    fn leave(&self, id: EndpointId, port: u8) -> (EndpointId, LinkId) {
-        let from = EndpointId(id.0 + 2 * u32::from(port));
-        let first = self.routes.hop(self.slots[from.0 as usize].route, 0);
-        (from, first.expect("`with_ports` refuses routes without links"))
     }
 
     /// Sends all that an endpoint has to send, and looks at its timer.
     #[inline]
-    fn drive(&mut self, id: EndpointId, endpoint: usize) {
-        let index = id.0 as usize;
-        let Some(first) = self.routes.hop(self.slots[index].route, 0) else { return };
-        while let Some(packet) = self.endpoints[endpoint].poll(self.now) {
-            let port = self.endpoints[endpoint].port();
-            let (from, to) = if port == 0 { (id, first) } else { self.leave(id, port) };
+    fn drive(&mut self, id: EndpointId) {
+        while let Some(packet) = self.seats[id.0 as usize].endpoint_mut().poll(self.now) {
+            let port = self.seats[id.0 as usize].endpoint().port();
+            let from = EndpointId(id.0 + 2 * u32::from(port));
             self.watch.sent(self.now, from, &packet);
-            self.forward(to, Envelope::new(from), &packet);
+            self.forward(self.seats[from.0 as usize].outgoing, Envelope::new(from), &packet);
         }
-        self.timers.set(self.now, id.0, self.endpoints[endpoint].next_timeout());
+        let seat = &mut self.seats[id.0 as usize];
+        let due = seat.endpoint().next_timeout();
+        self.timers.set(seat, id.0, self.now, due);
     }
 }
 

@@ -14,7 +14,8 @@ pub(crate) enum TcpHost {
     Receiver(Box<Receiver>),
 }
 
-/// A sender, and what its bytes are counted by.
+/// A sender, and what its bytes are counted by. On as few cache lines as it takes.
+#[repr(align(64))]
 pub(crate) struct Source {
     pub(crate) sender: Sender,
     pub(crate) mss: u64,

@@ -21,17 +21,29 @@ const PAGES: usize = 512;
 const AHEAD: usize = 8;
 
 /// When a timer is due, and when it is looked at.
-#[derive(Clone, Copy)]
-struct Timer {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timer {
     due: Time,
     /// The time of its earliest entry, not after `due` unless that has passed; [`Time::MAX`]
     /// without one.
     entered: Time,
 }
 
-/// Timers by number.
+impl Timer {
+    /// A timer that is due at a time, or never at [`Time::MAX`].
+    pub(crate) fn new(due: Time) -> Timer {
+        Timer { due, entered: Time::MAX }
+    }
+}
+
+/// Something that has a timer.
+pub(crate) trait Timed {
+    fn timer(&self) -> &Timer;
+    fn timer_mut(&mut self) -> &mut Timer;
+}
+
+/// The order of timers, which are numbered by the places of those that have them, and kept there.
 pub(crate) struct Timers {
-    timers: Vec<Timer>,
     /// Entries on pages that were opened.
     near: Agenda,
     /// The first page that was not opened, counted from time zero.
@@ -52,76 +64,67 @@ fn page(at: Time) -> u64 {
 }
 
 impl Timers {
-    /// Timers that are due at given times, or never at [`Time::MAX`].
-    pub(crate) fn new(due: impl IntoIterator<Item = Time>) -> Timers {
-        let timers: Vec<Timer> =
-            due.into_iter().map(|due| Timer { due, entered: Time::MAX }).collect();
-        let mut new = Timers {
-            near: Agenda::new(timers.len()),
-            timers,
+    /// The timers of all these.
+    pub(crate) fn new(owners: &mut [impl Timed]) -> Timers {
+        let mut timers = Timers {
+            near: Agenda::new(owners.len()),
             page: 0,
             calendar: vec![Vec::new(); PAGES],
             waiting: 0,
             spare: Vec::new(),
             far: BinaryHeap::new(),
         };
-        for number in 0..new.timers.len() {
-            new.enter(number as u32, new.timers[number].due);
+        for (owner, number) in owners.iter_mut().zip(0..) {
+            let due = owner.timer().due;
+            timers.enter(owner, number, due);
         }
-        new
+        timers
     }
 
     /// When some timer is to be looked at next, and which: of several at one time the one of the
     /// lowest number. [`Time::MAX`] if none is set.
     #[inline]
-    pub(crate) fn first(&mut self) -> (Time, u32) {
+    pub(crate) fn first(&mut self, owners: &mut [impl Timed]) -> (Time, u32) {
         let first = self.near.first();
         if first.0 == Time::MAX && self.waiting + self.far.len() > 0 {
-            return self.turn_pages();
+            return self.turn_pages(owners);
         }
         first
     }
 
     /// Whether the timer that comes first is due at `now`, its time; if not it is moved on. One that
     /// is due is set anew, or stays unset, until [`settle`](Self::settle).
-    pub(crate) fn expire(&mut self, now: Time, number: u32) -> bool {
-        let timer = &mut self.timers[number as usize];
-        if timer.due <= now {
-            timer.entered = Time::MAX;
+    pub(crate) fn expire(&mut self, owner: &mut impl Timed, number: u32, now: Time) -> bool {
+        let due = owner.timer().due;
+        if due <= now {
+            owner.timer_mut().entered = Time::MAX;
             return true;
         }
-        let due = timer.due;
-        self.enter(number, due);
-        self.settle(number);
+        self.enter(owner, number, due);
+        self.settle(owner, number);
         false
     }
 
     /// A timer that came up has its new time by now, and no entry but for that.
-    pub(crate) fn settle(&mut self, number: u32) {
-        if page(self.timers[number as usize].entered) >= self.page {
+    pub(crate) fn settle(&mut self, owner: &impl Timed, number: u32) {
+        if page(owner.timer().entered) >= self.page {
             self.near.set(number, Time::MAX);
         }
     }
 
     /// Sets a timer to a time, [`Time::MAX`] for none. It comes up later than `now` in any case.
     #[inline]
-    pub(crate) fn set(&mut self, now: Time, number: u32, due: Time) {
-        let timer = &mut self.timers[number as usize];
+    pub(crate) fn set(&mut self, owner: &mut impl Timed, number: u32, now: Time, due: Time) {
+        let timer = owner.timer_mut();
         timer.due = due;
         if due < timer.entered {
             // A nanosecond keeps the clock moving should the timer be due at once.
-            self.enter(number, due.max(now + Span::from_nanos(1)));
+            self.enter(owner, number, due.max(now + Span::from_nanos(1)));
         }
     }
 
-    /// Asks for the memory of a timer that is going to be set.
-    #[inline]
-    pub(crate) fn prefetch(&self, number: u32) {
-        prefetch(&self.timers[number as usize]);
-    }
-
-    fn enter(&mut self, number: u32, at: Time) {
-        self.timers[number as usize].entered = at;
+    fn enter(&mut self, owner: &mut impl Timed, number: u32, at: Time) {
+        owner.timer_mut().entered = at;
         let page = page(at);
         if page < self.page {
             self.near.set(number, at);
@@ -135,20 +138,20 @@ impl Timers {
 
     /// Opens pages until there is something on one; gives what comes first.
     #[cold]
-    fn turn_pages(&mut self) -> (Time, u32) {
+    fn turn_pages(&mut self, owners: &mut [impl Timed]) -> (Time, u32) {
         while self.near.first().0 == Time::MAX && self.waiting + self.far.len() > 0 {
             if self.waiting == 0
                 && let Some(&Reverse((at, _))) = self.far.peek()
             {
                 self.page = page(at);
             }
-            self.open();
+            self.open(owners);
         }
         self.near.first()
     }
 
     /// Opens the next page.
-    fn open(&mut self) {
+    fn open(&mut self, owners: &mut [impl Timed]) {
         let opened = self.page;
         let at = opened as usize % PAGES;
         // An empty page takes its place, the calendar's last one from now on.
@@ -158,12 +161,13 @@ impl Timers {
         self.page += 1;
         for (i, &number) in entries.iter().enumerate() {
             if let Some(&next) = entries.get(i + AHEAD) {
-                self.prefetch(next);
+                prefetch(owners[next as usize].timer());
             }
-            let Timer { due, entered } = self.timers[number as usize];
+            let owner = &mut owners[number as usize];
+            let Timer { due, entered } = *owner.timer();
             // Otherwise its earliest entry is another one by now.
             if page(entered) == opened {
-                self.enter(number, due.max(entered));
+                self.enter(owner, number, due.max(entered));
             }
         }
         entries.clear();
@@ -172,8 +176,9 @@ impl Timers {
             && page(at) < self.page + PAGES as u64
         {
             self.far.pop();
-            if self.timers[number as usize].entered == at {
-                self.enter(number, at);
+            let owner = &mut owners[number as usize];
+            if owner.timer().entered == at {
+                self.enter(owner, number, at);
             }
         }
     }
@@ -188,53 +193,79 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    /// Lets the timer that comes first expire; gives when, and which, if one is due then.
-    fn next(timers: &mut Timers) -> Option<(Time, u32)> {
-        loop {
-            let (now, number) = timers.first();
-            if now == Time::MAX {
-                return None;
-            }
-            if timers.expire(now, number) {
-                timers.set(now, number, Time::MAX);
-                timers.settle(number);
-                return Some((now, number));
+    impl Timed for Timer {
+        fn timer(&self) -> &Timer {
+            self
+        }
+
+        fn timer_mut(&mut self) -> &mut Timer {
+            self
+        }
+    }
+
+    struct Clock {
+        owners: Vec<Timer>,
+        timers: Timers,
+    }
+
+    impl Clock {
+        fn new(due: impl IntoIterator<Item = Time>) -> Clock {
+            let mut owners: Vec<Timer> = due.into_iter().map(Timer::new).collect();
+            Clock { timers: Timers::new(&mut owners), owners }
+        }
+
+        fn set(&mut self, now: Time, number: u32, due: Time) {
+            self.timers.set(&mut self.owners[number as usize], number, now, due);
+        }
+
+        /// Lets the timer that comes first expire; gives when, and which, if there is one.
+        fn next(&mut self) -> Option<(Time, u32)> {
+            loop {
+                let (now, number) = self.timers.first(&mut self.owners);
+                if now == Time::MAX {
+                    return None;
+                }
+                if self.timers.expire(&mut self.owners[number as usize], number, now) {
+                    self.set(now, number, Time::MAX);
+                    self.timers.settle(&self.owners[number as usize], number);
+                    return Some((now, number));
+                }
             }
         }
     }
 
     #[test]
     fn of_two_timers_due_at_one_time_the_lower_number_is_first() {
-        let mut timers = Timers::new([ms(700), ms(5), ms(700), ms(5)]);
+        let mut clock = Clock::new([ms(700), ms(5), ms(700), ms(5)]);
         for expected in [(ms(5), 1), (ms(5), 3), (ms(700), 0), (ms(700), 2)] {
-            assert_eq!(next(&mut timers), Some(expected));
+            assert_eq!(clock.next(), Some(expected));
         }
-        assert_eq!(next(&mut timers), None);
+        assert_eq!(clock.next(), None);
     }
 
     #[test]
     fn a_timer_that_was_called_off_never_comes() {
-        let mut timers = Timers::new([ms(5), ms(6), ms(900)]);
-        timers.set(Time::ZERO, 0, Time::MAX);
-        timers.set(Time::ZERO, 2, Time::MAX);
-        assert_eq!(next(&mut timers), Some((ms(6), 1)));
-        assert_eq!(next(&mut timers), None);
+        let mut clock = Clock::new([ms(5), ms(6), ms(900)]);
+        clock.set(Time::ZERO, 0, Time::MAX);
+        clock.set(Time::ZERO, 2, Time::MAX);
+        assert_eq!(clock.next(), Some((ms(6), 1)));
+        assert_eq!(clock.next(), None);
     }
 
     #[test]
     fn a_timer_that_is_due_already_comes_a_nanosecond_later() {
-        let mut timers = Timers::new([Time::MAX]);
-        timers.set(ms(7), 0, ms(7));
-        assert_eq!(next(&mut timers), Some((Time::from_nanos(7_000_001), 0)));
+        let mut clock = Clock::new([Time::MAX]);
+        clock.set(ms(7), 0, ms(7));
+        assert_eq!(clock.next(), Some((Time::from_nanos(7_000_001), 0)));
     }
 
     #[test]
     fn a_timer_that_moves_on_by_all_pages_of_the_calendar_is_not_lost() {
         let width = 1 << PAGE_BITS;
-        let mut timers = Timers::new([Time::from_nanos(3 * width)]);
+        let mut clock = Clock::new([Time::from_nanos(3 * width)]);
         let due = Time::from_nanos((3 + PAGES as u64) * width);
-        timers.set(Time::ZERO, 0, due);
-        assert_eq!(next(&mut timers), Some((due, 0)));
+        clock.set(Time::ZERO, 0, due);
+        assert_eq!(clock.next(), Some((due, 0)));
     }
 
     proptest! {
@@ -245,18 +276,19 @@ mod tests {
                 1..300,
             ),
         ) {
-            let mut timers = Timers::new([Time::MAX; 8]);
+            let mut clock = Clock::new([Time::MAX; 8]);
             let mut expected = [Time::MAX; 8];
             let mut now = Time::ZERO;
             for (number, after, expiries) in moves {
-                // From a nanosecond to 16 s, so that some are beyond the calendar.
+                // From a nanosecond to two seconds, so that some are beyond the calendar.
                 let due = after.map(|(power, part)| ((16 + part) << power) >> 4);
-                let due = due.map_or(Time::MAX, |after| now + Span::from_nanos(after.max(1)));
-                timers.set(now, number, due);
+                let due = due.map_or(Time::MAX, |after| now + Span::from_nanos(after));
+                clock.set(now, number, due);
                 expected[number as usize] = due;
                 for _ in 0..expiries {
-                    let first = expected.iter().copied().zip(0..).min().filter(|first| first.0 < Time::MAX);
-                    prop_assert_eq!(next(&mut timers), first);
+                    let set = expected.iter().copied().zip(0..).filter(|timer| timer.0 < Time::MAX);
+                    let first = set.min();
+                    prop_assert_eq!(clock.next(), first);
                     if let Some((at, number)) = first {
                         (now, expected[number as usize]) = (at, Time::MAX);
                     }

@@ -200,7 +200,7 @@ impl Rack {
 #[inline]
 pub(crate) fn keep_newest(newest: &mut Option<Newest>, number: u32, packet: &Packet) {
     if newest.as_ref().is_none_or(|newest| newest.is_older_than(number, packet)) {
-        *newest = Some(Newest { number, packet: *packet });
+        *newest = Some(Newest::new(number, packet));
     }
 }
 

@@ -21,7 +21,8 @@ const MAX_COMPRESSION: Span = Span::from_millis(1);
 /// the option has room for three, and what falls out would never be reported.
 const BLOCKS_EXPECTED: usize = 2;
 
-/// The receiving side of a connection.
+/// The receiving side of a connection. On as few cache lines as it takes.
+#[repr(align(64))]
 pub struct Receiver {
     stack: Arc<Stack>,
     open: bool,

@@ -7,8 +7,9 @@ use dumbbell_units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A packet between its first transmission and its acknowledgement.
+/// A packet between its first transmission and its acknowledgement. On one cache line.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Packet {
     /// Connection state at its latest transmission.
     pub(crate) stamp: Stamp,
