@@ -132,10 +132,13 @@ class Machine:
 
     def __call__(self, experiments: list[Any], **options: Any) -> list[Result]:
         assert options["backend"] == "linux"
-        (result,) = run_all(experiments)
-        self.runs += result.seeds
-        meta = {"backend": "linux", "kernel": "6.18", "spoiled": self.spoiled}
-        return [replace(result, meta=result.meta | meta)]
+        results = []
+        for place, result in enumerate(run_all(experiments)):
+            self.runs += result.seeds
+            meta = {"backend": "linux", "kernel": "6.18", "spoiled": self.spoiled}
+            results.append(replace(result, meta=result.meta | meta))
+            options["finished"](place, results[place])
+        return results
 
 
 def reproduce(paper: Paper, out: Path, *, with_real: bool = True) -> Reproduction:
@@ -154,6 +157,7 @@ def test_a_number_is_published_simulated_simulated_alike_and_real(
     assert number.real.found.value == pytest.approx(4.5, rel=0.1)
     assert number.real.alike is not None
     assert number.real.alike.value == pytest.approx(4.5, rel=0.1)
+    assert len(number.real.alike.runs) == 2, "the seeds of the real runs that count, no others"
     assert (len(number.real.found.runs), number.real.count) == (2, "2 runs, 1 spoiled left out")
     said = json.loads((tmp_path / "tiny" / "results.json").read_text())["numbers"][0]["real"]
     assert (said["runs"], said["spoiled"]) == (2, 1)

@@ -203,7 +203,7 @@ def _side_by_side(simulated: Mapping[str, Result], real: Real) -> Table:
         for flow, found in theirs.items():
             cells = [_beside(ours[flow][key], found[key], by) for key, (_, by) in _SHOWN.items()]
             rows.append([name, flow, runs, *cells])
-    note = "Simulated alike / real (ratio); medians over the runs that count, and those of their seeds."
+    note = "Simulated alike / real (ratio); medians over the runs that count, with the same seeds."
     return Table(columns, rows, note)
 
 

@@ -24,7 +24,7 @@ from dumbbell.papers.frame import (
     Setting,
 )
 from dumbbell.papers.known import home, load
-from dumbbell.papers.real import Real, RealNumber, is_there, measure, section
+from dumbbell.papers.real import Real, RealNumber, is_there, like, measure, section
 from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
 
@@ -322,13 +322,13 @@ def _real(paper: Paper, folder: Path, effort: Effort) -> Real | None:
         for name, (_, experiment) in experiments.items()
         if is_there(folder / "real" / name, experiment)
     ]
-    changed = [
-        one
+    changed = {
+        one.id: experiments[one.id][1]
         for plan in paper.real
         for one in plan.all(paper.planned)
         if one.id in there and one != paper.planned[one.id]
-    ]
-    _run_all(paper, _experiments(paper, changed, effort), folder / "alike", effort)
+    }
+    _run_all(paper, changed, folder / "alike", effort)
     return _real_of(folder, there) if there else None
 
 
