@@ -19,7 +19,8 @@
 //!            0                     otherwise
 //! ```
 //!
-//! The paper allows a threshold of one packet after a loss; as in all window rules here it is two.
+//! The paper allows a threshold of one packet after a loss. Here it is two, as in all window rules, and as
+//! in the module that its authors wrote for Linux (mptcp_olia.c).
 
 use crate::coupled::{itself, siblings};
 use crate::meters::LossIntervals;

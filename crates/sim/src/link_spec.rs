@@ -2,10 +2,10 @@
 //! valid, and what the network makes of it.
 
 use crate::check::{ensure, ensure_time};
-use crate::scenario::{LinkSpec, Place, ScenarioError};
+use crate::scenario::{LinkSpec, Place, QueueSpec, ScenarioError};
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, GilbertElliott, PieConfig, RedConfig};
 use dumbbell_net::{Reordering, Uneven, Varying};
-use dumbbell_units::{Span, Time};
+use dumbbell_units::{Rate, Span, Time};
 
 /// The most steps of a time line and opportunities of a trace.
 const MAX_STEPS: usize = 10_000_000;
@@ -86,6 +86,17 @@ impl LinkSpec {
         let rates = self.rates.as_ref().map(|rates| rates.iter().map(step).collect());
         let trace = self.trace_ms.as_ref().map(|trace| trace.iter().map(opportunity).collect());
         rates.map(Varying::Timeline).or(trace.map(Varying::Trace))
+    }
+
+    /// How long a full queue of packets of 1500 bytes takes to be sent. `None` if the queue has no
+    /// limit or the rate varies.
+    pub fn queue_time(&self) -> Option<Span> {
+        let rate = Rate::from_bits_per_sec(self.rate_bps?);
+        Some(match self.queue? {
+            QueueSpec::Packets(packets) => rate.time_for(1500.0 * f64::from(packets)),
+            QueueSpec::Bytes(bytes) => rate.time_for(bytes as f64),
+            QueueSpec::Ns(ns) => Span::from_nanos(ns),
+        })
     }
 
     /// Whether all that only some links have is valid.

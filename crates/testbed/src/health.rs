@@ -37,7 +37,8 @@ const MOST_STEAL: f64 = 0.05;
 const MEAN_SHARE: f64 = 0.01;
 /// and one in a hundred by this one,
 const P99_SHARE: f64 = 0.05;
-/// and the very latest by all of it, or by the least retransmission timeout, if that is less.
+/// and the very latest by all of it, but no longer than the shortest queue lasts: what comes late
+/// comes at once, and what then finds no room is lost. Nor than the least retransmission timeout.
 const LEAST_RTO: Span = Span::from_millis(200);
 /// No machine is more exact than this.
 const LEAST_MEAN: Span = Span::from_micros(200);
@@ -50,8 +51,8 @@ const LEAST_P95: Span = Span::from_millis(2);
 
 impl Health {
     /// Why the run is not to be trusted, if it is not, for flows of which the shortest round trip
-    /// takes `rtt`.
-    pub fn complaints(&self, rtt: Span) -> Vec<String> {
+    /// takes `rtt`, and links of which the shortest queue takes `queue` to be sent when it is full.
+    pub fn complaints(&self, rtt: Span, queue: Span) -> Vec<String> {
         let mut complaints = Vec::new();
         let ms = |span: Span| format!("{:.3} ms", span.as_secs_f64() * 1e3);
         let mut limit = |what: &str, found: Span, limit: Span| {
@@ -64,7 +65,8 @@ impl Health {
         limit("packets were on average", mean, rtt.mul_f64(MEAN_SHARE).max(LEAST_MEAN));
         let p99 = Span::from_secs_f64(self.lateness.quantile(0.99).unwrap_or(0.0));
         limit("one packet in a hundred was", p99, rtt.mul_f64(P99_SHARE).max(LEAST_P99));
-        limit("the latest packet was", self.latest, rtt.min(LEAST_RTO).max(LEAST_LATEST));
+        let latest = rtt.min(queue).min(LEAST_RTO).max(LEAST_LATEST);
+        limit("the latest packet was", self.latest, latest);
         let p95 = Span::from_secs_f64(self.applications.quantile(0.95).unwrap_or(0.0));
         limit("one turn in twenty of applications was", p95, rtt.mul_f64(P95_SHARE).max(LEAST_P95));
         if self.device_drops > 0 {
@@ -116,7 +118,19 @@ mod tests {
     fn a_machine_that_keeps_up_is_not_complained_of() {
         let mut health = Health { latest: Span::from_millis(3), ..Health::default() };
         (0..1000).for_each(|_| health.lateness.record(Span::from_micros(60)));
-        assert_eq!(health.complaints(Span::from_millis(100)), Vec::<String>::new());
+        assert_eq!(health.complaints(Span::from_millis(100), Span::MAX), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_stall_longer_than_a_queue_is_too_long() {
+        let stalled = |ms| Health { latest: Span::from_millis(ms), ..Health::default() };
+        let queue = Span::from_millis(15);
+        let complaints = |ms| stalled(ms).complaints(Span::from_millis(100), queue);
+        assert_eq!(complaints(14), Vec::<String>::new());
+        assert_eq!(
+            complaints(16),
+            ["the latest packet was 16.000 ms late (the limit is 15.000 ms)"]
+        );
     }
 
     #[test]
@@ -124,7 +138,7 @@ mod tests {
         let mut health = Health { latest: Span::from_millis(300), steal: 0.2, ..Health::default() };
         health.device_drops = 7;
         (0..100).for_each(|_| health.lateness.record(Span::from_millis(20)));
-        let complaints = health.complaints(Span::from_millis(100)).join("; ");
+        let complaints = health.complaints(Span::from_millis(100), Span::MAX).join("; ");
         for part in
             ["average 20.000 ms late", "latest packet was 300.000 ms", "7 packets", "20.0 %"]
         {

@@ -12,7 +12,7 @@ use crate::program::Program;
 use crate::settings::Settings;
 use crate::udt::{self, UdtFlow};
 use crate::wakefulness::Wakefulness;
-use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Flows, Histogram, Network, Scenario};
+use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -248,7 +248,9 @@ impl<'a> Run<'a> {
         health.applications = samples.lateness;
         health.device_drops = self.hosts.iter().flatten().map(|host| host.device_drops()).sum();
         let shortest = self.plans.iter().flat_map(|plan| &plan.paths).map(|path| path.rtt).min();
-        let mut complaints = health.complaints(shortest.unwrap_or(Span::ZERO));
+        let queue = self.scenario.links.iter().filter_map(LinkSpec::queue_time).min();
+        let (rtt, queue) = (shortest.unwrap_or(Span::ZERO), queue.unwrap_or(Span::MAX));
+        let mut complaints = health.complaints(rtt, queue);
         complaints.extend(self.failures());
         let (flows, subflows) = self.tables(&seen);
         let tables = dumbbell_sim::Outcome {
