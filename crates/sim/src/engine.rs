@@ -445,12 +445,18 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Host;
     use crate::pdu::Pdu;
 
     #[test]
     fn a_packet_in_flight_takes_40_bytes() {
         assert_eq!(size_of::<Parcel<Pdu>>(), 40);
         assert_eq!(size_of::<Option<Pdu>>(), 36);
+    }
+
+    #[test]
+    fn a_seat_takes_a_cache_line() {
+        assert_eq!(size_of::<Seat<Host>>(), 64);
     }
 
     #[test]
