@@ -12,7 +12,8 @@
 //! The state of thousands of endpoints is in no cache. As links are first in, first out, it is
 //! known whose packets come out next, and their memory is asked for ahead of time.
 
-use crate::agenda::Agenda;
+use crate::arrivals::Arrivals;
+use crate::outlook::{AHEAD, Outlook};
 use crate::timers::{Timed, Timer, Timers};
 use dumbbell_net::{
     Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics, prefetch,
@@ -127,10 +128,12 @@ pub struct Engine<E: Endpoint, W = ()> {
     now: Time,
     events: u64,
     /// When the next packet comes out of each link.
-    arrivals: Agenda,
+    arrivals: Arrivals,
     /// When each endpoint acts, by its first port.
     timers: Timers,
     links: Vec<Link<Parcel<E::Packet>>>,
+    /// By link.
+    outlooks: Vec<Outlook>,
     routes: Routes,
     /// By port.
     seats: Vec<Seat<E>>,
@@ -141,9 +144,6 @@ pub struct Engine<E: Endpoint, W = ()> {
 
 /// From how many ports on the endpoints are too many for the caches next to a processor.
 const CROWD: usize = 500;
-/// How many packets before its own an endpoint's memory is asked for: first where the endpoint is,
-/// then the endpoint, then what it points to. Each step needs what the one before has brought.
-const AHEAD: [usize; 3] = [8, 5, 2];
 /// How many packets before its turn a packet itself is asked for.
 const PACKETS_AHEAD: usize = 24;
 
@@ -248,12 +248,13 @@ where
             }
         }
         assert_eq!(seats.len(), routes_of.len(), "a port has one route");
-        let arrivals = Agenda::new(links.len());
+        let arrivals = Arrivals::new(links.len());
+        let outlooks = vec![Outlook::new(); links.len()];
         let timers = Timers::new(&mut seats);
         links.iter_mut().for_each(Link::keep_discarded);
         let is_crowded = seats.len() >= CROWD;
         let (now, events) = (Time::ZERO, 0);
-        Engine { now, events, arrivals, timers, links, routes, seats, is_crowded, watch }
+        Engine { now, events, arrivals, timers, links, outlooks, routes, seats, is_crowded, watch }
     }
 
     /// Lets everything happen that happens until `end`, `end` included.
@@ -355,16 +356,13 @@ where
 
     /// Asks for the memory of those to whom packets are about to come out of a link.
     #[inline]
-    fn look_ahead(&self, link: usize) {
-        let link = &self.links[link];
+    fn look_ahead(&mut self, number: usize) {
+        let link = &self.links[number];
         if let Some(parcel) = link.peek(PACKETS_AHEAD) {
             prefetch(parcel);
         }
-        // A window's packets come two by two: what the one before asked for is on its way.
-        let [first, second, third] = AHEAD.map(|ahead| {
-            let (before, from) = (link.peek(ahead - 1)?.from(), link.peek(ahead)?.from());
-            (from != before).then_some(from.peer())
-        });
+        let coming = link.peek(usize::from(AHEAD[0])).map(|parcel| parcel.from().peer());
+        let [first, second, third] = self.outlooks[number].step(coming);
         if let Some(to) = first {
             prefetch(&self.seats[to.0 as usize]);
         }

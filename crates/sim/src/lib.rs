@@ -5,6 +5,7 @@
 //! running it gives an `Outcome`.
 
 mod agenda;
+mod arrivals;
 mod build;
 mod check;
 mod delay;
@@ -15,6 +16,7 @@ mod link_spec;
 mod log;
 mod multipath_host;
 mod network;
+mod outlook;
 mod pcapng;
 mod pdu;
 mod run;

@@ -1,0 +1,73 @@
+//! When the next packet comes out of each link.
+//!
+//! Most networks have a link or two. To look at all of a few costs less than to keep them in order.
+
+use crate::agenda::Agenda;
+use dumbbell_units::Time;
+
+/// How many links are few.
+const FEW: usize = 4;
+
+/// The times of all links.
+pub(crate) struct Arrivals {
+    /// Of the first links; [`Time::MAX`] where there is none, or no packet.
+    few: [Time; FEW],
+    /// Of all links, if there are more.
+    many: Option<Agenda>,
+}
+
+impl Arrivals {
+    /// So many links, all of them empty.
+    pub(crate) fn new(links: usize) -> Arrivals {
+        Arrivals { few: [Time::MAX; FEW], many: (links > FEW).then(|| Agenda::new(links)) }
+    }
+
+    /// When the next packet comes out of a link, and of which: of several at one time, of the link with
+    /// the lowest number. [`Time::MAX`] if all are empty.
+    #[inline]
+    pub(crate) fn first(&self) -> (Time, u32) {
+        if let Some(many) = &self.many {
+            return many.first();
+        }
+        let [a, b, c, d] = self.few;
+        let (ab, cd) = (if b < a { (b, 1) } else { (a, 0) }, if d < c { (d, 3) } else { (c, 2) });
+        if cd.0 < ab.0 { cd } else { ab }
+    }
+
+    /// From now on the next packet comes out of a link at `at`; none if that is [`Time::MAX`].
+    #[inline]
+    pub(crate) fn set(&mut self, link: u32, at: Time) {
+        match &mut self.many {
+            Some(many) => many.set(link, at),
+            None => self.few[link as usize] = at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn of_links_few_or_many_the_earliest_comes_first_and_of_equals_the_lowest(
+            links in 1usize..9,
+            settings in prop::collection::vec((0u32..9, prop::option::of(0u64..20)), 1..100),
+        ) {
+            let mut arrivals = Arrivals::new(links);
+            let mut expected = vec![Time::MAX; links];
+            for (link, at) in settings {
+                let (link, at) = (link % links as u32, at.map_or(Time::MAX, Time::from_nanos));
+                arrivals.set(link, at);
+                expected[link as usize] = at;
+                let first = expected.iter().copied().zip(0..).min().expect("there is a link");
+                if first.0 == Time::MAX {
+                    prop_assert_eq!(arrivals.first().0, Time::MAX);
+                } else {
+                    prop_assert_eq!(arrivals.first(), first);
+                }
+            }
+        }
+    }
+}
