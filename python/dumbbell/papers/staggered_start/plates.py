@@ -35,6 +35,7 @@ _CHANGES: Final = {
     "bucket": ("token bucket", ALGORITHMS),
     "packets": ("417 packets", ("reno", "cubic")),
     "deep": ("1667 packets", ALGORITHMS),
+    "jitter": ("0.1 ms of jitter", ALGORITHMS),
     "phase": ("any phase", ("bbr",)),
 }
 
