@@ -71,8 +71,10 @@ def test_both_sides_are_told_apart_and_jain_is_the_papers_equation() -> None:
 def test_rtprop_is_compared_with_its_first_value() -> None:
     family = short("pair.toml", "flow.other.cc=bbr2")
     assert measures.rtprop(family)["ratio"][0] == 1.0
-    assert measures.within(family) > 0.99
-    assert measures.within(short("pair.toml")) < 0.2
+    among, beside = measures.steadiness(family), measures.steadiness(short("pair.toml"))
+    assert among["within"].min() > 0.99
+    assert beside["within"].max() < 0.2
+    assert beside["deviation"].min() > among["deviation"].max()
 
 
 def test_what_limits_cruise_is_a_share_of_the_time() -> None:

@@ -21,8 +21,8 @@ from dumbbell.papers.f_bbrv2.measures import (
     QUEUES,
     median,
     of,
+    steadiness,
     value,
-    within,
 )
 from dumbbell.papers.f_bbrv2.plates import PLATES
 from dumbbell.papers.frame import Findings, Paper, Verdict
@@ -127,11 +127,24 @@ def _fair(runs: Runs) -> Verdict:
 
 
 def _rtprop(runs: Runs) -> Verdict:
-    family, cubic = within(runs["family-bbr2"]), within(runs["pair-bbr2-4"])
+    family, cubic = (
+        steadiness(runs[name]).select(
+            least=pl.col("within").min(),
+            mean=pl.col("within").mean(),
+            most=pl.col("within").max(),
+            calm=pl.col("deviation").min(),
+            wild=pl.col("deviation").max(),
+        )
+        for name in ("family-bbr2", "pair-bbr2-4")
+    )
+    among, beside = family.row(0, named=True), cubic.row(0, named=True)
     return Verdict(
-        family >= 0.99 and cubic < 0.05,
-        f"Within 1.2 times the first value for {100 * family:.1f} % of the time beside BBRv2, for "
-        f"{100 * cubic:.1f} % beside CUBIC.",
+        among["least"] >= 0.99 and beside["most"] < 0.5 and beside["calm"] > among["wild"],
+        f"Within 1.2 times the first value for {100 * among['mean']:.1f} % of the time beside "
+        f"BBRv2, for {100 * beside['mean']:.1f} % beside CUBIC (single runs "
+        f"{100 * beside['least']:.1f} to {100 * beside['most']:.1f} %); standard deviation over the "
+        "first value "
+        f"{among['wild']:.4f} at most, and {beside['calm']:.2f} to {beside['wild']:.2f}.",
     )
 
 

@@ -99,10 +99,19 @@ def rtprop(result: Result) -> pl.DataFrame:
     return values.with_columns(ratio=pl.col("rtprop") / pl.col("rtprop").first().over("seed"))
 
 
-def within(result: Result, threshold: float = 1.2) -> float:
-    """For which share of the time from `FIRST` on RTprop is within `threshold` times its first."""
-    late = rtprop(result).filter(pl.col("t") >= FIRST)
-    return float((late["ratio"] <= threshold).mean())  # type: ignore[arg-type]
+def steadiness(result: Result, threshold: float = 1.2) -> pl.DataFrame:
+    """How steady RTprop is from `FIRST` on.
+
+    Returns:
+        A row a seed: within (for which share of the time RTprop is within `threshold` times its
+        first value), deviation (the standard deviation of the ratio of the two).
+    """
+    return (
+        rtprop(result)
+        .filter(pl.col("t") >= FIRST)
+        .group_by("seed", maintain_order=True)
+        .agg(within=(pl.col("ratio") <= threshold).mean(), deviation=pl.col("ratio").std())
+    )
 
 
 @cache

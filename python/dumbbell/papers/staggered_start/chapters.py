@@ -83,8 +83,8 @@ def explanations(runs: Runs) -> Section:
             "that ten packets may leave at once after a pause. 417 packets: the same half BDP, "
             "counted in packets. 1667 packets: netem, Mininet's queue, counts what the sender's "
             "stack hands over, and with segmentation offload that may be several segments at "
-            "once; here four, so that a limit of 417 holds 2 BDP. Jitter: packets come out of the link "
-            "up to 0.1 ms late, as they do from one that is emulated, Mininet's or ours.",
+            "once; here four, so that a limit of 417 holds 2 BDP. Jitter: packets come out of the "
+            "link up to 0.1 ms late, as they do from one that is emulated, Mininet's or ours.",
             "Any phase: every ten seconds ProbeRTT makes room on the path, and within 100 ms of "
             "30 s the second BBRv1 flow always starts where it finds that room. Here it starts "
             "anywhere in the cycle, as with real packets, where every new least round-trip time, "
