@@ -142,9 +142,9 @@ def _rtprop(runs: Runs) -> Verdict:
         among["least"] >= 0.99 and beside["most"] < 0.5 and beside["calm"] > among["wild"],
         f"Within 1.2 times the first value for {100 * among['mean']:.1f} % of the time beside "
         f"BBRv2, for {100 * beside['mean']:.1f} % beside CUBIC (single runs "
-        f"{100 * beside['least']:.1f} to {100 * beside['most']:.1f} %); standard deviation over the "
-        "first value "
-        f"{among['wild']:.4f} at most, and {beside['calm']:.2f} to {beside['wild']:.2f}.",
+        f"{100 * beside['least']:.1f} to {100 * beside['most']:.1f} %). Standard deviation of the "
+        f"ratio: {among['wild']:.4f} at most beside BBRv2, {beside['calm']:.2f} to "
+        f"{beside['wild']:.2f} beside CUBIC.",
     )
 
 
