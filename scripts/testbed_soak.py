@@ -3,7 +3,8 @@
 
     .venv/bin/python scripts/testbed_soak.py [CYCLES [KILLS]]
 
-Looked at are the processes that it started, and the network namespaces that they were in.
+Looked at are the processes that it started, the network namespaces that they were in, and TCP's
+sockets that no process has any more.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ def namespaces(processes: Iterable[Path]) -> set[str]:
     return found
 
 
+def orphans() -> int:
+    """Sockets of TCP that no process has and that still have something to send (proc(5))."""
+    words = Path("/proc/net/sockstat").read_text(encoding="utf-8").split()
+    return int(words[words.index("orphan") + 1])
+
+
 def start(folder: Path, duration: str) -> subprocess.Popen[bytes]:
     """Starts a run."""
     file = folder / "soak.toml"
@@ -86,12 +93,13 @@ def wait_for(condition: Callable[[], bool], what: str, limit: float) -> None:
 def soak(cycles: int, kills: int) -> None:
     """Runs and kills, and exits with a message if anything is left."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve()
+        folder, before = Path(name).resolve(), orphans()
         for cycle in range(cycles):
             if start(folder, "100 ms").wait() != 0:
                 sys.exit(f"testbed: run {cycle + 1} failed")
         for _ in range(kills):
             kill(folder)
+        wait_for(lambda: orphans() <= before, "sockets outlived their runs", SETTLED)
 
 
 def kill(folder: Path) -> None:

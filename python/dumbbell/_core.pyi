@@ -63,6 +63,7 @@ class Health(TypedDict):
     busy: float
     realtime: bool
     awake: bool
+    short_of_memory: bool
     complaints: list[str]
 
 @final

@@ -82,6 +82,7 @@ mod linux {
         report.set_item("busy", health.busy)?;
         report.set_item("realtime", health.realtime)?;
         report.set_item("awake", health.awake)?;
+        report.set_item("short_of_memory", health.short_of_memory)?;
         Ok(report)
     }
 }

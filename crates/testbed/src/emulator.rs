@@ -25,10 +25,13 @@ use std::time::Instant;
 /// Packets that come out of links within so long are handed over together. By as much they are
 /// late, and counted so.
 const LEAST_TICK: Span = Span::from_micros(50);
-/// Where more than a few come together, within a thousandth of the shortest round trip, up to this:
-/// at high rates that saves most of the work.
-const MOST_TICK: Span = Span::from_micros(200);
+/// Where more than a few come together.
+const SOME_TICK: Span = Span::from_micros(70);
 const FEW: usize = 2;
+/// Where many do, within a thousandth of the shortest round trip, up to this: at high rates that
+/// saves most of the work.
+const MOST_TICK: Span = Span::from_micros(200);
+const MANY: usize = 7;
 /// Frames that are taken from one device before others have their turn.
 const MOST_FRAMES: usize = 32;
 /// Packets that are handed over as one, at most (as in Linux's GRO, which ends at 64 kB).
@@ -140,7 +143,7 @@ pub(crate) struct Emulator<'a> {
     /// The scenario's links, which are sampled.
     links: u32,
     clock: Clock,
-    /// For how long packets are collected at high rates.
+    /// For how long packets are collected where many come together.
     tick: Span,
     buffer: Option<Box<[u8]>>,
     health: Health,
@@ -214,7 +217,11 @@ impl<'a> Emulator<'a> {
                 self.read(event.data.u64() as usize);
             }
             if !self.engine.watch().arrived.is_empty() {
-                let tick = if self.hand_over() > FEW { self.tick } else { LEAST_TICK };
+                let tick = match self.hand_over() {
+                    ..=FEW => LEAST_TICK,
+                    ..MANY => SOME_TICK.min(self.tick),
+                    _ => self.tick,
+                };
                 next_turn = self.clock.now() + tick;
             }
             let next = self.engine.next_event().unwrap_or(Time::MAX).max(next_turn);

@@ -17,6 +17,7 @@ use rustix::net::{
 };
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// Where receivers listen.
 pub(crate) const PORT: u16 = 5001;
@@ -81,12 +82,17 @@ pub(crate) fn address(side: Side, path: u32, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(path).into(), port)
 }
 
+/// A socket that is gone when it is closed. With data to send it would outlive the run, for minutes,
+/// with its memory and namespace; and runs that find too little memory have small windows.
 fn open(is_multipath: bool) -> Result<OwnedFd, TestbedError> {
-    if is_multipath {
-        mptcp_socket()
+    let socket = if is_multipath {
+        mptcp_socket()?
     } else {
-        tcp_socket().map_err(TestbedError::failed("opened a socket"))
-    }
+        tcp_socket().map_err(TestbedError::failed("opened a socket"))?
+    };
+    sockopt::set_socket_linger(&socket, Some(Duration::ZERO))
+        .map_err(TestbedError::failed("prepared a socket"))?;
+    Ok(socket)
 }
 
 /// Opens the sending end; called in the sender's namespace.

@@ -29,6 +29,8 @@ pub struct Health {
     pub realtime: bool,
     /// Whether the processors were kept from sleeping.
     pub awake: bool,
+    /// Whether the kernel had too little memory for TCP.
+    pub short_of_memory: bool,
 }
 
 /// A share of stolen time above this is more than a hiccup now and then.
@@ -76,6 +78,10 @@ impl Health {
         if self.refused > 0 {
             complaints.push(format!("{} packets were not taken by the kernel", self.refused));
         }
+        if self.short_of_memory {
+            let why = "the kernel has too little memory for TCP, and keeps windows small";
+            complaints.push(format!("{why} (net.ipv4.tcp_mem)"));
+        }
         if self.steal > MOST_STEAL {
             let (found, most) = (self.steal * 100.0, MOST_STEAL * 100.0);
             let host = "the machine's host took";
@@ -83,6 +89,13 @@ impl Health {
         }
         complaints
     }
+}
+
+/// Whether TCP is at present under memory pressure, as Linux calls it (/proc/net/protocols).
+pub(crate) fn is_short_of_memory() -> bool {
+    let protocols = fs::read_to_string("/proc/net/protocols").unwrap_or_default();
+    let tcp = protocols.lines().find(|line| line.starts_with("TCP "));
+    tcp.and_then(|line| line.split_whitespace().nth(4)) == Some("yes")
 }
 
 /// Watches how much time is stolen.
@@ -137,11 +150,16 @@ mod tests {
     fn a_machine_that_stalls_says_what_and_by_how_much() {
         let mut health = Health { latest: Span::from_millis(300), steal: 0.2, ..Health::default() };
         health.device_drops = 7;
+        health.short_of_memory = true;
         (0..100).for_each(|_| health.lateness.record(Span::from_millis(20)));
         let complaints = health.complaints(Span::from_millis(100), Span::MAX).join("; ");
-        for part in
-            ["average 20.000 ms late", "latest packet was 300.000 ms", "7 packets", "20.0 %"]
-        {
+        for part in [
+            "average 20.000 ms late",
+            "latest packet was 300.000 ms",
+            "7 packets",
+            "20.0 %",
+            "tcp_mem",
+        ] {
             assert!(complaints.contains(part), "{part} is not in: {complaints}");
         }
     }

@@ -5,7 +5,7 @@ use crate::driver::{Driver, Samples};
 use crate::emulator::{Clock, Device, Emulator, Measured, Seen};
 use crate::error::TestbedError;
 use crate::flow::{Ends, Flow, open_listener, open_sender};
-use crate::health::{Health, StealWatch};
+use crate::health::{Health, StealWatch, is_short_of_memory};
 use crate::host::{Host, MOST_PATHS, Side};
 use crate::pool::Wire;
 use crate::program::Program;
@@ -229,6 +229,7 @@ impl<'a> Run<'a> {
         let internals = self.scenario.internals;
         let awake = Wakefulness::begin();
         let steal = StealWatch::begin();
+        let was_short = is_short_of_memory();
         let stop = AtomicBool::new(false);
         let (mut measured, samples) = std::thread::scope(|scope| {
             let emulator = scope.spawn(|| emulator.run(duration, sample, &stop));
@@ -240,6 +241,7 @@ impl<'a> Run<'a> {
         })?;
         measured.health.steal = steal.share();
         measured.health.awake = awake.is_some();
+        measured.health.short_of_memory = was_short || is_short_of_memory();
         self.outcome(measured, samples)
     }
 

@@ -39,6 +39,8 @@ impl Settings {
         refuse_unknown(flow, stack, &linux)?;
         let mut sysctls = vec![
             ("ipv4/tcp_no_metrics_save", "1".to_owned()),
+            // What programs leave unsent ends soon after them.
+            ("ipv4/tcp_orphan_retries", "3".to_owned()),
             ("ipv4/tcp_rmem", format!("4096 131072 {BUFFER}")),
             ("ipv4/tcp_wmem", format!("4096 16384 {BUFFER}")),
             ("ipv4/tcp_timestamps", if stack.header > 40 { "1" } else { "0" }.to_owned()),

@@ -50,7 +50,8 @@ class Outcome:
     Attributes:
         health: Lateness of packets (``late_mean_s``, ``late_p99_s``, ``late_max_s``, and when the
             latest was due, ``late_max_at_s``), packets that devices dropped, the share of the
-            processors that was stolen, whether they were kept from sleeping (``awake``), and
+            processors that was stolen, whether they were kept from sleeping (``awake``),
+            whether the kernel had too little memory for TCP (``short_of_memory``), and
             ``complaints``: why the run is spoiled, if it is.
     """
 
