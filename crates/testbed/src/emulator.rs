@@ -218,8 +218,8 @@ impl<'a> Emulator<'a> {
             }
             if !self.engine.watch().arrived.is_empty() {
                 let tick = match self.hand_over() {
-                    ..=FEW => LEAST_TICK,
-                    ..MANY => SOME_TICK.min(self.tick),
+                    count if count <= FEW => LEAST_TICK,
+                    count if count < MANY => SOME_TICK.min(self.tick),
                     _ => self.tick,
                 };
                 next_turn = self.clock.now() + tick;
