@@ -118,10 +118,16 @@ ALWAYS_INLINE u64 pooled_growth(const struct members *members, u64 cwnd, u32 rtt
 	return ((cwnd << 32) / sum << 10) / sum;
 }
 
-/* Whether a / rtt_a^2 is at least b / rtt_b^2; a and b below 2^31, round-trip times as 1 to 32767. */
+/*
+ * Whether a / rtt_a^2 is at least b / rtt_b^2, exactly, for a and b below 2^31: a rtt_b^2 and b rtt_a^2
+ * are compared, in halves, as they may have 95 bits.
+ */
 SEPARATE bool is_at_least(u64 a, u32 rtt_a, u64 b, u32 rtt_b)
 {
-	u64 rtts = min(((u64)rtt_a << 16) / max(rtt_b, 1), 0x7fffffff);
+	u64 square_a = (u64)rtt_a * rtt_a, square_b = (u64)rtt_b * rtt_b;
+	u64 low_a = a * (u32)square_b, low_b = b * (u32)square_a;
+	u64 high_a = a * (square_b >> 32) + (low_a >> 32);
+	u64 high_b = b * (square_a >> 32) + (low_b >> 32);
 
-	return !b || (a << 32) / b >= rtts * rtts;
+	return high_a > high_b || (high_a == high_b && (u32)low_a >= (u32)low_b);
 }
