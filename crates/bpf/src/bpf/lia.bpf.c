@@ -16,7 +16,7 @@
  * which is what is computed here, at every acknowledgement. A subflow without siblings is Reno.
  *
  * Twin of crates/cc/src/lia.rs. Fixed point: windows and growth in 2^-32 packets, sums in 2^-10
- * packets, ratios of round-trip times in 2^-16.
+ * packets.
  */
 #include "kernel.h"
 #include "fixed.h"
