@@ -79,6 +79,8 @@ struct Rule {
     cubic: Option<Cubic>,
     /// `alpha1` on a large path, `alpha2` on a small one.
     alpha: f64,
+    /// The windows that `alpha` is of, packets.
+    total: f64,
     /// The virtual LIA window of a large path.
     virtual_cwnd: f64,
 }
@@ -104,7 +106,9 @@ impl Rule {
         let Some(own) = itself(cwnd, path) else { return };
         if !self.is_large(cwnd, path.mss) {
             self.cubic = None;
-            self.alpha = lia::alpha(self.siblings(path).chain([own]));
+            let members = self.siblings(path).chain([own]);
+            let total = members.clone().map(|member| member.cwnd).sum();
+            (self.alpha, self.total) = (lia::alpha(members), total);
             return;
         }
         if self.cubic.is_none() {
@@ -135,8 +139,7 @@ impl WindowRule for Rule {
         if let Some(cubic) = &mut self.cubic {
             return cubic.increase(cwnd, counted, path, ack);
         }
-        let total = self.siblings(path).map(|member| member.cwnd).sum::<f64>() + cwnd;
-        counted * self.arithmetic.growth(self.alpha, total).min(1.0 / cwnd)
+        counted * self.arithmetic.growth(self.alpha, self.total).min(1.0 / cwnd)
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64 {
@@ -197,6 +200,7 @@ impl Dbac {
             parameters: CubicParameters { counts_packets: true, ..CubicParameters::default() },
             cubic: None,
             alpha: 1.0,
+            total: 0.0,
             virtual_cwnd: 0.0,
         };
         Ok(Dbac { window: windowed(rule, options, init)? })

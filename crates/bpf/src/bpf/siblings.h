@@ -92,17 +92,21 @@ ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *membe
 	return true;
 }
 
-/* LIA's and OLIA's sums, relative to one path: sum(w_i rtt / rtt_i), in Q10. */
+/*
+ * LIA's and OLIA's sums, relative to one path: sum(w_i rtt / rtt_i), in Q20, as a window of few
+ * packets on a path that is hundreds of times as long adds next to nothing.
+ */
 ALWAYS_INLINE u64 window_at(const struct members *members, u32 rtt)
 {
 	u64 sum = 0;
 
 	EACH(i, MOST_SUBFLOWS) {
 		const struct member *member = &members->all[i];
+		u64 product = member->cwnd * rtt;
 
 		/* Windows of 2^22 packets, round-trip times of 2^27 us. */
 		if (member->cwnd)
-			sum += member->cwnd * rtt / member->rtt;
+			sum += (product / member->rtt << 10) + (product % member->rtt << 10) / member->rtt;
 	}
 	return sum;
 }
@@ -115,7 +119,7 @@ ALWAYS_INLINE u64 pooled_growth(const struct members *members, u64 cwnd, u32 rtt
 {
 	u64 sum = max(window_at(members, rtt), 1);
 
-	return ((cwnd << 32) / sum << 10) / sum;
+	return ((cwnd << 31) / sum << 31) / sum;
 }
 
 /*

@@ -125,7 +125,7 @@ fn check(name: &str, share: f64, coupled: bool) {
 fn check_with(program: &Program, name: &str, share: f64, coupled: bool) {
     let steps = prop::collection::vec(step(coupled), 1..60);
     let mut runner =
-        TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
+        TestRunner::new(Config { cases: 256, failure_persistence: None, ..Config::default() });
     let result = runner.run(&steps, |steps| {
         let recorder = drive(name, &steps);
         let mut pairs = recorder.replay(program);
