@@ -14,7 +14,7 @@ use crate::dice::{Dice, Stream};
 use dumbbell_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Which packets are held back, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ pub(crate) struct Tail<P> {
     detour: Span,
     /// When the latest on the present route comes out, those held back apart.
     latest: Time,
+    /// Those that come out in the order in which they came.
+    ordered: VecDeque<Late<P>>,
+    /// Those that are held back, and those on a shorter route than some before them.
     late: BinaryHeap<Late<P>>,
     /// How many packets have come.
     count: u64,
@@ -76,6 +79,7 @@ impl<P> Tail<P> {
             reroutes,
             detour: Span::ZERO,
             latest: Time::ZERO,
+            ordered: VecDeque::new(),
             late: BinaryHeap::new(),
             count: 0,
         }
@@ -89,20 +93,26 @@ impl<P> Tail<P> {
         }
         let jitter = (u128::from(self.dice.bits()) * u128::from(self.jitter.as_nanos())) >> 64;
         self.latest = self.latest.max(now + self.detour + Span::from_nanos(jitter as u64));
-        let mut out = self.latest;
+        let mut packet = Late { out: self.latest, number: self.count, packet };
+        self.count += 1;
         if self.gap == 0 {
             self.gap = self.dice.gap(self.reordering.share);
-            out += self.reordering.delay;
-        } else {
-            self.gap -= 1;
+            packet.out += self.reordering.delay;
+            self.late.push(packet);
+            return;
         }
-        self.late.push(Late { out, number: self.count, packet });
-        self.count += 1;
+        self.gap -= 1;
+        if self.ordered.back().is_none_or(|last| last.out <= packet.out) {
+            self.ordered.push_back(packet);
+        } else {
+            self.late.push(packet);
+        }
     }
 
     /// When the next packet comes out; [`Time::MAX`] if there is none.
     pub(crate) fn next(&self) -> Time {
-        self.late.peek().map_or(Time::MAX, |first| first.out)
+        let ordered = self.ordered.front().map_or(Time::MAX, |first| first.out);
+        self.late.peek().map_or(ordered, |first| first.out.min(ordered))
     }
 
     /// The next packet, if it is out by `now`.
@@ -110,12 +120,17 @@ impl<P> Tail<P> {
         if self.next() > now {
             return None;
         }
-        self.late.pop().map(|first| first.packet)
+        let first = match (self.ordered.front(), self.late.peek()) {
+            (Some(ordered), Some(late)) if late > ordered => self.late.pop(),
+            (Some(_), _) => self.ordered.pop_front(),
+            (None, _) => self.late.pop(),
+        };
+        first.map(|first| first.packet)
     }
 
     /// How many packets are not out yet.
     pub(crate) fn len(&self) -> usize {
-        self.late.len()
+        self.ordered.len() + self.late.len()
     }
 }
 
