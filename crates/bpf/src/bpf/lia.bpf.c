@@ -15,7 +15,7 @@
  *
  * which is what is computed here, at every acknowledgement. A subflow without siblings is Reno.
  *
- * Twin of crates/cc/src/lia.rs. Fixed point: windows and growth in 2^-32 packets, sums in 2^-10
+ * Twin of crates/cc/src/lia.rs. Fixed point: windows and growth in 2^-32 packets, sums in 2^-20
  * packets.
  */
 #include "kernel.h"

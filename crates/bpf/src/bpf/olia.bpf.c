@@ -19,7 +19,7 @@
  *
  * A sibling that runs another algorithm (it was given one of its own) counts as delivering nothing
  * between losses. Twin of crates/cc/src/olia.rs. Fixed point: windows and growth in 2^-32 packets,
- * sums and windows that are compared in 2^-10 packets.
+ * sums in 2^-20 packets, windows that are compared in 2^-10.
  */
 #include "kernel.h"
 #include "fixed.h"

@@ -22,9 +22,10 @@ from dumbbell.papers.tein2.measures import (
     RTTS,
     delay,
     known,
+    listed,
     rate,
     ratio,
-    share,
+    reno_shares,
     unfairness,
     use,
 )
@@ -83,7 +84,7 @@ def _order(rates: Mapping[int, Mapping[str, float]]) -> Verdict:
     ordered = {rtt: sorted(ALGORITHMS, key=lambda cc: -rates[rtt][cc]) for rtt in RTTS[1:]}
     return Verdict(
         all(order[:2] == ["stcp", "bic"] for order in ordered.values()),
-        "; ".join(f"{rtt} ms: {_listed(rates[rtt], order)}" for rtt, order in ordered.items())
+        "; ".join(f"{rtt} ms: {listed(rates[rtt], order)}" for rtt, order in ordered.items())
         + " (Mbit/s).",
     )
 
@@ -93,19 +94,16 @@ def _fairness(at_six: Mapping[str, float]) -> Verdict:
     holds = order[0] == "cubic" and order[-1] == "stcp"
     return Verdict(
         holds and min(at_six["bic"], at_six["hstcp"]) > at_six["reno"],
-        f"Throughput ratios at an RTT ratio of 6: {_listed(at_six, order, '.2f')}.",
+        f"Throughput ratios at an RTT ratio of 6: {listed(at_six, order, '.2f')}.",
     )
 
 
 def _friendliness(runs: Runs) -> Verdict:
-    near, far = (
-        {cc: known(share(runs[f"friends-{cc}-{rtt}"], "reno")) for cc in HIGH_SPEED}
-        for rtt in (10, 100)
-    )
+    near, far = reno_shares(runs, "friends")
     return Verdict(
         min(near.values()) >= 0.4 and max(far.values()) <= 1 / 3,
-        f"Reno's share at 10 ms: {_listed(near, HIGH_SPEED, '.2f')}; at 100 ms: "
-        f"{_listed(far, HIGH_SPEED, '.2f')}.",
+        f"Reno's share at 10 ms: {listed(near, HIGH_SPEED, '.2f')}; at 100 ms: "
+        f"{listed(far, HIGH_SPEED, '.2f')}.",
     )
 
 
@@ -120,13 +118,13 @@ def _bdp(runs: Runs) -> Verdict:
     unfair = {cc: known(ratio(runs[f"tein2-{cc}"], "china", "germany")) for cc in HIGH_SPEED}
     rising = all(gain == sorted(gain) for gain in gains.values())
     between = all(1 < value < _SIMULATIONS_SAY for value in unfair.values())
-    listed = "; ".join(
+    gained = "; ".join(
         f"{LABELS[cc]} " + ", ".join(f"{g:.1f}" for g in gain) for cc, gain in gains.items()
     )
     return Verdict(
         rising and between,
-        f"Throughput over Reno's on the testbed at 10 ms, from China, from Germany: {listed}. "
-        f"China over Germany, together: {_listed(unfair, HIGH_SPEED, '.2f')}.",
+        f"Throughput over Reno's on the testbed at 10 ms, from China, from Germany: {gained}. "
+        f"China over Germany, together: {listed(unfair, HIGH_SPEED, '.2f')}.",
     )
 
 
@@ -136,12 +134,6 @@ def _use(runs: Runs) -> Verdict:
     enough = all(china[cc] > 0.8 and germany[cc] > 0.5 for cc in HIGH_SPEED)
     return Verdict(
         enough and 0.04 <= reno <= 0.16,
-        f"From China: {_listed(china, ALGORITHMS, '.2f')}; from Germany: "
-        f"{_listed(germany, ALGORITHMS, '.2f')}.",
+        f"From China: {listed(china, ALGORITHMS, '.2f')}; from Germany: "
+        f"{listed(germany, ALGORITHMS, '.2f')}.",
     )
-
-
-def _listed(
-    values: Mapping[str, float], order: tuple[str, ...] | list[str], form: str = ".0f"
-) -> str:
-    return ", ".join(f"{LABELS[cc]} {values[cc]:{form}}" for cc in order)

@@ -10,7 +10,6 @@ from dumbbell.papers.tein2.measures import (
     CAPACITY,
     CHANGES,
     FOLDER,
-    FRIENDS,
     HIGH_SPEED,
     LABELS,
     PATHS,
@@ -20,10 +19,11 @@ from dumbbell.papers.tein2.measures import (
     SHORT_TIME,
     delay,
     known,
+    listed,
     rate,
     rates,
     ratio,
-    share,
+    reno_shares,
     tallied,
     unfairness,
 )
@@ -198,11 +198,7 @@ def _tein2(runs: Runs) -> tuple[str, ...]:
 
 def _polled_friends(runs: Runs) -> str:
     near, far = (
-        ", ".join(
-            f"{LABELS[cc]} {known(share(runs[f'polled-friends-{cc}-{rtt}'], 'reno')):.2f}"
-            for cc in HIGH_SPEED
-        )
-        for rtt in FRIENDS
+        listed(shares, HIGH_SPEED, ".2f") for shares in reno_shares(runs, "polled-friends")
     )
     return (
         "Behind a router that takes packets from the senders in turns it keeps it: its share "

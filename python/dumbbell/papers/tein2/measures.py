@@ -12,6 +12,8 @@ from dumbbell import estimates
 from dumbbell.metrics import throughput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dumbbell.estimates import Estimate
     from dumbbell.papers.frame import Runs
     from dumbbell.results import Result
@@ -95,6 +97,14 @@ def unfairness(runs: Runs, cc: str, times: int, case: str = "fairness") -> Estim
     return ratio(runs[f"{case}-{cc}-{times}"], "short", "long")
 
 
+def reno_shares(runs: Runs, case: str) -> list[dict[str, float]]:
+    """Figures 9 and 10: Reno's share beside each high-speed algorithm (0 to 1), a figure each."""
+    return [
+        {cc: known(share(runs[f"{case}-{cc}-{rtt}"], "reno")) for cc in HIGH_SPEED}
+        for rtt in FRIENDS
+    ]
+
+
 def use(runs: Runs, cc: str, path: str) -> Estimate:
     """The share of 622 Mbit/s that a path over TEIN2 is used for, both flows at once (0 to 1)."""
     shares = rates(runs[f"tein2-{cc}"])[path] / CAPACITY
@@ -112,3 +122,8 @@ def tallied(values: list[float]) -> tuple[int, int]:
     """How many ratios of measured to published are within 20 % and within 40 % of 1."""
     off = [abs(value - 1) for value in values]
     return sum(by <= 0.2 for by in off), sum(by <= 0.4 for by in off)
+
+
+def listed(values: Mapping[str, float], order: Sequence[str], form: str = ".0f") -> str:
+    """The algorithms in this order, each with its value."""
+    return ", ".join(f"{LABELS[cc]} {values[cc]:{form}}" for cc in order)
