@@ -363,7 +363,10 @@ impl Halves {
             Packet::Handshake(peer) => {
                 self.answer |= self.late_answer.is_some() && peer.request != Request::AGREEMENT;
             }
-            Packet::Shutdown => return Some(Ended::PeerClosed),
+            Packet::Shutdown => {
+                self.receiver.release();
+                return Some(Ended::PeerClosed);
+            }
             Packet::KeepAlive
             | Packet::CongestionWarning
             | Packet::PeerError { .. }

@@ -289,6 +289,12 @@ impl Receiver {
         (!nak.words().is_empty()).then_some(nak)
     }
 
+    /// What has arrived may be read, as far as nothing before it is missing.
+    pub(crate) fn release(&mut self) {
+        self.acked = self.first_missing();
+        self.sink.release(self.acked);
+    }
+
     /// The acknowledgement that a timer or a count asks for, if it has something to say.
     fn acknowledge(&mut self, now: Time, rtt: &Rtt) -> Option<Packet> {
         let next = self.first_missing();
@@ -302,8 +308,7 @@ impl Receiver {
             return None;
         }
         self.ack_due = now + SYN;
-        self.acked = next;
-        self.sink.release(next);
+        self.release();
         self.reopened = false;
         self.announced = self.sink.room(next);
         self.acked_at = now;

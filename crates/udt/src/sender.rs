@@ -218,9 +218,10 @@ impl Sender {
         self.acked < self.next
     }
 
-    /// Whether everything that there is to send was acknowledged.
+    /// Whether everything that there is to send was acknowledged. Light acknowledgements do not
+    /// count: the peer gives data to its application when it sends the others.
     pub(crate) fn is_done(&self, now: Time) -> bool {
-        !self.is_waiting() && self.supply.has(self.next, now) == Err(Time::MAX)
+        self.kept == self.next && self.supply.has(self.next, now) == Err(Time::MAX)
     }
 
     /// Payload of a full packet, bytes.

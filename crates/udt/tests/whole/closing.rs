@@ -2,7 +2,7 @@
 
 use crate::end::{End, config, pair};
 use crate::path::{Conditions, Net};
-use dumbbell_udt::{Config, Connection, Ended, Mode, Options, Role, SendError, Seq};
+use dumbbell_udt::{Config, Connection, Ended, Mode, Options, Packet, Role, SendError, Seq};
 use dumbbell_units::{Span, Time};
 
 fn open(conditions: Conditions) -> Net {
@@ -29,6 +29,40 @@ fn what_was_sent_before_the_end_can_be_read_after_it() {
     assert_eq!(server.read(&mut out), 50_000);
     assert!(out[..50_000].iter().all(|&byte| byte == 7));
     assert_eq!(server.read(&mut out), 0);
+}
+
+#[test]
+fn nothing_is_lost_when_a_light_acknowledgement_is_the_last_before_the_end() {
+    let near = Conditions { delay: Span::from_micros(100), ..Conditions::CLEAN };
+    // A short packet would be acknowledged at once.
+    let whole = usize::from(Options::default().payload());
+    for packets in 60..300 {
+        let mut net = open(near);
+        let client = net.ends[0].connection().expect("it is open");
+        let sent = packets * whole;
+        assert_eq!(client.send(net.now, &vec![7; sent]), Ok(sent));
+        client.close();
+        let over = |ends: &mut [End; 2], _| ended(&mut ends[1]) == Some(Ended::PeerClosed);
+        net.run_until(Span::from_secs(10), over);
+        let server = net.ends[1].connection().expect("it was open");
+        assert_eq!(server.read(&mut vec![0; sent + 1]), sent, "{packets} packets");
+    }
+}
+
+#[test]
+fn what_arrived_before_a_hasty_peer_closed_can_be_read() {
+    let mut net = open(Conditions::CLEAN);
+    let client = net.ends[0].connection().expect("it is open");
+    assert_eq!(client.send(net.now, &[7; 14_560]), Ok(14_560));
+    // The last of ten packets has come, and not all were acknowledged.
+    net.run_until(Span::from_secs(1), |ends, _| {
+        ends[1].connection().is_some_and(|server| server.receiver_stats().packets == 10)
+    });
+    let server = net.ends[1].connection().expect("it is open");
+    let before = server.read(&mut [0; 20_000]);
+    assert!(before < 14_560);
+    server.receive(net.now, &Packet::Shutdown, &[]);
+    assert_eq!(before + server.read(&mut [0; 20_000]), 14_560);
 }
 
 #[test]
