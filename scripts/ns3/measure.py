@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs scenarios in real ns-3 and keeps what flows got as a table; README.md says how.
 
-python scripts/ns3/measure.py FOLDER [NAME...] runs those of `RUNS` that are not in FOLDER/runs.csv
-yet (or those that are named), one after the other, and appends them; samples of the runs in
-`SAMPLED` go to FOLDER/windows.csv.
+python scripts/ns3/measure.py FOLDER [NAME...] runs those of `_runs` that are not in
+FOLDER/runs.csv yet (or those that are named), one after the other, and appends them;
+samples of the runs in `SAMPLED` go to FOLDER/windows.csv.
 """
 
 import csv
@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERSION = "3.44"
+# Of each release: how its wheel calls its libraries, and the C++ that its headers are written in.
+RELEASES = {"3.44": ("ns3.44", "c++20"), "3.39": ("ns3-dev", "c++17")}
 LIBRARIES = (
     "core",
     "network",
@@ -43,8 +44,26 @@ ALONE = ("TcpBbr", "TcpNewReno", "TcpCubic")
 SAMPLED = tuple(f"alone-{cc}" for cc in ALONE)
 
 
-def _runs() -> dict[str, str]:
-    """What is run: the arguments of the scenario, by the run's name."""
+def _runs(release: str) -> dict[str, str]:
+    """What is run with a release: the arguments of the scenario, by the run's name."""
+    return _later() if release == "3.44" else _earlier()
+
+
+def _earlier() -> dict[str, str]:
+    """The release of the year in which the paper was written: its scenarios, with three starts."""
+    starts = {"together": "0,0", "bbr-first": "0,0.03", "cubic-first": "0.03,0"}
+    return {
+        "earlier-alone-0": "--cc=TcpBbr",
+        "earlier-alone-0.5": "--cc=TcpBbr --loss=0.005",
+        **{
+            f"earlier-{queue}-{name}": f"--cc=TcpBbr,TcpCubic --queue={queue} --starts={start}"
+            for queue in ("0.7", "4")
+            for name, start in starts.items()
+        },
+    }
+
+
+def _later() -> dict[str, str]:
     minute, third, loss = "--duration=60", "--duration=20", "--loss=0.005"
     socket = "--ns3::TcpSocket::"
     return {
@@ -71,11 +90,12 @@ def main() -> int:
         return _say(__doc__ or "")
     found = importlib.util.find_spec("ns3")
     if found is None or not found.submodule_search_locations:
-        return _say(f"ns-3 is not installed here: pip install --no-deps ns3=={VERSION}.*")
-    if not importlib.metadata.version("ns3").startswith(VERSION):
-        return _say(f"this was written for ns-3 {VERSION}, not {importlib.metadata.version('ns3')}")
+        return _say("ns-3 is not installed here: pip install --no-deps 'ns3==3.44.*'")
+    release = importlib.metadata.version("ns3").partition(".post")[0]
+    if release not in RELEASES:
+        return _say(f"this was written for ns-3 {' and '.join(RELEASES)}, not {release}")
     folder, asked = Path(sys.argv[1]), sys.argv[2:]
-    runs, table = _runs(), folder / "runs.csv"
+    runs, table = _runs(release), folder / "runs.csv"
     unknown = [name for name in asked if name not in runs]
     if unknown:
         return _say(f"no run is called {unknown[0]}; choose from {', '.join(runs)}")
@@ -84,19 +104,20 @@ def main() -> int:
         with table.open(newline="") as file:
             done = {row["run"] for row in csv.DictReader(file)}
     with tempfile.TemporaryDirectory() as scratch:
-        program = _build(Path(found.submodule_search_locations[0]), Path(scratch))
+        ns3 = Path(found.submodule_search_locations[0])
+        program = _build(ns3, Path(scratch), *RELEASES[release])
         for name in asked or [name for name in runs if name not in done]:
             _measure(program, name, runs[name], folder)
     return 0
 
 
-def _build(ns3: Path, scratch: Path) -> Path:
+def _build(ns3: Path, scratch: Path, prefix: str, standard: str) -> Path:
     """Compiles the scenario against the libraries of the wheel."""
     program, libraries = scratch / "scenario", ns3 / "lib64"
     subprocess.run(
         [
             "g++",
-            "-std=c++20",
+            f"-std={standard}",
             "-O3",
             # As the wheel was built (lib64/cmake/ns3Targets.cmake); headers depend on them.
             "-DNS3_LOG_ENABLE",
@@ -105,7 +126,7 @@ def _build(ns3: Path, scratch: Path) -> Path:
             str(Path(__file__).with_name("scenario.cc")),
             f"-L{libraries}",
             f"-Wl,-rpath,{libraries}",
-            *(f"-lns{VERSION}-{library}" for library in LIBRARIES),
+            *(f"-l{prefix}-{library}" for library in LIBRARIES),
             "-o",
             str(program),
         ],
@@ -152,8 +173,6 @@ def _say(text: str) -> int:
     sys.stderr.write(f"{text}\n")
     return 1
 
-
-RUNS = _runs()
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,6 +11,9 @@ import polars as pl
 VERSION: Final = "3.44"
 """The version of ns-3."""
 
+EARLIER: Final = "3.39"
+"""One of the year in which the paper was written: its runs are called ``earlier-*``."""
+
 _FOLDER: Final = Path(__file__).parent / "ns3"
 
 
