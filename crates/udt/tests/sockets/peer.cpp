@@ -3,8 +3,9 @@
 //   peer ROLE WHAT MODE BYTES [PORT [PEER-PORT]]
 //
 // ROLE is listen, connect or meet (rendezvous), WHAT is send or recv, or often: to receive and to
-// acknowledge every second packet. MODE is stream or message. A listener prints "port N" first. Everybody prints "done BYTES MESSAGES SECONDS CPU-SECONDS" last,
-// and fails if a byte is not what it should be. PORT may be HOST:PORT.
+// acknowledge every second packet. MODE is stream or message. A listener prints "port N" first.
+// Everybody prints "done BYTES MESSAGES SECONDS CPU-SECONDS" last, and fails if a byte is not what
+// it should be. PORT may be HOST:PORT.
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
