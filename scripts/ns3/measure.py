@@ -46,7 +46,7 @@ SAMPLED = tuple(f"alone-{cc}" for cc in ALONE)
 
 def _runs(release: str) -> dict[str, str]:
     """What is run with a release: the arguments of the scenario, by the run's name."""
-    return _later() if release == "3.44" else _earlier()
+    return {"3.44": _later, "3.39": _earlier}[release]()
 
 
 def _earlier() -> dict[str, str]:

@@ -128,8 +128,18 @@ def test_every_run_of_ns3_that_is_told_of_is_kept() -> None:
     assert reference.flows()["throughput"].is_between(0, 50).all()
     for queue in beside_ns3.QUEUES:
         assert reference.of(f"pair-{queue}")["cc"].to_list() == ["TcpBbr", "TcpCubic"]
+    for names in beside_ns3.EARLIER.values():
+        for name in names:
+            assert reference.of(name)["cc"].to_list() == ["TcpBbr", "TcpCubic"]
     with pytest.raises(ValueError, match="no run of ns-3 is called pair-9"):
         reference.of("pair-9")
+
+
+def test_what_is_told_of_bbrv1_in_the_earlier_ns3_is_what_was_measured() -> None:
+    told = " ".join(beside_ns3.TEXT)
+    indexes = [reference.jain(name) for name in beside_ns3.EARLIER["0.7"]]
+    assert f"anywhere from {min(indexes):.2f} to {max(indexes):.2f}" in told
+    assert f"it is at {reference.of('earlier-alone-0.5')['throughput'][0]:.1f} Mbit/s there" in told
 
 
 def test_cubic_with_ns3s_hystart_loses_the_packets_that_ns3s_cubic_loses() -> None:

@@ -37,8 +37,11 @@ SETTINGS: Final = {
 QUEUES: Final = ("0.7", "1", "4", "7")
 """Buffer sizes of the pairs of BBRv1 and CUBIC, BDP."""
 
-STARTS: Final = ("together", "bbr-first", "cubic-first")
-"""How the pairs began in the earlier ns-3: at once, or one of the two by 30 ms before the other."""
+EARLIER: Final = {
+    queue: [f"earlier-{queue}-{start}" for start in ("together", "bbr-first", "cubic-first")]
+    for queue in ("0.7", "4")
+}
+"""Pairs in the earlier ns-3, by buffer size: they begin at once, or one 30 ms before the other."""
 
 _TITLES: Final = ("Throughput, Mbit/s", "Mean RTT, ms", "Retransmitted")
 
@@ -79,14 +82,13 @@ def published(runs: Runs) -> Table:
         for loss, (said, run) in alone.items()
     ]
     for queue in QUEUES:
-        earlier = [name for start in STARTS if reference.has(name := f"earlier-{queue}-{start}")]
         here = runs[f"minute-{queue}"]
         shares = " + ".join(f"{value(median(here, side)):.1f}" for side in ("bbr", "other"))
         rows.append(
             [
                 f"beside CUBIC, {queue} BDP: BBRv1 + CUBIC, Mbit/s (Jain)",
                 "(0.74)" if queue == "0.7" else "",
-                _indexes(earlier),
+                _indexes(EARLIER.get(queue, [])),
                 _shares(f"pair-{queue}"),
                 f"{shares} ({value(median(here, 'jain')):.2f})",
             ]
