@@ -72,7 +72,7 @@ pub use lia::Lia;
 pub use maker::Maker;
 pub use olia::Olia;
 pub use options::{ConfigError, Init, Options};
-pub use rate::{Departure, Newest as NewestDelivered, RateSampler};
+pub use rate::{Departure, RateSampler};
 pub use reno::Reno;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
 pub use stats::SenderStats;

@@ -30,26 +30,6 @@ pub struct Departure {
     pub delivered_at: Time,
 }
 
-/// What a sample needs to know of the newest packet that an acknowledgement delivers.
-#[derive(Clone, Copy, Debug)]
-pub struct Newest<'a> {
-    /// The connection's state when it was sent.
-    pub stamp: &'a Stamp,
-    /// [`Departure::first_sent_at`].
-    pub first_sent_at: Time,
-    /// [`Departure::delivered_at`].
-    pub delivered_at: Time,
-}
-
-impl Departure {
-    /// This packet as the newest one.
-    #[inline]
-    pub fn newest(&self) -> Newest<'_> {
-        let Departure { stamp, first_sent_at, delivered_at } = self;
-        Newest { stamp, first_sent_at: *first_sent_at, delivered_at: *delivered_at }
-    }
-}
-
 impl RateSampler {
     /// An estimator of a connection that begins now.
     pub fn new(now: Time) -> RateSampler {
@@ -95,7 +75,7 @@ impl RateSampler {
     /// The sample that an acknowledgement gives, after `path.delivered` has been advanced, from
     /// the newest packet that it delivers.
     #[inline]
-    pub fn sample(&mut self, path: &Path, newest: Option<Newest<'_>>) -> Option<RateSample> {
+    pub fn sample(&mut self, path: &Path, newest: Option<&Departure>) -> Option<RateSample> {
         if path.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
@@ -117,7 +97,7 @@ impl RateSampler {
             delivered: delivered as u32,
             interval,
             rate,
-            stamp: *packet.stamp,
+            stamp: packet.stamp,
             lost: (path.lost as u32).wrapping_sub(packet.stamp.lost),
             marked: (path.marked as u32).wrapping_sub(packet.stamp.marked),
         })

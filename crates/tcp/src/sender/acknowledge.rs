@@ -75,7 +75,7 @@ impl Sender {
         let lost = (self.path.lost - lost_before) as u32;
         let marked = u32::from(segment.marked);
         self.path.marked += u64::from(marked);
-        let newest = tally.newest.as_ref().map(|newest| newest.departure.newest());
+        let newest = tally.newest.as_ref().map(|newest| &newest.departure);
         let rate = self.rate.sample(&self.path, newest);
         if tally.delivered == 0 && lost == 0 {
             return;

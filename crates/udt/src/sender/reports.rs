@@ -80,7 +80,7 @@ impl Sender {
             counted: delivered,
             rtt: sample,
             prior_in_flight,
-            rate: self.rate.sample(&self.path, Some(newest.departure.newest())),
+            rate: self.rate.sample(&self.path, Some(&newest.departure)),
             report: Some(PeerReport {
                 advanced: delivered,
                 rtt: Span::from_micros(u64::from(ack.rtt_us)),
