@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,9 @@ def _sweep_views(dataset: Dataset) -> dict[str, str]:
 
 
 def _read(files: list[Path]) -> str:
-    names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+    # What a path has in brackets is no pattern, though DuckDB takes it for one.
+    paths = (glob.escape(str(file)) for file in files)
+    names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     return f"read_parquet([{names}], union_by_name = true)"
 
 

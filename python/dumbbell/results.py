@@ -29,7 +29,7 @@ import polars as pl
 from dumbbell.errors import ResultError
 from dumbbell.experiment import Experiment
 from dumbbell.links import capacity, parse_rates
-from dumbbell.tables import SUBFLOW_TABLES, TABLES, Cast, Member, Played, tables
+from dumbbell.tables import SUBFLOW_TABLES, TABLES, Cast, Member, Played, read_table, tables
 from dumbbell.units import RATE, TIME
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class Result:
         experiment = Experiment.load(path / "experiment.toml")
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
         known = [*TABLES, *(t for t in SUBFLOW_TABLES.values() if (path / f"{t}.parquet").exists())]
-        tables = {t: pl.read_parquet(path / f"{t}.parquet") for t in known}
+        tables = {t: read_table(path / f"{t}.parquet") for t in known}
         return cls(experiment, meta, **tables, captures={})
 
     def _write(self, folder: Path) -> None:

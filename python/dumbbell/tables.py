@@ -10,6 +10,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path
 
     from dumbbell import _core
     from dumbbell.testbed import client
@@ -23,6 +24,11 @@ SUBFLOW_TABLES: Final = {
     "internals": "subflow_internals",
 }
 """Those that a result with multipath flows has of their subflows too."""
+
+
+def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    """Reads a table, or some columns of it. What its path has in brackets is no pattern."""
+    return pl.read_parquet(file, columns=columns, glob=False)
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,13 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert output_of("--version", cwd=tmp_path) == f"dumbbell {__version__}\n"
 
 
+def test_help_shows_words_in_brackets(tmp_path: Path) -> None:
+    assert "the axes of its [sweep]" in output_of("--help", cwd=tmp_path)
+    printed = output_of("sweep", "--help", cwd=tmp_path)
+    assert "the axes of its [sweep]" in printed
+    assert "a TOML file with [sweep]" in printed
+
+
 def test_the_command_line_starts_without_the_libraries_that_take_long(tmp_path: Path) -> None:
     code = "import sys, dumbbell.cli; print(*sys.modules)"
     loaded = subprocess.run(

@@ -100,6 +100,14 @@ def test_a_result_is_asked_like_a_sweep(tmp_path: Path) -> None:
     assert said["rows"][0]["most"] == pytest.approx(result.series["cwnd"].max())
 
 
+def test_rows_that_are_too_wide_are_told_one_below_the_other(place: Path) -> None:
+    sql = "select distinct on (seed) * from flows where point = 0 order by seed limit 2"
+    first, second = output_of("query", sql, "small", cwd=place).split("\n\n")
+    told = dict(line.split(maxsplit=1) for line in second.splitlines())
+    assert (told["seed"], told["cc"]) == ("2", "reno")
+    assert [line.split()[0] for line in first.splitlines()] == list(told)
+
+
 @pytest.mark.parametrize(
     ("sql", "folder", "said"),
     [

@@ -173,6 +173,14 @@ def test_a_trace_comes_out_as_it_went_in(tmp_path: Path) -> None:
     assert text(link, "1 s") == (tmp_path / "in").read_text()
 
 
+def test_a_trace_stays_in_its_folder_whatever_its_link_is_called(tmp_path: Path) -> None:
+    named = Experiment.parse(LOGGED).override("duration=1 s").override("link.*.name=../50%")
+    folder = dumbbell.run(named).save(tmp_path / "run")
+    (path,) = export(folder, "mahimahi", tmp_path / "out")
+    assert path == tmp_path / "out" / "..%2F50%25.trace"
+    assert path.is_file()
+
+
 def test_what_cannot_be_exported_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ResultError, match=r'no format is called "cvs" \(did you mean "csv"'):
         export(folder, "cvs", tmp_path)
@@ -190,9 +198,10 @@ def test_what_cannot_be_exported_is_refused(folder: Path, tmp_path: Path) -> Non
         out=plain,
     )
     with pytest.raises(ResultError, match=r"none of its flows is logged; run it again: dumbbell"):
-        export(plain, "pcapng", tmp_path)
+        export(plain, "pcapng", tmp_path / "new")
     with pytest.raises(ResultError, match="none of its links has a rate"):
-        export(plain, "mahimahi", tmp_path)
+        export(plain, "mahimahi", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
     (tmp_path / "swept").mkdir()
     (tmp_path / "swept" / "plan.parquet").touch()
     with pytest.raises(ResultError, match=r"is a sweep.*dumbbell query"):

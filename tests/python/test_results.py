@@ -13,6 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, ExperimentError, Flow, Link, Result, ResultError, run, run_all
+from dumbbell.query import query
 from dumbbell.tables import TABLES
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ EXPERIMENT = Experiment(
 @pytest.fixture(scope="module")
 def result() -> Result:
     return run(EXPERIMENT)
+
+
+def only(result: Result, seed: int) -> Result:
+    return run(result.experiment.override(f"seeds=[{seed}]"))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -95,6 +100,14 @@ def test_what_is_saved_is_loaded_back_equal(result: Result, tmp_path: Path) -> N
     for table in TABLES:
         assert_frame_equal(getattr(loaded, table), getattr(result, table))
     assert [path.name for path in folder.parent.iterdir()] == ["result"]
+
+
+@pytest.mark.parametrize("name", ["r[u]n", "r*n", "r?n"])
+def test_the_name_of_a_folder_is_no_pattern(result: Result, tmp_path: Path, name: str) -> None:
+    only(result, seed=3).save(tmp_path / "run")
+    folder = only(result, seed=5).save(tmp_path / name)
+    assert Result.load(folder).flows["seed"].unique().to_list() == [5]
+    assert query("select distinct seed from flows", folder).rows() == [(5,)]
 
 
 def test_a_result_replaces_an_older_one(result: Result, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def run(
 
 @app.command()
 def sweep(
-    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file with [sweep].")],
+    file: Annotated[Path, typer.Argument(help=r"The experiment, a TOML file with \[sweep].")],
     out: Annotated[
         Path | None, typer.Option(help="The sweep's folder; default: results/ and FILE's name.")
     ] = None,
@@ -108,7 +108,7 @@ def sweep(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment along the axes of its [sweep]; what is in the folder already is kept."""
+    r"""Run an experiment along the axes of its \[sweep]; what is in the folder already is kept."""
     from dumbbell.cli.sweep import sweep_file
     from dumbbell.cli.until import parse_until
 

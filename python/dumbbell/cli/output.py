@@ -50,9 +50,29 @@ def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 def print_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     """Prints a table: names to the left, numbers to the right."""
-    table = make_table(title, columns, cells)
-    width = None if sys.stdout.isatty() else 120
-    Console(width=width, highlight=False, markup=False).print(table)
+    _console().print(make_table(title, columns, cells))
+
+
+def fits(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
+    """Whether a table is not too wide to be printed without breaking what is in it."""
+    console = _console()
+    unlimited = console.options.update(max_width=sys.maxsize)
+    needed = console.measure(make_table("", columns, cells), options=unlimited).maximum
+    return needed <= console.width
+
+
+def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Prints the rows of a table one below the other, a line for each cell."""
+    width = max(map(len, columns))
+    for number, row in enumerate(cells):
+        if number:
+            print_line()
+        for name, cell in zip(columns, row, strict=True):
+            print_line(f"{name:<{width}}  {cell}")
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
 
 
 def make_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dumbbell.cli.output import print_json, print_table, rows
+from dumbbell.cli.output import fits, print_json, print_records, print_table, rows
 from dumbbell.query import query
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ def answer(sql: str, folder: Path, *, json: bool, csv: bool) -> None:
     elif csv:
         sys.stdout.write(table.write_csv())
     else:
-        print_table("", table.columns, [[_cell(cell) for cell in row] for row in table.iter_rows()])
+        cells = [[_cell(cell) for cell in row] for row in table.iter_rows()]
+        if fits(table.columns, cells):
+            print_table("", table.columns, cells)
+        else:
+            print_records(table.columns, cells)
 
 
 def _cell(value: Any) -> str:

@@ -11,7 +11,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -26,6 +28,11 @@ from dumbbell.sweeps.dataset import is_dataset
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from dumbbell.experiment import Link
+
+    Files = dict[str, Callable[[Path], object]]
+    """By their names, what writes them."""
 
 __all__ = ["FORMATS", "export"]
 
@@ -47,69 +54,66 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
     if kind not in FORMATS:
         raise ResultError(f"--format: {unknown('format', kind, list(FORMATS))}")
     if is_dataset(folder):
-        instead = f"`dumbbell query 'from runs' {folder} --csv` gives its rows"
+        instead = f"`dumbbell query 'from runs' {shlex.quote(str(folder))} --csv` gives its rows"
         raise ResultError(f"{folder}: is a sweep, whose runs are kept as rows of tables; {instead}")
-    result = Result.load(folder)
+    files = FORMATS[kind](Result.load(folder), folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return FORMATS[kind](result, folder, out)
+        for name, write in files.items():
+            write(out / name)
     except OSError as error:
         raise ResultError(f"{out}: cannot be written: {error.strerror or error}") from error
+    return [out / name for name in files]
 
 
-def _csv(result: Result, _folder: Path, out: Path) -> list[Path]:
-    paths = []
-    for name in result.tables:
-        path = out / f"{name}.csv"
-        getattr(result, name).write_csv(path)
-        paths.append(path)
-    return paths
+def _csv(result: Result, _folder: Path) -> Files:
+    return {f"{name}.csv": getattr(result, name).write_csv for name in result.tables}
 
 
-def _arrow(result: Result, _folder: Path, out: Path) -> list[Path]:
-    paths = []
-    for name in result.tables:
-        path = out / f"{name}.arrow"
-        getattr(result, name).write_ipc(path, compat_level=pl.CompatLevel.oldest())
-        paths.append(path)
-    return paths
+def _arrow(result: Result, _folder: Path) -> Files:
+    oldest = pl.CompatLevel.oldest()
+    return {
+        f"{name}.arrow": partial(getattr(result, name).write_ipc, compat_level=oldest)
+        for name in result.tables
+    }
 
 
-def _qlog(result: Result, folder: Path, out: Path) -> list[Path]:
-    paths = []
-    for seed in result.seeds:
-        path = out / f"seed-{seed}.qlog"
+def _qlog(result: Result, folder: Path) -> Files:
+    def write(seed: int, path: Path) -> None:
         write_text(path, qlog.text(result, seed, folder / f"packets-{seed}-sender.pcapng"))
-        paths.append(path)
-    return paths
+
+    return {f"seed-{seed}.qlog": partial(write, seed) for seed in result.seeds}
 
 
-def _pcapng(_result: Result, folder: Path, out: Path) -> list[Path]:
+def _pcapng(_result: Result, folder: Path) -> Files:
     captures = sorted(folder.glob("packets-*.pcapng"))
     if not captures:
-        advice = f"run it again: dumbbell run {folder / 'experiment.toml'} --set 'flow.*.log=true'"
+        again = f"dumbbell run {shlex.quote(str(folder / 'experiment.toml'))}"
+        advice = f"run it again: {again} --set 'flow.*.log=true'"
         raise ResultError(f"{folder}: none of its flows is logged; {advice}")
-    return [shutil.copyfile(path, out / path.name) for path in captures]
+    return {path.name: partial(shutil.copyfile, path) for path in captures}
 
 
-def _mahimahi(result: Result, folder: Path, out: Path) -> list[Path]:
-    paths = []
-    for link in result.experiment.links:
-        if link.rate is None and link.rates is None and link.trace is None:
-            continue
-        path = out / f"{link.name}.trace"
+def _mahimahi(result: Result, folder: Path) -> Files:
+    def write(link: Link, path: Path) -> None:
         write_text(path, mahimahi.text(link, result.experiment.duration))
-        paths.append(path)
-    if not paths:
+
+    links = [link for link in result.experiment.links if link.rate or link.rates or link.trace]
+    if not links:
         raise ResultError(f"{folder}: none of its links has a rate, and a trace is one")
-    return paths
+    return {f"{_file_name(link.name)}.trace": partial(write, link) for link in links}
 
 
-FORMATS: Final[dict[str, Callable[[Result, Path, Path], list[Path]]]] = {
+def _file_name(name: str) -> str:
+    """A name as part of a file's name, whatever is in it."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+FORMATS: Final[dict[str, Callable[[Result, Path], Files]]] = {
     "csv": _csv,
     "arrow": _arrow,
     "qlog": _qlog,
     "pcapng": _pcapng,
     "mahimahi": _mahimahi,
 }
-"""The formats, and what writes them."""
+"""The formats, and the files of a result in each."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version as version_of
@@ -27,6 +28,7 @@ from dumbbell.papers.known import home, load
 from dumbbell.papers.real import Real, RealNumber, is_there, like, measure, section
 from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
+from dumbbell.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -99,7 +101,7 @@ def reopen(folder: Path) -> Reproduction:
     kept = {name: folder / f"{name}.parquet" for name in beyond}
     runs = Runs(
         {name: Result.load(folder / "runs" / name) for name in paper.planned},
-        {name: pl.read_parquet(path) for name, path in kept.items() if path.is_file()},
+        {name: read_table(path) for name, path in kept.items() if path.is_file()},
     )
     there = [one.id for plan in paper.real for one in plan.all(paper.planned)]
     real = _real_of(folder, there)
@@ -215,16 +217,20 @@ def figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
     kept = {name: folder / f"{name}.parquet" for name in beyond.intersection(plate.experiments)}
     places = {name: folder / "runs" / name for name in plate.experiments if name not in beyond}
     if not all(path.exists() for path in (*kept.values(), *places.values())):
-        again = f"dumbbell reproduce {paper.id} --figure {plate.id} --out {folder.parent}"
+        again = f"dumbbell reproduce {paper.id} --figure {plate.id} --out {_quoted(folder.parent)}"
         raise DumbbellError(
             f"{folder}: has not all runs of {paper.id}/{plate.id}; `{again}` does them"
         )
     runs = Runs(
         {name: Result.load(place) for name, place in places.items()},
-        {name: pl.read_parquet(path) for name, path in kept.items()},
+        {name: read_table(path) for name, path in kept.items()},
     )
     with styled():
         return plate.draw(runs)
+
+
+def _quoted(folder: Path) -> str:
+    return shlex.quote(str(folder))
 
 
 def _real_figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
@@ -234,7 +240,9 @@ def _real_figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
     real = _real_of(folder, plate.experiments)
     if not plate.real or set(real.runs) != set(plate.experiments):
         lacks = f"{folder}: has not all runs with real packets of {paper.id}/{plate.id}"
-        again = f"dumbbell reproduce {paper.id} --backend linux --out {folder.parent}"
+        again = (
+            f"dumbbell reproduce {paper.id} --backend linux --out {shlex.quote(str(folder.parent))}"
+        )
         raise DumbbellError(f"{lacks}; `{again}` does those that there can be")
     with styled():
         return real_plates.of_real(plate, real).draw(Runs({}, {}))

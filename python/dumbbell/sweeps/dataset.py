@@ -30,6 +30,7 @@ import polars as pl
 from dumbbell.errors import ResultError
 from dumbbell.files import write_text
 from dumbbell.sweeps.work import SERIES, SUMMARIES
+from dumbbell.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +104,7 @@ class Dataset:
     @property
     def plan(self) -> pl.DataFrame:
         """A row for each run that was asked for: run, point, seed, and the axes."""
-        return pl.read_parquet(self.folder / PLAN)
+        return read_table(self.folder / PLAN)
 
     @property
     def axes(self) -> Axes:
@@ -123,7 +124,7 @@ class Dataset:
         A column of the table's own takes precedence over an axis of that name.
         """
         files = [part.file(name) for part in self.parts]
-        kept = pl.concat([pl.read_parquet(f) for f in files if f.exists()], how="diagonal_relaxed")
+        kept = pl.concat([read_table(f) for f in files if f.exists()], how="diagonal_relaxed")
         plan = self.plan.drop([axis for axis in self.axes if axis in kept.columns])
         return plan.join(kept, on="run", how="inner", maintain_order="left_right")
 
@@ -194,7 +195,7 @@ class Store:
         files = [part.file("runs") for part in parts(self.folder)]
         if not files:
             return pl.Series("run", [], dtype=pl.String)
-        return pl.concat([pl.read_parquet(file, columns=["run"]) for file in files])["run"]
+        return pl.concat([read_table(file, ["run"]) for file in files])["run"]
 
     def write_plan(
         self, plan: pl.DataFrame, axes: dict[str, dict[str, str | None]], text: str
@@ -284,7 +285,7 @@ def _join(group: list[Part], folder: Path) -> None:
     for name in (*SUMMARIES, *SERIES):
         files = [part.file(name) for part in group if part.file(name).exists()]
         if files:
-            joined = pl.concat([pl.read_parquet(file) for file in files], how="diagonal_relaxed")
+            joined = pl.concat([read_table(file) for file in files], how="diagonal_relaxed")
             joined.sort("run", maintain_order=True).write_parquet(folder / f"{name}.parquet")
 
 

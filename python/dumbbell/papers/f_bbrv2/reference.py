@@ -20,7 +20,7 @@ _FOLDER: Final = Path(__file__).parent / "ns3"
 @cache
 def flows() -> pl.DataFrame:
     """A row a flow: run, settings, flow, cc, throughput (Mbit/s), rtt (ms), packets, timeouts."""
-    return pl.read_csv(_FOLDER / "runs.csv")
+    return pl.read_csv(_FOLDER / "runs.csv", glob=False)
 
 
 def has(run: str) -> bool:
@@ -49,4 +49,4 @@ def jain(run: str) -> float:
 @cache
 def windows() -> pl.DataFrame:
     """Samples of single flows: run, t (s), cwnd and ssthresh (packets), srtt (s) and counters."""
-    return pl.read_csv(_FOLDER / "windows.csv")
+    return pl.read_csv(_FOLDER / "windows.csv", glob=False)

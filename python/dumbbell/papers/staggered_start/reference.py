@@ -10,6 +10,7 @@ import polars as pl
 
 from dumbbell.experiment import Experiment
 from dumbbell.results import Result
+from dumbbell.tables import read_table
 
 MEASURED: Final = ("reno", "cubic", "bbr")
 """The algorithms that were measured."""
@@ -76,4 +77,4 @@ def _result(scenario: str, cc: str, file: str, changes: list[str]) -> Result:
 
 @cache
 def _flows() -> pl.DataFrame:
-    return pl.read_parquet(_FOLDER / "linux" / "flows.parquet")
+    return read_table(_FOLDER / "linux" / "flows.parquet")
