@@ -12,7 +12,7 @@ import polars as pl
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.results import spoiled
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
-from dumbbell.tables import SUBFLOW_TABLES, TABLES
+from dumbbell.tables import SUBFLOW_TABLES, TABLES, columns_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def _sweep_views(dataset: Dataset) -> dict[str, str]:
     axes = list(dataset.axes)
     for table in dataset.tables:
         files = [part.file(table) for part in parts if part.file(table).exists()]
-        columns = pl.read_parquet_schema(files[0])
+        columns = columns_of(files[0])
         shown = [quoted(axis) for axis in axes if axis not in columns]
         first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *shown))
         named = ", ".join(name for name in ("flow", "link", "t") if name in columns)

@@ -31,6 +31,11 @@ def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
     return pl.read_parquet(file, columns=columns, glob=False)
 
 
+def columns_of(file: Path) -> list[str]:
+    """The names of a table's columns."""
+    return pl.scan_parquet(file, glob=False).collect_schema().names()
+
+
 @dataclass(frozen=True)
 class Member:
     """A flow, or a subflow: its name, its algorithm, and when it stops, s (infinity: never)."""

@@ -153,6 +153,15 @@ def test_plot_draws_a_result_into_its_folder_or_elsewhere(file: Path, tmp_path: 
     assert not (tmp_path / "r" / "figure.svg").exists()
 
 
+def test_a_figure_s_name_may_have_dots(file: Path, tmp_path: Path) -> None:
+    dumbbell("run", file, "--out", "r", cwd=tmp_path)
+    for name in ("rate-0.5", "rate-0.7"):
+        said = output_of("plot", "r", "--out", name, cwd=tmp_path)
+        assert said.split() == [f"{name}.svg", f"{name}.png"]
+        assert (tmp_path / f"{name}.svg").is_file()
+    assert output_of("plot", "r", "--out", "f.svg", cwd=tmp_path).split() == ["f.svg", "f.png"]
+
+
 def test_plot_of_what_is_no_result_is_refused(file: Path, tmp_path: Path) -> None:
     assert "is not a result folder" in complaint_of("plot", "nowhere", cwd=tmp_path)
     output_of("run", file, "--out", "r", cwd=tmp_path)

@@ -241,6 +241,13 @@ def test_a_sweep_that_is_there_is_not_run_again_and_an_extended_one_runs_what_is
     assert_frame_equal(Dataset(tmp_path).table("runs"), swept.dataset.table("runs"))
 
 
+def test_the_name_of_a_sweep_s_folder_is_no_pattern(tmp_path: Path) -> None:
+    folder = tmp_path / "s[w]eep"
+    run_sweep(sweep('"link.*.delay" = ["5 ms"]'), folder)
+    assert Dataset(folder).table("runs").height == query("from runs", folder).height == 1
+    assert run_sweep(sweep('"link.*.delay" = ["5 ms"]'), folder).made == 0
+
+
 def test_an_axis_whose_value_was_the_files_before_costs_nothing(tmp_path: Path) -> None:
     run_sweep(sweep('"link.bottleneck.queue" = ["1 BDP", "2 BDP"]'), tmp_path)
     both = '"link.bottleneck.queue" = ["1 BDP", "2 BDP"]\n"flow.first.cc" = ["reno", "bbr"]'

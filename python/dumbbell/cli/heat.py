@@ -49,13 +49,14 @@ def draw_heat(
         if axes[axis]["unit"] is None:  # text, in the order of the file
             order = pl.Enum(dataset.plan[axis].unique(maintain_order=True))
             table = table.with_columns(pl.col(column).cast(order))
-    stem = folder / f"heat-{_slug(metric)}" if out is None else out.with_suffix("")
+    stem = out or folder / f"heat-{_slug(metric)}"
     try:
         with figures.styled():
             figures.save(draw(table, axes, x, y, metric), stem)
     except OSError as error:
-        raise ResultError(f"{stem}.svg: cannot be written: {error.strerror}") from None
-    print_line(f"{stem}.svg\n{stem}.png")
+        raise ResultError(f"{stem}: cannot be written: {error.strerror}") from None
+    for path in figures.files_of(stem):
+        print_line(str(path))
 
 
 def draw(table: pl.DataFrame, axes: Axes, x: str, y: str, metric: str) -> Figure:

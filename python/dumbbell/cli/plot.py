@@ -9,6 +9,7 @@ from dumbbell.cli.output import print_line, tell_spoiled
 from dumbbell.errors import ResultError
 from dumbbell.figures.results import draw
 from dumbbell.results import Result
+from dumbbell.sweeps.dataset import is_dataset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
 
 def plot_result(folder: Path, *, out: Path | None, seed: int | None) -> None:
     """Draws windows, throughputs, round-trip times and queues of one seed over time."""
+    if is_dataset(folder):
+        raise ResultError(f"{folder}: is a sweep, which `dumbbell heat` and `dumbbell report` show")
     result = Result.load(folder)
     if seed is not None and seed not in result.seeds:
         known = ", ".join(map(str, result.seeds))
         raise ResultError(f"{folder}: has no seed {seed}; choose from {known}")
-    stem = folder / "figure" if out is None else out.with_suffix("")
+    stem = out or folder / "figure"
     tell_spoiled(folder, result)
     try:
         with figures.styled():
             figures.save(draw(result.of_seed(result.seeds[0] if seed is None else seed)), stem)
     except OSError as error:
-        raise ResultError(f"{stem}.svg: cannot be written: {error.strerror}") from None
-    print_line(f"{stem}.svg\n{stem}.png")
+        raise ResultError(f"{stem}: cannot be written: {error.strerror}") from None
+    for path in figures.files_of(stem):
+        print_line(str(path))

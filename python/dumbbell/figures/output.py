@@ -33,8 +33,16 @@ class Picture:
 
     def write(self, stem: Path) -> None:
         """Writes ``stem.svg`` and ``stem.png``."""
-        stem.with_suffix(".svg").write_text(self.svg, encoding="utf-8")
-        stem.with_suffix(".png").write_bytes(self.png)
+        svg, png = files_of(stem)
+        svg.write_text(self.svg, encoding="utf-8")
+        png.write_bytes(self.png)
+
+
+def files_of(stem: Path) -> tuple[Path, Path]:
+    """The SVG and the PNG of a figure; what follows another dot in `stem` is part of its name."""
+    if stem.suffix in (".svg", ".png"):
+        stem = stem.with_suffix("")
+    return stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")
 
 
 def render(figure: Figure) -> Picture:
