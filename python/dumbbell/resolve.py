@@ -198,7 +198,12 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[list
             f'"{text}" never fills, as the link has no rate; give it one, or write "unlimited"'
         )
         raise ExperimentError(problem, key="queue")
+    packet = _largest_packet(experiment)
     if queue.dimension is not BDP:
+        there = (experiment.flow_paths(flow) for flow in experiment.flows)
+        carries_data = any(link.name in path for paths in there for path in paths)
+        if queue.dimension is SIZE and queue.value < packet and carries_data:
+            raise _too_small(f'"{text}" is too little', packet)
         return queue.dimension.format(queue.value)
     crossing = [
         rtt
@@ -210,13 +215,16 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[list
     ]
     rtt = max(crossing, default=2 * TIME.parse(link.delay, zero=True))
     size = round(Fraction(queue.value, 10**6) * rate * rtt / (8 * 10**9))
-    packet = _largest_packet(experiment)
     if size < packet:
         problem = (
             f'"{text}" is {size} bytes at {RATE.format(rate)} and a base RTT of {TIME.format(rtt)}'
         )
-        raise ExperimentError(f"{problem}; not even a packet of {packet} bytes fits", key="queue")
+        raise _too_small(problem, packet)
     return SIZE.format(size)
+
+
+def _too_small(problem: str, packet: int) -> ExperimentError:
+    return ExperimentError(f"{problem}; not even a packet of {packet} bytes fits", key="queue")
 
 
 def _largest_packet(experiment: Experiment) -> int:
