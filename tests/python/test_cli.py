@@ -329,6 +329,29 @@ def test_a_wrong_option_is_the_users_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
+@pytest.mark.parametrize("arguments", [("list",), ("run", "a.toml", "--json"), ("--help",)])
+def test_where_nothing_can_be_printed_one_line_says_so(
+    file: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    file.rename(tmp_path / "a.toml")
+    with Path("/dev/full").open("w") as full:
+        command = [str(DUMBBELL), *arguments]
+        done = subprocess.run(
+            command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    said = "dumbbell: what it prints cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_a_reader_that_stops_reading_is_no_mistake(tmp_path: Path) -> None:
+    command = f"{DUMBBELL} list | head -1"
+    done = subprocess.run(
+        command, cwd=tmp_path, shell=True, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("Algorithms")
+    assert done.stderr == ""
+
+
 def test_an_interrupted_run_writes_nothing(file: Path, tmp_path: Path) -> None:
     command: list[str | Path] = [
         DUMBBELL,

@@ -6,6 +6,8 @@ Modules that take long to import are imported by the commands that need them.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import traceback
 
@@ -17,13 +19,29 @@ from dumbbell.errors import DumbbellError
 def main() -> None:
     """Runs the command line and exits."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except DumbbellError as error:
         sys.stderr.write(f"dumbbell: {error}\n")
         sys.exit(2)
+    except OSError as error:
+        sys.exit(_cannot_print(error))
     except Exception as error:
         part = own.user_part(error)
         if part is None:
             raise
         traceback.print_exception(error.with_traceback(part))
         sys.exit(1)
+
+
+def _cannot_print(error: OSError) -> int:
+    """The exit status where what is printed cannot be written, or is read no further."""
+    if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # there the rest of it goes
+    if error.errno == errno.EPIPE:
+        return 1
+    sys.stderr.write(f"dumbbell: what it prints cannot be written: {error.strerror}\n")
+    return 2
