@@ -14,7 +14,6 @@ app = typer.Typer(
     name="dumbbell",
     help="A congestion-control laboratory: an experiment file in, tables and figures out.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
