@@ -191,13 +191,13 @@ class Result:
         """Writes the result folder, complete or not at all.
 
         It is written under a temporary name beside `folder` and renamed. A result that is already
-        there is replaced; anything else is left alone.
+        there is replaced; anything else is left alone. A link is followed.
 
         Raises:
             ResultError: If something other than a result is there, or it cannot be written.
         """
-        target = Path(folder)
-        check_replaceable(target)
+        check_replaceable(Path(folder))
+        target = Path(os.path.realpath(folder))
         temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -209,8 +209,8 @@ class Result:
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
         except OSError as error:
-            raise ResultError(f"{target}: cannot be written: {error.strerror or error}") from error
-        return target
+            raise ResultError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        return Path(folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
@@ -251,9 +251,12 @@ def spoiled(meta: Mapping[str, Any]) -> dict[int, list[str]]:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raises `ResultError` if `folder` is there and is neither empty nor a result."""
-    if not folder.exists() and not folder.is_symlink():
+    """Raises `ResultError` if `folder` is there and is neither empty nor a result, or is in use."""
+    if not folder.exists():
         return
+    if Path.cwd().is_relative_to(folder.resolve()):
+        problem = "is replaced as a whole, which the folder that you are in cannot be"
+        raise ResultError(f"{folder}: {problem}; name another folder")
     if not folder.is_dir():
         raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
     try:

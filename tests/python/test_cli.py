@@ -328,7 +328,6 @@ def test_a_wrong_option_is_the_users_mistake(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
 @pytest.mark.parametrize("arguments", [("list",), ("run", "a.toml", "--json"), ("--help",)])
 def test_where_nothing_can_be_printed_one_line_says_so(
     file: Path, tmp_path: Path, arguments: tuple[str, ...]
@@ -343,6 +342,23 @@ def test_where_nothing_can_be_printed_one_line_says_so(
     assert (done.returncode, done.stderr) == (2, said)
 
 
+def test_names_that_the_terminal_cannot_show_are_told_in_its_own_letters(
+    file: Path, tmp_path: Path
+) -> None:
+    file.write_text(EXPERIMENT.replace("first", "größt"))
+    for arguments in ((), ("--json",)):
+        command = [str(DUMBBELL), "run", str(file), "--out", "r", *arguments]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            check=True,
+        )
+        told = done.stdout.decode("ascii")
+    assert json.loads(told)["flows"][0]["flow"] == "größt"
+
+
 def test_a_reader_that_stops_reading_is_no_mistake(tmp_path: Path) -> None:
     command = f"{DUMBBELL} list | head -1"
     done = subprocess.run(
@@ -352,6 +368,7 @@ def test_a_reader_that_stops_reading_is_no_mistake(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
 def test_an_interrupted_run_writes_nothing(file: Path, tmp_path: Path) -> None:
     command: list[str | Path] = [
         DUMBBELL,

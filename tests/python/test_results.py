@@ -117,6 +117,28 @@ def test_a_result_replaces_an_older_one(result: Result, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
+def test_a_link_to_a_folder_is_followed(result: Result, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    for name in ("disk", "new"):
+        link = tmp_path / f"to-{name}"
+        link.symlink_to(tmp_path / name)
+        for _ in range(2):
+            assert result.save(link) == link
+        assert link.is_symlink()
+        assert Result.load(tmp_path / name).meta == result.meta
+
+
+def test_the_folder_that_one_is_in_is_not_replaced(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = result.save(tmp_path / "r")
+    monkeypatch.chdir(inside)
+    for name in (".", "../r", str(inside)):
+        with pytest.raises(ResultError, match="which the folder that you are in cannot be"):
+            result.save(name)
+    assert result.save("deeper").is_dir()
+
+
 def test_what_is_no_result_is_never_overwritten(result: Result, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(ResultError, match=r'holds "thesis.tex"'):

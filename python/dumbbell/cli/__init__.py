@@ -7,6 +7,7 @@ Modules that take long to import are imported by the commands that need them.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import traceback
@@ -18,6 +19,9 @@ from dumbbell.errors import DumbbellError
 
 def main() -> None:
     """Runs the command line and exits."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what its encoding lacks is written as \\x..
+            stream.reconfigure(errors="backslashreplace")
     try:
         try:
             app()

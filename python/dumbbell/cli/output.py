@@ -29,7 +29,8 @@ PATIENCE: Final = 2.0
 
 def print_json(value: dict[str, Any]) -> None:
     """Prints one JSON object; what is not finite is null."""
-    sys.stdout.write(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False) + "\n")
+    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+    sys.stdout.write(json.dumps(_finite(value), ensure_ascii=ascii_only, allow_nan=False) + "\n")
 
 
 def print_line(text: str = "") -> None:
