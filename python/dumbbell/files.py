@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -41,7 +42,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ExperimentError(_too_large(path))
-        data = path.read_bytes()
+        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)  # some editors begin with it
     except OSError as error:
         raise ExperimentError(f"cannot be read: {error.strerror}") from None
     if not data.strip():

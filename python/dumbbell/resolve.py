@@ -216,10 +216,9 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[list
     rtt = max(crossing, default=2 * TIME.parse(link.delay, zero=True))
     size = round(Fraction(queue.value, 10**6) * rate * rtt / (8 * 10**9))
     if size < packet:
-        problem = (
-            f'"{text}" is {size} bytes at {RATE.format(rate)} and a base RTT of {TIME.format(rtt)}'
-        )
-        raise _too_small(problem, packet)
+        given = f'"{text}"' if link.queue else f'is missing, and "{text}", the default,'
+        at = f"at {RATE.format(rate)} and a base RTT of {TIME.format(rtt)}"
+        raise _too_small(f"{given} is {size} bytes {at}", packet)
     return SIZE.format(size)
 
 

@@ -99,6 +99,12 @@ def test_a_file_and_the_same_thing_in_python_are_equal() -> None:
     )
 
 
+def test_a_file_may_begin_as_some_editors_begin_theirs(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + base_experiment().replace("\n", "\r\n").encode())
+    assert Experiment.load(file) == Experiment.parse(base_experiment())
+
+
 def test_the_base_of_the_table_of_bad_values_is_itself_valid() -> None:
     assert len(SAID) > 50
     resolve(Experiment.parse(base_experiment()))
