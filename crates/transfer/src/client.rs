@@ -45,7 +45,7 @@ pub fn push(
     attempts: Attempts,
     watch: &Arc<Watch>,
 ) -> Result<(), TransferError> {
-    let items = walk(paths)?;
+    let items = walk(paths, watch)?;
     repeat(attempts, watch, || {
         let mut line = ask(peer, Want::Push, settings, attempts, watch)?;
         give(&mut line, &items)?;

@@ -2,6 +2,7 @@
 
 use crate::error::{At, TransferError};
 use crate::frame::Entry;
+use crate::watch::Watch;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,13 @@ pub(crate) struct Item {
 }
 
 /// All that these paths stand for, each called by its last name: folders before what is in them, in
-/// the order of names. Within folders, links and what is neither file nor folder are left out.
+/// the order of names. Within folders, links and what is neither file nor folder are left out, and
+/// told of.
 ///
 /// # Errors
 /// If one cannot be read, or has a name that is not Unicode.
-pub(crate) fn walk(paths: &[PathBuf]) -> Result<Vec<Item>, TransferError> {
-    let mut items = Vec::new();
+pub(crate) fn walk(paths: &[PathBuf], watch: &Watch) -> Result<Vec<Item>, TransferError> {
+    let (mut items, mut left_out) = (Vec::new(), Vec::new());
     for path in paths {
         let bad = |why| TransferError::Path { path: path.clone(), why };
         let whole = path.canonicalize().at(path)?;
@@ -30,7 +32,15 @@ pub(crate) fn walk(paths: &[PathBuf]) -> Result<Vec<Item>, TransferError> {
         if !found.is_file() && !found.is_dir() {
             return Err(bad("is neither a file nor a folder"));
         }
-        add(path, name.to_owned(), &found, &mut items)?;
+        add(path, name.to_owned(), &found, &mut items, &mut left_out)?;
+    }
+    if let [first, others @ ..] = &left_out[..] {
+        let others = match others.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        let first = first.display();
+        watch.tell(format!("left out, as links and special files are: {first}{others}"));
     }
     Ok(items)
 }
@@ -46,6 +56,7 @@ fn add(
     name: String,
     found: &Metadata,
     items: &mut Vec<Item>,
+    left_out: &mut Vec<PathBuf>,
 ) -> Result<(), TransferError> {
     let entry = Entry {
         path: name.clone(),
@@ -62,14 +73,17 @@ fn add(
     inside.sort();
     for path in inside {
         let found = fs::symlink_metadata(&path).at(&path)?;
-        let partial = path.extension().is_some_and(|extension| extension == crate::partial::SUFFIX);
-        if partial || !found.is_file() && !found.is_dir() {
+        if path.extension().is_some_and(|extension| extension == crate::partial::SUFFIX) {
+            continue;
+        }
+        if !found.is_file() && !found.is_dir() {
+            left_out.push(path);
             continue;
         }
         let why = "its name is not Unicode";
         let own = path.file_name().and_then(|own| own.to_str());
         let own = own.ok_or_else(|| TransferError::Path { path: path.clone(), why })?;
-        add(&path, format!("{name}/{own}"), &found, items)?;
+        add(&path, format!("{name}/{own}"), &found, items, left_out)?;
     }
     Ok(())
 }

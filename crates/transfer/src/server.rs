@@ -178,7 +178,7 @@ fn talk(
             let places: Option<Vec<PathBuf>> =
                 paths.iter().map(|path| inside(root, path)).collect();
             let Some(places) = places else { return refused(&line, "there is no such file") };
-            let items = match walk(&places) {
+            let items = match walk(&places, line.watch()) {
                 Ok(items) => items,
                 Err(error) => return refused(&line, &error.to_string()),
             };

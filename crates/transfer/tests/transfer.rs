@@ -6,6 +6,7 @@ use dumbbell_transfer::{
 use dumbbell_udt::io::{Key, Settings};
 use std::fs;
 use std::net::UdpSocket;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -113,6 +114,23 @@ fn folders_go_there_and_back_as_they_are() {
             assert_eq!(changed(&copy), changed(&root));
         }
     }
+}
+
+#[test]
+fn links_in_a_folder_are_left_out_and_told_of() {
+    let (here, there) = (folder(), folder());
+    let root = here.path().join("photos");
+    write(&root.join("one"), b"1");
+    for name in ["to-one", "to-nowhere"] {
+        symlink(name.trim_start_matches("to-"), root.join(name)).expect("it can be made");
+    }
+    let server = Server::of(there.path(), &settings());
+    let watch = Arc::new(Watch::new());
+    push(&server.address, std::slice::from_ref(&root), &settings(), quick(), &watch)
+        .expect("it arrives");
+    let told = format!("left out, as links and special files are: {}", root.display());
+    assert_eq!(watch.take_events(), [format!("{told}/to-nowhere and 1 more")]);
+    assert_eq!(names(&there.path().join("photos")), ["one"]);
 }
 
 #[test]
