@@ -62,13 +62,20 @@ _HOMES = {
     "Sweep": "sweeps.plan",
 }
 
+_MODULES = ("cc", "convergence", "figures", "metrics", "query", "theory", "udt")
+"""What else there is to use."""
+
 
 def __getattr__(name: str) -> Any:
     """Imports what is asked for when it is asked for, so that the command line starts at once."""
-    if name not in _HOMES:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"dumbbell.{_HOMES[name]}"), name)
-    globals()[name] = value
+    module = import_module(f"dumbbell.{_HOMES.get(name, name)}")
+    value = globals()[name] = getattr(module, name) if name in _HOMES else module
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})

@@ -51,7 +51,7 @@ _SUMS: Final = ("wall_s", "data_packets", "events")
 _CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """What came out of an experiment, for all its seeds.
 
@@ -87,7 +87,18 @@ class Result:
     subflows: pl.DataFrame = field(default_factory=pl.DataFrame)
     subflow_series: pl.DataFrame = field(default_factory=pl.DataFrame)
     subflow_internals: pl.DataFrame = field(default_factory=pl.DataFrame)
-    captures: Mapping[int, _core.Capture] = field(default_factory=dict, repr=False)
+    captures: Mapping[int, _core.Capture] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """What was run, and how many rows its tables have."""
+        said = self.experiment
+        seeds = ", ".join(map(str, self.seeds[:10])) + (", ..." if len(self.seeds) > 10 else "")
+        title = f'"{said.title}", ' if said.title else ""
+        rows = ", ".join(f"{table} {getattr(self, table).height:,}" for table in self.tables)
+        return (
+            f"<Result: {title}{len(self.flow_names)} flow(s) over {len(said.links)} link(s) for "
+            f"{said.duration}, seeds {seeds}; rows of its tables: {rows}>"
+        )
 
     @property
     def seeds(self) -> list[int]:

@@ -12,7 +12,18 @@ import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
-from dumbbell import Experiment, ExperimentError, Flow, Link, Result, ResultError, run, run_all
+import dumbbell
+from dumbbell import (
+    Experiment,
+    ExperimentError,
+    Flow,
+    Link,
+    Result,
+    ResultError,
+    metrics,
+    run,
+    run_all,
+)
 from dumbbell.query import query
 from dumbbell.tables import TABLES
 
@@ -66,6 +77,23 @@ def test_a_flow_starts_within_the_jitter_and_ends_when_it_has_sent_all(result: R
     assert second["end"].equals(second["completed"], check_names=False)
     assert second["received"].to_list() == [100_000, 100_000]
     assert result.flows.filter(pl.col("flow") == "first")["end"].to_list() == [3, 3]
+
+
+def test_a_result_tells_in_a_line_what_it_is(result: Result) -> None:
+    told = (
+        '<Result: "Two flows", 2 flow(s) over 1 link(s) for 3 s, seeds 5, 3; rows of its tables: '
+    )
+    assert repr(result).startswith(f"{told}flows 4, series ")
+
+
+def test_what_there_is_to_use_is_found_by_its_name() -> None:
+    there = dir(dumbbell)
+    assert {*dumbbell.__all__, "metrics", "convergence", "theory", "query"} <= set(there)
+    for name in there:
+        assert getattr(dumbbell, name) is not None
+    assert dumbbell.metrics.summary is metrics.summary
+    with pytest.raises(AttributeError, match="has no attribute 'metric'"):
+        dumbbell.metric  # noqa: B018
 
 
 def test_the_meta_data_count_the_packets_of_all_seeds(result: Result) -> None:
