@@ -7,12 +7,14 @@ import json
 import os
 import re
 import tomllib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import ExperimentError
 from dumbbell.stacks import unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 MOST_BYTES: Final = 64 * 10**6
@@ -190,12 +192,27 @@ def inline(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a text file under a temporary name, and renames it when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Gives a temporary name for a file, which takes its place once it is written, or never.
+
+    Raises:
+        OSError: If it cannot be written, with the name of the file.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        yield temporary
         temporary.replace(path)
+    except OSError as error:
+        if error.filename in (None, str(temporary)):
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file, whole or not at all, and the folder that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

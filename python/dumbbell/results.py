@@ -29,7 +29,16 @@ import polars as pl
 from dumbbell.errors import ResultError
 from dumbbell.experiment import Experiment
 from dumbbell.links import capacity, parse_rates
-from dumbbell.tables import SUBFLOW_TABLES, TABLES, Cast, Member, Played, read_table, tables
+from dumbbell.tables import (
+    SUBFLOW_TABLES,
+    TABLES,
+    Cast,
+    Member,
+    Played,
+    read_table,
+    tables,
+    writing,
+)
 from dumbbell.units import RATE, TIME
 
 if TYPE_CHECKING:
@@ -249,7 +258,8 @@ class Result:
         meta = json.dumps(self.meta, indent=2, ensure_ascii=False)
         (folder / "meta.json").write_text(f"{meta}\n", encoding="utf-8")
         for table in self.tables:
-            getattr(self, table).write_parquet(folder / f"{table}.parquet")
+            with writing():
+                getattr(self, table).write_parquet(folder / f"{table}.parquet")
         for seed, capture in self.captures.items():
             capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
             capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +12,7 @@ import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from dumbbell import _core
@@ -29,6 +32,19 @@ SUBFLOW_TABLES: Final = {
 def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
     """Reads a table, or some columns of it. What its path has in brackets is no pattern."""
     return pl.read_parquet(file, columns=columns, glob=False)
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Within it a disk that is full is an `OSError`, as it is everywhere else but in Polars."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        code = int(number[1])
+        raise OSError(code, os.strerror(code)) from error
 
 
 def columns_of(file: Path) -> list[str]:

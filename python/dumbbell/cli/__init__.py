@@ -41,11 +41,12 @@ def main() -> None:
 
 
 def _cannot_print(error: OSError) -> int:
-    """The exit status where what is printed cannot be written, or is read no further."""
+    """The exit status where a disk is full, or what is printed is read no further."""
     if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
         raise error
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # there the rest of it goes
     if error.errno == errno.EPIPE:
         return 1
-    sys.stderr.write(f"dumbbell: what it prints cannot be written: {error.strerror}\n")
+    what = f"{error.filename}:" if error.filename else "what it prints"
+    sys.stderr.write(f"dumbbell: {what} cannot be written: {error.strerror}\n")
     return 2

@@ -13,9 +13,11 @@ from dumbbell.cli.compare import COLUMNS, achieved, means
 from dumbbell.cli.output import mbits, print_json, print_line, print_table, progress_bar
 from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment import Experiment
+from dumbbell.files import whole
 from dumbbell.keys import needs_udt
 from dumbbell.papers.known import home
 from dumbbell.runner import run_all
+from dumbbell.tables import writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +133,8 @@ def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], ou
     panels = {f"{scenario.title} ({paper.id})": table for paper, scenario, table in tables}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        pl.DataFrame(rows, infer_schema_length=None).write_csv(out / "comparison.csv")
+        with whole(out / "comparison.csv") as file, writing():
+            pl.DataFrame(rows, infer_schema_length=None).write_csv(file)
         save(throughput_over_delay(panels, named), out / "comparison")
     except OSError as error:
         raise DumbbellError(f"{out}: cannot be written: {error.strerror}") from None

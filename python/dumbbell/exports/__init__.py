@@ -20,10 +20,11 @@ import polars as pl
 
 from dumbbell.errors import ResultError
 from dumbbell.exports import mahimahi, qlog
-from dumbbell.files import write_text
+from dumbbell.files import whole
 from dumbbell.results import Result
 from dumbbell.stacks import unknown
 from dumbbell.sweeps.dataset import is_dataset
+from dumbbell.tables import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +61,8 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, write in files.items():
-            write(out / name)
+            with whole(out / name) as file, writing():
+                write(file)
     except OSError as error:
         raise ResultError(f"{out}: cannot be written: {error.strerror or error}") from error
     return [out / name for name in files]
@@ -80,7 +82,8 @@ def _arrow(result: Result, _folder: Path) -> Files:
 
 def _qlog(result: Result, folder: Path) -> Files:
     def write(seed: int, path: Path) -> None:
-        write_text(path, qlog.text(result, seed, folder / f"packets-{seed}-sender.pcapng"))
+        said = qlog.text(result, seed, folder / f"packets-{seed}-sender.pcapng")
+        path.write_text(said, encoding="utf-8")
 
     return {f"seed-{seed}.qlog": partial(write, seed) for seed in result.seeds}
 
@@ -96,7 +99,7 @@ def _pcapng(_result: Result, folder: Path) -> Files:
 
 def _mahimahi(result: Result, folder: Path) -> Files:
     def write(link: Link, path: Path) -> None:
-        write_text(path, mahimahi.text(link, result.experiment.duration))
+        path.write_text(mahimahi.text(link, result.experiment.duration), encoding="ascii")
 
     links = [link for link in result.experiment.links if link.rate or link.rates or link.trace]
     if not links:

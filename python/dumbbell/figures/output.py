@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dumbbell.figures.style import INK, PAPER, styled
+from dumbbell.files import whole, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,8 +35,9 @@ class Picture:
     def write(self, stem: Path) -> None:
         """Writes ``stem.svg`` and ``stem.png``."""
         svg, png = files_of(stem)
-        svg.write_text(self.svg, encoding="utf-8")
-        png.write_bytes(self.png)
+        write_text(svg, self.svg)
+        with whole(png) as file:
+            file.write_bytes(self.png)
 
 
 def files_of(stem: Path) -> tuple[Path, Path]:
@@ -77,9 +79,12 @@ def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:
         figure.set_size_inches(width, height * max(width / was, _FLATTEST))
     kind = path.suffix[1:]
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None}}
+    buffer = io.BytesIO()
     with styled():
         said = metadata.get(kind, {"Software": None})
-        figure.savefig(path, format=kind, dpi=_FINE, metadata=said)
+        figure.savefig(buffer, format=kind, dpi=_FINE, metadata=said)
+    with whole(path) as file:
+        file.write_bytes(buffer.getvalue())
 
 
 def svg(figure: Figure) -> str:

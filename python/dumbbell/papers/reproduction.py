@@ -13,7 +13,7 @@ import polars as pl
 
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import Experiment
-from dumbbell.files import write_text
+from dumbbell.files import whole, write_text
 from dumbbell.papers import real_plates
 from dumbbell.papers.frame import (
     Claim,
@@ -28,7 +28,7 @@ from dumbbell.papers.known import home, load
 from dumbbell.papers.real import Real, RealNumber, is_there, like, measure, section
 from dumbbell.results import Result, check_replaceable
 from dumbbell.runner import run_all
-from dumbbell.tables import read_table
+from dumbbell.tables import read_table, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -366,7 +366,8 @@ def _run_beyond(
             ]
         tables[plan.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)
-        tables[plan.id].write_parquet(folder / f"{plan.id}.parquet")
+        with whole(folder / f"{plan.id}.parquet") as file, writing():
+            tables[plan.id].write_parquet(file)
     return tables
 
 

@@ -30,7 +30,7 @@ import polars as pl
 from dumbbell.errors import ResultError
 from dumbbell.files import write_text
 from dumbbell.sweeps.work import SERIES, SUMMARIES
-from dumbbell.tables import read_table
+from dumbbell.tables import read_table, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -204,7 +204,8 @@ class Store:
         file = self.folder / f".{PLAN}.partial"
         with self._telling():
             write_text(self.folder / _TOML, text)
-            plan.write_parquet(file, metadata={"axes": json.dumps(axes)})
+            with writing():
+                plan.write_parquet(file, metadata={"axes": json.dumps(axes)})
             _sync(file)
             file.rename(self.folder / PLAN)
 
@@ -228,7 +229,8 @@ class Store:
         temporary = inside / f".{name}.partial"
         with self._telling():
             temporary.mkdir()
-            write(temporary)
+            with writing():
+                write(temporary)
             for file in temporary.iterdir():
                 _sync(file)
             temporary.rename(inside / name)
