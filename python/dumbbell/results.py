@@ -275,7 +275,7 @@ def check_replaceable(folder: Path) -> None:
     """Raises `ResultError` if `folder` is there and is neither empty nor a result, or is in use."""
     if not folder.exists():
         return
-    if Path.cwd().is_relative_to(folder.resolve()):
+    if _is_around_us(folder):
         problem = "is replaced as a whole, which the folder that you are in cannot be"
         raise ResultError(f"{folder}: {problem}; name another folder")
     if not folder.is_dir():
@@ -289,6 +289,13 @@ def check_replaceable(folder: Path) -> None:
     if foreign:
         problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
         raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")
+
+
+def _is_around_us(folder: Path) -> bool:
+    try:
+        return Path.cwd().is_relative_to(folder.resolve())
+    except FileNotFoundError:  # the folder that we are in was removed
+        return False
 
 
 def collect(

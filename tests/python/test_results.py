@@ -165,6 +165,11 @@ def test_the_folder_that_one_is_in_is_not_replaced(
         with pytest.raises(ResultError, match="which the folder that you are in cannot be"):
             result.save(name)
     assert result.save("deeper").is_dir()
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert result.save(inside) == inside
 
 
 def test_what_is_no_result_is_never_overwritten(result: Result, tmp_path: Path) -> None:

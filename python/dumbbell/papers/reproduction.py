@@ -240,9 +240,7 @@ def _real_figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
     real = _real_of(folder, plate.experiments)
     if not plate.real or set(real.runs) != set(plate.experiments):
         lacks = f"{folder}: has not all runs with real packets of {paper.id}/{plate.id}"
-        again = (
-            f"dumbbell reproduce {paper.id} --backend linux --out {shlex.quote(str(folder.parent))}"
-        )
+        again = f"dumbbell reproduce {paper.id} --backend linux --out {_quoted(folder.parent)}"
         raise DumbbellError(f"{lacks}; `{again}` does those that there can be")
     with styled():
         return real_plates.of_real(plate, real).draw(Runs({}, {}))
