@@ -29,7 +29,7 @@ def query(sql: str, folder: Path) -> pl.DataFrame:
         ResultError: If `folder` is neither.
         QueryError: If the query is not valid, or gives no table.
     """
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
         views = _views(folder)
         for name, definition in views.items():
             connection.execute(f"create view {name} as {definition}")
@@ -64,15 +64,20 @@ def _views(folder: Path) -> dict[str, str]:
 
 
 def _spoiled_view(folder: Path) -> dict[str, str]:
-    """The runs that are spoiled, as a table of its own, if there are any."""
+    """The runs that are spoiled, as a table of its own, where runs can be."""
     meta = folder / "meta.json"
-    found = spoiled(json.loads(meta.read_text(encoding="utf-8"))) if meta.is_file() else {}
-    rows = ", ".join(
-        f"({seed}::ubigint, '{why.replace(chr(39), chr(39) * 2)}')"
-        for seed, reasons in found.items()
+    said = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
+    if "spoiled" not in said:
+        return {}
+    none = "(null::ubigint, null::varchar)"
+    rows = [
+        f"({seed}, '{why.replace(chr(39), chr(39) * 2)}')"
+        for seed, reasons in spoiled(said).items()
         for why in reasons
-    )
-    return {"spoiled": f"from (values {rows}) as t(seed, why)"} if rows else {}
+    ]
+    return {
+        "spoiled": f"from (values {', '.join([none, *rows])}) as t(seed, why) where seed is not null"
+    }
 
 
 def _sweep_views(dataset: Dataset) -> dict[str, str]:

@@ -114,6 +114,7 @@ def test_rows_that_are_too_wide_are_told_one_below_the_other(place: Path) -> Non
         ("selec 1", "small", "Parser Error: syntax error"),
         ("select rat from runs", "small", 'Candidate bindings: "rate"'),
         ("from run", "small", "the tables are plan, runs, flows, links"),
+        ("from views", "small", "Table with name views does not exist"),
         ("create table a as from runs; create table b as from runs", "small", ""),
         ("from runs", "nowhere", "nowhere: is neither a result nor a sweep: there is no such"),
         ("from runs", ".", "is neither a result nor a sweep: it holds no tables"),

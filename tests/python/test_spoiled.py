@@ -67,3 +67,6 @@ def test_sql_can_leave_them_out(folder: Path) -> None:
     sound = query("select seed from flows where seed not in (select seed from spoiled)", folder)
     assert sound["seed"].to_list() == [1, 3]
     assert query("select why from spoiled", folder)["why"].to_list()[1] == "it's busy"
+    spoil(folder)
+    assert query("from spoiled", folder).rows() == []
+    assert query("from spoiled", folder).columns == ["seed", "why"]
