@@ -75,9 +75,8 @@ def _spoiled_view(folder: Path) -> dict[str, str]:
         for seed, reasons in spoiled(said).items()
         for why in reasons
     ]
-    return {
-        "spoiled": f"from (values {', '.join([none, *rows])}) as t(seed, why) where seed is not null"
-    }
+    table = f"(values {', '.join([none, *rows])}) as t(seed, why)"
+    return {"spoiled": f"from {table} where seed is not null"}
 
 
 def _sweep_views(dataset: Dataset) -> dict[str, str]:
