@@ -185,6 +185,23 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert output_of("--version", cwd=tmp_path) == f"dumbbell {__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("rep", ["reproduce", "report"]), ("reproduce f-", ["f-bbrv2"])]
+)
+def test_a_shell_completes_commands_and_papers(
+    tmp_path: Path, typed: str, completed: list[str]
+) -> None:
+    asked = {
+        "_DUMBBELL_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"dumbbell {typed}",
+        "COMP_CWORD": str(len(typed.split())),
+    }
+    done = subprocess.run(
+        [str(DUMBBELL)], cwd=tmp_path, env=os.environ | asked, capture_output=True, check=True
+    )
+    assert done.stdout.decode().split() == completed
+
+
 def test_help_shows_words_in_brackets(tmp_path: Path) -> None:
     assert "the axes of its [sweep]" in output_of("--help", cwd=tmp_path)
     printed = output_of("sweep", "--help", cwd=tmp_path)

@@ -237,10 +237,19 @@ def heat(
     draw_heat(folder, x=x, y=y, metric=metric, where=where, out=out)
 
 
+def _papers(incomplete: str) -> list[str]:
+    from dumbbell.papers.known import PAPERS
+
+    return [name for name in (*PAPERS, "all") if name.startswith(incomplete)]
+
+
 @app.command()
 def reproduce(
     papers: Annotated[
-        list[str] | None, typer.Argument(help="Which papers; 'all', the default, for every one.")
+        list[str] | None,
+        typer.Argument(
+            help="Which papers; 'all', the default, for every one.", autocompletion=_papers
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to write a folder for each paper.")] = Path(
         "out"
