@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell import _core
+    from dumbbell.figures import Picture
     from dumbbell.testbed import client
 
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
@@ -108,6 +109,27 @@ class Result:
             f"<Result: {title}{len(self.flow_names)} flow(s) over {len(said.links)} link(s) for "
             f"{said.duration}, seeds {seeds}; rows of its tables: {rows}>"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: its flows, and its links."""
+        from dumbbell.report import in_notebook
+
+        return in_notebook(self)
+
+    def plot(self, name: str = "overview") -> Picture:
+        """Draws a figure, as ``dumbbell figure`` does; a notebook shows it.
+
+        Args:
+            name: One of `dumbbell.figures.results.FIGURES`, which ``dumbbell figure --list`` lists.
+
+        Raises:
+            DumbbellError: If there is no such figure, or nothing to show in it.
+        """
+        from dumbbell import figures
+        from dumbbell.figures.results import draw
+
+        with figures.styled():
+            return figures.render(draw(self, name))
 
     @property
     def seeds(self) -> list[int]:

@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 
 import dumbbell
 from dumbbell import (
+    DumbbellError,
     Experiment,
     ExperimentError,
     Flow,
@@ -84,6 +85,21 @@ def test_a_result_tells_in_a_line_what_it_is(result: Result) -> None:
         '<Result: "Two flows", 2 flow(s) over 1 link(s) for 3 s, seeds 5, 3; rows of its tables: '
     )
     assert repr(result).startswith(f"{told}flows 4, series ")
+
+
+def test_a_notebook_shows_a_result_and_its_figures(tmp_path: Path) -> None:
+    named = EXPERIMENT.replace(title="<Two> flows").override("flow.first.name=a<b>c")
+    result = run(named)
+    html = result._repr_html_()
+    for shown in ("&lt;Two&gt; flows", "a&lt;b&gt;c", "second", "bottleneck", "Utilisation, %"):
+        assert shown in html
+    assert "<b>c" not in html
+    picture = result.plot("windows")
+    assert "<svg" in picture._repr_svg_()
+    picture.write(tmp_path / "figure")
+    assert (tmp_path / "figure.svg").read_text() == picture.svg
+    with pytest.raises(DumbbellError, match='no figure is called "window"'):
+        result.plot("window")
 
 
 def test_what_there_is_to_use_is_found_by_its_name() -> None:

@@ -32,6 +32,10 @@ class Picture:
     svg: str
     png: bytes
 
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self.svg
+
     def write(self, stem: Path) -> None:
         """Writes ``stem.svg`` and ``stem.png``."""
         svg, png = files_of(stem)

@@ -8,6 +8,7 @@ import polars as pl
 
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError
+from dumbbell.stacks import unknown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +43,10 @@ def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE)
         width: Of the figure, inches.
 
     Raises:
-        DumbbellError: If the result has nothing to show in it.
+        DumbbellError: If there is no such figure, or the result has nothing to show in it.
     """
+    if name not in FIGURES:
+        raise DumbbellError(unknown("figure", name, list(FIGURES)))
     run = result.of_seed(result.sound().seeds[0])
     links = run.links["link"].unique(maintain_order=True).to_list()
     bands = _states(run)

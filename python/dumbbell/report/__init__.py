@@ -15,7 +15,7 @@ from dumbbell.figures import inline
 from dumbbell.report import page
 from dumbbell.report.folder import contents
 from dumbbell.report.looks import looks
-from dumbbell.report.runs import overview, views
+from dumbbell.report.runs import overview, tables_of, views
 from dumbbell.report.swept import swept
 from dumbbell.report.text import figures, interval, measured, unit
 from dumbbell.sweeps.dataset import Dataset
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "figures",
+    "in_notebook",
     "interval",
     "measured",
     "unit",
@@ -92,6 +93,16 @@ def write_paper(
         looks=_looks(reproduction.runs),
     )
     return path
+
+
+def in_notebook(result: Result) -> str:
+    """What a notebook shows of a result: its flows, and its links."""
+    return page.part(
+        "notebook.html.j2",
+        title=result.experiment.title,
+        tables=tables_of(result),
+        complaints=result.complaints,
+    )
 
 
 def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:

@@ -42,6 +42,11 @@ def write(path: Path, template: str, scripts: Sequence[str] = (), **context: Any
     return len(whole.encode())
 
 
+def part(template: str, **context: Any) -> str:
+    """Fills in a template that is no page, for others to show."""
+    return _environment().get_template(template).render(context)
+
+
 @cache
 def _asset(name: str) -> str:
     return (_HERE / "assets" / name).read_text(encoding="utf-8").strip()

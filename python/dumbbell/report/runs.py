@@ -190,7 +190,7 @@ def view(number: int, name: str, result: Result, place: str, room: Room) -> View
         name=name,
         title=experiment.title or name,
         algorithms=list(dict.fromkeys(flow.cc for flow in experiment.flows)),
-        tables=[_flows(result), _links(result)],
+        tables=tables_of(result),
         drawn=drawn,
         note=_note(result, chosen),
         settings=_settings(experiment, toml),
@@ -199,6 +199,11 @@ def view(number: int, name: str, result: Result, place: str, room: Room) -> View
         spoiled=result.complaints,
         commands=_commands(place),
     )
+
+
+def tables_of(result: Result) -> list[Table]:
+    """The flows of a result, then its links."""
+    return [_flows(result), _links(result)]
 
 
 def _commands(place: str) -> list[tuple[str, str]]:
