@@ -54,7 +54,7 @@ def test_slow_runs_give_every_number_claim_and_section(paper: Paper) -> None:
         changes = [*one.changes, *slow, rates[one.file]]
         results[one.id] = run(Experiment.load(FOLDER / one.file, overrides=changes))
     runs = Runs(results, {})
-    found = dbac.examine(runs)
-    assert set(found.numbers) == {number.id for number in paper.numbers}
-    assert set(found.claims) == {claim.id for claim in paper.claims}
+    numbers = dbac.measure(runs)
+    assert set(numbers) == {number.id for number in paper.numbers}
+    assert set(dbac.judge(runs, numbers)) == {claim.id for claim in paper.claims}
     assert all(section.text or section.plates for section in dbac.sections(runs))

@@ -109,12 +109,13 @@ def runs(paper: Paper) -> Runs:
 
 
 def test_every_number_and_claim_of_the_paper_is_examined(paper: Paper, runs: Runs) -> None:
-    found = f_bbrv2.examine(runs)
-    assert set(found.numbers) == {number.id for number in paper.numbers}
-    assert set(found.claims) == {claim.id for claim in paper.claims}
-    assert found.claims["alone"].holds
+    numbers = f_bbrv2.measure(runs)
+    claims = f_bbrv2.judge(runs, numbers)
+    assert set(numbers) == {number.id for number in paper.numbers}
+    assert set(claims) == {claim.id for claim in paper.claims}
+    assert claims["alone"].holds
     changed = replace(runs, results={**runs.results, "alone-f-bbr2-0": runs["alone-bbr-0"]})
-    assert not f_bbrv2.examine(changed).claims["alone"].holds
+    assert not f_bbrv2.judge(changed, numbers)["alone"].holds
 
 
 def test_the_report_has_a_table_with_every_buffer(runs: Runs) -> None:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from dumbbell.papers.real import Real, RealNumber
     from dumbbell.results import Result
 
+    Measured = Mapping[str, Estimate]
+    """The numbers of a paper as measured, by their ids."""
+
+    Verdicts = Mapping[str, "Verdict"]
+    """What came of the claims of a paper, by their ids."""
+
 Settings = Literal["stated", "assumed", "calibrated"]
 """Whether all settings behind a number are the paper's, or the weakest kind among them."""
 
@@ -258,14 +264,6 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What a paper's module measured: an estimate per number and a verdict per claim, by id."""
-
-    numbers: Mapping[str, Estimate]
-    claims: Mapping[str, Verdict]
-
-
-@dataclass(frozen=True)
 class Plate:
     """A figure to draw.
 
@@ -334,8 +332,11 @@ class Study(Protocol):
     PLATES: Sequence[Plate]
     """The figures, each with the experiments that it needs."""
 
-    def examine(self, runs: Runs) -> Findings:
-        """Measures every published number and checks every claim."""
+    def measure(self, runs: Runs) -> Measured:
+        """Measures every published number, by its id; real packets are measured so too."""
+
+    def judge(self, runs: Runs, numbers: Measured) -> Verdicts:
+        """Checks every claim, by its id, with what was measured."""
 
     def sections(self, runs: Runs) -> Sequence[Section]:
         """Tells what the report shall tell beyond numbers and claims."""

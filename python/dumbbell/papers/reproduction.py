@@ -121,7 +121,8 @@ def reopen(folder: Path) -> Reproduction:
 def _conclude(paper: Paper, runs: Runs, folder: Path, real: Real | None) -> Reproduction:
     """Measures and checks what was run. Nothing is drawn yet."""
     study = _study(paper)
-    findings = study.examine(runs)
+    numbers = study.measure(runs)
+    verdicts = study.judge(runs, numbers)
     reals = _real_numbers(paper, runs, real) if real else {}
     first = runs[paper.first].meta
     sections = study.sections(runs)
@@ -132,13 +133,13 @@ def _conclude(paper: Paper, runs: Runs, folder: Path, real: Real | None) -> Repr
         numbers=[
             Number(
                 said,
-                findings.numbers[said.id],
+                numbers[said.id],
                 _weakest(runs[said.experiment].experiment),
                 reals.get(said.id),
             )
             for said in paper.numbers
         ],
-        claims=[Claim(said, findings.claims[said.id]) for said in paper.claims],
+        claims=[Claim(said, verdicts[said.id]) for said in paper.claims],
         sections=[section(paper, runs.results, real), *sections] if real else sections,
         drawings=[],
         settings=_settings({name: result.experiment for name, result in runs.results.items()}),
@@ -154,7 +155,7 @@ def _real_numbers(paper: Paper, runs: Runs, real: Real) -> dict[str, RealNumber]
     """The same measures, with other runs in the place of the simulated ones."""
     study = _study(paper)
     found, alike = (
-        study.examine(Runs({**runs.results, **those}, runs.beyond)).numbers
+        study.measure(Runs({**runs.results, **those}, runs.beyond))
         for those in (real.sound, real.alike)
     )
     return {

@@ -27,26 +27,29 @@ from dumbbell.papers.ar_udt.measures import (
     unsteadiness,
 )
 from dumbbell.papers.ar_udt.plates import PLATES
-from dumbbell.papers.frame import Findings, Verdict
+from dumbbell.papers.frame import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dumbbell.estimates import Estimate
-    from dumbbell.papers.frame import Runs
+    from dumbbell.papers.frame import Measured, Runs, Verdicts
     from dumbbell.results import Result
 
     Alone = Mapping[int, Mapping[str, float]]
     Lossy = Mapping[str, Sequence[float]]
 
-__all__ = ["PLATES", "examine", "reduce", "sections"]
+__all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 
 
-def examine(runs: Runs) -> Findings:
-    """Measures the numbers of the text and checks the claims."""
-    numbers = {f"throughput-{rtt}-{p}": alone(runs, p, rtt) for rtt in RTTS for p in PROTOCOLS}
-    numbers["gain-udt"] = _gain(runs, "udt")
-    numbers["gain-tcp"] = _gain(runs, "tcp")
+def measure(runs: Runs) -> Measured:
+    """Measures the numbers of the text."""
+    alone_ones = {f"throughput-{rtt}-{p}": alone(runs, p, rtt) for rtt in RTTS for p in PROTOCOLS}
+    return alone_ones | {f"gain-{p}": _gain(runs, p) for p in ("udt", "tcp")}
+
+
+def judge(runs: Runs, numbers: Measured) -> Verdicts:
+    """Checks the claims."""
     over_time = {
         rtt: {p: known(numbers[f"throughput-{rtt}-{p}"]) for p in PROTOCOLS} for rtt in RTTS
     }
@@ -54,7 +57,7 @@ def examine(runs: Runs) -> Findings:
         rtt: {p: [known(lossy(runs, p, rtt, loss)) for loss in LOSSES] for p in PROTOCOLS}
         for rtt in RTTS
     }
-    claims = {
+    return {
         "order": _order(over_time),
         "never-worse": _never_worse(over_time),
         "stable": _stable(runs),
@@ -64,7 +67,6 @@ def examine(runs: Runs) -> Findings:
         "loss-tcp": _loss_tcp({rtt: over_loss[rtt] for rtt in RTTS[2:]}),
         "ratio": _ratio(runs),
     }
-    return Findings(numbers, claims)
 
 
 def reduce(result: Result) -> pl.DataFrame:

@@ -23,30 +23,33 @@ from dumbbell.papers.dbac.measures import (
     testbed,
 )
 from dumbbell.papers.dbac.plates import PLATES
-from dumbbell.papers.frame import Findings, Verdict
+from dumbbell.papers.frame import Verdict
 
 if TYPE_CHECKING:
-    from dumbbell.papers.frame import Runs
+    from dumbbell.papers.frame import Measured, Runs, Verdicts
     from dumbbell.results import Result
 
-__all__ = ["PLATES", "examine", "reduce", "sections"]
+__all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 
 
-def examine(runs: Runs) -> Findings:
-    """Measures the numbers of figures 3 and 6, and checks the claims."""
-    numbers = {
+def measure(runs: Runs) -> Measured:
+    """Measures the numbers of figures 3 and 6."""
+    throughputs = {
         f"{cc}-path-{number}": path(testbed(runs, cc), number)
         for cc in COMPARED
         for number in (1, 2)
     }
-    numbers["lia-greatest-window"] = greatest_window(testbed(runs, "lia"), 1)
-    claims = {
+    return throughputs | {"lia-greatest-window": greatest_window(testbed(runs, "lia"), 1)}
+
+
+def judge(runs: Runs, _numbers: Measured) -> Verdicts:
+    """Checks the claims."""
+    return {
         "use": _use(runs),
         "fair-small": _fair_small(runs),
         "virtual": _virtual(runs),
         "fair-cubic": _fair_cubic(runs),
     }
-    return Findings(numbers, claims)
 
 
 def reduce(result: Result) -> pl.DataFrame:

@@ -25,36 +25,39 @@ from dumbbell.papers.f_bbrv2.measures import (
     value,
 )
 from dumbbell.papers.f_bbrv2.plates import PLATES
-from dumbbell.papers.frame import Findings, Paper, Verdict
+from dumbbell.papers.frame import Paper, Verdict
 
 if TYPE_CHECKING:
-    from dumbbell.papers.frame import Runs
+    from dumbbell.papers.frame import Measured, Runs, Verdicts
     from dumbbell.results import Result
 
-__all__ = ["PLATES", "examine", "reduce", "sections"]
+__all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 
 _SURE: Final = 0.95
 _SHALLOW: Final = ("0.5", "0.7", "1", "2")
 _DEEP: Final = ("4", "7")
 
 
-def examine(runs: Runs) -> Findings:
-    """Measures table 3 and the numbers of the text, and checks the five claims."""
-    numbers = {
+def measure(runs: Runs) -> Measured:
+    """Measures table 3 and the numbers of the text."""
+    alone = {
         f"alone-{loss}-{cc}": median(runs[f"alone-{cc}-{loss}"]) for loss in LOSSES for cc in PAPERS
     }
-    numbers |= {
+    return alone | {
         number.id: median(runs[number.experiment], number.id.partition("-")[0])
         for number in Paper.load(FOLDER).single_numbers
     }
-    claims = {
+
+
+def judge(runs: Runs, _numbers: Measured) -> Verdicts:
+    """Checks the five claims."""
+    return {
         "alone": _alone(runs),
         "shallow": _shallow(runs),
         "deep": _deep(runs),
         "fair": _fair(runs),
         "rtprop": _rtprop(runs),
     }
-    return Findings(numbers, claims)
 
 
 def reduce(result: Result) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dumbbell import estimates
 from dumbbell.convergence import convergence
-from dumbbell.papers.frame import Findings, Verdict
+from dumbbell.papers.frame import Verdict
 from dumbbell.papers.staggered_start.chapters import sections
 from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, runs_of, seconds
 from dumbbell.papers.staggered_start.plates import PLATES
@@ -25,29 +25,34 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from dumbbell.papers.frame import Runs
+    from dumbbell.papers.frame import Measured, Runs, Verdicts
     from dumbbell.results import Result
 
-__all__ = ["PLATES", "examine", "reduce", "sections"]
+__all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 
 _SURE: Final = 0.95
 _ABOUT_SIX: Final = (4.5, 8.0)
 
 
-def examine(runs: Runs) -> Findings:
-    """Measures the convergence times in both definitions, and checks the three claims."""
+def measure(runs: Runs) -> Measured:
+    """Measures the convergence times in both definitions."""
     crossing = {cc: runs_of(runs[cc], "crossing") for cc in ALGORITHMS}
     fair = {cc: runs_of(runs[cc], "fair") for cc in ALGORITHMS}
     numbers = {f"{cc}-crossing": estimates.median(crossing[cc], LIMIT) for cc in ALGORITHMS}
     numbers |= {f"{cc}-fair": estimates.median(fair[cc], LIMIT) for cc in ALGORITHMS}
     ratio = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"], LIMIT)
-    numbers["reno-over-bbr"] = ratio
-    claims = {
+    return numbers | {"reno-over-bbr": ratio}
+
+
+def judge(runs: Runs, numbers: Measured) -> Verdicts:
+    """Checks the three claims."""
+    crossing = {cc: runs_of(runs[cc], "crossing") for cc in ALGORITHMS}
+    fair = {cc: runs_of(runs[cc], "fair") for cc in ALGORITHMS}
+    return {
         "order": _order(crossing, fair),
-        "six-times": _six_times(ratio),
+        "six-times": _six_times(numbers["reno-over-bbr"]),
         "stability": _stability(runs, crossing),
     }
-    return Findings(numbers, claims)
 
 
 def reduce(result: Result) -> pl.DataFrame:

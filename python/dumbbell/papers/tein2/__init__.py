@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dumbbell.metrics import throughput
-from dumbbell.papers.frame import Findings, Verdict
+from dumbbell.papers.frame import Verdict
 from dumbbell.papers.tein2.chapters import sections
 from dumbbell.papers.tein2.measures import (
     ALGORITHMS,
@@ -36,23 +36,29 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from dumbbell.papers.frame import Runs
+    from dumbbell.papers.frame import Measured, Runs, Verdicts
     from dumbbell.results import Result
 
-__all__ = ["PLATES", "examine", "reduce", "sections"]
+__all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 
 _SIMULATIONS_SAY: Final = (PATHS["germany"] / PATHS["china"]) ** 2
 
 
-def examine(runs: Runs) -> Findings:
-    """Measures tables 2 and 3 number by number, and checks the claims."""
+def measure(runs: Runs) -> Measured:
+    """Measures tables 2 and 3 number by number."""
     numbers = {f"throughput-{rtt}-{cc}": delay(runs, cc, rtt) for rtt in RTTS for cc in ALGORITHMS}
-    numbers |= {f"ratio-{x}-{cc}": unfairness(runs, cc, x) for cc in ALGORITHMS for x in RATIOS}
+    return numbers | {
+        f"ratio-{x}-{cc}": unfairness(runs, cc, x) for cc in ALGORITHMS for x in RATIOS
+    }
+
+
+def judge(runs: Runs, numbers: Measured) -> Verdicts:
+    """Checks the claims."""
     over_delay = {
         rtt: {cc: known(numbers[f"throughput-{rtt}-{cc}"]) for cc in ALGORITHMS} for rtt in RTTS
     }
     at_six = {cc: known(numbers[f"ratio-6-{cc}"]) for cc in ALGORITHMS}
-    claims = {
+    return {
         "delay": _delay(over_delay),
         "order": _order(over_delay),
         "rtt-fairness": _fairness(at_six),
@@ -60,7 +66,6 @@ def examine(runs: Runs) -> Findings:
         "bdp": _bdp(runs),
         "use": _use(runs),
     }
-    return Findings(numbers, claims)
 
 
 def reduce(result: Result) -> pl.DataFrame:
