@@ -31,6 +31,12 @@ MOST_ROWS: Final = 100_000_000
 """More rows of `series` than this are refused."""
 
 _UDT_HEADERS: Final = 44
+
+_LARGE_WINDOW: Final = 2**17
+"""A receive window, packets, that takes long to simulate when it is filled."""
+
+_DOUBLINGS: Final = 20
+"""Round-trip times after which a window that doubles is larger than any receive window."""
 """IP, UDP and UDT headers of a data packet, which UDT's mss counts."""
 
 
@@ -46,7 +52,7 @@ def resolve(experiment: Experiment) -> Experiment:
     """
     delays = {link.name: TIME.parse(link.delay, zero=True) for link in experiment.links}
     rtts = [_base_rtts(experiment, i, delays) for i in range(len(experiment.flows))]
-    return experiment.replace(
+    resolved = experiment.replace(
         duration=TIME.format(TIME.parse(experiment.duration)),
         seeds=experiment.seed_list,
         sample=TIME.format(_sample(experiment)),
@@ -57,6 +63,9 @@ def resolve(experiment: Experiment) -> Experiment:
         flows=[_resolve_flow(experiment, i, rtts[i]) for i in range(len(experiment.flows))],
         sources=own.sources(experiment),
     )
+    for number, of_flow in enumerate(rtts):
+        _check_limits(resolved, number, of_flow)
+    return resolved
 
 
 def scenario(resolved: Experiment, seed: int) -> str:
@@ -249,6 +258,29 @@ def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
     if flow.stack is not None:
         return stack_fields(flow.stack, flow.stack_options)
     return stack_fields(experiment.stack, experiment.stack_options | flow.stack_options)
+
+
+def _check_limits(experiment: Experiment, number: int, rtts: list[int]) -> None:
+    """Raises `ExperimentError` if a TCP flow's window would double until it is the peer's."""
+    flow = experiment.flows[number]
+    end = TIME.parse(flow.stop or experiment.duration)
+    lasts = end - TIME.parse(flow.start, zero=True)
+    if flow.transport == "udt" or flow.bytes or flow.app_rate or flow.app_rates or flow.command:
+        return
+    window = int(_stack(experiment, flow)["receive-window"])
+    limited = {link.name for link in experiment.links if _limits(link)}
+    for rtt, path in zip(rtts, experiment.flow_paths(flow), strict=True):
+        if window >= _LARGE_WINDOW and lasts > _DOUBLINGS * rtt and limited.isdisjoint(path):
+            problem = (
+                "nothing limits it: no link of its path has a rate or loses packets, and within "
+                f"{_DOUBLINGS} round-trip times it would have {window:,} packets under way"
+            )
+            advice = "give a link a rate, or the flow bytes or an app_rate"
+            raise ExperimentError(f"{problem}; {advice}", key=f"flow[{number}]")
+
+
+def _limits(link: Link) -> bool:
+    return bool(link.rate or link.rates or link.trace or links.parse_loss(link.loss))
 
 
 def _resolve_flow(experiment: Experiment, number: int, rtts: list[int]) -> Flow:

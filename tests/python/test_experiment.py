@@ -99,6 +99,19 @@ def test_a_file_and_the_same_thing_in_python_are_equal() -> None:
     )
 
 
+def test_a_flow_that_nothing_limits_is_refused() -> None:
+    endless = Experiment(
+        links=[Link(name="cable", delay="10 ms")], flows=[Flow(cc="reno")], duration="10 s"
+    )
+    with pytest.raises(ExperimentError, match=r"^flow\[0\]: nothing limits it: no link"):
+        resolve(endless)
+    for limited in ("link.*.loss=1e-3", "link.*.rate=1 Mbit/s", "flow.*.bytes=1 MB"):
+        resolve(endless.override(limited))
+    for limited in ("flow.*.app_rate=1 Mbit/s", "stack-options.receive-window=1000"):
+        resolve(endless.override(limited))
+    resolve(endless.override("duration=400 ms"))
+
+
 def test_a_file_may_begin_as_some_editors_begin_theirs(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_bytes(b"\xef\xbb\xbf" + base_experiment().replace("\n", "\r\n").encode())
