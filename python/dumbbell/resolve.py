@@ -60,11 +60,15 @@ def resolve(experiment: Experiment) -> Experiment:
         start_jitter=TIME.format(TIME.parse(experiment.start_jitter, zero=True)),
         stack_options=stack_fields(experiment.stack, experiment.stack_options),
         links=[_resolve_link(experiment, i, rtts) for i in range(len(experiment.links))],
-        flows=[_resolve_flow(experiment, i, rtts[i]) for i in range(len(experiment.flows))],
+        flows=[
+            _resolve_flow(experiment, i, rtts[i], names)
+            for i, names in enumerate(experiment.flow_names())
+        ],
         sources=own.sources(experiment),
     )
+    limited = {link.name for link in resolved.links if _limits(link)}
     for number, of_flow in enumerate(rtts):
-        _check_limits(resolved, number, of_flow)
+        _check_limits(resolved, number, of_flow, limited)
     return resolved
 
 
@@ -207,12 +211,11 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[list
             f'"{text}" never fills, as the link has no rate; give it one, or write "unlimited"'
         )
         raise ExperimentError(problem, key="queue")
-    packet = _largest_packet(experiment)
-    if queue.dimension is not BDP:
+    if queue.dimension is SIZE and queue.value < (packet := _largest_packet(experiment)):
         there = (experiment.flow_paths(flow) for flow in experiment.flows)
-        carries_data = any(link.name in path for paths in there for path in paths)
-        if queue.dimension is SIZE and queue.value < packet and carries_data:
+        if any(link.name in path for paths in there for path in paths):
             raise _too_small(f'"{text}" is too little', packet)
+    if queue.dimension is not BDP:
         return queue.dimension.format(queue.value)
     crossing = [
         rtt
@@ -224,6 +227,7 @@ def _queue(experiment: Experiment, link: Link, rate: int | None, rtts: list[list
     ]
     rtt = max(crossing, default=2 * TIME.parse(link.delay, zero=True))
     size = round(Fraction(queue.value, 10**6) * rate * rtt / (8 * 10**9))
+    packet = _largest_packet(experiment)
     if size < packet:
         given = f'"{text}"' if link.queue else f'is missing, and "{text}", the default,'
         at = f"at {RATE.format(rate)} and a base RTT of {TIME.format(rtt)}"
@@ -260,15 +264,17 @@ def _stack(experiment: Experiment, flow: Flow) -> dict[str, bool | int | str]:
     return stack_fields(experiment.stack, experiment.stack_options | flow.stack_options)
 
 
-def _check_limits(experiment: Experiment, number: int, rtts: list[int]) -> None:
-    """Raises `ExperimentError` if a TCP flow's window would double until it is the peer's."""
+def _check_limits(experiment: Experiment, number: int, rtts: list[int], limited: set[str]) -> None:
+    """Raises `ExperimentError` if a TCP flow's window would double until it is the peer's.
+
+    `limited` are the links that have a rate or lose packets.
+    """
     flow = experiment.flows[number]
     end = TIME.parse(flow.stop or experiment.duration)
     lasts = end - TIME.parse(flow.start, zero=True)
     if flow.transport == "udt" or flow.bytes or flow.app_rate or flow.app_rates or flow.command:
         return
     window = int(_stack(experiment, flow)["receive-window"])
-    limited = {link.name for link in experiment.links if _limits(link)}
     for rtt, path in zip(rtts, experiment.flow_paths(flow), strict=True):
         if window >= _LARGE_WINDOW and lasts > _DOUBLINGS * rtt and limited.isdisjoint(path):
             problem = (
@@ -283,9 +289,8 @@ def _limits(link: Link) -> bool:
     return bool(link.rate or link.rates or link.trace or links.parse_loss(link.loss))
 
 
-def _resolve_flow(experiment: Experiment, number: int, rtts: list[int]) -> Flow:
+def _resolve_flow(experiment: Experiment, number: int, rtts: list[int], names: list[str]) -> Flow:
     flow = experiment.flows[number]
-    names = experiment.flow_names()[number]
     texts = [TIME.format(rtt) for rtt in rtts]
     if flow.paths is None:
         paths: dict[str, Any] = {"path": experiment.flow_paths(flow)[0], "rtt": texts[0]}
