@@ -246,7 +246,8 @@ class Result:
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
             try:
-                self._write(temporary)
+                with writing():
+                    self._write(temporary)
                 _replace(temporary, target)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
@@ -280,8 +281,7 @@ class Result:
         meta = json.dumps(self.meta, indent=2, ensure_ascii=False)
         (folder / "meta.json").write_text(f"{meta}\n", encoding="utf-8")
         for table in self.tables:
-            with writing():
-                getattr(self, table).write_parquet(folder / f"{table}.parquet")
+            getattr(self, table).write_parquet(folder / f"{table}.parquet")
         for seed, capture in self.captures.items():
             capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
             capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")

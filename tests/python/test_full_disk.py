@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import resource
 import subprocess
-import sys
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from test_cli import DUMBBELL
 
 import dumbbell
 from dumbbell import Experiment
 
-DUMBBELL = Path(sys.executable).with_name("dumbbell")
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXPERIMENT = """
 duration = "2 s"

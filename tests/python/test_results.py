@@ -49,10 +49,6 @@ def result() -> Result:
     return run(EXPERIMENT)
 
 
-def only(result: Result, seed: int) -> Result:
-    return run(result.experiment.override(f"seeds=[{seed}]"))
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -148,8 +144,8 @@ def test_what_is_saved_is_loaded_back_equal(result: Result, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["r[u]n", "r*n", "r?n"])
 def test_the_name_of_a_folder_is_no_pattern(result: Result, tmp_path: Path, name: str) -> None:
-    only(result, seed=3).save(tmp_path / "run")
-    folder = only(result, seed=5).save(tmp_path / name)
+    result.of_seed(3).save(tmp_path / "run")
+    folder = result.of_seed(5).save(tmp_path / name)
     assert Result.load(folder).flows["seed"].unique().to_list() == [5]
     assert query("select distinct seed from flows", folder).rows() == [(5,)]
 

@@ -31,7 +31,7 @@ def main() -> None:
         sys.stderr.write(f"dumbbell: {error}\n")
         sys.exit(2)
     except OSError as error:
-        sys.exit(_cannot_print(error))
+        sys.exit(_cannot_write(error))
     except Exception as error:
         part = own.user_part(error)
         if part is None:
@@ -40,7 +40,7 @@ def main() -> None:
         sys.exit(1)
 
 
-def _cannot_print(error: OSError) -> int:
+def _cannot_write(error: OSError) -> int:
     """The exit status where a disk is full, or what is printed is read no further."""
     if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
         raise error

@@ -52,11 +52,10 @@ def draw_heat(
     stem = out or folder / f"heat-{_slug(metric)}"
     try:
         with figures.styled():
-            figures.save(draw(table, axes, x, y, metric), stem)
+            written = figures.save(draw(table, axes, x, y, metric), stem)
     except OSError as error:
         raise ResultError(f"{stem}: cannot be written: {error.strerror}") from None
-    for path in figures.files_of(stem):
-        print_line(str(path))
+    print_line("\n".join(map(str, written)))
 
 
 def draw(table: pl.DataFrame, axes: Axes, x: str, y: str, metric: str) -> Figure:

@@ -27,8 +27,8 @@ def plot_result(folder: Path, *, out: Path | None, seed: int | None) -> None:
     tell_spoiled(folder, result)
     try:
         with figures.styled():
-            figures.save(draw(result.of_seed(result.seeds[0] if seed is None else seed)), stem)
+            one = result.of_seed(result.seeds[0] if seed is None else seed)
+            written = figures.save(draw(one), stem)
     except OSError as error:
         raise ResultError(f"{stem}: cannot be written: {error.strerror}") from None
-    for path in figures.files_of(stem):
-        print_line(str(path))
+    print_line("\n".join(map(str, written)))

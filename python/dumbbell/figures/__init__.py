@@ -23,7 +23,7 @@ from dumbbell.figures.lines import (
     warning,
     windows,
 )
-from dumbbell.figures.output import Picture, files_of, inline, publish, render, save, svg
+from dumbbell.figures.output import Picture, inline, publish, render, save, svg
 from dumbbell.figures.style import (
     COLUMN,
     FAINT,
@@ -49,7 +49,6 @@ __all__ = [
     "Picture",
     "Stroke",
     "curves",
-    "files_of",
     "flows",
     "grouped_bars",
     "heat_dots",

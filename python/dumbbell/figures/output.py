@@ -36,19 +36,18 @@ class Picture:
         """What a notebook shows."""
         return self.svg
 
-    def write(self, stem: Path) -> None:
-        """Writes ``stem.svg`` and ``stem.png``."""
-        svg, png = files_of(stem)
+    def write(self, stem: Path) -> tuple[Path, Path]:
+        """Writes ``stem.svg`` and ``stem.png``, and returns them.
+
+        `stem` may end in .svg or .png; what follows any other dot is part of the name.
+        """
+        if stem.suffix in (".svg", ".png"):
+            stem = stem.with_suffix("")
+        svg, png = (stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png"))
         write_text(svg, self.svg)
         with whole(png) as file:
             file.write_bytes(self.png)
-
-
-def files_of(stem: Path) -> tuple[Path, Path]:
-    """The SVG and the PNG of a figure; what follows another dot in `stem` is part of its name."""
-    if stem.suffix in (".svg", ".png"):
-        stem = stem.with_suffix("")
-    return stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")
+        return svg, png
 
 
 def render(figure: Figure) -> Picture:
@@ -62,9 +61,9 @@ def render(figure: Figure) -> Picture:
     return Picture(svg(figure), buffer.getvalue())
 
 
-def save(figure: Figure, stem: Path) -> None:
-    """Writes ``stem.svg`` and ``stem.png``."""
-    render(figure).write(stem)
+def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
+    """Writes ``stem.svg`` and ``stem.png``, and returns them; see `Picture.write`."""
+    return render(figure).write(stem)
 
 
 def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:

@@ -204,8 +204,7 @@ class Store:
         file = self.folder / f".{PLAN}.partial"
         with self._telling():
             write_text(self.folder / _TOML, text)
-            with writing():
-                plan.write_parquet(file, metadata={"axes": json.dumps(axes)})
+            plan.write_parquet(file, metadata={"axes": json.dumps(axes)})
             _sync(file)
             file.rename(self.folder / PLAN)
 
@@ -229,8 +228,7 @@ class Store:
         temporary = inside / f".{name}.partial"
         with self._telling():
             temporary.mkdir()
-            with writing():
-                write(temporary)
+            write(temporary)
             for file in temporary.iterdir():
                 _sync(file)
             temporary.rename(inside / name)
@@ -247,7 +245,8 @@ class Store:
     @contextmanager
     def _telling(self) -> Iterator[None]:
         try:
-            yield
+            with writing():
+                yield
         except OSError as error:
             problem = f"cannot be written: {error.strerror or error}"
             raise ResultError(f"{self.folder}: {problem}; what is there is whole") from error
