@@ -89,6 +89,16 @@ def test_an_inline_svg_takes_the_colours_of_its_page_and_its_own_identifiers() -
     assert all(name.startswith("left-") and f'id="{name}"' in text for name in used)
 
 
+def test_characters_that_no_font_has_are_told_of_once() -> None:
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        axes.plot([0, 1], label="nobody's \U000fffff")
+        axes.legend()
+    with pytest.warns(UserWarning, match="shows boxes for \U000fffff, which no font has") as told:
+        figures.render(figure)
+    assert len(told) == 1
+
+
 def test_a_heat_map_refuses_two_values_for_one_cell() -> None:
     cells = pl.DataFrame({"x": [1.0, 1.0], "y": [2.0, 2.0], "v": [3.0, 4.0]})
     _, [[axes]] = figures.panels()

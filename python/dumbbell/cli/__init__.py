@@ -11,6 +11,8 @@ import io
 import os
 import sys
 import traceback
+import warnings
+from typing import Any
 
 from dumbbell import own
 from dumbbell.cli.app import app
@@ -22,6 +24,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what its encoding lacks is written as \\x..
             stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _warn
     try:
         try:
             app()
@@ -38,6 +41,10 @@ def main() -> None:
             raise
         traceback.print_exception(error.with_traceback(part))
         sys.exit(1)
+
+
+def _warn(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    sys.stderr.write(f"dumbbell: {message}\n")
 
 
 def _cannot_write(error: OSError) -> int:

@@ -1,12 +1,16 @@
 """From a figure to files and to pages: SVG, PNG, and SVG that takes its page's colours.
 
-The same figure gives the same bytes: no dates, no random identifiers, no fonts of the machine.
+The same figure gives the same bytes: no dates, no random identifiers, and no fonts of the machine
+but for characters that matplotlib's own font lacks.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import re
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,9 +18,13 @@ from dumbbell.figures.style import INK, PAPER, styled
 from dumbbell.files import whole, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from matplotlib.figure import Figure
+
+# Of tables that a font has beside its glyphs, and a PDF goes without.
+logging.getLogger("fontTools.subset").setLevel(logging.ERROR)
 
 _DPI = 200
 _FINE = 600
@@ -52,13 +60,13 @@ class Picture:
 
 def render(figure: Figure) -> Picture:
     """Draws a figure in both formats."""
-    with styled():
+    with _drawing():
         figure.draw_without_rendering()  # lays it out, once for both files
-    figure.set_layout_engine(None)  # "none" would lay it out again, to no effect, for each of them
-    buffer = io.BytesIO()
-    with styled():
+        # "none" would lay it out again, to no effect, for each of them
+        figure.set_layout_engine(None)
+        buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
-    return Picture(svg(figure), buffer.getvalue())
+        return Picture(svg(figure), buffer.getvalue())
 
 
 def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
@@ -83,11 +91,29 @@ def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:
     kind = path.suffix[1:]
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None}}
     buffer = io.BytesIO()
-    with styled():
+    with _drawing():
         said = metadata.get(kind, {"Software": None})
         figure.savefig(buffer, format=kind, dpi=_FINE, metadata=said)
     with whole(path) as file:
         file.write_bytes(buffer.getvalue())
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """In the house's style; characters that no font has are told of once, not each time."""
+    with warnings.catch_warnings(record=True) as told, styled():
+        warnings.simplefilter("always")
+        yield
+    lacks = {}
+    for one in told:
+        glyph = re.match(r"Glyph (\d+) .* missing from font", str(one.message))
+        if glyph is None:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        else:
+            lacks[chr(int(glyph.group(1)))] = True
+    if lacks:
+        what = f"a figure shows boxes for {' '.join(lacks)}, which no font has that it can use"
+        warnings.warn(f"{what}; Noto Sans CJK has Chinese, Japanese and Korean", stacklevel=3)
 
 
 def svg(figure: Figure) -> str:

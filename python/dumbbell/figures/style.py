@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
@@ -52,7 +54,6 @@ STYLE: Final[dict[str, Any]] = {
     "axes.titleweight": "bold",
     "axes.xmargin": 0.0,
     "figure.facecolor": PAPER,
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
     "font.size": 8,
     "grid.alpha": 0.15,
     "grid.color": INK,
@@ -73,6 +74,22 @@ STYLE: Final[dict[str, Any]] = {
     "ytick.color": INK,
     "ytick.labelsize": 7.5,
 }
+
+_FONT: Final = "DejaVu Sans"
+"""Comes with matplotlib: the same on every machine."""
+_FONTS_FOR_WHAT_IT_LACKS: Final = (
+    *(f"Noto Sans CJK {region}" for region in ("KR", "JP", "SC", "TC")),
+    *("NanumGothic", "Malgun Gothic", "Apple SD Gothic Neo"),
+    *("IPAGothic", "Yu Gothic", "Hiragino Sans"),
+    *("WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC"),
+)
+"""Of a flow called 흐름 or 流 the characters come from one of these, where it is installed."""
+
+
+@cache
+def _fonts() -> list[str]:
+    installed = set(font_manager.get_font_names())
+    return [_FONT, *(font for font in _FONTS_FOR_WHAT_IT_LACKS if font in installed)]
 
 
 @dataclass(frozen=True)
@@ -168,7 +185,8 @@ def outline(marker: str) -> str:
 @contextmanager
 def styled() -> Iterator[None]:
     """The house's style for everything that is drawn inside; what the caller had comes back."""
-    with mpl.rc_context(cast("Any", STYLE)):  # its keys are literals to the type checker
+    style = STYLE | {"font.family": _fonts()}
+    with mpl.rc_context(cast("Any", style)):  # its keys are literals to the type checker
         yield
 
 
