@@ -119,7 +119,7 @@ algorithms! {
     };
     /// H-TCP.
     "htcp" Htcp(Windowed<Htcp, AnySlowStart>) = |options, init| {
-        windowed(Htcp::from_options(options)?, options, init)
+        windowed(Htcp::from_options(options, init.now)?, options, init)
     };
     /// Hybla.
     "hybla" Hybla(Windowed<Hybla, Hybla>) = |options, init| {

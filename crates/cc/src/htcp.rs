@@ -73,11 +73,12 @@ pub struct Htcp {
 }
 
 impl Htcp {
-    /// Takes the options `rtt_scaling` and `bandwidth_switch`.
+    /// Takes the options `rtt_scaling` and `bandwidth_switch`; the connection begins `now`, as if
+    /// after a congestion.
     ///
     /// # Errors
     /// If one of them is neither on nor off.
-    pub fn from_options(options: &mut Options) -> Result<Htcp, ConfigError> {
+    pub fn from_options(options: &mut Options, now: Time) -> Result<Htcp, ConfigError> {
         Ok(Htcp {
             rtt_scaling: options.switch("rtt_scaling", true)?,
             bandwidth_switch: options.switch("bandwidth_switch", true)?,
@@ -85,9 +86,9 @@ impl Htcp {
             beta: BETA_MIN,
             adapts: false,
             rtt_min: None,
-            memory: Memory::default(),
+            memory: Memory { congested_at: now, ..Memory::default() },
             before: Memory::default(),
-            throughput: Throughput::default(),
+            throughput: Throughput { began: now, ..Throughput::default() },
             reducing: false,
             cwnd: 0.0,
         })
@@ -214,7 +215,7 @@ mod tests {
         Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
 
     fn htcp(text: &str) -> Htcp {
-        Htcp::from_options(&mut text.parse().expect("well formed")).expect("on or off")
+        Htcp::from_options(&mut text.parse().expect("well formed"), Time::ZERO).expect("on or off")
     }
 
     fn path_at(seconds: f64) -> Path {

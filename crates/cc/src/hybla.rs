@@ -10,7 +10,7 @@
 //! congestion avoidance:  rho^2 / w
 //! ```
 //!
-//! `RTT` is the least round-trip time seen; in Linux the least smoothed one. `rho` counts for 16 at
+//! however many packets it acknowledges. `RTT` is the least round-trip time seen; in Linux the least smoothed one. `rho` counts for 16 at
 //! most in the power of two, and for 1 in recovery, as in Linux. Loss halves the window.
 //!
 //! The paper and Linux also begin with `rho` times the initial window, and at `rho` packets; here
@@ -48,7 +48,7 @@ impl Hybla {
 impl SlowStart for Hybla {
     #[inline]
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
-        (libm::exp2(self.rho(path).min(MAX_POWER)) - 1.0) * f64::from(ack.counted)
+        (libm::exp2(self.rho(path).min(MAX_POWER)) - 1.0) * f64::from(ack.counted.min(1))
     }
 }
 
@@ -56,7 +56,7 @@ impl WindowRule for Hybla {
     #[inline]
     fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
         self.rho = self.rho(path);
-        self.rho * self.rho * counted / cwnd
+        self.rho * self.rho * counted.min(1.0) / cwnd
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
@@ -81,8 +81,20 @@ mod tests {
         Path { min_rtt: Some(Span::from_millis(rtt_ms)), ..Path::new(1448, Time::ZERO) }
     }
 
+    /// By how much a round of acknowledgements, one a packet, lets a window of 100 packets grow.
     fn avoidance(rule: &mut Hybla, rtt_ms: u64) -> f64 {
-        WindowRule::increase(rule, 100.0, 100.0, &path(rtt_ms), &Ack::default())
+        100.0 * WindowRule::increase(rule, 100.0, 1.0, &path(rtt_ms), &Ack::default())
+    }
+
+    #[test]
+    fn an_acknowledgement_counts_once_however_many_packets_it_acknowledges() {
+        let mut rule = hybla("hybla");
+        let grown = |rule: &mut Hybla, counted| {
+            let ack = Ack { counted, ..Ack::default() };
+            let rising = SlowStart::increase(rule, 100.0, &path(50), &ack);
+            (rising, WindowRule::increase(rule, 100.0, f64::from(counted), &path(50), &ack))
+        };
+        assert_eq!(grown(&mut rule, 2), grown(&mut rule, 1));
     }
 
     #[test]

@@ -134,7 +134,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
             self.cwnd = self.ssthresh;
         }
         if event.signal == Signal::Timeout {
-            self.cwnd = 1.0;
+            // What was sent too recently to be lost is still in flight (tcp_enter_loss).
+            self.cwnd = f64::from(path.in_flight) + 1.0;
             self.rule.on_timeout();
             self.slow_start.restart(path);
         }
@@ -210,6 +211,13 @@ mod tests {
         reno.on_congestion(&path(), &TIMEOUT);
         assert_eq!(window(&reno), (1.0, 10.0));
         assert_eq!(acknowledge(&mut reno, &path(), 10), (10.0 + 1.0 / 10.0, 10.0));
+    }
+
+    #[test]
+    fn after_a_timeout_one_packet_leaves_beside_those_that_are_still_in_flight() {
+        let mut reno = algorithm("reno");
+        reno.on_congestion(&Path { in_flight: 4, ..path() }, &TIMEOUT);
+        assert_eq!(window(&reno), (5.0, 5.0));
     }
 
     #[test]

@@ -20,4 +20,4 @@ pub use multipath::{
 pub use receiver::{Receiver, ReceiverStats};
 pub use segment::{Flags, Segment};
 pub use sender::{Sender, SenderConfig};
-pub use stack::{Ecn, LossDetection, Stack};
+pub use stack::{Ecn, LossDetection, Rto, Stack};

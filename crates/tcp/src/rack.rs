@@ -4,6 +4,7 @@
 //! reordering window, which is zero once three packets were delivered out of order and no
 //! reordering was ever seen (section 6.2, steps 3 to 5).
 
+use crate::LossDetection;
 use crate::rate::Newest;
 use crate::scoreboard::{Packet, Scoreboard};
 use dumbbell_cc::{Path, Phase};
@@ -24,6 +25,8 @@ pub(crate) struct Rack {
     rtt: Span,
     /// Whether packets were seen to be delivered out of order (RACK.reordering_seen).
     reordering_seen: bool,
+    /// By how many packets one was overtaken at most (tp->reordering).
+    degree: u32,
     window_steps: u64,
     persist: u32,
     /// A D-SACK was seen; the window grows once a round trip.
@@ -40,6 +43,7 @@ impl Rack {
             newest: None,
             rtt: Span::ZERO,
             reordering_seen: false,
+            degree: 0,
             window_steps: 1,
             persist: 0,
             dsack_round_end: None,
@@ -63,9 +67,16 @@ impl Rack {
         }
     }
 
-    /// Packets were delivered that had been sent before others already delivered (step 3).
-    pub(crate) fn saw_reordering(&mut self) {
+    /// A packet was delivered after so many that had been sent after it (step 3).
+    pub(crate) fn saw_reordering(&mut self, overtaken_by: u32) {
         self.reordering_seen = true;
+        self.degree = self.degree.max(overtaken_by);
+    }
+
+    /// Whether packets are overtaken by more than would prove loss where none are.
+    #[inline]
+    pub(crate) fn reorders(&self) -> bool {
+        self.degree > DUP_THRESH
     }
 
     /// A packet was sent again.
@@ -166,11 +177,18 @@ impl Rack {
     }
 
     /// After a timeout: everything that was sent long enough ago is lost, the first packet in any
-    /// case; what was sent recently may still arrive (Linux's tcp_timeout_mark_lost).
-    pub(crate) fn on_timeout(&mut self, board: &mut Scoreboard, path: &Path, lost: &mut Vec<u32>) {
+    /// case; what was sent recently may still arrive (Linux's tcp_timeout_mark_lost). Who counts
+    /// duplicates knows no such time: all is lost (RFC 6675, section 5.1).
+    pub(crate) fn on_timeout(
+        &mut self,
+        by: LossDetection,
+        board: &mut Scoreboard,
+        path: &Path,
+        lost: &mut Vec<u32>,
+    ) {
         for number in board.una()..board.next() {
             let sent_at = board.packet(number).stamp.sent_at;
-            let recent = sent_at + self.rtt > path.now;
+            let recent = by == LossDetection::Rack && sent_at + self.rtt > path.now;
             if (number == board.una() || !recent) && board.mark_lost(number) {
                 lost.push(number);
             }

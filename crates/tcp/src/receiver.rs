@@ -254,7 +254,10 @@ impl Receiver {
             segment.set_blocks(list.into_iter().take(blocks));
         }
         segment.flags = flags;
-        segment.size = self.stack.ack_size(blocks);
+        segment.size = match flags.contains(Flags::SYN) {
+            true => self.stack.control_size(),
+            false => self.stack.ack_size(blocks),
+        };
         self.unacked = 0;
         self.quick_acks = self.quick_acks.saturating_sub(1);
         self.compressed = 0;

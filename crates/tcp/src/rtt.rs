@@ -5,6 +5,7 @@
 //! last round trip rather than the smoothed one when it rises, and its term `4 RTTVAR` (not the
 //! whole RTO) has the floor of 200 ms, so that RTO >= SRTT + 200 ms.
 
+use crate::Rto;
 use dumbbell_units::{Span, Time};
 
 /// Initial retransmission timeout, before any sample (RFC 6298, 2.1).
@@ -16,6 +17,7 @@ const MAX_RTO: Span = Span::from_secs(120);
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     min_rto: Span,
+    rule: Rto,
     srtt: Option<Span>,
     /// Smoothed mean deviation.
     deviation: Span,
@@ -30,9 +32,10 @@ pub(crate) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub(crate) fn new(min_rto: Span) -> RttEstimator {
+    pub(crate) fn new(min_rto: Span, rule: Rto) -> RttEstimator {
         RttEstimator {
             min_rto,
+            rule,
             srtt: None,
             deviation: Span::ZERO,
             deviation_max: Span::ZERO,
@@ -64,7 +67,10 @@ impl RttEstimator {
     pub(crate) fn rto(&self) -> Span {
         let base = match self.srtt {
             None => INITIAL_RTO,
-            Some(srtt) => srtt + (self.rttvar * 4).max(self.min_rto),
+            Some(srtt) => match self.rule {
+                Rto::Linux => srtt + (self.rttvar * 4).max(self.min_rto),
+                Rto::Rfc6298 => (srtt + self.deviation * 4).max(self.min_rto),
+            },
         };
         (base * (1 << self.backoff)).min(MAX_RTO)
     }
@@ -72,6 +78,11 @@ impl RttEstimator {
     /// The timer expired: the next timeout is twice as long (RFC 6298, 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(15);
+    }
+
+    /// Whether the timer expired since new data was acknowledged.
+    pub(crate) fn is_backed_off(&self) -> bool {
+        self.backoff > 0
     }
 
     /// New data was acknowledged: the timeout is what the estimate says again.
@@ -133,7 +144,7 @@ mod tests {
     use super::*;
 
     fn estimator() -> RttEstimator {
-        RttEstimator::new(Span::from_millis(200))
+        RttEstimator::new(Span::from_millis(200), Rto::Linux)
     }
 
     #[test]
@@ -147,6 +158,16 @@ mod tests {
         rtt.sample(Span::from_millis(100), 0, 10);
         assert_eq!(rtt.srtt(), Some(Span::from_millis(100)));
         assert_eq!(rtt.rto(), Span::from_millis(100 + 200));
+    }
+
+    #[test]
+    fn by_rfc_6298_the_least_timeout_bounds_the_whole_of_it() {
+        let mut rtt = RttEstimator::new(Span::from_secs(1), Rto::Rfc6298);
+        rtt.sample(Span::from_millis(100), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+        let mut rtt = RttEstimator::new(Span::from_secs(1), Rto::Rfc6298);
+        rtt.sample(Span::from_millis(600), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_millis(600 + 4 * 300));
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub struct Sender {
     /// `next` when the present episode began; it ends when this is acknowledged.
     high_seq: u32,
     undo: Undo,
+    /// Whether what is delivered may show that the last timeout was spurious (tp->frto).
+    doubts_timeout: bool,
     /// First packet that the peer's window does not cover.
     window_end: u32,
     /// `next` when a tail loss probe was sent, and whether it was a retransmission.
@@ -128,7 +130,7 @@ impl Sender {
                 ..Path::new(u32::from(stack.mss), start)
             },
             board: Scoreboard::new(),
-            rtt: RttEstimator::new(Span::from_nanos(stack.min_rto_ns)),
+            rtt: RttEstimator::new(Span::from_nanos(stack.min_rto_ns), stack.rto),
             rtt_sum: (0.0, 0),
             rate: RateSampler::new(start),
             rack: Rack::new(),
@@ -137,6 +139,7 @@ impl Sender {
             regrown: None,
             high_seq: 0,
             undo: Undo::default(),
+            doubts_timeout: false,
             window_end: 0,
             probe: None,
             repeat_last: false,

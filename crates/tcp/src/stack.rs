@@ -15,6 +15,8 @@ pub struct Stack {
     pub initial_window: u32,
     /// Least retransmission timeout, nanoseconds.
     pub min_rto_ns: u64,
+    /// How the retransmission timeout is counted.
+    pub rto: Rto,
     /// Whether the transport paces algorithms that set no rate of their own, at 200 % of
     /// cwnd/srtt in slow start and 120 % after it, as Linux does under fq.
     pub pacing: bool,
@@ -52,6 +54,18 @@ pub struct Stack {
     pub max_burst: u32,
 }
 
+/// How the retransmission timeout is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rto {
+    /// srtt and four deviations or the least timeout, whichever is longer; anew when the oldest
+    /// packet is sent again.
+    Linux,
+    /// srtt and four deviations, but no less than the least timeout; sending again leaves a timer
+    /// that runs as it is (RFC 6298, 2.4 and 5.1).
+    Rfc6298,
+}
+
 /// How losses are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -85,6 +99,7 @@ impl Stack {
             header: 52,
             initial_window: 10,
             min_rto_ns: Span::from_millis(200).as_nanos(),
+            rto: Rto::Linux,
             pacing: false,
             tso: true,
             byte_counting: true,
@@ -138,6 +153,7 @@ impl Stack {
             // `TcpLinuxReno`'s and `TcpCubic`'s; `TcpNewReno` counts acknowledgements.
             "ns-3" => Some(Stack {
                 min_rto_ns: Span::from_secs(1).as_nanos(),
+                rto: Rto::Rfc6298, // `TcpSocketBase::EstimateRtt`, `SendDataPacket`
                 tso: false,
                 loss_detection: LossDetection::DupThresh,
                 tail_loss_probe: false,

@@ -103,6 +103,9 @@ fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), T
     if stack.byte_counting != linux.byte_counting {
         return refuse("byte-counting", "false".to_owned(), "true".to_owned());
     }
+    if stack.rto != linux.rto {
+        return refuse("rto", "\"rfc6298\"".to_owned(), "\"linux\"".to_owned());
+    }
     if stack.undo != linux.undo {
         return refuse("undo", "false".to_owned(), "true".to_owned());
     }

@@ -81,7 +81,9 @@ impl Sender {
             return;
         }
         self.path.cwnd_limited = self.is_cwnd_limited() && self.regrown.is_none();
-        let grows = if tally.advanced { tally.delivered } else { 0 };
+        // Where packets are reordered by much, windows grow by what is delivered in any order
+        // (tcp_may_raise_cwnd).
+        let grows = if tally.advanced || self.rack.reorders() { tally.delivered } else { 0 };
         let counted = if self.stack.byte_counting { grows } else { grows.min(1) };
         if let Some(prr) = &mut self.prr {
             let safe = tally.advanced && lost == 0;
@@ -126,7 +128,7 @@ impl Sender {
                     widen(&mut tally.sacked, packet.stamp.sent_at);
                     tally.original_delivered |= number < *high_seq;
                     if number < highest {
-                        rack.saw_reordering();
+                        rack.saw_reordering(highest - number);
                     }
                 }
             });
@@ -140,7 +142,7 @@ impl Sender {
                 widen(&mut tally.acked, packet.stamp.sent_at);
                 tally.original_delivered |= number < *high_seq;
                 if number < highest {
-                    rack.saw_reordering();
+                    rack.saw_reordering(highest - number);
                 }
             }
         });
@@ -214,7 +216,7 @@ impl Sender {
             Phase::Loss => {
                 // F-RTO (RFC 5682, 3b): an original packet of the episode was delivered, so the
                 // timeout was spurious; so it was if all retransmissions were duplicates.
-                let spurious = tally.original_delivered;
+                let spurious = tally.original_delivered && self.doubts_timeout;
                 self.undo_if(|undo| spurious || undo.all_duplicates());
                 if self.path.phase == Phase::Loss && self.board.una() >= self.high_seq {
                     self.end_episode();
@@ -341,10 +343,11 @@ impl Sender {
         self.spurious += 1;
         if self.path.phase == Phase::Recovery {
             // What was taken for lost was late.
-            self.rack.saw_reordering();
+            self.rack.saw_reordering(0);
         }
         self.board.unmark_lost();
         self.rack.reset_cursor(&self.board);
+        self.judged_to = self.board.una();
         self.path.in_flight = self.board.in_flight();
         self.end_episode();
         self.regrown = None;
@@ -356,11 +359,17 @@ impl Sender {
     pub(super) fn on_timeout(&mut self) {
         let fresh = !matches!(self.path.phase, Phase::Recovery | Phase::Loss)
             || self.board.una() >= self.high_seq;
+        // Packets sent since a recovery began are delivered whether or not the timeout is spurious
+        // (RFC 5682, section 3.1: only if no other recovery is under way; section 3.2: or again).
+        self.doubts_timeout = self.stack.loss_detection == LossDetection::Rack
+            && (!matches!(self.path.phase, Phase::Recovery | Phase::Loss)
+                || self.rtt.is_backed_off());
         self.timeouts += 1;
         self.prr = None;
         self.regrown = None;
         self.lost_scratch.clear();
-        self.rack.on_timeout(&mut self.board, &self.path, &mut self.lost_scratch);
+        let by = self.stack.loss_detection;
+        self.rack.on_timeout(by, &mut self.board, &self.path, &mut self.lost_scratch);
         self.path.lost += self.lost_scratch.len() as u64;
         self.path.in_flight = self.board.in_flight();
         if fresh {

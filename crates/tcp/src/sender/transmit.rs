@@ -4,7 +4,7 @@
 use super::Sender;
 use super::timer::Timer;
 use crate::rtt::timestamp;
-use crate::{Ecn, Flags, Segment, pacing};
+use crate::{Ecn, Flags, Rto, Segment, pacing};
 use dumbbell_cc::{CongestionControl, Phase, Sent};
 use dumbbell_units::{Rate, Span, Time};
 
@@ -153,6 +153,14 @@ impl Sender {
         self.arm(if running { self.timer.0 } else { self.path.now + self.rtt.rto() });
     }
 
+    /// The timeout counts from when the oldest packet was last sent (tcp_xmit_retransmit_queue).
+    fn rearm_for_retransmission(&mut self, number: u32) {
+        let restarts = self.stack.rto == Rto::Linux && self.timer.1 != Timer::Reorder;
+        if number == self.board.una() && restarts {
+            self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
+        }
+    }
+
     /// Sends the next packet of the burst.
     #[inline(always)]
     pub(super) fn emit(&mut self) -> Segment {
@@ -168,6 +176,7 @@ impl Sender {
                 self.rack.retransmitted(self.path.now, number);
                 self.undo.on_retransmit(timestamp(self.path.now));
                 self.retransmitted += 1;
+                self.rearm_for_retransmission(number);
                 number
             }
             None => self.board.push(stamp, first_sent_at, delivered_at),

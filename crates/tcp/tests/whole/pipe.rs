@@ -38,11 +38,20 @@ pub struct Flow {
     pub bytes: Option<u64>,
     pub stop: Option<Time>,
     pub app_rates: Vec<(Span, Rate)>,
+    /// One way.
+    pub delay: Span,
 }
 
 impl Default for Flow {
     fn default() -> Flow {
-        Flow { stack: Stack::linux(), cc: "reno", bytes: None, stop: None, app_rates: Vec::new() }
+        Flow {
+            stack: Stack::linux(),
+            cc: "reno",
+            bytes: None,
+            stop: None,
+            app_rates: Vec::new(),
+            delay: Span::from_millis(50),
+        }
     }
 }
 
@@ -51,7 +60,7 @@ pub fn millis(ms: u64) -> Time {
 }
 
 impl Pipe {
-    /// 80 Mbit/s (100 ns a byte) and 100 ms there and back.
+    /// 80 Mbit/s (100 ns a byte).
     pub fn new(flow: Flow) -> Pipe {
         let stack = Arc::new(flow.stack);
         let init = Init {
@@ -77,7 +86,7 @@ impl Pipe {
             count: 0,
             byte_time: Span::from_nanos(100),
             free_at: Time::ZERO,
-            delay: Span::from_millis(50),
+            delay: flow.delay,
             now: Time::ZERO,
         }
     }

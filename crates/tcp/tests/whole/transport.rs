@@ -180,6 +180,57 @@ fn a_timeout_that_a_delay_caused_is_undone() {
     assert!(stats.cwnd > 300.0, "the window is restored: {}", stats.cwnd);
 }
 
+/// Loses every transmission with a probability, reproducibly.
+fn losing_at_random(share: f64) -> impl FnMut(usize, &Segment) -> Fate {
+    let mut state = 1_u64;
+    move |_, _| {
+        // Knuth's linear congruential generator, MMIX.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let uniform = (state >> 11) as f64 / (1_u64 << 53) as f64;
+        if uniform < share { Fate::Lost } else { Fate::Arrives }
+    }
+}
+
+#[test]
+fn a_timeout_counts_from_when_the_oldest_packet_was_sent_again() {
+    let stack = Stack { receive_window: 10, ..Stack::linux() };
+    let delay = Span::from_millis(150);
+    let mut pipe = Pipe::new(Flow { stack, delay, ..Flow::default() });
+    // Two packets of its round trip follow it: the end of RACK's window finds it lost, 375 ms after
+    // it was sent. Its timeout, 500 ms, would come before the acknowledgement of what is sent again.
+    pipe.run(millis(5_000), losing(&[57]));
+    let stats = pipe.stats();
+    assert_eq!(pipe.retransmissions(), [57]);
+    assert_eq!((stats.recoveries, stats.timeouts), (1, 0));
+}
+
+#[test]
+fn where_packets_are_lost_but_never_late_no_reduction_is_taken_for_spurious() {
+    for (delay, share) in [(5, 0.05), (50, 0.02), (50, 0.1), (150, 0.01), (150, 0.05)] {
+        for cc in ["reno", "cubic", "bbr"] {
+            let delay = Span::from_millis(delay);
+            let mut pipe = Pipe::new(Flow { cc, delay, ..Flow::default() });
+            pipe.run(millis(60_000), losing_at_random(share));
+            let stats = pipe.stats();
+            assert_eq!(stats.spurious, 0, "{cc}, {delay} one way, {share}: {stats:?}");
+        }
+    }
+}
+
+#[test]
+fn where_packets_are_overtaken_by_many_a_window_grows_as_where_they_are_not() {
+    let window = |late: usize| {
+        let mut pipe = Pipe::new(Flow { cc: "reno(initial_ssthresh=100)", ..Flow::default() });
+        pipe.run(millis(20_000), |order, _| {
+            if order % 20 < late { Fate::Late(Span::from_millis(10)) } else { Fate::Arrives }
+        });
+        pipe.stats().cwnd
+    };
+    let (even, uneven) = (window(0), window(1));
+    assert!((uneven / even - 1.0).abs() < 0.1, "{uneven}, {even}");
+}
+
 #[test]
 fn reordering_within_a_quarter_of_the_round_trip_is_not_taken_for_loss_once_seen() {
     let mut pipe = Pipe::new(Flow::default());
