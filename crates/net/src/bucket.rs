@@ -60,8 +60,11 @@ impl TokenBucket {
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
         let departure = self.departure(now, u64::from(size));
         let (whole, fraction) = self.tokens(u64::from(size));
-        if departure > self.full_at {
-            self.full_at = departure;
+        // For a packet larger than the bucket tokens were waited for once it was full: they count
+        // only once.
+        let since = departure - Span::from_nanos(whole).saturating_sub(self.filling);
+        if since > self.full_at {
+            self.full_at = since;
             self.remainder = 0;
         }
         let remainder = self.remainder + fraction;

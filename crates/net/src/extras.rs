@@ -128,7 +128,8 @@ impl<P: Packet> Extras<P> {
 fn detours(config: &LinkConfig) -> Vec<(Time, Span)> {
     let shortest = config.least_delay();
     let beyond = |delay: Span| Span::from_nanos(delay.as_nanos() - shortest.as_nanos());
-    let first = (Time::ZERO, config.delay);
-    let routes = std::iter::once(first).chain(config.reroutes.iter().copied());
+    let from_begin = config.reroutes.first().is_some_and(|route| route.0 == Time::ZERO);
+    let first = (!from_begin).then_some((Time::ZERO, config.delay));
+    let routes = first.into_iter().chain(config.reroutes.iter().copied());
     routes.map(|(from, delay)| (from + shortest, beyond(delay))).collect()
 }

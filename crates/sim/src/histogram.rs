@@ -2,8 +2,8 @@
 //!
 //! Log-linear, as in HdrHistogram: below eight units buckets are one unit wide, and from there on
 //! every power of two is cut into eight, so a bucket is never wider than an eighth of the delays
-//! in it. A unit is 2^12 ns, about 4 us, and the 160 buckets reach to 17 s; what is longer counts
-//! in the last one.
+//! in it. A unit is 2^12 ns, about 4 us, and the 224 buckets reach to 73 minutes; what is longer
+//! counts in the last one.
 
 use dumbbell_net::prefetch;
 use dumbbell_units::Span;
@@ -11,7 +11,7 @@ use dumbbell_units::Span;
 const UNIT_BITS: u32 = 12;
 const CUT_BITS: u32 = 3;
 const CUTS: usize = 1 << CUT_BITS;
-const BUCKETS: usize = 160;
+const BUCKETS: usize = 224;
 
 /// How often which delay was seen.
 ///
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn the_buckets_reach_to_17_seconds() {
+    fn the_buckets_reach_to_73_minutes() {
         assert_eq!(bucket(least(BUCKETS) - 1), BUCKETS - 1);
-        assert_eq!(least(BUCKETS) / 1_000_000_000, 17);
+        assert_eq!(least(BUCKETS) / 60_000_000_000, 73);
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 
@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_delay_lies_between_the_bounds_of_its_bucket(ns in 0u64..17_000_000_000) {
+        fn a_delay_lies_between_the_bounds_of_its_bucket(ns in 0u64..4_000_000_000_000) {
             let bucket = bucket(ns);
             prop_assert!(least(bucket) <= ns && ns < least(bucket + 1));
         }
