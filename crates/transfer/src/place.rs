@@ -22,6 +22,14 @@ pub(crate) fn below(root: &Path, path: &str) -> Option<PathBuf> {
     fine.then(|| names.iter().fold(root.to_owned(), |path, name| path.join(name)))
 }
 
+/// The same for a path that is to be written, unless a link on the way leads out of `root`.
+pub(crate) fn within(root: &Path, path: &str) -> Option<PathBuf> {
+    let place = below(root, path)?;
+    let Ok(home) = root.canonicalize() else { return Some(place) }; // It is yet to be made.
+    let there = place.ancestors().find(|part| part.symlink_metadata().is_ok())?;
+    there.canonicalize().is_ok_and(|real| real.starts_with(home)).then_some(place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +43,24 @@ mod tests {
             assert_eq!(below(root, bad), None, "{bad:?}");
         }
         assert_eq!(below(root, &"x".repeat(300)), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_written_passes_no_link_that_leads_out_of_the_folder() -> std::io::Result<()> {
+        let (root, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let root = root.path();
+        std::fs::create_dir(root.join("a"))?;
+        std::os::unix::fs::symlink(other.path(), root.join("out"))?;
+        std::os::unix::fs::symlink(root.join("a"), root.join("in"))?;
+        std::os::unix::fs::symlink(root.join("nowhere"), root.join("dangling"))?;
+        for good in ["b", "a/b", "c/d/e", "in/b"] {
+            assert_eq!(within(root, good), Some(root.join(good)));
+        }
+        for bad in ["out", "out/b", "out/c/d", "dangling", "dangling/b", ".."] {
+            assert_eq!(within(root, bad), None, "{bad}");
+        }
+        assert_eq!(within(&root.join("new"), "b"), Some(root.join("new/b")));
+        Ok(())
     }
 }

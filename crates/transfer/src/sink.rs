@@ -3,7 +3,7 @@
 use crate::error::{At, TransferError};
 use crate::frame::{Entry, Frame, Line, Offer, Wish};
 use crate::partial::{Begun, Partial};
-use crate::place::below;
+use crate::place::within;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
@@ -52,8 +52,8 @@ struct Sink<'a> {
 impl Sink<'_> {
     /// A file or folder is offered: says what is there of it.
     fn consider(&mut self, line: &Line, entry: &Entry) -> Result<(), TransferError> {
-        let Some(place) = below(self.root, &entry.path) else {
-            let why = format!("{:?} is not a path below the folder", entry.path);
+        let Some(place) = within(self.root, &entry.path) else {
+            let why = format!("{:?} is not a path that stays below the folder", entry.path);
             line.say(&Wish::Refused(why.clone()))?;
             return Err(TransferError::Protocol(why));
         };

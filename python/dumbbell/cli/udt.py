@@ -45,7 +45,9 @@ KeyFile = Annotated[
     Path | None,
     typer.Option("--key", help="The file of a key: everything is encrypted (dumbbell udt key)."),
 ]
-Retries = Annotated[int, typer.Option(help="How often to try again without progress.")]
+Retries = Annotated[
+    int, typer.Option(min=0, max=1_000_000, help="How often to try again without progress.")
+]
 Out = Annotated[
     Path | None, typer.Option(help="Write what was measured as a result folder, to be plotted.")
 ]
@@ -129,7 +131,11 @@ def recv(
     from dumbbell import udt
 
     settings = _settings("udt", key)
-    into.mkdir(parents=True, exist_ok=True)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"--into: {into} cannot be a folder: {error.strerror}"
+        raise DumbbellError(f"{problem}; name one, or what may become one") from None
     if not what:
         with _failures(), _progress("receiving") as tell:
             report = udt.serve(
