@@ -7,7 +7,7 @@ tiers, from the simplest to the fullest:
 
 - `WindowRule`: how a window grows and how it shrinks; slow start, recovery, timeouts are given.
 - `RoundControl`: told once a round trip what happened in it. Millions of packets a second.
-- `CongestionControl`: told of every acknowledgement. Hundreds of thousands of packets a second.
+- `CongestionControl`: told of every acknowledgement. Two million packets a second.
 
 Windows and thresholds are in packets, rates in bytes/s, times in s. The objects that tell of an
 event (`Path`, `Ack`) are used again for the next one: keep their values, not the objects. Whatever
@@ -102,7 +102,8 @@ class CongestionControl(_Answering):
     _tier = "ack"
 
     timer: float | None = None
-    """When `on_timer` is to be called, s of simulated time; None for not at all."""
+    """When `on_timer` is to be called, s of simulated time; None for not at all. It is None again
+    when that is called, which may set it to a later time."""
 
     @abstractmethod
     def on_ack(self, path: Path, ack: Ack) -> None:
@@ -155,7 +156,7 @@ class WindowRule(_Own):
 
     _tier = "rule"
 
-    hystart: ClassVar[Literal["off", "on", "train", "delay", "plusplus"]] = "off"
+    hystart: ClassVar[Literal["off", "on", "train", "delay", "plusplus", "ns-3"]] = "off"
     """How slow start may end before there is loss; as the option of the built-in algorithms."""
 
     @abstractmethod

@@ -1,44 +1,37 @@
 """Finding the algorithms of a user's own that experiments name.
 
 ``my_module:MyCC`` is a class of a module that Python finds, the current folder first;
-``path/to/file.py:MyCC`` one of a file. A class is told from another of the same name by the SHA-256
-of its source: `sources` gives it, resolved experiments hold it (key ``sources``), and so it is part
-of whatever a result is filed under. A file that was changed since it was read is read again.
+``path/to/file.py:MyCC`` one of a file, which has the modules beside it to itself. A class is told
+from another of the same name by the SHA-256 of its source: `sources` gives it, resolved experiments
+hold it (key ``sources``), and so it is part of whatever a result is filed under. How modules are
+read is in `dumbbell.modules`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
 import inspect
+import marshal
 import re
-import sys
-from contextlib import contextmanager
-from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.modules import digest_of, read_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from types import ModuleType, TracebackType
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+    from types import TracebackType
 
     from dumbbell.cc import _Own
     from dumbbell.experiment import Experiment
 
-_TEXT: Final = re.compile(r"(?P<home>[^:()]+):(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?")
+_TEXT: Final = re.compile(r"(?P<home>.+):(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?")
 _VALID: Final = 'write "my_module:MyCC", "path/to/file.py:MyCC" or "my_module:MyCC(gain=2)"'
-
-_LOCK: Final = RLock()
-_modules: dict[str, tuple[str, ModuleType]] = {}
-"""What was read: the home of a class -> (hash of its source, module)."""
 
 
 def is_own(cc: str) -> bool:
     """Whether `cc` names a class of the user's and no built-in algorithm."""
-    return ":" in cc.partition("(")[0]
+    return ":" in cc.partition("(")[0] or _TEXT.fullmatch(cc.strip()) is not None
 
 
 def text_of(algorithm: type) -> str:
@@ -147,15 +140,23 @@ def _value(text: str) -> bool | int | float | str:
 
 
 def _load(home: str, name: str) -> tuple[str, type[_Own]]:
-    with _LOCK:
-        module, digest = _file(home) if home.endswith(".py") else _module(home)
+    module, digest = read_module(home)
     cls = getattr(module, name, None)
     if cls is None:
         known = [key for key, value in vars(module).items() if _is_algorithm(value)]
         there = f"; its algorithms are {', '.join(known)}" if known else ""
         raise ValueError(f'"{home}" has no class "{name}"{there}')
     _check_class(cls, f"{home}:{name}")
-    return digest or _digest(inspect.getsource(cls).encode()), cls
+    return digest or digest_of(_source(cls)), cls
+
+
+def _source(cls: type) -> bytes:
+    try:
+        return inspect.getsource(cls).encode()
+    except (OSError, TypeError):
+        # A notebook, or what was typed: what it was compiled to tells it from others.
+        methods = (value for value in vars(cls).values() if inspect.isfunction(value))
+        return b"".join(marshal.dumps(method.__code__) for method in methods)
 
 
 def _is_algorithm(value: object) -> bool:
@@ -182,60 +183,3 @@ def _check_options(cls: type[_Own], options: dict[str, Any], name: str) -> None:
         known = [str(p) for p in list(signature.parameters.values())[1:]]
         has = f"its options are {', '.join(known)}" if known else "it has no options"
         raise ValueError(f"{name}: {error}; {has}") from None
-
-
-def _digest(source: bytes) -> str:
-    return hashlib.sha256(source).hexdigest()
-
-
-def _file(home: str) -> tuple[ModuleType, str]:
-    path = Path(home).resolve()
-    try:
-        digest = _digest(path.read_bytes())
-    except OSError as error:
-        raise ValueError(f'"{home}" cannot be read: {error.strerror}') from None
-    known = _modules.get(str(path))
-    if known is not None and known[0] == digest:
-        return known[1], digest
-    name = f"{path.stem}_{digest[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f'"{home}" is not a file of Python')
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    with _found_in(path.parent):
-        spec.loader.exec_module(module)
-    _modules[str(path)] = (digest, module)
-    return module, digest
-
-
-def _module(home: str) -> tuple[ModuleType, str]:
-    with _found_in(Path.cwd()):
-        try:
-            module = importlib.import_module(home)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{home}.".startswith(f"{error.name}."):
-                raise
-            problem = f'there is no module "{error.name}" in the current folder or where Python'
-            raise ValueError(
-                f'{problem} looks for modules; or name a file: "{home}.py:..."'
-            ) from None
-        file = getattr(module, "__file__", None)
-        if file is None or home == "__main__":
-            return module, ""
-        digest = _digest(Path(file).read_bytes())
-        known = _modules.get(home)
-        if known is not None and known[0] != digest:
-            module = importlib.reload(module)
-        _modules[home] = (digest, module)
-    return module, digest
-
-
-@contextmanager
-def _found_in(folder: Path) -> Iterator[None]:
-    """Lets modules be found in a folder too, before all others."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))

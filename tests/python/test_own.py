@@ -322,6 +322,115 @@ def test_a_module_that_was_changed_is_read_again(mine: Path) -> None:
     assert cls.marker == 1  # type: ignore[attr-defined]
 
 
+def write_pair(folder: Path, kept: float) -> str:
+    """A class whose module takes from the one beside it what share of the window loss leaves."""
+    folder.mkdir()
+    (folder / "beside.py").write_text(f"KEPT = {kept}\n")
+    (folder / "cc.py").write_text(
+        "from beside import KEPT\nfrom test_own import Reno\n"
+        "class C(Reno):\n    def decrease(self, cwnd, path, event): return KEPT * cwnd\n"
+    )
+    return f"{folder / 'cc.py'}:C"
+
+
+def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: Path) -> None:
+    halves, keeps = write_pair(tmp_path / "a", 0.5), write_pair(tmp_path / "b (2)", 0.9)
+    alone = [run(cc, "reno").flows["lost"][0] for cc in (halves, keeps)]
+    together = experiment(flows=[Flow(name=cc[-9:-8], cc=cc) for cc in (halves, keeps)])
+    found = own.classes([halves, keeps], own.sources(together)).values()
+    window = [cls.decrease(None, 100.0, None, None) for cls, _ in found]  # type: ignore[attr-defined]
+    assert window == [50.0, 90.0]
+    assert alone[0] != alone[1]
+
+
+def test_a_changed_module_beside_a_file_is_read_again(tmp_path: Path) -> None:
+    flow = Flow(cc=write_pair(tmp_path / "a", 0.5))
+    first = own.sources(experiment(flows=[flow]))
+    (tmp_path / "a" / "beside.py").write_text("KEPT = 0.75  # changed\n")
+    second = own.sources(experiment(flows=[flow]))
+    assert second != first
+    ((cls, _),) = own.classes([flow.cc], second).values()
+    assert cls.decrease(None, 100.0, None, None) == 75.0  # type: ignore[attr-defined]
+
+
+def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_came_first(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow(cc="mine:Mine")
+    first = own.classes([flow.cc], own.sources(experiment(flows=[flow])))[flow.cc][0]
+    (mine / "there").mkdir()
+    (mine / "there" / "mine.py").write_text("from test_own import Reno\nclass Mine(Reno): pass\n")
+    monkeypatch.chdir(mine / "there")
+    second = own.classes([flow.cc], own.sources(experiment(flows=[flow])))[flow.cc][0]
+    assert second is not first
+    assert issubclass(second, Reno)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def x(:\n", '"broken.py" cannot be imported: SyntaxError: '),
+        ("import nowhere\n", "ModuleNotFoundError: No module named 'nowhere' ("),
+        ("\nlen(3)\n", "broken.py, line 2)"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_told_of_in_a_paragraph(
+    mine: Path, source: str, said: str
+) -> None:
+    (mine / "broken.py").write_text(source)
+    with pytest.raises(ExperimentError) as error:
+        own.sources(experiment(flows=[Flow(cc="broken.py:Mine")]))
+    assert said in str(error.value)
+
+
+class Early(Reno):
+    """Leaves slow start by HyStart."""
+
+    hystart = "on"
+
+    def __init__(self, init: Init, add: float = 1.0) -> None:
+        super().__init__(init)
+        self.add = add
+
+
+def test_a_rule_has_its_slow_start_with_options_too() -> None:
+    plain, named = (run(f"test_own:Early{options}", "reno").flows for options in ("", "(add=1.0)"))
+    assert plain["sent"].to_list() == named["sent"].to_list()
+
+
+class Alarm(CongestionControl):
+    """Sets a timer once, or again and again to the present."""
+
+    def __init__(self, init: Init, again: bool = False) -> None:
+        super().__init__(init)
+        self.cwnd, self.again, self.rang = 10.0, again, 0
+
+    def on_established(self, path: CCPath) -> None:
+        self.timer = path.now + 0.1
+
+    def on_ack(self, path: CCPath, ack: Ack) -> None: ...
+
+    def on_congestion(self, path: CCPath, event: Congestion) -> None: ...
+
+    def on_timer(self, path: CCPath) -> None:
+        self.rang += 1
+        if self.again:
+            self.timer = path.now
+
+    def inspect(self) -> dict[str, float]:
+        return {"rang": self.rang}
+
+
+def test_a_timer_rings_once_unless_it_is_set_again() -> None:
+    shown = run("test_own:Alarm", "reno").internals.filter(pl.col("name") == "rang")
+    assert shown["value"].max() == 1
+
+
+def test_a_timer_that_never_lets_time_pass_is_refused() -> None:
+    with pytest.raises(DumbbellError, match="after on_timer a later one than the present"):
+        run("test_own:Alarm(again=true)", "reno")
+
+
 def test_a_sweep_files_runs_under_the_source_too(mine: Path) -> None:
     from dumbbell.sweeps.plan import Sweep
 

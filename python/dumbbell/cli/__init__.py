@@ -37,6 +37,10 @@ def main() -> None:
         sys.exit(_cannot_write(error))
     except Exception as error:
         part = own.user_part(error)
+        notes = getattr(error, "__notes__", [])
+        if part is None and notes:  # It was called, or answered, as it cannot be.
+            sys.stderr.write(f"dumbbell: {type(error).__name__}: {error}, {notes[0]}\n")
+            sys.exit(1)
         if part is None:
             raise
         traceback.print_exception(error.with_traceback(part))

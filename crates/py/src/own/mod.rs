@@ -67,7 +67,10 @@ fn make(
 /// The slow start that a rule's `hystart` names, as the option of built-in algorithms does.
 fn slow_start(object: &Bound<'_, PyAny>, name: &str) -> PyResult<AnySlowStart> {
     let hystart: String = object.getattr("hystart")?.extract()?;
-    let options = format!("{name}(hystart={hystart})").parse::<Options>();
+    // Of "file.py:MyCC(gain=2)" what the class is called.
+    let class = name.rsplit_once(':').map_or(name, |(_, class)| class);
+    let class = class.split_once('(').map_or(class, |(class, _)| class);
+    let options = format!("{class}(hystart={hystart})").parse::<Options>();
     options
         .and_then(|mut options| AnySlowStart::from_options(&mut options, AnySlowStart::STANDARD))
         .map_err(|error| mistake(object.py(), &error.to_string()))

@@ -4,6 +4,7 @@ use crate::own::facts;
 use crate::own::speaker::{Speaker, overrides};
 use dumbbell_cc::{Ack, Congestion, CongestionControl, Control, Inspect, Path, Sent};
 use dumbbell_units::Time;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -72,7 +73,12 @@ impl CongestionControl for PerAck {
     }
 
     fn on_timer(&mut self, path: &Path) {
-        self.tell(path, "on_timer");
+        self.speaker.speak(path, |speaker, object| {
+            let py = object.py();
+            object.setattr(intern!(py, "timer"), py.None())?;
+            object.call_method1("on_timer", (speaker.path.bind(py),))?;
+            speaker.listen(object, "on_timer", path.now)
+        });
     }
 
     fn next_timer(&self) -> Option<Time> {

@@ -6,6 +6,9 @@ use dumbbell_cc::{Ack, Congestion, Inspect, Path, WindowRule};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+/// More packets than any window has.
+const MOST: f64 = 1e15;
+
 pub struct Rule {
     speaker: Speaker,
     increase: Py<PyAny>,
@@ -45,7 +48,7 @@ impl WindowRule for Rule {
             let arguments = (cwnd, counted, speaker.path.bind(py), self.ack.bind(py));
             let answer = self.increase.bind(py).call1(arguments)?;
             match answer.extract::<f64>() {
-                Ok(grown) if grown.is_finite() && cwnd + grown >= 1.0 => Ok(grown),
+                Ok(grown) if (1.0..=MOST).contains(&(cwnd + grown)) => Ok(grown),
                 _ => Err(speaker.mistake(py, "increase", "the increase", answer, path.now)),
             }
         });

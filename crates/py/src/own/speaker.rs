@@ -110,11 +110,25 @@ impl Speaker {
         let pacing_rate = pacing_rate.map(Rate::from_bytes_per_sec);
         self.control = Control { cwnd, ssthresh, pacing_rate, burst: None };
         if self.timed {
-            let timer: Option<f64> = object.getattr(intern!(py, "timer"))?.extract()?;
-            // From a float to integer: what is negative or not a number is 0, at once.
-            self.timer = timer.map(|at| Time::from_nanos((at * 1e9) as u64));
+            let timer = object.getattr(intern!(py, "timer"))?;
+            self.timer = match timer.is_none() {
+                true => None,
+                false => Some(self.time(&timer, method, now)?),
+            };
         }
         Ok(())
+    }
+
+    /// The time that a timer is set to. One that `on_timer` sets to the present would never let
+    /// time pass.
+    fn time(&self, timer: &Bound<'_, PyAny>, method: &str, now: Time) -> PyResult<Time> {
+        let at = self.number(timer, method, "timer", now)?;
+        // From a float to an integer: what is negative is 0, at once.
+        let due = Time::from_nanos((at * 1e9) as u64);
+        if at.is_nan() || method == "on_timer" && due <= now {
+            return Err(self.mistake(timer.py(), method, "timer", at, now));
+        }
+        Ok(due)
     }
 
     fn number(
@@ -140,6 +154,7 @@ impl Speaker {
             "cwnd" => "a window is a finite number of packets, 1 or more",
             "ssthresh" => "a threshold is a number of packets, 1 or more, or infinite",
             "pacing_rate" => "a pacing rate is a finite number of bytes/s above 0, or None",
+            "timer" => "it is None or a time in s, after on_timer a later one than the present",
             "the increase" => "it is a finite number of packets that leaves a window of 1 or more",
             _ => "it is a finite number of packets, 0 or more",
         };
@@ -163,7 +178,10 @@ impl Speaker {
                 Ok(values) => values
                     .into_iter()
                     .for_each(|(name, value)| show(Inspect { name: constant(name), value })),
-                Err(error) => self.failure.record(py, error, &self.name, Time::ZERO),
+                Err(error) => {
+                    let now = self.path.borrow(py).0.now;
+                    self.failure.record(py, error, &self.name, now);
+                }
             }
         });
     }
