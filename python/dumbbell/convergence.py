@@ -17,6 +17,8 @@ import polars as pl
 from dumbbell.metrics import windows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from dumbbell.results import Result
@@ -80,6 +82,8 @@ def crossing_time(
     for cwnd in (earlier, later):
         window = np.asarray(cwnd, dtype=np.float64)[there]
         mean = window[times >= times[-1] - AVERAGE].mean()
+        if not np.isfinite(mean):
+            return None  # the flow ended earlier
         smooth = running_median(window, reach)
         near &= np.abs(smooth - mean) <= close * mean
         smoothed.append(smooth)
@@ -152,7 +156,8 @@ def convergence(
         1 s windows after convergence by definition b, to the end); null where there is none.
 
     Raises:
-        ValueError: If there is no such flow.
+        ValueError: If there is no such flow, or the samples of the result are not 1 s or a whole
+            part of it from each other.
     """
     names = result.flow_names
     if len(names) < 2:
@@ -161,6 +166,8 @@ def convergence(
     for name in pair:
         if name not in names:
             raise ValueError(f'there is no flow "{name}"; there are {", ".join(names)}')
+    if pair[0] == pair[1]:
+        raise ValueError(f'convergence takes two flows, and "{pair[0]}" is one')
     rows = [_converge(result.of_seed(seed), seed, pair) for seed in result.seeds]
     columns = ("crossing", "fair", "share_variance")
     return pl.DataFrame(
@@ -172,20 +179,25 @@ def _converge(
     result: Result, seed: int, pair: list[str]
 ) -> tuple[int, float | None, float | None, float | None]:
     start = float(result.flows.filter(pl.col("flow") == pair[1])["start"].item())
-    cwnd = _side_by_side(result.series.select("t", "flow", "cwnd"), "t", "cwnd")
+    cwnd = _side_by_side(result.series.select("t", "flow", "cwnd"), "t", "cwnd", pair)
     later = result.series.filter((pl.col("flow") == pair[1]) & pl.col("ssthresh").is_finite())
     settled = float(later["t"][0]) if later.height else None
     crossing = crossing_time(cwnd["t"], cwnd[pair[0]], cwnd[pair[1]], start, settled=settled)
     table = windows(result, since=start).select("window", "flow", "throughput")
-    rates = _side_by_side(table, "window", "throughput").select(pair).fill_null(0.0).to_numpy()
+    rates = (
+        _side_by_side(table, "window", "throughput", pair).select(pair).fill_null(0.0).to_numpy()
+    )
     fair = fair_time(rates)
     after = rates[int(fair) :] if fair is not None else rates[:0]
     return seed, crossing, fair, share_variance(after)
 
 
-def _side_by_side(table: pl.DataFrame, index: str, values: str) -> pl.DataFrame:
-    wide = table.with_columns(pl.col("flow").cast(pl.String))
-    return wide.pivot(on="flow", index=index, values=values).sort(index)
+def _side_by_side(
+    table: pl.DataFrame, index: str, values: str, names: Sequence[str]
+) -> pl.DataFrame:
+    """The values of each flow in a column of its name; null where it has none."""
+    of = (pl.when(pl.col("flow") == name).then(values).drop_nulls().first() for name in names)
+    return table.group_by(index).agg(**dict(zip(names, of, strict=True))).sort(index)
 
 
 METRICS: Final = (crossing_time, fair_time, share_variance)

@@ -8,9 +8,12 @@ gives one row per seed and flow (or link), and never mixes seeds. For convergenc
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import polars as pl
+
+from dumbbell.units import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +52,8 @@ def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) 
 
     Formula: ``8 * (delivered(end) - delivered(begin)) / (end - begin)``, in bit/s, from when the
     flow started (or `since`) to when it ended (or `until`). ``delivered`` counts data bytes that
-    were acknowledged, in any order. Source: RFC 5166, section 2.1.
+    were acknowledged, in any order; between two samples it is taken to grow evenly. Source:
+    RFC 5166, section 2.1.
 
     Args:
         result: The runs.
@@ -99,11 +103,13 @@ def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None)
 
 
 def queueing_delay(result: Runs) -> pl.DataFrame:
-    """How long data packets waited: their one-way delay beyond that of an empty path.
+    """How long data packets waited: their one-way delay beyond the path's propagation delay.
 
-    Formula: over all data packets of a flow that arrived, ``arrival - departure - base``; its mean
-    and its 95th percentile (from a histogram that the simulator keeps for every packet, not from
-    samples). Source: RFC 5166, section 2.2.
+    Formula: over all data packets of a flow that arrived, ``arrival - departure - base``, where
+    ``base`` is the propagation delay: the time that a packet itself takes to be sent, 12 ms for
+    1500 bytes at 1 Mbit/s, counts as waiting. Its mean, and its 95th percentile from a histogram
+    of all packets (not of samples) that tells delays apart by an eighth. Source: RFC 5166,
+    section 2.2.
 
     Returns:
         Columns seed, flow, cc, queue_delay_mean, queue_delay_p95 (s).
@@ -165,17 +171,24 @@ def windows(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.Dat
 
     Formula: as `throughput` and `goodput`, over ``(since + (k - 1) width, since + k width]`` for
     k = 1, 2, ... A counter at the end of a window is taken from the last sample in it. A window
-    that the experiment does not fill is left out; a flow that has not started has rate 0.
+    that the experiment does not fill is left out, as are those before a flow starts.
 
     Args:
         result: The runs.
-        width: The length of a window, s; at least the sample interval.
+        width: The length of a window, s; a whole number of sample intervals, as `whole_width` is.
         since: Where the first window begins, s.
 
     Returns:
         Columns seed, flow, cc, window (k), t (the end of the window, s), throughput, goodput
         (bit/s).
+
+    Raises:
+        ValueError: If `width` is not a whole number of sample intervals.
     """
+    if not math.isclose(width, whole_width(result, width), rel_tol=_MICRO):
+        every = result.experiment.sample
+        problem = f"windows of {width:g} s are no whole number of samples, one every {every}"
+        raise ValueError(f"{problem}; choose another width, or another `sample`")
     window = ((pl.col("t") - since) / width - _MICRO).ceil().cast(pl.Int64)
     counters = pl.col("delivered", "received").cast(pl.Int64)
     rate = (counters - counters.shift(1, fill_value=0)) * (8 / width)
@@ -194,16 +207,30 @@ def windows(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.Dat
     return rates.select(*FLOW, "window", t.alias("t"), "delivered", "received").rename(names)
 
 
+def whole_width(result: Result, width: float) -> float:
+    """The whole number of sample intervals that is nearest to `width`, at least one, s.
+
+    Results that were sampled at no interval, as those of UDT transfers, have any width.
+    """
+    if result.experiment.sample is None:
+        return width
+    sample = TIME.parse(result.experiment.sample) / 1e9
+    return max(round(width / sample), 1) * sample
+
+
 def jain_over_time(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
     """Jain's index of throughput, window by window, over the flows that are there throughout it.
 
     Args:
         result: The runs.
-        width: The length of a window, s.
+        width: The length of a window, s; as for `windows`.
         since: Where the first window begins, s.
 
     Returns:
         Columns seed, window, t (the end of the window, s), jain.
+
+    Raises:
+        ValueError: As `windows`.
     """
     there = result.flows.select("seed", "flow", "start", "end")
     t, x = pl.col("t"), pl.col("throughput")
@@ -327,34 +354,55 @@ def _rate(
 
     `since` and `until` may be columns of `spans`, which has a row for each seed that matters.
     """
-    flows = _with(spans, result.flows).select(
-        *FLOW, "start", "end", *_columns(spans), after=pl.col(counter)
-    )
-    if until is not None:
-        after = _counter(result, counter, until, "after", spans)
-        flows = flows.drop("after").join(after, **_LEFT)
-    flows = flows.join(_counter(result, counter, since, "before", spans), **_LEFT)
     begin = pl.max_horizontal(pl.col("start"), since)
     end = pl.min_horizontal(pl.col("end"), until)
-    grown = pl.col("after").cast(pl.Int64) - pl.col("before").cast(pl.Int64).fill_null(0)
-    rate = pl.when(end > begin).then(8 * grown / (end - begin))
+    flows = _with(spans, result.flows).select(
+        *FLOW, "start", "completed", begin=begin, end=end, whole=pl.col(counter).cast(pl.Float64)
+    )
+    for at in ("begin", "end"):
+        flows = _counted(result, counter, flows, at)
+    grown = pl.col("counted_end") - pl.col("counted_begin")
+    rate = pl.when(pl.col("end") > pl.col("begin")).then(
+        8 * grown / (pl.col("end") - pl.col("begin"))
+    )
     return flows.select(*FLOW, rate.alias(name))
 
 
-def _counter(
-    result: Runs, counter: str, at: float | pl.Expr, name: str, spans: pl.DataFrame | None
-) -> pl.DataFrame:
-    """A counter as the last sample up to a time had it."""
-    before = _with(spans, result.series).lazy().filter(pl.col("t") <= at + _MICRO)
-    return before.group_by("seed", "flow").agg(pl.col(counter).last().alias(name)).collect()
+def _counted(result: Runs, counter: str, flows: pl.DataFrame, at: str) -> pl.DataFrame:
+    """Adds what a counter was at a time of each flow: between samples it grew evenly.
+
+    It is 0 when the flow starts, and all that it will be when the flow has completed.
+    """
+    t, count = pl.col("t"), pl.col(counter)
+    seen = pl.col("t") <= pl.col(at) + _MICRO
+    samples = (
+        result.series.lazy()
+        .select("seed", "flow", "t", counter)
+        .join(flows.lazy().select("seed", "flow", at), on=["seed", "flow"], maintain_order="left")
+        .group_by("seed", "flow")
+        .agg(
+            t_before=t.filter(seen).last(),
+            before=count.cast(pl.Float64).filter(seen).last(),
+            t_after=t.filter(~seen).first(),
+            after=count.cast(pl.Float64).filter(~seen).first(),
+        )
+        .collect()
+    )
+    before = pl.col("before").fill_null(0.0)
+    left = pl.max_horizontal("start", "t_before")
+    right = pl.min_horizontal("t_after", "completed")
+    share = ((pl.col(at) - left) / (right - left)).clip(0.0, 1.0).fill_nan(1.0).fill_null(0.0)
+    grown = before + share * (pl.col("after").fill_null(before) - before)
+    # Nothing was sampled after the end: there the table of flows has the last word.
+    counted = pl.when(pl.col("t_after").is_null()).then("whole").otherwise(grown)
+    name = f"counted_{at}"
+    return (
+        flows.join(samples, **_LEFT).with_columns(counted.alias(name)).select(*flows.columns, name)
+    )
 
 
 def _with(spans: pl.DataFrame | None, table: pl.DataFrame) -> pl.DataFrame:
     return table if spans is None else table.join(spans, on="seed", maintain_order="left")
-
-
-def _columns(spans: pl.DataFrame | None) -> list[str]:
-    return [] if spans is None else spans.columns[1:]
 
 
 _LEFT: Final[dict[str, Any]] = {"on": ["seed", "flow"], "how": "left", "maintain_order": "left"}

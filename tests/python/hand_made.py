@@ -86,6 +86,7 @@ def result(
         links=[Link(name="bottleneck", rate="8 Mbit/s", delay="5 ms")],
         flows=[Flow(name=name, cc="reno", start=f"{begins[name]} s") for name in delivered],
         duration=f"{duration} s",
+        sample=f"{step} s",
     )
     meta = {"version": "0", "seeds": [1], "wall_s": 0.0, "data_packets": 100, "events": 1}
     return Result(experiment, meta, flows, series, links, internals)

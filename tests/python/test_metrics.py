@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -30,6 +31,34 @@ def test_throughput_of_a_part_counts_only_that_part() -> None:
 def test_throughput_of_a_late_flow_counts_from_its_start() -> None:
     run = result({"a": lambda t: 1e5 * (t - 5)}, starts={"a": 5.0})
     assert metrics.throughput(run)["throughput"].item() == pytest.approx(8e5)
+
+
+def test_between_samples_what_was_delivered_is_taken_to_grow_evenly() -> None:
+    run = result({"a": lambda t: 1e5 * t}, step=2.0)
+    assert metrics.throughput(run, since=2.9, until=3.1)["throughput"].item() == pytest.approx(8e5)
+    late = result({"a": lambda t: 1e5 * t, "b": lambda t: 1e5 * (t - 1)}, starts={"b": 1}, step=4.0)
+    assert metrics.fairness(late)["jain"].item() == pytest.approx(1)
+
+
+def test_what_is_delivered_after_a_flow_was_stopped_is_not_counted() -> None:
+    run = result({"a": lambda t: 1e5 * min(t, 8)})  # stopped at 2 s, with much in the queue
+    stopped = replace(run, flows=run.flows.with_columns(end=pl.lit(2.0)))
+    assert metrics.throughput(stopped)["throughput"].item() == pytest.approx(8e5)
+
+
+def test_a_flow_that_completed_between_samples_delivered_all_of_it_until_then() -> None:
+    run = result({"a": lambda t: 1e5 * min(t, 0.5)}, step=1.0)
+    flows = run.flows.with_columns(end=pl.lit(0.5), completed=pl.lit(0.5))
+    assert metrics.throughput(replace(run, flows=flows))["throughput"].item() == pytest.approx(8e5)
+
+
+def test_windows_that_are_no_whole_number_of_samples_are_refused() -> None:
+    run = result({"a": lambda t: 1e5 * t}, step=0.25)
+    assert metrics.whole_width(run, 0.6) == 0.5
+    assert metrics.windows(run, width=0.5).height == 20
+    for width in (0.1, 0.6):
+        with pytest.raises(ValueError, match=r"no whole number of samples, one every 0\.25 s"):
+            metrics.windows(run, width=width)
 
 
 def test_a_flow_that_was_not_there_has_no_throughput() -> None:

@@ -87,7 +87,8 @@ def _panel(axes: Axes, run: Result, part: str, link: str | None, bands: pl.DataF
     if part == "windows":
         figures.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
-        figures.throughputs(axes, _flows(run, metrics.windows(run)))
+        rates = metrics.windows(run, width=metrics.whole_width(run, 1.0))
+        figures.throughputs(axes, _flows(run, rates))
     elif part == "states":
         figures.states(axes, bands)
     elif part == "round-trips":

@@ -177,11 +177,9 @@ def short(values: Numbers) -> list[float | None]:
 
 
 def _window(run: Result) -> float:
-    """The width of a window of throughput: 1 s, less if the run is short."""
-    duration, sample = (
-        TIME.parse(text) / 1e9 for text in (run.experiment.duration, run.experiment.sample or "0 s")
-    )
-    return max(min(1.0, duration / 50), sample)
+    """The width of a window of throughput: 1 s or nearly, less if the run is short."""
+    duration = TIME.parse(run.experiment.duration) / 1e9
+    return metrics.whole_width(run, min(1.0, duration / 50))
 
 
 def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:

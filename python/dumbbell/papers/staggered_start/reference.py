@@ -66,6 +66,7 @@ def _result(scenario: str, cc: str, file: str, changes: list[str]) -> Result:
     flows = series.group_by("seed", "flow", "cc", maintain_order=True).agg(
         start=pl.col("flow").first().cast(pl.String).replace_strict(starts),
         end=pl.col("t").last(),
+        completed=pl.lit(None, pl.Float64),
         retransmitted=pl.col("retransmitted").last(),
         delivered=pl.col("delivered").last(),
         received=pl.col("received").last(),
