@@ -78,8 +78,13 @@ class Until:
     """With fewer seeds an interval says too little to stop at."""
 
     def tight(self, values: Sequence[float | None]) -> bool:
-        """Whether these runs are enough; those without a value do not count."""
+        """Whether these runs are enough; those without a value do not count.
+
+        If none of them has one, neither would more of them.
+        """
         known = [value for value in values if value is not None and math.isfinite(value)]
+        if len(values) >= self.LEAST and not known:
+            return True
         if len(known) < self.LEAST:
             return False
         estimate = mean(known)

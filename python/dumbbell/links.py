@@ -357,7 +357,8 @@ def parse_trace(trace: object) -> list[int]:
     """
     name = f'"{trace}" ' if isinstance(trace, str) else ""
     times = _read_trace(trace) if isinstance(trace, str) else trace
-    valid = "whole numbers of milliseconds that never decrease, the last one above 0"
+    valid = "whole numbers of milliseconds that never decrease, the last one above 0 and "
+    valid += f"{_LATEST:,} at most"
     if not isinstance(times, list) or not all(type(time) is int for time in times):
         raise QuantityError(f"{shown(trace)} is not a trace; write the name of a file with {valid}")
     for line, (before, time) in enumerate(pairwise([0, *times]), 1):
@@ -377,9 +378,10 @@ def _read_trace(name: str) -> list[int]:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise QuantityError(f'"{name}" cannot be read: {reason}') from None
     for number, line in enumerate(lines, 1):
-        if not line.strip().isdecimal():
+        if not line.strip().isdecimal() or len(line.strip().lstrip("0")) > len(str(_LATEST)):
             problem = f'"{name}" holds {shown(line)} in line {number}'
-            raise QuantityError(f"{problem}; each line of a trace is a whole number of ms")
+            valid = f"each line of a trace is a whole number of ms, {_LATEST:,} at most"
+            raise QuantityError(f"{problem}; {valid}")
     return [int(line) for line in lines]
 
 

@@ -31,12 +31,16 @@ def query(sql: str, folder: Path) -> pl.DataFrame:
     """
     with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
         views = _views(folder)
-        for name, definition in views.items():
-            connection.execute(f"create view {name} as {definition}")
         try:
+            for name, definition in views.items():
+                connection.execute(f"create view {name} as {definition}")
             answer = connection.sql(sql)
             if answer is None:
                 raise QueryError(f"the query gives no table; {_advice(views)}")
+            twice = [name for name in answer.columns if answer.columns.count(name) > 1]
+            if twice:
+                problem = f'two columns of the answer are called "{twice[0]}"'
+                raise QueryError(f"{problem}; give one of them another name with `as`")
             # By rows: handing over Arrow's needs pyarrow, or is told as a leak by DuckDB 2.0.
             return pl.DataFrame(
                 answer.fetchall(), schema=answer.columns, orient="row", infer_schema_length=None

@@ -270,7 +270,10 @@ class Result:
             )
             raise ResultError(f"{path}: is not a result folder: {problem}")
         experiment = Experiment.load(path / "experiment.toml")
-        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        try:
+            meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ResultError(f"{path / 'meta.json'}: is not JSON: {error}") from error
         known = [*TABLES, *(t for t in SUBFLOW_TABLES.values() if (path / f"{t}.parquet").exists())]
         tables = {t: read_table(path / f"{t}.parquet") for t in known}
         return cls(experiment, meta, **tables, captures={})

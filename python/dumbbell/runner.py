@@ -123,10 +123,11 @@ def run_all(
 
     Raises:
         ExperimentError: If one of them is not valid.
+        DumbbellError: If there is no such backend.
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
     """
+    is_real = known_backend(backend) == "linux"
     resolved = [resolve(experiment) for experiment in experiments]
-    is_real = backend == "linux"
     for one in resolved if not is_real else []:
         _refuse_programs(one)
     at_once = workers(1 if jobs is None and is_real else jobs)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from dumbbell.errors import ResultError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
@@ -30,8 +32,15 @@ SUBFLOW_TABLES: Final = {
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    """Reads a table, or some columns of it. What its path has in brackets is no pattern."""
-    return pl.read_parquet(file, columns=columns, glob=False)
+    """Reads a table, or some columns of it. What its path has in brackets is no pattern.
+
+    Raises:
+        ResultError: If the file is not whole.
+    """
+    try:
+        return pl.read_parquet(file, columns=columns, glob=False)
+    except pl.exceptions.ComputeError as error:
+        raise ResultError(f"{file}: cannot be read, a part of it is missing: {error}") from error
 
 
 @contextmanager

@@ -72,13 +72,14 @@ def run(
     """Run an experiment, and write its result folder."""
     from dumbbell.cli.run import run_file
     from dumbbell.cli.until import parse_until
+    from dumbbell.sweeps.plan import RUN_METRICS
 
     run_file(
         file,
         out=out,
         seeds=seeds,
         jobs=jobs,
-        until=parse_until(until_ci, metric, most_seeds),
+        until=parse_until(until_ci, metric, most_seeds, known=RUN_METRICS),
         assignments=assignments or [],
         backend=backend,
         retry_spoiled=retry_spoiled,

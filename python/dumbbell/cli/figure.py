@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dumbbell import figures
-from dumbbell.cli.output import print_line, tell_spoiled
+from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
 from dumbbell.errors import DumbbellError
-from dumbbell.figures.results import FIGURES, draw
+from dumbbell.figures.results import FIGURES, MOST_FLOWS, draw
 from dumbbell.papers import available
 from dumbbell.papers.known import load
 from dumbbell.papers.reproduction import figure_of, plates
@@ -69,6 +69,7 @@ def _of_result(name: str, folder: Path | None, width: float | None) -> Figure:
         raise DumbbellError(f"{name}: name the result folder too: dumbbell figure {name} DIR")
     result = Result.load(folder)
     tell_spoiled(folder, result)
+    tell_left_out(folder, result, MOST_FLOWS)
     with figures.styled():
         return draw(result, name, width=width or figures.PAGE)
 

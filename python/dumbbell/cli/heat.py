@@ -87,6 +87,11 @@ def draw(table: pl.DataFrame, axes: Axes, x: str, y: str, metric: str) -> Figure
             names=(partial(_tick, axes[x]["unit"]), partial(_tick, axes[y]["unit"])),
         )
     else:
+        for name in (x, y):
+            if axes[name]["unit"] is None:
+                raise DumbbellError(
+                    f'heat: "{name}" is text, and the axes make no grid; choose others'
+                )
         image = figures.heat_dots(panel, shown, "x", "y", "value")
         for axis, name in ((panel.xaxis, x), (panel.yaxis, y)):
             axis.set_major_formatter(EngFormatter(axes[name]["unit"] or ""))

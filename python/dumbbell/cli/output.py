@@ -44,6 +44,13 @@ def tell_spoiled(folder: Path, result: Result) -> None:
         sys.stderr.write(f"dumbbell: {folder}: spoiled, {complaint}\n")
 
 
+def tell_left_out(folder: Path, result: Result, most: int) -> None:
+    """Says so, beside what is printed, if a result has more flows than a figure shows."""
+    count = len(result.flow_names)
+    if count > most:
+        sys.stderr.write(f"dumbbell: {folder}: the first {most} of {count} flows are drawn\n")
+
+
 def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table, for JSON."""
     return frame.to_dicts()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell import figures
-from dumbbell.cli.output import print_line, tell_spoiled
+from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
 from dumbbell.errors import ResultError
-from dumbbell.figures.results import draw
+from dumbbell.figures.results import MOST_FLOWS, draw
 from dumbbell.results import Result
 from dumbbell.sweeps.dataset import is_dataset
 
@@ -25,6 +25,7 @@ def plot_result(folder: Path, *, out: Path | None, seed: int | None) -> None:
         raise ResultError(f"{folder}: has no seed {seed}; choose from {known}")
     stem = out or folder / "figure"
     tell_spoiled(folder, result)
+    tell_left_out(folder, result, MOST_FLOWS)
     try:
         with figures.styled():
             one = result.of_seed(result.seeds[0] if seed is None else seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dumbbell.errors import DumbbellError
 from dumbbell.estimates import Until
 from dumbbell.keys import MOST_SEEDS
@@ -9,9 +11,16 @@ from dumbbell.stacks import unknown
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.units import parse_probability
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def parse_until(share: str | None, metric: str, most: int) -> Until | None:
+
+def parse_until(
+    share: str | None, metric: str, most: int, *, known: Sequence[str] = METRICS
+) -> Until | None:
     """What ``--until-ci``, ``--metric`` and ``--most-seeds`` ask for; None without the first.
+
+    The metric is to be one of `known`.
 
     Raises:
         DumbbellError: If one of them is not valid.
@@ -25,8 +34,8 @@ def parse_until(share: str | None, metric: str, most: int) -> Until | None:
     if width == 0:
         problem = f'--until-ci: "{share}" is not a share of the mean'
         raise DumbbellError(f"{problem}; write, for example, 5%")
-    if metric not in METRICS:
-        raise DumbbellError(f"--metric: {unknown('metric', metric, list(METRICS))}")
+    if metric not in known:
+        raise DumbbellError(f"--metric: {unknown('metric', metric, list(known))}")
     if not Until.LEAST <= most <= MOST_SEEDS:
         problem = f"--most-seeds: {most} is not a number from {Until.LEAST} to {MOST_SEEDS:,}"
         raise DumbbellError(f"{problem}; with fewer seeds an interval says too little")

@@ -6,8 +6,9 @@ cases of a specification are a list; `dumbbell.conformance.bbr` has those of the
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
@@ -99,8 +100,9 @@ class Track:
         return float(self.samples[variable][-1])
 
     def has(self, variable: str) -> bool:
-        """Whether the algorithm shows such a variable."""
-        return variable in self.samples.columns
+        """Whether the algorithm shows such a variable, and never NaN."""
+        shown = variable in self.samples.columns
+        return shown and not self.samples[variable].is_nan().any()
 
     def throughput(self) -> float:
         """Payload delivered over these samples, bit/s."""
@@ -154,14 +156,19 @@ def examine(
     other = (lambda done: progress(0.5 + done / 2)) if progress else None
     first = run_all([case.setup(cc) for case, cc in pairs], jobs=jobs, progress=half)
     tracks = {pair: Track.of(result) for pair, result in zip(pairs, first, strict=True)}
-    again = [
-        (pair, pair[0].then(pair[1], tracks[pair]))
-        for pair in pairs
-        if pair[0].then is not None and tracks[pair].has("state")
-    ]
+    again: list[tuple[tuple[Case, str], Experiment]] = []
+    for pair in pairs:
+        # What is not seen in the first run, the check will miss too.
+        with suppress(NotSeenError, *_NOT_SHOWN):
+            if pair[0].then is not None and tracks[pair].has("state"):
+                again.append((pair, pair[0].then(pair[1], tracks[pair])))
     second = run_all([experiment for _, experiment in again], jobs=jobs, progress=other)
     tracks |= {pair: Track.of(result) for (pair, _), result in zip(again, second, strict=True)}
     return [_judge(case, cc, tracks.get((case, cc))) for case in cases for cc in algorithms]
+
+
+_NOT_SHOWN: Final = (pl.exceptions.ColumnNotFoundError, KeyError)
+"""What a variable that is looked at and not there ends in."""
 
 
 def _judge(case: Case, cc: str, track: Track | None) -> Outcome:
@@ -173,7 +180,7 @@ def _judge(case: Case, cc: str, track: Track | None) -> Outcome:
         found = case.check(track)
     except NotSeenError as error:
         return Outcome(case, cc, "fail", str(error))
-    except pl.exceptions.ColumnNotFoundError as error:
-        missing = str(error).partition("\n")[0].strip('"')
+    except _NOT_SHOWN as error:
+        missing = str(error).partition("\n")[0].strip("'\"")
         return Outcome(case, cc, "n/a", f"the algorithm shows no {missing}")
     return Outcome(case, cc, "pass" if found.passed else "fail", found.seen)

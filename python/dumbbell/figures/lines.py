@@ -66,11 +66,16 @@ def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0
             linestyle=drawn.dash,
             marker=drawn.marker,
             markevery=_spaced(t, rank),
-            label=str(name),
+            label=shown_name(name),
         )
     axes.autoscale(axis="y")  # of all that shares this axis
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
+
+
+def shown_name(name: object) -> str:
+    """A name as a label; matplotlib leaves out of its legends those that begin with a _."""
+    return f"\u2060{name}" if str(name).startswith("_") else str(name)
 
 
 def legend(axes: Axes, columns: int = 3) -> None:

@@ -9,6 +9,7 @@ drawing serves light and dark pages.
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -68,12 +69,16 @@ STYLE: Final[dict[str, Any]] = {
     "savefig.facecolor": PAPER,
     "svg.hashsalt": "dumbbell",  # identifiers in an SVG follow from its content alone
     "text.color": INK,
+    "text.parse_math": False,  # a $ in a flow's name is a $
     "text.hinting": "none",  # text is as wide at every resolution
     "xtick.color": INK,
     "xtick.labelsize": 7.5,
     "ytick.color": INK,
     "ytick.labelsize": 7.5,
 }
+
+# A fallback without a bold face is used all the same, and nobody need be told.
+logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 _FONT: Final = "DejaVu Sans"
 """Comes with matplotlib: the same on every machine."""

@@ -118,7 +118,8 @@ def overview(results: Mapping[str, Result], all_views: Sequence[View]) -> Table:
     for view, result in zip(all_views, results.values(), strict=True):
         achieved = _by_seed(metrics.summary(result), ["cc"], _TOGETHER)
         links = _by_seed(metrics.link_summary(result), [], [pl.col("utilisation").max()])
-        used = links[()]["utilisation"]
+        # What was measured between hosts has no links that are known.
+        used = links[()]["utilisation"] if links else []
         jain = _jain(result)
         for (cc,), seeds in achieved.items():
             cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]

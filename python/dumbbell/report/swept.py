@@ -16,6 +16,7 @@ from dumbbell.report.runs import mean_of, named
 from dumbbell.report.series import pack, short
 from dumbbell.sweeps.labels import LABELS, on_axis
 from dumbbell.sweeps.plan import METRICS
+from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
     from dumbbell.sweeps.dataset import Dataset
@@ -67,15 +68,21 @@ def swept(dataset: Dataset) -> Swept:
         by_algorithm=_by_algorithm(dataset),
         by_point=_by_point(dataset, runs) if points <= _MOST_ROWS else None,
         toml=toml,
-        commands=_commands(shlex.quote(str(dataset.folder))),
+        commands=_commands(shlex.quote(str(dataset.folder)), _again(dataset)),
     )
 
 
-def _commands(folder: str) -> list[tuple[str, str]]:
+def _again(dataset: Dataset) -> str:
+    """What a sweep was given beside its file, as options."""
+    most = max(dataset.plan.group_by("point").len()["len"])
+    return f" --seeds {most}" + (" --series" if set(SERIES) & set(dataset.tables) else "")
+
+
+def _commands(folder: str, options: str) -> list[tuple[str, str]]:
     return [
         (
             "Run it again, or what is missing of it",
-            f"dumbbell sweep {folder}/sweep.toml --out {folder}",
+            f"dumbbell sweep {folder}/sweep.toml --out {folder}{options}",
         ),
         ("Its heat map as a figure", f"dumbbell heat {folder} --metric jain"),
         ("Its rows", f"dumbbell query 'from runs' {folder} --csv"),

@@ -115,16 +115,18 @@ class Dataset:
     @property
     def tables(self) -> list[str]:
         """The names of the tables that there are."""
-        first = self.parts[:1]
-        return [t for t in (*SUMMARIES, *SERIES) if any(part.file(t).exists() for part in first)]
+        kept = self.parts
+        return [t for t in (*SUMMARIES, *SERIES) if any(part.file(t).exists() for part in kept)]
 
     def table(self, name: str) -> pl.DataFrame:
         """One of `tables`, of the runs that were asked for, in the plan's order, with the axes.
 
         A column of the table's own takes precedence over an axis of that name.
         """
-        files = [part.file(name) for part in self.parts]
-        kept = pl.concat([read_table(f) for f in files if f.exists()], how="diagonal_relaxed")
+        files = [file for part in self.parts if (file := part.file(name)).exists()]
+        if not files:
+            raise ResultError(f"{self.folder}: has no {name} yet: no run of it is over")
+        kept = pl.concat([read_table(file) for file in files], how="diagonal_relaxed")
         plan = self.plan.drop([axis for axis in self.axes if axis in kept.columns])
         return plan.join(kept, on="run", how="inner", maintain_order="left_right")
 

@@ -34,7 +34,7 @@ MOST_RUNS: Final = 1_000_000
 COMBINE: Final = ("grid", "zip", "random", "latin-hypercube")
 """How the axes of one ``[sweep]`` table are combined."""
 
-METRICS: Final = (
+RUN_METRICS: Final = (
     "throughput",
     "goodput",
     "utilisation",
@@ -44,13 +44,14 @@ METRICS: Final = (
     "jain",
     "dropped",
     "lost",
-    "data_packets",
-    "events",
 )
+"""What a run is judged by."""
+
+METRICS: Final = (*RUN_METRICS, "data_packets", "events")
 """What ``runs`` has of every run."""
 
-TAKEN: Final = frozenset({"run", "point", "seed"} | set(METRICS))
-"""The columns of ``runs`` that are no axes."""
+TAKEN: Final = frozenset({"run", "point", "seed", "seeds"} | set(METRICS))
+"""The columns of ``runs`` and of what is printed of it that are no axes."""
 
 _LAYOUT: Final = "1"
 """Changes when what is kept of a run, or how it is computed, changes."""
@@ -183,10 +184,14 @@ class Sweep:
 
     @property
     def names(self) -> list[str]:
-        """The axes' names: those they are given, or the last parts of their keys if they differ."""
+        """The axes' names: those they are given, or the last parts of their keys if they differ.
+
+        As in SQL, names that are the same in small letters do not differ.
+        """
         short = [axis.name or axis.key.rpartition(".")[2] for axis in self.axes]
+        small = [name.lower() for name in short]
         return [
-            name if short.count(name) == 1 and name not in TAKEN else axis.key
+            name if small.count(name.lower()) == 1 and name.lower() not in TAKEN else axis.key
             for name, axis in zip(short, self.axes, strict=True)
         ]
 

@@ -224,6 +224,7 @@ still come down from where they went before the first, by 5 % a round trip."""
 _AGAIN: Final = """\
 ## Again
 
+<!-- not run: takes minutes, and rewrites this page -->
 ```sh
 .venv/bin/python -m dumbbell.theory.validate docs
 ```"""
