@@ -32,7 +32,7 @@ def both(link: dict[str, Any], cc: str, duration: str, seeds: int = 1) -> list[R
 def test_a_small_window_on_a_long_path_survives_losses_as_the_kernels_does(cc: str) -> None:
     """Few packets follow a lost one: the end of RACK's window finds it, and the timeout is near."""
     link = {"rate": "20 Mbit/s", "delay": "150 ms", "queue": "1 BDP", "loss": "1 %"}
-    simulated, real = (throughput(one)["throughput"] for one in both(link, cc, "60 s", seeds=4))
+    simulated, real = (throughput(one)["throughput"] for one in both(link, cc, "40 s", seeds=2))
     assert simulated.mean() == pytest.approx(real.mean(), rel=0.15)
 
 
