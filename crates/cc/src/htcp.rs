@@ -233,6 +233,15 @@ mod tests {
         rule.increase(1000.0, 1000.0, &path_at(seconds), &ack)
     }
 
+    #[test]
+    fn a_connection_begins_as_if_after_a_congestion_whenever_it_begins() {
+        let at = Time::ZERO + Span::from_secs(60);
+        let options = &mut "htcp".parse().expect("well formed");
+        let mut late = Htcp::from_options(options, at).expect("on or off");
+        assert_close(growth(&mut late, 60.5), growth(&mut htcp("htcp"), 0.5));
+        assert_close(growth(&mut late, 65.0), growth(&mut htcp("htcp"), 5.0));
+    }
+
     fn assert_close(value: f64, expected: f64) {
         assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
     }

@@ -10,8 +10,9 @@
 //! congestion avoidance:  rho^2 / w
 //! ```
 //!
-//! however many packets it acknowledges. `RTT` is the least round-trip time seen; in Linux the least smoothed one. `rho` counts for 16 at
-//! most in the power of two, and for 1 in recovery, as in Linux. Loss halves the window.
+//! however many packets it acknowledges. `RTT` is the least round-trip time seen; in Linux the
+//! least smoothed one. `rho` counts for 16 at most in the power of two, and for 1 in recovery, as
+//! in Linux. Loss halves the window.
 //!
 //! The paper and Linux also begin with `rho` times the initial window, and at `rho` packets; here
 //! the transport's initial window stands. Linux never lets the window exceed 65535 packets.

@@ -117,6 +117,17 @@ mod tests {
     }
 
     #[test]
+    fn packets_larger_than_the_bucket_leave_at_its_rate() {
+        for depth in [1, 100, 1_000, 1_499] {
+            let mut bucket = bucket(depth);
+            let first = bucket.accept(us(1_000_000), 1500);
+            let leaving: Vec<Time> = (0..3).map(|_| bucket.accept(us(1_000_000), 1500)).collect();
+            let expected: Vec<Time> = (1..4).map(|n| first + Span::from_micros(120) * n).collect();
+            assert_eq!(leaving, expected, "{depth} bytes");
+        }
+    }
+
+    #[test]
     fn over_a_long_time_no_more_leaves_than_the_rate_and_the_depth() {
         // 1500 bytes at 7 Mbit/s take 1,714,285.714... ns.
         let mut bucket = TokenBucket::new(NonZeroU64::new(7_000_000).expect("above zero"), 1500);

@@ -229,10 +229,14 @@ fn varyings() -> impl Strategy<Value = Varying> {
 prop_compose! {
     fn any_config()(
         rate in prop::option::of(1_000_000u64..1_000_000_000),
-        bucket in prop::option::weighted(0.3, 1500u64..20_000),
+        bucket in prop::option::weighted(0.3, 1u64..20_000),
         varying in prop::option::weighted(0.4, varyings()),
         delay in 0u64..5_000_000,
-        reroutes in prop::collection::btree_map(1u64..50_000_000, 0u64..5_000_000, 0..3),
+        reroutes in prop::collection::btree_map(
+            prop_oneof![1 => Just(0), 4 => 1u64..50_000_000],
+            0u64..5_000_000,
+            0..3,
+        ),
         queue in limits(),
         aqm in prop::option::weighted(0.8, aqms()),
         loss in 0.0..0.2,

@@ -58,7 +58,7 @@ pub struct Stack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rto {
-    /// srtt and four deviations or the least timeout, whichever is longer; anew when the oldest
+    /// srtt and, whichever is longer, four deviations or the least timeout; anew when the oldest
     /// packet is sent again.
     Linux,
     /// srtt and four deviations, but no less than the least timeout; sending again leaves a timer

@@ -33,6 +33,7 @@ fn the_handshake_costs_one_round_trip() {
     pipe.run(millis(150), lossless);
     let (first, _) = pipe.sent[0];
     assert_eq!(first, Time::from_nanos(100_006_000), "100 ms and 60 bytes at 80 Mbit/s");
+    assert_eq!(pipe.acks[0].1.size, 60, "a SYN-ACK has the options of a SYN");
 }
 
 #[test]
