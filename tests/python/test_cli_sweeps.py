@@ -108,6 +108,14 @@ def test_rows_that_are_too_wide_are_told_one_below_the_other(place: Path) -> Non
     assert [line.split()[0] for line in first.splitlines()] == list(told)
 
 
+def test_what_json_and_csv_have_no_values_for_is_text_and_decimals_are_numbers(place: Path) -> None:
+    sql = "select 1.5::decimal(5,2) d, date '2026-11-22' t, [1, 2] l, null n"
+    (row,) = json.loads(output_of("query", sql, "small", "--json", cwd=place))["rows"]
+    assert row == {"d": 1.5, "t": "2026-11-22", "l": [1, 2], "n": None}
+    header, line, *_ = output_of("query", sql, "small", "--csv", cwd=place).splitlines()
+    assert (header, line.split(",")[:2]) == ("d,t,l,n", ["1.5", "2026-11-22"])
+
+
 @pytest.mark.parametrize(
     ("sql", "folder", "said"),
     [
@@ -116,6 +124,7 @@ def test_rows_that_are_too_wide_are_told_one_below_the_other(place: Path) -> Non
         ("from run", "small", "the tables are plan, runs, flows, links"),
         ("from views", "small", "Table with name views does not exist"),
         ("create table a as from runs; create table b as from runs", "small", ""),
+        ("select 1 as a, 2 as a", "small", 'two columns of the answer are called "a"; give one'),
         ("from runs", "nowhere", "nowhere: is neither a result nor a sweep: there is no such"),
         ("from runs", ".", "is neither a result nor a sweep: it holds no tables"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,9 @@ from dumbbell.cli.app import app
 from dumbbell.conformance import Outcome, examine
 from dumbbell.conformance.bbr import ALGORITHMS, CASES, version
 from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def verdicts(outcomes: list[Outcome]) -> dict[tuple[str, str], str]:
@@ -69,6 +73,22 @@ def test_an_algorithm_that_breaks_a_rule_fails_the_case_about_it() -> None:
 
 def test_an_algorithm_without_states_cannot_be_judged() -> None:
     assert verdicts(only("A.3"))["A.3", "cubic"] == "n/a"
+
+
+@pytest.mark.parametrize("shown", ["{}", "{'state': math.nan}", "{'state': 0, 'round': 1}"])
+def test_an_algorithm_that_shows_little_or_nonsense_is_judged_all_the_same(
+    shown: str, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import math\nfrom dumbbell.cc import WindowRule\nclass Mine(WindowRule):\n"
+        "    def increase(self, cwnd, counted, path, ack): return counted / cwnd\n"
+        "    def decrease(self, cwnd, path, event): return cwnd / 2\n"
+        f"    def inspect(self): return {shown}\n"
+    )
+    outcomes = examine(CASES, [f"{mine}:Mine"], version)
+    assert len(outcomes) == len(CASES)
+    assert {outcome.verdict for outcome in outcomes} & {"n/a", "fail"}
 
 
 def test_an_algorithm_of_another_name_is_held_to_the_draft() -> None:

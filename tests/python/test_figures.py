@@ -99,6 +99,19 @@ def test_characters_that_no_font_has_are_told_of_once() -> None:
     assert len(told) == 1
 
 
+def test_names_are_shown_as_they_are() -> None:
+    rates = pl.DataFrame({"name": ["_mine", "a $x^$"], "cc": "reno", "t": 1.0, "throughput": 1e6})
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        figures.throughputs(axes, rates)
+        figures.legend(axes)
+    drawn = axes.get_legend()
+    assert drawn is not None
+    shown = [text.get_text() for text in drawn.get_texts()]
+    assert [name.strip("\u2060") for name in shown] == ["_mine", "a $x^$"]
+    figures.render(figure)
+
+
 def test_a_heat_map_refuses_two_values_for_one_cell() -> None:
     cells = pl.DataFrame({"x": [1.0, 1.0], "y": [2.0, 2.0], "v": [3.0, 4.0]})
     _, [[axes]] = figures.panels()

@@ -220,6 +220,19 @@ def test_a_folder_that_is_no_result_is_not_loaded(tmp_path: Path) -> None:
         Result.load(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["series.parquet", "meta.json"])
+def test_a_file_that_is_cut_is_named(result: Result, tmp_path: Path, name: str) -> None:
+    file = result.save(tmp_path / "r") / name
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(ResultError, match=f"{name}: (cannot be read, a part of it|is not JSON)"):
+        Result.load(tmp_path / "r")
+
+
+def test_a_backend_that_there_is_not_is_refused() -> None:
+    with pytest.raises(DumbbellError, match='there is no "Linux"; write simulator or linux'):
+        run(EXPERIMENT, backend="Linux")  # type: ignore[arg-type]
+
+
 def test_meta_data_are_json_that_anybody_reads(result: Result, tmp_path: Path) -> None:
     meta = json.loads((result.save(tmp_path / "r") / "meta.json").read_text())
     assert meta["data_packets"] == result.meta["data_packets"]

@@ -112,6 +112,12 @@ def test_an_axis_is_called_by_the_last_part_of_its_key_unless_two_would_be() -> 
     assert sweep('"link.bottleneck.rate" = ["1 Mbit/s"]').names == ["rate"]
     both = sweep('"flow.first.cc" = ["bbr"]\n"flow.second.cc" = ["bbr"]')
     assert both.names == ["flow.first.cc", "flow.second.cc"]
+    alike = sweep(
+        '"link.bottleneck.rate" = { values = ["1 Mbit/s"], name = "Rate" }\n'
+        '"link.bottleneck.delay" = { values = ["1 ms"], name = "rate" }\n'
+        '"link.bottleneck.queue" = { values = ["1 BDP"], name = "Jain" }'
+    )
+    assert alike.names == [f"link.bottleneck.{key}" for key in ("rate", "delay", "queue")]
 
 
 DRAWN = """

@@ -31,11 +31,13 @@ def answer(sql: str, folder: Path, *, json: bool, csv: bool) -> None:
 
 def _plain(table: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
     """The same with decimals as numbers, and as text what JSON, or CSV, has no values for."""
-    dtypes = pl.selectors.nested() if nested else pl.selectors.by_name()
-    simple = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.string() | dtypes
-    others = table.select(~(simple - pl.selectors.decimal())).iter_columns()
-    return table.with_columns(pl.selectors.decimal().cast(pl.Float64)).with_columns(
-        column.map_elements(str, pl.String) for column in others if column.dtype != pl.Null
+    simple = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.string()
+    known = simple | pl.selectors.nested() if nested else simple
+    numbers = table.with_columns(pl.selectors.decimal().cast(pl.Float64))
+    return numbers.with_columns(
+        pl.Series(column.name, [None if value is None else str(value) for value in column])
+        for column in numbers.select(~known).iter_columns()
+        if column.dtype != pl.Null
     )
 
 
