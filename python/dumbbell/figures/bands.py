@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from matplotlib.patches import Patch
 
-from dumbbell.figures.style import FAINT, INK
+from dumbbell.figures.style import FAINT, INK, PAGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,12 +52,14 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
     axes.set_xlabel("time (s)")
+    figure = axes.get_figure(root=True)
+    width = figure.get_figwidth() if figure is not None else PAGE
     patches = [Patch(color=BBR[state][1], label=BBR[state][0]) for state in BBR if state in seen]
     axes.legend(
         handles=patches,
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
-        ncols=len(patches),
+        ncols=max(min(len(patches), int(width)), 1),  # an entry takes an inch, nearly
         handlelength=0.9,
         columnspacing=0.9,
     )

@@ -58,7 +58,8 @@ def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE)
         rows += [("queues", link) for link in links]
     if not rows:
         raise DumbbellError(f'figure "{name}": no flow of this result shows states, only BBR does')
-    band = 0.3 + 0.14 * bands["name"].n_unique()
+    lines = -(-bands["state"].n_unique() // max(int(width), 1))  # of their legend
+    band = 0.3 + 0.14 * bands["name"].n_unique() + 0.17 * max(lines - 1, 0)
     tall = 1.7 if len(rows) > 1 else 2.1
     heights = [
         band + (0.35 if len(rows) == 1 else 0) if part == "states" else tall for part, _ in rows
