@@ -31,7 +31,7 @@ class Report:
         bytes: Bytes in all.
         resumed: Those of them that had arrived before.
         files: Files.
-        seconds: How long it took.
+        seconds: How long it took, from when the first file was known.
         watch: What was measured (`record` makes a result of it).
     """
 
@@ -181,6 +181,9 @@ def _attend(
     try:
         while thread.is_alive():
             thread.join(INTERVAL)
+            known = watch.progress()
+            if not (known["all_files"] or known["bytes"]) and thread.is_alive():
+                began = time.perf_counter()  # Nothing has come yet: that is no part of it.
             if tell:
                 tell(watch)
     except BaseException:
