@@ -108,7 +108,17 @@ def test_names_are_shown_as_they_are() -> None:
     drawn = axes.get_legend()
     assert drawn is not None
     shown = [text.get_text() for text in drawn.get_texts()]
-    assert [name.strip("\u2060") for name in shown] == ["_mine", "a $x^$"]
+    assert shown == [figures.named(name) for name in ("_mine", "a $x^$")]
+    figures.render(figure)
+
+
+def test_powers_of_ten_on_an_axis_are_drawn_as_such() -> None:
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        axes.loglog([1, 1e6], [1, 1e6])
+        wide = axes.get_tightbbox()
+    assert wide is not None
+    assert wide.width < 1.2 * axes.get_window_extent().width, "no source of a formula beside it"
     figures.render(figure)
 
 

@@ -69,7 +69,7 @@ def draw(table: pl.DataFrame, axes: Axes, x: str, y: str, metric: str) -> Figure
         metric: The metric, or the SQL expression, that ``value`` is.
     """
     name, worth, unit = LABELS.get(metric, (metric, 1.0, ""))
-    label = f"{name} ({unit})" if unit else name
+    label = figures.named(f"{name} ({unit})" if unit else name)
     runs = sorted(set(table["runs"]))
     if runs != [1]:
         label += f", mean of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs"
@@ -95,8 +95,8 @@ def draw(table: pl.DataFrame, axes: Axes, x: str, y: str, metric: str) -> Figure
         image = figures.heat_dots(panel, shown, "x", "y", "value")
         for axis, name in ((panel.xaxis, x), (panel.yaxis, y)):
             axis.set_major_formatter(EngFormatter(axes[name]["unit"] or ""))
-    panel.set_xlabel(x)
-    panel.set_ylabel(y)
+    panel.set_xlabel(figures.named(x))
+    panel.set_ylabel(figures.named(y))
     bar = figure.colorbar(image, ax=panel, fraction=0.05, pad=0.02, label=label)
     bar.outline.set_visible(False)
     return figure
@@ -117,7 +117,7 @@ def _axes(axes: Axes, x: str | None, y: str | None) -> tuple[str, str]:
 
 def _tick(unit: str | None, value: float | str) -> str:
     rounded = value if isinstance(value, str) else float(f"{value:.3g}")
-    return on_axis(rounded, unit)
+    return figures.named(on_axis(rounded, unit))
 
 
 def _cell(row: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from matplotlib.patches import Patch
 
-from dumbbell.figures.style import FAINT, INK, PAGE
+from dumbbell.figures.style import FAINT, INK, PAGE, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
             _, colour = BBR.get(state, ("", FAINT))
             axes.broken_barh([(begin, end - begin)], (row - 0.4, 0.8), color=colour, linewidth=0)
             seen.add(state)
-    axes.set_yticks(range(len(names)), [str(name) for name in names])
+    axes.set_yticks(range(len(names)), [named(name) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dumbbell.figures.style import FAINT, stroke
+from dumbbell.figures.style import FAINT, named, stroke
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,16 +66,11 @@ def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0
             linestyle=drawn.dash,
             marker=drawn.marker,
             markevery=_spaced(t, rank),
-            label=shown_name(name),
+            label=named(name),
         )
     axes.autoscale(axis="y")  # of all that shares this axis
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
-
-
-def shown_name(name: object) -> str:
-    """A name as a label; matplotlib leaves out of its legends those that begin with a _."""
-    return f"\u2060{name}" if str(name).startswith("_") else str(name)
 
 
 def legend(axes: Axes, columns: int = 3) -> None:

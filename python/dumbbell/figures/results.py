@@ -74,7 +74,7 @@ def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE)
     for (part, link), [axes] in zip(rows, grid, strict=True):
         _panel(axes, run, part, link, bands)
         if len(links) > 1 and link is not None:
-            axes.set_ylabel(f"{link}\nqueue (kB)")
+            axes.set_ylabel(f"{figures.named(link)}\nqueue (kB)")
     for [axes] in grid[:-1]:
         axes.set_xlabel("")
     if rows[0][0] not in {"states", "queues"}:

@@ -69,7 +69,6 @@ STYLE: Final[dict[str, Any]] = {
     "savefig.facecolor": PAPER,
     "svg.hashsalt": "dumbbell",  # identifiers in an SVG follow from its content alone
     "text.color": INK,
-    "text.parse_math": False,  # a $ in a flow's name is a $
     "text.hinting": "none",  # text is as wide at every resolution
     "xtick.color": INK,
     "xtick.labelsize": 7.5,
@@ -193,6 +192,15 @@ def styled() -> Iterator[None]:
     style = STYLE | {"font.family": _fonts()}
     with mpl.rc_context(cast("Any", style)):  # its keys are literals to the type checker
         yield
+
+
+def named(name: object) -> str:
+    """A user's name as matplotlib shows it: what is between two $ is no formula.
+
+    Nor does a legend leave it out for the _ that it begins with.
+    """
+    text = str(name).replace("$", r"\$")
+    return f"\u2060{text}" if text.startswith("_") else text
 
 
 def panels(
