@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -111,10 +111,14 @@ def _apart(folder: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def _importing(home: str) -> Iterator[None]:
-    """What goes wrong in the user's module as it is read is told in a paragraph."""
+    """What goes wrong as the user's module is read, or looked for, is told in a paragraph."""
     try:
         yield
     except Exception as error:
+        if _is_missing(error, home):
+            problem = f'there is no module "{error.name}" in the current folder or where Python'
+            advice = f'looks for modules; or name a file: "{home}.py:..."'
+            raise ValueError(f"{problem} {advice}") from None
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = (
             "" if isinstance(error, SyntaxError) else f" ({where.filename}, line {where.lineno})"
@@ -123,25 +127,21 @@ def _importing(home: str) -> Iterator[None]:
         raise ValueError(f'"{home}" cannot be imported: {problem}') from error
 
 
+def _is_missing(error: Exception, home: str) -> TypeGuard[ModuleNotFoundError]:
+    """Whether it is the module itself, or its package, that is not there."""
+    if home.endswith(".py") or not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return False
+    return f"{home}.".startswith(f"{error.name}.")
+
+
 def _module(home: str) -> tuple[ModuleType, str]:
     here = Path.cwd() / f"{home}.py"
     imported = sys.modules.get(home)
     if imported is not None and here.is_file() and not _is_from(imported, here):
         return _file(str(here))  # Another module of that name came first.
     with _found_in(Path.cwd()):
-        try:
+        with _importing(home):
             module = importlib.import_module(home)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{home}.".startswith(f"{error.name}."):
-                with _importing(home):
-                    raise
-            problem = f'there is no module "{error.name}" in the current folder or where Python'
-            raise ValueError(
-                f'{problem} looks for modules; or name a file: "{home}.py:..."'
-            ) from None
-        except Exception:
-            with _importing(home):
-                raise
         file = getattr(module, "__file__", None)
         if file is None or home == "__main__":
             return module, ""

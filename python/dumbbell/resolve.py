@@ -31,13 +31,13 @@ MOST_ROWS: Final = 100_000_000
 """More rows of `series` than this are refused."""
 
 _UDT_HEADERS: Final = 44
+"""IP, UDP and UDT headers of a data packet, which UDT's mss counts."""
 
 _LARGE_WINDOW: Final = 2**17
 """A receive window, packets, that takes long to simulate when it is filled."""
 
 _DOUBLINGS: Final = 20
 """Round-trip times after which a window that doubles is larger than any receive window."""
-"""IP, UDP and UDT headers of a data packet, which UDT's mss counts."""
 
 
 def resolve(experiment: Experiment) -> Experiment:

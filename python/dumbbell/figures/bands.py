@@ -25,6 +25,11 @@ BBR: Final = {
 """BBR's states by their number: name and colour."""
 
 
+def legend_columns(count: int, width: float) -> int:
+    """How many of so many states a legend has side by side in a figure as wide as this, inches."""
+    return max(min(count, int(width)), 1)  # an entry takes an inch, nearly
+
+
 def states(axes: Axes, table: pl.DataFrame) -> None:
     """Draws a band for each flow, coloured by BBR's state.
 
@@ -59,7 +64,7 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
         handles=patches,
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
-        ncols=max(min(len(patches), int(width)), 1),  # an entry takes an inch, nearly
+        ncols=legend_columns(len(patches), width),
         handlelength=0.9,
         columnspacing=0.9,
     )

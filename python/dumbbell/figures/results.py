@@ -8,6 +8,7 @@ import polars as pl
 
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError
+from dumbbell.figures.bands import legend_columns
 from dumbbell.stacks import unknown
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE)
         rows += [("queues", link) for link in links]
     if not rows:
         raise DumbbellError(f'figure "{name}": no flow of this result shows states, only BBR does')
-    lines = -(-bands["state"].n_unique() // max(int(width), 1))  # of their legend
+    shown = bands["state"].n_unique()
+    lines = -(-shown // legend_columns(shown, width))  # of their legend
     band = 0.3 + 0.14 * bands["name"].n_unique() + 0.17 * max(lines - 1, 0)
     tall = 1.7 if len(rows) > 1 else 2.1
     heights = [

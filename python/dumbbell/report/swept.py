@@ -74,8 +74,10 @@ def swept(dataset: Dataset) -> Swept:
 
 def _again(dataset: Dataset) -> str:
     """What a sweep was given beside its file, as options."""
-    most = max(dataset.plan.group_by("point").len()["len"])
-    return f" --seeds {most}" + (" --series" if set(SERIES) & set(dataset.tables) else "")
+    seeds = sorted(set(dataset.plan["seed"]))
+    # Others than those that a count stands for are in the file.
+    count = f" --seeds {len(seeds)}" if seeds == list(range(1, len(seeds) + 1)) else ""
+    return count + (" --series" if set(SERIES) & set(dataset.tables) else "")
 
 
 def _commands(folder: str, options: str) -> list[tuple[str, str]]:
