@@ -166,6 +166,12 @@ def test_rates_that_vary_are_met_to_an_opportunity_at_any_time() -> None:
         assert trace_capacity(times, 0.0, until) == pytest.approx(bits, abs=12_000)
 
 
+def test_a_trace_that_ends_in_an_outage_is_as_long_as_the_experiment() -> None:
+    link = Link(name="l", rates=[["0 s", "12 Mbit/s"], ["1 s", "0 bit/s"]])
+    times = [int(line) for line in text(link, "3 s").split()]
+    assert times == [*range(1, 1001), 3000]
+
+
 def test_a_trace_comes_out_as_it_went_in(tmp_path: Path) -> None:
     times = [0, 0, 3, 7, 7, 9]
     (tmp_path / "in").write_text("".join(f"{time}\n" for time in times))

@@ -49,7 +49,8 @@ pub fn push(
     repeat(attempts, watch, || {
         let mut line = ask(peer, Want::Push, settings, attempts, watch)?;
         give(&mut line, &items)?;
-        part(&line)
+        part(&line);
+        Ok(())
     })
 }
 
@@ -69,8 +70,9 @@ pub fn pull(
     repeat(attempts, watch, || {
         let want = Want::Pull(paths.to_vec());
         let mut line = ask(peer, want, settings, attempts, watch)?;
-        take(&mut line, into)?;
-        part(&line)
+        let done = take(&mut line, into);
+        part(&line);
+        done
     })
 }
 
@@ -129,9 +131,8 @@ pub(crate) fn ask(
 }
 
 /// Closes a connection over which all was said.
-pub(crate) fn part(line: &Line) -> Result<(), TransferError> {
+pub(crate) fn part(line: &Line) {
     // The other side has confirmed all that matters; a last word may be lost.
     let _ = line.socket().finish(Duration::from_secs(5));
     line.watch().conclude(line.socket());
-    Ok(())
 }

@@ -63,6 +63,12 @@ impl TransferError {
             _ => false,
         }
     }
+
+    /// Whether the reason is of this side, so that the other cannot know it.
+    pub(crate) fn is_own(&self) -> bool {
+        use TransferError::{File, Path, Protocol};
+        matches!(self, File { .. } | Path { .. } | Protocol(_))
+    }
 }
 
 /// Says which file it was.

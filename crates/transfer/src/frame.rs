@@ -59,6 +59,8 @@ pub(crate) enum Offer {
     Failed,
     /// There are no more files.
     Over,
+    /// There are, and they cannot be given.
+    Refused(String),
 }
 
 /// A file or a folder.
@@ -82,7 +84,7 @@ pub(crate) enum Wish {
     Have { bytes: u64, hash: Option<String> },
     /// Someone else is at this file.
     Busy(String),
-    /// It cannot be written.
+    /// It, or what was wished for before, cannot be written.
     Refused(String),
     /// All is done; these files did not arrive as they are.
     Done(Vec<String>),

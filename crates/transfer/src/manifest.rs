@@ -3,6 +3,7 @@
 use crate::error::{At, TransferError};
 use crate::frame::Entry;
 use crate::watch::Watch;
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,14 +21,14 @@ pub(crate) struct Item {
 /// told of.
 ///
 /// # Errors
-/// If one cannot be read, or has a name that is not Unicode.
+/// If one cannot be read, or has a name that cannot be told.
 pub(crate) fn walk(paths: &[PathBuf], watch: &Watch) -> Result<Vec<Item>, TransferError> {
     let (mut items, mut left_out) = (Vec::new(), Vec::new());
     for path in paths {
         let bad = |why| TransferError::Path { path: path.clone(), why };
         let whole = path.canonicalize().at(path)?;
         let name = whole.file_name().ok_or_else(|| bad("is not to be given as a whole"))?;
-        let name = name.to_str().ok_or_else(|| bad("its name is not Unicode"))?;
+        let name = told(name).map_err(bad)?;
         let found = fs::metadata(path).at(path)?;
         if !found.is_file() && !found.is_dir() {
             return Err(bad("is neither a file nor a folder"));
@@ -80,10 +81,18 @@ fn add(
             left_out.push(path);
             continue;
         }
-        let why = "its name is not Unicode";
-        let own = path.file_name().and_then(|own| own.to_str());
-        let own = own.ok_or_else(|| TransferError::Path { path: path.clone(), why })?;
+        let own = path.file_name().unwrap_or_default();
+        let own = told(own).map_err(|why| TransferError::Path { path: path.clone(), why })?;
         add(&path, format!("{name}/{own}"), &found, items, left_out)?;
     }
     Ok(())
+}
+
+/// A name as it is told to the other side, or why it cannot be.
+fn told(name: &OsStr) -> Result<&str, &'static str> {
+    match name.to_str() {
+        None => Err("its name is not Unicode"),
+        Some(name) if name.contains('\\') => Err("its name has a backslash, which is a path's"),
+        Some(name) => Ok(name),
+    }
 }

@@ -12,11 +12,23 @@ use std::path::Path;
 const MOST_OFFERED: usize = 1024;
 
 /// Takes files into a folder until there are no more. What does not arrive as it is, is told to the
-/// source and not kept.
+/// source and not kept; why it ends early is told too.
 ///
 /// # Errors
 /// If a file cannot be written, the connection fails, or files did not arrive as they are.
 pub(crate) fn take(line: &mut Line, root: &Path) -> Result<(), TransferError> {
+    let done = take_all(line, root);
+    let last = match &done {
+        Err(TransferError::Busy(why)) => Some(Wish::Busy(why.clone())),
+        Err(error) if error.is_own() => Some(Wish::Refused(error.to_string())),
+        _ => None,
+    };
+    // If it does not get there any more, the source sees that the connection is over.
+    let _ = last.map(|last| line.say(&last));
+    done
+}
+
+fn take_all(line: &mut Line, root: &Path) -> Result<(), TransferError> {
     line.watch().begin(0, 0);
     let mut sink = Sink { root, wanted: VecDeque::new(), damaged: Vec::new() };
     loop {
@@ -36,6 +48,7 @@ pub(crate) fn take(line: &mut Line, root: &Path) -> Result<(), TransferError> {
             Some(Offer::End(hash)) => sink.end(line, Some(&hash))?,
             Some(Offer::Failed) => sink.end(line, None)?,
             Some(Offer::Over) => break,
+            Some(Offer::Refused(why)) => return Err(TransferError::Refused(why)),
         }
     }
     line.say(&Wish::Done(sink.damaged.clone()))?;
@@ -54,7 +67,6 @@ impl Sink<'_> {
     fn consider(&mut self, line: &Line, entry: &Entry) -> Result<(), TransferError> {
         let Some(place) = within(self.root, &entry.path) else {
             let why = format!("{:?} is not a path that stays below the folder", entry.path);
-            line.say(&Wish::Refused(why.clone()))?;
             return Err(TransferError::Protocol(why));
         };
         let Some(size) = entry.size else {
@@ -64,22 +76,16 @@ impl Sink<'_> {
             return Err(TransferError::Protocol("too much is offered at once".to_owned()));
         }
         line.watch().expect(1, size);
-        match Partial::open(entry, &place) {
-            Ok(Begun::Ours(partial)) => {
+        match Partial::open(entry, &place)? {
+            Begun::Ours(partial) => {
                 let bytes = partial.written();
                 let hash = (bytes > 0).then(|| partial.hash());
                 line.say(&Wish::Have { bytes, hash })?;
                 self.wanted.push_back((entry.path.clone(), *partial));
                 Ok(())
             }
-            Ok(Begun::Busy) => {
-                let why = format!("{} is being received already", entry.path);
-                line.say(&Wish::Busy(why.clone()))?;
-                Err(TransferError::Busy(why))
-            }
-            Err(error) => {
-                line.say(&Wish::Refused(error.to_string()))?;
-                Err(error)
+            Begun::Busy => {
+                Err(TransferError::Busy(format!("{} is being received already", entry.path)))
             }
         }
     }

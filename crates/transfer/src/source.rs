@@ -4,6 +4,7 @@ use crate::error::{At, TransferError};
 use crate::frame::{CHUNK, Line, Offer, Wish};
 use crate::manifest::{Item, changed_at};
 use blake3::Hasher;
+use dumbbell_udt::io::Error;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,11 +13,35 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// waited for before the next is asked about.
 const AHEAD: usize = 64;
 
-/// Gives files over a connection until the other side has all of them.
+/// Gives files over a connection until the other side has all of them. Why it ends early is told.
 ///
 /// # Errors
 /// If one cannot be read, the connection fails, or files did not arrive as they are.
 pub(crate) fn give(line: &mut Line, items: &[Item]) -> Result<(), TransferError> {
+    match give_all(line, items) {
+        Err(TransferError::Connection(Error::PeerClosed)) => Err(last_word(line)),
+        Err(error) if error.is_own() => {
+            // If it does not get there any more, the sink sees that the connection is over.
+            let _ = line.say(&Offer::Refused(error.to_string()));
+            Err(error)
+        }
+        done => done,
+    }
+}
+
+/// Why the other side closed while it was given something.
+fn last_word(line: &mut Line) -> TransferError {
+    loop {
+        match line.listen() {
+            Ok(Wish::Busy(why)) => return TransferError::Busy(why),
+            Ok(Wish::Refused(why)) => return TransferError::Refused(why),
+            Ok(Wish::Have { .. } | Wish::Done(_)) => {}
+            Err(error) => return error,
+        }
+    }
+}
+
+fn give_all(line: &mut Line, items: &[Item]) -> Result<(), TransferError> {
     let files = items.iter().filter(|item| item.entry.size.is_some()).count() as u64;
     line.watch().begin(files, items.iter().filter_map(|item| item.entry.size).sum());
     let mut offered: VecDeque<&Item> = VecDeque::new();

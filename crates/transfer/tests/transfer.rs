@@ -229,6 +229,46 @@ fn a_server_gives_and_takes_only_what_it_may() {
 }
 
 #[test]
+fn who_gives_is_told_why_nothing_more_is_taken_and_does_not_try_again() {
+    let (here, there) = (folder(), folder());
+    let root = here.path().join("root");
+    write(&root.join("a"), &data(20_000_000, 1));
+    write(&root.join("b"), b"b");
+    write(&there.path().join("root/b/not-empty"), b"x");
+    let server = Server::of(there.path(), &settings());
+    let watch = Arc::new(Watch::new());
+    let refused = push(&server.address, &[root], &settings(), quick(), &watch);
+    let Err(TransferError::Refused(why)) = &refused else { panic!("{refused:?}") };
+    assert!(why.ends_with("root/b: Is a directory (os error 21)"), "{why}");
+    assert!(watch.take_events().is_empty());
+}
+
+#[test]
+fn who_takes_is_told_why_nothing_more_is_given() {
+    let (here, there) = (folder(), folder());
+    write(&there.path().join("root/b"), &data(3_000_000, 1));
+    write(&here.path().join("root/b/not-empty"), b"x");
+    let server = Server::of(there.path(), &settings());
+    let paths = ["root".to_owned()];
+    let failed = pull(&server.address, &paths, here.path(), &settings(), quick(), &Arc::default());
+    assert!(matches!(failed, Err(TransferError::File { .. })), "{failed:?}");
+    let told = || server.watch.take_events().into_iter().find(|event| event.contains("refuses"));
+    let event = (0..50).find_map(|_| {
+        thread::sleep(Duration::from_millis(20));
+        told()
+    });
+    assert!(event.is_some_and(|event| event.contains("Is a directory")));
+}
+
+#[test]
+fn a_name_that_is_a_path_elsewhere_is_refused_where_it_is() {
+    let here = folder();
+    let file = write(&here.path().join("a\\b"), b"x");
+    let refused = push("127.0.0.1:1", &[file], &settings(), quick(), &Arc::default());
+    assert!(matches!(refused, Err(TransferError::Path { .. })), "{refused:?}");
+}
+
+#[test]
 fn a_bench_says_what_arrived() {
     let there = folder();
     let server = Server::of(there.path(), &settings());

@@ -28,7 +28,8 @@ def text(link: Link, duration: str) -> str:
     """A link's rate as a trace; one that is a trace is written as it is.
 
     The rate is met exactly over the length of the trace, or to one opportunity in a second where a
-    constant rate is no whole number of them. A time line of rates lasts as long as the experiment.
+    constant rate is no whole number of them. A time line of rates lasts as long as the experiment;
+    one that ends in an outage has one opportunity more, at its end.
 
     Args:
         link: A link with a rate.
@@ -51,7 +52,11 @@ def _times(link: Link, duration: str) -> list[int]:
 
 
 def _opportunities(bits: NDArray[np.float64]) -> list[int]:
-    """At the end of every ms as many as have become due, by the bits that could leave by then."""
+    """At the end of every ms as many as have become due, by the bits that could leave by then.
+
+    A trace is as long as its last time says, so that there is one at the end even in an outage.
+    """
+    length = len(bits) - 1
     due = np.floor(bits / _BITS + 1e-9).astype(np.int64)
-    times = np.repeat(np.arange(1, len(due)), np.diff(due))
-    return times.tolist() or [len(due) - 1]
+    times: list[int] = np.repeat(np.arange(1, length + 1), np.diff(due)).tolist()
+    return times if times and times[-1] == length else [*times, length]
