@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 CHROMIUM = next(
@@ -118,13 +119,6 @@ class Browser:
 
     def drag(self, selector: str, begin: float, end: float) -> None:
         """Drags the mouse over an element, from one share of its width to another."""
-        box = self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
-            "return [b.left, b.top, b.width, b.height]; })()"
-        )
-        left, top, width, height = box
-        y = top + height / 2
         steps = [begin + (end - begin) * step / 4 for step in range(5)]
         for kind, shares in (
             ("mouseMoved", [begin]),
@@ -132,9 +126,22 @@ class Browser:
             ("mouseMoved", steps),
             ("mouseReleased", [end]),
         ):
-            for share in shares:
-                at = {"x": left + share * width, "y": y, "button": "left", "clickCount": 1}
-                self.call("Input.dispatchMouseEvent", type=kind, **at)
+            self.move(selector, shares, kind=kind, button="left", clickCount=1)
+
+    def move(
+        self, selector: str, shares: Sequence[float], *, kind: str = "mouseMoved", **more: Any
+    ) -> None:
+        """Moves the mouse over an element, to shares of its width."""
+        left, top, width, height = self.evaluate(
+            f"(async () => {{ const e = document.querySelector({json.dumps(selector)});"
+            "e.scrollIntoView({block: 'center'});"
+            "await new Promise(done => requestAnimationFrame(() => setTimeout(done)));"
+            "const b = e.getBoundingClientRect();"
+            "return [b.left, b.top, b.width, b.height]; })()"
+        )
+        for share in shares:
+            at = {"x": left + share * width, "y": top + height / 2}
+            self.call("Input.dispatchMouseEvent", type=kind, **at, **more)
 
     def screenshot(self, path: Path, *, height: int | None = None) -> None:
         """Writes a picture of the whole page, or of its top."""

@@ -285,6 +285,26 @@ def test_another_seed_can_be_chosen_and_a_flow_be_hidden(browser: Browser, one: 
     assert painted(browser) != second
 
 
+@needs_browser
+def test_a_flow_may_have_any_name_and_what_is_below_the_cursor_is_told(
+    browser: Browser, tmp_path: Path
+) -> None:
+    text = PAIR.replace("one", "queue").replace("two", "the-other-flow-2").replace("cubic", "bbr3")
+    dumbbell.run(dumbbell.Experiment.parse(text), seeds=1, out=tmp_path / "named")
+    browser.open(write_report(tmp_path / "named"))
+    before = painted(browser)
+    browser.evaluate("document.querySelector('.legend button').click()")
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))")
+    after = painted(browser)
+    assert after[0] != before[0]
+    assert after[-1] == before[-1]  # the link's queue
+    browser.move('[data-panel="State"] .u-over', [0.4, 0.5])
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))")
+    told = browser.evaluate("[...document.querySelectorAll('.reading')].map(e => e.textContent)")
+    assert re.fullmatch(r"(6|5\.\d+) s: queue PROBE_BW, the-other-flow-2 [A-Z]+", told[2])
+    assert re.fullmatch(r"(6|5\.\d+) s: the-other-flow-2 [\d.]+", told[1])
+
+
 @pytest.fixture(scope="module")
 def sweep(folder: Path) -> Path:
     """A sweep over a rate and an algorithm."""

@@ -11,6 +11,8 @@
   const dashes = { "-": [], "--": [5, 3], ":": [1.5, 2.5] };
   const MARKS = 6;
   const ZOOM = 2;
+  const READ = 4;
+  const AXIS = 54;
 
   const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   /** Ink, paper and what is faint follow the page; an algorithm's colour is the same everywhere. */
@@ -35,6 +37,20 @@
     }
     return drawing;
   }
+
+  const font = () => `11px ${getComputedStyle(document.body).fontFamily}`;
+  const ruler = document.createElement("canvas").getContext("2d");
+  /** A name as it fits beside an axis: of a long one its ends, as names of many flows differ there. */
+  function fitted(name) {
+    ruler.font = font();
+    let [text, kept] = [name, name.length];
+    while (ruler.measureText(text).width > AXIS - 10 && kept > 2) {
+      kept -= 1;
+      text = `${name.slice(0, Math.floor(kept / 2))}…${name.slice(-Math.ceil(kept / 2))}`;
+    }
+    return text;
+  }
+  const moment = (time) => `${Number(time.toFixed(3))} s`;
 
   const timesOf = (run) =>
     run.times.map((steps) => {
@@ -61,7 +77,7 @@
         const x = times[panel.x];
         const last = number === this.run.panels.length - 1;
         const flows = panel.link
-          ? [{ name: "queue", colour: looks.faint, width: 0.8, dash: "-", marker: null, rank: 0 }]
+          ? [{ name: null, colour: looks.faint, width: 0.8, dash: "-", marker: null, rank: 0 }]
           : this.run.flows;
         this.charts.push(this.chart(panel, x, flows, last));
         if (panel.title === "Throughput" && this.run.states.length) this.charts.push(this.bands());
@@ -104,7 +120,7 @@
       const body = make("div", { class: "panel", "data-panel": panel.title });
       this.host.append(head, body);
       const series = flows.map((flow) => ({
-        label: flow.name,
+        label: flow.name ?? panel.title,
         stroke: () => colour(flow.colour),
         width: flow.width * 1.3,
         dash: dashes[flow.dash],
@@ -115,23 +131,27 @@
         const at = u.cursor.idx;
         if (at === null || at === undefined) return reading.replaceChildren();
         const values = flows.map((flow, i) => [flow.name, u.data[i + 1][at]]);
-        const seen = values.filter(([name]) => !this.hidden.has(name)).slice(0, 4);
+        const seen = values.filter(([name]) => !this.hidden.has(name)).slice(0, READ);
         const text = seen.map(([name, value]) => (panel.link ? said(value) : `${name} ${said(value)}`));
-        reading.replaceChildren(`${said(u.data[0][at])} s: ${text.join(", ")}`);
+        reading.replaceChildren(`${moment(u.data[0][at])}: ${text.join(", ")}`);
       };
       const scale = (u, low, high) => [0, high > 0 ? high * 1.05 : 1];
-      const options = this.options(150, last, { range: scale }, { size: 54 });
+      const options = this.options(150, last, { range: scale }, { size: AXIS });
       options.series.push(...series);
       options.hooks.setCursor = [read];
       options.hooks.drawSeries = [(u, i) => this.mark(u, i, flows[i - 1])];
-      return new uPlot(options, [x, ...panel.y], body);
+      const chart = new uPlot(options, [x, ...panel.y], body);
+      chart.flows = flows.map((flow) => flow.name);
+      return chart;
     }
 
     /** A band for each flow that has states, in the states' colours. */
     bands() {
       const bands = this.run.states;
       const seen = new Set(bands.flatMap((band) => band.spans.map((span) => span[2])));
-      const names = make("span", { class: "reading" });
+      const called = new Map(looks.states.map(([number, name]) => [number, name]));
+      const names = make("span", { class: "states" });
+      const reading = make("span", { class: "reading" });
       for (const [number, name, fill] of looks.states) {
         if (!seen.has(number)) continue;
         const patch = make("i", { class: "patch" });
@@ -139,17 +159,26 @@
         names.append(patch, `${name} `);
       }
       const body = make("div", { class: "panel", "data-panel": "State" });
-      this.host.append(make("div", { class: "head" }, make("b", {}, "State"), names), body);
+      this.host.append(make("div", { class: "head" }, make("b", {}, "State"), names, reading), body);
       const fills = new Map(looks.states.map(([number, , fill]) => [number, fill]));
       const rows = {
-        size: 54,
+        size: AXIS,
         splits: () => bands.map((_, row) => row),
-        values: () => bands.map((band) => (band.flow.length > 8 ? `${band.flow.slice(0, 7)}…` : band.flow)),
+        values: () => bands.map((band) => fitted(band.flow)),
         grid: { show: false },
       };
       const scale = { range: [-0.5, bands.length - 0.5], dir: -1 };
       const options = this.options(34 + 18 * bands.length, false, scale, rows);
       options.series.push({ show: true, points: { show: false } });
+      const stateAt = ({ spans }, time) => spans.find(([begin, end]) => begin <= time && time < end)?.[2];
+      options.hooks.setCursor = [
+        (u) => {
+          if (u.cursor.left < 0) return reading.replaceChildren();
+          const time = u.posToVal(u.cursor.left, "x");
+          const text = bands.slice(0, READ).map((band) => `${band.flow} ${called.get(stateAt(band, time)) ?? "–"}`);
+          reading.replaceChildren(`${moment(time)}: ${text.join(", ")}`);
+        },
+      ];
       options.hooks.draw = [
         (u) => {
           const { ctx, bbox } = u;
@@ -174,7 +203,7 @@
     options(height, last, y, yAxis) {
       const axis = {
         stroke: () => variable("--soft"),
-        font: `11px ${getComputedStyle(document.body).fontFamily}`,
+        font: font(),
         grid: { stroke: () => variable("--line"), width: 1 },
         ticks: { stroke: () => variable("--line"), width: 1, size: 4 },
       };
@@ -255,7 +284,8 @@
       if (!shown) this.hidden.add(name);
       button.setAttribute("aria-pressed", String(shown));
       for (const chart of this.charts) {
-        chart.series.forEach((series, i) => series.label === name && chart.setSeries(i, { show: shown }));
+        const at = chart.flows?.indexOf(name) ?? -1;
+        if (at >= 0) chart.setSeries(at + 1, { show: shown });
       }
     }
 
