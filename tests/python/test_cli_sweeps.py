@@ -168,6 +168,8 @@ def test_a_heat_map_that_cannot_be_drawn_is_told_why(
         (["--until-ci", "wide"], '--until-ci: "wide" is not a share of the mean'),
         (["--until-ci", "5%", "--metric", "speed"], '--metric: no metric is called "speed"'),
         (["--until-ci", "5%", "--most-seeds", "3"], "--most-seeds: 3 is not a number from 10"),
+        (["--metric", "jain"], "--metric: goes with --until-ci, such as 5%"),
+        (["--most-seeds", "20"], "--most-seeds: goes with --until-ci, such as 5%"),
         (["--set", "flow.*.cc=bbr"], "--set flow.*.cc: is an axis of the sweep"),
         (["--out", "."], 'holds "small", which is no part of a sweep'),
         (["--seeds", "0"], "seeds: 0 are not seeds"),

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
     from dumbbell.sweeps.drive import Progress
 
+LONG = ["duration=20 s", "link.*.rate=100 Mbit/s"]
+"""Some six chunks of runs, so that there are others when the first is over."""
+
 distributed = pytest.importorskip("distributed", reason="needs dumbbell[dask]")
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> None:
-    sweep = Sweep.parse(killing.SWEEP, overrides=["duration=20 s"])
+    sweep = Sweep.parse(killing.SWEEP, overrides=LONG)
     killed: list[int] = []
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
@@ -34,6 +37,7 @@ def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> Non
 
         def kill_one(far: Progress) -> None:
             if far.made and not killed:
+                assert far.made < far.total / 2
                 killed.append(workers[0])
                 os.kill(workers[0], signal.SIGKILL)
 
@@ -51,3 +55,33 @@ def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> Non
 def test_an_address_without_a_scheduler_is_told(tmp_path: Path) -> None:
     with pytest.raises(DumbbellError, match="there is no scheduler"):
         run_sweep(Sweep.parse(killing.SWEEP), tmp_path, dask="tcp://127.0.0.1:9")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_ends_is_told_and_what_it_did_is_kept(tmp_path: Path) -> None:
+    sweep = Sweep.parse(killing.SWEEP, overrides=LONG)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+
+        def end(far: Progress) -> None:
+            if far.made:
+                cluster.close()
+
+        with pytest.raises(DumbbellError, match=r"the Dask cluster lost runs: .*type the same"):
+            run_sweep(sweep, tmp_path, dask=cluster.scheduler_address, progress=end)
+    again = run_sweep(sweep, tmp_path)
+    assert again.total == 60
+    assert 0 < again.before == 60 - again.made
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_without_a_worker_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dumbbell.sweeps.drive._PATIENCE", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        pytest.raises(DumbbellError, match=r"no worker for 0\.2 s; start some: dask worker tcp://"),
+    ):
+        run_sweep(Sweep.parse(killing.SWEEP), tmp_path, dask=cluster.scheduler_address)

@@ -53,6 +53,7 @@ OnBackend = Annotated[
 
 @app.command()
 def run(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.")],
     out: Annotated[
         Path | None, typer.Option(help="The result folder; default: results/ and FILE's name.")
@@ -70,16 +71,19 @@ def run(
     json: Json = False,
 ) -> None:
     """Run an experiment, and write its result folder."""
+    from dumbbell.cli.given import refuse_given
     from dumbbell.cli.run import run_file
     from dumbbell.cli.until import parse_until
     from dumbbell.sweeps.plan import RUN_METRICS
 
+    if backend == "simulator":
+        refuse_given(context, ("retry_spoiled",), "goes with --backend linux")
     run_file(
         file,
         out=out,
         seeds=seeds,
         jobs=jobs,
-        until=parse_until(until_ci, metric, most_seeds, known=RUN_METRICS),
+        until=parse_until(context, until_ci, metric, most_seeds, known=RUN_METRICS),
         assignments=assignments or [],
         backend=backend,
         retry_spoiled=retry_spoiled,
@@ -89,6 +93,7 @@ def run(
 
 @app.command()
 def sweep(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help=r"The experiment, a TOML file with \[sweep].")],
     out: Annotated[
         Path | None, typer.Option(help="The sweep's folder; default: results/ and FILE's name.")
@@ -118,7 +123,7 @@ def sweep(
         seeds=seeds,
         jobs=jobs,
         dask=dask,
-        until=parse_until(until_ci, metric, most_seeds),
+        until=parse_until(context, until_ci, metric, most_seeds),
         series=series,
         assignments=assignments or [],
         json=json,
@@ -176,19 +181,23 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare algorithms on one link, or where papers look."""
-    from dumbbell.cli.compare import Question, answer, only_with
+    from dumbbell.cli.compare import Question, answer
+    from dumbbell.cli.given import refuse_given
     from dumbbell.cli.until import parse_until
 
     if scenarios is not None:
         from dumbbell.cli.compare_papers import answer_papers
 
-        of_link = ("rate", "rtt", "queue", "flows", "against", "loss", "duration", "stack")
-        only_with(
+        of_link = (
+            *("rate", "rtt", "queue", "flows", "against", "loss", "duration", "stack"),
+            *("until_ci", "metric", "most_seeds"),
+        )
+        refuse_given(
             context, of_link, "is for one link, and --scenarios has the papers'; leave it out"
         )
         answer_papers(scenarios, cc, beside, seeds=seeds or 1, jobs=jobs, out=out, json=json)
         return
-    only_with(context, ("beside", "out"), "goes with --scenarios, such as '--scenarios papers'")
+    refuse_given(context, ("beside", "out"), "goes with --scenarios, such as '--scenarios papers'")
     question = Question(
         rate=rate,
         rtt=rtt,
@@ -199,7 +208,7 @@ def compare(
         flows=flows,
         seeds=1 if seeds is None else seeds,
     )
-    until = parse_until(until_ci, metric, most_seeds)
+    until = parse_until(context, until_ci, metric, most_seeds)
     answer(question, cc, against, jobs=jobs, until=until, json=json)
 
 

@@ -36,8 +36,6 @@ from dumbbell.units import TIME
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from typer import Context
-
     from dumbbell.estimates import Until
     from dumbbell.results import Result
 
@@ -111,14 +109,6 @@ class Question:
         except ExperimentError as error:
             key = "against" if name == "against" and error.key == "cc" else error.key
             raise ExperimentError(error.problem, key=key) from None
-
-
-def only_with(context: Context, options: tuple[str, ...], problem: str) -> None:
-    """Refuses options that were given where they mean nothing."""
-    for option in options:
-        source = context.get_parameter_source(option)
-        if source is not None and source.name == "COMMANDLINE":
-            raise ExperimentError(problem, key=f"--{option}")
 
 
 def answer(

@@ -97,8 +97,7 @@ def sweep_file(
         print_json({"points": _points(swept.dataset, runs), "meta": meta | _still(swept, until)})
         return
     _print(swept.dataset, runs)
-    there = swept.total - swept.made
-    print_line(f"\n{swept.total:,} runs, {there:,} of them there before, in {wall:.1f} s")
+    print_line(f"\n{swept.total:,} runs, {swept.before:,} of them there before, in {wall:.1f} s")
     if swept.loose and until:
         print_line(too_wide(until, f"At {swept.loose:,} point(s) "))
     print_line(f"The sweep is in {folder}")

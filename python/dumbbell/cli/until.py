@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dumbbell.cli.given import refuse_given
 from dumbbell.errors import DumbbellError
 from dumbbell.estimates import Until
 from dumbbell.keys import MOST_SEEDS
@@ -14,9 +15,16 @@ from dumbbell.units import parse_probability
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typer import Context
+
 
 def parse_until(
-    share: str | None, metric: str, most: int, *, known: Sequence[str] = METRICS
+    context: Context,
+    share: str | None,
+    metric: str,
+    most: int,
+    *,
+    known: Sequence[str] = METRICS,
 ) -> Until | None:
     """What ``--until-ci``, ``--metric`` and ``--most-seeds`` ask for; None without the first.
 
@@ -26,6 +34,7 @@ def parse_until(
         DumbbellError: If one of them is not valid.
     """
     if share is None:
+        refuse_given(context, ("metric", "most_seeds"), "goes with --until-ci, such as 5%")
         return None
     try:
         width = parse_probability(share)

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +45,9 @@ _KEEP_AFTER: Final = 3.0
 _MANY: Final = 100
 """After as many points planned progress is told."""
 
+_PATIENCE: Final = 30
+"""How long a worker is waited for, s."""
+
 _KEEP_BYTES: Final = 64 * 10**6
 
 
@@ -49,7 +59,8 @@ class Progress:
         planned: How many points are planned; nothing is run before all of them are.
         points: How many points there are.
         total: How many runs were asked for.
-        made: How many of them were made.
+        before: How many of them were there.
+        made: How many were made; points that mean the same share theirs.
         work: How much work there was to be done, in packets.
         done: How much of it is done.
         latest: The rows of ``runs`` that came last, with their axes.
@@ -58,6 +69,7 @@ class Progress:
     planned: int = 0
     points: int = 0
     total: int = 0
+    before: int = 0
     made: int = 0
     work: float = 0.0
     done: float = 0.0
@@ -71,12 +83,14 @@ class Swept:
     Attributes:
         dataset: Where it is.
         total: How many runs it has.
-        made: How many of them were not there before.
+        before: How many of them were there before.
+        made: How many were made; points that mean the same share theirs.
         loose: Points whose interval is still wider than was asked for when the seeds ran out.
     """
 
     dataset: Dataset
     total: int
+    before: int
     made: int
     loose: int
 
@@ -116,7 +130,8 @@ def run_sweep(
         driver.go_through({point.number: numbers for point in driver.points})
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
-        return Swept(Dataset(store.folder), driver.tell.total, driver.tell.made, loose)
+        far = driver.tell
+        return Swept(Dataset(store.folder), far.total, far.before, far.made, loose)
 
 
 @contextmanager
@@ -140,6 +155,11 @@ def _pool(jobs: int | None, dask: str | None) -> Iterator[tuple[Executor, int]]:
             f'{problem}; write its address, such as "tcp://10.0.0.1:8786"'
         ) from None
     with client:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            problem = f"--dask {dask}: the scheduler has had no worker for {_PATIENCE} s"
+            raise DumbbellError(f"{problem}; start some: dask worker {dask}") from None
         count = sum(client.nthreads().values()) or 1
         yield client.get_executor(pure=False), count if jobs is None else workers(jobs)
 
@@ -158,7 +178,8 @@ class _Driver:
     ) -> None:
         self.sweep, self.store, self.series = sweep, store, series
         self.pool, self.at_once, self.progress = pool, at_once, progress
-        self.there = set(store.done())
+        self.before = frozenset(store.done())
+        self.there = set(self.before)
         self.tell = Progress(points=sweep.count)
         self.points = list(self._plan())
         self.waiting: list[Tables] = []
@@ -186,6 +207,7 @@ class _Driver:
             for name, point, seed in places
             if name not in self.there
         }
+        self.tell.before = sum(name in self.before for name, _, _ in places)
         self.tell.total, self.tell.work = len(places), sum(run.cost for run in missing.values())
         try:
             self._run(iter(missing.values()), asked)
@@ -224,7 +246,7 @@ class _Driver:
                     return
                 for future in wait(running, _GLANCE, FIRST_COMPLETED).done:
                     _, chunk = running.pop(future)
-                    self._take(future.result(), asked)
+                    self._take(_outcome(future), asked)
                     over += sum(run.cost for run in chunk)
                 self.tell.done = over + sum(watch.done for watch, _ in running.values())
                 self.progress(self.tell)
@@ -250,6 +272,22 @@ class _Driver:
             self.store.add({name: pl.concat([t[name] for t in self.waiting]) for name in names})
             self.waiting = []
         self.kept_at = time.monotonic()
+
+
+def _outcome(future: Future[Tables]) -> Tables:
+    """What came of a chunk.
+
+    Raises:
+        DumbbellError: If the cluster lost it.
+    """
+    try:
+        return future.result()
+    except Exception as error:
+        if isinstance(error, CancelledError) or type(error).__module__.startswith("distributed"):
+            lost = f"the Dask cluster lost runs: {type(error).__name__}: {error}".rstrip(": ")
+            again = "what is over is kept: type the same again once it is well"
+            raise DumbbellError(f"{lost}; {again}") from None
+        raise
 
 
 def _chunk(missing: Iterator[Run]) -> list[Run]:
