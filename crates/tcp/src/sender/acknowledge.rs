@@ -225,11 +225,16 @@ impl Sender {
             Phase::Cwr if self.board.una() > self.high_seq => self.end_episode(),
             _ => {}
         }
+        let repeated = self.board.retransmitting_out();
         self.detect_losses();
+        // What was sent again after a timeout is lost as well: a loss of its own (FLAG_LOST_RETRANS).
+        let lost_again = self.stack.loss_detection == LossDetection::Rack
+            && self.board.retransmitting_out() < repeated;
         match self.path.phase {
             Phase::Open | Phase::Disorder | Phase::Cwr if self.board.lost_out() > 0 => {
                 self.enter_recovery();
             }
+            Phase::Loss if lost_again => self.enter_recovery(),
             Phase::Open | Phase::Disorder => {
                 self.lost_scratch.clear();
                 if echo {
@@ -271,7 +276,7 @@ impl Sender {
             return;
         }
         match self.path.phase {
-            Phase::Recovery | Phase::Loss => self.report_losses(false),
+            Phase::Recovery => self.report_losses(false),
             _ => {
                 self.enter_recovery();
                 if let Some(prr) = &mut self.prr {
@@ -357,8 +362,11 @@ impl Sender {
 
     /// The retransmission timer expired (tcp_enter_loss).
     pub(super) fn on_timeout(&mut self) {
-        let fresh = !matches!(self.path.phase, Phase::Recovery | Phase::Loss)
-            || self.board.una() >= self.high_seq;
+        let fresh = match self.path.phase {
+            Phase::Open | Phase::Disorder => true,
+            Phase::Loss if !self.rtt.is_backed_off() => true,
+            _ => self.board.una() >= self.high_seq,
+        };
         // Packets sent since a recovery began are delivered whether or not the timeout is spurious
         // (RFC 5682, section 3.1: only if no other recovery is under way; section 3.2: or again).
         self.doubts_timeout = self.stack.loss_detection == LossDetection::Rack

@@ -206,6 +206,44 @@ fn a_timeout_counts_from_when_the_oldest_packet_was_sent_again() {
     assert_eq!((stats.recoveries, stats.timeouts), (1, 0));
 }
 
+/// Loses all that is sent between 450 and 850 ms, and what is sent again of these packets once more.
+fn losing_after_a_timeout(numbers: &'static [u32]) -> impl FnMut(usize, &Segment) -> Fate {
+    let mut left = numbers.to_vec();
+    move |_, segment| {
+        let again = segment.flags.contains(Flags::RETRANSMISSION);
+        let at = left.iter().position(|&number| again && number == segment.number);
+        match at.map(|at| left.swap_remove(at)) {
+            Some(_) => Fate::Lost,
+            None if (450_000..850_000).contains(&segment.timestamp) => Fate::Lost,
+            None => Fate::Arrives,
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_again_after_a_timeout_and_is_lost_as_well_is_a_loss_of_its_own() {
+    let stats = |numbers| {
+        let mut pipe = Pipe::new(Flow { cc: "reno", ..Flow::default() });
+        pipe.run(millis(2_500), losing_after_a_timeout(numbers));
+        pipe.stats()
+    };
+    let (once, twice) = (stats(&[]), stats(&[180]));
+    assert_eq!((once.timeouts, once.recoveries), (1, 0));
+    // RFC 8985, 6.2: RACK finds a lost retransmission. It halves what slow start had reached.
+    assert_eq!((twice.timeouts, twice.recoveries), (1, 1));
+    assert!(twice.ssthresh < once.ssthresh / 2.0, "{} and {}", twice.ssthresh, once.ssthresh);
+}
+
+#[test]
+fn a_timeout_after_some_progress_is_an_episode_of_its_own() {
+    let mut pipe = Pipe::new(Flow { cc: "reno", ..Flow::default() });
+    // The first packet that is sent again arrives; of the two that follow it nothing is heard.
+    pipe.run(millis(2_500), losing_after_a_timeout(&[151, 152]));
+    let stats = pipe.stats();
+    assert_eq!(stats.timeouts, 2);
+    assert_eq!(stats.ssthresh, 2.0);
+}
+
 #[test]
 fn where_packets_are_lost_but_never_late_no_reduction_is_taken_for_spurious() {
     for (delay, share) in [(5, 0.05), (50, 0.02), (50, 0.1), (150, 0.01), (150, 0.05)] {
