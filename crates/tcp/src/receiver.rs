@@ -1,7 +1,7 @@
 //! The receiving side: reassembly and acknowledgements, as Linux sends them.
 //!
-//! A second full segment is acknowledged at once, a single one after 40 ms; the first few one by
-//! one (quick ACKs); segments out of order at once (RFC 5681, 4.2), but from the fourth on thinned
+//! A second full segment is acknowledged at once, a single one after 40 ms, but at once if it ends
+//! what the application wrote, or a burst; the first few one by one (quick ACKs); segments out of order at once (RFC 5681, 4.2), but from the fourth on thinned
 //! to one acknowledgement a millisecond or 1/20 of a round trip (SACK compression, Linux 4.18).
 
 use crate::ranges::RangeSet;
@@ -124,7 +124,11 @@ impl Receiver {
             self.unacked += 1;
             if !self.out_of_order.is_empty() {
                 self.reply_out_of_order(now);
-            } else if self.unacked >= 2 || self.quick_acks > 0 || !self.stack.delayed_ack || changed
+            } else if self.unacked >= 2
+                || self.quick_acks > 0
+                || !self.stack.delayed_ack
+                || changed
+                || self.stack.push && segment.flags.contains(Flags::PSH)
             {
                 self.reply = Some(Flags::default());
             } else {
@@ -205,8 +209,9 @@ impl Receiver {
         }
     }
 
-    /// Gives whether the mark differs from the last one, which DCTCP's feedback acknowledges at
-    /// once (RFC 8257, 3.2).
+    /// Gives whether it is to be acknowledged at once: DCTCP's feedback if the mark differs from the
+    /// last one (RFC 8257, 3.2), else the first mark and the answer to it, as the sender's window may
+    /// be small then (__tcp_ecn_check_ce, tcp_ecn_accept_cwr).
     #[inline]
     fn take_ecn(&mut self, segment: &Segment) -> bool {
         if self.stack.ecn == Ecn::Off {
@@ -217,11 +222,14 @@ impl Receiver {
         if self.stack.ecn == Ecn::Accurate {
             return std::mem::replace(&mut self.ece, marked) != marked;
         }
-        if segment.flags.contains(Flags::CWR) {
-            self.ece = false;
+        let answered = segment.flags.contains(Flags::CWR);
+        self.ece &= !answered;
+        let first = marked && !self.ece;
+        if first {
+            self.quick_acks = self.quick_acks.max(2);
         }
         self.ece |= marked;
-        false
+        answered || first
     }
 
     fn acknowledge(&mut self, flags: Flags) -> Segment {
@@ -259,7 +267,11 @@ impl Receiver {
             false => self.stack.ack_size(blocks),
         };
         self.unacked = 0;
-        self.quick_acks = self.quick_acks.saturating_sub(1);
+        // The first is of data: before it there is nothing to acknowledge quickly
+        // (tcp_event_data_recv).
+        if !flags.contains(Flags::SYN) {
+            self.quick_acks = self.quick_acks.saturating_sub(1);
+        }
         self.compressed = 0;
         self.ack_at = Time::MAX;
         self.last_acked = self.next;

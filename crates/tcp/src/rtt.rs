@@ -80,12 +80,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(15);
     }
 
-    /// Whether the timer expired since new data was acknowledged.
-    pub(crate) fn is_backed_off(&self) -> bool {
-        self.backoff > 0
-    }
-
-    /// New data was acknowledged: the timeout is what the estimate says again.
+    /// The round-trip time was measured: the timeout is what the estimate says again (RFC 6298, 5.7).
     pub(crate) fn end_backoff(&mut self) {
         self.backoff = 0;
     }
@@ -137,6 +132,14 @@ impl RttEstimator {
 #[inline]
 pub(crate) fn timestamp(now: Time) -> u32 {
     (now.as_nanos() / 1_000) as u32
+}
+
+/// The round-trip time that an echoed timestamp tells: in Linux timestamps count milliseconds, and
+/// none takes less than one (tcp_rtt_tsopt_us).
+pub(crate) fn echoed_rtt(now: Time, echo: u32) -> Span {
+    let micros = now.as_nanos() / 1_000;
+    let sent = micros.saturating_sub(u64::from(timestamp(now).wrapping_sub(echo)));
+    Span::from_millis((micros / 1_000 - sent / 1_000).max(1))
 }
 
 #[cfg(test)]

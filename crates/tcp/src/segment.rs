@@ -58,8 +58,11 @@ impl Flags {
     pub const ECE: Flags = Flags(1 << 5);
     /// The sender reduced its window (CWR).
     pub const CWR: Flags = Flags(1 << 6);
-    /// The first SACK block reports a duplicate (D-SACK, RFC 2883).
+    /// Acknowledgement: the first SACK block reports a duplicate (D-SACK, RFC 2883).
     pub const DSACK: Flags = Flags(1 << 7);
+    /// Data: the application wrote no more, or the burst ends here (PSH). The same bit as `DSACK`,
+    /// which only acknowledgements have.
+    pub const PSH: Flags = Flags(1 << 7);
 
     /// Whether all of `other` are set.
     #[inline]

@@ -15,7 +15,7 @@ use transmit::WindowUse;
 use crate::pacing::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
-use crate::rtt::{RttEstimator, timestamp};
+use crate::rtt::{RttEstimator, echoed_rtt, timestamp};
 use crate::scoreboard::Scoreboard;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
@@ -25,6 +25,10 @@ use dumbbell_cc::{
 use dumbbell_net::{Application, Endpoint, prefetch};
 use dumbbell_units::{Rate, Span, Time};
 use std::sync::Arc;
+
+/// SYNs that are sent again after a second each; from then on the pause doubles
+/// (tcp_syn_linear_timeouts, Linux 6.5).
+const LINEAR_SYNS: u32 = 4;
 
 /// What a sender is to send, and how.
 pub struct SenderConfig {
@@ -81,6 +85,11 @@ pub struct Sender {
     undo: Undo,
     /// Whether what is delivered may show that the last timeout was spurious (tp->frto).
     doubts_timeout: bool,
+    /// Whether new packets go before those to be sent again, so that their acknowledgements tell
+    /// (REXMIT_NEW).
+    new_first: bool,
+    /// Whether the timer expired since the cumulative acknowledgement advanced (icsk_retransmits).
+    retried: bool,
     /// First packet that the peer's window does not cover.
     window_end: u32,
     /// `next` when a tail loss probe was sent, and whether it was a retransmission.
@@ -94,6 +103,9 @@ pub struct Sender {
     wake: Time,
     /// Packets left of the burst that is being sent.
     burst: u32,
+    /// Whether its last one has PSH: it is of several packets, or all that was written
+    /// (__tcp_transmit_skb, tcp_push).
+    pushes: bool,
     last_sent_at: Time,
     ran_dry: bool,
     sent_since_check: bool,
@@ -140,6 +152,8 @@ impl Sender {
             high_seq: 0,
             undo: Undo::default(),
             doubts_timeout: false,
+            new_first: false,
+            retried: false,
             window_end: 0,
             probe: None,
             repeat_last: false,
@@ -148,6 +162,7 @@ impl Sender {
             pacer: Pacer::default(),
             wake: Time::MAX,
             burst: 0,
+            pushes: false,
             last_sent_at: Time::ZERO,
             ran_dry: false,
             sent_since_check: false,
@@ -208,10 +223,11 @@ impl Sender {
         }
     }
 
+    /// A window that was just cut does not slow down the packets that are still out.
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        let cwnd = f64::from(self.cwnd());
-        pacing::rate(&self.control, cwnd, self.path.srtt, self.path.mss)
+        let packets = f64::from(self.cwnd().max(self.board.outstanding()));
+        pacing::rate(&self.control, packets, self.path.srtt, self.path.mss)
     }
 
     /// Asks the algorithm again after it was told something.
@@ -228,6 +244,7 @@ impl Sender {
         self.high_seq = self.board.next();
         self.probe = None;
         self.regrown = None;
+        self.cwr_pending = true;
         self.prr = (!self.own_recovery).then(|| Prr::new(self.control.cwnd, prior_cwnd));
     }
 
@@ -244,7 +261,9 @@ impl Sender {
         let now = self.path.now;
         self.stage = Stage::Opening { syn_sent: Some(now), attempts: attempts + 1 };
         self.timer = (now + self.rtt.rto(), Timer::Rto);
-        self.rtt.back_off();
+        if attempts >= LINEAR_SYNS {
+            self.rtt.back_off();
+        }
         Segment {
             timestamp: timestamp(now),
             size: self.stack.control_size(),
@@ -260,8 +279,11 @@ impl Sender {
         self.window_end = segment.window;
         self.rtt.end_backoff();
         self.timer = (Time::MAX, Timer::Rto);
-        if attempts == 1 {
-            let rtt = now.since(syn_sent);
+        if attempts == 1 || self.stack.timestamps() {
+            let rtt = match attempts {
+                1 => now.since(syn_sent),
+                _ => echoed_rtt(now, segment.timestamp),
+            };
             self.rtt.observe_min(rtt);
             self.rtt.sample(rtt, 0, 0);
             self.path.srtt = self.rtt.srtt();

@@ -36,6 +36,9 @@ pub struct Stack {
     pub delayed_ack_ns: u64,
     /// Segments acknowledged one by one at the start (Linux's quick ACKs).
     pub quick_acks: u32,
+    /// Whether what ends a write or a burst is acknowledged at once: it has PSH, and the application
+    /// has read all (__tcp_cleanup_rbuf, tcp_measure_rcv_mss; since 6.6 for full segments too).
+    pub push: bool,
     /// Whether acknowledgements of out-of-order segments are thinned as in Linux since 4.18.
     pub sack_compression: bool,
     /// Explicit congestion notification.
@@ -109,6 +112,7 @@ impl Stack {
             delayed_ack: true,
             delayed_ack_ns: Span::from_millis(40).as_nanos(),
             quick_acks: 16,
+            push: true,
             sack_compression: true,
             ecn: Ecn::Off,
             receive_window: 1 << 20,
@@ -116,6 +120,11 @@ impl Stack {
             tick_ns: Span::from_millis(4).as_nanos(),
             max_burst: 0,
         }
+    }
+
+    /// Whether segments carry timestamps (RFC 7323).
+    pub fn timestamps(&self) -> bool {
+        self.header > 40
     }
 
     /// Bytes on the wire of a SYN or SYN-ACK: IPv4, TCP, and options of 20 bytes.
@@ -143,6 +152,7 @@ impl Stack {
                 byte_counting: false,
                 loss_detection: LossDetection::DupThresh,
                 tail_loss_probe: false,
+                push: false,
                 sack_compression: false,
                 max_burst: 1,
                 ..linux
@@ -160,6 +170,7 @@ impl Stack {
                 undo: false,
                 delayed_ack_ns: Span::from_millis(200).as_nanos(),
                 quick_acks: 1,
+                push: false,
                 sack_compression: false,
                 slow_start_after_idle: false,
                 tick_ns: 0,

@@ -117,6 +117,9 @@ fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), T
         let (ours, theirs) = (stack.quick_acks, linux.quick_acks);
         return refuse("quick-acks", ours.to_string(), theirs.to_string());
     }
+    if stack.push != linux.push {
+        return refuse("push", "false".to_owned(), "true".to_owned());
+    }
     if stack.tick_ns != linux.tick_ns {
         return refuse("tick-ns", stack.tick_ns.to_string(), linux.tick_ns.to_string());
     }

@@ -111,6 +111,7 @@ fn tcp_header((record, segment): (&Record, &Segment), flow: &FlowSpec, echoed: u
     tcp.acknowledgment_number = acknowledged;
     tcp.syn = syn;
     tcp.ack = !(syn && *by_sender);
+    tcp.psh = *by_sender && !syn && segment.flags.contains(Flags::PSH);
     tcp.ece = segment.flags.contains(Flags::ECE);
     tcp.cwr = segment.flags.contains(Flags::CWR);
     let clock = if *by_sender { segment.timestamp } else { clock(record.at) };

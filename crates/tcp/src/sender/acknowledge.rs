@@ -5,6 +5,7 @@ use super::Sender;
 use super::timer::Timer;
 use crate::rack::{Rack, keep_newest};
 use crate::rate::Newest;
+use crate::rtt::echoed_rtt;
 use crate::scoreboard::Packet;
 use crate::{Flags, LossDetection, Segment};
 use dumbbell_cc::{Ack, Congestion, CongestionControl, Path, Phase, Signal};
@@ -27,6 +28,8 @@ struct Tally {
     original_delivered: bool,
     /// The cumulative acknowledgement advanced.
     advanced: bool,
+    /// Packets were newly delivered selectively.
+    selected: bool,
     dsack: bool,
 }
 
@@ -64,10 +67,17 @@ impl Sender {
         self.path.in_flight = self.board.in_flight();
         self.path.una = u64::from(self.board.una());
         let rtt = self.measure(segment, &tally);
-        if tally.advanced {
+        if rtt.is_some() {
             self.rtt.end_backoff();
+        }
+        if tally.advanced {
+            self.retried = false;
             self.rearm();
             self.check_completion();
+        } else if tally.sacked.is_some_and(|(first, _)| first < self.oldest_sent_at()) {
+            // What was sent before the oldest packet was sent again still arrives: its timeout
+            // counts from now (tcp_clean_rtx_queue).
+            self.rearm();
         }
         self.judge_probe(segment, &tally);
         let lost_before = self.path.lost;
@@ -115,8 +125,12 @@ impl Sender {
             tally.dsack = true;
             if let Some((number, _)) = blocks.next() {
                 self.undo.on_dsack(number);
-                self.rack.on_dsack(&self.path);
-                self.probe = self.probe.filter(|&(end, _)| end != number + 1);
+                // A probe that was for nothing tells nothing of the order (FLAG_DSACK_TLP).
+                if self.probe.is_some_and(|(end, _)| end == number + 1) {
+                    self.probe = None;
+                } else if self.rack.reorders() {
+                    self.rack.on_dsack(&self.path);
+                }
             }
         }
         let Sender { board, rack, path, high_seq, .. } = self;
@@ -124,6 +138,7 @@ impl Sender {
         for (start, end) in blocks {
             board.sack(start, end, |number, packet| {
                 tally.deliver(path, rack, number, packet, 1);
+                tally.selected = true;
                 if !packet.was_retransmitted() {
                     widen(&mut tally.sacked, packet.stamp.sent_at);
                     tally.original_delivered |= number < *high_seq;
@@ -159,10 +174,9 @@ impl Sender {
             (Some((first, last)), None) => (now.since(first), now.since(last)),
             (Some((first, _)), Some((_, last))) => (now.since(first), now.since(last)),
             (None, Some((first, last))) => (now.since(first), now.since(last)),
-            (None, None) if tally.advanced => {
+            (None, None) if tally.advanced && self.stack.timestamps() => {
                 // Every packet was sent twice; the timestamp says which transmission arrived.
-                let echoed = (now.as_nanos() / 1_000) as u32;
-                let rtt = Span::from_micros(u64::from(echoed.wrapping_sub(segment.timestamp)));
+                let rtt = echoed_rtt(now, segment.timestamp);
                 (rtt, rtt)
             }
             (None, None) => return None,
@@ -200,6 +214,7 @@ impl Sender {
         if calm && self.board.lost_out() == 0 && !echo {
             return;
         }
+        self.new_first = false;
         match self.path.phase {
             Phase::Recovery if self.board.una() >= self.high_seq => {
                 self.undo_if(|undo| {
@@ -213,15 +228,7 @@ impl Sender {
                     self.undo_if(|undo| original || undo.all_duplicates());
                 }
             }
-            Phase::Loss => {
-                // F-RTO (RFC 5682, 3b): an original packet of the episode was delivered, so the
-                // timeout was spurious; so it was if all retransmissions were duplicates.
-                let spurious = tally.original_delivered && self.doubts_timeout;
-                self.undo_if(|undo| spurious || undo.all_duplicates());
-                if self.path.phase == Phase::Loss && self.board.una() >= self.high_seq {
-                    self.end_episode();
-                }
-            }
+            Phase::Loss => self.recover_from_timeout(segment, tally),
             Phase::Cwr if self.board.una() > self.high_seq => self.end_episode(),
             _ => {}
         }
@@ -245,6 +252,33 @@ impl Sender {
                 }
             }
             _ => self.report_losses(false),
+        }
+    }
+
+    /// Whether the timeout was spurious, and what is sent until that is known (tcp_process_loss).
+    fn recover_from_timeout(&mut self, segment: &Segment, tally: &Tally) {
+        // F-RTO (RFC 5682, 3.1, step 3b): an original packet of the episode was delivered.
+        let spurious = tally.original_delivered && self.doubts_timeout;
+        self.undo_if(|undo| {
+            let told = undo.original_arrived(segment.timestamp) || undo.all_duplicates();
+            spurious || tally.advanced && told
+        });
+        if self.path.phase != Phase::Loss {
+            return;
+        }
+        let recovered = self.board.una() >= self.high_seq;
+        if self.doubts_timeout {
+            if self.board.next() > self.high_seq {
+                // Step 3a: what was new arrived, and what is missing did not.
+                self.doubts_timeout = tally.advanced && !tally.selected;
+            } else if tally.advanced && !recovered {
+                // Step 2b: new packets, if there are any, rather than those that may be late.
+                self.new_first = self.sendable() > 0;
+                self.doubts_timeout = self.new_first;
+            }
+        }
+        if recovered {
+            self.end_episode();
         }
     }
 
@@ -316,14 +350,12 @@ impl Sender {
         if new_episode {
             self.begin_reduction(prior_cwnd);
         }
-        self.high_seq = self.board.next();
     }
 
     fn enter_cwr(&mut self) {
         let prior_cwnd = self.cwnd();
         self.path.phase = Phase::Cwr;
         self.undo.end();
-        self.cwr_pending = true;
         let seq = u64::from(self.board.una());
         self.signal(&congestion(Signal::Ecn, true, 1, seq));
         self.begin_reduction(prior_cwnd);
@@ -364,14 +396,16 @@ impl Sender {
     pub(super) fn on_timeout(&mut self) {
         let fresh = match self.path.phase {
             Phase::Open | Phase::Disorder => true,
-            Phase::Loss if !self.rtt.is_backed_off() => true,
+            Phase::Loss if !self.retried => true,
             _ => self.board.una() >= self.high_seq,
         };
         // Packets sent since a recovery began are delivered whether or not the timeout is spurious
         // (RFC 5682, section 3.1: only if no other recovery is under way; section 3.2: or again).
         self.doubts_timeout = self.stack.loss_detection == LossDetection::Rack
-            && (!matches!(self.path.phase, Phase::Recovery | Phase::Loss)
-                || self.rtt.is_backed_off());
+            && (!matches!(self.path.phase, Phase::Recovery | Phase::Loss) || self.retried);
+        self.retried = true;
+        self.new_first = false;
+        self.cwr_pending = true;
         self.timeouts += 1;
         self.prr = None;
         self.regrown = None;

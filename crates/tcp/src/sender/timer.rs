@@ -36,7 +36,7 @@ impl Sender {
 
     /// Two round trips, and time for a delayed acknowledgement if one packet is out
     /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
-    fn probe_timeout(&self) -> Option<Span> {
+    pub(super) fn probe_timeout(&self) -> Option<Span> {
         let calm = matches!(self.path.phase, Phase::Open | Phase::Cwr);
         if !self.stack.tail_loss_probe || !calm || self.probe.is_some() {
             return None;
@@ -50,10 +50,15 @@ impl Sender {
         Some(srtt * 2 + delayed_ack)
     }
 
+    /// When the oldest packet out was last sent.
+    pub(super) fn oldest_sent_at(&self) -> Time {
+        self.board.packet(self.board.una()).stamp.sent_at
+    }
+
     /// The timeout, counted from when the oldest packet was sent (tcp_rto_delta_us).
     fn rearm_from_oldest(&mut self) {
-        let oldest = self.board.packet(self.board.una()).stamp.sent_at;
-        self.timer = ((oldest + self.rtt.rto()).max(self.path.now), Timer::Rto);
+        let due = self.oldest_sent_at() + self.rtt.rto();
+        self.timer = (due.max(self.path.now), Timer::Rto);
     }
 
     pub(super) fn on_retransmission_timer(&mut self) {
@@ -77,7 +82,9 @@ impl Sender {
     /// Lets one packet go regardless of the window: new data if there is some, else the last
     /// packet again (RFC 8985, 7.3).
     fn send_probe(&mut self) {
-        let repeat = self.sendable() == 0;
+        let sendable = self.sendable();
+        let repeat = sendable == 0;
+        self.pushes = sendable == 1;
         self.probe = Some((self.board.next(), repeat));
         self.repeat_last = repeat;
         self.begin_burst(1);

@@ -47,7 +47,7 @@ impl Sender {
             self.wake = self.pacer.next();
             return self.stop_sending(false);
         }
-        if self.board.lost_out() > 0 && self.board.next_retransmission().is_some() {
+        if self.retransmits() {
             self.begin_burst(1);
             return true;
         }
@@ -66,7 +66,9 @@ impl Sender {
         if quota < full && quota < sendable && quota < cwnd / 3 && self.should_defer() {
             return self.stop_sending(true);
         }
-        self.begin_burst(full.min(quota).min(sendable));
+        let packets = full.min(quota).min(sendable);
+        self.pushes = packets > 1 || packets == sendable;
+        self.begin_burst(packets);
         true
     }
 
@@ -81,10 +83,15 @@ impl Sender {
 
     fn should_defer(&self) -> bool {
         let calm = !matches!(self.path.phase, Phase::Recovery | Phase::Loss);
-        let oldest = (self.board.outstanding() > 0)
-            .then(|| self.board.packet(self.board.una()).stamp.sent_at);
+        let oldest = (self.board.outstanding() > 0).then(|| self.oldest_sent_at());
         let srtt = self.path.srtt.unwrap_or(Span::ZERO);
-        calm && pacing::should_defer(self.path.now, self.last_sent_at, oldest, srtt)
+        // What is paced counts from when it might have left (tcp_wstamp_ns).
+        let last = if self.path.paced {
+            self.last_sent_at.max(self.pacer.next())
+        } else {
+            self.last_sent_at
+        };
+        calm && pacing::should_defer(self.path.now, last, oldest, srtt)
     }
 
     pub(super) fn begin_burst(&mut self, packets: u32) {
@@ -146,11 +153,17 @@ impl Sender {
         self.cwnd()
     }
 
-    /// Sending moves the probe, but not a timeout that is running (tcp_event_new_data_sent,
-    /// tcp_schedule_loss_probe).
+    /// Sending moves the probe, but not a timeout that is running, and neither beyond the timeout of
+    /// the oldest packet (tcp_event_new_data_sent, tcp_schedule_loss_probe).
     fn rearm_after_sending(&mut self) {
         let running = self.timer.0 != Time::MAX && self.timer.1 == Timer::Rto;
-        self.arm(if running { self.timer.0 } else { self.path.now + self.rtt.rto() });
+        let due = if running { self.timer.0 } else { self.oldest_sent_at() + self.rtt.rto() };
+        let now = self.path.now;
+        self.timer = match self.probe_timeout() {
+            Some(timeout) if due > now => (due.min(now + timeout), Timer::Probe),
+            Some(timeout) => (now + timeout, Timer::Probe),
+            None => (due.max(now), Timer::Rto),
+        };
     }
 
     /// The timeout counts from when the oldest packet was last sent (tcp_xmit_retransmit_queue).
@@ -170,6 +183,8 @@ impl Sender {
         let stamp = self.rate.stamp(&mut self.path, outstanding);
         let (first_sent_at, delivered_at) = (self.rate.first_sent_at, self.path.delivered_at);
         let again = self.retransmission();
+        let pushed =
+            self.burst == 0 && again.map_or(self.pushes, |number| number + 1 == self.board.next());
         let number = match again {
             Some(number) => {
                 self.board.retransmit(number, stamp, first_sent_at, delivered_at);
@@ -194,7 +209,27 @@ impl Sender {
         if from_idle {
             self.refresh();
         }
-        self.segment(number, retransmission)
+        let mut segment = self.segment(number, retransmission);
+        if pushed {
+            segment.flags = segment.flags.with(Flags::PSH);
+        }
+        segment
+    }
+
+    /// Whether something is to be sent again, and before anything new.
+    #[inline]
+    fn retransmits(&mut self) -> bool {
+        if self.board.lost_out() == 0 {
+            return false;
+        }
+        if self.new_first {
+            // Once some are on their way, the next acknowledgement is waited for (tcp_xmit_recovery).
+            if self.sendable() > 0 || self.board.next() > self.high_seq {
+                return false;
+            }
+            (self.new_first, self.doubts_timeout) = (false, false);
+        }
+        self.board.next_retransmission().is_some()
     }
 
     /// The packet that is to be sent again before anything new.
@@ -203,7 +238,7 @@ impl Sender {
         if std::mem::take(&mut self.repeat_last) {
             return self.board.next().checked_sub(1);
         }
-        if self.board.lost_out() == 0 {
+        if self.board.lost_out() == 0 || self.new_first {
             return None;
         }
         self.board.next_retransmission()

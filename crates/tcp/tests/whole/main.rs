@@ -1,5 +1,7 @@
 //! Sender and receiver together, over a path that the tests control.
 
 mod pipe;
+mod receiving;
 mod response;
+mod timers;
 mod transport;

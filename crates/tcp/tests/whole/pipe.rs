@@ -30,6 +30,9 @@ pub struct Pipe {
     free_at: Time,
     delay: Span,
     now: Time,
+    lost_syns: u32,
+    /// When each SYN was sent.
+    pub syns: Vec<Time>,
 }
 
 pub struct Flow {
@@ -57,6 +60,18 @@ impl Default for Flow {
 
 pub fn millis(ms: u64) -> Time {
     Time::ZERO + Span::from_millis(ms)
+}
+
+pub fn lossless(_: usize, _: &Segment) -> Fate {
+    Fate::Arrives
+}
+
+/// Loses the first transmission of the given packets.
+pub fn losing(numbers: &'static [u32]) -> impl FnMut(usize, &Segment) -> Fate {
+    move |_, segment| {
+        let again = segment.flags.contains(Flags::RETRANSMISSION);
+        if !again && numbers.contains(&segment.number) { Fate::Lost } else { Fate::Arrives }
+    }
 }
 
 impl Pipe {
@@ -88,7 +103,14 @@ impl Pipe {
             free_at: Time::ZERO,
             delay: flow.delay,
             now: Time::ZERO,
+            lost_syns: 0,
+            syns: Vec::new(),
         }
+    }
+
+    /// Loses so many SYNs.
+    pub fn lose_syns(&mut self, count: u32) {
+        self.lost_syns = count;
     }
 
     pub fn stats(&self) -> SenderStats {
@@ -148,6 +170,11 @@ impl Pipe {
                 Fate::NotBefore(time) => arrival = arrival.max(time),
                 Fate::Marked => segment.mark(),
                 Fate::Lost => return,
+            }
+        } else {
+            self.syns.push(self.now);
+            if self.syns.len() <= self.lost_syns as usize {
+                return;
             }
         }
         self.count += 1;

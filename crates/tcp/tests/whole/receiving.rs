@@ -1,0 +1,98 @@
+//! When the receiver acknowledges.
+
+use crate::pipe::{Fate, Flow, Pipe, lossless, millis};
+use dumbbell_tcp::{Ecn, Flags, Segment, Stack};
+use dumbbell_units::{Rate, Span, Time};
+
+const MSS: u64 = 1448;
+const ROUND_TRIP: u64 = 100_000_000 + 150_000;
+
+/// When acknowledgements arrived after the SYN-ACK, and of how many packets.
+fn acknowledged(stack: Stack, packets: u64) -> Vec<(u64, u32)> {
+    let mut pipe = Pipe::new(Flow { stack, bytes: Some(packets * MSS), ..Flow::default() });
+    pipe.run(millis(1_000), lossless);
+    let since = pipe.sent[0].0;
+    pipe.acks[1..].iter().map(|(at, ack)| (at.since(since).as_nanos(), ack.number)).collect()
+}
+
+#[test]
+fn what_ends_a_write_is_acknowledged_at_once() {
+    let stack = Stack { quick_acks: 0, ..Stack::linux() };
+    assert_eq!(acknowledged(stack, 1), [(ROUND_TRIP, 1)]);
+}
+
+#[test]
+fn without_push_a_full_segment_alone_is_acknowledged_after_40_ms() {
+    let stack = Stack { quick_acks: 0, push: false, ..Stack::linux() };
+    assert_eq!(acknowledged(stack, 1), [(ROUND_TRIP + 40_000_000, 1)]);
+}
+
+#[test]
+fn the_first_segment_is_acknowledged_quickly_although_there_was_a_syn_ack() {
+    let numbers = |stack| acknowledged(stack, 18).iter().map(|ack| ack.1).collect::<Vec<_>>();
+    let linux: Vec<u32> = (1..=16).chain([18]).collect();
+    assert_eq!(numbers(Stack { push: false, ..Stack::linux() }), linux);
+    // ns-3's `ProcessSynRcvd`: the first, then every second one.
+    let ns3 = Stack::named("ns-3").expect("there is one");
+    assert_eq!(acknowledged(ns3.clone(), 1), [(ROUND_TRIP, 1)]);
+    assert_eq!(numbers(ns3)[..4], [1, 3, 5, 7]);
+}
+
+#[test]
+fn every_second_segment_is_acknowledged() {
+    let stack = Stack { quick_acks: 0, push: false, ..Stack::linux() };
+    assert_eq!(acknowledged(stack, 100).len(), 50);
+}
+
+#[test]
+fn what_ends_a_burst_is_acknowledged_at_once() {
+    let stack = Stack { quick_acks: 0, initial_window: 6, ..Stack::linux() };
+    let delay = Span::from_millis(1);
+    let mut pipe = Pipe::new(Flow { stack, delay, ..Flow::default() });
+    pipe.run(Time::from_nanos(5_500_000), lossless);
+    let numbers: Vec<u32> = pipe.acks[1..].iter().map(|(_, ack)| ack.number).collect();
+    assert_eq!(numbers, [2, 3, 5, 6], "two bursts of three");
+}
+
+#[test]
+fn an_application_that_writes_a_packet_at_a_time_waits_for_no_delayed_acknowledgement() {
+    let rate = Rate::from_bits_per_sec(200_000.0);
+    let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
+    pipe.run(millis(6_000), lossless);
+    let srtt = pipe.stats().srtt.map(Span::as_micros);
+    assert!(srtt.is_some_and(|srtt| srtt < 100_300), "{srtt:?}");
+}
+
+#[test]
+fn the_first_mark_and_the_answer_to_it_are_acknowledged_at_once() {
+    let stack = Stack { quick_acks: 0, push: false, ecn: Ecn::Classic, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+    let answered = |segment: &Segment| segment.flags.contains(Flags::CWR);
+    pipe.run(
+        millis(900),
+        |_, segment| {
+            if segment.number == 40 { Fate::Marked } else { Fate::Arrives }
+        },
+    );
+    let ack_of = |number: u32| pipe.acks.iter().any(|(_, ack)| ack.number == number + 1);
+    let (_, first) = pipe.sent.iter().find(|(_, segment)| answered(segment)).expect("it answers");
+    assert!(ack_of(40));
+    assert!(ack_of(first.number));
+}
+
+#[test]
+fn a_reduction_for_a_loss_answers_marks_as_well() {
+    let stack = Stack { ecn: Ecn::Classic, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+    pipe.run(millis(1_500), |_, segment| match segment.number {
+        100 if !segment.flags.contains(Flags::RETRANSMISSION) => Fate::Lost,
+        _ => Fate::Arrives,
+    });
+    let told: Vec<Time> = pipe
+        .sent
+        .iter()
+        .filter(|(_, segment)| segment.flags.contains(Flags::CWR))
+        .map(|sent| sent.0)
+        .collect();
+    assert_eq!(told.len(), 1, "once for the episode");
+}
