@@ -1,7 +1,7 @@
 //! The receiving side: reassembly and acknowledgements, as Linux sends them.
 //!
 //! A second full segment is acknowledged at once, a single one after 40 ms, but at once if it ends
-//! what the application wrote, or a burst; the first few one by one (quick ACKs); segments out of order at once (RFC 5681, 4.2), but from the fourth on thinned
+//! what the application wrote, or a burst; the first few one by one (quick ACKs), and so while the receive window grows; segments out of order at once (RFC 5681, 4.2), but from the fourth on thinned
 //! to one acknowledgement a millisecond or 1/20 of a round trip (SACK compression, Linux 4.18).
 
 use crate::ranges::RangeSet;
@@ -16,6 +16,9 @@ const UNCOMPRESSED: u8 = 3;
 const MAX_COMPRESSED: u8 = 44;
 /// Longest delay by compression (tcp_comp_sack_delay_ns).
 const MAX_COMPRESSION: Span = Span::from_millis(1);
+
+/// The receive window that Linux begins with, packets: 64 kB.
+const FIRST_WINDOW: u64 = 45;
 
 /// A compressed acknowledgement does not wait for more blocks than this (TCP_SACK_BLOCKS_EXPECTED):
 /// the option has room for three, and what falls out would never be reported.
@@ -53,6 +56,49 @@ pub struct Receiver {
     syn_ack_sent: Option<Time>,
     ece: bool,
     marked: u8,
+    tuning: Tuning,
+}
+
+/// How the receive window follows what arrives (tcp_rcv_space_adjust), packets. That it is large
+/// enough for the sender is taken for granted; it tells what is acknowledged quickly.
+#[derive(Clone, Copy, Debug)]
+struct Tuning {
+    /// What it may grow to.
+    most: u32,
+    /// What arrived in all.
+    arrived: u32,
+    /// The most that arrived in a round trip.
+    in_round: u32,
+    /// What had arrived when the present round trip began, and when that ends.
+    from: u32,
+    until: Time,
+}
+
+impl Tuning {
+    fn new(initial_window: u32) -> Tuning {
+        Tuning { most: 0, arrived: 0, in_round: initial_window, from: 0, until: Time::ZERO }
+    }
+
+    /// A packet arrived; gives whether the window still grows, by two for each (tcp_grow_window).
+    #[inline]
+    fn grows(&mut self, now: Time, rtt: Span) -> bool {
+        self.arrived += 1;
+        if now >= self.until {
+            self.end_round();
+            (self.from, self.until) = (self.arrived, now + rtt);
+        }
+        FIRST_WINDOW + 2 * u64::from(self.arrived) < u64::from(self.most)
+    }
+
+    /// Twice what arrived, and in slow start what it will grow to (tcp_rcvbuf_grow).
+    fn end_round(&mut self) {
+        let (new, old) = (u64::from(self.arrived - self.from), u64::from(self.in_round));
+        if new > old {
+            let most = 2 * new + 4 * new * (new - old) / old;
+            self.most = self.most.max(u32::try_from(most).unwrap_or(u32::MAX));
+            self.in_round = self.arrived - self.from;
+        }
+    }
 }
 
 /// Counters, for tables.
@@ -89,6 +135,7 @@ impl Receiver {
             syn_ack_sent: None,
             ece: false,
             marked: 0,
+            tuning: Tuning::new(stack.initial_window),
             stack,
         }
     }
@@ -119,6 +166,8 @@ impl Receiver {
         if segment.number <= self.last_acked {
             self.echo = segment.timestamp;
         }
+        let rtt = Span::from_micros(u64::from(segment.window));
+        let grows = self.stack.autotuning && self.tuning.grows(now, rtt);
         if segment.number == self.next {
             self.advance();
             self.unacked += 1;
@@ -129,6 +178,7 @@ impl Receiver {
                 || !self.stack.delayed_ack
                 || changed
                 || self.stack.push && segment.flags.contains(Flags::PSH)
+                || grows
             {
                 self.reply = Some(Flags::default());
             } else {

@@ -16,7 +16,8 @@ pub struct Segment {
     /// Data: the sender's timestamp (TSval), microseconds, wrapping. Acknowledgement: its echo
     /// (TSecr, RFC 7323).
     pub timestamp: u32,
-    /// Acknowledgement: receive window in packets beyond `number`.
+    /// Acknowledgement: receive window in packets beyond `number`. Data: the sender's smoothed
+    /// round-trip time, microseconds, which a receiver measures by the timestamps of both sides.
     pub window: u32,
     /// SACK blocks as (start low, start high, length), so that the struct packs tightly.
     pub(crate) blocks: [[u16; 3]; 3],

@@ -39,6 +39,9 @@ pub struct Stack {
     /// Whether what ends a write or a burst is acknowledged at once: it has PSH, and the application
     /// has read all (__tcp_cleanup_rbuf, tcp_measure_rcv_mss; since 6.6 for full segments too).
     pub push: bool,
+    /// Whether the receive window grows with what arrives: while it does, every packet is
+    /// acknowledged (tcp_grow_window).
+    pub autotuning: bool,
     /// Whether acknowledgements of out-of-order segments are thinned as in Linux since 4.18.
     pub sack_compression: bool,
     /// Explicit congestion notification.
@@ -113,6 +116,7 @@ impl Stack {
             delayed_ack_ns: Span::from_millis(40).as_nanos(),
             quick_acks: 16,
             push: true,
+            autotuning: true,
             sack_compression: true,
             ecn: Ecn::Off,
             receive_window: 1 << 20,
@@ -153,6 +157,7 @@ impl Stack {
                 loss_detection: LossDetection::DupThresh,
                 tail_loss_probe: false,
                 push: false,
+                autotuning: false,
                 sack_compression: false,
                 max_burst: 1,
                 ..linux
@@ -171,6 +176,7 @@ impl Stack {
                 delayed_ack_ns: Span::from_millis(200).as_nanos(),
                 quick_acks: 1,
                 push: false,
+                autotuning: false,
                 sack_compression: false,
                 slow_start_after_idle: false,
                 tick_ns: 0,

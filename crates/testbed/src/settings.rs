@@ -120,6 +120,9 @@ fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), T
     if stack.push != linux.push {
         return refuse("push", "false".to_owned(), "true".to_owned());
     }
+    if stack.autotuning != linux.autotuning {
+        return refuse("autotuning", "false".to_owned(), "true".to_owned());
+    }
     if stack.tick_ns != linux.tick_ns {
         return refuse("tick-ns", stack.tick_ns.to_string(), linux.tick_ns.to_string());
     }

@@ -5,7 +5,7 @@ use super::Sender;
 use super::timer::Timer;
 use crate::rack::{Rack, keep_newest};
 use crate::rate::Newest;
-use crate::rtt::echoed_rtt;
+use crate::rtt::{echoed_rtt, timestamp};
 use crate::scoreboard::Packet;
 use crate::{Flags, LossDetection, Segment};
 use dumbbell_cc::{Ack, Congestion, CongestionControl, Path, Phase, Signal};
@@ -34,9 +34,11 @@ struct Tally {
 }
 
 impl Tally {
+    /// A packet was delivered that is not yet acknowledged cumulatively.
     #[inline]
-    fn deliver(&mut self, path: &Path, rack: &mut Rack, number: u32, packet: &Packet, count: u32) {
-        self.delivered += count;
+    fn deliver(&mut self, path: &Path, rack: &mut Rack, number: u32, packet: &Packet) {
+        self.delivered += 1;
+        self.selected = true;
         rack.advance(path, number, packet);
         keep_newest(&mut self.newest, number, packet);
     }
@@ -137,8 +139,7 @@ impl Sender {
         let highest = board.highest_sacked();
         for (start, end) in blocks {
             board.sack(start, end, |number, packet| {
-                tally.deliver(path, rack, number, packet, 1);
-                tally.selected = true;
+                tally.deliver(path, rack, number, packet);
                 if !packet.was_retransmitted() {
                     widen(&mut tally.sacked, packet.stamp.sent_at);
                     tally.original_delivered |= number < *high_seq;
@@ -150,7 +151,13 @@ impl Sender {
         }
         tally.advanced = segment.number > board.una();
         board.acknowledge(segment.number, |number, packet, count| {
-            tally.deliver(path, rack, number, packet, count);
+            tally.delivered += count;
+            keep_newest(&mut tally.newest, number, packet);
+            // What was echoed before it was sent again is of the original (tcp_skb_spurious_retrans).
+            let ago = || segment.timestamp.wrapping_sub(timestamp(packet.stamp.sent_at));
+            if !packet.was_retransmitted() || ago() as i32 >= 0 {
+                rack.advance(path, number, packet);
+            }
             if packet.was_retransmitted() {
                 tally.ambiguous = true;
             } else {

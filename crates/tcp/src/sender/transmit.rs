@@ -265,6 +265,7 @@ impl Sender {
         Segment {
             number,
             timestamp: timestamp(self.path.now),
+            window: self.path.srtt.map_or(0, |srtt| srtt.as_micros() as u32),
             size: payload + self.stack.header,
             flags,
             ..Segment::default()

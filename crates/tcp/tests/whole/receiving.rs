@@ -23,7 +23,7 @@ fn what_ends_a_write_is_acknowledged_at_once() {
 
 #[test]
 fn without_push_a_full_segment_alone_is_acknowledged_after_40_ms() {
-    let stack = Stack { quick_acks: 0, push: false, ..Stack::linux() };
+    let stack = Stack { quick_acks: 0, push: false, autotuning: false, ..Stack::linux() };
     assert_eq!(acknowledged(stack, 1), [(ROUND_TRIP + 40_000_000, 1)]);
 }
 
@@ -31,7 +31,7 @@ fn without_push_a_full_segment_alone_is_acknowledged_after_40_ms() {
 fn the_first_segment_is_acknowledged_quickly_although_there_was_a_syn_ack() {
     let numbers = |stack| acknowledged(stack, 18).iter().map(|ack| ack.1).collect::<Vec<_>>();
     let linux: Vec<u32> = (1..=16).chain([18]).collect();
-    assert_eq!(numbers(Stack { push: false, ..Stack::linux() }), linux);
+    assert_eq!(numbers(Stack { push: false, autotuning: false, ..Stack::linux() }), linux);
     // ns-3's `ProcessSynRcvd`: the first, then every second one.
     let ns3 = Stack::named("ns-3").expect("there is one");
     assert_eq!(acknowledged(ns3.clone(), 1), [(ROUND_TRIP, 1)]);
@@ -40,13 +40,13 @@ fn the_first_segment_is_acknowledged_quickly_although_there_was_a_syn_ack() {
 
 #[test]
 fn every_second_segment_is_acknowledged() {
-    let stack = Stack { quick_acks: 0, push: false, ..Stack::linux() };
+    let stack = Stack { quick_acks: 0, push: false, autotuning: false, ..Stack::linux() };
     assert_eq!(acknowledged(stack, 100).len(), 50);
 }
 
 #[test]
 fn what_ends_a_burst_is_acknowledged_at_once() {
-    let stack = Stack { quick_acks: 0, initial_window: 6, ..Stack::linux() };
+    let stack = Stack { quick_acks: 0, initial_window: 6, autotuning: false, ..Stack::linux() };
     let delay = Span::from_millis(1);
     let mut pipe = Pipe::new(Flow { stack, delay, ..Flow::default() });
     pipe.run(Time::from_nanos(5_500_000), lossless);
@@ -65,7 +65,13 @@ fn an_application_that_writes_a_packet_at_a_time_waits_for_no_delayed_acknowledg
 
 #[test]
 fn the_first_mark_and_the_answer_to_it_are_acknowledged_at_once() {
-    let stack = Stack { quick_acks: 0, push: false, ecn: Ecn::Classic, ..Stack::linux() };
+    let stack = Stack {
+        quick_acks: 0,
+        push: false,
+        autotuning: false,
+        ecn: Ecn::Classic,
+        ..Stack::linux()
+    };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
     let answered = |segment: &Segment| segment.flags.contains(Flags::CWR);
     pipe.run(
@@ -95,4 +101,20 @@ fn a_reduction_for_a_loss_answers_marks_as_well() {
         .map(|sent| sent.0)
         .collect();
     assert_eq!(told.len(), 1, "once for the episode");
+}
+
+#[test]
+fn while_the_receive_window_grows_packets_are_acknowledged_one_by_one() {
+    let acks_of_a_thousand = |receive_window: u32, from: u32| {
+        let stack = Stack { quick_acks: 0, push: false, receive_window, ..Stack::linux() };
+        let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+        pipe.run(millis(3_000), lossless);
+        let range = from..from + 1_000;
+        pipe.acks[1..].iter().filter(|(_, ack)| range.contains(&ack.number)).count()
+    };
+    // Slow start doubles what arrives in a round trip, and the window with it, somewhat ahead of it;
+    // where as much arrives as before, it is large enough.
+    let (growing, steady) = (acks_of_a_thousand(1 << 20, 100), acks_of_a_thousand(200, 2_000));
+    assert!(growing > 700, "{growing}");
+    assert!(steady <= 500, "{steady}");
 }
