@@ -17,6 +17,8 @@ const MAX_COMPRESSED: u8 = 44;
 /// Longest delay by compression (tcp_comp_sack_delay_ns).
 const MAX_COMPRESSION: Span = Span::from_millis(1);
 
+const NO_PACKET: u32 = u32::MAX;
+
 /// The receive window that Linux begins with, packets: 64 kB.
 const FIRST_WINDOW: u64 = 45;
 
@@ -33,13 +35,14 @@ pub struct Receiver {
     out_of_order: RangeSet,
     /// Ranges that changed last come first in the SACK option (RFC 2018).
     recent: [u32; 4],
-    duplicate: Option<u32>,
+    /// The packet that came again, to be told as such; `NO_PACKET` if none did.
+    duplicate: u32,
     /// Payload bytes received in order.
     bytes: u64,
     /// Sizes of payloads that differ from the MSS are known only for the last packet.
-    short: Option<(u32, u16)>,
+    short: (u32, u16),
     unacked: u32,
-    quick_acks: u32,
+    quick_acks: u16,
     ack_at: Time,
     reply: Option<Flags>,
     /// An acknowledgement made before the latest segment was taken in.
@@ -51,12 +54,20 @@ pub struct Receiver {
     compressed_from: u32,
     duplicates: u8,
     compressed: u8,
-    /// Round-trip time as the receiver estimates it.
-    rtt: Option<Span>,
-    syn_ack_sent: Option<Time>,
+    handshake: Handshake,
     ece: bool,
     marked: u8,
     tuning: Tuning,
+}
+
+/// How far the handshake is, as the receiver sees it.
+#[derive(Clone, Copy, Debug)]
+enum Handshake {
+    None,
+    /// The first SYN-ACK was sent then.
+    Answered(Time),
+    /// Data came so long after it.
+    Took(Span),
 }
 
 /// How the receive window follows what arrives (tcp_rcv_space_adjust), packets. That it is large
@@ -101,6 +112,10 @@ impl Tuning {
     }
 }
 
+fn quick_acks(stack: &Stack) -> u16 {
+    u16::try_from(stack.quick_acks).unwrap_or(u16::MAX)
+}
+
 /// Counters, for tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
@@ -118,11 +133,11 @@ impl Receiver {
             next: 0,
             out_of_order: RangeSet::default(),
             recent: [0; 4],
-            duplicate: None,
+            duplicate: NO_PACKET,
             bytes: 0,
-            short: None,
+            short: (NO_PACKET, 0),
             unacked: 0,
-            quick_acks: stack.quick_acks,
+            quick_acks: quick_acks(&stack),
             ack_at: Time::MAX,
             reply: None,
             flushed: None,
@@ -131,8 +146,7 @@ impl Receiver {
             compressed_from: 0,
             duplicates: 0,
             compressed: 0,
-            rtt: None,
-            syn_ack_sent: None,
+            handshake: Handshake::None,
             ece: false,
             marked: 0,
             tuning: Tuning::new(stack.initial_window),
@@ -148,19 +162,21 @@ impl Receiver {
     fn on_syn(&mut self, now: Time, segment: &Segment) {
         self.open = true;
         self.echo = segment.timestamp;
-        self.syn_ack_sent.get_or_insert(now);
+        if matches!(self.handshake, Handshake::None) {
+            self.handshake = Handshake::Answered(now);
+        }
         self.reply = Some(Flags::SYN);
     }
 
     #[inline]
     fn on_data(&mut self, now: Time, segment: &Segment) {
-        if self.rtt.is_none() {
-            self.rtt = self.syn_ack_sent.map(|sent| now.since(sent));
+        if let Handshake::Answered(at) = self.handshake {
+            self.handshake = Handshake::Took(now.since(at));
         }
         let changed = self.take_ecn(segment);
         let payload = segment.size - self.stack.header;
         if payload != self.stack.mss {
-            self.short = Some((segment.number, payload));
+            self.short = (segment.number, payload);
         }
         // RFC 7323, 4.3: the timestamp of the segment that the last acknowledgement waits for.
         if segment.number <= self.last_acked {
@@ -203,9 +219,8 @@ impl Receiver {
             self.out_of_order.remove_below(end);
         }
         self.bytes += u64::from(self.next - from) * u64::from(self.stack.mss);
-        if let Some((number, payload)) = self.short
-            && (from..self.next).contains(&number)
-        {
+        let (number, payload) = self.short;
+        if (from..self.next).contains(&number) {
             self.bytes -= u64::from(self.stack.mss - payload);
         }
     }
@@ -213,8 +228,8 @@ impl Receiver {
     fn take_out_of_order(&mut self, number: u32) {
         let known = number < self.next || self.out_of_order.containing(number).is_some();
         if known {
-            self.duplicate = Some(number);
-            self.quick_acks = self.quick_acks.max(self.stack.quick_acks);
+            self.duplicate = number;
+            self.quick_acks = self.quick_acks.max(quick_acks(&self.stack));
             return;
         }
         // The block that the packet extends, or the place of a new one: most recent first.
@@ -244,7 +259,7 @@ impl Receiver {
             self.duplicates = 0;
         }
         let at_once = !self.stack.sack_compression
-            || self.duplicate.is_some()
+            || self.duplicate != NO_PACKET
             || self.duplicates < UNCOMPRESSED
             || self.compressed >= MAX_COMPRESSED;
         if at_once {
@@ -254,7 +269,10 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.compressed == 1 {
-            let twentieth = self.rtt.map_or(MAX_COMPRESSION, |rtt| rtt / 20);
+            let twentieth = match self.handshake {
+                Handshake::Took(rtt) => rtt / 20,
+                Handshake::None | Handshake::Answered(_) => MAX_COMPRESSION,
+            };
             self.ack_at = now + MAX_COMPRESSION.min(twentieth);
         }
     }
@@ -295,9 +313,10 @@ impl Receiver {
             ..Segment::default()
         };
         let mut blocks = 0;
-        if self.duplicate.is_some() || !self.out_of_order.is_empty() {
+        if self.duplicate != NO_PACKET || !self.out_of_order.is_empty() {
             let mut list = [(0, 0); 3];
-            if let Some(number) = self.duplicate.take() {
+            let number = std::mem::replace(&mut self.duplicate, NO_PACKET);
+            if number != NO_PACKET {
                 flags = flags.with(Flags::DSACK);
                 list[0] = (number, number + 1);
                 blocks = 1;
@@ -360,5 +379,15 @@ impl Endpoint for Receiver {
     #[inline]
     fn prefetch(&self) {
         prefetch(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Receiver;
+
+    #[test]
+    fn a_receiver_takes_three_cache_lines() {
+        assert_eq!(size_of::<Receiver>(), 192);
     }
 }
