@@ -129,7 +129,7 @@ AQMS: Final[Mapping[str, Mapping[str, Option]]] = {
     "codel": _CODEL,
     "fq_codel": _CODEL
     | {
-        "quantum": _quantity(SIZE, "quantum", "1514 B"),
+        "quantum": _quantity(SIZE, "quantum", "1500 B"),
         "queues": _count("queues", "1024", 65_536),
     },
     "pie": {

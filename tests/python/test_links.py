@@ -29,7 +29,7 @@ def scenario_link(experiment: Experiment) -> dict[str, object]:
 def test_a_name_alone_stands_for_all_options_of_the_rfc() -> None:
     resolved = resolve.resolve(experiment(rate="10 Mbit/s", aqm="fq_codel")).links[0]
     expected = "fq_codel(target=5 ms, interval=100 ms, ecn=on, ce_threshold=off, "
-    expected += "quantum=1.514 kB, queues=1024)"
+    expected += "quantum=1.5 kB, queues=1024)"
     assert resolved.aqm == expected
     assert resolved.queue == "unlimited"
     assert links.aqm_scenario("pie") == {

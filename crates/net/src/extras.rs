@@ -119,7 +119,7 @@ impl<P: Packet> Extras<P> {
         }
     }
 
-    pub(crate) fn take_discarded(&mut self) -> Option<(Time, P)> {
+    pub(crate) fn take_discarded(&mut self) -> Option<(Time, Dropped, P)> {
         self.managed.as_mut()?.take_discarded()
     }
 }

@@ -280,8 +280,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The next of the packets that were dropped after they were accepted, and when.
-    pub fn take_discarded(&mut self) -> Option<(Time, P)> {
+    /// The next of the packets that were dropped after they were accepted, when and why.
+    pub fn take_discarded(&mut self) -> Option<(Time, Dropped, P)> {
         self.extras.as_mut()?.take_discarded()
     }
 

@@ -49,7 +49,7 @@ fn codel_answers_a_step_of_overload_within_105_ms_and_then_by_its_law() {
     for number in 0..2_000 {
         link.push(us(number * 800), rich(0, false)).expect("there is no limit");
         while link.pop(us(number * 800)).is_some() {}
-        drops.extend(std::iter::from_fn(|| link.take_discarded()).map(|(at, _)| at));
+        drops.extend(std::iter::from_fn(|| link.take_discarded()).map(|(at, ..)| at));
     }
     let first = drops[0];
     assert!(us(115_000) <= first && first <= us(118_000), "{first:?}");
@@ -309,7 +309,7 @@ struct Journey {
     accepted: usize,
     refused: usize,
     delivered: Vec<(Time, Rich)>,
-    discarded: Vec<(Time, Rich)>,
+    discarded: Vec<(Time, Dropped, Rich)>,
 }
 
 impl Journey {

@@ -397,8 +397,8 @@ where
     #[cold]
     #[inline(never)]
     fn report_discarded(&mut self, id: LinkId) {
-        while let Some((at, parcel)) = self.links[id.0 as usize].take_discarded() {
-            self.watch.dropped(at, parcel.from(), id, Dropped::Early, &parcel.packet);
+        while let Some((at, why, parcel)) = self.links[id.0 as usize].take_discarded() {
+            self.watch.dropped(at, parcel.from(), id, why, &parcel.packet);
         }
     }
 

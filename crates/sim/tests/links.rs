@@ -33,7 +33,7 @@ const RATE: &str = r#""rate_bps": 20e6"#;
 const CODEL: &str = r#""aqm": {"codel": {"target_ns": 5000000, "interval_ns": 100000000,
     "ecn": true}}"#;
 const FQ_CODEL: &str = r#""aqm": {"fq_codel": {"target_ns": 5000000, "interval_ns": 100000000,
-    "quantum": 1514, "queues": 1024, "ecn": true}}"#;
+    "quantum": 1500, "queues": 1024, "ecn": true}}"#;
 const PIE: &str = r#""aqm": {"pie": {"target_ns": 15000000, "update_ns": 15000000, "burst_ns":
     150000000, "alpha": 0.125, "beta": 1.25, "ecn": true, "ecn_limit": 0.1}}"#;
 const RED: &str = r#""aqm": {"red": {"unit": "packets", "min": 5, "max": 15, "probability": 0.1,

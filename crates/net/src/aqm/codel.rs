@@ -78,15 +78,16 @@ impl Codel {
         }
     }
 
-    /// The packet to send at `now`.
+    /// The packet to send at `now`, if `beside` bytes wait in other queues for the same link.
     pub(crate) fn dequeue<P: Packet>(
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
+        beside: u64,
         tally: &mut Tally<P>,
     ) -> Option<P> {
         let marked = tally.marked;
-        let mut packet = self.choose(now, queue, tally)?;
+        let mut packet = self.choose(now, queue, beside, tally)?;
         let is_late = self.config.ce_threshold.is_some_and(|most| self.waited > most);
         if is_late && packet.is_ecn_capable() && tally.marked == marked {
             packet.mark();
@@ -100,9 +101,10 @@ impl Codel {
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
+        beside: u64,
         tally: &mut Tally<P>,
     ) -> Option<P> {
-        let Some((mut packet, mut is_bad)) = self.take(now, queue) else {
+        let Some((mut packet, mut is_bad)) = self.take(now, queue, beside) else {
             self.is_dropping = false;
             return None;
         };
@@ -114,7 +116,7 @@ impl Codel {
                     self.drop_next = self.control_law(self.drop_next);
                     return Some(marked);
                 }
-                let Some(next) = self.take(now, queue) else {
+                let Some(next) = self.take(now, queue, beside) else {
                     self.is_dropping = false;
                     return None;
                 };
@@ -130,16 +132,23 @@ impl Codel {
             return Some(packet);
         }
         let struck = tally.strike(now, self.config.ecn, packet);
-        let next = struck.or_else(|| self.take(now, queue).map(|(packet, _)| packet));
+        let next = struck.or_else(|| self.take(now, queue, beside).map(|(packet, _)| packet));
         self.enter(now);
         next
+    }
+
+    /// So many packets were dropped at the queue's limit: the signal gets stronger by them, too.
+    pub(crate) fn overflowed(&mut self, packets: u32) {
+        self.count += packets;
     }
 
     /// Enters the dropping state; where dropping ended not long ago, at the rate that it had.
     fn enter(&mut self, now: Time) {
         self.is_dropping = true;
         let drops = self.count - self.last_count;
-        let is_soon = now < self.drop_next + self.config.interval * 16;
+        // The first time there was no dropping before, though overflows may have been counted; in
+        // Linux it is then soon or not as its clock of 32 bits happens to stand.
+        let is_soon = self.last_count > 0 && now < self.drop_next + self.config.interval * 16;
         self.count = if drops > 1 && is_soon { drops } else { 1 };
         self.drop_next = self.control_law(now);
         self.last_count = self.count;
@@ -147,13 +156,18 @@ impl Codel {
 
     /// The first packet of the queue, and whether the delay has been too long for too long
     /// (section 5.6, `dodequeue`).
-    fn take<P: Packet>(&mut self, now: Time, queue: &mut Fifo<P>) -> Option<(P, bool)> {
+    fn take<P: Packet>(
+        &mut self,
+        now: Time,
+        queue: &mut Fifo<P>,
+        beside: u64,
+    ) -> Option<(P, bool)> {
         let Some((since, packet)) = queue.pop() else {
             self.first_above = None;
             return None;
         };
         self.waited = now.since(since);
-        if self.waited < self.config.target || queue.waiting().bytes <= MAX_PACKET {
+        if self.waited < self.config.target || queue.waiting().bytes + beside <= MAX_PACKET {
             self.first_above = None;
             return Some((packet, false));
         }
@@ -209,7 +223,7 @@ mod tests {
                     fresh.push(self.now - delay, Parcel { is_ecn, ..Parcel::default() });
                 }
                 self.queue = fresh;
-                let sent = self.codel.dequeue(self.now, &mut self.queue, &mut self.tally);
+                let sent = self.codel.dequeue(self.now, &mut self.queue, 0, &mut self.tally);
                 if sent.is_some_and(|packet| packet.is_marked) {
                     self.marks.push(self.now);
                 }
@@ -217,7 +231,7 @@ mod tests {
         }
 
         fn drops(&self) -> Vec<Time> {
-            self.tally.discarded.iter().map(|&(at, _)| at).collect()
+            self.tally.discarded.iter().map(|&(at, ..)| at).collect()
         }
     }
 
@@ -323,12 +337,22 @@ mod tests {
     }
 
     #[test]
+    fn overflows_before_the_first_drop_do_not_hasten_the_second() {
+        let mut queue = Standing::new();
+        queue.codel.overflowed(64);
+        queue.pass(Span::from_millis(250), Span::from_millis(6), false);
+        let drops = queue.drops();
+        assert_eq!(drops.len(), 2, "{drops:?}");
+        assert_eq!(drops[1].since(drops[0]), Span::from_millis(100));
+    }
+
+    #[test]
     fn a_last_packet_is_never_dropped_however_long_it_waited() {
         let mut codel = Codel::new(CodelConfig::default());
         let (mut queue, mut tally) = (Fifo::default(), Tally::default());
         for at in 0..1000 {
             queue.push(ms(at), Parcel::default());
-            assert!(codel.dequeue(ms(at + 1000), &mut queue, &mut tally).is_some());
+            assert!(codel.dequeue(ms(at + 1000), &mut queue, 0, &mut tally).is_some());
         }
         assert_eq!(tally.dropped, 0);
     }

@@ -1,7 +1,7 @@
 //! What all queues here are made of: packets with the time since which they wait, and a tally of
 //! those that were dropped and marked.
 
-use crate::{Packet, Waiting};
+use crate::{Dropped, Packet, Waiting};
 use dumbbell_units::Time;
 use std::collections::VecDeque;
 
@@ -41,8 +41,8 @@ impl<P: Packet> Fifo<P> {
 pub(crate) struct Tally<P> {
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
-    /// Packets that were accepted and dropped later, and when, until somebody takes them.
-    pub(crate) discarded: VecDeque<(Time, P)>,
+    /// Packets that were accepted and dropped later, when and why, until somebody takes them.
+    pub(crate) discarded: VecDeque<(Time, Dropped, P)>,
     /// Whether somebody does.
     pub(crate) keeps: bool,
 }
@@ -55,10 +55,10 @@ impl<P> Default for Tally<P> {
 
 impl<P: Packet> Tally<P> {
     /// Drops a packet that was accepted before.
-    pub(crate) fn discard(&mut self, now: Time, packet: P) {
+    pub(crate) fn discard(&mut self, now: Time, why: Dropped, packet: P) {
         self.dropped += 1;
         if self.keeps {
-            self.discarded.push_back((now, packet));
+            self.discarded.push_back((now, why, packet));
         }
     }
 
@@ -69,7 +69,7 @@ impl<P: Packet> Tally<P> {
             self.marked += 1;
             return Some(packet);
         }
-        self.discard(now, packet);
+        self.discard(now, Dropped::Early, packet);
         None
     }
 }

@@ -150,7 +150,7 @@ impl<P: Packet> Managed<P> {
         let tally = &mut self.tally;
         match &mut self.discipline {
             Discipline::Red(_, fifo) => fifo.pop().map(|(_, packet)| packet),
-            Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, tally),
+            Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, 0, tally),
             Discipline::FqCodel(queues) => queues.dequeue(now, tally),
             Discipline::Pie(pie, fifo) => {
                 pie.advance(now, waiting);
@@ -170,8 +170,8 @@ impl<P: Packet> Managed<P> {
         self.tally.keeps = true;
     }
 
-    /// The next packet that was accepted and dropped later, and when.
-    pub(crate) fn take_discarded(&mut self) -> Option<(Time, P)> {
+    /// The next packet that was accepted and dropped later, when and why.
+    pub(crate) fn take_discarded(&mut self) -> Option<(Time, Dropped, P)> {
         self.tally.discarded.pop_front()
     }
 }
