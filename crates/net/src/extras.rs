@@ -36,7 +36,7 @@ impl<P: Packet> Extras<P> {
             });
         };
         let line = Link::plain(&LinkConfig { queue: Limit::Unlimited, ..config.clone() });
-        let managed = Some(Managed::new(aqm, queue, line.server(), seed));
+        let managed = Some(Managed::new(aqm, queue, seed));
         Some(Extras { managed, line, tail, clock: Time::ZERO })
     }
 

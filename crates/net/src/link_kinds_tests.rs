@@ -181,6 +181,106 @@ fn a_time_line_of_rates_settles_departures_to_the_nanosecond() {
     }
 }
 
+/// Rates that step up a hundredfold, down, to nothing and back.
+fn steps() -> Varying {
+    let steps =
+        [(0, 1_000_000), (100, 100_000_000), (300, 10_000_000), (500, 0), (520, 10_000_000)];
+    Varying::Timeline(steps.map(|(ms, rate)| (us(ms * 1000), rate)).to_vec())
+}
+
+#[test]
+fn a_queue_given_as_a_time_takes_the_same_packets_managed_or_not() {
+    // Managements that never strike.
+    let never = Span::from_secs(1_000);
+    let red = RedConfig { min: 1e9, max: 2e9, ..RedConfig::default() };
+    let aqms = [
+        AqmConfig::Red(red),
+        AqmConfig::Codel(CodelConfig { target: never, ..CodelConfig::default() }),
+        AqmConfig::Pie(PieConfig { target: never, ..PieConfig::default() }),
+    ];
+    let trace = Varying::Trace([1, 1, 2, 9, 30].map(|ms| us(ms * 1000)).to_vec());
+    let rate = NonZeroU64::new(10_000_000);
+    let kinds = [
+        LinkConfig { rate, ..LinkConfig::default() },
+        LinkConfig { rate, bucket: Some(15_000), ..LinkConfig::default() },
+        LinkConfig { varying: Some(steps()), ..LinkConfig::default() },
+        LinkConfig { varying: Some(trace), ..LinkConfig::default() },
+    ];
+    for (kind, aqm) in kinds.iter().flat_map(|kind| aqms.map(|aqm| (kind, aqm))) {
+        let queue = Limit::Time(Span::from_millis(25));
+        let droptail = LinkConfig { queue, ..kind.clone() };
+        let managed = LinkConfig { aqm: Some(aqm), ..droptail.clone() };
+        let mut links = [droptail, managed].map(|config| Link::<Rich>::new(&config));
+        let mut refused = 0;
+        for number in 0..4_000u64 {
+            // 7 ms of 24 Mbit/s, then a pause of 3 ms.
+            let now = us(number / 14 * 10_000 + number % 14 * 500);
+            let [plain, managed] = [0, 1].map(|i| links[i].push(now, rich(0, false)));
+            assert_eq!(plain, managed, "{kind:?} with {aqm:?}, packet {number}");
+            refused += u32::from(plain.is_err());
+        }
+        assert!((100..3_900).contains(&refused), "{refused} of {kind:?}");
+    }
+}
+
+#[test]
+fn fq_codel_s_queue_given_as_a_time_is_what_the_rate_of_the_moment_sends_within_it() {
+    let codel = CodelConfig { target: Span::from_secs(1_000), ..CodelConfig::default() };
+    let mut link = Link::new(&LinkConfig {
+        varying: Some(Varying::Timeline(vec![(us(0), 1_000_000), (us(100_000), 100_000_000)])),
+        queue: Limit::Time(Span::from_millis(12)),
+        aqm: Some(AqmConfig::FqCodel(FqCodelConfig { codel, ..FqCodelConfig::default() })),
+        ..LinkConfig::default()
+    });
+    link.keep_discarded();
+    let mut most = |from, to| {
+        let times = (from..to).step_by(60).map(us);
+        let waiting = times.map(|now| {
+            link.push(now, rich(0, false)).expect("others make room");
+            link.statistics(now).waiting.packets
+        });
+        waiting.max()
+    };
+    // A packet takes 12 ms at first, so that one may wait for what is left of the one before it, and
+    // 0.12 ms then: 100 behind each other.
+    assert_eq!(most(0, 80_000), Some(1));
+    assert!(most(100_000, 200_000) >= Some(100));
+    assert!(
+        std::iter::from_fn(|| link.take_discarded()).all(|(_, why, _)| why == Dropped::Overflow)
+    );
+}
+
+#[test]
+fn red_forgets_on_an_idle_link_by_the_rate_of_the_moment() {
+    // All are dropped from an average of 10 packets on. A packet takes 12 ms at first and 0.12 ms
+    // then.
+    let red =
+        RedConfig { min: 10.0, max: 10.0, weight: 0.1, gentle: false, ..RedConfig::default() };
+    let passes_after = |idle| {
+        let mut link = Link::new(&LinkConfig {
+            varying: Some(Varying::Timeline(vec![(us(0), 1_000_000), (us(1_000), 100_000_000)])),
+            aqm: Some(AqmConfig::Red(red)),
+            ..LinkConfig::default()
+        });
+        let (begin, mut queue, mut average) = (us(2_000), 0, 0.0);
+        // All come at once: one is sent and the rest wait, until the average is at 10; it rises on.
+        for number in 0..60 {
+            average += 0.1 * (f64::from(queue) - average);
+            let passes = link.push(begin, rich(0, false)).is_ok();
+            assert_eq!(passes, average < 10.0);
+            queue += i32::from(passes && number > 0);
+        }
+        let end = begin + Span::from_micros(120) * (queue as u64 + 1);
+        let idle = Span::from_micros(120) * idle;
+        (link.push(end + idle, rich(0, false)).is_ok(), average)
+    };
+    for packets in [1, 2, 4, 6, 8, 10, 20] {
+        let (passes, average) = passes_after(packets);
+        assert_eq!(passes, average * 0.9f64.powi(packets as i32) < 10.0, "{packets}");
+    }
+    assert!(!passes_after(1).0 && passes_after(20).0);
+}
+
 fn aqms() -> impl Strategy<Value = AqmConfig> {
     let codel = CodelConfig {
         target: Span::from_micros(100),

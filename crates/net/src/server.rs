@@ -80,24 +80,26 @@ impl Server {
         }
     }
 
-    /// How long `bytes` usually take; zero if there is no rate.
-    pub(crate) fn typical_time(&self, bytes: u32) -> Span {
-        let work = u128::from(bytes) * 8_000_000_000;
-        Span::from_nanos(work.checked_div(self.typical_rate()).unwrap_or(0) as u64)
+    /// How long a packet of `size` bytes that comes at `now` would wait behind so many bytes: for its
+    /// turn on a line, else until it leaves, as in a droptail queue.
+    pub(crate) fn wait(&self, now: Time, before: u64, size: u32) -> Span {
+        let bytes = match self {
+            Server::Bucket(_) | Server::Trace(_) => before + u64::from(size),
+            _ => before,
+        };
+        self.departure(now, bytes).since(now)
     }
 
-    /// How many bytes usually leave in `span`.
-    pub(crate) fn typical_bytes(&self, span: Span) -> u64 {
-        (self.typical_rate() * u128::from(span.as_nanos()) / 8_000_000_000) as u64
-    }
-
-    fn typical_rate(&self) -> u128 {
-        u128::from(match self {
+    /// How many packets of `bytes` could have been sent at the rate of the moment since all had left.
+    pub(crate) fn missed(&self, now: Time, bytes: u32) -> f64 {
+        let rate = match self {
             Server::None => 0,
             Server::Line(line) => line.rate(),
             Server::Bucket(bucket) => bucket.rate(),
-            Server::Timeline(timeline) => timeline.typical_rate(),
-            Server::Trace(trace) => trace.typical_rate(),
-        })
+            Server::Timeline(timeline) => timeline.rate(now),
+            Server::Trace(trace) => trace.mean_rate(),
+        };
+        let idle = now.since(self.free_at());
+        idle.as_nanos() as f64 * rate as f64 / (f64::from(bytes) * 8e9)
     }
 }

@@ -52,9 +52,10 @@ impl Timeline {
         self.place.free_at
     }
 
-    /// The first rate above zero, bit/s; zero if there is none.
-    pub(crate) fn typical_rate(&self) -> u64 {
-        self.steps.iter().map(|step| step.1).find(|&rate| rate > 0).unwrap_or(0)
+    /// The rate at `now`, bit/s.
+    pub(crate) fn rate(&self, now: Time) -> u64 {
+        let begun = self.steps.partition_point(|step| step.0 <= now);
+        self.steps[begun - 1].1
     }
 
     fn after(&self, now: Time, bytes: u64) -> Place {

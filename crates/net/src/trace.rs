@@ -70,7 +70,7 @@ impl Trace {
     }
 
     /// The mean rate, bit/s.
-    pub(crate) fn typical_rate(&self) -> u64 {
+    pub(crate) fn mean_rate(&self) -> u64 {
         let bits = self.times.len() as u128 * u128::from(OPPORTUNITY) * 8;
         (bits * 1_000_000_000 / u128::from(self.lap.as_nanos())) as u64
     }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_trace_of_one_opportunity_a_millisecond_is_12_mbit() {
         let mut trace = trace(&[1]);
-        assert_eq!(trace.typical_rate(), 12_000_000);
+        assert_eq!(trace.mean_rate(), 12_000_000);
         let last = (0..1000).map(|_| trace.accept(ms(0), 1500)).last();
         assert_eq!(last, Some(ms(1000)));
     }

@@ -20,8 +20,8 @@
 
 use crate::aqm::codel::{Codel, CodelConfig};
 use crate::aqm::fifo::{Fifo, Tally};
-use crate::{Dropped, Limit, Packet, Waiting};
-use dumbbell_units::{Span, Time};
+use crate::{Dropped, Packet, Waiting};
+use dumbbell_units::Time;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -102,10 +102,16 @@ impl<P: Packet> FqCodel<P> {
         ((u128::from(hash) * self.queues.len() as u128) >> 64) as u32
     }
 
-    /// Appends a packet; others make room for it.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: P, limit: Limit, tally: &mut Tally<P>) {
+    /// Appends a packet; others make room for it until so few wait that it has some.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        packet: P,
+        has_room: impl Fn(Waiting) -> bool,
+        tally: &mut Tally<P>,
+    ) {
         let size = packet.size();
-        while self.waiting.packets > 0 && !limit.admits(self.waiting, size, Span::ZERO) {
+        while self.waiting.packets > 0 && !has_room(self.waiting) {
             self.make_room(now, tally);
         }
         let number = self.hash(packet.flow());
@@ -174,6 +180,7 @@ impl<P: Packet> FqCodel<P> {
 mod tests {
     use super::*;
     use crate::aqm::tests::Parcel;
+    use dumbbell_units::Span;
 
     fn us(us: u64) -> Time {
         Time::ZERO + Span::from_micros(us)
@@ -195,7 +202,8 @@ mod tests {
         }
 
         fn put(&mut self, at: Time, packet: Parcel) {
-            self.queues.enqueue(at, packet, Limit::Packets(1000), &mut self.tally);
+            let has_room = |waiting: Waiting| waiting.packets < 1000;
+            self.queues.enqueue(at, packet, has_room, &mut self.tally);
         }
 
         fn take(&mut self, at: Time) -> Option<Parcel> {

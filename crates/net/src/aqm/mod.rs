@@ -66,23 +66,16 @@ enum Discipline<P> {
 }
 
 impl<P: Packet> Managed<P> {
-    /// A queue before `server`. A limit in time is what the server usually sends within it.
-    pub(crate) fn new(config: AqmConfig, limit: Limit, server: &Server, seed: u64) -> Managed<P> {
+    /// An empty queue.
+    pub(crate) fn new(config: AqmConfig, limit: Limit, seed: u64) -> Managed<P> {
         let mut dice = Dice::new(seed, Stream::Aqm);
         let discipline = match config {
-            AqmConfig::Red(red) => {
-                let packet_time = server.typical_time(LARGEST);
-                Discipline::Red(Box::new(Red::new(red, packet_time, dice)), Fifo::default())
-            }
+            AqmConfig::Red(red) => Discipline::Red(Box::new(Red::new(red, dice)), Fifo::default()),
             AqmConfig::Codel(codel) => {
                 Discipline::Codel(Box::new(Codel::new(codel)), Fifo::default())
             }
             AqmConfig::FqCodel(fq) => Discipline::FqCodel(Box::new(FqCodel::new(fq, dice.bits()))),
             AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, dice)), Fifo::default()),
-        };
-        let limit = match limit {
-            Limit::Time(span) => Limit::Bytes(server.typical_bytes(span)),
-            limit => limit,
         };
         Managed { discipline, limit, tally: Tally::default() }
     }
@@ -107,9 +100,16 @@ impl<P: Packet> Managed<P> {
         let Managed { discipline, limit, tally } = self;
         // A packet that need not wait takes no room.
         let limit = if server.start(now) > now { *limit } else { Limit::Unlimited };
+        let has_room = |waiting: Waiting| {
+            let wait = match limit {
+                Limit::Time(_) => server.wait(now, waiting.bytes, size),
+                _ => Span::ZERO,
+            };
+            limit.admits(waiting, size, wait)
+        };
         let (verdict, fifo) = match discipline {
-            Discipline::FqCodel(queues) if limit.admits(Waiting::default(), size, Span::ZERO) => {
-                queues.enqueue(now, packet, limit, tally);
+            Discipline::FqCodel(queues) if has_room(Waiting::default()) => {
+                queues.enqueue(now, packet, has_room, tally);
                 return Ok(());
             }
             Discipline::FqCodel(_) => {
@@ -118,14 +118,14 @@ impl<P: Packet> Managed<P> {
             }
             Discipline::Codel(_, fifo) => (Verdict::Pass, fifo),
             Discipline::Red(red, fifo) => {
-                (red.judge(waiting, now.since(server.free_at()), size), fifo)
+                (red.judge(waiting, server.missed(now, LARGEST), size), fifo)
             }
             Discipline::Pie(pie, fifo) => {
                 pie.advance(now, waiting);
                 (pie.judge(waiting), fifo)
             }
         };
-        if !limit.admits(waiting, size, Span::ZERO) {
+        if !has_room(waiting) {
             tally.dropped += 1;
             return Err(Dropped::Overflow);
         }

@@ -2,13 +2,13 @@
 //! congestion avoidance", IEEE/ACM Transactions on Networking 1 (4), 1993).
 //!
 //! For every packet that comes, the average queue is updated (section 4, equation 1):
-//! `avg = avg + w (q - avg)`, or, after the link was idle for as long as `m` packets take to send,
-//! `avg = (1 - w)^m avg`. Below `min` all packets pass. From there to `max` the probability
-//! rises to `p_b = P (avg - min) / (max - min)` (equation 2), and a packet that comes as the n-th
-//! after the last one struck is struck with `p_b / (1 - (n - 1) p_b)` (section 7, method 2), which
-//! makes the distance between two strikes uniform in {1, ..., 1/p_b}. From `max` on all packets are
-//! struck; or, if it is gentle (Floyd, "Recommendation on using the gentle variant of RED", 2000),
-//! the probability rises on from `P` at `max` to 1 at `2 max`.
+//! `avg = avg + w (q - avg)`, or, after the link was idle for as long as `m` packets take to send at
+//! the rate of the moment, `avg = (1 - w)^m avg`. Below `min` all packets pass. From there to `max` the
+//! probability rises to `p_b = P (avg - min) / (max - min)` (equation 2), and a packet that comes as
+//! the n-th after the last one struck is struck with `p_b / (1 - (n - 1) p_b)` (section 7, method 2),
+//! which makes the distance between two strikes uniform in {1, ..., 1/p_b}. From `max` on all packets
+//! are struck; or, if it is gentle (Floyd, "Recommendation on using the gentle variant of RED",
+//! 2000), the probability rises on from `P` at `max` to 1 at `2 max`.
 //!
 //! Queue and thresholds are counted in packets or in bytes; in bytes a packet is struck in
 //! proportion to its size (section 5: `p_b` times its size over the largest).
@@ -19,7 +19,6 @@
 use crate::Waiting;
 use crate::aqm::Verdict;
 use crate::dice::Dice;
-use dumbbell_units::Span;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of RED.
@@ -81,20 +80,18 @@ pub(crate) struct Red {
     average: f64,
     /// Packets since the last one that was struck.
     spared: u32,
-    /// How long a packet takes to send.
-    packet_time: Span,
     dice: Dice,
 }
 
 impl Red {
-    pub(crate) fn new(config: RedConfig, packet_time: Span, dice: Dice) -> Red {
-        Red { config, average: 0.0, spared: 0, packet_time, dice }
+    pub(crate) fn new(config: RedConfig, dice: Dice) -> Red {
+        Red { config, average: 0.0, spared: 0, dice }
     }
 
-    /// What happens to a packet of `size` bytes that finds so much waiting on a link that has been
-    /// idle for so long.
-    pub(crate) fn judge(&mut self, waiting: Waiting, idle: Span, size: u32) -> Verdict {
-        self.update(waiting, idle);
+    /// What happens to a packet of `size` bytes that finds so much waiting on a link that could have
+    /// sent `missed` packets since it became idle.
+    pub(crate) fn judge(&mut self, waiting: Waiting, missed: f64, size: u32) -> Verdict {
+        self.update(waiting, missed);
         let p = self.probability(size);
         if p == 0.0 {
             self.spared = 0;
@@ -111,16 +108,15 @@ impl Red {
         if self.config.ecn && may_mark { Verdict::Mark } else { Verdict::Drop }
     }
 
-    fn update(&mut self, waiting: Waiting, idle: Span) {
+    fn update(&mut self, waiting: Waiting, missed: f64) {
         let queue = match self.config.unit {
             RedUnit::Packets => f64::from(waiting.packets),
             RedUnit::Bytes => waiting.bytes as f64,
         };
         let weight = self.config.weight;
-        if waiting.packets > 0 || idle.is_zero() {
+        if waiting.packets > 0 || missed == 0.0 {
             self.average += weight * (queue - self.average);
-        } else if !self.packet_time.is_zero() {
-            let missed = idle.as_nanos() as f64 / self.packet_time.as_nanos() as f64;
+        } else {
             self.average *= libm::pow(1.0 - weight, missed);
         }
     }
@@ -157,12 +153,12 @@ mod tests {
     /// RED whose average is the present queue.
     fn red(config: RedConfig) -> Red {
         let config = RedConfig { weight: 1.0, ..config };
-        Red::new(config, Span::from_micros(120), Dice::new(1, Stream::Aqm))
+        Red::new(config, Dice::new(1, Stream::Aqm))
     }
 
     fn share_struck(red: &mut Red, waiting: Waiting, size: u32) -> f64 {
         let packets = 400_000;
-        let judge = |_: &u32| red.judge(waiting, Span::ZERO, size) != Verdict::Pass;
+        let judge = |_: &u32| red.judge(waiting, 0.0, size) != Verdict::Pass;
         (0..packets).filter(judge).count() as f64 / f64::from(packets)
     }
 
@@ -186,12 +182,12 @@ mod tests {
             (40, 1.0),
             (99, 1.0),
         ] {
-            red.update(queue(packets), Span::ZERO);
+            red.update(queue(packets), 0.0);
             let got = red.probability(1500);
             assert!((got - p).abs() < 1e-12, "{got} for {p} at {packets}");
         }
         let mut abrupt = Red { config: RedConfig { gentle: false, ..red.config }, ..red.clone() };
-        abrupt.update(queue(20), Span::ZERO);
+        abrupt.update(queue(20), 0.0);
         assert_eq!(abrupt.probability(1500), 1.0);
     }
 
@@ -213,7 +209,7 @@ mod tests {
         let (mut counts, mut distance) = ([0u32; 10], 0);
         for _ in 0..550_000 {
             distance += 1;
-            if red.judge(queue(15), Span::ZERO, 1500) != Verdict::Pass {
+            if red.judge(queue(15), 0.0, 1500) != Verdict::Pass {
                 counts[distance - 1] += 1;
                 distance = 0;
             }
@@ -228,7 +224,7 @@ mod tests {
         let mut red = red(RedConfig::default());
         red.config.weight = 0.002;
         for _ in 0..500 {
-            red.update(queue(100), Span::ZERO);
+            red.update(queue(100), 0.0);
         }
         // 1 - (1 - w)^n of the step (section 6 of the paper).
         let expected = 100.0 * (1.0 - 0.998f64.powi(500));
@@ -241,8 +237,8 @@ mod tests {
         idle.config.weight = 0.002;
         idle.average = 50.0;
         let mut empty = idle.clone();
-        idle.update(queue(0), Span::from_micros(120 * 300));
-        (0..300).for_each(|_| empty.update(queue(0), Span::ZERO));
+        idle.update(queue(0), 300.0);
+        (0..300).for_each(|_| empty.update(queue(0), 0.0));
         assert!((idle.average - empty.average).abs() < 1e-9);
     }
 
@@ -265,7 +261,7 @@ mod tests {
     fn marks_become_drops_beyond_max_unless_hard_drop_is_off() {
         let verdict = |config, packets| {
             let mut red = red(config);
-            (0..100).map(|_| red.judge(queue(packets), Span::ZERO, 1500)).max_by_key(|v| *v as u8)
+            (0..100).map(|_| red.judge(queue(packets), 0.0, 1500)).max_by_key(|v| *v as u8)
         };
         let config = RedConfig { probability: 1.0, ..RedConfig::default() };
         assert_eq!(verdict(config, 14), Some(Verdict::Mark));
@@ -280,8 +276,8 @@ mod tests {
         let step = RedConfig { min: 20.0, max: 20.0, gentle: false, ..RedConfig::default() };
         let mut red = red(RedConfig { hard_drop: false, ..step });
         for _ in 0..1000 {
-            assert_eq!(red.judge(queue(19), Span::ZERO, 1500), Verdict::Pass);
-            assert_eq!(red.judge(queue(20), Span::ZERO, 1500), Verdict::Mark);
+            assert_eq!(red.judge(queue(19), 0.0, 1500), Verdict::Pass);
+            assert_eq!(red.judge(queue(20), 0.0, 1500), Verdict::Mark);
         }
     }
 }
