@@ -1,7 +1,9 @@
 //! The packet log as a capture file, read back with other people's parsers.
 
+use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
 use dumbbell_sim::{Outcome, Scenario, Side};
 use dumbbell_udt::{Packet, Request, codec};
+use dumbbell_units::Span;
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::BTreeSet;
@@ -116,6 +118,32 @@ fn dropped_packets_say_so_and_are_not_seen_at_the_receiver() {
     let received = capture(&outcome, &scenario, Side::Receiver);
     let data = |packets: &[Captured]| packets.iter().filter(|p| p.from_sender).count();
     assert_eq!(data(&sent) - dropped, data(&received));
+}
+
+#[test]
+fn what_fq_codel_drops_at_its_limit_says_that_the_queue_was_full() {
+    let mut scenario = scenario();
+    // A CoDel that never strikes.
+    let codel = CodelConfig { target: Span::from_secs(1_000), ..CodelConfig::default() };
+    let fq = FqCodelConfig { codel, ..FqCodelConfig::default() };
+    (scenario.links[0].aqm, scenario.links[0].loss) = (Some(AqmConfig::FqCodel(fq)), 0.0);
+    let outcome = scenario.run().expect("it runs");
+    let sent = capture(&outcome, &scenario, Side::Sender);
+    let comments: BTreeSet<_> = sent.iter().filter_map(|packet| packet.comment.clone()).collect();
+    assert_eq!(comments, ["dropped at bottleneck: the queue was full".to_owned()].into());
+}
+
+#[test]
+fn the_window_of_a_syn_is_not_scaled() {
+    let mut scenario = scenario();
+    scenario.flows[0].stack.receive_window = 100;
+    let outcome = scenario.run().expect("it runs");
+    let packets = capture(&outcome, &scenario, Side::Sender);
+    // 144,800 bytes are more than 16 bits hold, and in units of 2^14 bytes, 8.
+    let windows = |is_syn| -> BTreeSet<u16> {
+        packets.iter().filter(|p| p.tcp.syn == is_syn).map(|p| p.tcp.window_size).collect()
+    };
+    assert_eq!((windows(true), windows(false)), ([0xffff].into(), [8].into()));
 }
 
 #[test]

@@ -102,12 +102,9 @@ fn tcp_header((record, segment): (&Record, &Segment), flow: &FlowSpec, echoed: u
     };
     let packets = if *by_sender { stack.receive_window } else { segment.window };
     let bytes = u64::from(packets) * u64::from(stack.mss);
-    let mut tcp = TcpHeader::new(
-        PORTS[from],
-        PORTS[to],
-        sequence,
-        (bytes >> WINDOW_SCALE).min(0xffff) as u16,
-    );
+    // RFC 7323, section 2.2: the window of a SYN is never scaled.
+    let window = if syn { bytes } else { bytes >> WINDOW_SCALE }.min(0xffff) as u16;
+    let mut tcp = TcpHeader::new(PORTS[from], PORTS[to], sequence, window);
     tcp.acknowledgment_number = acknowledged;
     tcp.syn = syn;
     tcp.ack = !(syn && *by_sender);
