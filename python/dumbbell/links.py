@@ -399,15 +399,20 @@ def capacity(
     rate: int | None,
     rates: list[tuple[int, int]] | None,
     trace: list[int] | None,
+    bucket: int | None,
     begin: float,
     end: float,
 ) -> float | None:
     """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.
 
+    A token bucket is full at 0 s, so from there on its depth counts. How much of it is left at any
+    later time depends on what was sent before, and is not counted.
+
     Args:
         rate: Its rate, bit/s, if it has one.
         rates: A time line of rates, as `parse_rates` gives it, if it has one instead.
         trace: Delivery opportunities, ms, if it has those instead.
+        bucket: The depth of its token bucket, bytes, if it has one beside its rate.
         begin: From when on.
         end: Until when.
     """
@@ -416,7 +421,7 @@ def capacity(
     elif rates is not None:
         bits = line_capacity(rates, begin, end)
     else:
-        bits = (rate or 0) * (end - begin)
+        bits = (rate or 0) * (end - begin) + (8 * bucket if bucket and begin <= 0 else 0)
     return bits or None
 
 

@@ -39,7 +39,7 @@ from dumbbell.tables import (
     tables,
     writing,
 )
-from dumbbell.units import RATE, TIME
+from dumbbell.units import RATE, SIZE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,7 +178,8 @@ class Result:
         rate = RATE.parse(said.rate) if said.rate else None
         rates = parse_rates(said.rates) if said.rates else None
         trace = said.trace if isinstance(said.trace, list) else None
-        return capacity(rate, rates, trace, begin, end)
+        bucket = SIZE.parse(said.burst) if said.burst else None
+        return capacity(rate, rates, trace, bucket, begin, end)
 
     @property
     def tables(self) -> list[str]:

@@ -169,6 +169,13 @@ def test_a_flow_uses_most_of_a_link_whose_rate_varies(rate: dict[str, object]) -
     assert 0.8 < share <= 1.001
 
 
+def test_a_token_bucket_s_first_depth_is_part_of_what_a_link_could_send() -> None:
+    result = dumbbell.run(experiment(rate="10 Mbit/s", burst="1 MB"))
+    assert result.capacity(1, "it", 0, 5) == 8e6 + 50e6
+    assert result.capacity(1, "it", 1, 5) == 40e6
+    assert 0.95 < metrics.utilisation(result)["utilisation"].item() <= 1
+
+
 def test_a_reroute_moves_the_round_trip_time_and_what_is_under_way_keeps_its_route() -> None:
     rerouted = experiment(rate="20 Mbit/s", reroutes=[["4 s", "60 ms"], ["8 s", "10 ms"]])
     idle = [Flow(cc="cubic", app_rate="1 Mbit/s")]

@@ -126,7 +126,8 @@ class _Chunk:
 
     def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:
         said = self.facts[seed][link]
-        return capacity(said["rate_bps"], said["rates"], said["trace_ms"], begin, end)
+        kind = (said["rate_bps"], said["rates"], said["trace_ms"], said["bucket_bytes"])
+        return capacity(*kind, begin, end)
 
 
 def _judge(played: list[Played], facts: list[dict[str, Any]], *, series: bool) -> Tables:
