@@ -21,6 +21,12 @@
 //! that spares work, not a rule.
 //!
 //! ECN-capable packets are marked instead while `p` is at most `ecn_limit` (section 5.1: 0.1).
+//!
+//! Linux's (net/sched/sch_pie.c) differs: above 250 ms it adds 0.02 to `p` at every update, whatever
+//! `p` is; `p` shrinks by 1/64, and only while delay and old delay are zero (pie_calculate_probability).
+//! Packets pass while the present delay is below half the target, not the old one, and while less
+//! than two full frames wait, so that the third may be struck (pie_drop_early). An overflow resets the
+//! sum of probabilities (pie_qdisc_enqueue).
 
 use crate::Waiting;
 use crate::aqm::Verdict;
