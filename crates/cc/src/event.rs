@@ -32,6 +32,9 @@ pub struct Path {
     /// Whether the window, not the application or the peer, limited sending in the last round
     /// (RFC 7661, RFC 9438 section 5.8); windows grow only then.
     pub cwnd_limited: bool,
+    /// Whether the window was full in the last round (Linux's `tp->is_cwnd_limited`); with
+    /// `cwnd_limited`, half of it is enough below ssthresh.
+    pub window_full: bool,
     /// Sequence number, in packets, of the next new packet.
     pub next_seq: u64,
     /// Sequence number, in packets, of the first packet not yet acknowledged cumulatively
@@ -63,6 +66,7 @@ impl Path {
             marked: 0,
             phase: Phase::Open,
             cwnd_limited: false,
+            window_full: false,
             next_seq: 0,
             una: 0,
             paced: false,

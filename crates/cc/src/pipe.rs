@@ -238,6 +238,7 @@ impl<A: CongestionControl> Pipe<A> {
         // The window was found full if this packet fills it.
         let control = self.algorithm.control();
         self.path.cwnd_limited = f64::from(self.path.in_flight) + 1.0 > control.cwnd;
+        self.path.window_full = self.path.cwnd_limited;
         let sent = Sent { seq, retransmission: false, from_idle, app_limited: self.idle };
         self.idle = false;
         self.algorithm.on_sent(&self.path, &sent);

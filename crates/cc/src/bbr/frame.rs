@@ -11,7 +11,6 @@ use super::drain;
 use super::model::{Scale, at_least_minimum};
 use super::pacing::Pacing;
 use super::probe_rtt::ProbeRtt;
-use super::recovery::is_recovery;
 use super::startup::FullPipe;
 use super::version::{Allowance, Params};
 use super::window::Window;
@@ -212,7 +211,9 @@ impl<R: Rules> Bbr<R> {
         let expired = frame.probe_rtt.observe(path, ack.rtt);
         if expired && !frame.idle_restart && frame.state != State::ProbeRtt {
             frame.state = State::ProbeRtt;
-            frame.window.save(is_recovery(rules.before()));
+            // The greater of this window and the last one that was saved, as the state is ProbeRTT
+            // by now (bbr_save_cwnd, and the draft's EnterProbeRTT).
+            frame.window.save(true);
             frame.probe_rtt.enter(path);
             rules.on_probe_rtt(frame, path);
         }

@@ -212,9 +212,10 @@ pub const F2: Version =
     Version { assertion: Some(Assertion { threshold: 1.2, cruise_pacing_gain: 1.15 }), ..V2 };
 
 /// BBRv3: draft-ietf-ccwg-bbr-06, sections 2, 5.3.3 and 5.6.1, with ECN as in Google's Linux branch
-/// `v3`, except for the gain of Drain. The draft has 0.5; this is that branch's (88/256, the inverse
-/// of 2/ln 2), with which BBRv3 was published and is run. The draft's end of Drain after three
-/// rounds is kept. (Linux has 0.91 for DOWN.)
+/// `v3`, except for the gain of Drain. The draft has 0.5; this is about that branch's (88/256 or 0.344,
+/// the inverse of 2/ln 2), with which BBRv3 was published and is run. The draft's end of Drain after
+/// three rounds is kept. (Linux has 0.91 for DOWN, and looks for growth at every acknowledgement,
+/// where the draft and this look once a round: its Startup is mostly a round shorter.)
 pub const V3: Version = Version {
     params: Params {
         startup_pacing_gain: 2.77,

@@ -92,6 +92,7 @@ impl Sender {
         if tally.delivered == 0 && lost == 0 {
             return;
         }
+        self.path.window_full = self.window_used.limited;
         self.path.cwnd_limited = self.is_cwnd_limited() && self.regrown.is_none();
         // Where packets are reordered by much, windows grow by what is delivered in any order
         // (tcp_may_raise_cwnd).

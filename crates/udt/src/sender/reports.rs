@@ -74,6 +74,7 @@ impl Sender {
             self.on_rtt(sample);
         }
         self.path.cwnd_limited = self.held == Held::Cwnd;
+        self.path.window_full = self.path.cwnd_limited;
         let delivered = advanced as u32;
         let acknowledged = Acknowledged {
             delivered,

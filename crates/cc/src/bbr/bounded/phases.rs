@@ -133,9 +133,9 @@ impl Bounded {
         false
     }
 
-    /// Whether `inflight_hi` is what limits the flow.
+    /// Whether `inflight_hi` is what limits the flow (5.3.3.6: C.is_cwnd_limited).
     fn is_at_long_term_bound(&self, frame: &Frame, path: &Path) -> bool {
-        path.cwnd_limited && frame.window.get() >= self.bounds.inflight_hi()
+        path.window_full && frame.window.get() >= self.bounds.inflight_hi()
     }
 
     fn start_probe_if_due(&mut self, frame: &mut Frame, path: &Path) -> bool {
