@@ -38,7 +38,7 @@ impl Sender {
     /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
     pub(super) fn probe_timeout(&self) -> Option<Span> {
         let calm = matches!(self.path.phase, Phase::Open | Phase::Cwr);
-        if !self.stack.tail_loss_probe || !calm || self.probe.is_some() {
+        if !self.stack.tail_loss_probe || !calm {
             return None;
         }
         let srtt = self.path.srtt?;
@@ -68,6 +68,8 @@ impl Sender {
         }
         match self.timer.1 {
             Timer::Rto => self.on_timeout(),
+            // One is out already: what is sent since has put off the timeout, no more.
+            Timer::Probe if self.probe.is_some() => self.rearm_from_oldest(),
             Timer::Probe => {
                 self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
                 self.send_probe();
@@ -80,7 +82,7 @@ impl Sender {
     }
 
     /// Lets one packet go regardless of the window: new data if there is some, else the last
-    /// packet again (RFC 8985, 7.3).
+    /// packet again (RFC 8985, 7.3). It arms no other probe.
     fn send_probe(&mut self) {
         let sendable = self.sendable();
         let repeat = sendable == 0;
@@ -88,5 +90,6 @@ impl Sender {
         self.probe = Some((self.board.next(), repeat));
         self.repeat_last = repeat;
         self.begin_burst(1);
+        self.sent_since_check = false;
     }
 }

@@ -148,6 +148,25 @@ fn what_is_sent_later_does_not_put_off_the_probe_beyond_the_timeout_of_the_oldes
 }
 
 #[test]
+fn what_is_sent_after_a_probe_puts_off_the_timeout() {
+    // A packet every 60 ms, of which nothing is heard from 3 s on. The probe is due 300 ms later; the
+    // window lets others go for some 200 ms more.
+    let rate = Rate::from_bits_per_sec(190_000.0);
+    let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
+    let timeout = (3_000..6_000).find(|&ms| {
+        pipe.run(millis(ms), |_, segment| {
+            if segment.timestamp >= 3_000_000 { Fate::Lost } else { Fate::Arrives }
+        });
+        pipe.stats().timeouts > 0
+    });
+    let mut new = pipe.sent.iter().filter(|(_, segment)| !is_again(segment));
+    let last = new.next_back().expect("it wrote").0.as_nanos() / 1_000_000;
+    // tcp_schedule_loss_probe, tcp_send_loss_probe: two round trips and 2 ms after the last.
+    let after = timeout.expect("nothing is heard") - last;
+    assert!((202..=204).contains(&after), "{after}");
+}
+
+#[test]
 fn a_lost_retransmission_times_out_after_what_was_sent_before_it_has_arrived() {
     let stack = Stack { receive_window: 40, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
