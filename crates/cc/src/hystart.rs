@@ -14,8 +14,10 @@
 //! - **Delay.** After 8 samples, the least round-trip time of the round exceeds `min_rtt` by more
 //!   than `min_rtt / 8`, held between 4 and 16 ms.
 //!
-//! A round ends when a packet is acknowledged that was sent after the round began. Linux keeps a
-//! minimum round-trip time of its own and forgets it after a timeout; here it is the transport's.
+//! A round ends when a packet is acknowledged that was sent after the round began. Once a detector
+//! has ended slow start, nothing is looked for again until there is a timeout (`found`): slow start
+//! after a pause goes up to the threshold. Linux keeps a minimum round-trip time of its own and
+//! forgets it after a timeout; here it is the transport's.
 //!
 //! # HyStart++ (RFC 9406)
 //!
@@ -95,6 +97,7 @@ impl HyStartRound {
 pub struct HyStart {
     train: bool,
     delay: bool,
+    found: bool,
     round: HyStartRound,
 }
 
@@ -105,7 +108,7 @@ impl HyStart {
 
     /// HyStart with either detector or both.
     pub const fn new(train: bool, delay: bool) -> HyStart {
-        HyStart { train, delay, round: HyStartRound::new() }
+        HyStart { train, delay, found: false, round: HyStartRound::new() }
     }
 
     fn train_fills_path(&mut self, path: &Path, min_rtt: Span) -> bool {
@@ -131,6 +134,10 @@ impl HyStart {
 impl SlowStart for HyStart {
     fn ends(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
         let (Some(rtt), Some(min_rtt)) = (ack.rtt, path.min_rtt) else { return false };
+        // cubictcp_acked: hystart_update only if !ca->found.
+        if self.found {
+            return false;
+        }
         if path.una > self.round.end {
             self.round.begin(path);
         }
@@ -139,10 +146,12 @@ impl SlowStart for HyStart {
         }
         let train = self.train && self.train_fills_path(path, min_rtt);
         let delay = self.delay && self.queue_delays(rtt, min_rtt);
-        train || delay
+        self.found = train || delay;
+        self.found
     }
 
     fn restart(&mut self, path: &Path) {
+        self.found = false; // bictcp_reset
         self.round.begin(path);
     }
 }
@@ -229,7 +238,11 @@ impl SlowStart for HyStartPlusPlus {
         if let Some(rtt) = ack.rtt {
             self.sample(rtt);
         }
-        self.css.is_some_and(|css| css.rounds >= HyStartPlusPlus::CSS_ROUNDS)
+        let ends = self.css.is_some_and(|css| css.rounds >= HyStartPlusPlus::CSS_ROUNDS);
+        if ends {
+            self.over();
+        }
+        ends
     }
 
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
@@ -241,9 +254,14 @@ impl SlowStart for HyStartPlusPlus {
         if self.css.is_some() { limited / Self::CSS_GROWTH_DIVISOR } else { limited }
     }
 
-    fn restart(&mut self, _path: &Path) {
+    /// RFC 9406, section 4.3: standard slow start for the rest of the connection's life.
+    fn over(&mut self) {
         self.initial = false;
         self.css = None;
+    }
+
+    fn restart(&mut self, _path: &Path) {
+        self.over();
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
@@ -441,6 +459,31 @@ mod tests {
         }
         assert_eq!(flow.growth(40), 40.0);
     }
+
+    /// RFC 9406, section 4.3.
+    #[test]
+    fn once_plus_plus_has_ended_slow_start_a_later_one_is_standard() {
+        let mut flow = plus_plus(8, THRESHOLD);
+        while !flow.next_round(MS, THRESHOLD) {}
+        for _ in 0..10 {
+            assert_eq!(flow.growth(40), 40.0);
+            assert!(!flow.next_round(MS, RTT * 3));
+            assert_eq!(flow.ends_at(20, MS, RTT * 3), None);
+        }
+    }
+
+    /// cubictcp_acked and bictcp_reset.
+    #[test]
+    fn once_hystart_has_found_it_looks_for_nothing_until_there_is_a_timeout() {
+        let mut flow = train(|_| {});
+        assert_eq!(flow.ends_at(99, MS, RTT), Some(51));
+        assert!(!flow.next_round(MS, RTT * 3));
+        assert_eq!(flow.ends_at(99, MS, RTT * 3), None);
+        let path = flow.path.clone();
+        flow.slow_start.restart(&path);
+        assert_eq!(flow.ends_at(99, MS, RTT), Some(51));
+    }
+
     #[test]
     fn a_round_lasts_until_a_packet_sent_after_its_beginning_is_acknowledged() {
         let mut flow = Flow::new(HyStart::new(false, true), 80);

@@ -17,6 +17,10 @@ pub trait SlowStart {
         f64::from(ack.counted)
     }
 
+    /// Congestion has set the threshold: the initial slow start is over.
+    #[inline]
+    fn over(&mut self) {}
+
     /// The window was reduced to one packet and slow start begins again.
     #[inline]
     fn restart(&mut self, _path: &Path) {}
@@ -92,6 +96,15 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStart(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::HyStartNs3(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
+        }
+    }
+
+    fn over(&mut self) {
+        match self {
+            AnySlowStart::Standard(standard) => standard.over(),
+            AnySlowStart::HyStart(hystart) => hystart.over(),
+            AnySlowStart::HyStartNs3(hystart) => hystart.over(),
+            AnySlowStart::HyStartPlusPlus(hystart) => hystart.over(),
         }
     }
 

@@ -130,6 +130,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn on_congestion(&mut self, path: &Path, event: &Congestion) {
         if event.new_episode {
             self.before = Some((self.cwnd, self.ssthresh));
+            self.slow_start.over();
             self.ssthresh = self.rule.decrease(self.cwnd, path, event).max(2.0);
             self.cwnd = self.ssthresh;
         }
@@ -238,6 +239,16 @@ mod tests {
     fn a_window_that_is_not_used_does_not_grow() {
         let unused = Path { cwnd_limited: false, ..path() };
         assert_eq!(acknowledge(&mut algorithm("cubic"), &unused, 10).0, 10.0);
+    }
+
+    /// RFC 9406, section 4.3: 8 packets an acknowledgement at most, in the initial slow start only.
+    #[test]
+    fn loss_ends_hystart_plus_plus_for_good() {
+        let mut reno = algorithm("reno(hystart=plusplus)");
+        assert_eq!(acknowledge(&mut reno, &path(), 40).0, 18.0);
+        reno.on_congestion(&path(), &LOSS);
+        reno.on_long_idle(4.0);
+        assert_eq!(acknowledge(&mut reno, &path(), 40), (9.0 + 35.0 / 9.0, 9.0));
     }
 
     #[test]
