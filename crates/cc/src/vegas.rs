@@ -21,6 +21,7 @@
 //! | slow start | doubles every other round trip | every round trip | Linux |
 //! | `alpha`, `beta`, `gamma` | 1, 3, 1 | 2, 4, 1 | Linux; options |
 //! | `diff` | `cwnd (1 - baseRTT / RTT)` | over `baseRTT`, in whole packets | over `baseRTT`, exact |
+//! | a window that is not used | nothing said | grows all the same | Linux |
 //! | after a pause | nothing said | `baseRTT` is measured anew | Linux |
 //! | loss | three reasons to resend sooner | as any flow | Linux |
 
@@ -123,11 +124,16 @@ impl WindowRule for Vegas {
         if self.diff > self.beta {
             let window = (cwnd - 1.0).max(MIN_WINDOW);
             Some((window, ssthresh.min(window)))
-        } else if self.diff < self.alpha && path.cwnd_limited {
+        } else if self.diff < self.alpha {
             Some((cwnd + 1.0, ssthresh))
         } else {
             None
         }
+    }
+
+    /// tcp_vegas_cong_avoid asks tcp_is_cwnd_limited only where it is Reno.
+    fn grows_unused(&self) -> bool {
+        !self.rounds.reno
     }
 
     fn on_restart(&mut self, path: &Path, _pause: Span) {

@@ -32,6 +32,12 @@ pub trait WindowRule {
         None
     }
 
+    /// Whether the window grows now even if it is not used.
+    #[inline]
+    fn grows_unused(&self) -> bool {
+        false
+    }
+
     /// A retransmission timeout: forget what was learned.
     #[inline]
     fn on_timeout(&mut self) {}
@@ -51,8 +57,8 @@ pub trait WindowRule {
 /// A window algorithm made of a rule and a slow start.
 ///
 /// The frame holds what RFC 5681 gives all of them: slow start below ssthresh, no growth in
-/// recovery or when the window is not used, one reduction an episode, one packet after a timeout,
-/// never below two packets of threshold.
+/// recovery or when the window is not used (unless the rule says so), one reduction an episode, one
+/// packet after a timeout, never below two packets of threshold.
 #[derive(Clone, Debug)]
 pub struct Windowed<R, S> {
     rule: R,
@@ -122,7 +128,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if self.cwnd < self.ssthresh && self.slow_start.ends(self.cwnd, path, ack) {
             self.ssthresh = self.cwnd;
         }
-        if path.cwnd_limited && !path.phase.is_reducing() && ack.counted > 0 {
+        let grows = path.cwnd_limited || self.rule.grows_unused();
+        if grows && !path.phase.is_reducing() && ack.counted > 0 {
             self.grow(path, ack);
         }
     }
@@ -239,6 +246,16 @@ mod tests {
     fn a_window_that_is_not_used_does_not_grow() {
         let unused = Path { cwnd_limited: false, ..path() };
         assert_eq!(acknowledge(&mut algorithm("cubic"), &unused, 10).0, 10.0);
+    }
+
+    /// tcp_vegas_cong_avoid.
+    #[test]
+    fn but_vegas_grows_all_the_same_unless_it_is_reno() {
+        let unused = Path { cwnd_limited: false, ..path() };
+        let mut vegas = algorithm("vegas");
+        assert_eq!(acknowledge(&mut vegas, &unused, 10).0, 20.0);
+        let disorder = Path { phase: Phase::Disorder, ..unused };
+        assert_eq!(acknowledge(&mut vegas, &disorder, 10).0, 20.0);
     }
 
     /// RFC 9406, section 4.3: 8 packets an acknowledgement at most, in the initial slow start only.
