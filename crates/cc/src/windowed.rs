@@ -136,7 +136,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
 
     fn on_congestion(&mut self, path: &Path, event: &Congestion) {
         if event.new_episode {
-            self.before = Some((self.cwnd, self.ssthresh));
+            // Linux undoes no episode that an ECN echo began (tcp_enter_cwr: prior_ssthresh = 0).
+            self.before = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
             self.slow_start.over();
             self.ssthresh = self.rule.decrease(self.cwnd, path, event).max(2.0);
             self.cwnd = self.ssthresh;
@@ -308,6 +309,17 @@ mod tests {
             algorithm.on_spurious_loss(&path());
             assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
         }
+    }
+
+    /// tcp_enter_cwr: prior_ssthresh = 0.
+    #[test]
+    fn a_reduction_for_a_mark_stands_even_if_a_loss_in_it_is_spurious() {
+        let mut reno = algorithm("reno");
+        acknowledge(&mut reno, &path(), 90);
+        reno.on_congestion(&path(), &Congestion { signal: Signal::Ecn, ..LOSS });
+        reno.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+        reno.on_spurious_loss(&path());
+        assert_eq!(window(&reno), (50.0, 50.0));
     }
 
     #[test]
