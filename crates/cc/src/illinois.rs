@@ -4,7 +4,7 @@
 //!
 //! The window grows by `alpha` a round trip and loses `beta` of itself on loss. Both follow the
 //! queueing delay: `da` is the mean of the last round trip, `dm` the greatest ever, both beyond the
-//! least round-trip time ever.
+//! least round-trip time ever. A round trip in which there was a recovery lasts until that is over.
 //!
 //! ```text
 //! d1 = dm / 100, d2 = dm / 10, d3 = 8 dm / 10
@@ -22,7 +22,7 @@
 //! Linux computes in fixed point; here it is exact.
 
 use crate::round::RoundRtts;
-use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+use crate::{Ack, Congestion, Inspect, Path, Signal, WindowRule};
 use dumbbell_units::Span;
 
 const ALPHA_MIN: f64 = 0.3;
@@ -98,11 +98,16 @@ impl WindowRule for Illinois {
         self.alpha * ack.in_packets(counted) / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64 {
+        if event.signal == Signal::Timeout {
+            self.rtts.restart(path);
+        }
         cwnd - self.beta * cwnd
     }
 
+    /// Samples count in recovery too (tcp_illinois_acked), where a round trip cannot end.
     fn observe(&mut self, _path: &Path, ack: &Ack) {
+        self.rtts.sample(ack);
         if let Some(rtt) = ack.rtt {
             self.base_rtt = self.base_rtt.min(rtt);
             self.max_rtt = self.max_rtt.max(rtt);
@@ -110,8 +115,8 @@ impl WindowRule for Illinois {
     }
 
     /// Learns, once in a round trip; the window stays as it is.
-    fn steer(&mut self, cwnd: f64, _ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
-        let rtts = self.rtts.update(path, ack)?;
+    fn steer(&mut self, cwnd: f64, _ssthresh: f64, path: &Path, _ack: &Ack) -> Option<(f64, f64)> {
+        let rtts = self.rtts.ended(path)?;
         if cwnd < WIN_THRESH {
             (self.alpha, self.beta) = (1.0, BETA_MAX);
         } else {
@@ -177,6 +182,7 @@ mod tests {
         let mut rule = Illinois::default();
         let path = Path { una: 1, ..Path::new(1448, dumbbell_units::Time::ZERO) };
         let ack = Ack { rtt: Some(Span::from_millis(10)), ..Ack::default() };
+        rule.observe(&path, &ack);
         assert_eq!(rule.steer(14.9, 1.0, &path, &ack), None);
         assert_eq!((rule.alpha, rule.beta), (1.0, 0.5));
     }
@@ -199,5 +205,34 @@ mod tests {
         assert!(fast > 1.0, "{fast}");
         let control = pipe.algorithm.control();
         assert!((control.cwnd / (pipe.link.bdp() + 150.0) - 0.5).abs() < 0.02, "{}", control.cwnd);
+    }
+
+    /// tcp_illinois_acked adds samples in every state; only tcp_illinois_cong_avoid ends a round.
+    #[test]
+    fn round_trip_times_in_recovery_count_for_the_round_that_ends_after_it() {
+        let mut rule = Illinois::default();
+        let path = |una, next_seq| {
+            let path = Path::new(1448, dumbbell_units::Time::ZERO);
+            Path { una, next_seq, ..path }
+        };
+        let sample = |rule: &mut Illinois, ms| {
+            rule.observe(&path(0, 0), &Ack { rtt: Some(Span::from_millis(ms)), ..Ack::default() });
+        };
+        let end_round = |rule: &mut Illinois, una, next_seq| {
+            rule.steer(100.0, 1.0, &path(una, next_seq), &Ack::default());
+            rule.beta
+        };
+        sample(&mut rule, 100);
+        end_round(&mut rule, 1, 100);
+        // The mean is 100 + 75 ms, of at most 100 ms of delay.
+        [200, 200, 200, 100].into_iter().for_each(|ms| sample(&mut rule, ms));
+        assert_close(end_round(&mut rule, 101, 200), 0.125 + 0.375 * 65.0 / 70.0);
+        // A timeout forgets: rtt_reset.
+        [200, 200, 200].into_iter().for_each(|ms| sample(&mut rule, ms));
+        let signal = Signal::Timeout;
+        let timeout = Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
+        rule.decrease(100.0, &path(150, 300), &timeout);
+        sample(&mut rule, 100);
+        assert_close(end_round(&mut rule, 301, 400), 0.125);
     }
 }

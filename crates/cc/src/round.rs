@@ -62,6 +62,13 @@ impl RoundRtts {
     /// what they were.
     #[inline]
     pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<Rtts> {
+        self.sample(ack);
+        self.ended(path)
+    }
+
+    /// Takes the acknowledgement's sample.
+    #[inline]
+    pub fn sample(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.rtts = Some(match self.rtts {
                 None => Rtts { count: 1, min: rtt, sum: rtt },
@@ -70,6 +77,11 @@ impl RoundRtts {
                 }
             });
         }
+    }
+
+    /// At the end of a round in which there were samples, gives what they were.
+    #[inline]
+    pub fn ended(&mut self, path: &Path) -> Option<Rtts> {
         if self.round.ends(path) { self.rtts.take() } else { None }
     }
 
