@@ -11,8 +11,8 @@
 //! ```
 //!
 //! however many packets it acknowledges. `RTT` is the least round-trip time seen; in Linux the
-//! least smoothed one. `rho` counts for 16 at most in the power of two, and for 1 in recovery, as
-//! in Linux. Loss halves the window.
+//! least smoothed one. `rho` counts for 16 at most in the power of two. While losses are suspected
+//! or recovered from the flow is Reno, by packets, as in Linux (`hybla_en`). Loss halves the window.
 //!
 //! The paper and Linux also begin with `rho` times the initial window, and at `rho` packets; here
 //! the transport's initial window stands. Linux never lets the window exceed 65535 packets.
@@ -41,14 +41,16 @@ impl Hybla {
     }
 
     fn rho(&self, path: &Path) -> f64 {
-        let rtt = path.min_rtt.filter(|_| path.phase == Phase::Open);
-        rtt.map_or(1.0, |rtt| (rtt.as_secs_f64() / self.rtt0).max(1.0))
+        path.min_rtt.map_or(1.0, |rtt| (rtt.as_secs_f64() / self.rtt0).max(1.0))
     }
 }
 
 impl SlowStart for Hybla {
     #[inline]
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
+        if path.phase != Phase::Open {
+            return f64::from(ack.counted);
+        }
         (libm::exp2(self.rho(path).min(MAX_POWER)) - 1.0) * f64::from(ack.counted.min(1))
     }
 }
@@ -56,6 +58,9 @@ impl SlowStart for Hybla {
 impl WindowRule for Hybla {
     #[inline]
     fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
+        if path.phase != Phase::Open {
+            return counted / cwnd;
+        }
         self.rho = self.rho(path);
         self.rho * self.rho * counted.min(1.0) / cwnd
     }
@@ -96,6 +101,16 @@ mod tests {
             (rising, WindowRule::increase(rule, 100.0, f64::from(counted), &path(50), &ack))
         };
         assert_eq!(grown(&mut rule, 2), grown(&mut rule, 1));
+    }
+
+    /// hybla_cong_avoid: tcp_reno_cong_avoid unless hybla_en, which is in Open.
+    #[test]
+    fn while_losses_are_suspected_it_is_reno_by_packets() {
+        let mut rule = hybla("hybla");
+        let disorder = Path { phase: Phase::Disorder, ..path(100) };
+        let ack = Ack { counted: 2, ..Ack::default() };
+        assert_eq!(SlowStart::increase(&mut rule, 100.0, &disorder, &ack), 2.0);
+        assert_eq!(WindowRule::increase(&mut rule, 100.0, 2.0, &disorder, &ack), 0.02);
     }
 
     #[test]

@@ -98,13 +98,18 @@ impl WindowRule for Yeah {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = self.base_rtt.min(rtt);
         }
+        self.rtts.sample(ack);
         if path.phase != Phase::Open {
             self.rtts.restart(path);
         }
     }
 
-    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
-        let rtts = self.rtts.update(path, ack).filter(|rtts| rtts.count > FEW_SAMPLES)?;
+    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, _ack: &Ack) -> Option<(f64, f64)> {
+        // tcp_yeah_cong_avoid judges no round trip in which the window is not used.
+        if !path.cwnd_limited {
+            return None;
+        }
+        let rtts = self.rtts.ended(path).filter(|rtts| rtts.count > FEW_SAMPLES)?;
         let waiting = rtts.min.saturating_sub(self.base_rtt).as_secs_f64();
         let (rtt, base) = (rtts.min.as_secs_f64(), self.base_rtt.as_secs_f64());
         self.queue = if rtt > 0.0 { cwnd * waiting / rtt } else { 0.0 };
@@ -156,7 +161,7 @@ mod tests {
         rule.rtts.restart(&Path { next_seq: 10, ..path() });
         let mut window = cwnd;
         for una in [3, 5, 11] {
-            let path = Path { una, next_seq: 20, ..path() };
+            let path = Path { una, next_seq: 20, cwnd_limited: true, ..path() };
             rule.observe(&path, &ack);
             window = rule.steer(cwnd, 0.0, &path, &ack).map_or(window, |(window, _)| window);
         }
@@ -214,5 +219,20 @@ mod tests {
         assert_eq!(pipe.dropped, 0);
         assert!((80.0..110.0).contains(&most), "{most} packets");
         assert!(share > 0.99, "{share}");
+    }
+
+    /// tcp_yeah_cong_avoid returns before it judges the round.
+    #[test]
+    fn rounds_in_which_the_window_is_not_used_are_not_judged() {
+        let mut rule = Yeah::default();
+        let ack = Ack { rtt: Some(Span::from_millis(100)), ..Ack::default() };
+        for una in 1..100 {
+            let path = Path { una, next_seq: una, ..path() };
+            rule.observe(&path, &ack);
+            rule.observe(&path, &ack);
+            rule.observe(&path, &ack);
+            assert_eq!(rule.steer(50.0, 0.0, &path, &ack), None);
+        }
+        assert_eq!((rule.fast, rule.slow), (0, 0));
     }
 }
