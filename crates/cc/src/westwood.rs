@@ -1,10 +1,11 @@
 //! Westwood+ (Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and
 //! Vegas TCP congestion control", ACM CCR 34(2), 2004), as Linux's `tcp_westwood.c` carries it out.
 //!
-//! Growth is Reno's. What loss leaves of the window is what the path was seen to carry:
+//! Growth is Reno's. What loss leaves of the window is what the path was seen to carry, even if that
+//! is more than the window was:
 //!
 //! ```text
-//! ssthresh = cwnd = BWE RTTmin      at least 2 packets
+//! ssthresh = cwnd = BWE RTTmin      at least 2 packets; cwnd = 1 after a timeout
 //! ```
 //!
 //! `BWE` is low-pass filtered twice from one sample a round trip, or each 50 ms if that is longer:
@@ -17,12 +18,12 @@
 //!
 //! The first sample sets both.
 //!
-//! Linux halves the window when recovery begins and sets it to `BWE RTTmin` when it ends, even if
-//! that is more than it had; here recovery leads to `BWE RTTmin` at once, and never above the
-//! window that there was (the paper: `if cwnd > ssthresh then cwnd = ssthresh`). After a timeout
-//! Linux measures `RTTmin` anew.
+//! The paper does that when loss is found. Linux, and so it is here, halves the window then and sets
+//! both to `BWE RTTmin` when recovery is over (`CA_EVENT_COMPLETE_CWR`), by what was measured up to
+//! then, at half of the rate at the end. A timeout sets the threshold at once and lets `RTTmin` be
+//! measured anew (`CA_EVENT_LOSS`). Linux counts in whole ticks and bytes; here it is exact.
 
-use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+use crate::{Ack, Congestion, Inspect, Path, Signal, WindowRule};
 use dumbbell_units::{Span, Time};
 
 /// The least time over which bandwidth is measured (Linux's `TCP_WESTWOOD_RTT_MIN`).
@@ -38,9 +39,20 @@ pub struct Westwood {
     sample_began: Option<Time>,
     rtt: Option<Span>,
     rtt_min: Option<Span>,
+    /// Whether the next sample is `RTTmin`, whatever was before (Linux's `reset_rtt_min`).
+    forgets_rtt_min: bool,
+    /// Whether a reduction is being carried out, at the end of which the estimate counts.
+    reducing: bool,
 }
 
 impl Westwood {
+    /// What the path was seen to carry, packets.
+    fn bandwidth_delay(&self) -> f64 {
+        let (bwe, rtt_min) =
+            (self.filtered.unwrap_or_default().1, self.rtt_min.unwrap_or_default());
+        (bwe * rtt_min.as_secs_f64()).max(2.0)
+    }
+
     fn end_sample(&mut self, path: &Path) {
         let (Some(began), Some(rtt)) = (self.sample_began, self.rtt) else {
             self.sample_began = Some(path.now);
@@ -69,11 +81,25 @@ impl WindowRule for Westwood {
         counted / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
-        let (Some((_, bwe)), Some(rtt_min)) = (self.filtered, self.rtt_min) else {
-            return cwnd / 2.0;
-        };
-        (bwe * rtt_min.as_secs_f64()).min(cwnd)
+    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &Congestion) -> f64 {
+        if event.signal == Signal::Timeout {
+            self.forgets_rtt_min = true;
+            return self.bandwidth_delay();
+        }
+        self.reducing = true;
+        cwnd / 2.0
+    }
+
+    /// Not asked while a reduction is carried out.
+    fn steer(
+        &mut self,
+        _cwnd: f64,
+        _ssthresh: f64,
+        _path: &Path,
+        _ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        let window = self.bandwidth_delay();
+        std::mem::take(&mut self.reducing).then_some((window, window))
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
@@ -81,12 +107,15 @@ impl WindowRule for Westwood {
         self.delivered += u64::from(ack.delivered);
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
-            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
+            let least = self.rtt_min.filter(|_| !self.forgets_rtt_min);
+            self.rtt_min = Some(least.map_or(rtt, |least| least.min(rtt)));
+            self.forgets_rtt_min = false;
         }
     }
 
+    /// A reduction that a timeout cuts short has no end.
     fn on_timeout(&mut self) {
-        self.rtt_min = None;
+        self.reducing = false;
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
@@ -109,7 +138,8 @@ mod tests {
         Pipe::new(Windowed::new(Westwood::default(), AnySlowStart::STANDARD, &init(1)), link)
     }
 
-    fn reduction(pipe: &mut Pipe<Windowed<Westwood, AnySlowStart>>) -> (f64, f64) {
+    /// The window before the next reduction, in it, and after it.
+    fn reduction(pipe: &mut Pipe<Windowed<Westwood, AnySlowStart>>) -> [f64; 3] {
         let mut before = 0.0;
         assert!(pipe.run_until(Span::from_secs(60), |pipe| {
             let reducing = pipe.path.phase.is_reducing();
@@ -118,7 +148,9 @@ mod tests {
             }
             reducing
         }));
-        (before, pipe.algorithm.control().cwnd)
+        let during = pipe.algorithm.control().cwnd;
+        assert!(pipe.run_until(Span::from_secs(1), |pipe| !pipe.path.phase.is_reducing()));
+        [before, during, pipe.algorithm.control().cwnd]
     }
 
     #[test]
@@ -126,8 +158,9 @@ mod tests {
         let link = Link::new(20.0, 100, 100.0);
         let mut pipe = westwood(link);
         pipe.run_ms(60_000);
-        let (before, after) = reduction(&mut pipe);
+        let [before, during, after] = reduction(&mut pipe);
         assert!(before > link.bdp() + 99.0, "{before}");
+        assert!((during / before - 0.5).abs() < 0.01, "{before} to {during}");
         assert!((after / link.bdp() - 1.0).abs() < 0.02, "{after}, BDP {}", link.bdp());
     }
 
@@ -139,7 +172,7 @@ mod tests {
         pipe.link.rate = pipe.link.rate * 50.0;
         pipe.run_ms(20_000);
         pipe.link.loses = |seq| seq % 50_000 == 0;
-        let (before, after) = reduction(&mut pipe);
+        let [before, _, after] = reduction(&mut pipe);
         assert!((0.9..=1.0).contains(&(after / before)), "{before} to {after}");
     }
 
@@ -159,5 +192,48 @@ mod tests {
         acknowledge(&mut rule, 400, 0);
         let first = (7.0 * 500.0 + 1500.0) / 8.0;
         assert_eq!(rule.filtered, Some((first, (7.0 * 500.0 + first) / 8.0)));
+    }
+
+    const LOSS: Congestion =
+        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+
+    /// A rule that has measured 1000 packets/s and 100 ms.
+    fn measured() -> Westwood {
+        Westwood {
+            filtered: Some((1000.0, 1000.0)),
+            rtt_min: Some(Span::from_millis(100)),
+            ..Westwood::default()
+        }
+    }
+
+    /// tcp_westwood_event, CA_EVENT_COMPLETE_CWR.
+    #[test]
+    fn when_recovery_is_over_the_window_is_what_the_path_carries_even_if_that_is_more() {
+        let path = Path::new(1448, Time::ZERO);
+        for cwnd in [60.0, 300.0] {
+            let mut rule = measured();
+            assert_eq!(rule.decrease(cwnd, &path, &LOSS), cwnd / 2.0);
+            let after = rule.steer(cwnd / 2.0, cwnd / 2.0, &path, &Ack::default());
+            assert_eq!(after, Some((100.0, 100.0)));
+            assert_eq!(rule.steer(100.0, 100.0, &path, &Ack::default()), None, "once");
+        }
+    }
+
+    /// tcp_westwood_event, CA_EVENT_LOSS.
+    #[test]
+    fn a_timeout_sets_the_threshold_at_once_and_lets_the_least_round_trip_be_measured_anew() {
+        let path = Path::new(1448, Time::ZERO);
+        let mut rule = measured();
+        rule.decrease(60.0, &path, &LOSS);
+        let timeout = Congestion { signal: Signal::Timeout, ..LOSS };
+        assert_eq!(rule.decrease(30.0, &path, &timeout), 100.0);
+        rule.on_timeout();
+        assert_eq!(
+            rule.steer(1.0, 100.0, &path, &Ack::default()),
+            None,
+            "that recovery has no end"
+        );
+        rule.observe(&path, &Ack { rtt: Some(Span::from_millis(150)), ..Ack::default() });
+        assert_eq!(rule.rtt_min, Some(Span::from_millis(150)));
     }
 }
