@@ -14,10 +14,11 @@
 //!   w < W_max + B          B / smooth_part
 //!   w < W_max + S_max (B - 1)   (w - W_max) / (B - 1) max probing
 //!   else                   S_max
-//! at least w / 20 until there has been loss, and never more than w
+//! at least w / 20 until there has been loss
 //! ```
 //!
-//! On loss
+//! times what an acknowledgement stands for on average (`ratio`, from 2 at first; not while it is
+//! Reno), and never more than `w`. On loss
 //!
 //! ```text
 //! W_max = w (1 + beta) / 2 if w < W_max and fast convergence is on, else w
@@ -33,14 +34,24 @@
 //! | `low_window` | 14 | 14 | 14; option `low_window` |
 //! | `d` | exact | whole packets, so that `d <= 1` is within 8 packets of `W_max` | Linux |
 //! | `ssthresh` at first | none | 100 until 2.6.21, none since | none; option `initial_ssthresh` |
-//! | what is counted | acknowledgements | packets, by the ratio measured | packets |
+//! | what is counted | acknowledgements | `ratio` for each acknowledgement up to 3.19, since 4.0 for each packet | as the stack counts, times `ratio` unless `ack_ratio=off` |
+//!
+//! `ratio` is in whole sixteenths and falls by its whole packets (`delayed_ack`): it comes to 31/16
+//! where every packet is acknowledged, and may stay anywhere from 2 to 47/16 where every second one
+//! is. While the kernel counted acknowledgements it made up for the delayed ones. Since it counts
+//! packets (CUBIC lost its ratio then, BIC did not) BIC is about twice as fast as its formulas say;
+//! those hold with `ack_ratio=off`.
 
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
+use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
 
 /// In binary search the window goes to a quarter of the way (Linux's `BICTCP_B`).
 const B: f64 = 4.0;
 /// Least growth until there has been loss, as a part of the window (Linux: 20 acknowledgements).
 const FIRST_GROWTH: f64 = 1.0 / 20.0;
+/// Bits of `delayed_ack` that are fraction (Linux's `ACK_RATIO_SHIFT`).
+const ACK_RATIO_SHIFT: u32 = 4;
+/// `delayed_ack` at first and after a timeout.
+const DELAYED_ACK: u32 = 2 << ACK_RATIO_SHIFT;
 
 /// BIC's rule.
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +61,17 @@ pub struct Bic {
     beta: f64,
     smooth_part: f64,
     fast_convergence: bool,
+    /// Whether growth is multiplied by `ratio`.
+    ack_ratio: bool,
+    /// `ratio`, in sixteenths.
+    delayed_ack: u32,
     /// `None` before the first loss and after a timeout.
     w_max: Option<f64>,
 }
 
 impl Bic {
-    /// Takes the options `s_max`, `low_window`, `beta`, `smooth_part` and `fast_convergence`.
+    /// Takes the options `s_max`, `low_window`, `beta`, `smooth_part`, `fast_convergence` and
+    /// `ack_ratio`.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -66,16 +82,16 @@ impl Bic {
             beta: options.number("beta", 819.0 / 1024.0, 0.1..=0.99, "0.1 to 0.99")?,
             smooth_part: options.number("smooth_part", 20.0, 1.0..=10_000.0, "1 to 10000")?,
             fast_convergence: options.switch("fast_convergence", true)?,
+            ack_ratio: options.switch("ack_ratio", true)?,
+            delayed_ack: DELAYED_ACK,
             w_max: None,
         })
     }
 
-    /// Packets by which a window of `w` packets grows in a round trip.
+    /// Packets by which a window of `w` packets, above `low_window`, grows in a round trip.
     fn per_round(&self, w: f64) -> f64 {
         let w_max = self.w_max.unwrap_or(0.0);
-        if w <= self.low_window {
-            1.0
-        } else if w < w_max {
+        if w < w_max {
             let distance = ((w_max - w) / B).floor();
             if distance <= 1.0 { B / self.smooth_part } else { distance.min(self.s_max) }
         } else if w < w_max + B {
@@ -86,16 +102,37 @@ impl Bic {
             self.s_max
         }
     }
+
+    /// Packets that an acknowledgement stands for.
+    fn ratio(&self) -> f64 {
+        if self.ack_ratio {
+            f64::from(self.delayed_ack) / f64::from(1 << ACK_RATIO_SHIFT)
+        } else {
+            1.0
+        }
+    }
 }
 
 impl WindowRule for Bic {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+        if cwnd <= self.low_window {
+            return counted / cwnd;
+        }
         let mut growth = self.per_round(cwnd) / cwnd;
         if self.w_max.is_none() {
             growth = growth.max(FIRST_GROWTH);
         }
-        growth.min(1.0) * ack.in_packets(counted)
+        (growth * self.ratio()).min(1.0) * counted
+    }
+
+    /// bictcp_acked.
+    #[inline]
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        if path.phase == Phase::Open && ack.delivered > 0 {
+            self.delayed_ack -= self.delayed_ack >> ACK_RATIO_SHIFT;
+            self.delayed_ack += ack.delivered;
+        }
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
@@ -107,12 +144,14 @@ impl WindowRule for Bic {
 
     fn on_timeout(&mut self) {
         self.w_max = None;
+        self.delayed_ack = DELAYED_ACK;
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
         if let Some(w_max) = self.w_max {
             show(Inspect { name: "W_max", value: w_max });
         }
+        show(Inspect { name: "ratio", value: self.ratio() });
     }
 }
 
@@ -124,6 +163,9 @@ mod tests {
 
     const LOSS: Congestion =
         Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+
+    /// Without what Linux makes of acknowledgements that are delayed.
+    const FORMULAS: &str = "bic(ack_ratio=off)";
 
     fn bic(text: &str) -> Bic {
         Bic::from_options(&mut text.parse().expect("well formed")).expect("within range")
@@ -144,13 +186,13 @@ mod tests {
 
     #[test]
     fn loss_leaves_819_parts_in_1024_and_a_half_in_a_low_window() {
-        assert_close(bic("bic").decrease(1024.0, &path(), &LOSS), 819.0);
-        assert_close(bic("bic").decrease(14.0, &path(), &LOSS), 7.0);
+        assert_close(bic(FORMULAS).decrease(1024.0, &path(), &LOSS), 819.0);
+        assert_close(bic(FORMULAS).decrease(14.0, &path(), &LOSS), 7.0);
     }
 
     #[test]
     fn the_window_goes_back_to_w_max_linearly_then_by_quarters_then_smoothly() {
-        let mut rule = bic("bic");
+        let mut rule = bic(FORMULAS);
         rule.decrease(1000.0, &path(), &LOSS);
         assert_close(growth(&mut rule, 800.0), 16.0);
         assert_close(growth(&mut rule, 960.0), 10.0);
@@ -160,26 +202,26 @@ mod tests {
 
     #[test]
     fn beyond_w_max_it_probes_ever_faster_up_to_s_max() {
-        let mut rule = bic("bic");
+        let mut rule = bic(FORMULAS);
         rule.decrease(1000.0, &path(), &LOSS);
         assert_close(growth(&mut rule, 1003.0), 0.2);
         assert_close(growth(&mut rule, 1030.0), 10.0);
         assert_close(growth(&mut rule, 1100.0), 16.0);
-        let mut paper = bic("bic(s_max=32)");
+        let mut paper = bic("bic(s_max=32, ack_ratio=off)");
         paper.decrease(1000.0, &path(), &LOSS);
         assert_close(growth(&mut paper, 1100.0), 32.0);
     }
 
     #[test]
     fn in_a_low_window_it_is_reno() {
-        let mut rule = bic("bic");
+        let mut rule = bic(FORMULAS);
         rule.decrease(100.0, &path(), &LOSS);
         assert_close(growth(&mut rule, 14.0), 1.0);
     }
 
     #[test]
     fn until_there_is_loss_and_after_a_timeout_it_grows_by_a_twentieth_at_least() {
-        let mut rule = bic("bic");
+        let mut rule = bic(FORMULAS);
         assert_close(growth(&mut rule, 1000.0), 50.0);
         assert_close(growth(&mut rule, 100.0), 16.0);
         rule.decrease(1000.0, &path(), &LOSS);
@@ -190,7 +232,7 @@ mod tests {
     #[test]
     fn a_window_that_shrinks_from_loss_to_loss_gives_up_some_more_if_convergence_is_fast() {
         for (text, expected) in
-            [("bic", 900.0 * (1024.0 + 819.0) / 2048.0), ("bic(fast_convergence=off)", 900.0)]
+            [(FORMULAS, 900.0 * (1024.0 + 819.0) / 2048.0), ("bic(fast_convergence=off)", 900.0)]
         {
             let mut rule = bic(text);
             rule.decrease(1000.0, &path(), &LOSS);
@@ -199,11 +241,54 @@ mod tests {
         }
     }
 
+    /// The ratio after `times` of these acknowledgements in a row, in sixteenths.
+    fn delayed_ack(rule: &mut Bic, path: &Path, acks: &[u32], times: u32) -> u32 {
+        for _ in 0..times {
+            for &delivered in acks {
+                rule.observe(path, &Ack { delivered, ..Ack::default() });
+            }
+        }
+        rule.delayed_ack
+    }
+
+    /// `delayed_ack += pkts_acked - (delayed_ack >> 4)`, by hand.
     #[test]
-    fn packets_count_even_if_the_stack_counts_acknowledgements() {
+    fn the_ratio_is_two_at_first_and_falls_by_whole_packets() {
+        let mut rule = bic("bic");
+        assert_eq!(rule.delayed_ack, 32);
+        assert_eq!(delayed_ack(&mut rule, &path(), &[1], 1), 31);
+        assert_eq!(delayed_ack(&mut rule, &path(), &[1], 99), 31, "its whole packet is 1");
+        assert_eq!(delayed_ack(&mut rule, &path(), &[2], 1), 32);
+        assert_eq!(delayed_ack(&mut rule, &path(), &[2], 99), 32);
+        assert_eq!(delayed_ack(&mut rule, &path(), &[3, 2], 99), 47, "2 does not bring it down");
+        let disorder = Path { phase: Phase::Disorder, ..path() };
+        assert_eq!(delayed_ack(&mut rule, &disorder, &[9], 9), 47, "only in Open");
+        rule.on_timeout();
+        assert_eq!(rule.delayed_ack, 32);
+    }
+
+    #[test]
+    fn growth_goes_by_the_ratio_but_in_a_low_window_and_never_doubles_the_window_twice() {
         let mut rule = bic("bic");
         rule.decrease(1000.0, &path(), &LOSS);
-        let delayed = Ack { delivered: 2, counted: 1, ..Ack::default() };
-        assert_close(rule.increase(800.0, 1.0, &path(), &delayed), 2.0 * 16.0 / 800.0);
+        assert_close(growth(&mut rule, 800.0), 2.0 * 16.0);
+        assert_close(growth(&mut rule, 14.0), 1.0);
+        assert_close(growth(&mut rule, 16.0), 16.0);
+        let mut before_loss = bic("bic");
+        assert_close(growth(&mut before_loss, 1000.0), 100.0);
+    }
+
+    /// Every second packet is acknowledged: the stack of 2006 counts that as one.
+    #[test]
+    fn where_the_stack_counts_acknowledgements_the_ratio_makes_up_for_delayed_ones() {
+        let mut rule = bic("bic");
+        rule.decrease(1000.0, &path(), &LOSS);
+        let mut grown = 0.0;
+        for _ in 0..400 {
+            let ack = Ack { delivered: 2, counted: 1, ..Ack::default() };
+            rule.observe(&path(), &ack);
+            grown += rule.increase(800.0, 1.0, &path(), &ack);
+        }
+        assert_close(grown, 16.0);
     }
 }

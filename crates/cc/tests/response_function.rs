@@ -172,7 +172,7 @@ fn bic_has_the_windows_of_its_search() {
                 if enough { high = middle } else { low = middle }
             }
             let expected = 1.0 / p / bic_cycle(low, s_max).0;
-            let bic = format!("bic(s_max={s_max}, fast_convergence=off)");
+            let bic = format!("bic(s_max={s_max}, fast_convergence=off, ack_ratio=off)");
             let what = format!("S_max = {s_max}, p = {p:e}");
             assert_within_ten_percent(mean_window(&bic, 0.1, p), expected, &what);
         }

@@ -15,9 +15,10 @@
  *	  w < W_max + B			B / smooth_part
  *	  w < W_max + S_max (B - 1)	(w - W_max) / (B - 1)	max probing
  *	  else				S_max
- *	at least w / 20 until there has been loss, and never more than w
+ *	at least w / 20 until there has been loss
  *
- * with B 4, S_max 16, smooth_part 20, low_window 14 and d in whole packets. On loss
+ * times the packets that an acknowledgement stands for on average (not while it is Reno), and never
+ * more than w, with B 4, S_max 16, smooth_part 20, low_window 14 and d in whole packets. On loss
  *
  *	W_max = w (1 + beta) / 2 if w < W_max (fast convergence), else w
  *	w <- w / 2 up to low_window, else beta w
@@ -34,18 +35,34 @@
 #define SMOOTH_PART 20
 #define PACKETS(n) ((u64)(n) << 32)
 #define LOW_WINDOW PACKETS(14)
+#define ACK_RATIO_SHIFT 4
 
 struct rule {
 	/* 0 before the first loss and after a timeout. */
 	u64 w_max;
+	/* Packets that an acknowledgement stands for, less the 2 of the beginning; in sixteenths. */
+	s32 beyond_two;
 };
+
+ALWAYS_INLINE u32 delayed_ack(const struct rule *rule)
+{
+	return (2 << ACK_RATIO_SHIFT) + rule->beyond_two;
+}
+
+/* bictcp_acked, in the kernel's whole packets. */
+ALWAYS_INLINE void count_packets(struct sock *sk, struct rule *rule, u32 acked)
+{
+	struct inet_connection_sock *icsk = &tcp_sk(sk)->inet_conn;
+
+	if (BITFIELD(icsk, icsk_ca_state) == TCP_CA_Open)
+		rule->beyond_two += acked - (delayed_ack(rule) >> ACK_RATIO_SHIFT);
+}
+#define OBSERVE count_packets
 
 ALWAYS_INLINE u64 per_round(const struct rule *rule, u64 w)
 {
 	u64 w_max = rule->w_max;
 
-	if (w <= LOW_WINDOW)
-		return PACKETS(1);
 	if (w < w_max) {
 		u64 distance = (w_max - w) / B >> 32;
 
@@ -60,11 +77,14 @@ ALWAYS_INLINE u64 per_round(const struct rule *rule, u64 w)
 
 ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 {
-	u64 growth = ratio(per_round(rule, cwnd), cwnd);
+	u64 growth;
 
+	if (cwnd <= LOW_WINDOW)
+		return ratio(PACKETS(1), cwnd);
+	growth = ratio(per_round(rule, cwnd), cwnd);
 	if (!rule->w_max)
 		growth = max(growth, PACKETS(1) / 20);
-	return min(growth, PACKETS(1));
+	return min(growth * delayed_ack(rule) >> ACK_RATIO_SHIFT, PACKETS(1));
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)
@@ -78,6 +98,7 @@ ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)
 ALWAYS_INLINE void on_timeout(struct sock *sk, struct rule *rule)
 {
 	rule->w_max = 0;
+	rule->beyond_two = 0;
 }
 
 #include "windowed.h"

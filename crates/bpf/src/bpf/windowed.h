@@ -9,9 +9,10 @@
  *	u64 decrease(sk, rule, cwnd)                   the threshold after loss
  *	void on_timeout(sk, rule)                      a retransmission timeout
  *
- * and afterwards names itself with WINDOWED_OPS. Windows and growths are packets in fixed point
- * with 32 bits of fraction (Q32), of which the kernel has the whole ones in snd_cwnd. What is left
- * waits in `fraction`: the window never forgets a part of a packet.
+ * and, if it wants to know what acknowledgements deliver, a macro OBSERVE(sk, rule, acked);
+ * afterwards it names itself with WINDOWED_OPS. Windows and growths are packets in fixed point with
+ * 32 bits of fraction (Q32), of which the kernel has the whole ones in snd_cwnd. What is left waits
+ * in `fraction`: the window never forgets a part of a packet.
  *
  * The kernel spreads a reduction over the recovery (PRR), undoes spurious ones, and asks for growth
  * at no other time.
@@ -19,6 +20,10 @@
 #pragma once
 
 #include "fixed.h"
+
+#ifndef OBSERVE
+#define OBSERVE(sk, rule, acked)
+#endif
 
 struct window {
 	/* What the window has beyond snd_cwnd, in 2^-32 packets. Siblings read it: it comes first. */
@@ -70,6 +75,7 @@ void HOOK(windowed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 cwnd, threshold, counted = (u64)acked << 32;
 
+	OBSERVE(sk, &window->rule, acked);
 	if (!is_cwnd_limited(tp))
 		return;
 	cwnd = window_of(sk, window);
