@@ -14,8 +14,11 @@
 //!
 //! ```text
 //! W_est += alpha * segments_acked / cwnd      (4)
-//! alpha = 3 (1 - beta) / (1 + beta), and 1 once W_est >= cwnd_prior
+//! alpha = 3 (1 - beta) / (1 + beta)
 //! ```
+//!
+//! That is the region of RFC 8312, which Linux and ns-3 have to this day. RFC 9438 lets `alpha` be 1
+//! once `W_est >= cwnd_prior` (`tcp_friendliness=rfc`).
 //!
 //! On congestion (4.6, 4.7):
 //!
@@ -30,7 +33,7 @@
 //! |---|---|---|---|
 //! | `RTT` in the target | smoothed | least | Linux |
 //! | `W_est` above the cubic | `cwnd = W_est` at once | `W_est` is the target if greater | Linux |
-//! | `alpha` once `W_est >= cwnd_prior` | 1 | unchanged | RFC; Linux with `tcp_friendliness=linux` |
+//! | `alpha` once `W_est >= cwnd_prior` | 1 | unchanged | Linux; RFC with `tcp_friendliness=rfc` |
 //! | `alpha` for `beta` 0.7 | 0.529 | 8/15, by integer division | RFC |
 //! | target at or below `cwnd` | no growth | 1 packet in 100 round trips | RFC |
 //! | `W_max` unknown (4.8, 4.10) | `W_max = cwnd`, `K = 0` | and 5 % a round trip at least | Linux |
@@ -97,13 +100,13 @@ impl Friendliness {
 }
 
 impl Default for Parameters {
-    /// RFC 9438's.
+    /// RFC 9438's, but for Linux's estimate of Reno's window.
     fn default() -> Parameters {
         Parameters {
             c: 0.4,
             beta: 0.7,
             fast_convergence: true,
-            friendliness: Some(Friendliness::rfc(0.7)),
+            friendliness: Some(Friendliness::linux(0.7)),
             max_growth: 0.5,
             first_growth: FirstGrowth::AtLeast(1.0 / 20.0),
             c_growth: 0.4,
@@ -123,13 +126,13 @@ impl Parameters {
         let beta = options.number("beta", default.beta, 0.1..=0.99, "0.1 to 0.99")?;
         let friendliness = options.choice(
             "tcp_friendliness",
-            Some(Friendliness::rfc(beta)),
+            Some(Friendliness::linux(beta)),
             &[
-                ("on", Some(Friendliness::rfc(beta))),
                 ("linux", Some(Friendliness::linux(beta))),
+                ("rfc", Some(Friendliness::rfc(beta))),
                 ("off", None),
             ],
-            "on, off or linux",
+            "linux, rfc or off",
         )?;
         let c = options.number("c", default.c, 1e-3..=1e3, "0.001 to 1000")?;
         Ok(Parameters {
@@ -390,9 +393,24 @@ pub(crate) mod tests {
         assert_eq!(grown(30), grown(0));
     }
 
+    /// tcp_cubic.c and ns-3 have RFC 8312's region of Reno; RFC 9438's is an option.
+    #[test]
+    fn reno_s_window_is_estimated_as_linux_does_unless_the_rfc_is_asked_for() {
+        for (text, expected) in [
+            ("cubic", Some(Friendliness::linux(0.7))),
+            ("cubic(tcp_friendliness=linux)", Some(Friendliness::linux(0.7))),
+            ("cubic(tcp_friendliness=rfc)", Some(Friendliness::rfc(0.7))),
+            ("cubic(tcp_friendliness=off)", None),
+        ] {
+            let mut options = text.parse().expect("well formed");
+            let parameters = Parameters::from_options(&mut options).expect("within range");
+            assert_eq!(parameters.friendliness, expected, "{text}");
+        }
+    }
+
     #[test]
     fn the_options_name_the_parameters() {
-        let mut options = "cubic(c=4, beta=0.8, fast_convergence=off, tcp_friendliness=linux)"
+        let mut options = "cubic(c=4, beta=0.8, fast_convergence=off, tcp_friendliness=rfc)"
             .parse()
             .expect("well formed");
         let parameters = Parameters::from_options(&mut options).expect("within range");
@@ -401,7 +419,7 @@ pub(crate) mod tests {
             c_growth: 4.0,
             beta: 0.8,
             fast_convergence: false,
-            friendliness: Some(Friendliness::linux(0.8)),
+            friendliness: Some(Friendliness::rfc(0.8)),
             ..Parameters::default()
         };
         assert_eq!(parameters, expected);

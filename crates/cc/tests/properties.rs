@@ -163,7 +163,7 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
     let choices = [
         "reno(hystart=plusplus)",
         "cubic(hystart=plusplus)",
-        "cubic(hystart=off, tcp_friendliness=linux, fast_convergence=off)",
+        "cubic(hystart=off, tcp_friendliness=rfc, fast_convergence=off)",
         "cubic(c=1000, beta=0.99, tcp_friendliness=off)",
         "cubic-2006(errors=off, initial_ssthresh=0)",
         "bic(s_max=32, low_window=0, fast_convergence=off, initial_ssthresh=1)",

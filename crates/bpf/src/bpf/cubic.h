@@ -9,7 +9,7 @@
  * with C 0.4 and beta 0.7, the target a least round-trip time ahead, and at least Reno's estimate:
  *
  *	W_est += alpha segments_acked / cwnd			(4)
- *	alpha = 3 (1 - beta) / (1 + beta), and 1 once W_est >= cwnd_prior
+ *	alpha = 3 (1 - beta) / (1 + beta)
  *
  * Windows are packets in Q32; times of the cubic in 2^-14 s.
  */
@@ -20,7 +20,6 @@
 struct cubic {
 	/* 0 before the first reduction and after a timeout. */
 	u64 w_max;
-	u64 cwnd_prior;
 	/* Microseconds; 0 while there is no epoch. */
 	u64 epoch_start;
 	/* The plateau, when it is reached, and the estimate of Reno's window. */
@@ -63,7 +62,7 @@ ALWAYS_INLINE void begin_epoch(struct cubic *cubic, u64 now, u64 cwnd)
 /* Growth for `counted` packets acknowledged. */
 ALWAYS_INLINE u64 cubic_increase(struct cubic *cubic, u64 now, u32 min_rtt, u64 cwnd, u64 counted)
 {
-	u64 t, target, alpha;
+	u64 t, target;
 
 	if (!cubic->epoch_start)
 		begin_epoch(cubic, now, cwnd);
@@ -72,8 +71,7 @@ ALWAYS_INLINE u64 cubic_increase(struct cubic *cubic, u64 now, u32 min_rtt, u64 
 			      : cubic->origin + cubed(t - cubic->k);
 	if (!cubic->w_max)
 		target = max(target, cwnd + cwnd / 20);
-	alpha = cubic->w_est >= cubic->cwnd_prior ? Q32(1) : Q32(9.0 / 17);
-	cubic->w_est += times(counted, ratio(alpha, cwnd));
+	cubic->w_est += times(counted, ratio(Q32(9.0 / 17), cwnd));
 	target = max(target, cubic->w_est);
 	return times(counted, min(ratio(less(target, cwnd), cwnd), Q32(0.5)));
 }
@@ -82,7 +80,6 @@ ALWAYS_INLINE u64 cubic_decrease(struct cubic *cubic, u64 cwnd)
 {
 	/* Fast convergence: (1 + beta) / 2. */
 	cubic->w_max = cwnd < cubic->w_max ? cwnd / 100 * 85 : cwnd;
-	cubic->cwnd_prior = cwnd;
 	cubic->epoch_start = 0;
 	return cwnd / 10 * 7;
 }
