@@ -24,7 +24,12 @@
 //! |---|---|---|---|
 //! | `a(w)` | the equation, or the table of appendix B | the table, each row from the one before it on: 2 above 38 | the equation |
 //! | `p(w)` in it | 0.078 / w^1.2; in the program of appendix B 1 / (12.8 w^1.2) | | the program |
+//! | growth by `a(w) / w` | for every acknowledgement | for every acknowledgement, however many packets it is for | for every packet |
 //! | windows above 100,000, where the table ends | nothing said | the last row | `b` stays, `a` follows the equation |
+//!
+//! By packets the response function is that of the RFC whether or not acknowledgements are delayed.
+//! Linux (`hstcp_cong_avoid`) is slower where they are: at 1 Gbit/s and 100 ms with losses of 1e-4
+//! and 3e-5 its rule has 0.67 and 0.61 of the throughput.
 
 use crate::{Ack, Congestion, Inspect, Path, WindowRule};
 
