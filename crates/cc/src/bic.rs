@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_goes_by_the_ratio_but_in_a_low_window_and_never_doubles_the_window_twice() {
+    fn growth_goes_by_the_ratio_but_in_a_low_window_and_doubles_the_window_at_most() {
         let mut rule = bic("bic");
         rule.decrease(1000.0, &path(), &LOSS);
         assert_close(growth(&mut rule, 800.0), 2.0 * 16.0);
