@@ -13,13 +13,15 @@
 //!
 //! with `total_alpha` 10 packets, which all subflows together keep in queues, `alpha` 2 at first
 //! and `gamma` 1. When the queueing delay is twice the least since the last time, the queue is
-//! drained: `cwnd *= baseRTT / (2 RTT)`. The window never goes below 2 packets; on loss it is
-//! halved, and while the connection recovers the flow is Reno.
+//! drained: `cwnd *= baseRTT / (2 RTT)`. Of these steps only `cwnd -= 1` lowers the slow start
+//! threshold, and every round trip raises it to three quarters of the window (`tcp_current_ssthresh`):
+//! after a drain slow start leads back there within a round trip. The window never goes below 2
+//! packets; on loss it is halved, and while the connection recovers the flow is Reno.
 //!
 //! Linux drains whatever `diff` is. Where nothing but the flow itself disturbs its round-trip times,
 //! delays of a fraction of a packet double all the time, and a queue is drained that is not there;
-//! so here it is drained only if `diff >= alpha`. Linux weighs by the rates that subflows had when they last set `alpha`; here by their present
-//! ones.
+//! so here it is drained only if `diff >= alpha`. Linux weighs by the rates that subflows had when
+//! they last set `alpha`; here by their present ones.
 
 use crate::coupled::siblings;
 use crate::vegas::VegasRounds;
@@ -54,8 +56,13 @@ impl WeightedVegas {
         })
     }
 
-    /// Congestion avoidance at the end of a round trip.
-    fn avoid(&mut self, mut cwnd: f64, base: f64, rtt: f64, path: &Path) -> f64 {
+    /// Congestion avoidance at the end of a round trip: window and slow start threshold.
+    fn avoid(
+        &mut self,
+        (mut cwnd, mut ssthresh): (f64, f64),
+        (base, rtt): (f64, f64),
+        path: &Path,
+    ) -> (f64, f64) {
         let diff = cwnd * (rtt - base) / rtt;
         if diff >= self.alpha {
             let own = cwnd / rtt;
@@ -64,6 +71,7 @@ impl WeightedVegas {
         }
         if diff > self.alpha {
             cwnd -= 1.0;
+            ssthresh = ssthresh.min(cwnd);
         } else if diff < self.alpha && path.cwnd_limited {
             cwnd += 1.0;
         }
@@ -74,7 +82,8 @@ impl WeightedVegas {
             self.least_delay = None;
             cwnd *= base / (2.0 * rtt);
         }
-        cwnd.max(LEAST)
+        let cwnd = cwnd.max(LEAST);
+        (cwnd, ssthresh.max(0.75 * cwnd))
     }
 }
 
@@ -106,8 +115,7 @@ impl WindowRule for WeightedVegas {
             let window = cwnd.min(cwnd * base / rtt + 1.0).max(LEAST);
             return Some((window, window));
         }
-        let window = self.avoid(cwnd, base, rtt, path);
-        Some((window, if window < cwnd { ssthresh.min(window) } else { ssthresh }))
+        Some(self.avoid((cwnd, ssthresh), (base, rtt), path))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
@@ -119,6 +127,8 @@ impl WindowRule for WeightedVegas {
 mod tests {
     use super::*;
     use crate::coupled::tests::{assert_close, path};
+    use crate::pipe::{Link, Pipe, init};
+    use crate::{AnySlowStart, Windowed};
 
     fn rule() -> WeightedVegas {
         let mut options = "wvegas".parse().expect("well formed");
@@ -130,19 +140,36 @@ mod tests {
         // 20 ms of 120 ms wait: 10 packets of 60. It has a quarter of the rate: alpha 2.5.
         let mut wvegas = rule();
         let path = path(120, &[(180.0, 120)]);
-        assert_close(wvegas.avoid(60.0, 0.1, 0.12, &path), 59.0);
+        assert_eq!(wvegas.avoid((60.0, 60.0), (0.1, 0.12), &path), (59.0, 59.0));
         assert_close(wvegas.alpha, 2.5);
     }
 
     #[test]
-    fn below_its_share_the_window_grows_by_a_packet() {
-        assert_close(rule().avoid(60.0, 0.1, 0.101, &path(101, &[])), 61.0);
+    fn below_its_share_the_window_grows_by_a_packet_and_the_threshold_is_three_quarters_of_it() {
+        let path = path(101, &[]);
+        assert_eq!(rule().avoid((60.0, 60.0), (0.1, 0.101), &path), (61.0, 60.0));
+        assert_eq!(rule().avoid((60.0, 20.0), (0.1, 0.101), &path), (61.0, 45.75));
     }
 
     #[test]
-    fn a_queue_that_has_doubled_is_drained() {
+    fn a_queue_that_has_doubled_is_drained_and_the_threshold_stays() {
         let (mut wvegas, path) = (rule(), path(104, &[]));
-        assert_close(wvegas.avoid(600.0, 0.1, 0.1005, &path), 601.0);
-        assert_close(wvegas.avoid(601.0, 0.1, 0.1021, &path), 600.0 * 0.1 / 0.2042);
+        assert_eq!(wvegas.avoid((600.0, 500.0), (0.1, 0.1005), &path), (601.0, 500.0));
+        let (cwnd, ssthresh) = wvegas.avoid((601.0, 500.0), (0.1, 0.1021), &path);
+        assert_close(cwnd, 600.0 * 0.1 / 0.2042);
+        assert_eq!(ssthresh, 500.0);
+    }
+
+    #[test]
+    fn after_a_drain_slow_start_fills_the_link_again() {
+        // A BDP of 333 packets. A drain halves the window; by a packet a round trip it would take
+        // 8 s to where it was.
+        let link = Link::new(80.0, 50, 3000.0);
+        let mut pipe = Pipe::new(Windowed::new(rule(), AnySlowStart::STANDARD, &init(1)), link);
+        pipe.run_ms(20_000);
+        let before = pipe.path.delivered;
+        pipe.run_ms(60_000);
+        let used = (pipe.path.delivered - before) as f64 / (60.0 / 0.05 * pipe.link.bdp());
+        assert!(used > 0.9, "{used} of the link");
     }
 }
