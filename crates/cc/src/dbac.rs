@@ -34,8 +34,8 @@
 //!   faster than Reno (the second term of RFC 6356's increase), but (6) has no such term.
 //! - CUBIC is RFC 9438's; it begins a new epoch when a path becomes large.
 //!
-//! With `arithmetic=linux` small paths grow in whole 4096ths, as with LIA; the paper's kernel computes
-//! in whole numbers too.
+//! With `arithmetic=linux` small paths grow by acknowledgements and in whole 4096ths, as with LIA in
+//! the kernel that the paper changes.
 //!
 //! With `coupling=cubic` equation 1 takes CUBIC's window itself in the place of virtual ones, with
 //! `coupling=reno` siblings take `virtualReno` without the root: what the paper says not to do.
@@ -139,7 +139,7 @@ impl WindowRule for Rule {
         if let Some(cubic) = &mut self.cubic {
             return cubic.increase(cwnd, counted, path, ack);
         }
-        counted * self.arithmetic.growth(self.alpha, self.total).min(1.0 / cwnd)
+        self.arithmetic.growth(counted, cwnd, self.alpha, self.total)
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64 {

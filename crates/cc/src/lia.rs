@@ -13,10 +13,15 @@
 //! Where paths have equal round-trip times the windows settle in inverse proportion to the loss
 //! rates (Khalili et al., CoNEXT 2012, equation 2).
 //!
-//! `alpha` is computed at every acknowledgement, and exactly. With `arithmetic=linux` what a packet
-//! adds, `alpha / cwnd_total`, is a whole number of 4096ths and at least one, as in the kernel of the
-//! MPTCP project (`mptcp_coupled.c`, versions 0.86 to 0.95): windows of a thousand packets and more
-//! then grow up to half as slowly as by equation 2. A subflow without siblings is Reno.
+//! `alpha` is computed at every acknowledgement, and exactly. With `arithmetic=linux` the window grows
+//! as in the kernel of the MPTCP project (`mptcp_ccc_cong_avoid`, versions 0.86 to 0.95):
+//!
+//! - by acknowledgements, not packets, in congestion avoidance: half as fast where every other packet
+//!   is acknowledged;
+//! - by a whole number of 4096ths for each, and at least one: windows of a thousand packets and more
+//!   then grow up to half as slowly as by equation 2.
+//!
+//! A subflow without siblings is Reno.
 
 use crate::coupled::{Member, itself, siblings};
 use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
@@ -33,13 +38,13 @@ pub(crate) fn alpha(members: impl Iterator<Item = Member>) -> f64 {
     total * best / (rates * rates)
 }
 
-/// How what a packet adds to a window is computed.
+/// How what an acknowledgement adds to a window is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
     /// As it is written.
     #[default]
     Exact,
-    /// In whole 4096ths of a packet.
+    /// For every acknowledgement, in whole 4096ths of a packet.
     Linux,
 }
 
@@ -50,12 +55,16 @@ impl Arithmetic {
         options.choice("arithmetic", Arithmetic::Exact, &named, "exact or linux")
     }
 
-    /// What an acknowledged packet adds, packets, for `alpha` and the sum of all windows.
+    /// What an acknowledgement of `counted` packets adds to a window `cwnd`, packets, for `alpha` and
+    /// the sum of all windows.
     #[inline]
-    pub(crate) fn growth(self, alpha: f64, total: f64) -> f64 {
+    pub(crate) fn growth(self, counted: f64, cwnd: f64, alpha: f64, total: f64) -> f64 {
         match self {
-            Arithmetic::Exact => alpha / total,
-            Arithmetic::Linux => libm::floor(4096.0 * alpha / total).max(1.0) / 4096.0,
+            Arithmetic::Exact => counted * (alpha / total).min(1.0 / cwnd),
+            Arithmetic::Linux => {
+                let each = libm::floor(4096.0 * alpha / total).max(1.0) / 4096.0;
+                counted.min(1.0) * each.min(1.0 / cwnd)
+            }
         }
     }
 }
@@ -80,11 +89,13 @@ impl Lia {
 impl WindowRule for Lia {
     #[inline]
     fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
-        let Some(own) = itself(cwnd, path) else { return counted / cwnd };
+        let Some(own) = itself(cwnd, path) else {
+            return self.arithmetic.growth(counted, cwnd, 1.0, cwnd);
+        };
         let alpha = alpha(siblings(path).chain([own]));
         self.alpha = Some(alpha);
         let total: f64 = siblings(path).map(|member| member.cwnd).sum::<f64>() + cwnd;
-        counted * self.arithmetic.growth(alpha, total).min(1.0 / cwnd)
+        self.arithmetic.growth(counted, cwnd, alpha, total)
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
@@ -135,6 +146,20 @@ mod tests {
         assert_close(grown(1200.0), 2.0 / 4096.0);
         // 4096 * 4000 / 4250^2 = 0.9.
         assert_close(grown(4000.0), 1.0 / 4096.0);
+    }
+
+    /// `mptcp_ccc_cong_avoid` adds to `snd_cwnd_cnt` once, however many packets were acknowledged.
+    #[test]
+    fn in_linux_s_arithmetic_the_window_grows_by_acknowledgements_and_else_by_packets() {
+        for (arithmetic, factor) in [(Arithmetic::Linux, 1.0), (Arithmetic::Exact, 2.0)] {
+            let paths = [path(100, &[(100.0, 40)]), path(100, &[])];
+            for path in paths.into_iter().chain([Path { srtt: None, ..path(100, &[]) }]) {
+                let [one, two] = [1.0, 2.0].map(|counted| {
+                    Lia { arithmetic, alpha: None }.increase(50.0, counted, &path, &Ack::default())
+                });
+                assert_close(two, factor * one);
+            }
+        }
     }
 
     #[test]
