@@ -1,7 +1,9 @@
 //! What coupled algorithms have in common: the windows of all subflows of a connection at once.
 //!
-//! A sum goes over the subflow itself and those of its siblings that may be used at present (as
-//! Linux's `mptcp_sk_can_send` says).
+//! A sum goes over the subflow itself and those of its siblings that may be used at present. That
+//! leaves out one that had a timeout until what it lost then is acknowledged, which Linux counts with
+//! its window of one packet (`mptcp_sk_can_send` asks only whether it is established): there OLIA's
+//! survivor grows half as fast as Reno for as long as a path that was better is dead.
 
 use crate::Path;
 
