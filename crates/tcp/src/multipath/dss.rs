@@ -6,11 +6,14 @@
 //! which belongs to the connection, counts from; it takes the room of the third SACK block, as on
 //! the wire, where 40 bytes of options hold timestamps, the signal and two blocks.
 
-use crate::{Segment, Stack};
+use crate::{Flags, Segment, Stack};
 
 /// Bytes of the option on a data segment: data acknowledgement, data and subflow sequence number
 /// of 4 bytes each, length and padding (RFC 8684, figure 9).
 const OPTION: u16 = 20;
+
+/// Bytes of the option on an acknowledgement: 4 of data acknowledgement, and what says so.
+const ACK_OPTION: u16 = 8;
 
 /// SACK blocks that fit beside it.
 const BLOCKS: usize = 2;
@@ -48,8 +51,9 @@ impl Segment {
     #[inline]
     pub(crate) fn set_data_ack(&mut self, next: u32, window: u32, stack: &Stack) {
         self.window = window;
-        if self.blocks[BLOCKS][2] != 0 {
-            self.size = stack.ack_size(BLOCKS);
+        let blocks = self.blocks().count().min(BLOCKS);
+        if !self.flags.contains(Flags::SYN) {
+            self.size = stack.ack_size(blocks).saturating_sub(OPTION - ACK_OPTION);
         }
         self.blocks[BLOCKS] = [next as u16, (next >> 16) as u16, 0];
     }
@@ -70,14 +74,32 @@ mod tests {
 
     #[test]
     fn a_data_acknowledgement_leaves_room_for_two_sack_blocks() {
-        let stack = Stack::linux();
+        let stack = Stack::linux().of_subflow();
         let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
         segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
         segment.set_data_ack(70_000, 500, &stack);
         assert_eq!((segment.data_ack(), segment.window), (70_000, 500));
-        assert_eq!(segment.size, stack.ack_size(2));
+        assert_eq!(segment.size, stack.ack_size(2) - 12);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
         assert_eq!(segment.without_signal().data_ack(), 0);
+    }
+
+    /// IPv4, TCP, timestamps and a signal of 8 bytes, which with two SACK blocks fill the header:
+    /// MPTCP_SUB_LEN_DSS_ALIGN and MPTCP_SUB_LEN_ACK_ALIGN.
+    #[test]
+    fn an_acknowledgement_s_signal_is_8_bytes() {
+        let stack = Stack::linux().of_subflow();
+        let mut plain = Segment { size: stack.ack_size(0), ..Segment::default() };
+        plain.set_data_ack(7, 500, &stack);
+        assert_eq!(plain.size, 20 + 20 + 12 + 8);
+        let mut full = Segment { size: stack.ack_size(3), ..Segment::default() };
+        full.set_blocks([(5, 6), (8, 9), (11, 12)]);
+        full.set_data_ack(7, 500, &stack);
+        assert_eq!(full.size, 20 + 60);
+        let syn = Segment { size: stack.control_size(), flags: Flags::SYN, ..Segment::default() };
+        let mut answer = syn;
+        answer.set_data_ack(0, 500, &stack);
+        assert_eq!(answer.size, syn.size);
     }
 
     #[test]
