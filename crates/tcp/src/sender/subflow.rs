@@ -61,9 +61,10 @@ impl Sender {
         &self.path
     }
 
-    /// The mean deviation of the round-trip time.
+    /// The mean deviation of the round-trip time, which Linux never lets fall below a quarter of the
+    /// least timeout (tcp_rtt_estimator).
     pub(crate) fn rtt_deviation(&self) -> Span {
-        self.rtt.rttvar()
+        self.rtt.rttvar().max(Span::from_nanos(self.stack.min_rto_ns) / 4)
     }
 
     /// Window in force and slow start threshold, packets.
