@@ -3,6 +3,7 @@
 //! The goals are those of RFC 6356, section 1; the fixed points those of the algorithms' papers.
 
 use dumbbell_sim::{Outcome, Scenario};
+use dumbbell_tcp::{Ecn, Stack};
 use serde_json::{Value, json};
 
 const MS: u64 = 1_000_000;
@@ -175,6 +176,32 @@ fn lia_leaves_plain_users_70_percent_and_olia_more() {
     assert!((0.63..0.77).contains(&lia), "{lia}");
     assert!(olia > lia, "{olia} beside {lia}");
     assert!(reno < 0.8 * lia, "{reno} beside {lia}");
+}
+
+/// A mark ends an interval between losses as a loss does (mptcp_olia_set_state: CWR), for the subflow
+/// and for its siblings: OLIA has with ECN about what it has without.
+#[test]
+fn olia_s_subflows_hear_of_each_other_s_marks() {
+    let seconds = 120;
+    let total = |ecn| {
+        let red = |name: &str| {
+            let mut link = link(name, 20, 0.0);
+            link["queue"] = json!({ "bytes": 250_000 });
+            link["aqm"] = json!({ "red": { "unit": "packets", "min": 20, "max": 60,
+                "probability": 0.1, "weight": 0.002, "gentle": true, "ecn": true,
+                "hard_drop": false } });
+            link
+        };
+        let rivals = [("rival-1", "a"), ("rival-2", "b"), ("rival-3", "b"), ("rival-4", "b")];
+        let rivals = rivals.map(|(name, path)| flow(name, "reno", &[path]));
+        let mut flows = [vec![flow("mine", "olia", &["a", "b"])], rivals.into()].concat();
+        let stack =
+            serde_json::to_value(Stack { ecn, ..Stack::linux() }).expect("it is plain data");
+        flows.iter_mut().for_each(|flow| flow["stack"] = stack.clone());
+        rates(&run(seconds, vec![red("a"), red("b")], flows), seconds)[0]
+    };
+    let [without, with] = [Ecn::Off, Ecn::Classic].map(total);
+    assert!(with > 0.7 * without, "{with} with marks, {without} without Mbit/s");
 }
 
 #[test]

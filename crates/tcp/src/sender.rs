@@ -115,6 +115,8 @@ pub struct Sender {
     retransmitted: u64,
     timeouts: u32,
     recoveries: u32,
+    /// Episodes that the algorithm was told of, whatever began them.
+    episodes: u32,
     spurious: u32,
     completed: Option<Time>,
 }
@@ -172,6 +174,7 @@ impl Sender {
             retransmitted: 0,
             timeouts: 0,
             recoveries: 0,
+            episodes: 0,
             spurious: 0,
             completed: None,
             stack,
@@ -295,6 +298,7 @@ impl Sender {
 
     /// Tells the algorithm of congestion and takes its answer.
     fn signal(&mut self, event: &Congestion) {
+        self.episodes += u32::from(event.new_episode);
         self.cc.on_congestion(&self.path, event);
         self.refresh();
     }

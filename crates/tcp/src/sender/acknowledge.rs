@@ -331,6 +331,7 @@ impl Sender {
     /// Tells the algorithm of every packet newly found lost.
     fn report_losses(&mut self, new_episode: bool) {
         let lost = std::mem::take(&mut self.lost_scratch);
+        self.episodes += u32::from(new_episode && !lost.is_empty());
         // As each loss is told, the path counts it and those before it, not those after it.
         self.path.lost -= lost.len() as u64;
         for (i, &number) in lost.iter().enumerate() {

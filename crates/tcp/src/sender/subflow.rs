@@ -77,10 +77,10 @@ impl Sender {
         self.timeouts
     }
 
-    /// Recovery episodes and timeouts so far.
+    /// Reductions that the algorithm was told of so far: for loss, ECN and timeouts.
     #[inline]
     pub(crate) fn episodes(&self) -> u32 {
-        self.recoveries + self.timeouts
+        self.episodes
     }
 
     /// What the siblings are to know; `None` before there is a round-trip time.
