@@ -217,6 +217,10 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_long_idle(cwnd));
     }
 
+    fn penalise(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.penalise(path));
+    }
+
     fn on_timer(&mut self, path: &Path) {
         forward!(self, algorithm => algorithm.on_timer(path));
     }

@@ -244,6 +244,10 @@ impl CongestionControl for Dbac {
         self.window.on_long_idle(cwnd / self.window.rule().share());
     }
 
+    fn penalise(&mut self, path: &Path) {
+        self.window.penalise(path);
+    }
+
     fn on_timer(&mut self, path: &Path) {
         self.window.on_timer(path);
     }

@@ -118,6 +118,18 @@ pub trait CongestionControl {
     #[inline]
     fn on_long_idle(&mut self, _cwnd: f64) {}
 
+    /// Half of the window is taken away, though the path is not congested: a subflow keeps the
+    /// receive window of its connection waiting. Unless told otherwise, an algorithm takes it for a
+    /// loss; windows that are their own state are halved and nothing else, as from outside in Linux
+    /// (mptcp_rcv_buf_optimization).
+    #[inline]
+    fn penalise(&mut self, path: &Path) {
+        let signal = Signal::Loss;
+        let seq = path.una;
+        let loss = Congestion { signal, new_episode: true, packets: 0, seq, stamp: None };
+        self.on_congestion(path, &loss);
+    }
+
     /// The instant that [`next_timer`](Self::next_timer) asked for has come.
     #[inline]
     fn on_timer(&mut self, _path: &Path) {}

@@ -169,6 +169,14 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.cwnd = cwnd;
     }
 
+    fn penalise(&mut self, _path: &Path) {
+        // In slow start the threshold stays, so that the window is soon where it was.
+        if self.cwnd >= self.ssthresh {
+            self.ssthresh = (self.ssthresh / 2.0).max(2.0);
+        }
+        self.cwnd = (self.cwnd / 2.0).max(1.0);
+    }
+
     fn on_spurious_loss(&mut self, _path: &Path) {
         if let Some((cwnd, ssthresh)) = self.before.take() {
             self.cwnd = self.cwnd.max(cwnd);
@@ -283,6 +291,29 @@ mod tests {
         let (cwnd, _) = window(&reno);
         reno.on_long_idle(10.0);
         assert_eq!(window(&reno), (10.0, 0.75 * cwnd));
+    }
+
+    /// mptcp_rcv_buf_optimization: "If in slow start, do not reduce the ssthresh".
+    #[test]
+    fn a_penalty_halves_the_window_and_the_threshold_only_if_the_window_had_reached_it() {
+        let mut reno = algorithm("reno(initial_ssthresh=80)");
+        acknowledge(&mut reno, &path(), 30);
+        reno.penalise(&path());
+        assert_eq!(window(&reno), (20.0, 80.0), "in slow start");
+        acknowledge(&mut reno, &path(), 60);
+        reno.penalise(&path());
+        assert_eq!(window(&reno), (40.0, 40.0));
+        (0..8).for_each(|_| reno.penalise(&path()));
+        assert_eq!(window(&reno), (1.0, 2.0), "the least that Linux leaves");
+    }
+
+    #[test]
+    fn a_penalty_is_no_loss_that_cubic_would_remember_or_undo() {
+        let mut cubic = algorithm("cubic");
+        acknowledge(&mut cubic, &path(), 90);
+        cubic.penalise(&path());
+        cubic.on_spurious_loss(&path());
+        assert_eq!(window(&cubic), (50.0, f64::INFINITY));
     }
 
     #[test]

@@ -56,6 +56,10 @@ impl CongestionControl for Recorder {
         self.record("on_long_idle");
     }
 
+    fn penalise(&mut self, _path: &Path) {
+        self.record("penalise");
+    }
+
     fn on_timer(&mut self, _path: &Path) {
         self.record("on_timer");
     }
@@ -100,6 +104,7 @@ fn every_method_of_the_trait_reaches_the_algorithm_and_its_answer_comes_back() {
     algorithm.on_sent(&path, &sent);
     algorithm.on_spurious_loss(&path);
     algorithm.on_long_idle(7.0);
+    algorithm.penalise(&path);
     algorithm.on_timer(&path);
     assert_eq!(algorithm.control(), CONTROL);
     assert_eq!(algorithm.next_timer(), Some(TIMER));

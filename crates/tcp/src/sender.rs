@@ -8,7 +8,6 @@ mod subflow;
 mod timer;
 mod transmit;
 
-use acknowledge::congestion_for_penalty;
 use timer::Timer;
 use transmit::WindowUse;
 

@@ -290,6 +290,10 @@ impl<R: Rules> CongestionControl for Bbr<R> {
         self.rules.on_spurious_loss(&mut self.frame, path);
     }
 
+    fn penalise(&mut self, _path: &Path) {
+        self.frame.window.set(self.frame.window.get() / 2.0);
+    }
+
     fn uses_prr(&self) -> bool {
         false
     }

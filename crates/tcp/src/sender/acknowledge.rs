@@ -441,8 +441,3 @@ impl Sender {
 fn congestion(signal: Signal, new_episode: bool, packets: u32, seq: u64) -> Congestion {
     Congestion { signal, new_episode, packets, seq, stamp: None }
 }
-
-/// A reduction that no loss calls for.
-pub(super) fn congestion_for_penalty(seq: u64) -> Congestion {
-    congestion(Signal::Loss, true, 0, seq)
-}

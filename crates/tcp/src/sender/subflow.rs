@@ -1,7 +1,7 @@
 //! A sender as a subflow of a multipath connection, which hands it packets as they fit, instead of
 //! an application of its own.
 
-use super::{Sender, SenderConfig, Stage, congestion_for_penalty};
+use super::{Sender, SenderConfig, Stage};
 use dumbbell_cc::{CongestionControl, Path, Phase, Subflow};
 use dumbbell_units::{Span, Time};
 
@@ -102,13 +102,42 @@ impl Sender {
         self.path.siblings.extend(siblings);
     }
 
-    /// Reduces the window as if for a loss, if nothing is amiss.
-    pub(crate) fn penalise(&mut self, now: Time) {
-        if self.path.phase == Phase::Open {
+    /// Has the window halved, if nothing is amiss. Says whether it was.
+    pub(crate) fn penalise(&mut self, now: Time) -> bool {
+        let open = self.path.phase == Phase::Open;
+        if open {
             self.path.now = now;
-            let event = congestion_for_penalty(u64::from(self.board.una()));
-            self.cc.on_congestion(&self.path, &event);
+            self.cc.penalise(&self.path);
             self.refresh();
         }
+        open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Flags, Segment, Stack};
+    use dumbbell_cc::{Algorithm, Init};
+    use dumbbell_net::Endpoint;
+    use std::sync::Arc;
+
+    /// tcp_rtt_estimator: rttvar_us, four mean deviations, is never below tcp_rto_min.
+    #[test]
+    fn the_deviation_of_a_steady_path_is_a_quarter_of_200_ms() {
+        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let mut sender = Sender::subflow(SenderConfig {
+            stack: Arc::new(Stack::linux()),
+            algorithm: Algorithm::parse("reno", &init).expect("a built-in algorithm"),
+            start: Time::ZERO,
+            stop: None,
+            bytes: None,
+            app_rates: Vec::new(),
+        });
+        sender.poll(Time::ZERO).expect("a SYN");
+        let reply = Segment { flags: Flags::SYN.with(Flags::ACK), ..Segment::default() };
+        sender.handle(Time::ZERO + Span::from_millis(40), &reply);
+        assert_eq!(sender.path().srtt, Some(Span::from_millis(40)));
+        assert_eq!(sender.rtt_deviation(), Span::from_millis(50));
     }
 }
