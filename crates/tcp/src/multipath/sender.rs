@@ -62,6 +62,8 @@ struct Branch {
     /// The subflow's number of the first of them.
     first: u32,
     timeouts: u32,
+    /// The others were given what it holds, and it was offered nothing since.
+    reinjected: bool,
     episodes: u32,
     losses: LossIntervals,
     /// The next packet that a redundant scheduler sends here.
@@ -140,6 +142,7 @@ impl MultipathSender {
             numbers: VecDeque::new(),
             first: 0,
             timeouts: 0,
+            reinjected: false,
             episodes: 0,
             losses: LossIntervals::default(),
             cursor: 0,
@@ -220,6 +223,7 @@ impl MultipathSender {
             let load = Load { waiting, window };
             let senders = self.branches.iter().map(|branch| &branch.sender);
             let Some((at, room)) = self.choice.choose(now, senders, load) else { return };
+            self.branches[at].reinjected = false;
             if again {
                 if let Some(number) = self.stream.take_again(at as u8) {
                     self.reinjected += 1;
@@ -300,12 +304,15 @@ impl MultipathSender {
         segment
     }
 
-    /// After a timeout of a subflow, others are to send what it holds.
+    /// After a timeout of a subflow, others are to send what it holds. After further ones there is
+    /// nothing new: meanwhile it is given nothing (MPTCP_REINJECT marks each packet in Linux).
     fn reinject(&mut self, port: usize) {
         let branch = &mut self.branches[port];
         branch.timeouts = branch.sender.timeouts();
         branch.settle();
-        if self.branches.len() > 1 && self.choice.scheduler != Scheduler::Redundant {
+        let repeated = std::mem::replace(&mut branch.reinjected, true);
+        let redundant = self.choice.scheduler == Scheduler::Redundant;
+        if self.branches.len() > 1 && !repeated && !redundant {
             self.stream.reinject(port as u8, self.branches[port].numbers.iter().copied());
             self.hungry = true;
         }

@@ -230,6 +230,22 @@ fn what_a_dead_path_holds_goes_by_another_after_its_timeout() {
     assert!(end < 3.5, "{end} s");
 }
 
+/// A packet that was reinjected once is so marked (MPTCP_REINJECT): further timeouts of the dead path
+/// do not have it sent again, though the other takes seconds for what waits.
+#[test]
+fn what_a_dead_path_holds_is_given_to_another_once() {
+    let dead = Way { packet_us: 100, delay_ms: 50, queue: 1000, fails: (1000, 1_000_000), ..GOOD };
+    let other = Way { packet_us: 4000, queue: 1000, ..GOOD };
+    let mut network = Network::new(&[other, dead], 20_000, 10_000, Scheduler::LowestRtt, "reno");
+    network.run();
+    let given = network.carried.iter().filter(|((port, _), _)| *port == 0);
+    let numbers: Vec<u32> = given.map(|(_, &number)| number).collect();
+    let distinct: BTreeSet<u32> = numbers.iter().copied().collect();
+    assert!(network.sender.stats().reinjected > 100, "{:?}", network.sender.stats());
+    assert!(network.sender.subflow_stats(1).timeouts > 2);
+    assert_eq!(numbers.len(), distinct.len(), "{:?}", network.sender.stats());
+}
+
 #[test]
 fn a_path_that_comes_back_is_used_again() {
     let path = Way { fails: (500, 1500), ..GOOD };
