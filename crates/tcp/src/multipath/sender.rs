@@ -3,12 +3,11 @@
 //! What happens to data besides being scheduled, as in Linux's Multipath TCP v0.95:
 //!
 //! - After a retransmission timeout of a subflow, all that it holds is given to the others too
-//!   (reinjection), and it gets nothing new until what it lost is acknowledged.
+//!   (reinjection), once, and it gets nothing new until what it lost is acknowledged.
 //! - If the receive window is full while a subflow has room, it repeats the packet that the window
 //!   waits for (opportunistic retransmission), if it is at least four times as fast as the subflow
 //!   that holds it or that one's window is four packets or less; and the slower subflow's window
-//!   is reduced (penalisation), at most once in an RTT of the faster. Linux halves it; here the
-//!   algorithm answers as to a loss.
+//!   is halved (penalisation), if nothing is amiss there, at most once in an RTT of the faster.
 
 use super::scheduler::{Choice, Load, Scheduler};
 use super::stream::Stream;
@@ -92,11 +91,6 @@ impl Branch {
             self.episodes = episodes;
             self.losses.on_loss(self.sender.path().delivered);
         }
-    }
-
-    /// Whether it holds this packet, among the oldest that it holds.
-    fn holds_early(&self, number: u32) -> bool {
-        self.numbers.iter().take(32).any(|&held| held == number)
     }
 
     fn srtt(&self) -> Span {
@@ -248,6 +242,7 @@ impl MultipathSender {
 
     #[inline]
     fn give(&mut self, at: usize, number: u32) {
+        self.stream.note_holder(number, at);
         self.branches[at].assign(number);
         self.pending |= 1 << at;
     }
@@ -271,15 +266,14 @@ impl MultipathSender {
     /// The receive window is full, though this subflow has room (mptcp_rcv_buf_optimization).
     fn unblock(&mut self, now: Time, at: usize) {
         self.choice.blocked();
-        let head = self.stream.una;
-        let (srtt, held_here) = (self.branches[at].srtt(), self.branches[at].holds_early(head));
+        let (head, srtt) = (self.stream.una, self.branches[at].srtt());
+        let holds = |other: usize| self.stream.holders_of_first() & 1 << other != 0;
+        let held_here = holds(at);
         let mut others = (0..self.branches.len()).filter(|&other| other != at);
-        let Some(slow) = others.find(|&other| self.branches[other].holds_early(head)) else {
-            return;
-        };
-        if srtt < self.branches[slow].srtt() && now.since(self.branches[at].penalised_at) >= srtt {
+        let Some(slow) = others.find(|&other| holds(other)) else { return };
+        let may = now.since(self.branches[at].penalised_at) >= srtt;
+        if may && srtt < self.branches[slow].srtt() && self.branches[slow].sender.penalise(now) {
             self.branches[at].penalised_at = now;
-            self.branches[slow].sender.penalise(now);
             self.penalties += 1;
         }
         let slow = &self.branches[slow];

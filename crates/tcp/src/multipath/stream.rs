@@ -24,6 +24,8 @@ pub(super) struct Stream {
     pub(super) wake: Time,
     /// Packets to be sent by another subflow than the one named.
     again: VecDeque<(u32, u8)>,
+    /// Who was given each packet from `una` on, a bit for each subflow (Linux's path_mask).
+    holders: VecDeque<u32>,
     /// When all was acknowledged.
     pub(super) completed: Option<Time>,
 }
@@ -47,6 +49,7 @@ impl Stream {
             established_at: None,
             wake: Time::MAX,
             again: VecDeque::new(),
+            holders: VecDeque::new(),
             completed: None,
         }
     }
@@ -64,11 +67,29 @@ impl Stream {
     /// A data acknowledgement arrived.
     #[inline]
     pub(super) fn acknowledge(&mut self, now: Time, number: u32, window: u32) {
-        self.una = self.una.max(number.min(self.next));
+        let una = self.una.max(number.min(self.next));
+        let acked = (una - self.una) as usize;
+        self.holders.drain(..acked.min(self.holders.len()));
+        self.una = una;
         self.window_end = self.window_end.max(number.saturating_add(window));
         if self.una == self.end && self.completed.is_none() {
             self.completed = Some(now);
         }
+    }
+
+    /// Notes that `subflow` was given a packet that is not acknowledged.
+    #[inline]
+    pub(super) fn note_holder(&mut self, number: u32, subflow: usize) {
+        let place = (number - self.una) as usize;
+        if self.holders.len() <= place {
+            self.holders.resize(place + 1, 0);
+        }
+        self.holders[place] |= 1 << subflow;
+    }
+
+    /// Who was given the packet that the receive window waits for, a bit for each subflow.
+    pub(super) fn holders_of_first(&self) -> u32 {
+        self.holders.front().copied().unwrap_or(0)
     }
 
     /// New packets that there are, whatever the window.

@@ -282,6 +282,18 @@ fn a_window_that_waits_for_a_slow_path_is_opened_by_the_fast_one() {
     assert!(stats.opportunistic > 0 && stats.penalties > 0, "{stats:?}");
 }
 
+/// Who holds the packet that the window waits for is known (path_mask), though packets before it are
+/// delivered and not acknowledged on their own path yet: here some 300, which come back for 200 ms.
+#[test]
+fn a_slow_path_is_penalised_though_its_acknowledgements_are_on_their_way() {
+    let slow = Way { packet_us: 600, delay_ms: 200, queue: 400, ..GOOD };
+    let fast = Way { packet_us: 250, delay_ms: 5, ..GOOD };
+    let mut network = Network::new(&[fast, slow], 40_000, 1000, Scheduler::LowestRtt, "reno");
+    network.run();
+    let stats = network.sender.stats();
+    assert!(stats.opportunistic > 100 && stats.penalties > 10, "{stats:?}");
+}
+
 #[test]
 fn blest_leaves_a_slow_path_alone_that_would_block_the_window() {
     let slow = |scheduler| {
