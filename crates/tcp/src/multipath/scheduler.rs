@@ -1,8 +1,9 @@
-//! Which subflow takes the next packets (the schedulers of Linux's Multipath TCP, v0.95).
+//! Which subflow takes the next packets (the schedulers of the MPTCP project's Linux, v0.95; Linux
+//! itself has another, mptcp_subflow_get_send).
 //!
 //! All choose among subflows that are available and have room in their windows:
 //!
-//! - `lowest-rtt` (Linux's default): the one of the least smoothed round-trip time.
+//! - `lowest-rtt` (the default there): the one of the least smoothed round-trip time.
 //! - `round-robin`: one packet each, in turns.
 //! - `redundant`: all of them; every packet is sent on every subflow (mptcp_redundant.c).
 //! - `blest` (Ferlin et al., IFIP Networking 2016; mptcp_blest.c): as `lowest-rtt`, but a slower
