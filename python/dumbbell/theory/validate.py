@@ -218,7 +218,7 @@ Filled marks: the simulator, with 95 % intervals; hollow marks, dotted: theory."
 
 _DIFFERENCES: Final = """\
 BIC is run as its formulas are, without the ratio that makes Linux's about twice as fast where
-acknowledgements are delayed. CUBIC hardly ever passes the window of its last loss here, so that both
+acknowledgements are delayed. CUBIC hardly ever passes the window of its last loss here, so both
 estimates of Reno's window (`tcp_friendliness`) are the formula's.
 
 Four differences are known. The round trip that a recovery takes is in no formula but Padhye's,
