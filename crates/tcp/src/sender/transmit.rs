@@ -85,13 +85,7 @@ impl Sender {
         let calm = !matches!(self.path.phase, Phase::Recovery | Phase::Loss);
         let oldest = (self.board.outstanding() > 0).then(|| self.oldest_sent_at());
         let srtt = self.path.srtt.unwrap_or(Span::ZERO);
-        // What is paced counts from when it might have left (tcp_wstamp_ns).
-        let last = if self.path.paced {
-            self.last_sent_at.max(self.pacer.next())
-        } else {
-            self.last_sent_at
-        };
-        calm && pacing::should_defer(self.path.now, last, oldest, srtt)
+        calm && pacing::should_defer(self.path.now, self.last_sent_at, oldest, srtt)
     }
 
     pub(super) fn begin_burst(&mut self, packets: u32) {
