@@ -372,6 +372,7 @@ def udt_serve(
     local: str,
     settings_json: str,
     permission: tuple[bool, bool, bool],
+    clients: int,
     watch: TransferWatch,
 ) -> None: ...
 def udt_bench(

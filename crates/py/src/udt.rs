@@ -430,11 +430,12 @@ pub fn udt_serve(
     local: &str,
     settings_json: &str,
     permission: (bool, bool, bool),
+    clients: usize,
     watch: &TransferWatch,
 ) -> PyResult<()> {
     let (write, read, once) = permission;
     let settings = settings(settings_json)?;
-    let permission = Permission { write, read, once };
+    let permission = Permission { write, read, once, clients, ..Permission::default() };
     let run = || dumbbell_transfer::serve(&root, local, &settings, permission, &watch.watch);
     py.detach(run).map_err(raise_transfer)
 }

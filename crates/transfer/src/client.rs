@@ -24,12 +24,14 @@ pub struct Attempts {
     pub pause: Duration,
     /// How often the connection is sampled.
     pub interval: Duration,
+    /// How long a server may take to answer: it may serve as many as it wants to.
+    pub patience: Duration,
 }
 
 impl Default for Attempts {
     fn default() -> Attempts {
         let (pause, interval) = (Duration::from_secs(2), Duration::from_millis(100));
-        Attempts { more: 5, pause, interval }
+        Attempts { more: 5, pause, interval, patience: Duration::from_secs(60) }
     }
 }
 
@@ -123,7 +125,7 @@ pub(crate) fn ask(
     let mut line = Line::new(socket, watch.clone());
     let ack_interval = settings.options.ack_interval;
     line.say(&Request { version: VERSION, ack_interval, want })?;
-    match line.listen()? {
+    match line.greet(attempts.patience)? {
         Reply::Ready { ack_interval } => line.socket().set_ack_interval(ack_interval.min(64)),
         Reply::Refused(why) => return Err(TransferError::Refused(why)),
     }

@@ -53,7 +53,9 @@ impl TransferError {
         match self {
             TransferError::Connection(error) => matches!(
                 error,
-                Error::NoAnswer
+                // Who refuses cannot say why: it may be that too many wait.
+                Error::Refused
+                    | Error::NoAnswer
                     | Error::Silent
                     | Error::PeerClosed
                     | Error::Closed

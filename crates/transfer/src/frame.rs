@@ -3,10 +3,11 @@
 
 use crate::error::TransferError;
 use crate::watch::Watch;
-use dumbbell_udt::io::Socket;
+use dumbbell_udt::io::{Error, Socket};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The version of what is said here.
 pub(crate) const VERSION: u32 = 1;
@@ -101,11 +102,13 @@ pub(crate) struct Line {
     socket: Arc<Socket>,
     watch: Arc<Watch>,
     buffer: Vec<u8>,
+    /// When what is waited for is given up.
+    deadline: Option<Instant>,
 }
 
 impl Line {
     pub(crate) fn new(socket: Arc<Socket>, watch: Arc<Watch>) -> Line {
-        Line { socket, watch, buffer: Vec::new() }
+        Line { socket, watch, buffer: Vec::new(), deadline: None }
     }
 
     pub(crate) fn watch(&self) -> &Watch {
@@ -135,7 +138,7 @@ impl Line {
     /// Waits for the next frame.
     pub(crate) fn hear<T: DeserializeOwned>(&mut self) -> Result<Frame<'_, T>, TransferError> {
         let mut head = [0; 4];
-        read_exactly(&self.socket, &self.watch, &mut head)?;
+        self.read(&mut head)?;
         let head = u32::from_be_bytes(head);
         let length = (head & !DATA) as usize;
         let most = if head & DATA == 0 { MAX_WORDS } else { CHUNK };
@@ -143,8 +146,10 @@ impl Line {
             let what = format!("a frame of {length} bytes is longer than {most}");
             return Err(TransferError::Protocol(what));
         }
-        self.buffer.resize(length, 0);
-        read_exactly(&self.socket, &self.watch, &mut self.buffer)?;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(length, 0);
+        self.read(&mut buffer)?;
+        self.buffer = buffer;
         if head & DATA != 0 {
             return Ok(Frame::Data(&self.buffer));
         }
@@ -158,22 +163,37 @@ impl Line {
             Frame::Data(_) => Err(TransferError::Protocol("data comes unasked".to_owned())),
         }
     }
+
+    /// Waits for the peer's first words, but not for ever: it may have none, and yet be alive.
+    pub(crate) fn greet<T: DeserializeOwned>(
+        &mut self,
+        patience: Duration,
+    ) -> Result<T, TransferError> {
+        self.deadline = Instant::now().checked_add(patience);
+        let words = self.listen();
+        self.deadline = None;
+        words
+    }
+
+    /// Waits for so many bytes.
+    fn read(&self, mut out: &mut [u8]) -> Result<(), TransferError> {
+        while !out.is_empty() {
+            self.watch.check()?;
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(Error::TimedOut.into());
+            }
+            match self.socket.recv(out) {
+                Ok(0) => return Err(Error::PeerClosed.into()),
+                Ok(read) => out = &mut out[read..],
+                // It is time to see whether this is still wanted.
+                Err(Error::TimedOut) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
 }
 
 fn unspeakable(error: serde_json::Error) -> TransferError {
     TransferError::Protocol(error.to_string())
-}
-
-fn read_exactly(socket: &Socket, watch: &Watch, mut out: &mut [u8]) -> Result<(), TransferError> {
-    while !out.is_empty() {
-        watch.check()?;
-        match socket.recv(out) {
-            Ok(0) => return Err(dumbbell_udt::io::Error::PeerClosed.into()),
-            Ok(read) => out = &mut out[read..],
-            // It is time to see whether this is still wanted.
-            Err(dumbbell_udt::io::Error::TimedOut) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::bench::discard;
 use crate::client::LOOK;
 use crate::error::{At, TransferError};
-use crate::frame::{Line, Reply, Request, VERSION, Want};
+use crate::frame::{Line, Offer, Reply, Request, VERSION, Want};
 use crate::manifest::walk;
 use crate::place::below;
 use crate::sink::take;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a client may take to say what it wants, and a stopped server to end.
+/// How long a stopped server may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What clients may do.
+/// What clients may do, and how many of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permission {
     /// Give files.
@@ -29,11 +29,16 @@ pub struct Permission {
     pub read: bool,
     /// Whether the server ends after it has served one client to its end.
     pub once: bool,
+    /// How many are served at a time: each has a thread. Others wait in the listener's backlog.
+    pub clients: usize,
+    /// How long a client may take to say what it wants.
+    pub patience: Duration,
 }
 
 impl Default for Permission {
     fn default() -> Permission {
-        Permission { write: true, read: true, once: false }
+        let (clients, patience) = (64, Duration::from_secs(10));
+        Permission { write: true, read: true, once: false, clients, patience }
     }
 }
 
@@ -58,23 +63,31 @@ pub fn serve(
     let mut clients = Vec::new();
     while !watch.is_stopped() {
         clients.retain(|client: &thread::JoinHandle<_>| !client.is_finished());
+        if clients.len() >= permission.clients.max(1) {
+            thread::sleep(LOOK / 10);
+            continue;
+        }
         let socket = match listener.accept(Some(LOOK)) {
             Err(Error::TimedOut) => continue,
             other => other?,
         };
         let from = socket.peer_addr();
         let ack_interval = settings.options.ack_interval;
-        let (root, watch) = (root.clone(), watch.clone());
-        let client = move || attend(socket, &root, ack_interval, permission, &watch);
+        let (root, whole) = (root.clone(), watch.clone());
+        let client = move || attend(socket, &root, ack_interval, permission, &whole);
         if permission.once {
             match client() {
-                // The client comes back.
+                // The client comes back, or another one comes.
                 Err(error) if error.may_pass() => continue,
                 other => return other,
             }
         }
         let thread = thread::Builder::new().name(format!("udt {from}"));
-        clients.push(thread.spawn(move || drop(client())).map_err(Error::from)?);
+        match thread.spawn(move || drop(client())) {
+            Ok(thread) => clients.push(thread),
+            // The system has no more threads: the others are served on.
+            Err(error) => watch.tell(format!("{from}: {error}")),
+        }
     }
     let until = Instant::now() + PATIENCE;
     while clients.iter().any(|client| !client.is_finished()) && Instant::now() < until {
@@ -110,20 +123,11 @@ fn attend(
     let from = socket.peer_addr();
     let socket = Arc::new(socket);
     // What several clients do is not one progress; how to stop is common.
-    let own = if permission.once { watch.clone() } else { Arc::default() };
+    let own = if permission.once { watch.clone() } else { Watch::of(watch) };
     if permission.once {
         watch.record(&socket, Duration::from_millis(100));
     }
-    let done = thread::scope(|scope| {
-        let served = scope.spawn(|| talk(&socket, root, ack_interval, permission, &own));
-        while !served.is_finished() {
-            if watch.is_stopped() {
-                own.stop();
-            }
-            thread::park_timeout(LOOK / 4);
-        }
-        served.join().unwrap_or(Err(TransferError::Stopped))
-    });
+    let done = talk(&socket, root, ack_interval, permission, &own);
     watch.tell(told(from, &done, &own));
     // All that matters was confirmed by either side.
     let _ = socket.finish(Duration::from_secs(5));
@@ -153,7 +157,7 @@ fn talk(
     watch: &Arc<Watch>,
 ) -> Result<&'static str, TransferError> {
     let mut line = Line::new(socket.clone(), watch.clone());
-    let request: Request = line.listen()?;
+    let request: Request = line.greet(permission.patience)?;
     let refused = |line: &Line, why: &str| {
         line.say(&Reply::Refused(why.to_owned()))?;
         Err(TransferError::Refused(why.to_owned()))
@@ -175,15 +179,38 @@ fn talk(
             discard(&mut line).map(|()| "measured")
         }
         Want::Pull(paths) => {
-            let places: Option<Vec<PathBuf>> =
-                paths.iter().map(|path| inside(root, path)).collect();
-            let Some(places) = places else { return refused(&line, "there is no such file") };
-            let items = match walk(&places, line.watch()) {
-                Ok(items) => items,
-                Err(error) => return refused(&line, &error.to_string()),
+            let places = match places(root, paths) {
+                Ok(places) => places,
+                Err(why) => return refused(&line, &why),
             };
+            // A large folder takes its time: who asked knows by now that it is served.
             line.say(&ready)?;
-            give(&mut line, &items).map(|()| "took")
+            match walk(&places, line.watch()) {
+                Ok(items) => give(&mut line, &items).map(|()| "took"),
+                Err(error) => {
+                    line.say(&Offer::Refused(error.to_string()))?;
+                    Err(error)
+                }
+            }
+        }
+    }
+}
+
+/// Where the paths are that a client asks for, each once. A short request would stand for any number
+/// of files if it could name the same ones again and again.
+fn places(root: &Path, mut paths: Vec<String>) -> Result<Vec<PathBuf>, String> {
+    paths.sort();
+    paths.dedup();
+    let there: Option<Vec<PathBuf>> = paths.iter().map(|path| inside(root, path)).collect();
+    let mut places = there.ok_or("there is no such file")?;
+    places.sort();
+    places.dedup();
+    // What is in a folder comes right after it.
+    match places.windows(2).find(|pair| pair[1].starts_with(&pair[0])) {
+        None => Ok(places),
+        Some(pair) => {
+            let [outer, inner] = [0, 1].map(|at| pair[at].strip_prefix(root).unwrap_or(&pair[at]));
+            Err(format!("{} comes with {} already", inner.display(), outer.display()))
         }
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 /// Lets another thread see how far a transfer is, and stop it.
 #[derive(Debug, Default)]
 pub struct Watch {
+    /// What this is a part of.
+    whole: Option<Arc<Watch>>,
     stopped: AtomicBool,
     bytes: AtomicU64,
     total: AtomicU64,
@@ -61,6 +63,11 @@ impl Watch {
         Watch::default()
     }
 
+    /// A watch over a part of what another one watches: it is stopped with that.
+    pub(crate) fn of(whole: &Arc<Watch>) -> Arc<Watch> {
+        Arc::new(Watch { whole: Some(whole.clone()), ..Watch::default() })
+    }
+
     /// Stops what is watched, which ends with [`TransferError::Stopped`].
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -105,6 +112,7 @@ impl Watch {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+            || self.whole.as_ref().is_some_and(|whole| whole.is_stopped())
     }
 
     /// A transfer begins, or begins again.

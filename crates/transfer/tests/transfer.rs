@@ -3,7 +3,7 @@
 use dumbbell_transfer::{
     Attempts, Load, Permission, TransferError, Watch, bench, pull, push, serve,
 };
-use dumbbell_udt::io::{Key, Settings};
+use dumbbell_udt::io::{Error, Key, Settings, Socket};
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::symlink;
@@ -213,7 +213,7 @@ fn a_server_gives_and_takes_only_what_it_may() {
             pull(&server.address, &paths, here.path(), &settings, quick(), &Arc::default());
         assert!(matches!(refused, Err(TransferError::Refused(_))), "{path}: {refused:?}");
     }
-    let closed = Permission { write: false, read: false, once: false };
+    let closed = Permission { write: false, read: false, ..Permission::default() };
     let server = Server::start(there.path(), &free_address(), &settings, closed);
     let refused = push(&server.address, &[file], &settings, quick(), &Arc::default());
     assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
@@ -226,6 +226,25 @@ fn a_server_gives_and_takes_only_what_it_may() {
         &Arc::default(),
     );
     assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
+}
+
+#[test]
+fn what_is_asked_for_again_and_again_is_given_once() {
+    let (here, there) = (folder(), folder());
+    write(&there.path().join("root/in/file"), &data(1000, 1));
+    write(&there.path().join("root.txt"), &data(1000, 2));
+    let server = Server::of(there.path(), &settings());
+    let ask = |paths: &[&str]| {
+        let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
+        let watch = Arc::new(Watch::new());
+        let done = pull(&server.address, &paths, here.path(), &settings(), quick(), &watch);
+        (done, watch.progress().files)
+    };
+    let (done, files) = ask(&[&["root", "root/", "root.txt"][..]; 1000].concat());
+    assert!(done.is_ok() && files == (2, 2), "{done:?}, {files:?}");
+    let (refused, _) = ask(&["root.txt", "root/in/file", "root"]);
+    let Err(TransferError::Refused(why)) = &refused else { panic!("{refused:?}") };
+    assert_eq!(why, "root/in/file comes with root already");
 }
 
 #[test]
@@ -282,6 +301,39 @@ fn a_bench_says_what_arrived() {
         assert_eq!(bytes, 2_000_000);
         assert!(watch.samples().last().is_some_and(|last| last.statistics.sender.delivered > 0));
     }
+}
+
+/// A connection whose client says nothing, though its engine says that it is alive.
+fn silent(server: &Server) -> Socket {
+    Socket::connect(&server.address[..], &settings()).expect("it listens")
+}
+
+#[test]
+fn a_client_that_says_nothing_does_not_keep_the_only_one_out_that_is_waited_for() {
+    let (here, there) = (folder(), folder());
+    let file = write(&here.path().join("file"), &data(10_000, 9));
+    let patience = Duration::from_millis(500);
+    let once = Permission { once: true, patience, ..Permission::default() };
+    let mut server = Server::start(there.path(), &free_address(), &settings(), once);
+    let _silent = silent(&server);
+    push(&server.address, &[file], &settings(), quick(), &Arc::default()).expect("it arrives");
+    let ended = server.thread.take().expect("it runs").join().expect("no panic");
+    assert!(ended.is_ok(), "{ended:?}");
+}
+
+#[test]
+fn no_more_clients_are_served_at_a_time_than_may_be_and_who_comes_then_waits_for_a_place() {
+    let (here, there) = (folder(), folder());
+    let file = [write(&here.path().join("file"), &data(10_000, 9))];
+    let few = Permission { clients: 2, patience: Duration::from_secs(3), ..Permission::default() };
+    let server = Server::start(there.path(), &free_address(), &settings(), few);
+    let _silent = [silent(&server), silent(&server)];
+    thread::sleep(Duration::from_millis(500));
+    let give = |attempts| push(&server.address, &file, &settings(), attempts, &Arc::default());
+    let impatient = Attempts { more: 0, patience: Duration::from_millis(500), ..quick() };
+    let failed = give(impatient);
+    assert!(matches!(failed, Err(TransferError::Connection(Error::TimedOut))), "{failed:?}");
+    give(quick()).expect("the others are given up");
 }
 
 #[test]

@@ -64,6 +64,9 @@ def serve(
     key: KeyFile = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Take nothing.")] = False,
     write_only: Annotated[bool, typer.Option("--write-only", help="Give nothing.")] = False,
+    clients: Annotated[
+        int, typer.Option(min=1, max=10_000, help="How many are served at a time; others wait.")
+    ] = 64,
 ) -> None:
     """Serve a folder until interrupted."""
     from dumbbell import udt
@@ -76,6 +79,7 @@ def serve(
             settings=_settings(cc, key),
             write=not read_only,
             read=not write_only,
+            clients=clients,
             tell=_tell_events,
         )
 

@@ -107,6 +107,7 @@ def serve(
     write: bool = True,
     read: bool = True,
     once: bool = False,
+    clients: int = 64,
     tell: Callable[[_core.TransferWatch], None] | None = None,
 ) -> Report:
     """Serves a folder until the user interrupts, or, with `once`, until one client was served.
@@ -119,6 +120,7 @@ def serve(
         write: Whether clients may give files.
         read: Whether clients may take files.
         once: Whether to end after one client.
+        clients: How many are served at a time; others wait.
         tell: Is told every now and then; the watch's events say who did what.
 
     Raises:
@@ -127,9 +129,8 @@ def serve(
         KeyboardInterrupt: If the user interrupts.
     """
     local, given = _address(host, port), settings.to_json()
-    return _attend(
-        lambda watch: _core.udt_serve(root, local, given, (write, read, once), watch), tell
-    )
+    may = (write, read, once)
+    return _attend(lambda watch: _core.udt_serve(root, local, given, may, clients, watch), tell)
 
 
 def bench(
