@@ -67,6 +67,7 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
         options,
         mode,
         algorithm: Algorithm::parse(cc, &init).expect("it is an algorithm"),
+        remake: Some(Box::new(move |mss| Algorithm::parse(cc, &Init { mss, ..init }).ok())),
         bulk: None,
         keep: true,
         socket: 7,

@@ -112,6 +112,7 @@ fn config(options: Options, algorithm: Algorithm, end: usize) -> Config {
         options,
         mode: Mode::Stream,
         algorithm,
+        remake: None,
         bulk: None,
         keep: false,
         socket: SOCKETS[end],

@@ -31,8 +31,10 @@ pub struct Config {
     pub options: Options,
     /// Stream or messages.
     pub mode: Mode,
-    /// Congestion control, made for this connection.
+    /// Congestion control, made for this connection and this end's packets.
     pub algorithm: Algorithm,
+    /// Makes it for packets of another payload, if those of the peer turn out to be shorter.
+    pub remake: Option<Remake>,
     /// What is sent: bulk data, or what the application hands over.
     pub bulk: Option<Bulk>,
     /// Whether data that arrives is kept for the application to read, or only counted.
@@ -47,6 +49,9 @@ pub struct Config {
     /// Bytes of every packet's payload that whoever carries packets needs, as for a seal.
     pub reserve: u16,
 }
+
+/// Makes a connection's algorithm anew, for so many bytes of payload in a full packet.
+pub type Remake = Box<dyn FnOnce(u32) -> Option<Algorithm> + Send>;
 
 /// When a packet arrived, as exactly as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +88,7 @@ pub struct Connection {
     role: Option<Role>,
     /// Until the connection is open.
     algorithm: Option<Algorithm>,
+    remake: Option<Remake>,
     silence: Option<Span>,
     reserve: u16,
     stage: Stage,
@@ -138,7 +144,7 @@ impl Connection {
     }
 
     fn new(config: Config, opened: Time, stage: Stage) -> Connection {
-        let Config { options, mode, algorithm, bulk, keep, socket, silence, reserve, .. } = config;
+        let Config { options, mode, bulk, keep, socket, silence, reserve, .. } = config;
         Connection {
             options,
             mode,
@@ -147,7 +153,8 @@ impl Connection {
             opened,
             socket,
             role: None,
-            algorithm: Some(algorithm),
+            algorithm: Some(config.algorithm),
+            remake: config.remake,
             silence,
             reserve,
             stage,
@@ -166,14 +173,19 @@ impl Connection {
         peer: &Handshake,
         rtt: Option<Span>,
     ) {
-        let Some(algorithm) = self.algorithm.take() else { return };
+        let Some(mut algorithm) = self.algorithm.take() else { return };
         let least = u32::from(Options::MIN_MSS);
         let mss = peer.mss.clamp(least, u32::from(self.options.mss).max(least));
-        let limits = Limits {
-            payload: ((mss - IP_UDP_HEADER - HEADER) as u16).saturating_sub(self.reserve).max(1),
-            flow_window: peer.window,
-            send_buffer: self.options.send_buffer,
-        };
+        let payload = ((mss - IP_UDP_HEADER - HEADER) as u16).saturating_sub(self.reserve).max(1);
+        // As UDT4, which makes it once the MSS is known (CUDT::connect): to an algorithm for larger
+        // packets a rate would be more packets than it has in mind.
+        if mss < u32::from(self.options.mss)
+            && let Some(made) = self.remake.take().and_then(|make| make(u32::from(payload)))
+        {
+            algorithm = made;
+        }
+        let limits =
+            Limits { payload, flow_window: peer.window, send_buffer: self.options.send_buffer };
         let supply = match &self.bulk {
             Some(bulk) => Supply::Bulk(BulkSupply::new(bulk, limits.payload, now)),
             None => Supply::Queue(SendQueue::new(limits.payload, limits.send_buffer)),

@@ -134,11 +134,13 @@ impl Opening {
     }
 
     fn handle_answer(&mut self, now: Time, peer: &Handshake) -> Progress {
-        if peer.request == Request::REJECTION {
-            return Progress::Refused;
-        }
+        // A listener sends back what it was sent, also if it refuses; who forges its address does
+        // not know the number. UDT4 believes a refusal without it.
         if peer.isn != self.own.isn || self.tries == 0 {
             return Progress::Waiting;
+        }
+        if peer.request == Request::REJECTION {
+            return Progress::Refused;
         }
         match (self.own.request, peer.request) {
             (Request::INDUCTION, Request::INDUCTION) => {

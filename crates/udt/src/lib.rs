@@ -30,7 +30,7 @@ mod sink;
 mod supply;
 
 pub use config::{BadOption, Mode, Options, SYN};
-pub use connection::{Arrival, Config, Connection, Ended, SendError};
+pub use connection::{Arrival, Config, Connection, Ended, Remake, SendError};
 pub use handshake::Role;
 pub use listener::{Answer, Listener};
 pub use packet::{

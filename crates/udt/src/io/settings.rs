@@ -81,23 +81,28 @@ impl Settings {
         if self.key.is_some() { OVERHEAD } else { 0 }
     }
 
-    fn algorithm(&self, now: Time) -> Result<Algorithm, Error> {
-        let init = Init {
+    fn init(&self, now: Time) -> Result<Init, Error> {
+        Ok(Init {
             now,
             mss: u32::from(self.options.payload() - self.reserve()),
             initial_window: f64::from(Options::INITIAL_WINDOW),
             seed: u64::from(random()?),
-        };
-        Ok(Algorithm::parse(&self.algorithm, &init)?)
+        })
+    }
+
+    fn algorithm(&self, now: Time) -> Result<Algorithm, Error> {
+        Ok(Algorithm::parse(&self.algorithm, &self.init(now)?)?)
     }
 
     /// What the engine is told.
     pub(crate) fn config(&self, now: Time, socket: u32) -> Result<Config, Error> {
         self.options.check()?;
+        let (name, init) = (self.algorithm.clone(), self.init(now)?);
         Ok(Config {
             options: self.options.clone(),
             mode: self.mode,
             algorithm: self.algorithm(now)?,
+            remake: Some(Box::new(move |mss| Algorithm::parse(&name, &Init { mss, ..init }).ok())),
             bulk: self.bulk.clone(),
             keep: self.keep,
             socket,

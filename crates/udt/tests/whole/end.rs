@@ -12,17 +12,18 @@ pub enum End {
     Listening(Listener, Mode, Vec<(u32, Packet)>),
 }
 
-fn algorithm(options: &Options, cc: &str) -> Algorithm {
-    let mss = u32::from(options.payload());
+/// UDT's own, for packets of so much payload.
+fn algorithm(mss: u32) -> Algorithm {
     let init = Init { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
-    Algorithm::parse(cc, &init).expect("it is an algorithm")
+    Algorithm::parse("udt", &init).expect("it is an algorithm")
 }
 
 pub fn config(options: &Options, mode: Mode, socket: u32) -> Config {
     Config {
         options: options.clone(),
         mode,
-        algorithm: algorithm(options, "udt"),
+        algorithm: algorithm(u32::from(options.payload())),
+        remake: Some(Box::new(|payload| Some(algorithm(payload)))),
         bulk: None,
         keep: true,
         socket,

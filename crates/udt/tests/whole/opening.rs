@@ -2,8 +2,9 @@
 
 use crate::end::{End, config, pair};
 use crate::path::{Conditions, Net};
-use dumbbell_udt::{Connection, Ended, Mode, Options, Role, Seq};
-use dumbbell_units::{Span, Time};
+use dumbbell_net::Endpoint;
+use dumbbell_udt::{Connection, Ended, Handshake, Mode, Options, Packet, Request, Role, Seq};
+use dumbbell_units::{Rate, Span, Time};
 
 fn both_open(ends: &mut [End; 2], _: Time) -> bool {
     ends.iter().all(End::is_open)
@@ -88,6 +89,20 @@ fn a_client_that_wants_messages_is_refused_by_a_listener_for_streams() {
 }
 
 #[test]
+fn a_refusal_that_does_not_know_the_clients_number_is_not_believed() {
+    let [mut client, _] = pair(&Options::default(), Mode::Stream, 5);
+    let Some(Packet::Handshake(asked)) = client.poll(Time::ZERO) else { panic!("it asks") };
+    let mut refuse = |isn| {
+        let refusal = Handshake { request: Request::REJECTION, isn: Seq::new(isn), ..asked };
+        let connection = client.connection().expect("it is one");
+        connection.receive(Time::ZERO, &Packet::Handshake(refusal), &[]);
+        connection.ended()
+    };
+    assert_eq!(refuse(12_345), None);
+    assert_eq!(refuse(5), Some(Ended::Refused));
+}
+
+#[test]
 fn the_lesser_packet_size_counts_for_both() {
     let small = Options { mss: 576, ..Options::default() };
     let [client, _] = pair(&Options::default(), Mode::Stream, 1);
@@ -96,4 +111,7 @@ fn the_lesser_packet_size_counts_for_both() {
     net.run_until(Span::from_secs(1), both_open);
     let connection = net.ends[0].connection().expect("it is open");
     assert_eq!(connection.room(), 8192 * 532);
+    // UDT begins with a packet each microsecond, however long a packet is.
+    let rate = connection.sender_stats().pacing_rate.expect("UDT paces");
+    assert_eq!(rate, Rate::from_bytes_per_sec(532e6));
 }
