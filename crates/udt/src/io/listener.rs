@@ -16,7 +16,6 @@ use dumbbell_units::Time;
 use quinn_udp::UdpSocketState;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -101,7 +100,7 @@ impl Listener {
         let mut waiting = lock(&self.queue.waiting);
         loop {
             if let Some(shared) = waiting.0.pop_front() {
-                return Ok(Socket::new(shared));
+                return Ok(Socket::over(shared));
             }
             let timely;
             (waiting, timely) = wait(&self.queue.arrived, waiting, deadline);
@@ -115,7 +114,7 @@ impl Listener {
     #[cfg(feature = "tokio")]
     pub(crate) fn poll_accept(&self, waker: &Waker) -> Option<Socket> {
         let mut waiting = lock(&self.queue.waiting);
-        let next = waiting.0.pop_front().map(Socket::new);
+        let next = waiting.0.pop_front().map(Socket::over);
         if next.is_none() {
             waiting.1 = Some(waker.clone());
         }
@@ -127,7 +126,7 @@ impl Drop for Listener {
     /// Connections that were not accepted are closed.
     fn drop(&mut self) {
         self.hub.stop_listening();
-        lock(&self.queue.waiting).0.drain(..).map(Socket::new).for_each(drop);
+        lock(&self.queue.waiting).0.drain(..).map(Socket::over).for_each(drop);
     }
 }
 
@@ -163,7 +162,7 @@ impl Listening {
             sockets.touch(shared.id);
             return None;
         }
-        if sockets.untaken() >= self.settings.backlog {
+        if !self.has_room(sockets) {
             return Some(self.protocol.refuse(client));
         }
         let id = sockets.free_id(self.next_id);
@@ -184,6 +183,21 @@ impl Listening {
             self.agreeing.push(shared)
         }
         None
+    }
+
+    /// Whether one more connection may wait. Strangers who ask and never agree on a secret must not
+    /// keep out who has the key: the one that has had the longest time for it gives way.
+    fn has_room(&mut self, sockets: &mut Sockets) -> bool {
+        self.settle();
+        let accepted = lock(&self.queue.waiting).0.len();
+        if accepted + self.agreeing.len() < self.settings.backlog {
+            return true;
+        }
+        let gives_way = !self.agreeing.is_empty();
+        if gives_way {
+            sockets.remove(self.agreeing.remove(0).id);
+        }
+        gives_way
     }
 
     /// Gives connections to the program whose ends have agreed on a secret meanwhile.
@@ -222,12 +236,4 @@ fn address(from: SocketAddr) -> [u8; 18] {
     }
     bytes[16..].copy_from_slice(&from.port().to_be_bytes());
     bytes
-}
-
-impl Socket {
-    /// A connection that a listener has accepted.
-    fn new(shared: Arc<Shared>) -> Socket {
-        shared.taken.store(true, Ordering::Relaxed);
-        Socket::over(shared)
-    }
 }

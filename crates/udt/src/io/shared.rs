@@ -89,8 +89,6 @@ pub(super) struct Shared {
     pub(super) local: SocketAddr,
     hub: std::sync::Arc<Hub>,
     poked: AtomicBool,
-    /// Whether a program has the connection, or will.
-    pub(super) taken: AtomicBool,
     state: Mutex<State>,
     readable: Condvar,
     writable: Condvar,
@@ -205,7 +203,6 @@ impl Shared {
             local,
             hub,
             poked: AtomicBool::new(false),
-            taken: AtomicBool::new(false),
             state: Mutex::new(state),
             readable: Condvar::new(),
             writable: Condvar::new(),

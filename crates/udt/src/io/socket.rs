@@ -13,7 +13,6 @@ use dumbbell_cc::Inspect;
 use quinn_udp::UdpSocketState;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -114,7 +113,6 @@ impl Socket {
         let ready_by = now + span(settings.connect_timeout);
         let shared = Shared::new((id, local, peer), hub.clone(), engine, guard, ready_by);
         let shared = Arc::new(shared);
-        shared.taken.store(true, Ordering::Relaxed);
         let mut driver = Driver::new((udp, state), (hub, ear), None);
         driver.add(shared.clone());
         driver.start()?;

@@ -2,7 +2,7 @@
 
 use crate::pattern::{receive, send};
 use crate::relay::{Harm, Relay};
-use dumbbell_udt::io::{Key, Listener, Settings, Socket};
+use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
 use dumbbell_udt::{
     Ack, AckKind, DropRequest, Handshake, MessageNumber, Mode, Nak, Packet, Request, Seq, codec,
 };
@@ -54,6 +54,53 @@ fn flood(server: SocketAddr, packets: u32) -> (usize, usize) {
         }
     }
     (sent, answered)
+}
+
+/// Opens connections as UDT does and leaves it at that; gives how many were granted.
+fn strangers(server: SocketAddr, number: u32) -> u32 {
+    let socket = UdpSocket::bind((HOST, 0)).expect("there is a free port");
+    socket.set_read_timeout(PATIENCE).expect("it is not zero");
+    let ask = |handshake: Handshake| {
+        let bytes = bytes_of(&Packet::Handshake(handshake), 0);
+        socket.send_to(&bytes, server).expect("it is sent");
+        loop {
+            let mut buffer = [0; 2048];
+            let length = socket.recv(&mut buffer).expect("it is answered");
+            let packet = codec::decode(&buffer[..length]).map(|datagram| datagram.packet);
+            if let Ok(Packet::Handshake(answer)) = packet
+                && answer.isn == handshake.isn
+            {
+                return answer;
+            }
+        }
+    };
+    let granted = |number| {
+        let given = ask(asking(Request::INDUCTION, number));
+        ask(Handshake { request: Request::CONCLUSION, ..given }).request == Request::CONCLUSION
+    };
+    (1..=number).filter(|&number| granted(number)).count() as u32
+}
+
+#[test]
+fn strangers_do_not_keep_out_who_has_the_key() {
+    let settings = Settings { key: Some(Key::new([5; 32])), backlog: 8, ..Settings::default() };
+    let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
+    strangers(listener.local_addr(), 20);
+    let client = Socket::connect(listener.local_addr(), &settings).expect("it has the key");
+    let server = listener.accept(PATIENCE).expect("there is a client");
+    send(&client, Mode::Stream, 1000);
+    receive(&server, Mode::Stream, 1000);
+}
+
+#[test]
+fn without_a_key_no_more_than_the_backlog_wait_to_be_accepted() {
+    let settings = Settings { backlog: 8, ..Settings::default() };
+    let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
+    assert_eq!(strangers(listener.local_addr(), 20), 8);
+    let refused = Socket::connect(listener.local_addr(), &settings).err();
+    assert!(matches!(refused, Some(Error::Refused)), "{refused:?}");
+    listener.accept(PATIENCE).expect("it waits");
+    Socket::connect(listener.local_addr(), &settings).expect("there is room for one more");
 }
 
 fn survives_a_flood(packets: u32) {

@@ -69,13 +69,6 @@ impl Sockets {
         Some(entry.shared.clone())
     }
 
-    /// Connections of clients that no program has taken yet.
-    pub(in crate::io) fn untaken(&self) -> usize {
-        let untaken =
-            |entry: &&Entry| !entry.shared.taken.load(std::sync::atomic::Ordering::Relaxed);
-        self.open.values().filter(untaken).count()
-    }
-
     /// The connection of that id, if its peer has that address.
     pub(super) fn get(&self, socket: u32, from: SocketAddr) -> Option<Arc<Shared>> {
         let entry = self.open.get(&socket).filter(|entry| entry.shared.peer == from)?;
@@ -112,11 +105,17 @@ impl Sockets {
         self.open.values().map(|entry| entry.next).chain(forgotten).min().unwrap_or(Time::MAX)
     }
 
+    /// Forgets a connection.
+    pub(in crate::io) fn remove(&mut self, socket: u32) -> Option<Arc<Shared>> {
+        let entry = self.open.remove(&socket)?;
+        entry.client.and_then(|client| self.clients.remove(&client));
+        Some(entry.shared)
+    }
+
     /// A connection has ended.
     pub(super) fn retire(&mut self, socket: u32, now: Time) {
-        let Some(entry) = self.open.remove(&socket) else { return };
-        entry.client.and_then(|client| self.clients.remove(&client));
-        self.over.insert(socket, Over { shared: entry.shared, since: now, told: Time::ZERO });
+        let Some(shared) = self.remove(socket) else { return };
+        self.over.insert(socket, Over { shared, since: now, told: Time::ZERO });
     }
 
     /// Forgets those that ended long ago.
