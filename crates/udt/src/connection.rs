@@ -410,7 +410,12 @@ impl Halves {
         if std::mem::take(&mut self.keep_alive) {
             return Some(Packet::KeepAlive);
         }
-        self.sender.poll(now, timestamp)
+        let idle = self.sender.is_idle();
+        let packet = self.sender.poll(now, timestamp);
+        if idle && packet.is_some() {
+            self.expiry.restart(now);
+        }
+        packet
     }
 }
 

@@ -1,7 +1,7 @@
 //! The EXP timer: how long the peer may be silent.
 //!
-//! After N expiries in a row it is due N (RTT + 4 RTTVar) + SYN after the last packet or expiry,
-//! and not before N * 300 ms. The peer is taken for dead after more than 16 expiries if the last
+//! After N expiries in a row it is due N (RTT + 4 RTTVar) + SYN after the last packet or expiry, or
+//! after data was sent when none was in flight, and not before N * 300 ms. The peer is taken for dead after more than 16 expiries if the last
 //! interval was longer than 5 s. (libudt 4.11; the draft's formula differs.) A connection may say
 //! that it waits less long.
 
@@ -49,6 +49,14 @@ impl Expiry {
         if news {
             (self.since, self.count) = (now, 1);
         }
+    }
+
+    /// Something is sent, and nothing waited for an answer before: the answer is not due at once.
+    /// UDT4 does so when data is handed over and the send buffer is empty ("delay the EXP timer to
+    /// avoid mis-fired timeout", CUDT::send), which is before it leaves.
+    #[inline]
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.since = now;
     }
 
     /// The timer is not due before this: the 300 ms alone.

@@ -34,7 +34,7 @@ const MOST_DOUBLINGS: u32 = 10;
 pub(crate) struct Limits {
     /// Payload of a full packet, bytes.
     pub(crate) payload: u16,
-    /// Packets that the receiver can take at first.
+    /// Packets that the receiver can take at first: what its handshake says.
     pub(crate) flow_window: u32,
     /// Packets that are kept until they are acknowledged.
     pub(crate) send_buffer: u32,
@@ -218,10 +218,16 @@ impl Sender {
         self.acked < self.next
     }
 
+    /// Whether all that was sent is acknowledged with a report.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.kept == self.next
+    }
+
     /// Whether everything that there is to send was acknowledged. Light acknowledgements do not
     /// count: the peer gives data to its application when it sends the others.
     pub(crate) fn is_done(&self, now: Time) -> bool {
-        self.kept == self.next && self.supply.has(self.next, now) == Err(Time::MAX)
+        self.is_idle() && self.supply.has(self.next, now) == Err(Time::MAX)
     }
 
     /// Payload of a full packet, bytes.
