@@ -234,6 +234,10 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.uses_prr())
     }
 
+    fn is_ack_clocked(&self) -> bool {
+        forward!(self, algorithm => algorithm.is_ack_clocked())
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
         forward!(self, algorithm => algorithm.inspect(show));
     }

@@ -205,7 +205,7 @@ pub struct PeerReport {
     pub arrival_rate: f64,
     /// Link capacity by packet pairs, packets/s; 0 if unknown.
     pub capacity: f64,
-    /// Flow window: packets that the peer has room for; 0 if unknown.
+    /// Packets that the peer said to have room for when the connection was opened; 0 if unknown.
     pub window: u32,
 }
 

@@ -147,6 +147,13 @@ pub trait CongestionControl {
         true
     }
 
+    /// Whether an acknowledgement lets the next packet leave at once, whatever the pacing rate. Gu's
+    /// module of UDT for NS-2 paces so.
+    #[inline]
+    fn is_ack_clocked(&self) -> bool {
+        false
+    }
+
     /// Shows named internals, for plots. Calls `show` once per value.
     fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
 }

@@ -74,6 +74,11 @@ impl CongestionControl for Recorder {
         false
     }
 
+    fn is_ack_clocked(&self) -> bool {
+        self.record("is_ack_clocked");
+        true
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
         self.record("inspect");
         show(SHOWN);
@@ -109,6 +114,7 @@ fn every_method_of_the_trait_reaches_the_algorithm_and_its_answer_comes_back() {
     assert_eq!(algorithm.control(), CONTROL);
     assert_eq!(algorithm.next_timer(), Some(TIMER));
     assert!(!algorithm.uses_prr());
+    assert!(algorithm.is_ack_clocked());
     let mut shown = Vec::new();
     algorithm.inspect(&mut |value| shown.push(value));
     assert_eq!(shown, [SHOWN]);

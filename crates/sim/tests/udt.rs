@@ -114,6 +114,24 @@ fn options_out_of_range_are_refused() {
     }
 }
 
+/// CUDT::send: "delay the EXP timer to avoid mis-fired timeout".
+#[test]
+fn data_after_a_pause_is_not_taken_for_lost_before_its_answer_can_be_there() {
+    let mut slow = flow("a", "udt", &json!({}));
+    // A packet in 0.40 s; the EXP timer is due each 0.3 s and more.
+    slow["app_rate_bps"] = json!(29e3);
+    slow["return_delay_ns"] = json!(180_000_000);
+    let f = run(&scenario(0.0, &[slow])).flows;
+    assert_eq!((f.timeouts[0], f.retransmitted[0]), (0, 0));
+}
+
+#[test]
+fn no_more_packets_are_in_flight_than_the_window_says() {
+    let outcome = run(&scenario(0.0, &[flow("a", "udt", &json!({"window": 64}))]));
+    let most = outcome.series.in_flight.iter().max();
+    assert_eq!(most, Some(&64));
+}
+
 #[test]
 fn a_receiver_that_skips_gaps_acknowledges_what_never_came_and_waits_for_nothing() {
     let run = |options| run(&scenario(0.001, &[flow("a", "udt(rules=ns-2)", &options)]));

@@ -27,6 +27,8 @@ const MIN_WINDOW: u32 = 2;
 pub(crate) struct Receiver {
     numbering: Numbering,
     payload: u16,
+    /// Packets that may be in flight at most, whatever there is room for.
+    window: u32,
     pub(crate) ack_interval: u32,
     nak_repeat: bool,
     skip_gaps: bool,
@@ -85,6 +87,7 @@ impl Receiver {
         Receiver {
             numbering,
             payload,
+            window: options.window,
             ack_interval: options.ack_interval,
             nak_repeat: options.nak_repeat,
             skip_gaps: options.skip_gaps && matches!(sink, Sink::Count(_)),
@@ -205,6 +208,13 @@ impl Receiver {
         self.ack_due = now;
     }
 
+    /// Packets that may be in flight. UDT4's acknowledgements know only of the buffer: its UDT_FC
+    /// counts in the handshake, and no more after it.
+    #[inline]
+    fn flight_window(&self) -> u32 {
+        self.sink.room(self.acked).min(self.window)
+    }
+
     /// When to poll next.
     #[inline]
     pub(crate) fn next_timeout(&self, rtt: &Rtt) -> Time {
@@ -218,7 +228,7 @@ impl Receiver {
     /// The application has read. A sender that knows of little room is told when there is much
     /// again; UDT4's would have to find out by trying.
     pub(crate) fn on_read(&mut self) {
-        let room = self.sink.room(self.acked);
+        let room = self.flight_window();
         self.reopened |= u64::from(room) >= 2 * u64::from(self.announced) + 64;
     }
 
@@ -270,9 +280,11 @@ impl Receiver {
     fn report_losses(&mut self, now: Time, rtt: &Rtt) -> Option<Nak> {
         let mut nak = Nak::default();
         nak.continued = self.report_continues;
-        // As in UDT4's code, where it is switched off: when the answer is overdue, and the sender
-        // had time to send all that is missing. Longer and longer intervals, as the draft has
-        // them, would let the sender's EXP timer expire first, and all be sent again.
+        // As in UDT4's code, where it is switched off, but for a least interval of 300 ms and one
+        // timer for all losses: when the answer is overdue, and the sender had time to send all that
+        // is missing, if it is as fast as it was. If it has become slow, it knows what of a report
+        // is under way. Longer and longer intervals, as the draft has them, would let the sender's
+        // EXP timer expire first, and all be sent again.
         let repairs = match self.arrivals.rate() {
             0 => Span::ZERO,
             rate => Span::from_secs(self.losses.len()) / u64::from(rate),
@@ -310,7 +322,7 @@ impl Receiver {
         self.ack_due = now + SYN;
         self.release();
         self.reopened = false;
-        self.announced = self.sink.room(next);
+        self.announced = self.flight_window();
         self.acked_at = now;
         let number = self.acks.push(next, now);
         let full = self.full_at.is_none_or(|at| now.since(at) >= SYN);
@@ -330,7 +342,7 @@ impl Receiver {
                 next: self.numbering.seq(self.first_missing()),
                 rtt_us: if light { 0 } else { rtt.smoothed.as_micros() as u32 },
                 rtt_var_us: if light { 0 } else { rtt.deviation.as_micros() as u32 },
-                window: if light { 0 } else { self.sink.room(self.acked).max(MIN_WINDOW) },
+                window: if light { 0 } else { self.flight_window().max(MIN_WINDOW) },
                 arrival_rate: if full { self.arrivals.rate() } else { 0 },
                 capacity: if full { self.pairs.capacity() } else { 0 },
             },

@@ -149,6 +149,10 @@ impl CongestionControl for AdaptiveUdt {
         self.udt.uses_prr()
     }
 
+    fn is_ack_clocked(&self) -> bool {
+        self.udt.is_ack_clocked()
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
         self.udt.inspect(show);
         show(Inspect { name: "rtt_ratio", value: self.forecast.ratio() });

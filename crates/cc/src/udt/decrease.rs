@@ -15,8 +15,8 @@
 //! most, the fewer decreases the more NAKs are usual, and flows that share a loss decrease by
 //! different amounts.
 //!
-//! Gu's module for NS-2 (2006) looks at all NAKs of an epoch, pauses for a SYN when one begins, and
-//! draws, beginning with 2 for both:
+//! Gu's module for NS-2 (2006) looks at all NAKs of an epoch, pauses for a SYN when one begins or until
+//! the next NAK or acknowledgement, and draws, beginning with 2 for both:
 //!
 //! ```text
 //! AvgNAK    = 1 + ceil(7/8 AvgNAK + 1/8 NAKCount)

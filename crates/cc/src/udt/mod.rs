@@ -20,10 +20,11 @@
 //! `P` stays as it is if a negative acknowledgement (NAK) came since the last time. Which of these
 //! make `P` longer, and by how much, is in [`decrease`].
 //!
-//! Slow start: `P` is 1 us and `W`, 16 at first, grows by what is acknowledged. It ends with the
-//! first NAK or timeout, or when `W` exceeds the peer's flow window; then `P = 1/AS`, or
-//! `(RTT + SYN) / W` if there is no `AS` yet (the library has the inverse, by mistake). That NAK has
-//! no other effect, unless there is no `AS`. After slow start a timeout changes nothing.
+//! Slow start: `P` is 1 us and `W`, 16 at first, grows by what is acknowledged and 1 (the library's
+//! count of packets has both ends). It ends with the first NAK or timeout, or when `W` exceeds the flow
+//! window of the peer's handshake; then `P = 1/AS`. `AS` is 16 packets/s before there is a report, so
+//! that where the library has no `AS` is never reached. That NAK has no other effect. After slow start
+//! a timeout changes nothing.
 //!
 //! `MSS` counts the headers, as UDT does. The increase with `B` in bit/s, as papers have it,
 //! `10^(ceil(log10 B) - 9) 1500 / MSS`, is the same number: 1.5e-6 is 1500 / 10^9. The library of
@@ -39,7 +40,11 @@
 //! 1 us <= P <= RTT
 //! ```
 //!
-//! and its own rules of [`decrease`].
+//! and its own rules of [`decrease`]; an acknowledgement lets the next packet leave at once, whatever
+//! `P`. Not as in the module are the transport's meters, which are UDT4's under all rules: the module's
+//! round-trip time begins at 1 s on both sides, not 100 ms; it takes the arrival speed as it is
+//! reported, not smoothed, leaves out intervals beyond half and twice the median, not an eighth and
+//! eight times, and takes for `L` the plain median of 16 pairs, not the mean of 64.
 //!
 //! Not as in the library: it rounds `P` up to whole microseconds when it makes it longer, which at
 //! 1 Gbit/s turns 12 us into 14, not 13.5.
@@ -71,6 +76,8 @@ const NS2_WINDOW: f64 = 2.0;
 const PAIRS: u64 = 16;
 /// Bytes of IP, UDP and UDT headers, which UDT's MSS counts.
 const HEADERS: u32 = 44;
+/// The arrival speed before it is known, packets/s.
+const FIRST_ARRIVAL_RATE: f64 = 16.0;
 /// The round-trip time before it is known, seconds.
 const FIRST_RTT: f64 = 0.1;
 
@@ -133,7 +140,7 @@ impl Udt {
             pauses: false,
             decrease: Decrease::new(rules, init.seed),
             decreased_from: FIRST_PERIOD,
-            report: PeerReport::default(),
+            report: PeerReport { arrival_rate: FIRST_ARRIVAL_RATE, ..PeerReport::default() },
             rtt: None,
             increase: 0.0,
         })
@@ -163,11 +170,7 @@ impl Udt {
         if self.rules == Rules::Ns2 {
             return;
         }
-        self.period = if self.report.arrival_rate > 0.0 {
-            1.0 / self.report.arrival_rate
-        } else {
-            (self.rtt() + SYN) / self.cwnd
-        };
+        self.period = 1.0 / self.report.arrival_rate.max(1.0);
     }
 
     /// `inc`, packets per SYN.
@@ -189,7 +192,9 @@ impl Udt {
 
     /// The window on an acknowledgement.
     fn open_window(&mut self, path: &Path) {
-        let acknowledged = path.una.saturating_sub(self.una);
+        // CSeqNo::seqlen counts both ends, and the library begins one before the first packet.
+        let both_ends = if self.una == 0 { 2 } else { 1 };
+        let acknowledged = path.una.saturating_sub(self.una) + both_ends;
         self.una = path.una;
         let report = self.report;
         let arriving = report.arrival_rate * (self.rtt() + SYN);
@@ -220,7 +225,7 @@ impl Udt {
     fn on_nak(&mut self, path: &Path, seq: u64) {
         if self.slow_start {
             self.end_slow_start();
-            if self.rules == Rules::Udt4 && self.report.arrival_rate > 0.0 {
+            if self.rules == Rules::Udt4 {
                 return;
             }
         }
@@ -286,6 +291,10 @@ impl CongestionControl for Udt {
 
     fn uses_prr(&self) -> bool {
         false
+    }
+
+    fn is_ack_clocked(&self) -> bool {
+        self.rules == Rules::Ns2
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Inspect)) {

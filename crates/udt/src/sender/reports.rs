@@ -5,6 +5,7 @@ use crate::packet::{Ack, AckKind, Nak};
 use crate::rtt::Rtt;
 use dumbbell_cc::{Ack as Acknowledged, CongestionControl, PeerReport, Phase, Signal};
 use dumbbell_units::{Span, Time};
+use std::ops::Range;
 
 /// The highest rate that is believed, packets/s: a peer may say anything.
 const MAX_RATE: u32 = 1 << 30;
@@ -88,12 +89,15 @@ impl Sender {
                 rtt_var: Span::from_micros(u64::from(ack.rtt_var_us)),
                 arrival_rate: f64::from(self.arrival_rate),
                 capacity: f64::from(self.capacity),
-                window: ack.window,
+                window: self.limits.flow_window,
             }),
             ..Acknowledged::default()
         };
         self.cc.on_ack(&self.path, &acknowledged);
         self.refresh();
+        if self.cc.is_ack_clocked() {
+            self.send_at_once();
+        }
         self.check_completion();
     }
 
@@ -102,32 +106,59 @@ impl Sender {
         self.path.in_flight = outstanding.saturating_sub(self.losses.len() as u32);
     }
 
-    /// Packets were reported missing. Ranges that were never sent, or run backwards, are ignored.
+    /// Packets were reported missing. Ranges that were never sent, run backwards or do not ascend are
+    /// ignored, and so is a report that says nothing new.
     pub(crate) fn on_nak(&mut self, now: Time, nak: &Nak) {
         self.path.now = now;
         let mut first = None;
         let mut packets = 0;
+        let mut after = self.acked;
         for (from, to) in nak.ranges() {
             let numbers = self.numbering.packet(from, self.acked);
             let Some((from, to)) = numbers.zip(self.numbering.packet(to, self.acked)) else {
                 continue;
             };
-            if from > to || to >= self.next || to < self.acked {
+            let lost = from.max(after)..to + 1;
+            if to >= self.next || lost.is_empty() {
                 continue;
             }
-            let lost = from.max(self.acked)..to + 1;
-            first = Some(first.map_or(lost.start, |first: u64| first.min(lost.start)));
-            packets += lost.end - lost.start;
-            let new = self.losses.insert(lost);
-            self.stats.lost += new;
-            self.path.lost += new;
+            after = lost.end;
+            let new = self.lose(lost.clone());
+            if new > 0 {
+                first = first.or(Some(lost.start));
+                packets += lost.end - lost.start;
+                self.stats.lost += new;
+                self.path.lost += new;
+            }
         }
         let Some(first) = first else { return };
         self.update_in_flight();
         if !nak.continued {
             self.signal(Signal::Nak, packets as u32, first);
+            // "The lost packet should be sent out immediately" (CUDT::processCtrl).
+            self.send_at_once();
         }
-        self.wake = now.max(self.due);
+    }
+
+    /// Has packets sent again; gives how many were not waiting for it. What was sent again less than
+    /// a round trip ago is under way: a report that is repeated cannot know of it.
+    fn lose(&mut self, lost: Range<u64>) -> u64 {
+        let (mut new, mut from) = (0, lost.start);
+        let recent = self.path.now - self.path.min_rtt.unwrap_or(Span::ZERO);
+        for packet in lost.clone() {
+            let sent = &self.in_flight[(packet - self.kept) as usize];
+            if sent.again && sent.departure.stamp.sent_at > recent {
+                new += self.losses.insert(from..packet);
+                from = packet + 1;
+            }
+        }
+        new + self.losses.insert(from..lost.end)
+    }
+
+    /// The next packet need not wait for its time.
+    fn send_at_once(&mut self) {
+        self.due = self.due.min(self.path.now);
+        self.wake = self.path.now;
     }
 
     /// Nothing was heard from the peer for long: all that is not acknowledged is sent again.
@@ -145,7 +176,7 @@ impl Sender {
             self.update_in_flight();
         }
         self.signal(Signal::Timeout, (self.next - self.acked) as u32, self.acked);
-        self.wake = now.max(self.due);
+        self.send_at_once();
         true
     }
 

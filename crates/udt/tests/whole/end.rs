@@ -14,8 +14,13 @@ pub enum End {
 
 /// UDT's own, for packets of so much payload.
 fn algorithm(mss: u32) -> Algorithm {
+    named("udt", mss)
+}
+
+/// An algorithm, for packets of so much payload.
+pub fn named(cc: &str, mss: u32) -> Algorithm {
     let init = Init { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
-    Algorithm::parse("udt", &init).expect("it is an algorithm")
+    Algorithm::parse(cc, &init).expect("it is an algorithm")
 }
 
 pub fn config(options: &Options, mode: Mode, socket: u32) -> Config {

@@ -1,9 +1,9 @@
 //! Data arrives exactly, whatever the path does.
 
-use crate::end::{End, pair};
+use crate::end::{End, config, named, pair};
 use crate::path::{Conditions, Net};
 use dumbbell_net::Endpoint;
-use dumbbell_udt::{Mode, Options};
+use dumbbell_udt::{Ack, AckKind, Config, Connection, Mode, Nak, Options, Packet, Role, Seq};
 use dumbbell_units::{Span, Time};
 
 /// Bytes that repeat only after long.
@@ -137,6 +137,91 @@ fn what_is_acknowledged_in_time_is_not_probed() {
     net.run_for(Span::from_secs(1));
     let stats = net.ends[0].connection().expect("it is open").sender_stats();
     assert_eq!((stats.lost, stats.retransmitted), (0, 0));
+}
+
+/// Gives the first end a report that packets of its are missing, and lets it send; gives the numbers
+/// of what it sends.
+fn report(net: &mut Net, first: u32, last: u32) -> Vec<u32> {
+    let mut nak = Nak::default();
+    nak.push(Seq::new(1 + first), Seq::new(1 + last));
+    told(net, &Packet::Nak(nak))
+}
+
+fn told(net: &mut Net, packet: &Packet) -> Vec<u32> {
+    let now = net.now;
+    net.ends[0].connection().expect("it is open").receive(now, packet, &[]);
+    sent(net)
+}
+
+fn sent(net: &mut Net) -> Vec<u32> {
+    let polled = std::iter::from_fn(|| Endpoint::poll(&mut net.ends[0], net.now));
+    let number = |packet| match packet {
+        Packet::Data(data) => Some(data.seq.get() - 1),
+        _ => None,
+    };
+    polled.filter_map(number).collect()
+}
+
+/// CUDT::processCtrl: "the lost packet (retransmission) should be sent out immediately".
+#[test]
+fn a_lost_packet_is_sent_again_as_soon_as_it_is_reported() {
+    let mut net = with_a_lost_tail(12 * 1456, 0);
+    net.now += Span::from_millis(20);
+    assert_eq!(report(&mut net, 3, 4), [3]);
+    // The period is 1/16 s then, as there is no arrival speed yet.
+    net.now += Span::from_millis(30);
+    assert_eq!(sent(&mut net), []);
+    assert_eq!(report(&mut net, 7, 7), [4], "in the order of their numbers");
+    // This report has made the period 9/8 as long.
+    net.now += Span::from_millis(70);
+    assert_eq!(sent(&mut net), []);
+    net.now += Span::from_millis(1);
+    assert_eq!(sent(&mut net), [7]);
+}
+
+/// UdtAgent::recv of the module for NS-2: `snd_timer_.resched(0)` on every acknowledgement that
+/// advances.
+#[test]
+fn under_the_rules_of_ns_2_an_acknowledgement_ends_the_pause_that_a_report_began() {
+    for (cc, then) in [("udt(rules=ns-2)", &[2][..]), ("udt", &[])] {
+        let algorithm = named(cc, 1456);
+        let config = Config { algorithm, ..config(&Options::default(), Mode::Stream, 7) };
+        let client = Connection::open(config, Role::Client, Seq::new(1), Time::ZERO);
+        let [_, listener] = pair(&Options::default(), Mode::Stream, 1);
+        let mut net = Net::new([End::Connected(client), listener], Conditions::CLEAN, 1);
+        net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+        let client = net.ends[0].connection().expect("it is open");
+        client.send(net.now, &pattern(0, 2 * 1456)).expect("it is open");
+        sent(&mut net);
+        for packets in [&[1][..], &[]] {
+            net.now += Span::from_micros(1);
+            assert_eq!(sent(&mut net), packets);
+        }
+        let client = net.ends[0].connection().expect("it is open");
+        client.send(net.now, &pattern(0, 9 * 1456)).expect("it is open");
+        net.now += Span::from_millis(20);
+        assert_eq!(report(&mut net, 0, 0), [0]);
+        net.now += Span::from_millis(5);
+        assert_eq!(sent(&mut net), []);
+        let ack = Ack { number: 1, next: Seq::new(2), window: 100, ..Ack::default() };
+        assert_eq!(told(&mut net, &Packet::Ack(AckKind::Full, ack)), then, "{cc}");
+    }
+}
+
+#[test]
+fn what_a_report_tells_again_before_the_sender_could_answer_is_not_lost_again() {
+    let mut net = with_a_lost_tail(12 * 1456, 0);
+    net.now += Span::from_millis(20);
+    assert_eq!(report(&mut net, 3, 4), [3]);
+    net.now += Span::from_millis(19);
+    // 3 was sent again less than a round trip ago, 4 waits for its turn.
+    assert_eq!(report(&mut net, 3, 4), []);
+    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    assert_eq!((stats.lost, stats.retransmitted), (2, 1));
+    net.now += Span::from_millis(1);
+    assert_eq!(report(&mut net, 3, 4), [3], "it could be there, and is not");
+    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    assert_eq!((stats.lost, stats.retransmitted), (3, 2));
 }
 
 #[test]
