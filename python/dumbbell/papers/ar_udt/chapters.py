@@ -69,12 +69,13 @@ def sections(runs: Runs) -> list[Section]:
             "What these numbers rest on: losses that nobody repairs",
             (
                 "The UDT of NS-2 acknowledges past what is missing. A loss costs a reduction and a "
-                "pause of 10 ms, but the window goes on, and what is lost stays lost. UDT4, which "
-                "is what is deployed, waits for it. There the weights of AR-UDT, which compound, "
-                "drive the period to its least value until only the window holds the sender back; "
-                "the queue overflows in every cycle, the lost packets are sent again in bursts "
-                "that overflow it once more, and no acknowledgement comes until they have arrived. "
-                "UDT, which loses little, is much the same over both.",
+                "pause until the next report, of 10 ms at most, but the window goes on, and what "
+                "is lost stays lost. UDT4, which is what is deployed, waits for it. There the "
+                "weights of AR-UDT, which compound, drive the period to its least value until only "
+                "the window holds the sender back; the queue overflows in every cycle, the lost "
+                "packets are sent again in bursts that overflow it once more, and no "
+                "acknowledgement comes until they have arrived. UDT, which loses little, is much "
+                "the same over both.",
             ),
             tables=(deployed(runs),),
         ),
