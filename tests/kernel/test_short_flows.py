@@ -1,4 +1,4 @@
-"""Short flows and slow applications, simulated and in the kernel: when the receiver acknowledges."""
+"""Short flows and slow applications beside the kernel: when the receiver acknowledges."""
 
 from __future__ import annotations
 
@@ -32,7 +32,5 @@ def test_a_short_flow_takes_as_long_as_in_the_kernel(packets: int) -> None:
 
 def test_what_a_slow_application_writes_waits_for_no_delayed_acknowledgement() -> None:
     one = experiment("10 ms", "4 s", app_rate="0.2 Mbit/s")
-    simulated, real = (
-        sound(one, backend).series["srtt"][-1] for backend in ("simulator", "linux")
-    )
+    simulated, real = (sound(one, backend).series["srtt"][-1] for backend in ("simulator", "linux"))
     assert simulated == pytest.approx(real, abs=0.002)

@@ -124,7 +124,7 @@ fn a_timeout_of_one_late_packet_is_undone_by_its_timestamp() {
     let mut pipe = Pipe::new(Flow { app_rates, ..Flow::default() });
     pipe.run(millis(4_000), |_, segment| match (segment.number, is_again(segment)) {
         (5, false) => Fate::Late(Span::from_millis(800)),
-        (5 | 6 | 7, _) => Fate::Lost,
+        (5..=7, _) => Fate::Lost,
         _ => Fate::Arrives,
     });
     let stats = pipe.stats();
