@@ -67,6 +67,8 @@ pub struct Sender {
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
+    /// Whether a multipath connection hands over packets as they fit: where those end, no write does.
+    is_fed: bool,
     application: Option<Box<Application>>,
     established_at: Time,
     path: Path,
@@ -136,6 +138,7 @@ impl Sender {
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
+            is_fed: false,
             application: Application::if_any(&app_rates, stack.mss).map(Box::new),
             established_at: start,
             path: Path {

@@ -11,6 +11,7 @@ impl Sender {
     pub(crate) fn subflow(config: SenderConfig) -> Sender {
         let mut sender = Sender::new(config);
         sender.packets = 0;
+        sender.is_fed = true;
         sender
     }
 

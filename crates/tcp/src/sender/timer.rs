@@ -86,7 +86,7 @@ impl Sender {
     fn send_probe(&mut self) {
         let sendable = self.sendable();
         let repeat = sendable == 0;
-        self.pushes = sendable == 1;
+        self.pushes = sendable == 1 && !self.is_fed;
         self.probe = Some((self.board.next(), repeat));
         self.repeat_last = repeat;
         self.begin_burst(1);

@@ -67,7 +67,7 @@ impl Sender {
             return self.stop_sending(true);
         }
         let packets = full.min(quota).min(sendable);
-        self.pushes = packets > 1 || packets == sendable;
+        self.pushes = packets > 1 || packets == sendable && !self.is_fed;
         self.begin_burst(packets);
         true
     }
