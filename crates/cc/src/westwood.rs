@@ -98,8 +98,10 @@ impl WindowRule for Westwood {
         _path: &Path,
         _ack: &Ack,
     ) -> Option<(f64, f64)> {
-        let window = self.bandwidth_delay();
-        std::mem::take(&mut self.reducing).then_some((window, window))
+        std::mem::take(&mut self.reducing).then(|| {
+            let window = self.bandwidth_delay();
+            (window, window)
+        })
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {

@@ -1,9 +1,9 @@
 //! The EXP timer: how long the peer may be silent.
 //!
 //! After N expiries in a row it is due N (RTT + 4 RTTVar) + SYN after the last packet or expiry, or
-//! after data was sent when none was in flight, and not before N * 300 ms. The peer is taken for dead after more than 16 expiries if the last
-//! interval was longer than 5 s. (libudt 4.11; the draft's formula differs.) A connection may say
-//! that it waits less long.
+//! after data was sent when none was in flight, and not before N * 300 ms. The peer is taken for
+//! dead after more than 16 expiries if the last interval was longer than 5 s. (libudt 4.11; the
+//! draft's formula differs.) A connection may say that it waits less long.
 
 use crate::config::SYN;
 use crate::rtt::Rtt;

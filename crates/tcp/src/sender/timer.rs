@@ -26,17 +26,26 @@ impl Sender {
         }
     }
 
-    /// Arms the timeout for `rto`, or a probe in its place, which comes no later.
-    pub(super) fn arm(&mut self, rto: Time) {
+    /// Sending moves the probe, but not a timeout that is running, and neither beyond the timeout of
+    /// the oldest packet (tcp_event_new_data_sent, tcp_schedule_loss_probe).
+    pub(super) fn rearm_after_sending(&mut self) {
+        let running = self.timer.0 != Time::MAX && self.timer.1 == Timer::Rto;
+        self.arm(if running { self.timer.0 } else { self.oldest_due() });
+    }
+
+    /// Arms the timeout for `due`, or a probe in its place, which comes no later unless that is past.
+    fn arm(&mut self, due: Time) {
+        let now = self.path.now;
         self.timer = match self.probe_timeout() {
-            Some(timeout) => (rto.min(self.path.now + timeout), Timer::Probe),
-            None => (rto, Timer::Rto),
+            Some(timeout) if due > now => (due.min(now + timeout), Timer::Probe),
+            Some(timeout) => (now + timeout, Timer::Probe),
+            None => (due.max(now), Timer::Rto),
         };
     }
 
     /// Two round trips, and time for a delayed acknowledgement if one packet is out
     /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
-    pub(super) fn probe_timeout(&self) -> Option<Span> {
+    fn probe_timeout(&self) -> Option<Span> {
         let calm = matches!(self.path.phase, Phase::Open | Phase::Cwr);
         if !self.stack.tail_loss_probe || !calm {
             return None;
@@ -55,10 +64,13 @@ impl Sender {
         self.board.packet(self.board.una()).stamp.sent_at
     }
 
-    /// The timeout, counted from when the oldest packet was sent (tcp_rto_delta_us).
+    /// The timeout, counted from then (tcp_rto_delta_us).
+    fn oldest_due(&self) -> Time {
+        self.oldest_sent_at() + self.rtt.rto()
+    }
+
     fn rearm_from_oldest(&mut self) {
-        let due = self.oldest_sent_at() + self.rtt.rto();
-        self.timer = (due.max(self.path.now), Timer::Rto);
+        self.timer = (self.oldest_due().max(self.path.now), Timer::Rto);
     }
 
     pub(super) fn on_retransmission_timer(&mut self) {

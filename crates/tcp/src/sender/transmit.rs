@@ -147,19 +147,6 @@ impl Sender {
         self.cwnd()
     }
 
-    /// Sending moves the probe, but not a timeout that is running, and neither beyond the timeout of
-    /// the oldest packet (tcp_event_new_data_sent, tcp_schedule_loss_probe).
-    fn rearm_after_sending(&mut self) {
-        let running = self.timer.0 != Time::MAX && self.timer.1 == Timer::Rto;
-        let due = if running { self.timer.0 } else { self.oldest_sent_at() + self.rtt.rto() };
-        let now = self.path.now;
-        self.timer = match self.probe_timeout() {
-            Some(timeout) if due > now => (due.min(now + timeout), Timer::Probe),
-            Some(timeout) => (now + timeout, Timer::Probe),
-            None => (due.max(now), Timer::Rto),
-        };
-    }
-
     /// The timeout counts from when the oldest packet was last sent (tcp_xmit_retransmit_queue).
     fn rearm_for_retransmission(&mut self, number: u32) {
         let restarts = self.stack.rto == Rto::Linux && self.timer.1 != Timer::Reorder;
@@ -203,11 +190,7 @@ impl Sender {
         if from_idle {
             self.refresh();
         }
-        let mut segment = self.segment(number, retransmission);
-        if pushed {
-            segment.flags = segment.flags.with(Flags::PSH);
-        }
-        segment
+        self.segment(number, retransmission, pushed)
     }
 
     /// Whether something is to be sent again, and before anything new.
@@ -239,8 +222,8 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn segment(&mut self, number: u32, retransmission: bool) -> Segment {
-        let mut flags = Flags::default();
+    fn segment(&mut self, number: u32, retransmission: bool, pushed: bool) -> Segment {
+        let mut flags = if pushed { Flags::PSH } else { Flags::default() };
         if retransmission {
             flags = flags.with(Flags::RETRANSMISSION);
         } else if self.stack.ecn != Ecn::Off {

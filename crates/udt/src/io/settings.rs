@@ -74,7 +74,7 @@ impl Settings {
     /// At the first option that is out of range, or if there is no such algorithm.
     pub fn check(&self) -> Result<(), Error> {
         self.options.check()?;
-        self.algorithm(Time::ZERO).map(drop)
+        self.algorithm(&self.init(Time::ZERO)?).map(drop)
     }
 
     fn reserve(&self) -> u16 {
@@ -90,8 +90,8 @@ impl Settings {
         })
     }
 
-    fn algorithm(&self, now: Time) -> Result<Algorithm, Error> {
-        Ok(Algorithm::parse(&self.algorithm, &self.init(now)?)?)
+    fn algorithm(&self, init: &Init) -> Result<Algorithm, Error> {
+        Ok(Algorithm::parse(&self.algorithm, init)?)
     }
 
     /// What the engine is told.
@@ -101,7 +101,7 @@ impl Settings {
         Ok(Config {
             options: self.options.clone(),
             mode: self.mode,
-            algorithm: self.algorithm(now)?,
+            algorithm: self.algorithm(&init)?,
             remake: Some(Box::new(move |mss| Algorithm::parse(&name, &Init { mss, ..init }).ok())),
             bulk: self.bulk.clone(),
             keep: self.keep,
