@@ -186,7 +186,7 @@ algorithms! {
 // No default body may stand in for the algorithm's own method.
 #[deny(clippy::missing_trait_methods)]
 impl CongestionControl for Algorithm {
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         forward!(self, algorithm => algorithm.on_ack(path, ack));
     }
@@ -195,7 +195,7 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_congestion(path, event));
     }
 
-    #[inline]
+    #[inline(always)]
     fn control(&self) -> Control {
         forward!(self, algorithm => algorithm.control())
     }

@@ -115,7 +115,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
 }
 
 impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
         if !path.phase.is_reducing()

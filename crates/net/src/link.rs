@@ -193,7 +193,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// Finds a packet its place before a line; gives its departure.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
         self.advance(now);
         let Server::Line(line) = &mut self.server else { return Ok(now) };

@@ -334,7 +334,7 @@ where
     }
 
     /// A packet comes out of a link: to the next link, or to its receiver.
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, number: u32) {
         let link = &mut self.links[number as usize];
         let parcel = link.pop(self.now);
@@ -402,11 +402,11 @@ where
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
         self.watch.delivered(self.now, to, packet);
-        let id = self.first_port(to);
         let port = self.seats[to.0 as usize].port;
+        let id = EndpointId(to.0 - 2 * u32::from(port));
         self.seats[id.0 as usize].endpoint_mut().handle_at(self.now, port, packet);
         self.drive(id);
     }
@@ -426,13 +426,20 @@ where
     }
 
     /// Sends all that an endpoint has to send, and looks at its timer.
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, id: EndpointId) {
-        while let Some(packet) = self.seats[id.0 as usize].endpoint_mut().poll(self.now) {
-            let port = self.seats[id.0 as usize].endpoint().port();
-            let from = EndpointId(id.0 + 2 * u32::from(port));
+        loop {
+            let seat = &mut self.seats[id.0 as usize];
+            let Some(packet) = seat.endpoint_mut().poll(self.now) else { break };
+            let (from, first) = match seat.endpoint().port() {
+                0 => (id, seat.outgoing),
+                port => {
+                    let from = EndpointId(id.0 + 2 * u32::from(port));
+                    (from, self.seats[from.0 as usize].outgoing)
+                }
+            };
             self.watch.sent(self.now, from, &packet);
-            self.forward(self.seats[from.0 as usize].outgoing, Envelope::new(from), &packet);
+            self.forward(first, Envelope::new(from), &packet);
         }
         let seat = &mut self.seats[id.0 as usize];
         let due = seat.endpoint().next_timeout();

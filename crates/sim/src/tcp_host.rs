@@ -26,7 +26,7 @@ pub(crate) struct Source {
 impl Endpoint for TcpHost {
     type Packet = Segment;
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, now: Time, segment: &Segment) {
         match self {
             TcpHost::Sender(source) => source.sender.handle(now, segment),

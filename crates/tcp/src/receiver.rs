@@ -168,7 +168,7 @@ impl Receiver {
         self.reply = Some(Flags::SYN);
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_data(&mut self, now: Time, segment: &Segment) {
         if let Handshake::Answered(at) = self.handshake {
             self.handshake = Handshake::Took(now.since(at));
@@ -300,6 +300,28 @@ impl Receiver {
         answered || first
     }
 
+    /// Writes what was received beyond the next packet into an acknowledgement, a duplicate first
+    /// (RFC 2018, RFC 2883); gives the number of blocks.
+    #[inline(never)]
+    fn select(&mut self, segment: &mut Segment) -> usize {
+        let (mut list, mut blocks) = ([(0, 0); 3], 0);
+        let number = std::mem::replace(&mut self.duplicate, NO_PACKET);
+        if number != NO_PACKET {
+            list[0] = (number, number + 1);
+            blocks = 1;
+        }
+        for recent in self.recent {
+            let Some(range) = self.out_of_order.containing(recent) else { continue };
+            if blocks < list.len() && !list[..blocks].contains(&range) {
+                list[blocks] = range;
+                blocks += 1;
+            }
+        }
+        segment.set_blocks(list.into_iter().take(blocks));
+        blocks
+    }
+
+    #[inline(always)]
     fn acknowledge(&mut self, flags: Flags) -> Segment {
         let mut flags = flags.with(Flags::ACK);
         if self.ece {
@@ -314,21 +336,10 @@ impl Receiver {
         };
         let mut blocks = 0;
         if self.duplicate != NO_PACKET || !self.out_of_order.is_empty() {
-            let mut list = [(0, 0); 3];
-            let number = std::mem::replace(&mut self.duplicate, NO_PACKET);
-            if number != NO_PACKET {
+            if self.duplicate != NO_PACKET {
                 flags = flags.with(Flags::DSACK);
-                list[0] = (number, number + 1);
-                blocks = 1;
             }
-            for recent in self.recent {
-                let Some(range) = self.out_of_order.containing(recent) else { continue };
-                if blocks < list.len() && !list[..blocks].contains(&range) {
-                    list[blocks] = range;
-                    blocks += 1;
-                }
-            }
-            segment.set_blocks(list.into_iter().take(blocks));
+            blocks = self.select(&mut segment);
         }
         segment.flags = flags;
         segment.size = match flags.contains(Flags::SYN) {
@@ -351,7 +362,7 @@ impl Receiver {
 impl Endpoint for Receiver {
     type Packet = Segment;
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, now: Time, segment: &Segment) {
         if segment.flags.contains(Flags::SYN) {
             self.on_syn(now, segment);
@@ -365,10 +376,9 @@ impl Endpoint for Receiver {
         if self.flushed.is_some() {
             return self.flushed.take();
         }
-        if let Some(flags) = self.reply.take() {
-            return Some(self.acknowledge(flags));
-        }
-        (now >= self.ack_at).then(|| self.acknowledge(Flags::default()))
+        let due = now >= self.ack_at;
+        let flags = self.reply.take().or(due.then(Flags::default))?;
+        Some(self.acknowledge(flags))
     }
 
     #[inline]

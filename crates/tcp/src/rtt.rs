@@ -108,10 +108,10 @@ impl RttEstimator {
         self.srtt = Some(Span::from_nanos(old - old / 8 + new / 8));
         let error = Span::from_nanos(new.abs_diff(old));
         // A sample far below the average widens the deviation slowly: it is good news (Eifel).
-        let weight = if new < old && error > self.deviation { 32 } else { 4 };
+        let weight = if new < old && error > self.deviation { 5 } else { 2 };
         let deviation = self.deviation.as_nanos();
         self.deviation =
-            Span::from_nanos(deviation - deviation / weight + error.as_nanos() / weight);
+            Span::from_nanos(deviation - (deviation >> weight) + (error.as_nanos() >> weight));
         if self.deviation > self.deviation_max {
             self.deviation_max = self.deviation;
             self.rttvar = self.rttvar.max(self.deviation_max);

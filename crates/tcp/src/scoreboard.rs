@@ -192,7 +192,7 @@ impl Scoreboard {
     /// Everything below `ack` is acknowledged. Calls `delivered` with packets that had not been
     /// selectively acknowledged before, and with how many each stands for: of a run of packets
     /// that nothing ever happened to, the first and the last tell all.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: u32, mut delivered: impl FnMut(u32, &Packet, u32)) {
         while self.una < ack.min(self.pristine_from) {
             let number = self.una;

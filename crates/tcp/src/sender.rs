@@ -236,7 +236,7 @@ impl Sender {
     }
 
     /// Asks the algorithm again after it was told something.
-    #[inline]
+    #[inline(always)]
     fn refresh(&mut self) {
         self.control = self.cc.control();
         self.path.paced = self.stack.pacing || self.control.pacing_rate.is_some();
@@ -316,7 +316,7 @@ impl Sender {
 impl Endpoint for Sender {
     type Packet = Segment;
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, now: Time, segment: &Segment) {
         self.path.now = now;
         match self.stage {

@@ -120,7 +120,7 @@ impl Sender {
     }
 
     /// Updates the scoreboard from the segment.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, segment: &Segment) -> Tally {
         let mut tally = Tally::default();
         let mut blocks = segment.blocks();
@@ -174,7 +174,7 @@ impl Sender {
 
     /// Takes the round-trip time sample (tcp_ack_update_rtt): the oldest packet newly acknowledged
     /// enters the average, the newest is what the algorithm is told.
-    #[inline]
+    #[inline(always)]
     fn measure(&mut self, segment: &Segment, tally: &Tally) -> Option<Span> {
         let now = self.path.now;
         let certain = tally.acked.filter(|_| !tally.ambiguous);
@@ -215,7 +215,7 @@ impl Sender {
     }
 
     /// The recovery state machine (tcp_fastretrans_alert).
-    #[inline]
+    #[inline(always)]
     fn recover(&mut self, segment: &Segment, tally: &Tally) {
         let echo = segment.flags.contains(Flags::ECE);
         let calm = self.path.phase == Phase::Open && self.board.sacked_out() == 0;

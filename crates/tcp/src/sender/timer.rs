@@ -18,6 +18,7 @@ pub(crate) enum Timer {
 
 impl Sender {
     /// Sets the retransmission timer anew from the present (tcp_set_xmit_timer).
+    #[inline]
     pub(super) fn rearm(&mut self) {
         if self.board.outstanding() == 0 {
             self.timer = (Time::MAX, Timer::Rto);
@@ -34,6 +35,7 @@ impl Sender {
     }
 
     /// Arms the timeout for `due`, or a probe in its place, which comes no later unless that is past.
+    #[inline]
     fn arm(&mut self, due: Time) {
         let now = self.path.now;
         self.timer = match self.probe_timeout() {

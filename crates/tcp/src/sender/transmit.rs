@@ -35,6 +35,7 @@ impl Sender {
     }
 
     /// Decides whether a burst may leave now, and how long it is (tcp_write_xmit's loop head).
+    #[inline(always)]
     pub(super) fn plan_burst(&mut self) -> bool {
         self.wake = Time::MAX;
         let cwnd = self.cwnd();
@@ -103,6 +104,7 @@ impl Sender {
     }
 
     /// Nothing more can be sent now: note whether the window was the reason.
+    #[inline]
     fn stop_sending(&mut self, by_window: bool) -> bool {
         let limited = by_window || self.path.in_flight >= self.cwnd();
         if self.sent_since_check || limited {
