@@ -14,10 +14,22 @@ use dumbbell_units::{Span, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Extras<P> {
     managed: Option<Managed<P>>,
-    line: Link<P>,
-    tail: Option<Tail<P>>,
+    line: Link<Bytes>,
+    /// The packets that are on the line, and those that have crossed it: as the line is first in,
+    /// first out, it is known when they will have.
+    tail: Tail<P>,
     /// When a packet last came or began to be sent.
     clock: Time,
+}
+
+/// What a packet is on the line: its size.
+#[derive(Clone, Copy, Debug)]
+struct Bytes(u32);
+
+impl Packet for Bytes {
+    fn size(&self) -> u32 {
+        self.0
+    }
 }
 
 impl<P: Packet> Extras<P> {
@@ -25,18 +37,13 @@ impl<P: Packet> Extras<P> {
     pub(crate) fn new(config: &LinkConfig) -> Option<Extras<P>> {
         let LinkConfig { aqm, queue, jitter, reordering, seed, .. } = *config;
         let is_even = jitter.is_zero() && reordering.share == 0.0 && config.reroutes.is_empty();
-        let tail = (!is_even).then(|| Tail::new(jitter, reordering, detours(config), seed));
-        let Some(aqm) = aqm else {
-            let line = Link::plain(config);
-            return tail.map(|tail| Extras {
-                managed: None,
-                line,
-                tail: Some(tail),
-                clock: Time::ZERO,
-            });
-        };
-        let line = Link::plain(&LinkConfig { queue: Limit::Unlimited, ..config.clone() });
-        let managed = Some(Managed::new(aqm, queue, seed));
+        if aqm.is_none() && is_even {
+            return None;
+        }
+        let tail = Tail::new(jitter, reordering, detours(config), seed);
+        let managed = aqm.map(|aqm| Managed::new(aqm, queue, seed));
+        let queue = if managed.is_some() { Limit::Unlimited } else { queue };
+        let line = Link::plain(&LinkConfig { queue, ..config.clone() });
         Some(Extras { managed, line, tail, clock: Time::ZERO })
     }
 
@@ -45,7 +52,7 @@ impl<P: Packet> Extras<P> {
     #[inline(never)]
     pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), Dropped> {
         self.transmit(now);
-        let Some(managed) = &mut self.managed else { return self.line.push(now, packet) };
+        let Some(managed) = &mut self.managed else { return self.send(now, packet) };
         self.clock = now;
         managed.enqueue(now, packet, self.line.server())?;
         self.transmit(now);
@@ -57,14 +64,8 @@ impl<P: Packet> Extras<P> {
     #[inline(never)]
     pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
         self.transmit(now);
-        let Some(tail) = &mut self.tail else { return self.line.pop(now) };
-        loop {
-            let crossed = self.line.next_arrival();
-            match self.line.pop(crossed.min(now)) {
-                Some(packet) => tail.push(crossed, packet),
-                None => return tail.pop(now),
-            }
-        }
+        while self.line.pop(now).is_some() {}
+        self.tail.pop(now)
     }
 
     /// No packet comes out earlier than this.
@@ -73,30 +74,44 @@ impl<P: Packet> Extras<P> {
     pub(crate) fn next_arrival(&self) -> Time {
         let waits = self.managed.as_ref().is_some_and(|managed| managed.waiting().packets > 0);
         let start = if waits { self.line.server().start(self.clock) } else { Time::MAX };
-        let crossed = self.line.next_arrival().min(start + self.line.delay());
-        self.tail.as_ref().map_or(Time::MAX, Tail::next).min(crossed)
+        self.tail.next().min(start + self.line.delay())
+    }
+
+    /// See [`Link::is_settled`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.managed.is_none() && self.tail.is_settled()
     }
 
     /// Puts onto the line what the server takes up until `now`.
     fn transmit(&mut self, now: Time) {
-        let Some(managed) = &mut self.managed else { return };
-        while managed.waiting().packets > 0 {
+        while let Some(managed) = &mut self.managed
+            && managed.waiting().packets > 0
+        {
             let start = self.line.server().start(self.clock);
             if start > now {
                 break;
             }
             self.clock = start;
             if let Some(packet) = managed.dequeue(start) {
-                let sent = self.line.push(start, packet);
+                let sent = self.send(start, packet);
                 debug_assert!(sent.is_ok(), "a line without limit and losses takes all");
             }
         }
     }
 
+    /// A packet comes to the line.
+    fn send(&mut self, now: Time, packet: P) -> Result<(), Dropped> {
+        self.line.push(now, Bytes(packet.size()))?;
+        self.tail.push(self.line.last_arrival(), packet);
+        Ok(())
+    }
+
     /// Packets on the link.
     pub(crate) fn len(&self) -> usize {
         let waiting = self.managed.as_ref().map_or(0, |managed| managed.waiting().packets);
-        waiting as usize + self.line.len() + self.tail.as_ref().map_or(0, Tail::len)
+        waiting as usize + self.tail.len()
     }
 
     /// What the link has done until `now`, and what waits then.

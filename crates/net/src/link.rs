@@ -235,11 +235,17 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// When the latest packet comes out at the far end of a link without extras; [`Time::MAX`] if it
+    /// is empty.
+    pub(crate) fn last_arrival(&self) -> Time {
+        self.ring.back().map_or(Time::MAX, |last| last.departure + self.delay)
+    }
+
     /// Whether neither a push changes [`next_arrival`](Self::next_arrival) nor anything is dropped
     /// after it was accepted.
     #[inline]
     pub fn is_settled(&self) -> bool {
-        !self.ring.is_empty()
+        !self.ring.is_empty() || self.extras.as_ref().is_some_and(|extras| extras.is_settled())
     }
 
     /// The next packet at the far end, if it has come out by `now`.

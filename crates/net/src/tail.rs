@@ -27,7 +27,7 @@ pub struct Reordering {
     pub delay: Span,
 }
 
-/// Packets that have crossed the link and are not out yet.
+/// Packets that are to cross the link, or have, and are not out yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Tail<P> {
     jitter: Span,
@@ -85,7 +85,7 @@ impl<P> Tail<P> {
         }
     }
 
-    /// A packet has crossed the link at `now`.
+    /// A packet will have crossed the link at `now`, none of those after it earlier.
     pub(crate) fn push(&mut self, now: Time, packet: P) {
         while let Some((_, detour)) = self.reroutes.pop_if(|next| next.0 <= now) {
             self.detour = detour;
@@ -113,6 +113,12 @@ impl<P> Tail<P> {
     pub(crate) fn next(&self) -> Time {
         let ordered = self.ordered.front().map_or(Time::MAX, |first| first.out);
         self.late.peek().map_or(ordered, |first| first.out.min(ordered))
+    }
+
+    /// Whether there is a packet, and none that is yet to come is out before it.
+    pub(crate) fn is_settled(&self) -> bool {
+        let in_order = self.reordering.share == 0.0 && self.reroutes.is_empty();
+        in_order && self.late.is_empty() && !self.ordered.is_empty()
     }
 
     /// The next packet, if it is out by `now`.
