@@ -60,7 +60,7 @@ impl Endpoint for Host {
         self.handle_at(now, 0, packet);
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Pdu> {
         match self {
             Host::Tcp(host) => host.poll(now).map(Pdu::Tcp),
@@ -78,7 +78,7 @@ impl Endpoint for Host {
         forward!(self, host => host.ports())
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_at(&mut self, now: Time, port: u8, packet: &Pdu) {
         match (self, packet) {
             (Host::Tcp(host), Pdu::Tcp(segment)) => host.handle(now, segment),

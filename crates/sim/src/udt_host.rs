@@ -122,11 +122,10 @@ fn config(options: Options, algorithm: Algorithm, end: usize) -> Config {
     }
 }
 
-// Out of line, so that the event loop's code for TCP stays as it is without UDT.
 impl Endpoint for UdtHost {
     type Packet = Packet;
 
-    #[inline(never)]
+    #[inline(always)]
     fn handle(&mut self, now: Time, packet: &Packet) {
         match &mut self.state {
             State::Connected(connection) => connection.handle(now, packet),
@@ -134,7 +133,7 @@ impl Endpoint for UdtHost {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Packet> {
         match &mut self.state {
             State::Connected(connection) => connection.poll(now),
@@ -143,7 +142,7 @@ impl Endpoint for UdtHost {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn next_timeout(&self) -> Time {
         match &self.state {
             State::Connected(connection) => connection.next_timeout(),
