@@ -63,7 +63,8 @@ enum Coupling {
 /// Equations 3 and 4: what Reno would hold for each packet that CUBIC holds.
 fn reno_for_cubic(p: f64, rtt: f64) -> f64 {
     let reno = (3.0 / (2.0 * p)).sqrt();
-    let cubic = 1.054 * libm::pow(rtt / p, 0.75);
+    let root = (rtt / p).sqrt(); // x^0.75 is the root of x, times the root of that.
+    let cubic = 1.054 * root * root.sqrt();
     reno / cubic
 }
 
