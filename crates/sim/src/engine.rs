@@ -13,7 +13,6 @@
 //! known whose packets come out next, and their memory is asked for ahead of time.
 
 use crate::arrivals::Arrivals;
-use crate::outlook::{AHEAD, Outlook};
 use crate::timers::{Timed, Timer, Timers};
 use dumbbell_net::{
     Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics, prefetch,
@@ -76,6 +75,11 @@ impl<P> Parcel<P> {
     fn from(&self) -> EndpointId {
         self.envelope.from()
     }
+
+    #[inline]
+    fn to(&self) -> EndpointId {
+        self.from().peer()
+    }
 }
 
 impl<P: Packet> Packet for Parcel<P> {
@@ -132,8 +136,6 @@ pub struct Engine<E: Endpoint, W = ()> {
     /// When each endpoint acts, by its first port.
     timers: Timers,
     links: Vec<Link<Parcel<E::Packet>>>,
-    /// By link.
-    outlooks: Vec<Outlook>,
     routes: Routes,
     /// By port.
     seats: Vec<Seat<E>>,
@@ -144,8 +146,10 @@ pub struct Engine<E: Endpoint, W = ()> {
 
 /// From how many ports on the endpoints are too many for the caches next to a processor.
 const CROWD: usize = 500;
-/// How many packets before its turn a packet itself is asked for.
-const PACKETS_AHEAD: usize = 24;
+/// How many packets before its turn memory is asked for: the packet's own, then where the endpoint
+/// is that it goes to, then the endpoint, then what that points to. Each needs what the one before
+/// has brought.
+const AHEAD: [usize; 4] = [24, 16, 10, 4];
 
 /// What there is at a port: a cache line, as with many flows it is in no cache when a packet comes.
 #[repr(align(64))]
@@ -249,12 +253,11 @@ where
         }
         assert_eq!(seats.len(), routes_of.len(), "a port has one route");
         let arrivals = Arrivals::new(links.len());
-        let outlooks = vec![Outlook::new(); links.len()];
         let timers = Timers::new(&mut seats);
         links.iter_mut().for_each(Link::keep_discarded);
         let is_crowded = seats.len() >= CROWD;
         let (now, events) = (Time::ZERO, 0);
-        Engine { now, events, arrivals, timers, links, outlooks, routes, seats, is_crowded, watch }
+        Engine { now, events, arrivals, timers, links, routes, seats, is_crowded, watch }
     }
 
     /// Lets everything happen that happens until `end`, `end` included.
@@ -358,21 +361,20 @@ where
     #[inline]
     fn look_ahead(&mut self, number: usize) {
         let link = &self.links[number];
-        if let Some(parcel) = link.peek(PACKETS_AHEAD) {
+        let [packet, seat, endpoint, further] = AHEAD.map(|ahead| link.peek(ahead));
+        if let Some(parcel) = packet {
             prefetch(parcel);
         }
-        let coming = link.peek(usize::from(AHEAD[0])).map(|parcel| parcel.from().peer());
-        let [first, second, third] = self.outlooks[number].step(coming);
-        if let Some(to) = first {
-            prefetch(&self.seats[to.0 as usize]);
+        if let Some(parcel) = seat {
+            prefetch(&self.seats[parcel.to().0 as usize]);
         }
-        if let Some(to) = second {
-            self.endpoint(to).prefetch();
-            self.watch.prefetch(to);
+        if let Some(parcel) = endpoint {
+            self.endpoint(parcel.to()).prefetch();
+            self.watch.prefetch(parcel.to());
         }
-        if let Some(to) = third {
-            self.endpoint(to).prefetch_further();
-            self.watch.prefetch_further(to);
+        if let Some(parcel) = further {
+            self.endpoint(parcel.to()).prefetch_further();
+            self.watch.prefetch_further(parcel.to());
         }
     }
 

@@ -16,7 +16,6 @@ mod link_spec;
 mod log;
 mod multipath_host;
 mod network;
-mod outlook;
 mod pcapng;
 mod pdu;
 mod run;
