@@ -229,7 +229,8 @@ pub struct Congestion {
     pub signal: Signal,
     /// Whether this begins a new recovery episode.
     pub new_episode: bool,
-    /// Packets that this signal reports lost (or marked, for ECN).
+    /// Packets that this signal reports lost (or marked, for ECN); none where an episode begins with
+    /// what was lost and told of in the one before.
     pub packets: u32,
     /// Sequence number, in packets, of the lost packet (of the first one in a NAK).
     pub seq: u64,

@@ -90,6 +90,16 @@ fn ecn(ecn: Ecn) -> &'static str {
     }
 }
 
+/// The kernel's version, such as 6.18, of a release such as "6.18.44-cloud". Zero if it does not begin
+/// so.
+fn version(release: &str) -> (u32, u32) {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor),
+        _ => (0, 0),
+    }
+}
+
 /// What only the simulator can do otherwise than Linux.
 fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), TestbedError> {
     let refuse = |key: &str, value: String, theirs: String| {
@@ -102,6 +112,14 @@ fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), T
     };
     if stack.byte_counting != linux.byte_counting {
         return refuse("byte-counting", "false".to_owned(), "true".to_owned());
+    }
+    if stack.loss_detection != linux.loss_detection {
+        // Linux 6.17 has no other ("tcp: remove obsolete and unused RFC3517/RFC6675 loss recovery code").
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        if version(&release) >= (6, 17) {
+            let theirs = "\"rack\" since 6.17".to_owned();
+            return refuse("loss-detection", "\"dup-thresh\"".to_owned(), theirs);
+        }
     }
     if stack.rto != linux.rto {
         return refuse("rto", "\"rfc6298\"".to_owned(), "\"linux\"".to_owned());
@@ -130,4 +148,16 @@ fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), T
         return refuse("max-burst", stack.max_burst.to_string(), linux.max_burst.to_string());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_begins_with_a_version() {
+        assert_eq!(version("6.18.44-cloud\n"), (6, 18));
+        assert_eq!(version("6.8-rc1"), (6, 8));
+        assert_eq!(version("unknown"), (0, 0));
+    }
 }

@@ -20,6 +20,7 @@ def validate_grid(
     rate: str,
     rtt: str,
     queue: str,
+    loss: str,
     duration: str,
     repeats: int,
     out: Path,
@@ -32,7 +33,8 @@ def validate_grid(
     for option, value in (("--repeats", repeats), ("--jobs", jobs)):
         if value < 1:
             raise DumbbellError(f"{option}: {value} is too few; write 1 or more")
-    grid = Grid(split_algorithms(cc), _split(rate), _split(rtt), _split(queue), duration, repeats)
+    axes = (split_algorithms(cc), _split(rate), _split(rtt), _split(queue), _split(loss))
+    grid = Grid(*axes, duration, repeats)
     for cell in grid.cells:
         cell.experiment(duration, grid.seeds)
     if measure_more:

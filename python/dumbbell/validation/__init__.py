@@ -1,13 +1,13 @@
 """The simulator against the kernel: a grid of single flows, run both ways, and how far they differ.
 
-A cell is an algorithm on a link: rate, round-trip time, queue. The kernel's side is run several
+A cell is an algorithm on a link: rate, round-trip time, queue, random losses. The kernel's side is run several
 times with real packets, the simulator's with as many seeds. What was measured stays in a folder, so
 that a grid that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
@@ -36,21 +36,21 @@ class Cell:
     rate: str
     rtt: str
     queue: str
+    loss: str = "0"
 
     @property
     def id(self) -> str:
         """Its name, which names folders too."""
-        return "-".join(
-            part.replace(" ", "").replace("/", "")
-            for part in (self.cc, self.rate, self.rtt, self.queue)
-        )
+        loss = () if self.loss == "0" else (f"loss{self.loss}",)
+        parts = (self.cc, self.rate, self.rtt, self.queue, *loss)
+        return "-".join(part.replace(" ", "").replace("/", "") for part in parts)
 
     def experiment(self, duration: str, seeds: list[int]) -> Experiment:
         """The experiment that it is."""
-        link = Link(name="bottleneck", rate=self.rate, queue=self.queue)
+        link = Link(name="bottleneck", rate=self.rate, queue=self.queue, loss=self.loss)
         flow = Flow(name="flow", cc=self.cc, rtt=self.rtt)
         return Experiment(
-            title=f"{self.cc} at {self.rate}, {self.rtt}, {self.queue}",
+            title=f"{self.cc} at {self.rate}, {self.rtt}, {self.queue}, loss {self.loss}",
             duration=duration,
             seeds=seeds,
             internals=False,
@@ -67,13 +67,15 @@ class Grid:
     rate: Sequence[str] = ("100 Mbit/s",)
     rtt: Sequence[str] = ("10 ms", "20 ms", "50 ms", "100 ms")
     queue: Sequence[str] = ("0.5 BDP", "1 BDP", "2 BDP")
+    loss: Sequence[str] = ("0",)
     duration: str = "60 s"
     repeats: int = 3
 
     @property
     def cells(self) -> list[Cell]:
         """The cells, algorithm by algorithm."""
-        return [Cell(*chosen) for chosen in product(self.cc, self.rate, self.rtt, self.queue)]
+        axes = (self.cc, self.rate, self.rtt, self.queue, self.loss)
+        return [Cell(*chosen) for chosen in product(*axes)]
 
     @property
     def seeds(self) -> list[int]:
@@ -154,7 +156,7 @@ def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFram
         kernels = _achieved([one.flows for one in sound])
         ours = _achieved([result.flows])
         count = {"runs": len(sound), "spoiled": len(found[cell]) - len(sound)}
-        setting = {"cc": cell.cc, "rate": cell.rate, "rtt": cell.rtt, "queue": cell.queue}
+        setting = asdict(cell)
         rows += [
             setting | {"metric": metric} | _beside(ours[metric], kernels[metric], limit) | count
             for metric, limit in TOLERANCES.items()
@@ -163,7 +165,7 @@ def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFram
 
 
 _SCHEMA: Final = {
-    **dict.fromkeys(("cc", "rate", "rtt", "queue", "metric"), pl.String),
+    **dict.fromkeys(("cc", "rate", "rtt", "queue", "loss", "metric"), pl.String),
     **dict.fromkeys(("simulated", "measured", "ratio", "low", "high"), pl.Float64),
     "within": pl.Boolean,
     "runs": pl.Int64,

@@ -13,7 +13,7 @@ import dumbbell
 from dumbbell.figures import save, styled
 from dumbbell.figures.heat import heat_map
 from dumbbell.files import write_text
-from dumbbell.units import TIME
+from dumbbell.units import TIME, parse_probability
 from dumbbell.validation import TOLERANCES
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def write(grid: Grid, cells: pl.DataFrame, folder: Path, *, name: str = "validat
 
 def table(cells: pl.DataFrame) -> str:
     """All cells as a Markdown table: simulator / kernel (ratio; interval)."""
-    head = ["algorithm", "rate", "RTT", "queue", *_heads(), "runs"]
-    lines = ["| " + " | ".join(head) + " |", "|---|---|---|---|---:|---:|---:|---:|"]
-    keys = ["cc", "rate", "rtt", "queue"]
+    head = ["algorithm", "rate", "RTT", "queue", "loss", *_heads(), "runs"]
+    lines = ["| " + " | ".join(head) + " |", "|---|---|---|---|---:|---:|---:|---:|---:|"]
+    keys = ["cc", "rate", "rtt", "queue", "loss"]
     for setting, group in cells.group_by(keys, maintain_order=True):
         rows = {row["metric"]: row for row in group.iter_rows(named=True)}
         first = next(iter(rows.values()))
@@ -115,7 +115,8 @@ def draw(cells: pl.DataFrame) -> Figure:
         squeeze=False,
         layout="constrained",
     )
-    names = (_names(known, "rtt"), _names(known, "queue"))
+    names = (_names(known, "rtt"), _names(known, "limit"))
+    limits = "queue, loss" if known["loss"].n_unique() > 1 else "queue"
     for row, cc in enumerate(algorithms):
         for column, metric in enumerate(TOLERANCES):
             axes = grid[row][column]
@@ -124,7 +125,7 @@ def draw(cells: pl.DataFrame) -> Figure:
                 axes,
                 some,
                 "rtt_place",
-                "queue_place",
+                "limit_place",
                 "away",
                 low=0,
                 high=_SCALE,
@@ -133,7 +134,7 @@ def draw(cells: pl.DataFrame) -> Figure:
             )
             axes.set_title(f"{cc}: {TITLES[metric]}", fontsize="small")
             axes.set_xlabel("RTT" if row == len(algorithms) - 1 else "")
-            axes.set_ylabel("queue" if column == 0 else "")
+            axes.set_ylabel(limits if column == 0 else "")
     return figure
 
 
@@ -144,12 +145,21 @@ def _ratio_text(row: dict[str, Any]) -> str:
 
 
 def _with_places(cells: pl.DataFrame) -> pl.DataFrame:
-    """The settings as numbers along the axes, and how far each ratio is from 1."""
+    """The settings as numbers along the axes, and how far each ratio is from 1.
+
+    What limits a flow, the queue and losses, is on one axis.
+    """
     away = (pl.col("ratio") - 1).abs().fill_null(_SCALE).clip(0, _SCALE)
     away = pl.when(pl.col("measured").is_null()).then(float("nan")).otherwise(away)
+    several = cells["loss"].n_unique() > 1
+    loss = pl.format(", {}", "loss") if several else pl.lit("")
     return cells.with_columns(
+        limit=pl.col("queue") + loss,
         rtt_place=pl.col("rtt").map_elements(TIME.parse, pl.Int64).rank("dense"),
-        queue_place=pl.col("queue").map_elements(_leading, pl.Float64).rank("dense"),
+        limit_place=pl.struct(
+            pl.col("loss").map_elements(parse_probability, pl.Float64),
+            pl.col("queue").map_elements(_leading, pl.Float64),
+        ).rank("dense"),
         away=away,
     )
 

@@ -247,7 +247,8 @@ impl Rules for Bounded {
             self.save(frame);
         }
         match event.signal {
-            Signal::Loss | Signal::Nak => self.on_loss(frame, path, event),
+            Signal::Loss | Signal::Nak if event.packets > 0 => self.on_loss(frame, path, event),
+            Signal::Loss | Signal::Nak => {}
             Signal::Timeout => self.on_timeout(frame, path, event),
             // Marks are counted where they are acknowledged.
             Signal::Ecn => {}

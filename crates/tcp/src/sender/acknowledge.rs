@@ -355,7 +355,13 @@ impl Sender {
         self.path.phase = Phase::Recovery;
         self.recoveries += 1;
         self.undo.begin(self.board.una(), self.board.retransmitting_out());
-        self.report_losses(new_episode);
+        if new_episode && self.lost_scratch.is_empty() {
+            // All that is lost was found, and told of, in the episode that ended just now.
+            let seq = u64::from(self.board.una());
+            self.signal(&congestion(Signal::Loss, true, 0, seq));
+        } else {
+            self.report_losses(new_episode);
+        }
         if new_episode {
             self.begin_reduction(prior_cwnd);
         }

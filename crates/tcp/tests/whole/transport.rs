@@ -86,6 +86,28 @@ fn a_retransmission_that_is_lost_is_found_by_rack_and_sent_again() {
 }
 
 #[test]
+fn what_was_sent_in_a_recovery_and_lost_reduces_again_as_that_ends() {
+    let ssthresh = |also: &'static [u32]| {
+        let (mut holes, mut losing) = (0, losing(also));
+        let mut pipe = Pipe::new(Flow::default());
+        // Packet 100 is lost twice, so that the recovery outlasts the round trip that 260 is sent in.
+        pipe.run(millis(1_100), |count, segment| {
+            if segment.number == 100 && holes < 2 {
+                holes += 1;
+                return Fate::Lost;
+            }
+            losing(count, segment)
+        });
+        let stats = pipe.stats();
+        assert_eq!((stats.timeouts, stats.spurious), (0, 0));
+        (stats.recoveries, stats.ssthresh)
+    };
+    let (once, twice) = (ssthresh(&[]), ssthresh(&[260]));
+    assert_eq!((once.0, twice.0), (1, 2));
+    assert!((twice.1 - once.1 / 2.0).abs() <= 1.0, "{} after {}", twice.1, once.1);
+}
+
+#[test]
 fn counting_duplicates_finds_a_loss_as_soon_as_three_packets_arrived_after_it() {
     let stack = Stack { loss_detection: LossDetection::DupThresh, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });

@@ -216,6 +216,19 @@ fn probe_rtt_lasts_200_ms_and_a_round_and_is_followed_by_cruise() {
 }
 
 #[test]
+fn probe_rtt_during_a_recovery_keeps_the_window_from_before_it() {
+    let mut pipe = deep();
+    pipe.run(Span::from_secs(4), |_| ());
+    let before = pipe.algorithm.frame.window.get();
+    pipe.algorithm.frame.window.save(false);
+    pipe.algorithm.frame.window.set(before / 2.0);
+    pipe.path.now = pipe.path.now + Span::from_secs(6);
+    pipe.algorithm.on_ack(&pipe.path, &Ack::default());
+    assert_eq!(pipe.algorithm.frame.state, State::ProbeRtt);
+    assert_eq!(pipe.algorithm.frame.window.prior(), before);
+}
+
+#[test]
 fn a_deep_queue_is_kept_short_and_the_link_busy() {
     let mut pipe = deep();
     pipe.run_ms(4_000);
@@ -326,6 +339,26 @@ fn a_probe_is_judged_once() {
     };
     pipe.algorithm.on_congestion(&pipe.path, &event);
     assert_eq!(pipe.inspect("inflight_hi"), 999.0);
+}
+
+#[test]
+fn a_probe_raises_the_bound_only_while_the_window_is_full() {
+    let raised = |full: bool| {
+        let mut pipe = shallow();
+        let came = pipe.run_until(Span::from_secs(60), |pipe| {
+            let Bbr { frame, rules } = &pipe.algorithm;
+            frame.state == State::Up && frame.window.get() >= rules.bounds.inflight_hi()
+        });
+        assert!(came, "no probe came to the bound");
+        let before = pipe.inspect("inflight_hi");
+        pipe.path.window_full = full;
+        let rate = RateSample { delivered: 1, ..RateSample::default() };
+        let ack = Ack { delivered: 1000, rate: Some(rate), ..Ack::default() };
+        pipe.algorithm.on_ack(&pipe.path, &ack);
+        pipe.inspect("inflight_hi") - before
+    };
+    assert_eq!(raised(false), 0.0);
+    assert!(raised(true) > 0.0);
 }
 
 #[test]
