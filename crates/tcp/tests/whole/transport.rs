@@ -90,7 +90,7 @@ fn what_was_sent_in_a_recovery_and_lost_reduces_again_as_that_ends() {
     let ssthresh = |also: &'static [u32]| {
         let (mut holes, mut losing) = (0, losing(also));
         let mut pipe = Pipe::new(Flow::default());
-        // Packet 100 is lost twice, so that the recovery outlasts the round trip that 260 is sent in.
+        // Packet 100 is lost twice, so that the recovery outlasts the round trip that 252 is sent in.
         pipe.run(millis(1_100), |count, segment| {
             if segment.number == 100 && holes < 2 {
                 holes += 1;
@@ -102,7 +102,7 @@ fn what_was_sent_in_a_recovery_and_lost_reduces_again_as_that_ends() {
         assert_eq!((stats.timeouts, stats.spurious), (0, 0));
         (stats.recoveries, stats.ssthresh)
     };
-    let (once, twice) = (ssthresh(&[]), ssthresh(&[260]));
+    let (once, twice) = (ssthresh(&[]), ssthresh(&[252]));
     assert_eq!((once.0, twice.0), (1, 2));
     assert!((twice.1 - once.1 / 2.0).abs() <= 1.0, "{} after {}", twice.1, once.1);
 }
