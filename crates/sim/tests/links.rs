@@ -54,8 +54,10 @@ fn every_management_keeps_four_cubic_flows_near_its_target_and_the_link_busy() {
     // Droptail with 1 BDP stands at tens of milliseconds.
     let droptail = run("cubic", 4, "off", &format!(r#"{RATE}, "queue": {{"bytes": 100000}}"#));
     assert!(median_delay(&droptail) > 0.02, "{}", median_delay(&droptail));
+    // RED's threshold is of the average; the kernel's four flows behind it have medians of 1.8 to
+    // 1.9 ms.
     for (aqm, least, most) in
-        [(CODEL, 0.002, 0.010), (FQ_CODEL, 0.002, 0.010), (PIE, 0.008, 0.022), (RED, 0.002, 0.012)]
+        [(CODEL, 0.002, 0.010), (FQ_CODEL, 0.002, 0.010), (PIE, 0.008, 0.022), (RED, 0.0015, 0.012)]
     {
         let outcome = run("cubic", 4, "off", &format!("{RATE}, {aqm}"));
         let (delay, used) = (median_delay(&outcome), utilisation(&outcome));

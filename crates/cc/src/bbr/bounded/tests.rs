@@ -222,7 +222,7 @@ fn probe_rtt_during_a_recovery_keeps_the_window_from_before_it() {
     let before = pipe.algorithm.frame.window.get();
     pipe.algorithm.frame.window.save(false);
     pipe.algorithm.frame.window.set(before / 2.0);
-    pipe.path.now = pipe.path.now + Span::from_secs(6);
+    pipe.path.now += Span::from_secs(6);
     pipe.algorithm.on_ack(&pipe.path, &Ack::default());
     assert_eq!(pipe.algorithm.frame.state, State::ProbeRtt);
     assert_eq!(pipe.algorithm.frame.window.prior(), before);
