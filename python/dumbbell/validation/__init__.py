@@ -1,8 +1,8 @@
 """The simulator against the kernel: a grid of single flows, run both ways, and how far they differ.
 
-A cell is an algorithm on a link: rate, round-trip time, queue, random losses. The kernel's side is run several
-times with real packets, the simulator's with as many seeds. What was measured stays in a folder, so
-that a grid that was interrupted goes on where it was.
+A cell is an algorithm on a link: rate, round-trip time, queue, random losses. The kernel's side is
+run several times with real packets, the simulator's with as many seeds. What was measured stays in
+a folder, so that a grid that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
