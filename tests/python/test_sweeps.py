@@ -301,7 +301,7 @@ def test_two_processes_do_not_write_one_sweep(tmp_path: Path) -> None:
 
 
 def test_seeds_are_added_where_the_interval_is_wide_and_only_there(tmp_path: Path) -> None:
-    until = Until(0.01, "jain", 20)
+    until = Until(0.02, "jain", 20)
     axes = '"link.bottleneck.queue" = ["0.5 BDP", "1 BDP", "2 BDP"]\n"flow.second.cc" = ["reno"]'
     done = run_sweep(sweep(axes), tmp_path, until=until)
     points = Dataset(tmp_path).table("runs").group_by("point", maintain_order=True).agg("jain")

@@ -1,10 +1,10 @@
 //! What only some links have: a managed queue, and a far end that does not deliver evenly.
 //!
-//! Such a link is a plain link with the one before it and the other behind. A managed queue decides
-//! which packet is sent, if any, when the server is free to send one; so its packets go onto the
-//! plain link only then. Nobody need look at the link at that time: as nothing else happens between
-//! two packets that come, the decisions up to a given time can be made up for in one go whenever
-//! somebody does.
+//! Such a link is a plain link with the one before it and the other behind; of the packets on it the
+//! plain link knows no more than the sizes. A managed queue decides which packet is sent, if any, when
+//! the server is free to send one; so its packets go onto the plain link only then. Nobody need look
+//! at the link at that time: as nothing else happens between two packets that come, the decisions up
+//! to a given time can be made up for in one go whenever somebody does.
 
 use crate::aqm::Managed;
 use crate::tail::Tail;

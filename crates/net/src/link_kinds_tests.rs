@@ -39,6 +39,28 @@ fn a_managed_link_that_has_nothing_to_manage_sends_as_droptail_does() {
 }
 
 #[test]
+fn a_link_with_jitter_tells_when_a_packet_comes_out_as_soon_as_it_comes() {
+    let mut link = Link::new(&LinkConfig {
+        rate: NonZeroU64::new(10_000_000),
+        delay: Span::from_millis(10),
+        jitter: Span::from_millis(3),
+        seed: 1,
+        ..LinkConfig::default()
+    });
+    for number in 0..100 {
+        link.push(us(number * 800), full(0)).expect("there is no limit");
+        assert!(link.is_settled());
+    }
+    while !link.is_empty() {
+        let at = link.next_arrival();
+        assert!(link.pop(Time::from_nanos(at.as_nanos() - 1)).is_none());
+        while link.next_arrival() == at {
+            assert!(link.pop(at).is_some());
+        }
+    }
+}
+
+#[test]
 fn codel_answers_a_step_of_overload_within_105_ms_and_then_by_its_law() {
     // 10 Mbit/s: 1.2 ms a packet. Three come in the time of two, so a packet that comes at t waits
     // for t/2, and one that leaves at t came at 2/3 t and waited for t/3: above 5 ms from the packet
