@@ -195,9 +195,10 @@ facts! {
         signal: &'static str = |it| signal(it.signal);
         /// Whether this begins a new recovery episode, the one that a window rule answers.
         new_episode: bool = |it| it.new_episode;
-        /// Packets that this reports lost (or marked).
+        /// Packets that this reports lost (or marked); 0 where an episode begins with what was
+        /// reported in the one before.
         packets: u32 = |it| it.packets;
-        /// Sequence number of the lost packet (of the first one in a NAK).
+        /// Sequence number of the lost packet (of the first one in a NAK, or that is missing).
         seq: u64 = |it| it.seq;
         /// The connection as it was when the lost packet was sent, where the transport knows it.
         stamp: Option<Stamp> = |it| it.stamp.map(Stamp);
