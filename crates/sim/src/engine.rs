@@ -30,6 +30,12 @@ impl EndpointId {
         EndpointId(self.0 ^ 1)
     }
 
+    /// The first port of the endpoint of which this is port number `port`.
+    #[inline]
+    fn first(self, port: u8) -> EndpointId {
+        EndpointId(self.0 - 2 * u32::from(port))
+    }
+
     /// The number of the pair.
     #[inline]
     pub fn pair(self) -> u32 {
@@ -349,11 +355,11 @@ where
             self.look_ahead(number as usize);
         }
         let Some(parcel) = parcel else { return };
-        let (from, envelope) = (parcel.from(), parcel.envelope.next_hop());
-        let route = self.seats[from.peer().0 as usize].incoming;
+        let (to, envelope) = (parcel.to(), parcel.envelope.next_hop());
+        let route = self.seats[to.0 as usize].incoming;
         match self.routes.hop(route, envelope.hop()) {
             Some(next) => self.forward(next, envelope, &parcel.packet),
-            None => self.deliver(from.peer(), &parcel.packet),
+            None => self.deliver(to, &parcel.packet),
         }
     }
 
@@ -408,7 +414,7 @@ where
     fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
         self.watch.delivered(self.now, to, packet);
         let port = self.seats[to.0 as usize].port;
-        let id = EndpointId(to.0 - 2 * u32::from(port));
+        let id = to.first(port);
         self.seats[id.0 as usize].endpoint_mut().handle_at(self.now, port, packet);
         self.drive(id);
     }
@@ -416,7 +422,7 @@ where
     /// The first port of the endpoint that has this one.
     #[inline]
     fn first_port(&self, id: EndpointId) -> EndpointId {
-        EndpointId(id.0 - 2 * u32::from(self.seats[id.0 as usize].port))
+        id.first(self.seats[id.0 as usize].port)
     }
 
     /// An endpoint's timer has come up.

@@ -307,6 +307,7 @@ impl Receiver {
         let (mut list, mut blocks) = ([(0, 0); 3], 0);
         let number = std::mem::replace(&mut self.duplicate, NO_PACKET);
         if number != NO_PACKET {
+            segment.flags = Flags::DSACK;
             list[0] = (number, number + 1);
             blocks = 1;
         }
@@ -336,12 +337,9 @@ impl Receiver {
         };
         let mut blocks = 0;
         if self.duplicate != NO_PACKET || !self.out_of_order.is_empty() {
-            if self.duplicate != NO_PACKET {
-                flags = flags.with(Flags::DSACK);
-            }
             blocks = self.select(&mut segment);
         }
-        segment.flags = flags;
+        segment.flags = segment.flags.with(flags);
         segment.size = match flags.contains(Flags::SYN) {
             true => self.stack.control_size(),
             false => self.stack.ack_size(blocks),

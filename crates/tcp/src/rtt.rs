@@ -108,10 +108,11 @@ impl RttEstimator {
         self.srtt = Some(Span::from_nanos(old - old / 8 + new / 8));
         let error = Span::from_nanos(new.abs_diff(old));
         // A sample far below the average widens the deviation slowly: it is good news (Eifel).
-        let weight = if new < old && error > self.deviation { 5 } else { 2 };
+        // The weight of a sample, 1/32 or 1/4, as a shift.
+        let shift = if new < old && error > self.deviation { 5 } else { 2 };
         let deviation = self.deviation.as_nanos();
         self.deviation =
-            Span::from_nanos(deviation - (deviation >> weight) + (error.as_nanos() >> weight));
+            Span::from_nanos(deviation - (deviation >> shift) + (error.as_nanos() >> shift));
         if self.deviation > self.deviation_max {
             self.deviation_max = self.deviation;
             self.rttvar = self.rttvar.max(self.deviation_max);
