@@ -192,17 +192,23 @@ impl<P: Packet> Link<P> {
         Ok(())
     }
 
-    /// Finds a packet its place before a line; gives its departure.
+    /// Finds a packet its place before a line; gives its departure. Who waits no longer is looked for
+    /// only if there seems to be no room.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
-        self.advance(now);
         let Server::Line(line) = &mut self.server else { return Ok(now) };
         let start = line.free_at().max(now);
         if start == now {
-            self.queue.next_start = line.accept(now, size);
-            return Ok(self.queue.next_start);
+            let departure = line.accept(now, size);
+            self.queue.waiting = Waiting::default();
+            self.queue.next_start = departure;
+            return Ok(departure);
+        }
+        if !self.queue.admits(now, start, size) {
+            self.advance(now);
         }
         self.queue.add(now, start, size)?;
+        let Server::Line(line) = &mut self.server else { return Ok(now) };
         Ok(line.accept(now, size))
     }
 
@@ -331,10 +337,16 @@ impl<P: Packet> Link<P> {
 }
 
 impl Droptail {
+    /// Whether there is room for a packet that is to be sent from `start` on.
+    #[inline]
+    fn admits(&self, now: Time, start: Time, size: u32) -> bool {
+        self.limit.admits(self.waiting, size, start.since(now))
+    }
+
     /// A packet begins to wait that is to be sent from `start` on, if there is room.
     #[inline]
     fn add(&mut self, now: Time, start: Time, size: u32) -> Result<(), Dropped> {
-        if !self.limit.admits(self.waiting, size, start.since(now)) {
+        if !self.admits(now, start, size) {
             self.dropped += 1;
             return Err(Dropped::Overflow);
         }
