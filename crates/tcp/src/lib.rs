@@ -8,6 +8,7 @@ mod ranges;
 mod rate;
 mod receiver;
 mod rtt;
+mod sack_blocks;
 mod scoreboard;
 mod segment;
 mod sender;

@@ -5,6 +5,7 @@
 //! to one acknowledgement a millisecond or 1/20 of a round trip (SACK compression, Linux 4.18).
 
 use crate::ranges::RangeSet;
+use crate::sack_blocks::SackBlocks;
 use crate::{Ecn, Flags, Segment, Stack};
 use dumbbell_net::{Endpoint, prefetch};
 use dumbbell_units::{Span, Time};
@@ -33,20 +34,18 @@ pub struct Receiver {
     open: bool,
     next: u32,
     out_of_order: RangeSet,
-    /// Ranges that changed last come first in the SACK option (RFC 2018).
-    recent: [u32; 4],
+    /// What the SACK option tells of them.
+    blocks: SackBlocks,
     /// The packet that came again, to be told as such; `NO_PACKET` if none did.
     duplicate: u32,
-    /// Payload bytes received in order.
-    bytes: u64,
-    /// Sizes of payloads that differ from the MSS are known only for the last packet.
+    /// The one packet whose payload is not an MSS, the last one, and how long it is.
     short: (u32, u16),
     unacked: u32,
     quick_acks: u16,
     ack_at: Time,
     reply: Option<Flags>,
-    /// An acknowledgement made before the latest segment was taken in.
-    flushed: Option<Segment>,
+    /// An acknowledgement made before the latest segment was taken in; seldom there.
+    flushed: Option<Box<Segment>>,
     /// Timestamp to echo (RFC 7323's TS.Recent) and the packet expected at the last
     /// acknowledgement.
     echo: u32,
@@ -132,9 +131,8 @@ impl Receiver {
             open: false,
             next: 0,
             out_of_order: RangeSet::default(),
-            recent: [0; 4],
+            blocks: SackBlocks::default(),
             duplicate: NO_PACKET,
-            bytes: 0,
             short: (NO_PACKET, 0),
             unacked: 0,
             quick_acks: quick_acks(&stack),
@@ -156,7 +154,10 @@ impl Receiver {
 
     /// Counters.
     pub fn stats(&self) -> ReceiverStats {
-        ReceiverStats { bytes: self.bytes, packets: u64::from(self.next) }
+        let (mss, (number, payload)) = (u64::from(self.stack.mss), self.short);
+        let missing = if number < self.next { mss - u64::from(payload) } else { 0 };
+        let packets = u64::from(self.next);
+        ReceiverStats { bytes: packets * mss - missing, packets }
     }
 
     fn on_syn(&mut self, now: Time, segment: &Segment) {
@@ -209,7 +210,6 @@ impl Receiver {
     /// The expected packet came: it and what follows it is now in order.
     #[inline]
     fn advance(&mut self) {
-        let from = self.next;
         self.next += 1;
         if let Some((start, end)) = self.out_of_order.first()
             && start <= self.next
@@ -217,39 +217,25 @@ impl Receiver {
             self.unacked += end - self.next;
             self.next = end;
             self.out_of_order.remove_below(end);
-        }
-        self.bytes += u64::from(self.next - from) * u64::from(self.stack.mss);
-        let (number, payload) = self.short;
-        if (from..self.next).contains(&number) {
-            self.bytes -= u64::from(self.stack.mss - payload);
+            self.blocks.remove_below(end);
         }
     }
 
+    /// A packet came that is not the next one (tcp_data_queue_ofo).
     fn take_out_of_order(&mut self, number: u32) {
-        let known = number < self.next || self.out_of_order.containing(number).is_some();
-        if known {
+        if number < self.next || self.out_of_order.contains(number) {
             self.duplicate = number;
             self.quick_acks = self.quick_acks.max(quick_acks(&self.stack));
-            return;
+            if number < self.next {
+                return;
+            }
+        } else {
+            self.out_of_order.insert(number, number + 1, |_, _| {});
         }
-        // The block that the packet extends, or the place of a new one: most recent first.
-        let touches = |range: Option<(u32, u32)>| {
-            range.is_some_and(|(start, end)| start <= number + 1 && number <= end)
-        };
-        let known = |recent: &u32| self.out_of_order.containing(*recent).is_some();
-        let place = self
-            .recent
-            .iter()
-            .take_while(|recent| known(recent))
-            .position(|&recent| touches(self.out_of_order.containing(recent)))
-            .unwrap_or_else(|| self.recent.iter().take_while(|recent| known(recent)).count());
-        if place >= BLOCKS_EXPECTED && self.compressed > 0 {
-            self.flushed = Some(self.acknowledge(Flags::default()));
+        if self.compressed > 0 && self.blocks.place(number) >= BLOCKS_EXPECTED {
+            self.flushed = Some(Box::new(self.acknowledge(Flags::default())));
         }
-        self.out_of_order.insert(number, number + 1, |_, _| {});
-        let last = place.min(self.recent.len() - 1);
-        self.recent[..=last].rotate_right(1);
-        self.recent[0] = number;
+        self.blocks.add(number);
     }
 
     /// Acknowledges at once, or later if compression has begun (tcp_ack_snd_check).
@@ -304,22 +290,20 @@ impl Receiver {
     /// (RFC 2018, RFC 2883); gives the number of blocks.
     #[inline(never)]
     fn select(&mut self, segment: &mut Segment) -> usize {
-        let (mut list, mut blocks) = ([(0, 0); 3], 0);
         let number = std::mem::replace(&mut self.duplicate, NO_PACKET);
-        if number != NO_PACKET {
+        let duplicate = (number != NO_PACKET).then_some((number, number + 1));
+        if duplicate.is_some() {
             segment.flags = Flags::DSACK;
-            list[0] = (number, number + 1);
-            blocks = 1;
         }
-        for recent in self.recent {
-            let Some(range) = self.out_of_order.containing(recent) else { continue };
-            if blocks < list.len() && !list[..blocks].contains(&range) {
-                list[blocks] = range;
-                blocks += 1;
-            }
-        }
-        segment.set_blocks(list.into_iter().take(blocks));
-        blocks
+        let recent = self.blocks.recent();
+        segment.set_blocks(duplicate.into_iter().chain(recent.iter().copied()));
+        usize::from(duplicate.is_some()) + recent.len()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_flushed(&mut self) -> Option<Segment> {
+        self.flushed.take().map(|segment| *segment)
     }
 
     #[inline(always)]
@@ -372,7 +356,7 @@ impl Endpoint for Receiver {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         if self.flushed.is_some() {
-            return self.flushed.take();
+            return self.take_flushed();
         }
         let due = now >= self.ack_at;
         let flags = self.reply.take().or(due.then(Flags::default))?;

@@ -1,0 +1,141 @@
+//! The blocks of the SACK option (RFC 2018), kept as Linux's receiver keeps them: the block that
+//! changed last comes first (tcp_sack_new_ofo_skb), blocks that meet become one
+//! (tcp_sack_maybe_coalesce), and those that are in order by now go (tcp_sack_remove).
+
+/// How many are kept (TCP_NUM_SACKS); what falls out is not told again.
+const KEPT: usize = 4;
+
+/// Blocks `start..end` of packets that arrived out of order, the most recent first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SackBlocks {
+    blocks: [(u32, u32); KEPT],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// The blocks, the most recent first.
+    #[inline]
+    pub(crate) fn recent(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
+    /// Which block a packet belongs to or extends; one past the last if it begins a new one.
+    #[inline]
+    pub(crate) fn place(&self, number: u32) -> usize {
+        let touches = |&(start, end): &(u32, u32)| start <= number + 1 && number <= end;
+        self.recent().iter().position(touches).unwrap_or(usize::from(self.count))
+    }
+
+    /// A packet arrived out of order: its block, at its [`place`](Self::place), comes first.
+    #[inline]
+    pub(crate) fn add(&mut self, number: u32) {
+        let (place, count) = (self.place(number), usize::from(self.count));
+        let mut block = (number, number + 1);
+        if place < count {
+            merge(&mut block, self.blocks[place]);
+        } else {
+            self.count = (count + 1).min(KEPT) as u8;
+        }
+        for later in (0..place.min(KEPT - 1)).rev() {
+            self.blocks[later + 1] = self.blocks[later];
+        }
+        self.blocks[0] = block;
+        if place < count && count > 1 {
+            self.coalesce();
+        }
+    }
+
+    /// Takes into the first block all others that it meets.
+    fn coalesce(&mut self) {
+        let mut first = self.blocks[0];
+        let mut kept = 1;
+        for at in 1..usize::from(self.count) {
+            let block = self.blocks[at];
+            if block.0 <= first.1 && first.0 <= block.1 {
+                merge(&mut first, block);
+            } else {
+                self.blocks[kept] = block;
+                kept += 1;
+            }
+        }
+        self.blocks[0] = first;
+        self.count = kept as u8;
+    }
+
+    /// Everything below `next` is in order by now.
+    pub(crate) fn remove_below(&mut self, next: u32) {
+        let mut kept = 0;
+        for at in 0..usize::from(self.count) {
+            if self.blocks[at].0 > next {
+                self.blocks[kept] = self.blocks[at];
+                kept += 1;
+            }
+        }
+        self.count = kept as u8;
+    }
+}
+
+fn merge(block: &mut (u32, u32), other: (u32, u32)) {
+    *block = (block.0.min(other.0), block.1.max(other.1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn after(numbers: &[u32]) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        numbers.iter().for_each(|&number| blocks.add(number));
+        blocks
+    }
+
+    #[test]
+    fn the_block_that_changed_last_comes_first() {
+        assert_eq!(after(&[3, 7, 11]).recent(), [(11, 12), (7, 8), (3, 4)]);
+        assert_eq!(after(&[3, 7, 11, 8]).recent(), [(7, 9), (11, 12), (3, 4)]);
+        assert_eq!(after(&[3, 7, 11, 3]).recent(), [(3, 4), (11, 12), (7, 8)]);
+    }
+
+    #[test]
+    fn blocks_that_meet_become_one() {
+        assert_eq!(after(&[3, 5, 9, 4]).recent(), [(3, 6), (9, 10)]);
+    }
+
+    #[test]
+    fn of_five_blocks_the_oldest_is_forgotten() {
+        let blocks = after(&[3, 5, 7, 9, 11]);
+        assert_eq!(blocks.recent(), [(11, 12), (9, 10), (7, 8), (5, 6)]);
+        assert_eq!(blocks.place(3), 4);
+    }
+
+    #[test]
+    fn what_is_in_order_by_now_is_told_no_longer() {
+        let mut blocks = after(&[3, 7, 11]);
+        blocks.remove_below(7);
+        assert_eq!(blocks.recent(), [(11, 12)]);
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_tell_only_what_arrived_the_latest_first_and_none_twice(
+            numbers in prop::collection::vec(1u32..40, 1..60),
+            floor in 1u32..40,
+        ) {
+            let (mut blocks, mut arrived) = (SackBlocks::default(), BTreeSet::new());
+            for number in numbers {
+                blocks.add(number);
+                arrived.insert(number);
+                let (start, end) = blocks.recent()[0];
+                prop_assert!((start..end).contains(&number));
+                let told: Vec<u32> = blocks.recent().iter().flat_map(|&(s, e)| s..e).collect();
+                let distinct: BTreeSet<u32> = told.iter().copied().collect();
+                prop_assert_eq!(told.len(), distinct.len());
+                prop_assert!(distinct.is_subset(&arrived));
+            }
+            blocks.remove_below(floor);
+            prop_assert!(blocks.recent().iter().all(|block| block.0 > floor));
+        }
+    }
+}
