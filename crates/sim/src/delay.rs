@@ -39,13 +39,17 @@ impl DelayMeter {
     /// Asks for the memory that [`delivered`](Self::delivered) is about to need.
     #[inline]
     pub(crate) fn prefetch(&self, to: EndpointId) {
-        prefetch(&self.flows[to.pair() as usize].base);
+        if to.is_receiver() {
+            prefetch(&self.flows[to.pair() as usize].base);
+        }
     }
 
     /// The same once that is there.
     #[inline]
     pub(crate) fn prefetch_further(&self, to: EndpointId) {
-        self.flows[to.pair() as usize].delays.prefetch();
+        if to.is_receiver() {
+            self.flows[to.pair() as usize].delays.prefetch();
+        }
     }
 
     /// A packet is delivered.

@@ -36,6 +36,12 @@ impl EndpointId {
         EndpointId(self.0 - 2 * u32::from(port))
     }
 
+    /// Whether data comes to this port and acknowledgements leave by it: of a pair, the second.
+    #[inline]
+    pub(crate) fn is_receiver(self) -> bool {
+        self.0 & 1 == 1
+    }
+
     /// The number of the pair.
     #[inline]
     pub fn pair(self) -> u32 {
@@ -152,10 +158,9 @@ pub struct Engine<E: Endpoint, W = ()> {
 
 /// From how many ports on the endpoints are too many for the caches next to a processor.
 const CROWD: usize = 500;
-/// How many packets before its turn memory is asked for: the packet's own, then where the endpoint
-/// is that it goes to, then the endpoint, then what that points to. Each needs what the one before
-/// has brought.
-const AHEAD: [usize; 4] = [24, 16, 10, 4];
+/// How many packets before a packet's turn memory is asked for: where the endpoint is that it goes
+/// to, then the endpoint, then what that points to. Each needs what the one before has brought.
+const AHEAD: [usize; 3] = [16, 10, 4];
 
 /// What there is at a port: a cache line, as with many flows it is in no cache when a packet comes.
 #[repr(align(64))]
@@ -367,20 +372,24 @@ where
     #[inline]
     fn look_ahead(&mut self, number: usize) {
         let link = &self.links[number];
-        let [packet, seat, endpoint, further] = AHEAD.map(|ahead| link.peek(ahead));
-        if let Some(parcel) = packet {
+        let [seat, endpoint, further] = AHEAD.map(|ahead| link.peek(ahead).map(Parcel::to));
+        if let Some(parcel) = link.peek(28) {
             prefetch(parcel);
         }
-        if let Some(parcel) = seat {
-            prefetch(&self.seats[parcel.to().0 as usize]);
+        if let Some(to) = seat {
+            prefetch(&self.seats[to.0 as usize]);
         }
-        if let Some(parcel) = endpoint {
-            self.endpoint(parcel.to()).prefetch();
-            self.watch.prefetch(parcel.to());
+        if let Some(to) = endpoint {
+            if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
+                endpoint.prefetch();
+            }
+            self.watch.prefetch(to);
         }
-        if let Some(parcel) = further {
-            self.endpoint(parcel.to()).prefetch_further();
-            self.watch.prefetch_further(parcel.to());
+        if let Some(to) = further {
+            if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
+                endpoint.prefetch_further();
+            }
+            self.watch.prefetch_further(to);
         }
     }
 

@@ -300,12 +300,6 @@ impl Receiver {
         usize::from(duplicate.is_some()) + recent.len()
     }
 
-    #[cold]
-    #[inline(never)]
-    fn take_flushed(&mut self) -> Option<Segment> {
-        self.flushed.take().map(|segment| *segment)
-    }
-
     #[inline(always)]
     fn acknowledge(&mut self, flags: Flags) -> Segment {
         let mut flags = flags.with(Flags::ACK);
@@ -356,7 +350,7 @@ impl Endpoint for Receiver {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         if self.flushed.is_some() {
-            return self.take_flushed();
+            return self.flushed.take().map(|segment| *segment);
         }
         let due = now >= self.ack_at;
         let flags = self.reply.take().or(due.then(Flags::default))?;
