@@ -36,28 +36,22 @@ impl RateSampler {
         RateSampler { first_sent_at: now, app_limited_until: 0, latest: Rate::ZERO }
     }
 
-    /// State to stamp on a packet that is sent now. The flow restarts its clocks when nothing is
+    /// What is to be kept of a packet that is sent now. The flow restarts its clocks when nothing is
     /// in flight, so that pauses do not count as slow delivery.
     #[inline]
-    pub fn stamp(&mut self, path: &mut Path, outstanding: u32) -> Stamp {
+    pub fn depart(&mut self, path: &mut Path, outstanding: u32) -> Departure {
         if outstanding == 0 {
             self.first_sent_at = path.now;
             path.delivered_at = path.now;
         }
-        Stamp {
+        let stamp = Stamp {
             sent_at: path.now,
             delivered: path.delivered,
             lost: path.lost as u32,
             marked: path.marked as u32,
             in_flight: path.in_flight + 1,
             app_limited: self.is_app_limited(),
-        }
-    }
-
-    /// What is to be kept of a packet that is sent now.
-    #[inline]
-    pub fn depart(&mut self, path: &mut Path, outstanding: u32) -> Departure {
-        let stamp = self.stamp(path, outstanding);
+        };
         Departure { stamp, first_sent_at: self.first_sent_at, delivered_at: path.delivered_at }
     }
 

@@ -2,10 +2,10 @@
 
 mod multipath;
 mod pacing;
+mod packet;
 mod prr;
 mod rack;
 mod ranges;
-mod rate;
 mod receiver;
 mod rtt;
 mod sack_blocks;

@@ -5,8 +5,8 @@
 //! reordering was ever seen (section 6.2, steps 3 to 5).
 
 use crate::LossDetection;
-use crate::rate::Newest;
-use crate::scoreboard::{Packet, Scoreboard};
+use crate::packet::{Marks, Packet};
+use crate::scoreboard::Scoreboard;
 use dumbbell_cc::{Path, Phase};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
@@ -56,15 +56,12 @@ impl Rack {
     /// was not what was acknowledged: the original was.
     #[inline]
     pub(crate) fn advance(&mut self, path: &Path, number: u32, packet: &Packet) {
-        let rtt = path.now.since(packet.stamp.sent_at);
+        let rtt = path.now.since(packet.sent_at());
         if packet.was_retransmitted() && path.min_rtt.is_some_and(|min| rtt < min) {
             return;
         }
         self.rtt = rtt;
-        let sent = (packet.stamp.sent_at, number);
-        if self.newest.is_none_or(|newest| newest < sent) {
-            self.newest = Some(sent);
-        }
+        keep_newest(&mut self.newest, number, packet);
     }
 
     /// A packet was delivered after so many that had been sent after it (step 3).
@@ -132,8 +129,8 @@ impl Rack {
         let mut undecided = None;
         while cursor < board.next() {
             let packet = board.packet(cursor);
-            let sent_at = packet.stamp.sent_at;
-            let settled = packet.is_sacked() || packet.is_lost() || packet.is_retransmitting();
+            let sent_at = packet.sent_at();
+            let settled = packet.has(Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTING));
             if !settled {
                 let sent_before = (sent_at, cursor) < newest;
                 if sent_before && deadline(sent_at) <= path.now {
@@ -158,7 +155,7 @@ impl Rack {
         while let Some(&(sent_at, number)) = self.retransmissions.front() {
             let live = number >= board.una() && {
                 let packet = board.packet(number);
-                packet.is_retransmitting() && packet.stamp.sent_at == sent_at
+                packet.has(Marks::RETRANSMITTING) && packet.sent_at() == sent_at
             };
             if live {
                 if (sent_at, number) >= newest {
@@ -187,7 +184,7 @@ impl Rack {
         lost: &mut Vec<u32>,
     ) {
         for number in board.una()..board.next() {
-            let sent_at = board.packet(number).stamp.sent_at;
+            let sent_at = board.packet(number).sent_at();
             let recent = by == LossDetection::Rack && sent_at + self.rtt > path.now;
             if (number == board.una() || !recent) && board.mark_lost(number) {
                 lost.push(number);
@@ -214,25 +211,31 @@ impl Rack {
     }
 }
 
-/// Keeps the newest of the packets that an acknowledgement delivers.
+/// Keeps the newest of the packets that an acknowledgement delivers: when it was sent, and its
+/// number; at the same instant the higher one is later.
 #[inline]
-pub(crate) fn keep_newest(newest: &mut Option<Newest>, number: u32, packet: &Packet) {
-    if newest.as_ref().is_none_or(|newest| newest.is_older_than(number, packet)) {
-        *newest = Some(Newest::new(number, packet));
+pub(crate) fn keep_newest(newest: &mut Option<(Time, u32)>, number: u32, packet: &Packet) {
+    let sent = (packet.sent_at(), number);
+    if newest.is_none_or(|newest| newest < sent) {
+        *newest = Some(sent);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dumbbell_cc::Stamp;
+    use dumbbell_cc::{Departure, Stamp};
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_millis(ms)
     }
 
-    fn stamp(ms: u64) -> Stamp {
-        Stamp { sent_at: at(ms), ..Stamp::default() }
+    fn sent(ms: u64) -> Departure {
+        Departure {
+            stamp: Stamp { sent_at: at(ms), ..Stamp::default() },
+            first_sent_at: at(0),
+            delivered_at: at(0),
+        }
     }
 
     #[test]
@@ -240,10 +243,10 @@ mod tests {
         let (mut rack, mut board) = (Rack::new(), Scoreboard::new());
         let mut path = Path::new(1448, at(0));
         for number in 0..4 {
-            board.push(stamp(number), at(0), at(0));
+            board.push(&sent(number));
         }
         board.mark_lost(0);
-        board.retransmit(0, stamp(100), at(0), at(0));
+        board.retransmit(0, &sent(100));
         rack.retransmitted(at(100), 0);
         // A timeout takes the retransmission for lost; that is undone.
         board.mark_lost(0);
@@ -253,7 +256,7 @@ mod tests {
         rack.reset_cursor(&board);
         assert_eq!(lost, []);
         // A packet sent after the retransmission is delivered long after.
-        board.push(stamp(300), at(0), at(0));
+        board.push(&sent(300));
         path.now = at(400);
         board.sack(4, 5, |number, packet| rack.advance(&path, number, packet));
         rack.detect(&mut board, &path, &mut lost);

@@ -1,52 +1,11 @@
 //! What the sender knows of every packet that is not yet acknowledged (RFC 6675's scoreboard).
 
+use crate::packet::{Marks, Packet};
 use crate::ranges::RangeSet;
-use dumbbell_cc::Stamp;
+use dumbbell_cc::Departure;
 use dumbbell_net::prefetch;
-use dumbbell_units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// A packet between its first transmission and its acknowledgement. On one cache line.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-pub(crate) struct Packet {
-    /// Connection state at its latest transmission.
-    pub(crate) stamp: Stamp,
-    /// When the newest packet that was delivered before this one was sent had been sent.
-    pub(crate) first_sent_at: Time,
-    /// When `stamp.delivered` was reached.
-    pub(crate) delivered_at: Time,
-    state: u8,
-}
-
-const SACKED: u8 = 1;
-const LOST: u8 = 1 << 1;
-/// Retransmitted, and that retransmission is in flight.
-const RETRANSMITTING: u8 = 1 << 2;
-const EVER_RETRANSMITTED: u8 = 1 << 3;
-
-impl Packet {
-    #[inline]
-    pub(crate) fn was_retransmitted(&self) -> bool {
-        self.state & EVER_RETRANSMITTED != 0
-    }
-
-    #[inline]
-    pub(crate) fn is_sacked(&self) -> bool {
-        self.state & SACKED != 0
-    }
-
-    #[inline]
-    pub(crate) fn is_lost(&self) -> bool {
-        self.state & LOST != 0
-    }
-
-    #[inline]
-    pub(crate) fn is_retransmitting(&self) -> bool {
-        self.state & RETRANSMITTING != 0
-    }
-}
 
 /// The packets from the first unacknowledged to the next new one.
 #[derive(Clone, Debug)]
@@ -150,12 +109,12 @@ impl Scoreboard {
 
     /// A new packet was sent; gives its number.
     #[inline]
-    pub(crate) fn push(&mut self, stamp: Stamp, first_sent_at: Time, delivered_at: Time) -> u32 {
+    pub(crate) fn push(&mut self, departure: &Departure) -> u32 {
         if self.outstanding() as usize == self.packets.len() {
             self.enlarge();
         }
         let number = self.next;
-        *self.packet_mut(number) = Packet { stamp, first_sent_at, delivered_at, state: 0 };
+        *self.packet_mut(number) = Packet::new(departure);
         self.next += 1;
         number
     }
@@ -182,7 +141,7 @@ impl Scoreboard {
                 delivered(number, self.packet(number));
                 self.leave_network(number);
                 self.sacked_out += 1;
-                self.packet_mut(number).state |= SACKED;
+                self.packet_mut(number).set(Marks::SACKED);
             }
         });
         self.sacked = sacked;
@@ -196,7 +155,7 @@ impl Scoreboard {
     pub(crate) fn acknowledge(&mut self, ack: u32, mut delivered: impl FnMut(u32, &Packet, u32)) {
         while self.una < ack.min(self.pristine_from) {
             let number = self.una;
-            if self.packet(number).is_sacked() {
+            if self.packet(number).has(Marks::SACKED) {
                 self.sacked_out -= 1;
             } else {
                 delivered(number, self.packet(number), 1);
@@ -217,23 +176,22 @@ impl Scoreboard {
 
     /// Takes a packet out of the counts of lost packets and of retransmissions in flight.
     fn leave_network(&mut self, number: u32) {
-        let packet = self.packet_mut(number);
-        let state = packet.state;
-        packet.state &= !(LOST | RETRANSMITTING);
-        self.lost_out -= u32::from(state & LOST != 0);
-        self.retransmitting_out -= u32::from(state & RETRANSMITTING != 0);
+        let packet = *self.packet(number);
+        self.packet_mut(number).clear(Marks::LOST.and(Marks::RETRANSMITTING));
+        self.lost_out -= u32::from(packet.has(Marks::LOST));
+        self.retransmitting_out -= u32::from(packet.has(Marks::RETRANSMITTING));
     }
 
     /// Marks a packet lost, or its retransmission. Gives whether that is news.
     pub(crate) fn mark_lost(&mut self, number: u32) -> bool {
-        let packet = self.packet_mut(number);
-        if packet.is_sacked() || packet.is_lost() && !packet.is_retransmitting() {
+        let packet = *self.packet(number);
+        if packet.has(Marks::SACKED) || packet.waits_to_be_sent_again() {
             return false;
         }
-        let state = packet.state;
-        packet.state = state & !RETRANSMITTING | LOST;
-        self.lost_out += u32::from(state & LOST == 0);
-        self.retransmitting_out -= u32::from(state & RETRANSMITTING != 0);
+        self.packet_mut(number).clear(Marks::RETRANSMITTING);
+        self.packet_mut(number).set(Marks::LOST);
+        self.lost_out += u32::from(!packet.has(Marks::LOST));
+        self.retransmitting_out -= u32::from(packet.has(Marks::RETRANSMITTING));
         self.to_retransmit.push(Reverse(number));
         self.pristine_from = self.next;
         true
@@ -242,7 +200,7 @@ impl Scoreboard {
     /// Takes back every loss mark (the episode was spurious).
     pub(crate) fn unmark_lost(&mut self) {
         for number in self.una..self.next {
-            self.packet_mut(number).state &= !LOST;
+            self.packet_mut(number).clear(Marks::LOST);
         }
         self.lost_out = 0;
         self.to_retransmit.clear();
@@ -251,11 +209,8 @@ impl Scoreboard {
     /// The lowest lost packet that is not being retransmitted.
     pub(crate) fn next_retransmission(&mut self) -> Option<u32> {
         while let Some(&Reverse(number)) = self.to_retransmit.peek() {
-            if number >= self.una {
-                let packet = self.packet(number);
-                if packet.is_lost() && !packet.is_retransmitting() {
-                    return Some(number);
-                }
+            if number >= self.una && self.packet(number).waits_to_be_sent_again() {
+                return Some(number);
             }
             self.to_retransmit.pop();
         }
@@ -263,16 +218,11 @@ impl Scoreboard {
     }
 
     /// A packet was sent again.
-    pub(crate) fn retransmit(&mut self, number: u32, stamp: Stamp, first: Time, delivered: Time) {
+    pub(crate) fn retransmit(&mut self, number: u32, departure: &Departure) {
         let packet = self.packet_mut(number);
-        let state = packet.state;
-        *packet = Packet {
-            stamp,
-            first_sent_at: first,
-            delivered_at: delivered,
-            state: state | RETRANSMITTING | EVER_RETRANSMITTED,
-        };
-        self.retransmitting_out += u32::from(state & RETRANSMITTING == 0);
+        let was_under_way = packet.has(Marks::RETRANSMITTING);
+        packet.send_again(departure);
+        self.retransmitting_out += u32::from(!was_under_way);
         self.pristine_from = self.next;
     }
 

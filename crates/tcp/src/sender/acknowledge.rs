@@ -3,10 +3,10 @@
 
 use super::Sender;
 use super::timer::Timer;
+use crate::packet::Packet;
 use crate::rack::{Rack, keep_newest};
-use crate::rate::Newest;
 use crate::rtt::{echoed_rtt, timestamp};
-use crate::scoreboard::Packet;
+
 use crate::{Flags, LossDetection, Segment};
 use dumbbell_cc::{Ack, Congestion, CongestionControl, Path, Phase, Signal};
 use dumbbell_units::{Span, Time};
@@ -16,8 +16,8 @@ use dumbbell_units::{Span, Time};
 struct Tally {
     /// Packets newly delivered, cumulatively or selectively.
     delivered: u32,
-    /// The newest packet among them.
-    newest: Option<Newest>,
+    /// The newest packet among them (the rate draft's sample is of that): when it was sent, its number.
+    newest: Option<(Time, u32)>,
     /// First and last packet newly acknowledged that was sent only once, by send time:
     /// cumulatively and selectively.
     acked: Option<(Time, Time)>,
@@ -87,8 +87,9 @@ impl Sender {
         let lost = (self.path.lost - lost_before) as u32;
         let marked = u32::from(segment.marked);
         self.path.marked += u64::from(marked);
-        let newest = tally.newest.as_ref().map(|newest| &newest.departure);
-        let rate = self.rate.sample(&self.path, newest);
+        let newest =
+            tally.newest.map(|(_, number)| self.board.packet(number).departure(&self.path));
+        let rate = self.rate.sample(&self.path, newest.as_ref());
         if tally.delivered == 0 && lost == 0 {
             return;
         }
@@ -142,7 +143,7 @@ impl Sender {
             board.sack(start, end, |number, packet| {
                 tally.deliver(path, rack, number, packet);
                 if !packet.was_retransmitted() {
-                    widen(&mut tally.sacked, packet.stamp.sent_at);
+                    widen(&mut tally.sacked, packet.sent_at());
                     tally.original_delivered |= number < *high_seq;
                     if number < highest {
                         rack.saw_reordering(highest - number);
@@ -155,14 +156,14 @@ impl Sender {
             tally.delivered += count;
             keep_newest(&mut tally.newest, number, packet);
             // What was echoed before it was sent again is of the original (tcp_skb_spurious_retrans).
-            let ago = || segment.timestamp.wrapping_sub(timestamp(packet.stamp.sent_at));
+            let ago = || segment.timestamp.wrapping_sub(timestamp(packet.sent_at()));
             if !packet.was_retransmitted() || ago() as i32 >= 0 {
                 rack.advance(path, number, packet);
             }
             if packet.was_retransmitted() {
                 tally.ambiguous = true;
             } else {
-                widen(&mut tally.acked, packet.stamp.sent_at);
+                widen(&mut tally.acked, packet.sent_at());
                 tally.original_delivered |= number < *high_seq;
                 if number < highest {
                     rack.saw_reordering(highest - number);
@@ -337,7 +338,7 @@ impl Sender {
         for (i, &number) in lost.iter().enumerate() {
             self.path.lost += 1;
             let first = new_episode && i == 0;
-            let stamp = Some(self.board.packet(number).stamp);
+            let stamp = Some(self.board.packet(number).departure(&self.path).stamp);
             let event =
                 Congestion { stamp, ..congestion(Signal::Loss, first, 1, u64::from(number)) };
             self.cc.on_congestion(&self.path, &event);
@@ -437,7 +438,7 @@ impl Sender {
         self.probe = None;
         let packets = self.lost_scratch.len() as u32;
         let seq = u64::from(self.board.una());
-        let stamp = Some(self.board.packet(self.board.una()).stamp);
+        let stamp = Some(self.board.packet(self.board.una()).departure(&self.path).stamp);
         self.signal(&Congestion { stamp, ..congestion(Signal::Timeout, fresh, packets, seq) });
         self.rtt.back_off();
         self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);

@@ -63,7 +63,7 @@ impl Sender {
 
     /// When the oldest packet out was last sent.
     pub(super) fn oldest_sent_at(&self) -> Time {
-        self.board.packet(self.board.una()).stamp.sent_at
+        self.board.packet(self.board.una()).sent_at()
     }
 
     /// The timeout, counted from then (tcp_rto_delta_us).

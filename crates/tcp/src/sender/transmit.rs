@@ -163,21 +163,20 @@ impl Sender {
         self.burst -= 1;
         let from_idle = self.path.in_flight == 0;
         let outstanding = self.board.outstanding();
-        let stamp = self.rate.stamp(&mut self.path, outstanding);
-        let (first_sent_at, delivered_at) = (self.rate.first_sent_at, self.path.delivered_at);
+        let departure = self.rate.depart(&mut self.path, outstanding);
         let again = self.retransmission();
         let pushed =
             self.burst == 0 && again.map_or(self.pushes, |number| number + 1 == self.board.next());
         let number = match again {
             Some(number) => {
-                self.board.retransmit(number, stamp, first_sent_at, delivered_at);
+                self.board.retransmit(number, &departure);
                 self.rack.retransmitted(self.path.now, number);
                 self.undo.on_retransmit(timestamp(self.path.now));
                 self.retransmitted += 1;
                 self.rearm_for_retransmission(number);
                 number
             }
-            None => self.board.push(stamp, first_sent_at, delivered_at),
+            None => self.board.push(&departure),
         };
         self.sent += 1;
         self.path.in_flight += 1;

@@ -1,0 +1,193 @@
+//! What is kept of a packet from its first transmission to its acknowledgement.
+//!
+//! Thousands of flows have hundreds of thousands of these, so one takes half a cache line: times before
+//! it was sent are kept as how long before, and counters without the upper bits, which the connection
+//! still knows when the packet is acknowledged.
+
+use dumbbell_cc::{Departure, Path, Stamp};
+use dumbbell_units::{Span, Time};
+
+/// A packet between its first transmission and its acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+pub(crate) struct Packet {
+    sent_at: Time,
+    /// How long before it `Departure::first_sent_at` was, ns (40 bits); packets in flight (24).
+    first_sent: u64,
+    /// How long before it `Departure::delivered_at` was, ns (40 bits); packets lost by then (24).
+    last_delivered: u64,
+    /// Packets delivered by then (32 bits), marked (24), what happened to this one (8).
+    counts: u64,
+}
+
+/// What happened to a packet: bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    pub(crate) const SACKED: Marks = Marks(1);
+    pub(crate) const LOST: Marks = Marks(1 << 1);
+    /// Retransmitted, and that retransmission is in flight.
+    pub(crate) const RETRANSMITTING: Marks = Marks(1 << 2);
+    pub(crate) const EVER_RETRANSMITTED: Marks = Marks(1 << 3);
+    /// The application was the limit when it was sent.
+    const APP_LIMITED: Marks = Marks(1 << 4);
+
+    #[inline]
+    pub(crate) const fn and(self, other: Marks) -> Marks {
+        Marks(self.0 | other.0)
+    }
+}
+
+/// The lower bits of a word whose upper 40 are a time: 18 minutes of nanoseconds, and what lay
+/// longer ago counts as those.
+const COUNT_BITS: u32 = 24;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const MARK_BITS: u32 = 8;
+
+#[inline]
+fn word(before: Span, count: u32) -> u64 {
+    let before = before.as_nanos().min(u64::MAX >> COUNT_BITS);
+    before << COUNT_BITS | u64::from(count) & COUNT
+}
+
+/// The time that a word tells, before `at`.
+#[inline]
+fn before(at: Time, word: u64) -> Time {
+    Time::from_nanos(at.as_nanos() - (word >> COUNT_BITS))
+}
+
+/// What a counter was whose lower bits were kept, and which has hardly moved since.
+#[inline]
+fn recall(kept: u32, now: u32) -> u32 {
+    let above = u32::BITS - COUNT_BITS;
+    now.wrapping_add_signed((kept.wrapping_sub(now) << above).cast_signed() >> above)
+}
+
+impl Packet {
+    /// A packet that is sent for the first time.
+    #[inline]
+    pub(crate) fn new(departure: &Departure) -> Packet {
+        let &Departure { stamp, first_sent_at, delivered_at } = departure;
+        let marked = u64::from(stamp.marked) & COUNT;
+        let limited = if stamp.app_limited { Marks::APP_LIMITED.0 } else { 0 };
+        let delivered = stamp.delivered << (COUNT_BITS + MARK_BITS);
+        Packet {
+            sent_at: stamp.sent_at,
+            first_sent: word(stamp.sent_at.since(first_sent_at), stamp.in_flight),
+            last_delivered: word(stamp.sent_at.since(delivered_at), stamp.lost),
+            counts: delivered | marked << MARK_BITS | u64::from(limited),
+        }
+    }
+
+    /// The packet is sent again.
+    #[inline]
+    pub(crate) fn send_again(&mut self, departure: &Departure) {
+        let before = u64::from(!Marks::APP_LIMITED.0) & self.counts & ((1 << MARK_BITS) - 1);
+        *self = Packet::new(departure);
+        self.counts |= before;
+        self.set(Marks::RETRANSMITTING.and(Marks::EVER_RETRANSMITTED));
+    }
+
+    /// When it was sent last.
+    #[inline]
+    pub(crate) fn sent_at(&self) -> Time {
+        self.sent_at
+    }
+
+    /// What the connection knew when it was sent last, told by what it knows now.
+    #[inline]
+    pub(crate) fn departure(&self, path: &Path) -> Departure {
+        let delivered = (self.counts >> (COUNT_BITS + MARK_BITS)) as u32;
+        let since = (path.delivered as u32).wrapping_sub(delivered);
+        Departure {
+            stamp: Stamp {
+                sent_at: self.sent_at,
+                delivered: path.delivered - u64::from(since),
+                lost: recall(self.last_delivered as u32, path.lost as u32),
+                marked: recall((self.counts >> MARK_BITS) as u32, path.marked as u32),
+                in_flight: (self.first_sent & COUNT) as u32,
+                app_limited: self.has(Marks::APP_LIMITED),
+            },
+            first_sent_at: before(self.sent_at, self.first_sent),
+            delivered_at: before(self.sent_at, self.last_delivered),
+        }
+    }
+
+    /// Whether any of these happened to it.
+    #[inline]
+    pub(crate) fn has(&self, marks: Marks) -> bool {
+        self.counts & u64::from(marks.0) != 0
+    }
+
+    /// Whether it is lost, and not sent again since.
+    #[inline]
+    pub(crate) fn waits_to_be_sent_again(&self) -> bool {
+        self.has(Marks::LOST) && !self.has(Marks::RETRANSMITTING)
+    }
+
+    #[inline]
+    pub(crate) fn was_retransmitted(&self) -> bool {
+        self.has(Marks::EVER_RETRANSMITTED)
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, marks: Marks) {
+        self.counts |= u64::from(marks.0);
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self, marks: Marks) {
+        self.counts &= !u64::from(marks.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_packet_takes_half_a_cache_line() {
+        assert_eq!(size_of::<Packet>(), 32);
+    }
+
+    #[test]
+    fn a_packet_that_is_sent_again_stays_what_it_was_but_for_its_departure() {
+        let stamp = Stamp { app_limited: true, ..Stamp::default() };
+        let mut packet = Packet::new(&Departure { stamp, ..Departure::default() });
+        packet.set(Marks::LOST);
+        let stamp = Stamp { sent_at: Time::from_nanos(7), ..Stamp::default() };
+        packet.send_again(&Departure { stamp, ..Departure::default() });
+        assert!(packet.has(Marks::LOST) && packet.has(Marks::RETRANSMITTING));
+        assert!(!packet.has(Marks::SACKED) && !packet.has(Marks::APP_LIMITED));
+        assert_eq!(packet.sent_at(), Time::from_nanos(7));
+    }
+
+    proptest! {
+        #[test]
+        fn a_departure_is_recalled_to_the_last_bit(
+            sent_at in 1u64 << 40..1 << 62,
+            (first, last) in (0u64..1 << 40, 0u64..1 << 40),
+            (delivered, lost, marked) in (any::<u32>(), any::<u32>(), any::<u32>()),
+            delivered_above in 0u64..4,
+            (more_delivered, more_lost, more_marked) in (any::<u32>(), -8_000_000i64..8_000_000, 0u64..8_000_000),
+            in_flight in 0u32..1 << 24,
+            app_limited: bool,
+        ) {
+            let sent_at = Time::from_nanos(sent_at);
+            let delivered = delivered_above << 32 | u64::from(delivered);
+            let stamp = Stamp { sent_at, delivered, lost, marked, in_flight, app_limited };
+            let ago = |ns| Time::from_nanos(sent_at.as_nanos() - ns);
+            let sent = Departure { stamp, first_sent_at: ago(first), delivered_at: ago(last) };
+            let path = Path {
+                delivered: delivered + u64::from(more_delivered),
+                lost: ((1 << 32) + i64::from(lost) + more_lost) as u64,
+                marked: u64::from(marked) + more_marked,
+                ..Path::new(1448, sent_at)
+            };
+            let recalled = Packet::new(&sent).departure(&path);
+            prop_assert_eq!(format!("{recalled:?}"), format!("{sent:?}"));
+        }
+    }
+}
