@@ -267,11 +267,14 @@ impl<P: Packet> Link<P> {
         self.ring.pop_front().map(|head| head.packet)
     }
 
-    /// The packet that comes out so many packets after the next one. What a link with a managed
-    /// queue, jitter or reordering holds is not told.
+    /// The packets that come out so many packets after the next one. None if there are not as many,
+    /// or they do not lie in one piece in memory, which is seldom; what a link with a managed queue,
+    /// jitter or reordering holds is not told.
     #[inline]
-    pub fn peek(&self, ahead: usize) -> Option<&P> {
-        self.ring.get(ahead).map(|resting| &resting.packet)
+    pub fn peek<const N: usize>(&self, ahead: [usize; N]) -> Option<[&P; N]> {
+        let (front, _) = self.ring.as_slices();
+        let front = front.get(..=ahead.into_iter().max()?)?;
+        Some(ahead.map(|place| &front[place].packet))
     }
 
     /// Packets on the link: waiting, being sent or under way.

@@ -158,9 +158,10 @@ pub struct Engine<E: Endpoint, W = ()> {
 
 /// From how many ports on the endpoints are too many for the caches next to a processor.
 const CROWD: usize = 500;
-/// How many packets before a packet's turn memory is asked for: where the endpoint is that it goes
-/// to, then the endpoint, then what that points to. Each needs what the one before has brought.
-const AHEAD: [usize; 3] = [16, 10, 4];
+/// How many packets before its turn memory is asked for: the packet's own, then where the endpoint
+/// is that it goes to, then the endpoint, then what that points to. Each needs what the one before
+/// has brought.
+const AHEAD: [usize; 4] = [28, 16, 10, 4];
 
 /// What there is at a port: a cache line, as with many flows it is in no cache when a packet comes.
 #[repr(align(64))]
@@ -371,26 +372,21 @@ where
     /// Asks for the memory of those to whom packets are about to come out of a link.
     #[inline]
     fn look_ahead(&mut self, number: usize) {
-        let link = &self.links[number];
-        let [seat, endpoint, further] = AHEAD.map(|ahead| link.peek(ahead).map(Parcel::to));
-        if let Some(parcel) = link.peek(28) {
-            prefetch(parcel);
+        let Some([parcel, seat, endpoint, further]) = self.links[number].peek(AHEAD) else {
+            return;
+        };
+        prefetch(parcel);
+        prefetch(&self.seats[seat.to().0 as usize]);
+        let to = endpoint.to();
+        if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
+            endpoint.prefetch();
         }
-        if let Some(to) = seat {
-            prefetch(&self.seats[to.0 as usize]);
+        self.watch.prefetch(to);
+        let to = further.to();
+        if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
+            endpoint.prefetch_further();
         }
-        if let Some(to) = endpoint {
-            if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
-                endpoint.prefetch();
-            }
-            self.watch.prefetch(to);
-        }
-        if let Some(to) = further {
-            if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
-                endpoint.prefetch_further();
-            }
-            self.watch.prefetch_further(to);
-        }
+        self.watch.prefetch_further(to);
     }
 
     /// A packet comes to a link. Inlined, as is all that makes TCP's packets, so that a packet is
