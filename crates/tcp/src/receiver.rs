@@ -295,9 +295,7 @@ impl Receiver {
         if duplicate.is_some() {
             segment.flags = Flags::DSACK;
         }
-        let recent = self.blocks.recent();
-        segment.set_blocks(duplicate.into_iter().chain(recent.iter().copied()));
-        usize::from(duplicate.is_some()) + recent.len()
+        segment.set_blocks(duplicate.into_iter().chain(self.blocks.recent().iter().copied()))
     }
 
     #[inline(always)]

@@ -89,16 +89,19 @@ impl Segment {
         })
     }
 
-    /// Sets the SACK blocks; the first three count, empty ones end the list.
+    /// Sets the SACK blocks, of which the first three count; gives how many there are.
     ///
     /// A block longer than 65,535 packets is reported by its newest part: what is left out was
     /// reported before, and a SACK block may always tell less.
-    pub fn set_blocks(&mut self, blocks: impl IntoIterator<Item = (u32, u32)>) {
+    pub fn set_blocks(&mut self, blocks: impl IntoIterator<Item = (u32, u32)>) -> usize {
+        let mut count = 0;
         for (slot, (start, end)) in self.blocks.iter_mut().zip(blocks) {
             let start = start.max(end.saturating_sub(u32::from(u16::MAX)));
             let len = end - start;
             *slot = [start as u16, (start >> 16) as u16, len as u16];
+            count += 1;
         }
+        count
     }
 
     /// Whether this is anything but data: an acknowledgement, or part of the handshake.

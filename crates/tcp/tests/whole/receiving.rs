@@ -1,6 +1,6 @@
 //! When the receiver acknowledges.
 
-use crate::pipe::{Fate, Flow, Pipe, lossless, millis};
+use crate::pipe::{Fate, Flow, Pipe, losing, lossless, millis};
 use dumbbell_tcp::{Ecn, Flags, Segment, Stack};
 use dumbbell_units::{Rate, Span, Time};
 
@@ -117,4 +117,16 @@ fn while_the_receive_window_grows_packets_are_acknowledged_one_by_one() {
     let (growing, steady) = (acks_of_a_thousand(1 << 20, 100), acks_of_a_thousand(200, 2_000));
     assert!(growing > 700, "{growing}");
     assert!(steady <= 500, "{steady}");
+}
+
+#[test]
+fn an_acknowledgement_is_as_large_as_its_at_most_three_blocks_make_it() {
+    let stack = Stack { initial_window: 20, ..Stack::linux() };
+    let mut pipe = Pipe::new(Flow { stack: stack.clone(), ..Flow::default() });
+    pipe.run(millis(300), losing(&[1, 3, 5, 7, 9, 11]));
+    for (_, ack) in &pipe.acks[1..] {
+        assert_eq!(ack.size, stack.ack_size(ack.blocks().count()), "{ack:?}");
+    }
+    let most = pipe.acks.iter().map(|(_, ack)| ack.blocks().count()).max();
+    assert_eq!(most, Some(3));
 }
