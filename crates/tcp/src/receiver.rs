@@ -291,7 +291,7 @@ impl Receiver {
     #[inline(never)]
     fn select(&mut self, segment: &mut Segment) -> usize {
         let number = std::mem::replace(&mut self.duplicate, NO_PACKET);
-        let duplicate = (number != NO_PACKET).then_some((number, number + 1));
+        let duplicate = (number != NO_PACKET).then(|| (number, number + 1));
         if duplicate.is_some() {
             segment.flags = Flags::DSACK;
         }
