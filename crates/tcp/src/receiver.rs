@@ -226,12 +226,11 @@ impl Receiver {
         if number < self.next || self.out_of_order.contains(number) {
             self.duplicate = number;
             self.quick_acks = self.quick_acks.max(quick_acks(&self.stack));
-            if number < self.next {
-                return;
-            }
-        } else {
-            self.out_of_order.insert(number, number + 1, |_, _| {});
         }
+        if number < self.next {
+            return;
+        }
+        self.out_of_order.insert(number, number + 1, |_, _| {});
         if self.compressed > 0 && self.blocks.place(number) >= BLOCKS_EXPECTED {
             self.flushed = Some(Box::new(self.acknowledge(Flags::default())));
         }

@@ -87,6 +87,7 @@ impl Sender {
         let lost = (self.path.lost - lost_before) as u32;
         let marked = u32::from(segment.marked);
         self.path.marked += u64::from(marked);
+        // An acknowledged packet's record stays until a new packet takes its place.
         let newest =
             tally.newest.map(|(_, number)| self.board.packet(number).departure(&self.path));
         let rate = self.rate.sample(&self.path, newest.as_ref());
