@@ -2,7 +2,7 @@
 //! Condition"): UDT that goes on adapting its rate between two acknowledgements.
 //!
 //! On an acknowledgement, after UDT has set the period `P`, the next round-trip time is predicted
-//! from the last three that the receiver reported (equations 4 and 5):
+//! from the last three (equations 4 and 5):
 //!
 //! ```text
 //! R(t+1) = ((R(t-1) - R(t-2)) w1 + (R(t) - R(t-1)) w2) / 2 + R(t)       w1 + w2 = 1, w1 < w2
@@ -21,9 +21,11 @@
 //! The weights compound: at 83,000 packets/s there are 52 of them in a SYN, and 0.999 makes the rate
 //! 5 % higher, 0.99 69 %.
 //!
-//! What the paper leaves open is as follows here: `w1` is 0.25; there is no weight in slow start,
-//! which has no rate control either, nor before there are three reports; `P` does not fall below
-//! 1 us, which is the least of UDT's module for NS-2, with which the paper was made.
+//! What the paper leaves open is as follows here: `R` is the sender's own round-trip time, into which
+//! each report comes with an eighth, as UDT's module for NS-2 and UDT4 keep it where rate control
+//! finds it; `smooth=off` takes the reports as they are. `w1` is 0.25; there is no weight in slow
+//! start, which has no rate control either, nor before there are three reports; `P` does not fall
+//! below 1 us, which is the least of the module, with which the paper was made.
 
 use super::{Udt, begins_pair};
 use crate::{
@@ -35,13 +37,13 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 struct Forecast {
     w1: f64,
-    /// The last reports, newest first, seconds.
+    /// The last round-trip times, newest first, seconds.
     rtts: [f64; 3],
     reports: u32,
 }
 
 impl Forecast {
-    /// A report, seconds.
+    /// A round-trip time upon a report, seconds.
     fn report(&mut self, rtt: f64) {
         self.rtts = [rtt, self.rtts[0], self.rtts[1]];
         self.reports = self.reports.saturating_add(1);
@@ -85,7 +87,7 @@ pub struct AdaptiveUdt {
     udt: Udt,
     forecast: Forecast,
     weights: Weights,
-    /// Whether reports are smoothed before.
+    /// Whether `R` is the sender's round-trip time, not the report.
     smooths: bool,
     adapts: bool,
     /// The weight in force.
@@ -93,9 +95,9 @@ pub struct AdaptiveUdt {
 }
 
 impl AdaptiveUdt {
-    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `smooth` (whether the
-    /// sender's own smoothed round-trip times are what is predicted from), `alpha`, `beta`, `adapt`
-    /// (`off` is UDT that only forecasts), and those of UDT.
+    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `smooth` (`off` predicts from
+    /// the reports as they are), `alpha`, `beta`, `adapt` (`off` is UDT that only forecasts), and
+    /// those of UDT.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -107,7 +109,7 @@ impl AdaptiveUdt {
                 alpha: options.number("alpha", 0.996, 0.0..=1.0, "0 to 1")?,
                 beta: options.number("beta", 1.004, 1.0..=100.0, "1 to 100")?,
             },
-            smooths: options.switch("smooth", false)?,
+            smooths: options.switch("smooth", true)?,
             adapts: options.switch("adapt", true)?,
             weight: 1.0,
             udt: Udt::from_options(options, init)?,

@@ -277,8 +277,8 @@ fn ar_udt_sets_the_period_on_an_acknowledgement_as_udt_does_and_then_adapts() {
 }
 
 #[test]
-fn ar_udt_predicts_from_what_is_reported_unless_it_is_to_smooth_that_first() {
-    for (text, expected) in [("ar-udt", 80.0), ("ar-udt(smooth=on)", 88.75)] {
+fn ar_udt_predicts_from_the_smoothed_round_trip_time_unless_it_is_to_take_the_reports() {
+    for (text, expected) in [("ar-udt", 88.75), ("ar-udt(smooth=off)", 80.0)] {
         let mut connection = adaptive(text);
         steady(&mut connection);
         connection.report.rtt = Span::from_millis(80);

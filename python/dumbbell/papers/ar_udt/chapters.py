@@ -83,14 +83,14 @@ def sections(runs: Runs) -> list[Section]:
             "How much hangs on what the paper leaves unsaid",
             (
                 "The queue, for which 2700 packets stand, and what the prediction goes by: the "
-                "weights w1 and w2 = 1 - w1, for which 0.25 and 0.75 stand, and whether the sender "
-                "smooths the reported round-trip times once more, as the module does for its own "
-                "use.",
+                "weights w1 and w2 = 1 - w1, for which 0.25 and 0.75 stand, and whether the "
+                "round-trip times are those that the sender smooths, as the module does for rate "
+                "control, or the reports as they come.",
                 "The queue decides whether TCP fills the link, and with short queues whether "
-                "AR-UDT is ahead of UDT at all. The weights w1 and w2 hardly matter. At 200 ms the "
-                "paper has AR-UDT 14 % above UDT; here it is "
-                f"{_gain(runs, 'time-ar-udt-200'):.0f} %, and with smoothing "
-                f"{_gain(runs, 'forecast-smooth=on-200'):.0f} %.",
+                "AR-UDT is ahead of UDT at all. The weights w1 and w2 hardly matter; what they "
+                "weigh does. At 200 ms the paper has AR-UDT 14 % above UDT; here it is "
+                f"{_gain(runs, 'time-ar-udt-200'):.0f} %, and with the reports as they come "
+                f"{_gain(runs, 'forecast-smooth=off-200'):.0f} %.",
             ),
             tables=(queues(runs), forecasts(runs)),
         ),

@@ -41,7 +41,11 @@ LOSSES: Final = ("1e-7", "1e-6", "1e-5", "1e-4")
 QUEUES: Final = ("50 packets", "0.5 BDP", "1 BDP", "2 BDP")
 """Queues that the sensitivity is shown for."""
 
-FORECASTS: Final = {"w1=0": "w1 = 0", "w1=0.5": "w1 = 0.5", "smooth=on": "w1 = 0.25, smoothed"}
+FORECASTS: Final = {
+    "w1=0": "w1 = 0",
+    "w1=0.5": "w1 = 0.5",
+    "smooth=off": "w1 = 0.25, from the reports",
+}
 """Predictions that the sensitivity is shown for."""
 
 SHORT_LIST: Final = (50, 200)
