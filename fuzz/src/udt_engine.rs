@@ -57,6 +57,7 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
         send_buffer: if flags & 2 == 0 { 32 } else { 64 },
         receive_buffer: if flags & 4 == 0 { 32 } else { 64 },
         ack_interval: u32::from(flags >> 4 & 3),
+        light_acks: flags & 10 != 10,
         nak_repeat: flags & 8 == 0,
         skip_gaps: flags & 12 == 12,
     };

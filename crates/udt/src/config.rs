@@ -21,6 +21,9 @@ pub struct Options {
     pub receive_buffer: u32,
     /// Packets after which an acknowledgement is sent before SYN has passed; 0 for none.
     pub ack_interval: u32,
+    /// Whether the sender is told of every 64th packet before SYN has passed, by an acknowledgement
+    /// that says nothing else. UDT4 does so, Gu's module for NS-2 does not.
+    pub light_acks: bool,
     /// Whether losses are reported again until they are repaired. The draft says so, UDT4 does not.
     pub nak_repeat: bool,
     /// Whether acknowledgements pass over what is missing: it is reported once and then given up, as
@@ -37,6 +40,7 @@ impl Default for Options {
             send_buffer: 8192,
             receive_buffer: 8192,
             ack_interval: 0,
+            light_acks: true,
             nak_repeat: true,
             skip_gaps: false,
         }

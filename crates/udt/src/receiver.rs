@@ -30,6 +30,7 @@ pub(crate) struct Receiver {
     /// Packets that may be in flight at most, whatever there is room for.
     window: u32,
     pub(crate) ack_interval: u32,
+    light_acks: bool,
     nak_repeat: bool,
     skip_gaps: bool,
     pub(crate) sink: Sink,
@@ -89,6 +90,7 @@ impl Receiver {
             payload,
             window: options.window,
             ack_interval: options.ack_interval,
+            light_acks: options.light_acks,
             nak_repeat: options.nak_repeat,
             skip_gaps: options.skip_gaps && matches!(sink, Sink::Count(_)),
             sink,
@@ -261,7 +263,7 @@ impl Receiver {
         if now >= self.ack_due || by_count || self.reopened {
             return self.acknowledge(now, rtt);
         }
-        if self.since_ack >= LIGHT_INTERVAL * (self.light + 1) {
+        if self.light_acks && self.since_ack >= LIGHT_INTERVAL * (self.light + 1) {
             self.light += 1;
             let next = self.first_missing();
             return (next != self.confirmed).then(|| self.ack(AckKind::Light, 0, rtt));

@@ -26,7 +26,7 @@ class Settings:
         silence: How long the peer may be silent before it is taken for dead, s.
         linger: How long closing waits until all that was sent is acknowledged, s.
         options: UDT's options that are not to be the algorithm's defaults: mss (bytes), window,
-            send_buffer, receive_buffer, ack_interval (packets), nak_repeat.
+            send_buffer, receive_buffer, ack_interval (packets), light_acks, nak_repeat.
     """
 
     cc: str = "udt"

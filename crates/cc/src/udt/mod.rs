@@ -41,10 +41,11 @@
 //! ```
 //!
 //! and its own rules of [`decrease`]; an acknowledgement lets the next packet leave at once, whatever
-//! `P`. Not as in the module are the transport's meters, which are UDT4's under all rules: the module's
-//! round-trip time begins at 1 s on both sides, not 100 ms; it takes the arrival speed as it is
-//! reported, not smoothed, leaves out intervals beyond half and twice the median, not an eighth and
-//! eight times, and takes for `L` the plain median of 16 pairs, not the mean of 64.
+//! `P`. What is the transport's is UDT4's under all rules. In the module one packet more than `W` may
+//! be in flight, and there are no light acknowledgements (the transport's option `light-acks`); the
+//! round-trip time begins at 1 s on both sides, not 100 ms; the arrival speed is taken as it is
+//! reported, not smoothed, and leaves out intervals beyond half and twice the median, not an eighth
+//! and eight times; `L` is the plain median of 16 pairs, not the mean of 64.
 //!
 //! Not as in the library: it rounds `P` up to whole microseconds when it makes it longer, which at
 //! 1 Gbit/s turns 12 us into 14, not 13.5.

@@ -3,7 +3,9 @@
 use crate::end::{End, config, named, pair};
 use crate::path::{Conditions, Net};
 use dumbbell_net::Endpoint;
-use dumbbell_udt::{Ack, AckKind, Config, Connection, Mode, Nak, Options, Packet, Role, Seq};
+use dumbbell_udt::{
+    Ack, AckKind, Config, Connection, Data, MessagePart, Mode, Nak, Options, Packet, Role, Seq,
+};
 use dumbbell_units::{Span, Time};
 
 /// Bytes that repeat only after long.
@@ -137,6 +139,26 @@ fn what_is_acknowledged_in_time_is_not_probed() {
     net.run_for(Span::from_secs(1));
     let stats = net.ends[0].connection().expect("it is open").sender_stats();
     assert_eq!((stats.lost, stats.retransmitted), (0, 0));
+}
+
+/// CUDT::processData: a light acknowledgement every 64 packets since the last whole one.
+#[test]
+fn every_64th_packet_is_acknowledged_before_a_syn_has_passed_unless_told_otherwise() {
+    for (light_acks, expected) in [(true, 3), (false, 0)] {
+        let options = Options { light_acks, ..Options::default() };
+        let mut net = Net::new(pair(&options, Mode::Stream, 1), Conditions::CLEAN, 1);
+        net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+        let server = net.ends[1].connection().expect("it is open");
+        let mut light = 0;
+        for seq in (1..=200).map(Seq::new) {
+            let data = Data { seq, message: MessagePart::default(), timestamp: 0, length: 1456 };
+            server.receive(net.now, &Packet::Data(data), &[0; 1456]);
+            while let Some(packet) = server.poll(net.now) {
+                light += usize::from(matches!(packet, Packet::Ack(AckKind::Light, _)));
+            }
+        }
+        assert_eq!(light, expected);
+    }
 }
 
 /// Gives the first end a report that packets of its are missing, and lets it send; gives the numbers
