@@ -97,7 +97,7 @@ def _never_worse(rates: Alone) -> Verdict:
 
 
 def _stable(runs: Runs) -> Verdict:
-    spread = {p: known(unsteadiness(runs, p, 50)) for p in PROTOCOLS}
+    spread = {p: known(unsteadiness(runs[f"time-{p}-50"])) for p in PROTOCOLS}
     return Verdict(
         spread["ar-udt"] < spread["udt"] and spread["ar-udt"] <= spread["tcp"],
         f"Standard deviations: {_listed(spread, '.1f')} (Mbit/s).",

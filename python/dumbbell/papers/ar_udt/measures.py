@@ -108,9 +108,9 @@ def lossy(runs: Runs, protocol: str, rtt: int, loss: str) -> Estimate:
     return rate(runs[f"loss-{protocol}-{rtt}-{loss}"])
 
 
-def unsteadiness(runs: Runs, protocol: str, rtt: int) -> Estimate:
+def unsteadiness(result: Result) -> Estimate:
     """Standard deviation of the throughput in windows of 1 s from 15 s on, Mbit/s."""
-    late = over_time(runs[f"time-{protocol}-{rtt}"]).filter(pl.col("t") > SETTLED)
+    late = over_time(result).filter(pl.col("t") > SETTLED)
     spread = late.group_by("seed", maintain_order=True).agg(pl.col("throughput").std())
     return estimates.median(spread["throughput"])
 

@@ -24,10 +24,12 @@ COMPARED: Final = {"lia": "LIA", "dbac": "DBAC"}
 
 UNSAID: Final = {
     "delayed": "every other packet is acknowledged (Linux's default)",
-    "jitter": "path 2 delays by up to 1 ms more, at random",
+    "still": "path 2 delays all packets alike",
+    "jitter": "path 2 delays by up to 1 ms more, at random, not 0.08 ms",
     "tso": "segments leave in bursts (Linux's default)",
     "start": "slow start goes on until there is loss",
     "exact": "LIA as RFC 6356 has it, not in 4096ths",
+    "p": "DBAC's p is the links' random loss, 1e-6, not 2e-6",
 }
 """What the sensitivity is shown for: by the experiment's name, what is different."""
 
