@@ -119,6 +119,12 @@ fn assert_same(name: &str, share: f64, (twin, program): (Answer, Answer)) {
     assert!(same, "{name}: {program:?} is not {twin:?}");
 }
 
+/// Whether DBAC's path is becoming large, 10^6 bytes, with this window: a hair's breadth decides
+/// which acknowledgement it is from which on equation 6 counts.
+fn turns_large(cwnd: f64) -> bool {
+    (cwnd * 1448.0 / 1e6 - 1.0).abs() < 1e-3
+}
+
 /// Any trace gives the same windows, within `share`.
 fn check(name: &str, share: f64, coupled: bool) {
     let Some(program) = build(name) else { return };
@@ -128,7 +134,7 @@ fn check(name: &str, share: f64, coupled: bool) {
 fn check_with(program: &Program, name: &str, share: f64, coupled: bool) {
     let steps = prop::collection::vec(step(coupled), 1..60);
     let mut runner =
-        TestRunner::new(Config { cases: 256, failure_persistence: None, ..Config::default() });
+        TestRunner::new(Config { cases: 30000, failure_persistence: None, ..Config::default() });
     let result = runner.run(&steps, |steps| {
         let recorder = drive(name, &steps);
         let mut pairs = recorder.replay(program);
@@ -136,6 +142,7 @@ fn check_with(program: &Program, name: &str, share: f64, coupled: bool) {
             // In recovery and upon a timeout the window is the kernel's, and so is the threshold
             // after loss; the twin's follow alpha.
             pairs = settled(&recorder, pairs);
+            pairs.retain(|(twin, program)| !turns_large(twin.cwnd) && !turns_large(program.cwnd));
             pairs.iter_mut().for_each(|(twin, program)| program.ssthresh = twin.ssthresh);
         }
         for answers in pairs {

@@ -55,9 +55,9 @@ def sections(runs: Runs) -> list[Section]:
                 f"12,000 x 1.2e8 / p), which is {_balance(1e-4):.0f} Mbit/s at 1e-4 and "
                 f"{_balance(1e-5):.0f} Mbit/s, more than the link has, at 1e-5. AR-UDT's weights "
                 "give a rate back within a few acknowledgements.",
-                "That TCP falls most at 1 ms is not what its sawtooth gives, either: at 1e-4 Reno's "
-                f"window is sqrt(3 / 2p) = {sqrt(1.5 / 1e-4):.0f} packets on average, and the path "
-                "holds 83.",
+                "That TCP falls most at 1 ms is not what its sawtooth gives, either: at 1e-4 "
+                f"Reno's window is sqrt(3 / 2p) = {sqrt(1.5 / 1e-4):.0f} packets on average, and "
+                "the path holds 83.",
             ),
             plates=("11", "12", "13", "14"),
         ),
@@ -106,14 +106,14 @@ def sections(runs: Runs) -> list[Section]:
         Section(
             "How much hangs on light acknowledgements",
             (
-                "UDT4 acknowledges every 64th packet besides what it does every 10 ms; the module of "
-                "2006 does not. There a window of the arrival speed times RTT + 10 ms holds just what "
-                "the link carries, the queue does not fill again once UDT has found its rate, and "
-                "from 15 s on the standard deviation of its throughput at 50 ms is "
+                "UDT4 acknowledges every 64th packet besides what it does every 10 ms; the module "
+                "of 2006 does not. There a window of the arrival speed times RTT + 10 ms holds "
+                "just what the link carries, the queue does not fill again once UDT has found its "
+                "rate, and from 15 s on the standard deviation of its throughput at 50 ms is "
                 f"{_drops(runs, 'module-udt-50'):.1f} Mbit/s, where it is "
-                f"{_drops(runs, 'time-udt-50'):.1f} with them. Figure 8 has five sudden drops of UDT "
-                "in 60 s; so light acknowledgements stand for what the paper ran. Without them "
-                "AR-UDT is ahead of UDT at every round-trip time too, but by "
+                f"{_drops(runs, 'time-udt-50'):.1f} with them. The paper tells of five sudden "
+                "drops of UDT in figure 8; so light acknowledgements stand for what it ran. "
+                "Without them AR-UDT is ahead of UDT at every round-trip time too, but by "
                 f"{_gain(runs, 'module-ar-udt-200', 'module-udt-200'):.0f} % at 200 ms.",
             ),
             tables=(acknowledgements(runs),),

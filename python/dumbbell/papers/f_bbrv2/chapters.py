@@ -59,9 +59,10 @@ def sections(runs: Runs) -> list[Section]:
                 "The paper has one run of each case. Here runs of one case differ widely: whether "
                 "a probe meets one of CUBIC's losses decides over the seconds that follow. Of 40 "
                 "runs the median of F-BBRv2's Jain's index is 0.87 at 4 BDP and 0.91 at 7 BDP; of "
-                "16 either may be on the other side of 0.9. With F-BBRv2 started 5 s after CUBIC it "
-                "is 0.96 and 0.98, and CUBIC is 10 Mbit/s ahead at 4 BDP (40 runs too): so claim 4 "
-                "and the paper's gap of 12 hang on when flows start, which it does not say.",
+                "16 either may be on the other side of 0.9. With F-BBRv2 started 5 s after CUBIC "
+                "it is 0.96 and 0.98, and CUBIC is 10 Mbit/s ahead at 4 BDP (40 runs too): so "
+                "claim 4 and the paper's gap of 12 hang on when flows start, which it does not "
+                "say.",
                 "BBRv2's share is decided by the window, not by the pacing rate. In most of Cruise "
                 "the window is full, and it is inflight_hi less 15 %. F-BBRv2 paces Cruise faster, "
                 "which helps only while the window is not full; the deeper the queue, the less.",
