@@ -40,6 +40,7 @@ CHANGES: Final = {
     "thresholds": "CUBIC with Linux's HyStart",
     "linux": "Linux's TCP and CUBIC",
     "later": "BBR starts 5 s after CUBIC",
+    "twice": "two such queues in a row",
 }
 """What is changed, one thing at a time, to see what the numbers hang on."""
 

@@ -174,7 +174,7 @@ def draw_changes(runs: Runs) -> Figure:
                 for change, label in CHANGES.items()
             ]
             _bars(axes, cases, "gap", runs)
-            axes.set_xlim(-30, 50)
+            axes.set_xlim(-50, 50)
             axes.set_title(f"{LABELS[cc]}, {queue} BDP")
     for axes in grid[-1]:
         axes.set_xlabel("CUBIC has more (Mbit/s)")
