@@ -44,7 +44,7 @@ def sections(runs: Runs) -> list[Section]:
                 "its share is decided by how often it happens to meet a full queue. That hangs on "
                 "the order in which single packets arrive: on how often hosts acknowledge, on "
                 "bursts, on jitter. How far DBAC keeps LIA's share hangs on it less. Two seeds "
-                "each; as above, thirty.",
+                "each; as above, forty.",
             ),
             tables=(sensitivity(runs),),
         ),
