@@ -16,7 +16,7 @@ import polars as pl
 from dumbbell.units import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from dumbbell.results import Result
 
@@ -128,8 +128,12 @@ def retransmission_share(result: Runs) -> pl.DataFrame:
     Returns:
         Columns seed, flow, cc, retransmission_share (0 to 1).
     """
-    share = pl.col("retransmitted") / pl.max_horizontal(pl.col("sent"), 1)
-    return result.flows.select(*FLOW, retransmission_share=share)
+    return result.flows.select(*FLOW, _RETRANSMITTED)
+
+
+_RETRANSMITTED: Final = (pl.col("retransmitted") / pl.max_horizontal(pl.col("sent"), 1)).alias(
+    "retransmission_share"
+)
 
 
 def jain(rates: Iterable[float]) -> float:
@@ -280,12 +284,12 @@ def summary(result: Runs) -> pl.DataFrame:
         Columns seed, flow, cc, throughput, goodput (bit/s), queue_delay_mean, queue_delay_p95 (s),
         retransmission_share (0 to 1), and those of `Result.flows`.
     """
-    tables = [throughput(result), goodput(result), queueing_delay(result)]
-    tables += [retransmission_share(result), result.flows.drop("^queue_delay_(mean|p95)$")]
-    joined = tables[0]
-    for table in tables[1:]:
-        joined = joined.join(table.drop("cc"), on=["seed", "flow"], maintain_order="left")
-    return joined
+    rates = _rates(result, {"delivered": "throughput", "received": "goodput"}, 0.0, None)
+    delays = ("queue_delay_mean", "queue_delay_p95")
+    of_flows = result.flows.select(
+        "seed", "flow", *delays, _RETRANSMITTED, pl.all().exclude(*FLOW, *delays)
+    )
+    return rates.join(of_flows, on=["seed", "flow"], maintain_order="left")
 
 
 def link_summary(result: Runs) -> pl.DataFrame:
@@ -352,59 +356,82 @@ def _rate(
     until: float | pl.Expr | None,
     spans: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """The rate at which a counter of bytes grew, bit/s; null for a flow that was not there.
+    """The rate at which one counter grew; see `_rates`."""
+    return _rates(result, {counter: name}, since, until, spans)
 
-    `since` and `until` may be columns of `spans`, which has a row for each seed that matters.
+
+def _rates(
+    result: Runs,
+    names: Mapping[str, str],
+    since: float | pl.Expr,
+    until: float | pl.Expr | None,
+    spans: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """The rates at which counters of bytes grew, bit/s; null for a flow that was not there.
+
+    `names` says what the rate of each counter is called. `since` and `until` may be columns of
+    `spans`, which has a row for each seed that matters.
     """
     begin = pl.max_horizontal(pl.col("start"), since)
     end = pl.min_horizontal(pl.col("end"), until)
-    flows = _with(spans, result.flows).select(
-        *FLOW, "start", "completed", begin=begin, end=end, whole=pl.col(counter).cast(pl.Float64)
+    flows = _with(spans, result.flows.lazy()).select(
+        *FLOW, "start", "completed", *names, begin=begin, end=end
     )
-    for at in ("begin", "end"):
-        flows = _counted(result, counter, flows, at)
-    grown = pl.col("counted_end") - pl.col("counted_begin")
-    rate = pl.when(pl.col("end") > pl.col("begin")).then(
-        8 * grown / (pl.col("end") - pl.col("begin"))
-    )
-    return flows.select(*FLOW, rate.alias(name))
+    samples = _samples(result, list(names), flows)
+    rates = [
+        pl.when(pl.col("end") > pl.col("begin"))
+        .then(
+            8
+            * (_counted(counter, "end") - _counted(counter, "begin"))
+            / (pl.col("end") - pl.col("begin"))
+        )
+        .alias(name)
+        for counter, name in names.items()
+    ]
+    # In one piece: Polars' division may round otherwise where a column is in several.
+    return flows.join(samples, **_LEFT).select(*FLOW, *rates).collect().rechunk()
 
 
-def _counted(result: Runs, counter: str, flows: pl.DataFrame, at: str) -> pl.DataFrame:
-    """Adds what a counter was at a time of each flow: between samples it grew evenly.
+_TIMES: Final = ("begin", "end")
+"""When counters are looked at: columns of times."""
+
+
+def _samples(result: Runs, counters: list[str], flows: pl.LazyFrame) -> pl.LazyFrame:
+    """Of each flow and for each of `_TIMES` the sample before it and the one after it."""
+    found = []
+    for at in _TIMES:
+        seen = pl.col("t") <= pl.col(at) + _MICRO
+        for column in ("t", *counters):
+            value = pl.col(column)
+            found.append(value.filter(seen).last().alias(f"{column}_before_{at}"))
+            found.append(value.filter(~seen).first().alias(f"{column}_after_{at}"))
+    return (
+        result.series.lazy()
+        .select("seed", "flow", "t", *counters)
+        .join(flows.select("seed", "flow", *_TIMES), on=["seed", "flow"], maintain_order="left")
+        .group_by("seed", "flow")
+        .agg(found)
+    )
+
+
+def _counted(counter: str, at: str) -> pl.Expr:
+    """What a counter was at a time of its flow: between samples it grew evenly.
 
     It is 0 when the flow starts, and all that it will be when the flow has completed.
     """
-    t, count = pl.col("t"), pl.col(counter)
-    seen = pl.col("t") <= pl.col(at) + _MICRO
-    samples = (
-        result.series.lazy()
-        .select("seed", "flow", "t", counter)
-        .join(flows.lazy().select("seed", "flow", at), on=["seed", "flow"], maintain_order="left")
-        .group_by("seed", "flow")
-        .agg(
-            t_before=t.filter(seen).last(),
-            before=count.cast(pl.Float64).filter(seen).last(),
-            t_after=t.filter(~seen).first(),
-            after=count.cast(pl.Float64).filter(~seen).first(),
-        )
-        .collect()
-    )
-    before = pl.col("before").fill_null(0.0)
-    left = pl.max_horizontal("start", "t_before")
-    right = pl.min_horizontal("t_after", "completed")
+    t_before, t_after = pl.col(f"t_before_{at}"), pl.col(f"t_after_{at}")
+    before = pl.col(f"{counter}_before_{at}").cast(pl.Float64).fill_null(0.0)
+    after = pl.col(f"{counter}_after_{at}").cast(pl.Float64).fill_null(before)
+    left = pl.max_horizontal("start", t_before)
+    right = pl.min_horizontal(t_after, "completed")
     share = ((pl.col(at) - left) / (right - left)).clip(0.0, 1.0).fill_nan(1.0).fill_null(0.0)
-    grown = before + share * (pl.col("after").fill_null(before) - before)
     # Nothing was sampled after the end: there the table of flows has the last word.
-    counted = pl.when(pl.col("t_after").is_null()).then("whole").otherwise(grown)
-    name = f"counted_{at}"
-    return (
-        flows.join(samples, **_LEFT).with_columns(counted.alias(name)).select(*flows.columns, name)
-    )
+    whole = pl.col(counter).cast(pl.Float64)
+    return pl.when(t_after.is_null()).then(whole).otherwise(before + share * (after - before))
 
 
-def _with(spans: pl.DataFrame | None, table: pl.DataFrame) -> pl.DataFrame:
-    return table if spans is None else table.join(spans, on="seed", maintain_order="left")
+def _with(spans: pl.DataFrame | None, table: pl.LazyFrame) -> pl.LazyFrame:
+    return table if spans is None else table.join(spans.lazy(), on="seed", maintain_order="left")
 
 
 _LEFT: Final[dict[str, Any]] = {"on": ["seed", "flow"], "how": "left", "maintain_order": "left"}

@@ -122,7 +122,7 @@ def _write_results(
         _SCRIPTS,
         name=name,
         version=_core.__version__,
-        overview=overview(results, told),
+        overview=overview(told),
         views=told,
         looks=_looks(results),
     )

@@ -53,6 +53,7 @@ class View:
         name: Its folder.
         title: What it is about.
         algorithms: Of its flows.
+        overview: Its rows of the table that tells of all results.
         tables: Flows, then links.
         drawn: The runs whose series are in the page.
         note: What is not drawn.
@@ -67,6 +68,7 @@ class View:
     name: str
     title: str
     algorithms: list[str]
+    overview: list[list[str]]
     tables: list[Table]
     drawn: list[Packed]
     note: str
@@ -111,26 +113,41 @@ def views(results: Mapping[str, Result], places: Mapping[str, str]) -> list[View
     ]
 
 
-def overview(results: Mapping[str, Result], all_views: Sequence[View]) -> Table:
+@dataclass(frozen=True)
+class _Judged:
+    """What the runs of a result are judged by, each looked up once."""
+
+    flows: pl.DataFrame
+    links: pl.DataFrame
+    jain: list[float]
+
+    @classmethod
+    def of(cls, result: Result) -> _Judged:
+        return cls(metrics.summary(result), metrics.link_summary(result), _jain(result))
+
+
+def overview(told: Sequence[View]) -> Table:
     """A row for every result and algorithm: what its flows achieved, the mean over the seeds."""
     columns = [Column("Experiment"), Column("Algorithm"), *_numbers(_OVERVIEW)]
-    rows = []
-    for view, result in zip(all_views, results.values(), strict=True):
-        achieved = _by_seed(metrics.summary(result), ["cc"], _TOGETHER)
-        links = _by_seed(metrics.link_summary(result), [], [pl.col("utilisation").max()])
-        # What was measured between hosts has no links that are known.
-        used = links[()]["utilisation"] if links else []
-        jain = _jain(result)
-        for (cc,), seeds in achieved.items():
-            cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]
-            cells[1:1] = [mean_of(used, _PERCENT)]
-            rows.append([_link(view), named(cc), *cells, mean_of(jain, 1.0)])
     note = (
         "Throughput is what an algorithm's flows got together, from the start of the first to the "
         "end of the last; delays are means over them, utilisation is that of the fullest link, "
         f"Jain's index is over all flows. {_MEANS}"
     )
-    return Table(columns, rows, note)
+    return Table(columns, [[_link(view), *row] for view in told for row in view.overview], note)
+
+
+def _overview(judged: _Judged) -> list[list[str]]:
+    achieved = _by_seed(judged.flows, ["cc"], _TOGETHER)
+    links = _by_seed(judged.links, [], [pl.col("utilisation").max()])
+    # What was measured between hosts has no links that are known.
+    used = links[()]["utilisation"] if links else []
+    rows: list[list[str]] = []
+    for (cc,), seeds in achieved.items():
+        cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]
+        cells[1:1] = [mean_of(used, _PERCENT)]
+        rows.append([named(cc), *cells, mean_of(judged.jain, 1.0)])
+    return rows
 
 
 _MEANS: Final = "Means over the seeds; below them the 95 % interval of a bootstrap over the seeds."
@@ -186,12 +203,14 @@ def view(number: int, name: str, result: Result, place: str, room: Room) -> View
         drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.spoiled, packed))
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
+    judged = _Judged.of(result)
     return View(
         id=f"result-{number}",
         name=name,
         title=experiment.title or name,
         algorithms=list(dict.fromkeys(flow.cc for flow in experiment.flows)),
-        tables=tables_of(result),
+        overview=_overview(judged),
+        tables=[_flows(result, judged), _links(judged)],
         drawn=drawn,
         note=_note(result, chosen),
         settings=_settings(experiment, toml),
@@ -204,7 +223,8 @@ def view(number: int, name: str, result: Result, place: str, room: Room) -> View
 
 def tables_of(result: Result) -> list[Table]:
     """The flows of a result, then its links."""
-    return [_flows(result), _links(result)]
+    judged = _Judged.of(result)
+    return [_flows(result, judged), _links(judged)]
 
 
 def _commands(place: str) -> list[tuple[str, str]]:
@@ -227,9 +247,8 @@ def _note(result: Result, seeds: Sequence[int]) -> str:
     return " ".join(parts)
 
 
-def _flows(result: Result) -> Table:
+def _flows(result: Result, judged: _Judged) -> Table:
     """Flows one by one or, if they are many, those of one [[flow]] table together."""
-    summary = metrics.summary(result)
     together = len(result.flow_names) > _MOST_FLOWS
     columns = [Column("Flow"), Column("Algorithm")]
     titles = ("Throughput, Mbit/s", "Goodput, Mbit/s", "Queueing delay, ms", "its p95, ms")
@@ -243,24 +262,25 @@ def _flows(result: Result) -> Table:
     }
     label = pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String)
     means = [pl.col(name).mean() for name in _OF_FLOW if name != "retransmission_share"]
-    found = _by_seed(summary.with_columns(label.alias("label")), ["label", "cc"], [*means, _SHARE])
+    found = _by_seed(
+        judged.flows.with_columns(label.alias("label")), ["label", "cc"], [*means, _SHARE]
+    )
     rows = [
         [flow, named(cc), *(mean_of(seeds[name], scale) for name, scale in _OF_FLOW.items())]
         for (flow, cc), seeds in found.items()
     ]
     notes = ["Means of the flows named."] if together else []
-    jain = _jain(result)
-    if jain:
-        notes.append(f"Jain's index {figures(estimates.mean(jain).value)}.")
+    if judged.jain:
+        notes.append(f"Jain's index {figures(estimates.mean(judged.jain).value)}.")
     if len(result.seeds) > 1:
         notes.append(_MEANS)
     return Table(columns, rows, " ".join(notes))
 
 
-def _links(result: Result) -> Table:
+def _links(judged: _Judged) -> Table:
     titles = ("Utilisation, %", "Mean queue, kB", "Packets dropped", "Lost at random")
     scales = {"utilisation": _PERCENT, "queue_mean": _KB, "dropped": 1.0, "lost": 1.0}
-    found = _by_seed(metrics.link_summary(result), ["link"], [pl.col(list(scales)).mean()])
+    found = _by_seed(judged.links, ["link"], [pl.col(list(scales)).mean()])
     rows = [
         [link, *(mean_of(seeds[name], scale) for name, scale in scales.items())]
         for (link,), seeds in found.items()
