@@ -41,6 +41,7 @@ CHANGES: Final = {
     "linux": "Linux's TCP and CUBIC",
     "later": "BBR starts 5 s after CUBIC",
     "twice": "two such queues in a row",
+    "acked": "every packet acknowledged, CUBIC first",
 }
 """What is changed, one thing at a time, to see what the numbers hang on."""
 
