@@ -54,7 +54,7 @@ def test_every_experiment_is_valid_and_of_the_kernel_of_the_paper(paper: Paper) 
     ("file", "links"),
     [
         ("delay.toml", {"link.host.rate", "link.host.queue"}),
-        ("fairness.toml", {"link.router", "link.host.queue", "link.host.jitter"}),
+        ("fairness.toml", {"link.router", "link.host.queue", "link.host.jitter", "link.host.loss"}),
         ("friends.toml", {"link.router", "link.host.queue", "link.host.jitter"}),
     ],
 )
