@@ -86,7 +86,7 @@ def sections(runs: Runs) -> list[Section]:
                 "of 6 (with 3e-5 three). What is lost at random parts the flows' losses, which "
                 "those of a full queue bring together. At 6 the paper's order is CUBIC, Reno, "
                 f"HSTCP, BIC, STCP; here it is {_order_at_six(runs, 'fairness')}, with 1e-6 "
-                f"{_order_at_six(runs, 'rarer')}.",
+                f"{_order_at_six(runs, 'rarer')} in one run.",
                 "Without the tick of Dummynet packets come in the same pattern round trip after "
                 "round trip, losses always meet the same flow, and ratios are far from the "
                 "paper's.",
@@ -103,7 +103,7 @@ def sections(runs: Runs) -> list[Section]:
                 "processor that drops what it has no time for would be both.",
             ),
             tables=(
-                table_3(runs, "rarer", "Table 3 with a loss of 1e-6.", RATIOS[3:]),
+                table_3(runs, "rarer", "Table 3 with a loss of 1e-6, one run.", RATIOS[3:]),
                 table_3(runs, "still", "Table 3 without a tick, 10 s.", RATIOS[1:]),
                 table_3(runs, "polled", "Table 3 with turns for senders, 15 s.", RATIOS[1:]),
             ),
