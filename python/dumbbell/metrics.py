@@ -63,7 +63,7 @@ def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) 
     Returns:
         Columns seed, flow, cc, throughput.
     """
-    return _rate(result, "delivered", "throughput", since, until)
+    return _rates(result, {"delivered": "throughput"}, since, until)
 
 
 def goodput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
@@ -75,7 +75,7 @@ def goodput(result: Runs, *, since: float = 0.0, until: float | None = None) -> 
     Returns:
         Columns seed, flow, cc, goodput (bit/s).
     """
-    return _rate(result, "received", "goodput", since, until)
+    return _rates(result, {"received": "goodput"}, since, until)
 
 
 def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
@@ -116,7 +116,10 @@ def queueing_delay(result: Runs) -> pl.DataFrame:
     Returns:
         Columns seed, flow, cc, queue_delay_mean, queue_delay_p95 (s).
     """
-    return result.flows.select(*FLOW, "queue_delay_mean", "queue_delay_p95")
+    return result.flows.select(*FLOW, *_DELAYS)
+
+
+_DELAYS: Final = ("queue_delay_mean", "queue_delay_p95")
 
 
 def retransmission_share(result: Runs) -> pl.DataFrame:
@@ -165,7 +168,7 @@ def fairness(result: Runs) -> pl.DataFrame:
     seeds = result.flows.group_by("seed", maintain_order=True)
     spans = seeds.agg(since=pl.col("start").max(), until=pl.col("end").min())
     since, until = pl.col("since"), pl.col("until")
-    rates = _rate(result, "delivered", "rate", since, until, spans.filter(until > since))
+    rates = _rates(result, {"delivered": "rate"}, since, until, spans.filter(until > since))
     shares = rates.group_by("seed").agg(pl.col("rate").fill_null(0.0))
     index = {seed: jain(rates) for seed, rates in shares.iter_rows()}
     rows = [{"seed": seed, "jain": index.get(seed)} for seed in spans["seed"]]
@@ -285,9 +288,8 @@ def summary(result: Runs) -> pl.DataFrame:
         retransmission_share (0 to 1), and those of `Result.flows`.
     """
     rates = _rates(result, {"delivered": "throughput", "received": "goodput"}, 0.0, None)
-    delays = ("queue_delay_mean", "queue_delay_p95")
     of_flows = result.flows.select(
-        "seed", "flow", *delays, _RETRANSMITTED, pl.all().exclude(*FLOW, *delays)
+        "seed", "flow", *_DELAYS, _RETRANSMITTED, pl.all().exclude(*FLOW, *_DELAYS)
     )
     return rates.join(of_flows, on=["seed", "flow"], maintain_order="left")
 
@@ -317,7 +319,7 @@ def over_flows(flows: pl.DataFrame) -> pl.DataFrame:
     sent = pl.max_horizontal(pl.col("sent").sum(), 1)
     return flows.group_by("seed", maintain_order=True).agg(
         pl.col("throughput", "goodput").sum(),
-        pl.col("queue_delay_mean", "queue_delay_p95").mean(),
+        pl.col(*_DELAYS).mean(),
         retransmission_share=pl.col("retransmitted").sum() / sent,
     )
 
@@ -346,18 +348,6 @@ def run_summary(result: Runs, flows: pl.DataFrame, links: pl.DataFrame) -> pl.Da
 def _between(table: pl.DataFrame, since: float, until: float | None) -> pl.DataFrame:
     last = float("inf") if until is None else until
     return table.filter(pl.col("t").is_between(since - _MICRO, last + _MICRO))
-
-
-def _rate(
-    result: Runs,
-    counter: str,
-    name: str,
-    since: float | pl.Expr,
-    until: float | pl.Expr | None,
-    spans: pl.DataFrame | None = None,
-) -> pl.DataFrame:
-    """The rate at which one counter grew; see `_rates`."""
-    return _rates(result, {counter: name}, since, until, spans)
 
 
 def _rates(
