@@ -1,12 +1,12 @@
 from collections.abc import Mapping
 
-from dumbbell.cc import Congestion, Init, Path, Round, RoundControl
+from dumbbell.cc import CongestionEvent, ConnectionConfig, Path, Round, RoundControl
 
 
 class Calm(RoundControl):
     """Keeps `target` packets waiting, however long the queue is."""
 
-    def __init__(self, init: Init, target: float = 4.0) -> None:
+    def __init__(self, init: ConnectionConfig, target: float = 4.0) -> None:
         super().__init__(init)
         self.target, self.waiting, self.starting = target, 0.0, True
 
@@ -21,7 +21,7 @@ class Calm(RoundControl):
             self.starting = False
             self.ssthresh = self.cwnd
 
-    def on_congestion(self, path: Path, event: Congestion) -> None:
+    def on_congestion(self, path: Path, event: CongestionEvent) -> None:
         if event.new_episode:
             self.cwnd = max(2, self.cwnd / 2)
             self.starting = False

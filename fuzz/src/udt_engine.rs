@@ -5,7 +5,7 @@
 //! those that it uses.
 
 use crate::Bytes;
-use dumbbell_cc::{Algorithm, Init};
+use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
     Ack, AckKind, Config, Connection, Data, DropRequest, Handshake, Listener, MessageNumber,
@@ -63,12 +63,14 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
     };
     let cc = ["udt", "ar-udt", "cubic", "bbr3"][usize::from(flags >> 6)];
     let mss = u32::from(options.payload());
-    let init = Init { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
+    let init = ConnectionConfig { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
     Config {
         options,
         mode,
         algorithm: Algorithm::parse(cc, &init).expect("it is an algorithm"),
-        remake: Some(Box::new(move |mss| Algorithm::parse(cc, &Init { mss, ..init }).ok())),
+        remake: Some(Box::new(move |mss| {
+            Algorithm::parse(cc, &ConnectionConfig { mss, ..init }).ok()
+        })),
         bulk: None,
         keep: true,
         socket: 7,

@@ -5,8 +5,8 @@ from typing import Any, Final, Literal, TypedDict, final, type_check_only
 __all__ = [
     "Ack",
     "Capture",
-    "Congestion",
-    "Init",
+    "CongestionEvent",
+    "ConnectionConfig",
     "Outcome",
     "Path",
     "PeerReport",
@@ -14,7 +14,7 @@ __all__ = [
     "Round",
     "ScenarioError",
     "Sent",
-    "Stamp",
+    "SendState",
     "Subflow",
     "Table",
     "TransferDamagedError",
@@ -106,7 +106,7 @@ class Outcome:
     def meta(self) -> Meta: ...
 
 @final
-class Init:
+class ConnectionConfig:
     @property
     def now(self) -> float: ...
     @property
@@ -135,7 +135,7 @@ class Path:
     @property
     def marked(self) -> int: ...
     @property
-    def phase(self) -> Literal["open", "disorder", "cwr", "recovery", "loss"]: ...
+    def ca_state(self) -> Literal["open", "disorder", "cwr", "recovery", "loss"]: ...
     @property
     def reducing(self) -> bool: ...
     @property
@@ -167,7 +167,7 @@ class Ack:
     @property
     def delivered(self) -> int: ...
     @property
-    def counted(self) -> int: ...
+    def acked(self) -> int: ...
     @property
     def lost(self) -> int: ...
     @property
@@ -190,14 +190,14 @@ class RateSample:
     @property
     def rate(self) -> float: ...
     @property
-    def stamp(self) -> Stamp: ...
+    def send_state(self) -> SendState: ...
     @property
     def lost(self) -> int: ...
     @property
     def marked(self) -> int: ...
 
 @final
-class Stamp:
+class SendState:
     @property
     def sent_at(self) -> float: ...
     @property
@@ -223,7 +223,7 @@ class PeerReport:
     def window(self) -> int: ...
 
 @final
-class Congestion:
+class CongestionEvent:
     @property
     def signal(self) -> Literal["loss", "ecn", "timeout", "nak"]: ...
     @property
@@ -233,7 +233,7 @@ class Congestion:
     @property
     def seq(self) -> int: ...
     @property
-    def stamp(self) -> Stamp | None: ...
+    def send_state(self) -> SendState | None: ...
 
 @final
 class Sent:

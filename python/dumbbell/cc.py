@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from dumbbell._core import (
     Ack,
-    Congestion,
-    Init,
+    CongestionEvent,
+    ConnectionConfig,
     Path,
     PeerReport,
     RateSample,
     Round,
     Sent,
-    Stamp,
+    SendState,
     Subflow,
 )
 
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ack",
-    "Congestion",
+    "CongestionEvent",
     "CongestionControl",
-    "Init",
+    "ConnectionConfig",
     "Path",
     "PeerReport",
     "RateSample",
     "Round",
     "RoundControl",
     "Sent",
-    "Stamp",
+    "SendState",
     "Subflow",
     "WindowRule",
 ]
@@ -65,7 +65,7 @@ class _Own(ABC):
     """Whether the transport spreads a window reduction over the recovery episode (RFC 6937bis).
     Algorithms that hold a model of the path keep their own window in recovery and say False."""
 
-    def __init__(self, init: Init) -> None:
+    def __init__(self, init: ConnectionConfig) -> None:
         """An algorithm at the beginning of a flow; what overrides this calls it first."""
 
     def inspect(self) -> Mapping[str, float]:
@@ -85,7 +85,7 @@ class _Answering(_Own):
     pacing_rate: float | None
     """The answer: the pacing rate, bytes/s; None leaves it to the stack."""
 
-    def __init__(self, init: Init) -> None:
+    def __init__(self, init: ConnectionConfig) -> None:
         """Begins with the initial window and no rate; what overrides this calls it first."""
         super().__init__(init)
         self.cwnd = init.initial_window
@@ -110,7 +110,7 @@ class CongestionControl(_Answering):
         """Packets were newly delivered."""
 
     @abstractmethod
-    def on_congestion(self, path: Path, event: Congestion) -> None:
+    def on_congestion(self, path: Path, event: CongestionEvent) -> None:
         """The network signalled congestion.
 
         Once per lost packet, ECN echo that counts, and timeout. ``event.new_episode`` tells the
@@ -143,7 +143,7 @@ class RoundControl(_Answering):
     def on_round(self, path: Path, report: Round) -> None:
         """A round ended: a packet was acknowledged that was sent after the round began."""
 
-    def on_congestion(self, path: Path, event: Congestion) -> None:
+    def on_congestion(self, path: Path, event: CongestionEvent) -> None:
         """A recovery episode began, or the retransmission timer expired: told at once."""
 
 
@@ -160,11 +160,11 @@ class WindowRule(_Own):
     """How slow start may end before there is loss; as the option of the built-in algorithms."""
 
     @abstractmethod
-    def increase(self, cwnd: float, counted: float, path: Path, ack: Ack) -> float:
-        """Packets by which the window `cwnd` grows, for `counted` packets acknowledged."""
+    def increase(self, cwnd: float, acked: float, path: Path, ack: Ack) -> float:
+        """Packets by which the window `cwnd` grows, for `acked` packets acknowledged."""
 
     @abstractmethod
-    def decrease(self, cwnd: float, path: Path, event: Congestion) -> float:
+    def decrease(self, cwnd: float, path: Path, event: CongestionEvent) -> float:
         """What congestion leaves of the window `cwnd`, packets; at least 2 are left."""
 
     def observe(self, path: Path, ack: Ack) -> None:

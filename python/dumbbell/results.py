@@ -76,7 +76,7 @@ class Result:
             queue_delay_p50, queue_delay_p95, queue_delay_p99, rtt_mean.
         series: One row per seed, flow and sample: t, cwnd, ssthresh, srtt, rtt, min_rtt,
             pacing_rate, delivery_rate, in_flight, sent, retransmitted, lost, delivered, received,
-            phase.
+            ca_state.
         links: One row per seed, link and sample: t, queue_packets, queue_bytes, sent_bytes,
             dropped, lost, marked.
         internals: One row per seed, flow, sample and named internal of the algorithm: t, name,

@@ -82,7 +82,7 @@ def test_an_algorithm_that_shows_little_or_nonsense_is_judged_all_the_same(
     mine = tmp_path / "mine.py"
     mine.write_text(
         "import math\nfrom dumbbell.cc import WindowRule\nclass Mine(WindowRule):\n"
-        "    def increase(self, cwnd, counted, path, ack): return counted / cwnd\n"
+        "    def increase(self, cwnd, acked, path, ack): return acked / cwnd\n"
         "    def decrease(self, cwnd, path, event): return cwnd / 2\n"
         f"    def inspect(self): return {shown}\n"
     )

@@ -71,7 +71,7 @@ def test_tables_are_handed_over_without_copying() -> None:
     outcome = _core.simulate(a_scenario())
     assert outcome.series.column_names[:3] == ["flow", "t", "cwnd"]
     assert len(outcome.series) == 11
-    for column in ("t", "cwnd", "delivered", "phase"):
+    for column in ("t", "cwnd", "delivered", "ca_state"):
         assert address(outcome.series, column) == address(outcome.series, column)
         series = pl.DataFrame(outcome.series)[column]
         values = series.to_numpy(allow_copy=False)

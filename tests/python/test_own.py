@@ -23,7 +23,7 @@ from dumbbell.cc import CongestionControl, RoundControl, WindowRule
 from dumbbell.resolve import resolve
 
 if TYPE_CHECKING:
-    from dumbbell.cc import Ack, Congestion, Init, Round, Sent
+    from dumbbell.cc import Ack, CongestionEvent, ConnectionConfig, Round, Sent
     from dumbbell.cc import Path as CCPath
 
 TOML = """
@@ -43,24 +43,24 @@ cc = "mine.py:Mine"
 class Reno(WindowRule):
     """RFC 5681."""
 
-    def increase(self, cwnd: float, counted: float, path: CCPath, ack: Ack) -> float:
-        return counted / cwnd
+    def increase(self, cwnd: float, acked: float, path: CCPath, ack: Ack) -> float:
+        return acked / cwnd
 
-    def decrease(self, cwnd: float, path: CCPath, event: Congestion) -> float:
+    def decrease(self, cwnd: float, path: CCPath, event: CongestionEvent) -> float:
         return cwnd / 2
 
 
 class Fixed(CongestionControl):
     """A window, and a rate if there is one."""
 
-    def __init__(self, init: Init, window: float = 20.0, rate: float | None = None) -> None:
+    def __init__(self, init: ConnectionConfig, window: float = 20.0, rate: float | None = None) -> None:
         super().__init__(init)
         self.cwnd, self.pacing_rate = window, rate
 
     def on_ack(self, path: CCPath, ack: Ack) -> None:
         pass
 
-    def on_congestion(self, path: CCPath, event: Congestion) -> None:
+    def on_congestion(self, path: CCPath, event: CongestionEvent) -> None:
         pass
 
 
@@ -69,7 +69,7 @@ class Recorder(Fixed):
 
     seen: dict[str, Any] = {}  # noqa: RUF012
 
-    def __init__(self, init: Init) -> None:
+    def __init__(self, init: ConnectionConfig) -> None:
         super().__init__(init, window=60.0)
         self.seen["init"] = (init.now, init.mss, init.initial_window, init.seed)
 
@@ -86,10 +86,10 @@ class Recorder(Fixed):
 
     def on_ack(self, path: CCPath, ack: Ack) -> None:
         assert ack.rate is not None
-        self.seen["ack"] = (ack.delivered, ack.rtt, ack.rate.rate, ack.rate.stamp.in_flight)
-        self.seen["path"] = (path.in_flight, path.phase, path.siblings, path.delivered)
+        self.seen["ack"] = (ack.delivered, ack.rtt, ack.rate.rate, ack.rate.send_state.in_flight)
+        self.seen["path"] = (path.in_flight, path.ca_state, path.siblings, path.delivered)
 
-    def on_congestion(self, path: CCPath, event: Congestion) -> None:
+    def on_congestion(self, path: CCPath, event: CongestionEvent) -> None:
         self.seen.setdefault("congestion", (event.signal, event.new_episode))
 
     def inspect(self) -> dict[str, float]:
@@ -101,7 +101,7 @@ class Rounds(RoundControl):
 
     reports: list[tuple[int, int, float | None, float]] = []  # noqa: RUF012
 
-    def __init__(self, init: Init) -> None:
+    def __init__(self, init: ConnectionConfig) -> None:
         super().__init__(init)
         self.cwnd = 40.0
 
@@ -112,14 +112,14 @@ class Rounds(RoundControl):
 class Raises(Fixed):
     """Fails at the first loss."""
 
-    def on_congestion(self, path: CCPath, event: Congestion) -> None:
+    def on_congestion(self, path: CCPath, event: CongestionEvent) -> None:
         raise LookupError("of my own making")
 
 
 class Answers(Fixed):
     """Answers with what it is told to, at the first acknowledgement."""
 
-    def __init__(self, init: Init, key: str, value: float | str) -> None:
+    def __init__(self, init: ConnectionConfig, key: str, value: float | str) -> None:
         super().__init__(init)
         self.key, self.value = key, value
 
@@ -130,7 +130,7 @@ class Answers(Fixed):
 class WrongRule(Reno):
     """Grows by nothing that is a number."""
 
-    def increase(self, cwnd: float, counted: float, path: CCPath, ack: Ack) -> float:
+    def increase(self, cwnd: float, acked: float, path: CCPath, ack: Ack) -> float:
         return math.nan
 
 
@@ -388,7 +388,7 @@ class Early(Reno):
 
     hystart = "on"
 
-    def __init__(self, init: Init, add: float = 1.0) -> None:
+    def __init__(self, init: ConnectionConfig, add: float = 1.0) -> None:
         super().__init__(init)
         self.add = add
 
@@ -401,7 +401,7 @@ def test_a_rule_has_its_slow_start_with_options_too() -> None:
 class Alarm(CongestionControl):
     """Sets a timer once, or again and again to the present."""
 
-    def __init__(self, init: Init, again: bool = False) -> None:
+    def __init__(self, init: ConnectionConfig, again: bool = False) -> None:
         super().__init__(init)
         self.cwnd, self.again, self.rang = 10.0, again, 0
 
@@ -410,7 +410,7 @@ class Alarm(CongestionControl):
 
     def on_ack(self, path: CCPath, ack: Ack) -> None: ...
 
-    def on_congestion(self, path: CCPath, event: Congestion) -> None: ...
+    def on_congestion(self, path: CCPath, event: CongestionEvent) -> None: ...
 
     def on_timer(self, path: CCPath) -> None:
         self.rang += 1

@@ -251,7 +251,7 @@ def own_addresses(frame: pl.DataFrame) -> list[int]:
     return [frame[column].to_numpy(allow_copy=False).ctypes.data for column in NUMBERS]
 
 
-NUMBERS = ["t", "cwnd", "delivered", "phase"]
+NUMBERS = ["t", "cwnd", "delivered", "ca_state"]
 
 
 def test_pyarrow_reads_the_tables_without_copying(one_seed: Result) -> None:

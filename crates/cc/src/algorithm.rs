@@ -2,10 +2,11 @@
 
 use crate::bbr::version;
 use crate::{
-    Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, Bic, BoundedBbr, ConfigError, Congestion,
-    CongestionControl, Control, Copa, Cubic, CubicParameters, Dbac, Dctcp, Fast, HighSpeed, Htcp,
-    Hybla, Illinois, Init, Inspect, LedbatPlusPlus, LedbatSlowStart, Lia, Olia, Options, Path,
-    Reno, Scalable, Sent, Udt, Vegas, WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
+    Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, Bic, BoundedBbr, ConfigError, CongestionControl,
+    CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, CubicParameters, Dbac,
+    Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus, LedbatSlowStart, Lia, Metric,
+    Olia, Options, Path, Reno, Scalable, Sent, Udt, Vegas, WeightedVegas, Westwood, WindowRule,
+    Windowed, Yeah,
 };
 use dumbbell_units::Time;
 
@@ -14,7 +15,7 @@ use dumbbell_units::Time;
 pub(crate) fn windowed<R: WindowRule>(
     rule: R,
     options: &mut Options,
-    init: &Init,
+    init: &ConnectionConfig,
 ) -> Result<Windowed<R, AnySlowStart>, ConfigError> {
     windowed_from(rule, AnySlowStart::STANDARD, 0.0, options, init)
 }
@@ -25,7 +26,7 @@ fn windowed_from<R: WindowRule>(
     slow_start: AnySlowStart,
     ssthresh: f64,
     options: &mut Options,
-    init: &Init,
+    init: &ConnectionConfig,
 ) -> Result<Windowed<R, AnySlowStart>, ConfigError> {
     let ssthresh = options.number("initial_ssthresh", ssthresh, 0.0..=1e9, "0 to 10^9 packets")?;
     let slow_start = AnySlowStart::from_options(options, slow_start)?;
@@ -34,7 +35,7 @@ fn windowed_from<R: WindowRule>(
 }
 
 /// Makes the enum, its names and the forwarding of every method from one list:
-/// `"name" Variant(Type) = constructor`, the constructor taking `(&mut Options, &Init)`.
+/// `"name" Variant(Type) = constructor`, the constructor taking `(&mut Options, &ConnectionConfig)`.
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $name:literal $variant:ident($type:ty) = $make:expr;)*) => {
         /// Any algorithm, dispatched without a virtual call. The large ones are boxed, so that ten
@@ -53,11 +54,11 @@ macro_rules! algorithms {
             ///
             /// # Errors
             /// If there is none of that name, or an option or its value is not one it has.
-            pub fn parse(text: &str, init: &Init) -> Result<Algorithm, ConfigError> {
+            pub fn parse(text: &str, init: &ConnectionConfig) -> Result<Algorithm, ConfigError> {
                 let mut options: Options = text.parse()?;
                 let algorithm = match options.name() {
                     $($name => {
-                        let make: fn(&mut Options, &Init) -> Result<$type, ConfigError> = $make;
+                        let make: fn(&mut Options, &ConnectionConfig) -> Result<$type, ConfigError> = $make;
                         Algorithm::$variant(make(&mut options, init)?)
                     })*
                     name => return Err(ConfigError::UnknownAlgorithm { name: name.to_owned() }),
@@ -191,12 +192,12 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_ack(path, ack));
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         forward!(self, algorithm => algorithm.on_congestion(path, event));
     }
 
     #[inline(always)]
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         forward!(self, algorithm => algorithm.control())
     }
 
@@ -213,12 +214,12 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_spurious_loss(path));
     }
 
-    fn on_long_idle(&mut self, cwnd: f64) {
-        forward!(self, algorithm => algorithm.on_long_idle(cwnd));
+    fn on_restart_after_idle(&mut self, cwnd: f64) {
+        forward!(self, algorithm => algorithm.on_restart_after_idle(cwnd));
     }
 
-    fn penalise(&mut self, path: &Path) {
-        forward!(self, algorithm => algorithm.penalise(path));
+    fn on_receive_window_penalty(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_receive_window_penalty(path));
     }
 
     fn on_timer(&mut self, path: &Path) {
@@ -238,7 +239,7 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.is_ack_clocked())
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         forward!(self, algorithm => algorithm.inspect(show));
     }
 }

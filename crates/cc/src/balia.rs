@@ -13,7 +13,7 @@
 //! On a single path both are Reno's.
 
 use crate::coupled::{itself, siblings};
-use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
 
 /// BALIA's rule.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,22 +38,22 @@ fn rates(cwnd: f64, path: &Path) -> Option<Rates> {
 
 impl WindowRule for Balia {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
-        let Some(x) = rates(cwnd, path) else { return counted / cwnd };
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
+        let Some(x) = rates(cwnd, path) else { return acked / cwnd };
         let alpha = x.most / x.own;
         self.alpha = Some(alpha);
         let pooled = x.own / (x.rtt * x.sum * x.sum);
-        counted * pooled * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
+        acked * pooled * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
     }
 
-    fn decrease(&mut self, cwnd: f64, path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, _event: &CongestionEvent) -> f64 {
         let alpha = rates(cwnd, path).map_or(1.0, |x| x.most / x.own);
         cwnd - cwnd / 2.0 * alpha.min(1.5)
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some(value) = self.alpha {
-            show(Inspect { name: "alpha", value });
+            show(Metric { name: "alpha", value });
         }
     }
 }
@@ -64,8 +64,13 @@ mod tests {
     use crate::Signal;
     use crate::coupled::tests::{assert_close, path};
 
-    const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
 
     fn growth(cwnd: f64, path: &Path) -> f64 {
         Balia::default().increase(cwnd, 1.0, path, &Ack::default())

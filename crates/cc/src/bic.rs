@@ -42,7 +42,7 @@
 //! packets (CUBIC lost its ratio then, BIC did not) BIC is about twice as fast as its formulas say;
 //! those hold with `ack_ratio=off`.
 
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
+use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
 /// In binary search the window goes to a quarter of the way (Linux's `BICTCP_B`).
 const B: f64 = 4.0;
@@ -115,27 +115,27 @@ impl Bic {
 
 impl WindowRule for Bic {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
         if cwnd <= self.low_window {
-            return counted / cwnd;
+            return acked / cwnd;
         }
         let mut growth = self.per_round(cwnd) / cwnd;
         if self.w_max.is_none() {
             growth = growth.max(FIRST_GROWTH);
         }
-        (growth * self.ratio()).min(1.0) * counted
+        (growth * self.ratio()).min(1.0) * acked
     }
 
     /// bictcp_acked.
     #[inline]
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if path.phase == Phase::Open && ack.delivered > 0 {
+        if path.ca_state == CaState::Open && ack.delivered > 0 {
             self.delayed_ack -= self.delayed_ack >> ACK_RATIO_SHIFT;
             self.delayed_ack += ack.delivered;
         }
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         let shrinking = self.w_max.is_some_and(|w_max| cwnd < w_max);
         let yields = shrinking && self.fast_convergence;
         self.w_max = Some(if yields { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd });
@@ -147,11 +147,11 @@ impl WindowRule for Bic {
         self.delayed_ack = DELAYED_ACK;
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some(w_max) = self.w_max {
-            show(Inspect { name: "W_max", value: w_max });
+            show(Metric { name: "W_max", value: w_max });
         }
-        show(Inspect { name: "ratio", value: self.ratio() });
+        show(Metric { name: "ratio", value: self.ratio() });
     }
 }
 
@@ -161,8 +161,13 @@ mod tests {
     use crate::Signal;
     use dumbbell_units::Time;
 
-    const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
 
     /// Without what Linux makes of acknowledgements that are delayed.
     const FORMULAS: &str = "bic(ack_ratio=off)";
@@ -261,7 +266,7 @@ mod tests {
         assert_eq!(delayed_ack(&mut rule, &path(), &[2], 1), 32);
         assert_eq!(delayed_ack(&mut rule, &path(), &[2], 99), 32);
         assert_eq!(delayed_ack(&mut rule, &path(), &[3, 2], 99), 47, "2 does not bring it down");
-        let disorder = Path { phase: Phase::Disorder, ..path() };
+        let disorder = Path { ca_state: CaState::Disorder, ..path() };
         assert_eq!(delayed_ack(&mut rule, &disorder, &[9], 9), 47, "only in Open");
         rule.on_timeout();
         assert_eq!(rule.delayed_ack, 32);
@@ -285,7 +290,7 @@ mod tests {
         rule.decrease(1000.0, &path(), &LOSS);
         let mut grown = 0.0;
         for _ in 0..400 {
-            let ack = Ack { delivered: 2, counted: 1, ..Ack::default() };
+            let ack = Ack { delivered: 2, acked: 1, ..Ack::default() };
             rule.observe(&path(), &ack);
             grown += rule.increase(800.0, 1.0, &path(), &ack);
         }

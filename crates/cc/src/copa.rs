@@ -34,10 +34,11 @@
 //! trip; loss is ignored in default mode; a timeout leaves 2 packets, the least window, and slow
 //! start.
 
-use crate::meters::{WindowedMax, WindowedMin};
+use crate::filters::{WindowedMax, WindowedMin};
 use crate::round::Round;
 use crate::{
-    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Signal,
+    Ack, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
+    Metric, Options, Path, Signal,
 };
 use dumbbell_units::{Rate, Span, Time};
 
@@ -146,7 +147,10 @@ impl Copa {
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
-    pub fn from_options(options: &mut Options, init: &Init) -> Result<Copa, ConfigError> {
+    pub fn from_options(
+        options: &mut Options,
+        init: &ConnectionConfig,
+    ) -> Result<Copa, ConfigError> {
         let delta = options.number("delta", 0.5, 0.001..=10.0, "0.001 to 10")?;
         Ok(Copa {
             default_packets: 1.0 / delta,
@@ -225,7 +229,7 @@ impl CongestionControl for Copa {
         self.steer(&rtts, path.cwnd_limited, f64::from(ack.delivered));
     }
 
-    fn on_congestion(&mut self, _path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, _path: &Path, event: &CongestionEvent) {
         if event.new_episode {
             self.lost = true;
             if self.competes {
@@ -240,20 +244,20 @@ impl CongestionControl for Copa {
     }
 
     #[inline]
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         let rate = self.rtts.map(|rtts| {
             Rate::from_bytes_in(2.0 * self.cwnd * f64::from(self.mss), rtts.standing.get())
         });
         let ssthresh = if self.slow_start { f64::INFINITY } else { MIN_WINDOW };
-        Control { cwnd: self.cwnd, ssthresh, pacing_rate: rate, burst: None }
+        ControlParameters { cwnd: self.cwnd, ssthresh, pacing_rate: rate, min_send_quantum: None }
     }
 
     fn uses_prr(&self) -> bool {
         false
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        let mut value = |name, value| show(Inspect { name, value });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        let mut value = |name, value| show(Metric { name, value });
         value("delta", 1.0 / self.packets);
         value("velocity", self.motion.velocity);
         value("competitive", f64::from(self.competes));
@@ -352,12 +356,12 @@ mod tests {
         assert!(packets > 10.0, "one more in each of some 25 round trips: {packets}");
         pipe.algorithm.on_congestion(
             &pipe.path,
-            &Congestion {
+            &CongestionEvent {
                 signal: Signal::Loss,
                 new_episode: true,
                 packets: 1,
                 seq: 0,
-                stamp: None,
+                send_state: None,
             },
         );
         assert_eq!(1.0 / pipe.inspect("delta"), packets / 2.0);

@@ -42,7 +42,7 @@
 //! | after a timeout (4.8) | `W_max` = window at the next epoch | the same | both |
 //! | resolution | exact | whole packets and jiffies | RFC |
 
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::{Span, Time};
 
 /// The numbers that make a CUBIC.
@@ -192,7 +192,7 @@ impl Cubic {
 
 impl WindowRule for Cubic {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         let p = self.parameters;
         let w_max = self.w_max;
         let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(path.now, cwnd, w_max, p.c));
@@ -211,14 +211,14 @@ impl WindowRule for Cubic {
         if let Some(reno) = p.friendliness {
             let caught_up = epoch.w_est >= self.cwnd_prior;
             let alpha = if caught_up { reno.alpha_beyond } else { reno.alpha };
-            epoch.w_est += alpha * counted / cwnd;
+            epoch.w_est += alpha * acked / cwnd;
             target = target.max(epoch.w_est);
         }
-        let packets = if p.counts_packets { ack.in_packets(counted) } else { counted };
+        let packets = if p.counts_packets { ack.in_packets(acked) } else { acked };
         ((target - cwnd) / cwnd).clamp(0.0, p.max_growth) * packets
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         let p = self.parameters;
         let shrinking = self.w_max.is_some_and(|w_max| cwnd < w_max);
         self.w_max =
@@ -239,8 +239,8 @@ impl WindowRule for Cubic {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        let mut value = |name, value| show(Inspect { name, value });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        let mut value = |name, value| show(Metric { name, value });
         if let Some(w_max) = self.w_max {
             value("W_max", w_max);
         }
@@ -256,8 +256,13 @@ pub(crate) mod tests {
     use super::*;
     use crate::Signal;
 
-    pub(crate) const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    pub(crate) const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
 
     pub(crate) fn path_at(seconds: f64, min_rtt: Span) -> Path {
         let now = Time::ZERO + Span::from_secs_f64(seconds);
@@ -371,7 +376,7 @@ pub(crate) mod tests {
     fn a_timeout_forgets_w_max_so_that_the_next_epoch_is_its_own_plateau() {
         let mut rule = cubic(|_| {});
         let path = path_at(1.0, Span::from_millis(100));
-        let timeout = Congestion { signal: Signal::Timeout, ..LOSS };
+        let timeout = CongestionEvent { signal: Signal::Timeout, ..LOSS };
         assert_close(rule.decrease(1000.0, &path, &timeout), 700.0);
         rule.on_timeout();
         growth(&mut rule, 700.0, &path);

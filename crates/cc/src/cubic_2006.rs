@@ -101,7 +101,7 @@ mod tests {
         let mut rule = cubic_2006("cubic-2006");
         let path = path_at(0.0, Span::from_millis(100));
         let cwnd = rule.decrease(100_000.0, &path, &LOSS);
-        let delayed = Ack { delivered: 2, counted: 1, ..Ack::default() };
+        let delayed = Ack { delivered: 2, acked: 1, ..Ack::default() };
         let grown = rule.increase(cwnd, 1.0, &path, &delayed);
         assert_close(grown, 2.0 * growth(&mut rule, cwnd, &path));
     }

@@ -44,8 +44,8 @@ use crate::algorithm::windowed;
 use crate::coupled::{Member, itself, siblings};
 use crate::lia::{self, Arithmetic};
 use crate::{
-    Ack, AnySlowStart, ConfigError, Congestion, CongestionControl, Control, Cubic, CubicParameters,
-    Init, Inspect, Options, Path, Sent, WindowRule, Windowed,
+    Ack, AnySlowStart, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig,
+    ControlParameters, Cubic, CubicParameters, Metric, Options, Path, Sent, WindowRule, Windowed,
 };
 use dumbbell_units::{Span, Time};
 
@@ -136,14 +136,14 @@ impl Rule {
 
 impl WindowRule for Rule {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         if let Some(cubic) = &mut self.cubic {
-            return cubic.increase(cwnd, counted, path, ack);
+            return cubic.increase(cwnd, acked, path, ack);
         }
-        self.arithmetic.growth(counted, cwnd, self.alpha, self.total)
+        self.arithmetic.growth(acked, cwnd, self.alpha, self.total)
     }
 
-    fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
         match &mut self.cubic {
             Some(cubic) => cubic.decrease(cwnd, path, event),
             None => cwnd / 2.0,
@@ -162,8 +162,8 @@ impl WindowRule for Rule {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        let mut value = |name, value| show(Inspect { name, value });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        let mut value = |name, value| show(Metric { name, value });
         value("large", f64::from(u8::from(self.cubic.is_some())));
         if self.cubic.is_some() {
             value("alpha1", self.alpha);
@@ -186,7 +186,10 @@ impl Dbac {
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
-    pub fn from_options(options: &mut Options, init: &Init) -> Result<Dbac, ConfigError> {
+    pub fn from_options(
+        options: &mut Options,
+        init: &ConnectionConfig,
+    ) -> Result<Dbac, ConfigError> {
         let valid = "0 to 10^12 bytes";
         let rule = Rule {
             threshold: options.number("threshold", 1e6, 0.0..=1e12, valid)?,
@@ -216,16 +219,21 @@ impl CongestionControl for Dbac {
         self.window.on_ack(path, ack);
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         self.window.on_congestion(path, event);
     }
 
     #[inline]
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         let share = self.window.rule().share();
-        let Control { cwnd, ssthresh, .. } = self.window.control();
+        let ControlParameters { cwnd, ssthresh, .. } = self.window.control();
         let cwnd = (cwnd * share).max(1.0);
-        Control { cwnd, ssthresh: ssthresh * share, pacing_rate: None, burst: None }
+        ControlParameters {
+            cwnd,
+            ssthresh: ssthresh * share,
+            pacing_rate: None,
+            min_send_quantum: None,
+        }
     }
 
     fn on_established(&mut self, path: &Path) {
@@ -241,12 +249,12 @@ impl CongestionControl for Dbac {
         self.window.on_spurious_loss(path);
     }
 
-    fn on_long_idle(&mut self, cwnd: f64) {
-        self.window.on_long_idle(cwnd / self.window.rule().share());
+    fn on_restart_after_idle(&mut self, cwnd: f64) {
+        self.window.on_restart_after_idle(cwnd / self.window.rule().share());
     }
 
-    fn penalise(&mut self, path: &Path) {
-        self.window.penalise(path);
+    fn on_receive_window_penalty(&mut self, path: &Path) {
+        self.window.on_receive_window_penalty(path);
     }
 
     fn on_timer(&mut self, path: &Path) {
@@ -257,7 +265,7 @@ impl CongestionControl for Dbac {
         self.window.next_timer()
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.window.inspect(show);
     }
 }
@@ -268,12 +276,17 @@ mod tests {
     use crate::Signal;
     use crate::coupled::tests::{assert_close, path};
 
-    const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
 
     /// DBAC with this window, out of slow start.
     fn dbac(text: &str, cwnd: f64) -> Dbac {
-        let init = Init { now: Time::ZERO, mss: 1460, initial_window: cwnd, seed: 1 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1460, initial_window: cwnd, seed: 1 };
         let mut options = text.parse().expect("well formed");
         let mut dbac = Dbac::from_options(&mut options, &init).expect("within range");
         dbac.window = dbac.window.with_ssthresh(cwnd);
@@ -282,7 +295,7 @@ mod tests {
 
     fn acknowledge(dbac: &mut Dbac, path: &Path) -> f64 {
         let before = dbac.window.control().cwnd;
-        dbac.on_ack(path, &Ack { delivered: 1, counted: 1, ..Ack::default() });
+        dbac.on_ack(path, &Ack { delivered: 1, acked: 1, ..Ack::default() });
         dbac.window.control().cwnd - before
     }
 

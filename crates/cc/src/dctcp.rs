@@ -29,7 +29,7 @@
 //! ```
 
 use crate::round::Round;
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Signal, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, Signal, WindowRule};
 
 /// DCTCP's rule.
 #[derive(Clone, Copy, Debug)]
@@ -58,11 +58,11 @@ impl Dctcp {
 
 impl WindowRule for Dctcp {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        counted / cwnd
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        acked / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &CongestionEvent) -> f64 {
         let share = if event.signal == Signal::Ecn { self.alpha } else { 1.0 };
         cwnd * (1.0 - share / 2.0)
     }
@@ -79,8 +79,8 @@ impl WindowRule for Dctcp {
         self.began = (path.delivered, path.marked);
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "alpha", value: self.alpha });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "alpha", value: self.alpha });
     }
 }
 
@@ -117,8 +117,13 @@ mod tests {
     fn a_mark_takes_half_of_alpha_and_loss_half_of_the_window() {
         let mut rule = dctcp("dctcp(alpha=0.25)");
         let path = Path::new(1448, Time::ZERO);
-        let event =
-            |signal| Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
+        let event = |signal| CongestionEvent {
+            signal,
+            new_episode: true,
+            packets: 1,
+            seq: 0,
+            send_state: None,
+        };
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Ecn)), 70.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Loss)), 40.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Timeout)), 40.0);
@@ -155,7 +160,7 @@ mod tests {
         let mut pipe = Pipe::new(rule, Link::new(10.0, 50, 43.0));
         pipe.run_ms(20_000);
         let peak = pipe.link.bdp() + 43.0;
-        assert!(pipe.run_until(Span::from_secs(20), |pipe| pipe.path.phase.is_reducing()));
+        assert!(pipe.run_until(Span::from_secs(20), |pipe| pipe.path.ca_state.is_reducing()));
         assert!((pipe.algorithm.control().cwnd - peak / 2.0).abs() <= 2.0);
     }
 

@@ -7,9 +7,9 @@ use dumbbell_units::{Rate, Span, Time};
 pub struct Path {
     /// The present.
     pub now: Time,
-    /// The tick of the clock that the transport reads coarse times from (Linux's jiffies); zero if
+    /// The jiffy of the clock that the transport reads coarse times from (Linux's jiffies); zero if
     /// it has none.
-    pub tick: Span,
+    pub jiffy: Span,
     /// Payload bytes of a full packet.
     pub mss: u32,
     /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
@@ -28,7 +28,7 @@ pub struct Path {
     /// Packets delivered with an ECN mark since the connection began.
     pub marked: u64,
     /// Where the transport stands in loss recovery.
-    pub phase: Phase,
+    pub ca_state: CaState,
     /// Whether the window, not the application or the peer, limited sending in the last round
     /// (RFC 7661, RFC 9438 section 5.8); windows grow only then.
     pub cwnd_limited: bool,
@@ -55,7 +55,7 @@ impl Path {
     pub fn new(mss: u32, now: Time) -> Path {
         Path {
             now,
-            tick: Span::ZERO,
+            jiffy: Span::ZERO,
             mss,
             srtt: None,
             min_rtt: None,
@@ -64,7 +64,7 @@ impl Path {
             delivered_at: now,
             lost: 0,
             marked: 0,
-            phase: Phase::Open,
+            ca_state: CaState::Open,
             cwnd_limited: false,
             window_full: false,
             next_seq: 0,
@@ -75,11 +75,11 @@ impl Path {
         }
     }
 
-    /// The present by the coarse clock: its latest tick.
+    /// The present by the coarse clock: its latest jiffy.
     #[inline]
-    pub fn coarse_now(&self) -> Time {
-        let (now, tick) = (self.now.as_nanos(), self.tick.as_nanos());
-        Time::from_nanos(if tick == 0 { now } else { now - now % tick })
+    pub fn jiffies_now(&self) -> Time {
+        let (now, jiffy) = (self.now.as_nanos(), self.jiffy.as_nanos());
+        Time::from_nanos(if jiffy == 0 { now } else { now - now % jiffy })
     }
 }
 
@@ -100,7 +100,7 @@ pub struct Subflow {
 
 /// Where a transport stands in loss recovery; the names are Linux's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum CaState {
     /// Nothing is amiss.
     #[default]
     Open,
@@ -114,11 +114,11 @@ pub enum Phase {
     Loss,
 }
 
-impl Phase {
+impl CaState {
     /// Whether a window reduction is being carried out, during which windows do not grow.
     #[inline]
     pub fn is_reducing(self) -> bool {
-        matches!(self, Phase::Cwr | Phase::Recovery)
+        matches!(self, CaState::Cwr | CaState::Recovery)
     }
 }
 
@@ -129,7 +129,7 @@ pub struct Ack {
     pub delivered: u32,
     /// Packets by which windows grow: `delivered` with appropriate byte counting (RFC 3465),
     /// 1 for a stack that counts acknowledgements.
-    pub counted: u32,
+    pub acked: u32,
     /// Packets marked lost by this acknowledgement.
     pub lost: u32,
     /// Packets newly delivered that carried an ECN mark.
@@ -145,16 +145,16 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// What `counted` would be, had the stack counted packets rather than acknowledgements.
+    /// What `acked` would be, had the stack counted packets rather than acknowledgements.
     ///
     /// Linux's BIC, CUBIC, H-TCP, Illinois and YeAH measured how many packets an acknowledgement
     /// stands for and grew by packets, when the rest of the kernel still counted acknowledgements.
     #[inline]
-    pub fn in_packets(&self, counted: f64) -> f64 {
-        if self.counted == 0 || self.delivered <= self.counted {
-            return counted;
+    pub fn in_packets(&self, acked: f64) -> f64 {
+        if self.acked == 0 || self.delivered <= self.acked {
+            return acked;
         }
-        counted * f64::from(self.delivered) / f64::from(self.counted)
+        acked * f64::from(self.delivered) / f64::from(self.acked)
     }
 }
 
@@ -168,7 +168,7 @@ pub struct RateSample {
     /// `delivered` in bytes over `interval`.
     pub rate: Rate,
     /// State of the newest packet acknowledged, as it was when that packet was sent.
-    pub stamp: Stamp,
+    pub send_state: SendState,
     /// Packets marked lost since that packet was sent.
     pub lost: u32,
     /// ECN marks among the packets delivered since that packet was sent.
@@ -177,7 +177,7 @@ pub struct RateSample {
 
 /// The connection's state when a packet was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct SendState {
     /// When the packet was sent.
     pub sent_at: Time,
     /// `Path::delivered` then.
@@ -224,7 +224,7 @@ pub enum Signal {
 
 /// A congestion signal.
 #[derive(Clone, Copy, Debug)]
-pub struct Congestion {
+pub struct CongestionEvent {
     /// What was signalled.
     pub signal: Signal,
     /// Whether this begins a new recovery episode.
@@ -235,7 +235,7 @@ pub struct Congestion {
     /// Sequence number, in packets, of the lost packet (of the first one in a NAK).
     pub seq: u64,
     /// State when the lost packet was sent, where the transport knows it.
-    pub stamp: Option<Stamp>,
+    pub send_state: Option<SendState>,
 }
 
 /// A packet that was just handed to the network.
@@ -253,7 +253,7 @@ pub struct Sent {
 
 /// An algorithm's answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Control {
+pub struct ControlParameters {
     /// Congestion window, packets.
     pub cwnd: f64,
     /// Slow start threshold, packets; infinite until the first congestion, or if there is none.
@@ -262,12 +262,12 @@ pub struct Control {
     pub pacing_rate: Option<Rate>,
     /// Least number of packets to send at once when segmentation is offloaded
     /// (Linux's `min_tso_segs`), if the algorithm has an opinion.
-    pub burst: Option<u32>,
+    pub min_send_quantum: Option<u32>,
 }
 
 /// A named internal of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Inspect {
+pub struct Metric {
     /// Its name, as the paper or the draft has it.
     pub name: &'static str,
     /// Its value; rates in bytes/s, times in s, windows in packets, states by their number.
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_counts_as_the_packets_that_it_delivers() {
-        let ack = |delivered, counted| Ack { delivered, counted, ..Ack::default() };
+        let ack = |delivered, acked| Ack { delivered, acked, ..Ack::default() };
         assert_eq!(ack(2, 1).in_packets(1.0), 2.0, "a delayed acknowledgement, counted as one");
         assert_eq!(ack(2, 2).in_packets(2.0), 2.0, "the stack counts packets");
         assert_eq!(ack(2, 1).in_packets(0.5), 1.0, "half of it was slow start's");

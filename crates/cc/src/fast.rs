@@ -21,7 +21,7 @@
 //! | slow start | until the delay exceeds a threshold | until the equation asks for less than `w` |
 
 use crate::round::RoundRtts;
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
 /// FAST's rule.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl WindowRule for Fast {
         0.0
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         cwnd / 2.0
     }
 
@@ -73,8 +73,8 @@ impl WindowRule for Fast {
         (cwnd >= ssthresh && path.cwnd_limited).then_some((window, ssthresh))
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "queued", value: self.queued });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "queued", value: self.queued });
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
         pipe.run_ms(20_000);
         let before = pipe.algorithm.control().cwnd;
         pipe.link.loses = |seq| seq == 18_000;
-        let recovers = |pipe: &Pipe<_>| pipe.path.phase.is_reducing();
+        let recovers = |pipe: &Pipe<_>| pipe.path.ca_state.is_reducing();
         assert!(pipe.run_until(Span::from_secs(10), recovers));
         assert_eq!(pipe.algorithm.control().cwnd, before / 2.0);
     }

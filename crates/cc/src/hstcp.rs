@@ -31,7 +31,7 @@
 //! Linux (`hstcp_cong_avoid`) is slower where they are: at 1 Gbit/s and 100 ms with losses of 1e-4
 //! and 3e-5 its rule has 0.67 and 0.61 of the throughput.
 
-use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
 
 const LOW_WINDOW: f64 = 38.0;
 const HIGH_WINDOW: f64 = 83_000.0;
@@ -65,22 +65,22 @@ pub struct HighSpeed {
 
 impl WindowRule for HighSpeed {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
         let w = cwnd.floor();
         if self.known.0 != w {
             self.known = (w, a(w));
         }
-        self.known.1 * counted / cwnd
+        self.known.1 * acked / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         (1.0 - b(cwnd)) * cwnd
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         let (w, a) = self.known;
-        show(Inspect { name: "a", value: a });
-        show(Inspect { name: "b", value: b(w) });
+        show(Metric { name: "a", value: a });
+        show(Metric { name: "b", value: b(w) });
     }
 }
 
@@ -141,7 +141,8 @@ mod tests {
         assert_eq!(grows(118.0) as u32, 2);
         assert_eq!(grows(94_717.0) as u32, 73);
         let signal = Signal::Loss;
-        let loss = Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
+        let loss =
+            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
         assert_eq!(rule.decrease(20.0, &path, &loss), 10.0);
         assert!((rule.decrease(83_000.0, &path, &loss) - 74_700.0).abs() < 1e-6);
     }

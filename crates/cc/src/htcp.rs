@@ -27,7 +27,7 @@
 //! of delayed acknowledgements and grows by packets, as here. Options `rtt_scaling` and
 //! `bandwidth_switch` are its parameters of that name.
 
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
+use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::{Span, Time};
 
 const BETA_MIN: f64 = 0.5;
@@ -131,7 +131,7 @@ impl Htcp {
     fn measure_rtt(&mut self, path: &Path, rtt: Span) {
         let min = self.rtt_min.map_or(rtt, |min| min.min(rtt));
         self.rtt_min = Some(min);
-        if path.phase == Phase::Open {
+        if path.ca_state == CaState::Open {
             let max = self.memory.rtt_max.unwrap_or(min).max(min);
             let rises = rtt > max && rtt <= max + Span::from_millis(20);
             self.memory.rtt_max = Some(if rises { rtt } else { max });
@@ -141,7 +141,7 @@ impl Htcp {
     fn measure_throughput(&mut self, path: &Path, ack: &Ack) {
         let now = path.now;
         let t = &mut self.throughput;
-        if !matches!(path.phase, Phase::Open | Phase::Disorder) {
+        if !matches!(path.ca_state, CaState::Open | CaState::Disorder) {
             (t.packets, t.began) = (0.0, now);
             return;
         }
@@ -164,13 +164,13 @@ impl Htcp {
 
 impl WindowRule for Htcp {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         self.cwnd = cwnd;
         self.update_alpha(path.now);
-        self.alpha * ack.in_packets(counted) / cwnd
+        self.alpha * ack.in_packets(acked) / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, _event: &CongestionEvent) -> f64 {
         self.before = self.memory;
         self.update_beta();
         if let (Some(min), Some(max)) = (self.rtt_min, self.memory.rtt_max) {
@@ -183,7 +183,7 @@ impl WindowRule for Htcp {
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if self.reducing && path.phase == Phase::Open {
+        if self.reducing && path.ca_state == CaState::Open {
             self.reducing = false;
             self.memory.congested_at = path.now;
         }
@@ -198,9 +198,9 @@ impl WindowRule for Htcp {
         self.reducing = false;
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "alpha", value: self.alpha });
-        show(Inspect { name: "beta", value: self.beta });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "alpha", value: self.alpha });
+        show(Metric { name: "beta", value: self.beta });
     }
 }
 
@@ -211,8 +211,13 @@ mod tests {
     use crate::pipe::{Link, Pipe, init};
     use crate::{AnySlowStart, Windowed};
 
-    const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
 
     fn htcp(text: &str) -> Htcp {
         Htcp::from_options(&mut text.parse().expect("well formed"), Time::ZERO).expect("on or off")
@@ -229,7 +234,7 @@ mod tests {
 
     /// Packets by which the window grows in a round trip.
     fn growth(rule: &mut Htcp, seconds: f64) -> f64 {
-        let ack = Ack { delivered: 1000, counted: 1000, ..Ack::default() };
+        let ack = Ack { delivered: 1000, acked: 1000, ..Ack::default() };
         rule.increase(1000.0, 1000.0, &path_at(seconds), &ack)
     }
 

@@ -17,7 +17,9 @@
 //! The paper and Linux also begin with `rho` times the initial window, and at `rho` packets; here
 //! the transport's initial window stands. Linux never lets the window exceed 65535 packets.
 
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, SlowStart, WindowRule};
+use crate::{
+    Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, SlowStart, WindowRule,
+};
 
 /// The longest round-trip time that slow start makes up for, in reference round-trip times.
 const MAX_POWER: f64 = 16.0;
@@ -48,29 +50,29 @@ impl Hybla {
 impl SlowStart for Hybla {
     #[inline]
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
-        if path.phase != Phase::Open {
-            return f64::from(ack.counted);
+        if path.ca_state != CaState::Open {
+            return f64::from(ack.acked);
         }
-        (libm::exp2(self.rho(path).min(MAX_POWER)) - 1.0) * f64::from(ack.counted.min(1))
+        (libm::exp2(self.rho(path).min(MAX_POWER)) - 1.0) * f64::from(ack.acked.min(1))
     }
 }
 
 impl WindowRule for Hybla {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
-        if path.phase != Phase::Open {
-            return counted / cwnd;
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
+        if path.ca_state != CaState::Open {
+            return acked / cwnd;
         }
         self.rho = self.rho(path);
-        self.rho * self.rho * counted.min(1.0) / cwnd
+        self.rho * self.rho * acked.min(1.0) / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         cwnd / 2.0
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "rho", value: self.rho });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "rho", value: self.rho });
     }
 }
 
@@ -95,10 +97,10 @@ mod tests {
     #[test]
     fn an_acknowledgement_counts_once_however_many_packets_it_acknowledges() {
         let mut rule = hybla("hybla");
-        let grown = |rule: &mut Hybla, counted| {
-            let ack = Ack { counted, ..Ack::default() };
+        let grown = |rule: &mut Hybla, acked| {
+            let ack = Ack { acked, ..Ack::default() };
             let rising = SlowStart::increase(rule, 100.0, &path(50), &ack);
-            (rising, WindowRule::increase(rule, 100.0, f64::from(counted), &path(50), &ack))
+            (rising, WindowRule::increase(rule, 100.0, f64::from(acked), &path(50), &ack))
         };
         assert_eq!(grown(&mut rule, 2), grown(&mut rule, 1));
     }
@@ -107,8 +109,8 @@ mod tests {
     #[test]
     fn while_losses_are_suspected_it_is_reno_by_packets() {
         let mut rule = hybla("hybla");
-        let disorder = Path { phase: Phase::Disorder, ..path(100) };
-        let ack = Ack { counted: 2, ..Ack::default() };
+        let disorder = Path { ca_state: CaState::Disorder, ..path(100) };
+        let ack = Ack { acked: 2, ..Ack::default() };
         assert_eq!(SlowStart::increase(&mut rule, 100.0, &disorder, &ack), 2.0);
         assert_eq!(WindowRule::increase(&mut rule, 100.0, 2.0, &disorder, &ack), 0.02);
     }
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn slow_start_adds_a_power_of_two_less_one_for_every_acknowledgement() {
         let mut rule = hybla("hybla");
-        let ack = Ack { counted: 1, ..Ack::default() };
+        let ack = Ack { acked: 1, ..Ack::default() };
         for (rtt, growth) in [(10, 1.0), (25, 1.0), (75, 7.0), (6000, 65_535.0)] {
             let grown = SlowStart::increase(&mut rule, 100.0, &path(rtt), &ack);
             assert!((grown / growth - 1.0).abs() < 1e-9, "{rtt} ms: {grown}");

@@ -33,7 +33,7 @@
 //! included, congestion avoidance follows. An acknowledgement counts at most `L = 8` packets
 //! unless the sender paces. Used for the initial slow start only (section 4.3).
 
-use crate::{Ack, Inspect, Path, SlowStart};
+use crate::{Ack, Metric, Path, SlowStart};
 use dumbbell_units::{Span, Time};
 
 /// Samples in a round before its minimum counts (both algorithms).
@@ -246,7 +246,7 @@ impl SlowStart for HyStartPlusPlus {
     }
 
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
-        let standard = f64::from(ack.counted);
+        let standard = f64::from(ack.acked);
         if !self.initial {
             return standard;
         }
@@ -264,8 +264,8 @@ impl SlowStart for HyStartPlusPlus {
         self.over();
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "CSS", value: f64::from(u8::from(self.css.is_some())) });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "CSS", value: f64::from(u8::from(self.css.is_some())) });
     }
 }
 
@@ -302,7 +302,7 @@ mod tests {
         fn ack(&mut self, gap: Span, rtt: Span) -> bool {
             self.path.now += gap;
             self.path.una += 1;
-            let ack = Ack { delivered: 1, counted: 1, rtt: Some(rtt), ..Ack::default() };
+            let ack = Ack { delivered: 1, acked: 1, rtt: Some(rtt), ..Ack::default() };
             self.slow_start.ends(self.cwnd, &self.path, &ack)
         }
 
@@ -311,8 +311,8 @@ mod tests {
             (1..=acks).find(|_| self.ack(gap, rtt))
         }
 
-        fn growth(&mut self, counted: u32) -> f64 {
-            let ack = Ack { counted, ..Ack::default() };
+        fn growth(&mut self, acked: u32) -> f64 {
+            let ack = Ack { acked, ..Ack::default() };
             self.slow_start.increase(self.cwnd, &self.path, &ack)
         }
     }

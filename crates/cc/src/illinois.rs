@@ -22,7 +22,7 @@
 //! Linux computes in fixed point; here it is exact.
 
 use crate::round::RoundRtts;
-use crate::{Ack, Congestion, Inspect, Path, Signal, WindowRule};
+use crate::{Ack, CongestionEvent, Metric, Path, Signal, WindowRule};
 use dumbbell_units::Span;
 
 const ALPHA_MIN: f64 = 0.3;
@@ -94,11 +94,11 @@ impl Illinois {
 
 impl WindowRule for Illinois {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, ack: &Ack) -> f64 {
-        self.alpha * ack.in_packets(counted) / cwnd
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, ack: &Ack) -> f64 {
+        self.alpha * ack.in_packets(acked) / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
         if event.signal == Signal::Timeout {
             self.rtts.restart(path);
         }
@@ -134,9 +134,9 @@ impl WindowRule for Illinois {
         (self.above, self.low) = (false, 0);
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "alpha", value: self.alpha });
-        show(Inspect { name: "beta", value: self.beta });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "alpha", value: self.alpha });
+        show(Metric { name: "beta", value: self.beta });
     }
 }
 
@@ -193,13 +193,13 @@ mod tests {
         let rule = Windowed::new(Illinois::default(), AnySlowStart::STANDARD, &init(1));
         let mut pipe = Pipe::new(rule, Link::new(20.0, 100, 150.0));
         pipe.run_ms(60_000);
-        assert!(pipe.run_until(Span::from_secs(60), |pipe| pipe.path.phase.is_reducing()));
-        assert!(pipe.run_until(Span::from_secs(60), |pipe| !pipe.path.phase.is_reducing()));
+        assert!(pipe.run_until(Span::from_secs(60), |pipe| pipe.path.ca_state.is_reducing()));
+        assert!(pipe.run_until(Span::from_secs(60), |pipe| !pipe.path.ca_state.is_reducing()));
         let (mut fast, mut slow) = (0.0_f64, f64::INFINITY);
         pipe.run_until(Span::from_secs(60), |pipe| {
             let alpha = pipe.inspect("alpha");
             (fast, slow) = (fast.max(alpha), slow.min(alpha));
-            pipe.path.phase.is_reducing()
+            pipe.path.ca_state.is_reducing()
         });
         assert!(slow < 0.32, "{slow}");
         assert!(fast > 1.0, "{fast}");
@@ -230,7 +230,8 @@ mod tests {
         // A timeout forgets: rtt_reset.
         [200, 200, 200].into_iter().for_each(|ms| sample(&mut rule, ms));
         let signal = Signal::Timeout;
-        let timeout = Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
+        let timeout =
+            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
         rule.decrease(100.0, &path(150, 300), &timeout);
         sample(&mut rule, 100);
         assert_close(end_round(&mut rule, 301, 400), 0.125);

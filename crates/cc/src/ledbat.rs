@@ -21,8 +21,8 @@
 //!
 //! Loss halves the window, once in a round trip.
 
-use crate::meters::WindowedMin;
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, SlowStart, WindowRule};
+use crate::filters::WindowedMin;
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, SlowStart, WindowRule};
 use dumbbell_units::{Span, Time};
 
 /// How long the least round-trip time is remembered.
@@ -111,7 +111,7 @@ impl WindowRule for LedbatPlusPlus {
         0.0
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         if let Stage::Slow { window, .. } = &mut self.stage {
             *window /= 2.0;
         }
@@ -156,7 +156,7 @@ impl WindowRule for LedbatPlusPlus {
                 None
             }
             Stage::Steady { .. } if cwnd >= ssthresh => {
-                let growth = self.growth(cwnd, base, delay) * f64::from(ack.counted);
+                let growth = self.growth(cwnd, base, delay) * f64::from(ack.acked);
                 let window = (cwnd + growth).max(MIN_WINDOW);
                 (growth < 0.0 || path.cwnd_limited).then_some((window, ssthresh.min(window)))
             }
@@ -164,8 +164,8 @@ impl WindowRule for LedbatPlusPlus {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        let mut value = |name, value| show(Inspect { name, value });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        let mut value = |name, value| show(Metric { name, value });
         if let Some((base, delay)) = self.delays() {
             value("base", base);
             value("delay", delay);
@@ -190,7 +190,7 @@ impl SlowStart for LedbatSlowStart {
     #[inline]
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
         let base = path.min_rtt.unwrap_or(Span::ZERO).as_secs_f64();
-        gain(self.target, base) * f64::from(ack.counted)
+        gain(self.target, base) * f64::from(ack.acked)
     }
 }
 

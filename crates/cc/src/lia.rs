@@ -24,7 +24,7 @@
 //! A subflow without siblings is Reno.
 
 use crate::coupled::{Member, itself, siblings};
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
 /// Equation 2 for these subflows.
 #[inline]
@@ -55,15 +55,15 @@ impl Arithmetic {
         options.choice("arithmetic", Arithmetic::Exact, &named, "exact or linux")
     }
 
-    /// What an acknowledgement of `counted` packets adds to a window `cwnd`, packets, for `alpha` and
+    /// What an acknowledgement of `acked` packets adds to a window `cwnd`, packets, for `alpha` and
     /// the sum of all windows.
     #[inline]
-    pub(crate) fn growth(self, counted: f64, cwnd: f64, alpha: f64, total: f64) -> f64 {
+    pub(crate) fn growth(self, acked: f64, cwnd: f64, alpha: f64, total: f64) -> f64 {
         match self {
-            Arithmetic::Exact => counted * (alpha / total).min(1.0 / cwnd),
+            Arithmetic::Exact => acked * (alpha / total).min(1.0 / cwnd),
             Arithmetic::Linux => {
                 let each = libm::floor(4096.0 * alpha / total).max(1.0) / 4096.0;
-                counted.min(1.0) * each.min(1.0 / cwnd)
+                acked.min(1.0) * each.min(1.0 / cwnd)
             }
         }
     }
@@ -88,23 +88,23 @@ impl Lia {
 
 impl WindowRule for Lia {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
         let Some(own) = itself(cwnd, path) else {
-            return self.arithmetic.growth(counted, cwnd, 1.0, cwnd);
+            return self.arithmetic.growth(acked, cwnd, 1.0, cwnd);
         };
         let alpha = alpha(siblings(path).chain([own]));
         self.alpha = Some(alpha);
         let total: f64 = siblings(path).map(|member| member.cwnd).sum::<f64>() + cwnd;
-        self.arithmetic.growth(counted, cwnd, alpha, total)
+        self.arithmetic.growth(acked, cwnd, alpha, total)
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         cwnd / 2.0
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some(value) = self.alpha {
-            show(Inspect { name: "alpha", value });
+            show(Metric { name: "alpha", value });
         }
     }
 }
@@ -154,8 +154,8 @@ mod tests {
         for (arithmetic, factor) in [(Arithmetic::Linux, 1.0), (Arithmetic::Exact, 2.0)] {
             let paths = [path(100, &[(100.0, 40)]), path(100, &[])];
             for path in paths.into_iter().chain([Path { srtt: None, ..path(100, &[]) }]) {
-                let [one, two] = [1.0, 2.0].map(|counted| {
-                    Lia { arithmetic, alpha: None }.increase(50.0, counted, &path, &Ack::default())
+                let [one, two] = [1.0, 2.0].map(|acked| {
+                    Lia { arithmetic, alpha: None }.increase(50.0, acked, &path, &Ack::default())
                 });
                 assert_close(two, factor * one);
             }

@@ -3,7 +3,7 @@
 //! Facts belong to the transport, opinions to the algorithm. The transport measures round-trip
 //! times, delivery rates, packets in flight and losses, keeps them in a [`Path`], and hands every
 //! event over with a view of it. The algorithm keeps only its own opinion and answers with a
-//! [`Control`]: a window and, if it has one, a pacing rate. It knows no clock and no socket.
+//! [`ControlParameters`]: a window and, if it has one, a pacing rate. It knows no clock and no socket.
 //!
 //! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
 
@@ -18,8 +18,9 @@ mod cubic_2006;
 mod dbac;
 mod dctcp;
 mod event;
+mod factory;
 mod fast;
-mod fold;
+pub mod filters;
 mod hstcp;
 mod htcp;
 mod hybla;
@@ -28,8 +29,6 @@ mod hystart_ns3;
 mod illinois;
 mod ledbat;
 mod lia;
-mod maker;
-pub mod meters;
 mod olia;
 mod options;
 #[cfg(test)]
@@ -37,6 +36,7 @@ mod pipe;
 mod rate;
 mod reno;
 mod round;
+mod round_stats;
 mod slow_start;
 mod stats;
 mod stcp;
@@ -56,11 +56,11 @@ pub use cubic::{Cubic, FirstGrowth, Friendliness, Parameters as CubicParameters}
 pub use dbac::Dbac;
 pub use dctcp::Dctcp;
 pub use event::{
-    Ack, Congestion, Control, Inspect, Path, PeerReport, Phase, RateSample, Sent, Signal, Stamp,
-    Subflow,
+    Ack, CaState, CongestionEvent, ControlParameters, Metric, Path, PeerReport, RateSample,
+    SendState, Sent, Signal, Subflow,
 };
+pub use factory::AlgorithmFactory;
 pub use fast::Fast;
-pub use fold::{RoundFold, RoundReport};
 pub use hstcp::HighSpeed;
 pub use htcp::Htcp;
 pub use hybla::Hybla;
@@ -69,11 +69,11 @@ pub use hystart_ns3::HyStartNs3;
 pub use illinois::Illinois;
 pub use ledbat::{LedbatPlusPlus, LedbatSlowStart};
 pub use lia::Lia;
-pub use maker::Maker;
 pub use olia::Olia;
-pub use options::{ConfigError, Init, Options};
-pub use rate::{Departure, RateSampler};
+pub use options::{ConfigError, ConnectionConfig, Options};
+pub use rate::{PacketInfo, RateSampler};
 pub use reno::Reno;
+pub use round_stats::{RoundAggregator, RoundStats};
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};
 pub use stats::SenderStats;
 pub use stcp::Scalable;
@@ -95,10 +95,10 @@ pub trait CongestionControl {
     /// The network signalled congestion: once per lost packet, per ECN echo that the transport
     /// reacts to, per NAK, per retransmission timeout. `event.new_episode` tells the first signal
     /// of a recovery episode, which is the one that a window rule answers.
-    fn on_congestion(&mut self, path: &Path, event: &Congestion);
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent);
 
     /// The window and rate in force from now on.
-    fn control(&self) -> Control;
+    fn control(&self) -> ControlParameters;
 
     /// The handshake is done; `path` holds the first round-trip time, if one could be taken.
     #[inline]
@@ -116,17 +116,17 @@ pub trait CongestionControl {
     /// packets, and keep in the slow start threshold what is known of the path (RFC 5681, section
     /// 4.1; RFC 2861, section 3). Algorithms that keep their own window in recovery are not told.
     #[inline]
-    fn on_long_idle(&mut self, _cwnd: f64) {}
+    fn on_restart_after_idle(&mut self, _cwnd: f64) {}
 
     /// Half of the window is taken away, though the path is not congested: a subflow keeps the
     /// receive window of its connection waiting. Unless told otherwise, an algorithm takes it for a
     /// loss; windows that are their own state are halved and nothing else, as from outside in Linux
     /// (mptcp_rcv_buf_optimization).
     #[inline]
-    fn penalise(&mut self, path: &Path) {
+    fn on_receive_window_penalty(&mut self, path: &Path) {
         let signal = Signal::Loss;
         let seq = path.una;
-        let loss = Congestion { signal, new_episode: true, packets: 0, seq, stamp: None };
+        let loss = CongestionEvent { signal, new_episode: true, packets: 0, seq, send_state: None };
         self.on_congestion(path, &loss);
     }
 
@@ -155,5 +155,5 @@ pub trait CongestionControl {
     }
 
     /// Shows named internals, for plots. Calls `show` once per value.
-    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
+    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }

@@ -23,8 +23,8 @@
 //! in the module that its authors wrote for Linux (mptcp_olia.c).
 
 use crate::coupled::{itself, siblings};
-use crate::meters::LossIntervals;
-use crate::{Ack, Congestion, Inspect, Path, WindowRule};
+use crate::filters::LossIntervals;
+use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
 
 /// OLIA's rule.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,22 +76,22 @@ impl Olia {
 
 impl WindowRule for Olia {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, _ack: &Ack) -> f64 {
-        let Some(own) = itself(cwnd, path) else { return counted / cwnd };
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
+        let Some(own) = itself(cwnd, path) else { return acked / cwnd };
         let rates = siblings(path).map(|member| member.rate()).sum::<f64>() + own.rate();
         self.alpha = self.alpha(cwnd, own.rtt, path);
         let growth = own.rate() / own.rtt / (rates * rates) + self.alpha / cwnd;
         // No window falls below a packet.
-        (counted * growth).max(1.0 - cwnd)
+        (acked * growth).max(1.0 - cwnd)
     }
 
-    fn decrease(&mut self, cwnd: f64, path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, _event: &CongestionEvent) -> f64 {
         self.losses.on_loss(path.delivered);
         cwnd / 2.0
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "alpha", value: self.alpha });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "alpha", value: self.alpha });
     }
 }
 
@@ -148,12 +148,12 @@ mod tests {
     #[test]
     fn packets_between_losses_count_from_the_last_loss_or_between_the_last_two() {
         let mut olia = Olia::default();
-        let loss = Congestion {
+        let loss = CongestionEvent {
             signal: crate::Signal::Loss,
             new_episode: true,
             packets: 1,
             seq: 0,
-            stamp: None,
+            send_state: None,
         };
         let mut path = path(100, &[]);
         for delivered in [700, 1000] {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// What an algorithm is told when a connection begins.
 #[derive(Clone, Copy, Debug)]
-pub struct Init {
+pub struct ConnectionConfig {
     /// The present.
     pub now: Time,
     /// Payload bytes of a full packet.

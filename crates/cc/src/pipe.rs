@@ -6,7 +6,9 @@
 //! acknowledgements, and as congestion once in a round trip if the receiver echoes them. Two senders
 //! may share a bottleneck.
 
-use crate::{Ack, Congestion, CongestionControl, Path, Phase, RateSample, Sent, Signal, Stamp};
+use crate::{
+    Ack, CaState, CongestionControl, CongestionEvent, Path, RateSample, SendState, Sent, Signal,
+};
 use dumbbell_units::{Rate, Span, Time};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -18,7 +20,7 @@ pub const MSS: u32 = 1448;
 /// A packet between its sending and its acknowledgement.
 struct Packet {
     seq: u64,
-    stamp: Stamp,
+    send_state: SendState,
     /// `Path::delivered_at` when it was sent.
     delivered_at: Time,
     /// When the first packet of its flight was sent.
@@ -84,8 +86,8 @@ impl Link {
 }
 
 /// The beginning of a connection at time zero with a window of ten packets.
-pub fn init(seed: u64) -> crate::Init {
-    crate::Init { now: Time::ZERO, mss: MSS, initial_window: 10.0, seed }
+pub fn init(seed: u64) -> crate::ConnectionConfig {
+    crate::ConnectionConfig { now: Time::ZERO, mss: MSS, initial_window: 10.0, seed }
 }
 
 impl<A: CongestionControl> Pipe<A> {
@@ -210,7 +212,7 @@ impl<A: CongestionControl> Pipe<A> {
         self.path.in_flight += 1;
         let seq = self.path.next_seq;
         self.path.next_seq += 1;
-        let stamp = Stamp {
+        let send_state = SendState {
             sent_at: now,
             delivered: self.path.delivered,
             lost: self.path.lost as u32,
@@ -229,7 +231,7 @@ impl<A: CongestionControl> Pipe<A> {
         }
         self.packets.push_back(Packet {
             seq,
-            stamp,
+            send_state,
             delivered_at: self.path.delivered_at,
             first_sent: self.first_sent,
             acked_at,
@@ -255,26 +257,26 @@ impl<A: CongestionControl> Pipe<A> {
         self.path.in_flight -= 1;
         self.path.delivered += 1;
         self.path.delivered_at = now;
-        let rtt = now.since(packet.stamp.sent_at);
+        let rtt = now.since(packet.send_state.sent_at);
         self.path.srtt = self.path.srtt.map(|srtt| (srtt * 7 + rtt) / 8);
         self.path.min_rtt = self.path.min_rtt.map(|min_rtt| min_rtt.min(rtt));
         let lost = self.detect_losses(packet.seq);
         self.path.una = self.packets.front().map_or(self.path.next_seq, |packet| packet.seq);
-        if self.path.phase.is_reducing() && packet.seq >= self.recovery_ends {
-            self.path.phase = Phase::Open;
+        if self.path.ca_state.is_reducing() && packet.seq >= self.recovery_ends {
+            self.path.ca_state = CaState::Open;
         }
-        if packet.marked && self.echoes && self.path.phase == Phase::Open {
-            self.path.phase = Phase::Cwr;
+        if packet.marked && self.echoes && self.path.ca_state == CaState::Open {
+            self.path.ca_state = CaState::Cwr;
             self.recovery_ends = self.path.next_seq;
             self.congest(Signal::Ecn, true, &packet);
         }
         self.idle |= !self.sending && self.path.in_flight == 0;
         self.path.marked += u64::from(packet.marked);
         let rate = self.rate_sample(&packet);
-        self.first_sent = packet.stamp.sent_at;
+        self.first_sent = packet.send_state.sent_at;
         let ack = Ack {
             delivered: 1,
-            counted: 1,
+            acked: 1,
             lost,
             marked: u32::from(packet.marked),
             rtt: Some(rtt),
@@ -289,17 +291,17 @@ impl<A: CongestionControl> Pipe<A> {
     }
 
     fn rate_sample(&self, packet: &Packet) -> RateSample {
-        let sending = packet.stamp.sent_at.since(packet.first_sent);
+        let sending = packet.send_state.sent_at.since(packet.first_sent);
         let delivering = self.path.now.since(packet.delivered_at);
         let interval = sending.max(delivering);
-        let delivered = (self.path.delivered - packet.stamp.delivered) as u32;
+        let delivered = (self.path.delivered - packet.send_state.delivered) as u32;
         RateSample {
             delivered,
             interval,
             rate: Rate::from_bytes_in(f64::from(delivered) * f64::from(MSS), interval),
-            stamp: packet.stamp,
-            lost: (self.path.lost as u32).wrapping_sub(packet.stamp.lost),
-            marked: (self.path.marked as u32).wrapping_sub(packet.stamp.marked),
+            send_state: packet.send_state,
+            lost: (self.path.lost as u32).wrapping_sub(packet.send_state.lost),
+            marked: (self.path.marked as u32).wrapping_sub(packet.send_state.marked),
         }
     }
 
@@ -313,7 +315,7 @@ impl<A: CongestionControl> Pipe<A> {
             // What was sent before recovery began belongs to it.
             let new_episode = packet.seq >= self.recovery_ends;
             if new_episode {
-                self.path.phase = Phase::Recovery;
+                self.path.ca_state = CaState::Recovery;
                 self.recovery_ends = self.path.next_seq;
             }
             self.congest(Signal::Loss, new_episode, &packet);
@@ -322,8 +324,9 @@ impl<A: CongestionControl> Pipe<A> {
     }
 
     fn congest(&mut self, signal: Signal, new_episode: bool, packet: &Packet) {
-        let stamp = Some(packet.stamp);
-        let event = Congestion { signal, new_episode, packets: 1, seq: packet.seq, stamp };
+        let send_state = Some(packet.send_state);
+        let event =
+            CongestionEvent { signal, new_episode, packets: 1, seq: packet.seq, send_state };
         self.algorithm.on_congestion(&self.path, &event);
     }
 
@@ -332,13 +335,13 @@ impl<A: CongestionControl> Pipe<A> {
         self.path.lost += u64::from(self.path.in_flight);
         self.path.in_flight = 0;
         self.packets.clear();
-        self.path.phase = Phase::Loss;
-        let event = Congestion {
+        self.path.ca_state = CaState::Loss;
+        let event = CongestionEvent {
             signal: Signal::Timeout,
             new_episode: true,
             packets: 0,
             seq: 0,
-            stamp: None,
+            send_state: None,
         };
         self.algorithm.on_congestion(&self.path, &event);
     }

@@ -5,7 +5,7 @@
 //! sent and the time that they took to be acknowledged is a sample of the delivery rate; taking
 //! the longer keeps compressed acknowledgements and send bursts from inflating it.
 
-use crate::{Path, RateSample, Stamp};
+use crate::{Path, RateSample, SendState};
 use dumbbell_units::{Rate, Time};
 
 /// The connection's part of the estimator.
@@ -21,9 +21,9 @@ pub struct RateSampler {
 
 /// What is kept of a packet that was sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Departure {
+pub struct PacketInfo {
     /// The connection's state.
-    pub stamp: Stamp,
+    pub send_state: SendState,
     /// When the newest packet delivered by then had been sent (P.first_sent_time).
     pub first_sent_at: Time,
     /// When that packet was delivered (P.delivered_time).
@@ -39,12 +39,12 @@ impl RateSampler {
     /// What is to be kept of a packet that is sent now. The flow restarts its clocks when nothing is
     /// in flight, so that pauses do not count as slow delivery.
     #[inline]
-    pub fn depart(&mut self, path: &mut Path, outstanding: u32) -> Departure {
+    pub fn depart(&mut self, path: &mut Path, outstanding: u32) -> PacketInfo {
         if outstanding == 0 {
             self.first_sent_at = path.now;
             path.delivered_at = path.now;
         }
-        let stamp = Stamp {
+        let send_state = SendState {
             sent_at: path.now,
             delivered: path.delivered,
             lost: path.lost as u32,
@@ -52,7 +52,11 @@ impl RateSampler {
             in_flight: path.in_flight + 1,
             app_limited: self.is_app_limited(),
         };
-        Departure { stamp, first_sent_at: self.first_sent_at, delivered_at: path.delivered_at }
+        PacketInfo {
+            send_state,
+            first_sent_at: self.first_sent_at,
+            delivered_at: path.delivered_at,
+        }
     }
 
     /// Whether the application, not the network, limits sending.
@@ -69,31 +73,31 @@ impl RateSampler {
     /// The sample that an acknowledgement gives, after `path.delivered` has been advanced, from
     /// the newest packet that it delivers.
     #[inline]
-    pub fn sample(&mut self, path: &Path, newest: Option<&Departure>) -> Option<RateSample> {
+    pub fn sample(&mut self, path: &Path, newest: Option<&PacketInfo>) -> Option<RateSample> {
         if path.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
         let packet = newest?;
-        self.first_sent_at = packet.stamp.sent_at;
-        let send = packet.stamp.sent_at.since(packet.first_sent_at);
+        self.first_sent_at = packet.send_state.sent_at;
+        let send = packet.send_state.sent_at.since(packet.first_sent_at);
         let acked = path.now.since(packet.delivered_at);
         let interval = send.max(acked);
         // Shorter than the least round trip cannot be: the sample mixes two transmissions.
         if interval.is_zero() || path.min_rtt.is_some_and(|min| interval < min) {
             return None;
         }
-        let delivered = path.delivered - packet.stamp.delivered;
+        let delivered = path.delivered - packet.send_state.delivered;
         let rate = Rate::from_bytes_in(delivered as f64 * f64::from(path.mss), interval);
-        if !packet.stamp.app_limited || rate.bytes_per_sec() > self.latest.bytes_per_sec() {
+        if !packet.send_state.app_limited || rate.bytes_per_sec() > self.latest.bytes_per_sec() {
             self.latest = rate;
         }
         Some(RateSample {
             delivered: delivered as u32,
             interval,
             rate,
-            stamp: packet.stamp,
-            lost: (path.lost as u32).wrapping_sub(packet.stamp.lost),
-            marked: (path.marked as u32).wrapping_sub(packet.stamp.marked),
+            send_state: packet.send_state,
+            lost: (path.lost as u32).wrapping_sub(packet.send_state.lost),
+            marked: (path.marked as u32).wrapping_sub(packet.send_state.marked),
         })
     }
 }

@@ -4,7 +4,7 @@
 //! packet acknowledged (equation 3). On loss `ssthresh = max(FlightSize / 2, 2)` (equation 4); as
 //! in Linux, the window stands for the flight size.
 
-use crate::{Ack, Congestion, Path, WindowRule};
+use crate::{Ack, CongestionEvent, Path, WindowRule};
 
 /// Reno's rule: add one packet a round trip, halve on congestion.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,11 +12,11 @@ pub struct Reno;
 
 impl WindowRule for Reno {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        counted / cwnd
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        acked / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         cwnd / 2.0
     }
 }

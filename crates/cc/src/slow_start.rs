@@ -1,6 +1,6 @@
 //! Slow start: the standard one, and the choice among all by the option `hystart`.
 
-use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Inspect, Options, Path};
+use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path};
 
 /// How a window grows in slow start, and when slow start ends before there is loss.
 pub trait SlowStart {
@@ -14,7 +14,7 @@ pub trait SlowStart {
     /// Packets by which `cwnd` grows.
     #[inline]
     fn increase(&mut self, _cwnd: f64, _path: &Path, ack: &Ack) -> f64 {
-        f64::from(ack.counted)
+        f64::from(ack.acked)
     }
 
     /// Congestion has set the threshold: the initial slow start is over.
@@ -26,7 +26,7 @@ pub trait SlowStart {
     fn restart(&mut self, _path: &Path) {}
 
     /// Shows named internals.
-    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
+    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }
 
 /// Slow start as RFC 5681 has it: a packet for every packet acknowledged, until there is loss.
@@ -117,7 +117,7 @@ impl SlowStart for AnySlowStart {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         match self {
             AnySlowStart::Standard(standard) => standard.inspect(show),
             AnySlowStart::HyStart(hystart) => hystart.inspect(show),

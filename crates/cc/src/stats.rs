@@ -1,6 +1,6 @@
 //! What a transport's sender shows of itself.
 
-use crate::Phase;
+use crate::CaState;
 use dumbbell_units::{Rate, Span, Time};
 
 /// Counters and present values, for tables and plots.
@@ -33,7 +33,7 @@ pub struct SenderStats {
     /// Packets delivered, in any order.
     pub delivered: u64,
     /// Loss recovery state.
-    pub phase: Phase,
+    pub ca_state: CaState,
     /// Retransmission timeouts; in UDT expiries of the EXP timer with data in flight.
     pub timeouts: u32,
     /// Fast recovery episodes.

@@ -15,7 +15,7 @@
 //! for the growth. Until 5.6 Linux had 50 in place of 100, "to account for delayed ACK", and
 //! counted acknowledgements: `stcp(ai=50)` in a stack that counts them.
 
-use crate::{Ack, ConfigError, Congestion, Options, Path, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Options, Path, WindowRule};
 
 /// Scalable TCP's rule.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +43,11 @@ impl Scalable {
 
 impl WindowRule for Scalable {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        counted / if cwnd > self.low_window { self.ai } else { cwnd }
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        acked / if cwnd > self.low_window { self.ai } else { cwnd }
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         cwnd * self.beta
     }
 }
@@ -72,7 +72,8 @@ mod tests {
         assert_eq!((growth(&mut linux, 10_000.0), growth(&mut linux, 101.0)), (0.01, 0.01));
         assert_eq!(growth(&mut linux, 50.0), 0.02, "Reno's");
         let signal = Signal::Loss;
-        let loss = Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
+        let loss =
+            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
         assert_eq!(linux.decrease(8000.0, &Path::new(1448, Time::ZERO), &loss), 7000.0);
     }
 

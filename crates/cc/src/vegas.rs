@@ -26,7 +26,7 @@
 //! | loss | three reasons to resend sooner | as any flow | Linux |
 
 use crate::round::{RoundRtts, Rtts};
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, Phase, WindowRule};
+use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::Span;
 
 /// Samples in a round trip that are too few to tell: they may all be of delayed acknowledgements.
@@ -48,7 +48,7 @@ impl VegasRounds {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
         }
-        self.reno = path.phase != Phase::Open;
+        self.reno = path.ca_state != CaState::Open;
         if self.reno {
             self.rtts.restart(path);
         }
@@ -64,8 +64,8 @@ impl VegasRounds {
 
     /// Reno's growth, where the flow is Reno.
     #[inline]
-    pub(crate) fn increase(&self, cwnd: f64, counted: f64) -> f64 {
-        if self.reno { counted / cwnd } else { 0.0 }
+    pub(crate) fn increase(&self, cwnd: f64, acked: f64) -> f64 {
+        if self.reno { acked / cwnd } else { 0.0 }
     }
 }
 
@@ -98,11 +98,11 @@ impl Vegas {
 
 impl WindowRule for Vegas {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        self.rounds.increase(cwnd, counted)
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        self.rounds.increase(cwnd, acked)
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         cwnd / 2.0
     }
 
@@ -141,10 +141,10 @@ impl WindowRule for Vegas {
         self.rounds.rtts.restart(path);
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "diff", value: self.diff });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "diff", value: self.diff });
         if let Some(base) = self.rounds.base_rtt {
-            show(Inspect { name: "baseRTT", value: base.as_secs_f64() });
+            show(Metric { name: "baseRTT", value: base.as_secs_f64() });
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
         let before = pipe.algorithm.control().cwnd;
         pipe.link.loses = |seq| seq == 26_000;
         pipe.run_until(Span::from_secs(10), |pipe| pipe.dropped > 0);
-        pipe.run_until(Span::from_secs(1), |pipe| pipe.path.phase == Phase::Recovery);
+        pipe.run_until(Span::from_secs(1), |pipe| pipe.path.ca_state == CaState::Recovery);
         assert!((pipe.algorithm.control().cwnd - before / 2.0).abs() <= 1.0);
         pipe.run_ms(30_000);
         let diff = pipe.inspect("diff");

@@ -23,7 +23,7 @@
 //! then, at half of the rate at the end. A timeout sets the threshold at once and lets `RTTmin` be
 //! measured anew (`CA_EVENT_LOSS`). Linux counts in whole ticks and bytes; here it is exact.
 
-use crate::{Ack, Congestion, Inspect, Path, Signal, WindowRule};
+use crate::{Ack, CongestionEvent, Metric, Path, Signal, WindowRule};
 use dumbbell_units::{Span, Time};
 
 /// The least time over which bandwidth is measured (Linux's `TCP_WESTWOOD_RTT_MIN`).
@@ -77,11 +77,11 @@ impl Westwood {
 
 impl WindowRule for Westwood {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        counted / cwnd
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        acked / cwnd
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &CongestionEvent) -> f64 {
         if event.signal == Signal::Timeout {
             self.forgets_rtt_min = true;
             return self.bandwidth_delay();
@@ -120,12 +120,12 @@ impl WindowRule for Westwood {
         self.reducing = false;
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some((_, bwe)) = self.filtered {
-            show(Inspect { name: "BWE", value: bwe });
+            show(Metric { name: "BWE", value: bwe });
         }
         if let Some(rtt_min) = self.rtt_min {
-            show(Inspect { name: "RTTmin", value: rtt_min.as_secs_f64() });
+            show(Metric { name: "RTTmin", value: rtt_min.as_secs_f64() });
         }
     }
 }
@@ -144,14 +144,14 @@ mod tests {
     fn reduction(pipe: &mut Pipe<Windowed<Westwood, AnySlowStart>>) -> [f64; 3] {
         let mut before = 0.0;
         assert!(pipe.run_until(Span::from_secs(60), |pipe| {
-            let reducing = pipe.path.phase.is_reducing();
+            let reducing = pipe.path.ca_state.is_reducing();
             if !reducing {
                 before = pipe.algorithm.control().cwnd;
             }
             reducing
         }));
         let during = pipe.algorithm.control().cwnd;
-        assert!(pipe.run_until(Span::from_secs(1), |pipe| !pipe.path.phase.is_reducing()));
+        assert!(pipe.run_until(Span::from_secs(1), |pipe| !pipe.path.ca_state.is_reducing()));
         [before, during, pipe.algorithm.control().cwnd]
     }
 
@@ -196,8 +196,13 @@ mod tests {
         assert_eq!(rule.filtered, Some((first, (7.0 * 500.0 + first) / 8.0)));
     }
 
-    const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
 
     /// A rule that has measured 1000 packets/s and 100 ms.
     fn measured() -> Westwood {
@@ -227,7 +232,7 @@ mod tests {
         let path = Path::new(1448, Time::ZERO);
         let mut rule = measured();
         rule.decrease(60.0, &path, &LOSS);
-        let timeout = Congestion { signal: Signal::Timeout, ..LOSS };
+        let timeout = CongestionEvent { signal: Signal::Timeout, ..LOSS };
         assert_eq!(rule.decrease(30.0, &path, &timeout), 100.0);
         rule.on_timeout();
         assert_eq!(

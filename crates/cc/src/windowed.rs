@@ -1,18 +1,19 @@
 //! The easy tier: an algorithm that is a rule for growing and a rule for shrinking a window.
 
 use crate::{
-    Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal, SlowStart,
+    Ack, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Metric, Path,
+    Sent, Signal, SlowStart,
 };
 use dumbbell_units::{Span, Time};
 
 /// How a window grows in congestion avoidance and shrinks on congestion.
 pub trait WindowRule {
-    /// Packets by which `cwnd` grows on this acknowledgement, of which `counted` packets fall to
-    /// congestion avoidance (fewer than `ack.counted` when slow start ends within it).
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, ack: &Ack) -> f64;
+    /// Packets by which `cwnd` grows on this acknowledgement, of which `acked` packets fall to
+    /// congestion avoidance (fewer than `ack.acked` when slow start ends within it).
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64;
 
     /// The slow start threshold after congestion; the window follows it.
-    fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64;
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64;
 
     /// Told of every acknowledgement, in slow start and recovery too, before anything grows.
     #[inline]
@@ -51,7 +52,7 @@ pub trait WindowRule {
     fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
     /// Shows named internals.
-    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
+    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }
 
 /// A window algorithm made of a rule and a slow start.
@@ -72,7 +73,7 @@ pub struct Windowed<R, S> {
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     /// The algorithm at the beginning of a connection.
-    pub fn new(rule: R, slow_start: S, init: &Init) -> Windowed<R, S> {
+    pub fn new(rule: R, slow_start: S, init: &ConnectionConfig) -> Windowed<R, S> {
         Windowed {
             rule,
             slow_start,
@@ -99,18 +100,18 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     }
 
     fn grow(&mut self, path: &Path, ack: &Ack) {
-        let mut counted = f64::from(ack.counted);
+        let mut acked = f64::from(ack.acked);
         if self.cwnd < self.ssthresh {
             let grown = self.cwnd + self.slow_start.increase(self.cwnd, path, ack);
             self.cwnd = grown.min(self.ssthresh);
             // As in Linux's tcp_slow_start: what is left over when the threshold is reached
             // counts towards congestion avoidance.
-            counted = counted.min(grown - self.cwnd);
-            if counted <= 0.0 {
+            acked = acked.min(grown - self.cwnd);
+            if acked <= 0.0 {
                 return;
             }
         }
-        self.cwnd += self.rule.increase(self.cwnd, counted, path, ack);
+        self.cwnd += self.rule.increase(self.cwnd, acked, path, ack);
     }
 }
 
@@ -118,7 +119,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     #[inline(always)]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
-        if !path.phase.is_reducing()
+        if !path.ca_state.is_reducing()
             && let Some((cwnd, ssthresh)) = self.rule.steer(self.cwnd, self.ssthresh, path, ack)
         {
             self.cwnd = cwnd.max(1.0);
@@ -129,12 +130,12 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
             self.ssthresh = self.cwnd;
         }
         let grows = path.cwnd_limited || self.rule.grows_unused();
-        if grows && !path.phase.is_reducing() && ack.counted > 0 {
+        if grows && !path.ca_state.is_reducing() && ack.acked > 0 {
             self.grow(path, ack);
         }
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         if event.new_episode {
             // Linux undoes no episode that an ECN echo began (tcp_enter_cwr: prior_ssthresh = 0).
             self.before = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
@@ -151,8 +152,13 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     #[inline]
-    fn control(&self) -> Control {
-        Control { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: None, burst: None }
+    fn control(&self) -> ControlParameters {
+        ControlParameters {
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            pacing_rate: None,
+            min_send_quantum: None,
+        }
     }
 
     #[inline]
@@ -163,13 +169,13 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.last_sent = path.now;
     }
 
-    fn on_long_idle(&mut self, cwnd: f64) {
+    fn on_restart_after_idle(&mut self, cwnd: f64) {
         // Linux's tcp_current_ssthresh.
         self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
         self.cwnd = cwnd;
     }
 
-    fn penalise(&mut self, _path: &Path) {
+    fn on_receive_window_penalty(&mut self, _path: &Path) {
         // In slow start the threshold stays, so that the window is soon where it was.
         if self.cwnd >= self.ssthresh {
             self.ssthresh = (self.ssthresh / 2.0).max(2.0);
@@ -185,7 +191,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.slow_start.inspect(show);
         self.rule.inspect(show);
     }
@@ -194,14 +200,19 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, Phase};
+    use crate::{Algorithm, CaState};
 
-    const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
-    const TIMEOUT: Congestion = Congestion { signal: Signal::Timeout, ..LOSS };
+    const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
+    const TIMEOUT: CongestionEvent = CongestionEvent { signal: Signal::Timeout, ..LOSS };
 
     fn algorithm(name: &str) -> Algorithm {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
         Algorithm::parse(name, &init).expect("a built-in algorithm")
     }
 
@@ -210,8 +221,8 @@ mod tests {
         Path { cwnd_limited: true, min_rtt: rtt, ..Path::new(1448, Time::ZERO) }
     }
 
-    fn acknowledge(algorithm: &mut Algorithm, path: &Path, counted: u32) -> (f64, f64) {
-        let ack = Ack { delivered: counted, counted, rtt: path.min_rtt, ..Ack::default() };
+    fn acknowledge(algorithm: &mut Algorithm, path: &Path, acked: u32) -> (f64, f64) {
+        let ack = Ack { delivered: acked, acked, rtt: path.min_rtt, ..Ack::default() };
         algorithm.on_ack(path, &ack);
         window(algorithm)
     }
@@ -243,9 +254,9 @@ mod tests {
             let mut algorithm = algorithm(name);
             acknowledge(&mut algorithm, &path(), 90);
             algorithm.on_congestion(&path(), &LOSS);
-            algorithm.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+            algorithm.on_congestion(&path(), &CongestionEvent { new_episode: false, ..LOSS });
             assert_eq!(window(&algorithm), (100.0 * beta, 100.0 * beta), "{name}");
-            let recovery = Path { phase: Phase::Recovery, ..path() };
+            let recovery = Path { ca_state: CaState::Recovery, ..path() };
             assert_eq!(acknowledge(&mut algorithm, &recovery, 10).0, 100.0 * beta, "{name}");
             assert!(acknowledge(&mut algorithm, &path(), 10).0 > 100.0 * beta, "{name}");
         }
@@ -263,7 +274,7 @@ mod tests {
         let unused = Path { cwnd_limited: false, ..path() };
         let mut vegas = algorithm("vegas");
         assert_eq!(acknowledge(&mut vegas, &unused, 10).0, 20.0);
-        let disorder = Path { phase: Phase::Disorder, ..unused };
+        let disorder = Path { ca_state: CaState::Disorder, ..unused };
         assert_eq!(acknowledge(&mut vegas, &disorder, 10).0, 20.0);
     }
 
@@ -273,7 +284,7 @@ mod tests {
         let mut reno = algorithm("reno(hystart=plusplus)");
         assert_eq!(acknowledge(&mut reno, &path(), 40).0, 18.0);
         reno.on_congestion(&path(), &LOSS);
-        reno.on_long_idle(4.0);
+        reno.on_restart_after_idle(4.0);
         assert_eq!(acknowledge(&mut reno, &path(), 40), (9.0 + 35.0 / 9.0, 9.0));
     }
 
@@ -282,14 +293,14 @@ mod tests {
         let mut reno = algorithm("reno(initial_ssthresh=80)");
         acknowledge(&mut reno, &path(), 30);
         assert_eq!(window(&reno), (40.0, 80.0));
-        reno.on_long_idle(20.0);
+        reno.on_restart_after_idle(20.0);
         assert_eq!(window(&reno), (20.0, 80.0));
         reno.on_congestion(&path(), &LOSS);
         assert_eq!(window(&reno), (10.0, 10.0));
-        reno.on_long_idle(10.0);
+        reno.on_restart_after_idle(10.0);
         (0..12).for_each(|_| _ = acknowledge(&mut reno, &path(), 10));
         let (cwnd, _) = window(&reno);
-        reno.on_long_idle(10.0);
+        reno.on_restart_after_idle(10.0);
         assert_eq!(window(&reno), (10.0, 0.75 * cwnd));
     }
 
@@ -298,12 +309,12 @@ mod tests {
     fn a_penalty_halves_the_window_and_the_threshold_only_if_the_window_had_reached_it() {
         let mut reno = algorithm("reno(initial_ssthresh=80)");
         acknowledge(&mut reno, &path(), 30);
-        reno.penalise(&path());
+        reno.on_receive_window_penalty(&path());
         assert_eq!(window(&reno), (20.0, 80.0), "in slow start");
         acknowledge(&mut reno, &path(), 60);
-        reno.penalise(&path());
+        reno.on_receive_window_penalty(&path());
         assert_eq!(window(&reno), (40.0, 40.0));
-        (0..8).for_each(|_| reno.penalise(&path()));
+        (0..8).for_each(|_| reno.on_receive_window_penalty(&path()));
         assert_eq!(window(&reno), (1.0, 2.0), "the least that Linux leaves");
     }
 
@@ -311,7 +322,7 @@ mod tests {
     fn a_penalty_is_no_loss_that_cubic_would_remember_or_undo() {
         let mut cubic = algorithm("cubic");
         acknowledge(&mut cubic, &path(), 90);
-        cubic.penalise(&path());
+        cubic.on_receive_window_penalty(&path());
         cubic.on_spurious_loss(&path());
         assert_eq!(window(&cubic), (50.0, f64::INFINITY));
     }
@@ -336,7 +347,7 @@ mod tests {
             assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
             algorithm.on_congestion(&path(), &LOSS);
             algorithm.on_spurious_loss(&path());
-            algorithm.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+            algorithm.on_congestion(&path(), &CongestionEvent { new_episode: false, ..LOSS });
             algorithm.on_spurious_loss(&path());
             assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
         }
@@ -347,8 +358,8 @@ mod tests {
     fn a_reduction_for_a_mark_stands_even_if_a_loss_in_it_is_spurious() {
         let mut reno = algorithm("reno");
         acknowledge(&mut reno, &path(), 90);
-        reno.on_congestion(&path(), &Congestion { signal: Signal::Ecn, ..LOSS });
-        reno.on_congestion(&path(), &Congestion { new_episode: false, ..LOSS });
+        reno.on_congestion(&path(), &CongestionEvent { signal: Signal::Ecn, ..LOSS });
+        reno.on_congestion(&path(), &CongestionEvent { new_episode: false, ..LOSS });
         reno.on_spurious_loss(&path());
         assert_eq!(window(&reno), (50.0, 50.0));
     }
@@ -364,7 +375,7 @@ mod tests {
                 assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
                 path.now += Span::from_millis(3);
                 let rtt = Some(Span::from_millis(120));
-                let ack = Ack { counted: 1, rtt, ..Ack::default() };
+                let ack = Ack { acked: 1, rtt, ..Ack::default() };
                 // All but the last tell a delay without growth: the window is not in use.
                 path.una += 1;
                 path.cwnd_limited = path.una == 109;
@@ -380,11 +391,11 @@ mod tests {
     struct Steers;
 
     impl WindowRule for Steers {
-        fn increase(&mut self, _cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-            counted
+        fn increase(&mut self, _cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+            acked
         }
 
-        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
             cwnd / 2.0
         }
 
@@ -395,22 +406,22 @@ mod tests {
             _path: &Path,
             ack: &Ack,
         ) -> Option<(f64, f64)> {
-            (ack.counted == 1).then_some((50.0, 40.0))
+            (ack.acked == 1).then_some((50.0, 40.0))
         }
     }
 
     #[test]
     fn a_rule_that_steers_has_its_way_and_nothing_grows_then_but_not_during_a_reduction() {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
         let slow_start = crate::StandardSlowStart;
         let mut algorithm = Windowed::new(Steers, slow_start, &init).with_ssthresh(100.0);
-        let mut acknowledge = |path: &Path, counted: u32| {
-            algorithm.on_ack(path, &Ack { delivered: counted, counted, ..Ack::default() });
+        let mut acknowledge = |path: &Path, acked: u32| {
+            algorithm.on_ack(path, &Ack { delivered: acked, acked, ..Ack::default() });
             let control = algorithm.control();
             (control.cwnd, control.ssthresh)
         };
         assert_eq!(acknowledge(&path(), 2), (12.0, 100.0));
-        let recovery = Path { phase: Phase::Recovery, ..path() };
+        let recovery = Path { ca_state: CaState::Recovery, ..path() };
         assert_eq!(acknowledge(&recovery, 1), (12.0, 100.0));
         assert_eq!(acknowledge(&path(), 1), (50.0, 40.0));
         assert_eq!(acknowledge(&path(), 2), (52.0, 40.0));
@@ -430,7 +441,7 @@ mod tests {
             0.0
         }
 
-        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+        fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
             cwnd
         }
 
@@ -454,7 +465,7 @@ mod tests {
     }
 
     fn told() -> Windowed<Told, Told> {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
         Windowed::new(Told::default(), Told::default(), &init)
     }
 
@@ -464,7 +475,7 @@ mod tests {
         windowed.on_congestion(&path(), &LOSS);
         assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (0, 0));
         windowed.on_congestion(&path(), &TIMEOUT);
-        windowed.on_congestion(&path(), &Congestion { new_episode: false, ..TIMEOUT });
+        windowed.on_congestion(&path(), &CongestionEvent { new_episode: false, ..TIMEOUT });
         assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (2, 2));
         windowed.on_spurious_loss(&path());
         windowed.on_spurious_loss(&path());

@@ -25,7 +25,7 @@
 
 use crate::coupled::siblings;
 use crate::vegas::VegasRounds;
-use crate::{Ack, ConfigError, Congestion, Inspect, Options, Path, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
 /// Packets: the least window, and the least that a subflow keeps in the queue.
 const LEAST: f64 = 2.0;
@@ -89,11 +89,11 @@ impl WeightedVegas {
 
 impl WindowRule for WeightedVegas {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, _ack: &Ack) -> f64 {
-        self.rounds.increase(cwnd, counted)
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        self.rounds.increase(cwnd, acked)
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         cwnd / 2.0
     }
 
@@ -118,8 +118,8 @@ impl WindowRule for WeightedVegas {
         Some(self.avoid((cwnd, ssthresh), (base, rtt), path))
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "alpha", value: self.alpha });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "alpha", value: self.alpha });
     }
 }
 

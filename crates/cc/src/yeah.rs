@@ -26,7 +26,7 @@
 //! Growth in fast mode goes by packets even where the stack counts acknowledgements.
 
 use crate::round::RoundRtts;
-use crate::{Ack, Congestion, Inspect, Path, Phase, WindowRule};
+use crate::{Ack, CaState, CongestionEvent, Metric, Path, WindowRule};
 use dumbbell_units::Span;
 
 /// Most packets that the flow keeps in the queue (Linux's `TCP_YEAH_ALPHA`).
@@ -81,11 +81,11 @@ impl Yeah {
 
 impl WindowRule for Yeah {
     #[inline]
-    fn increase(&mut self, cwnd: f64, counted: f64, _path: &Path, ack: &Ack) -> f64 {
-        if self.slow > 0 { counted / cwnd } else { ack.in_packets(counted) / cwnd.min(SCALABLE) }
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, ack: &Ack) -> f64 {
+        if self.slow > 0 { acked / cwnd } else { ack.in_packets(acked) / cwnd.min(SCALABLE) }
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         let alone = self.slow < RHO;
         let share =
             if alone { self.queue.clamp(cwnd * LEAST, cwnd * GREATEST) } else { cwnd / 2.0 };
@@ -99,7 +99,7 @@ impl WindowRule for Yeah {
             self.base_rtt = self.base_rtt.min(rtt);
         }
         self.rtts.sample(ack);
-        if path.phase != Phase::Open {
+        if path.ca_state != CaState::Open {
             self.rtts.restart(path);
         }
     }
@@ -134,10 +134,10 @@ impl WindowRule for Yeah {
         self.rtts.restart(path);
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "Q", value: self.queue });
-        show(Inspect { name: "slow", value: f64::from(self.slow) });
-        show(Inspect { name: "reno_count", value: self.reno_count });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "Q", value: self.queue });
+        show(Metric { name: "slow", value: f64::from(self.slow) });
+        show(Metric { name: "reno_count", value: self.reno_count });
     }
 }
 
@@ -148,8 +148,13 @@ mod tests {
     use crate::{AnySlowStart, CongestionControl, Signal, Windowed};
     use dumbbell_units::Time;
 
-    const LOSS: Congestion =
-        Congestion { signal: Signal::Loss, new_episode: true, packets: 1, seq: 0, stamp: None };
+    const LOSS: CongestionEvent = CongestionEvent {
+        signal: Signal::Loss,
+        new_episode: true,
+        packets: 1,
+        seq: 0,
+        send_state: None,
+    };
 
     fn path() -> Path {
         Path::new(1448, Time::ZERO)

@@ -5,7 +5,8 @@
 //! One macro arm forwards for all variants, so `Custom` stands for them.
 
 use dumbbell_cc::{
-    Ack, Algorithm, Congestion, CongestionControl, Control, Inspect, Path, Sent, Signal,
+    Ack, Algorithm, CongestionControl, CongestionEvent, ControlParameters, Metric, Path, Sent,
+    Signal,
 };
 use dumbbell_units::Time;
 use std::collections::BTreeSet;
@@ -22,20 +23,21 @@ impl Recorder {
     }
 }
 
-const CONTROL: Control = Control { cwnd: 7.0, ssthresh: 5.0, pacing_rate: None, burst: Some(3) };
+const CONTROL: ControlParameters =
+    ControlParameters { cwnd: 7.0, ssthresh: 5.0, pacing_rate: None, min_send_quantum: Some(3) };
 const TIMER: Time = Time::from_nanos(42);
-const SHOWN: Inspect = Inspect { name: "shown", value: 1.0 };
+const SHOWN: Metric = Metric { name: "shown", value: 1.0 };
 
 impl CongestionControl for Recorder {
     fn on_ack(&mut self, _path: &Path, _ack: &Ack) {
         self.record("on_ack");
     }
 
-    fn on_congestion(&mut self, _path: &Path, _event: &Congestion) {
+    fn on_congestion(&mut self, _path: &Path, _event: &CongestionEvent) {
         self.record("on_congestion");
     }
 
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         self.record("control");
         CONTROL
     }
@@ -52,12 +54,12 @@ impl CongestionControl for Recorder {
         self.record("on_spurious_loss");
     }
 
-    fn on_long_idle(&mut self, _cwnd: f64) {
-        self.record("on_long_idle");
+    fn on_restart_after_idle(&mut self, _cwnd: f64) {
+        self.record("on_restart_after_idle");
     }
 
-    fn penalise(&mut self, _path: &Path) {
-        self.record("penalise");
+    fn on_receive_window_penalty(&mut self, _path: &Path) {
+        self.record("on_receive_window_penalty");
     }
 
     fn on_timer(&mut self, _path: &Path) {
@@ -79,7 +81,7 @@ impl CongestionControl for Recorder {
         true
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.record("inspect");
         show(SHOWN);
     }
@@ -101,15 +103,15 @@ fn every_method_of_the_trait_reaches_the_algorithm_and_its_answer_comes_back() {
     let mut algorithm = Algorithm::Custom(Box::new(Recorder(Arc::clone(&calls))));
     let path = Path::new(1448, Time::ZERO);
     let signal = Signal::Loss;
-    let loss = Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
+    let loss = CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
     let sent = Sent { seq: 0, retransmission: false, from_idle: false, app_limited: false };
     algorithm.on_established(&path);
     algorithm.on_ack(&path, &Ack::default());
     algorithm.on_congestion(&path, &loss);
     algorithm.on_sent(&path, &sent);
     algorithm.on_spurious_loss(&path);
-    algorithm.on_long_idle(7.0);
-    algorithm.penalise(&path);
+    algorithm.on_restart_after_idle(7.0);
+    algorithm.on_receive_window_penalty(&path);
     algorithm.on_timer(&path);
     assert_eq!(algorithm.control(), CONTROL);
     assert_eq!(algorithm.next_timer(), Some(TIMER));

@@ -1,8 +1,8 @@
 //! What holds for every algorithm, whatever happens to its connection.
 
 use dumbbell_cc::{
-    Ack, Algorithm, Congestion, CongestionControl, Init, NAMES, Path, PeerReport, Phase,
-    RateSample, Sent, Signal, Stamp,
+    Ack, Algorithm, CaState, CongestionControl, CongestionEvent, ConnectionConfig, NAMES, Path,
+    PeerReport, RateSample, SendState, Sent, Signal,
 };
 use dumbbell_units::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -13,21 +13,21 @@ enum Event {
     Wait { ns: u64 },
     Send { packets: u32, app_limited: bool },
     Ack { delivered: u32, lost: u32, marked: u32, rtt_ns: Option<u64>, cwnd_limited: bool },
-    Congestion { signal: Signal, new_episode: bool },
+    CongestionEvent { signal: Signal, new_episode: bool },
     Spurious,
     Timer,
-    Phase(Phase),
+    CaState(CaState),
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let signal =
         prop::sample::select(vec![Signal::Loss, Signal::Ecn, Signal::Timeout, Signal::Nak]);
     let phase = prop::sample::select(vec![
-        Phase::Open,
-        Phase::Disorder,
-        Phase::Cwr,
-        Phase::Recovery,
-        Phase::Loss,
+        CaState::Open,
+        CaState::Disorder,
+        CaState::Cwr,
+        CaState::Recovery,
+        CaState::Loss,
     ]);
     // From none to a minute, every order of magnitude as likely.
     let ns = (0u32..=36, any::<u64>()).prop_map(|(bits, ns)| ns & ((1 << bits) - 1)).boxed();
@@ -47,10 +47,10 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(packets, app_limited)| Event::Send { packets, app_limited }),
         6 => ack,
         1 => (signal, any::<bool>())
-            .prop_map(|(signal, new_episode)| Event::Congestion { signal, new_episode }),
+            .prop_map(|(signal, new_episode)| Event::CongestionEvent { signal, new_episode }),
         1 => Just(Event::Spurious),
         1 => Just(Event::Timer),
-        1 => phase.prop_map(Event::Phase),
+        1 => phase.prop_map(Event::CaState),
     ]
 }
 
@@ -62,7 +62,7 @@ struct Connection {
 
 impl Connection {
     fn new(algorithm: &str, initial_window: f64) -> Connection {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window, seed: 7 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window, seed: 7 };
         let mut algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
         let path = Path::new(1448, Time::ZERO);
         algorithm.on_established(&path);
@@ -77,20 +77,20 @@ impl Connection {
                 self.path.cwnd_limited = cwnd_limited;
                 self.acknowledge(delivered, lost, marked, rtt_ns.map(Span::from_nanos));
             }
-            Event::Congestion { signal, new_episode } => {
-                let stamp = Some(self.stamp());
+            Event::CongestionEvent { signal, new_episode } => {
+                let send_state = Some(self.send_state());
                 let seq = self.path.una;
-                let event = Congestion { signal, new_episode, packets: 1, seq, stamp };
+                let event = CongestionEvent { signal, new_episode, packets: 1, seq, send_state };
                 self.algorithm.on_congestion(&self.path, &event);
             }
             Event::Spurious => self.algorithm.on_spurious_loss(&self.path),
             Event::Timer => self.algorithm.on_timer(&self.path),
-            Event::Phase(phase) => self.path.phase = phase,
+            Event::CaState(phase) => self.path.ca_state = phase,
         }
     }
 
-    fn stamp(&self) -> Stamp {
-        Stamp {
+    fn send_state(&self) -> SendState {
+        SendState {
             sent_at: self.path.now,
             delivered: self.path.delivered,
             lost: self.path.lost as u32,
@@ -113,7 +113,7 @@ impl Connection {
 
     fn acknowledge(&mut self, delivered: u32, lost: u32, marked: u32, rtt: Option<Span>) {
         let prior_in_flight = self.path.in_flight;
-        let stamp = self.stamp();
+        let send_state = self.send_state();
         let lost = lost.min(prior_in_flight);
         let delivered = delivered.min(prior_in_flight - lost);
         let marked = marked.min(delivered);
@@ -129,9 +129,9 @@ impl Connection {
         }
         let rate = rtt.map(|interval| {
             let rate = Rate::from_bytes_in(f64::from(delivered) * 1448.0, interval);
-            RateSample { delivered, interval, rate, stamp, lost, marked }
+            RateSample { delivered, interval, rate, send_state, lost, marked }
         });
-        let counted = delivered;
+        let acked = delivered;
         let report = rtt.map(|rtt| PeerReport {
             advanced: delivered,
             rtt,
@@ -140,7 +140,7 @@ impl Connection {
             capacity: f64::from(delivered + lost) * 100.0,
             window: 1 << (delivered % 20),
         });
-        let ack = Ack { delivered, counted, lost, marked, rtt, prior_in_flight, rate, report };
+        let ack = Ack { delivered, acked, lost, marked, rtt, prior_in_flight, rate, report };
         self.algorithm.on_ack(&self.path, &ack);
     }
 
@@ -210,8 +210,8 @@ proptest! {
 fn an_algorithm_that_knows_no_round_trip_time_answers_all_the_same() {
     for name in algorithms() {
         let mut connection = Connection::new(name, 10.0);
-        let loss = Event::Congestion { signal: Signal::Loss, new_episode: true };
-        let timeout = Event::Congestion { signal: Signal::Timeout, new_episode: true };
+        let loss = Event::CongestionEvent { signal: Signal::Loss, new_episode: true };
+        let timeout = Event::CongestionEvent { signal: Signal::Timeout, new_episode: true };
         let ack = Event::Ack { delivered: 1, lost: 0, marked: 0, rtt_ns: None, cwnd_limited: true };
         let send = Event::Send { packets: 10, app_limited: false };
         for event in [&send, &ack, &loss, &ack, &timeout, &ack, &Event::Spurious, &ack] {

@@ -1,7 +1,9 @@
 //! Average windows under the loss model of RFC 9438, section 5: a loss every 1/p packets, rounds of
 //! fixed length, no queue.
 
-use dumbbell_cc::{Ack, Algorithm, Congestion, CongestionControl, Init, Path, Signal};
+use dumbbell_cc::{
+    Ack, Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, Path, Signal,
+};
 use dumbbell_units::{Span, Time};
 
 /// Cycles from loss to loss before the mean is taken, and over which it is.
@@ -25,7 +27,7 @@ struct Model {
 
 impl Model {
     fn new(algorithm: &str, rtt: Span) -> Model {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
         let algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
         let path = Path {
             srtt: Some(rtt),
@@ -41,16 +43,17 @@ impl Model {
         let mut rounds = 0.0;
         while self.since_loss < packets {
             let cwnd = self.algorithm.control().cwnd;
-            let counted = (cwnd * STEP).ceil().min((packets - self.since_loss).ceil());
-            self.since_loss += counted;
-            rounds += counted / cwnd;
-            self.path.now += rtt.mul_f64(counted / cwnd);
-            let ack = Ack { delivered: counted as u32, counted: counted as u32, ..Ack::default() };
+            let acked = (cwnd * STEP).ceil().min((packets - self.since_loss).ceil());
+            self.since_loss += acked;
+            rounds += acked / cwnd;
+            self.path.now += rtt.mul_f64(acked / cwnd);
+            let ack = Ack { delivered: acked as u32, acked: acked as u32, ..Ack::default() };
             self.algorithm.on_ack(&self.path, &ack);
         }
         self.since_loss -= packets;
         let signal = Signal::Loss;
-        let loss = Congestion { signal, new_episode: true, packets: 1, seq: 0, stamp: None };
+        let loss =
+            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
         self.algorithm.on_congestion(&self.path, &loss);
         rounds
     }

@@ -5,7 +5,7 @@
 //! 1064 packets; that is 640 packets, the window of the round, and 423 acknowledgements 120 us
 //! apart, which are (100 ms + 1 ms) / 2.
 
-use dumbbell_cc::{Ack, Algorithm, CongestionControl, Init, Path};
+use dumbbell_cc::{Ack, Algorithm, CongestionControl, ConnectionConfig, Path};
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ struct Flow {
 
 impl Flow {
     fn new(algorithm: &str) -> Flow {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
         let algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
         let path = Path { cwnd_limited: true, ..Path::new(1448, Time::ZERO) };
         let mut flow = Flow { algorithm, path, in_flight: VecDeque::new(), link_free: Time::ZERO };
@@ -52,7 +52,7 @@ impl Flow {
         // Linux: twice the window a round trip in slow start.
         let window = 2.0 * self.algorithm.control().cwnd * 1448.0;
         path.pacing_rate = Some(Rate::from_bytes_in(window, rtt));
-        let ack = Ack { delivered: 1, counted: 1, rtt: Some(rtt), ..Ack::default() };
+        let ack = Ack { delivered: 1, acked: 1, rtt: Some(rtt), ..Ack::default() };
         self.algorithm.on_ack(&self.path, &ack);
         self.send();
     }

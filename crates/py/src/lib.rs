@@ -20,7 +20,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::own::facts::{
-        Ack, Congestion, Init, Path, PeerReport, RateSample, Round, Sent, Stamp, Subflow,
+        Ack, CongestionEvent, ConnectionConfig, Path, PeerReport, RateSample, Round, SendState,
+        Sent, Subflow,
     };
     #[pymodule_export]
     use crate::run::{Capture, Outcome, ScenarioError, Watch, simulate};
@@ -47,7 +48,12 @@ mod _core {
     /// Raises ValueError, in one sentence, unless `text` is an algorithm with valid options.
     #[pyfunction]
     fn check_algorithm(text: &str) -> PyResult<()> {
-        let init = dumbbell_cc::Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 0 };
+        let init = dumbbell_cc::ConnectionConfig {
+            now: Time::ZERO,
+            mss: 1448,
+            initial_window: 10.0,
+            seed: 0,
+        };
         match Algorithm::parse(text, &init) {
             Ok(_) => Ok(()),
             Err(error) => Err(PyValueError::new_err(error.to_string())),

@@ -1,7 +1,7 @@
 //! UDT sockets and file transfer from Python. Whatever waits, waits without the interpreter's lock,
 //! and looks now and then whether it was interrupted.
 
-use dumbbell_cc::Phase;
+use dumbbell_cc::CaState;
 use dumbbell_transfer::{Attempts, Load, Permission, TransferError, Watch};
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket, Statistics};
 use dumbbell_udt::{Mode, Options};
@@ -285,12 +285,12 @@ impl UdtListener {
 fn values(statistics: &Statistics) -> [(&'static str, f64); 16] {
     let (sender, receiver) = (&statistics.sender, &statistics.receiver);
     let secs = |span: Option<Span>| span.map_or(f64::NAN, Span::as_secs_f64);
-    let phase = match sender.phase {
-        Phase::Open => 0.0,
-        Phase::Disorder => 1.0,
-        Phase::Cwr => 2.0,
-        Phase::Recovery => 3.0,
-        Phase::Loss => 4.0,
+    let ca_state = match sender.ca_state {
+        CaState::Open => 0.0,
+        CaState::Disorder => 1.0,
+        CaState::Cwr => 2.0,
+        CaState::Recovery => 3.0,
+        CaState::Loss => 4.0,
     };
     [
         ("cwnd", sender.cwnd),
@@ -306,7 +306,7 @@ fn values(statistics: &Statistics) -> [(&'static str, f64); 16] {
         ("lost", sender.lost as f64),
         ("delivered", (sender.delivered * statistics.payload as u64) as f64),
         ("received", receiver.bytes as f64),
-        ("phase", phase),
+        ("ca_state", ca_state),
         ("timeouts", f64::from(sender.timeouts)),
         ("recoveries", f64::from(sender.recoveries)),
     ]

@@ -13,7 +13,8 @@
 //! is halved.
 
 use dumbbell_cc::{
-    Ack, Congestion, CongestionControl, Control, Init, Inspect, Maker, Path, RoundFold, Signal,
+    Ack, AlgorithmFactory, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
+    Metric, Path, RoundAggregator, Signal,
 };
 use dumbbell_sim::{Outcome, Scenario, ScenarioError};
 use std::collections::BTreeMap;
@@ -24,18 +25,18 @@ pub struct Calm {
     cwnd: f64,
     starting: bool,
     waiting: f64,
-    fold: RoundFold,
+    fold: RoundAggregator,
 }
 
 impl Calm {
     /// The algorithm at the beginning of a flow.
-    pub fn new(init: &Init, target: f64) -> Calm {
+    pub fn new(init: &ConnectionConfig, target: f64) -> Calm {
         Calm {
             target,
             cwnd: init.initial_window,
             starting: true,
             waiting: 0.0,
-            fold: RoundFold::default(),
+            fold: RoundAggregator::default(),
         }
     }
 }
@@ -44,7 +45,7 @@ impl CongestionControl for Calm {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         let Some(round) = self.fold.update(path, ack) else { return };
         let (Some(min_rtt), Some((rtt, _))) = (path.min_rtt, round.rtts()) else { return };
-        if path.phase.is_reducing() {
+        if path.ca_state.is_reducing() {
             return;
         }
         self.waiting = self.cwnd * (1.0 - min_rtt.as_secs_f64() / rtt.as_secs_f64());
@@ -56,7 +57,7 @@ impl CongestionControl for Calm {
         }
     }
 
-    fn on_congestion(&mut self, _path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, _path: &Path, event: &CongestionEvent) {
         if event.new_episode {
             self.cwnd = (self.cwnd / 2.0).max(2.0);
             self.starting = false;
@@ -67,17 +68,17 @@ impl CongestionControl for Calm {
         }
     }
 
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         let ssthresh = if self.starting { f64::INFINITY } else { self.cwnd };
-        Control { cwnd: self.cwnd, ssthresh, pacing_rate: None, burst: None }
+        ControlParameters { cwnd: self.cwnd, ssthresh, pacing_rate: None, min_send_quantum: None }
     }
 
     fn on_established(&mut self, path: &Path) {
         self.fold.begin(path);
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "waiting", value: self.waiting });
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "waiting", value: self.waiting });
     }
 }
 
@@ -91,7 +92,8 @@ pub fn alone(cc: &str) -> Result<Outcome, ScenarioError> {
         "links": [{"name": "l", "rate_bps": 1e8, "delay_ns": 20000000, "queue": {"bytes": 500000}}],
         "flows": [{"name": "f", "cc": "CC", "path": ["l"], "return_delay_ns": 20000000}]
     }"#;
-    let own = BTreeMap::from([("calm".to_owned(), Maker::new(|init| Calm::new(init, 4.0)))]);
+    let own =
+        BTreeMap::from([("calm".to_owned(), AlgorithmFactory::new(|init| Calm::new(init, 4.0)))]);
     Scenario::from_json_with(&json.replace("CC", cc), &own)?.run()
 }
 

@@ -8,7 +8,7 @@ use crate::scenario::{FlowSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
 use crate::tcp_host::{Source, TcpHost};
 use crate::udt_host::{Plan, UdtHost};
-use dumbbell_cc::{Algorithm, Init};
+use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_tcp::{
     MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender, SenderConfig,
@@ -96,13 +96,14 @@ fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Ti
 fn multipath_ends(
     flow: &FlowSpec,
     stack: &Stack,
-    inits: Vec<Init>,
+    inits: Vec<ConnectionConfig>,
 ) -> Result<[Host; 2], ScenarioError> {
     let stack = Arc::new(stack.of_subflow());
     let mss = u32::from(stack.mss);
     let subflows = inits.len() as u8;
     let start = inits[0].now;
-    let algorithms = inits.into_iter().map(|init| flow.algorithm(&Init { mss, ..init }));
+    let algorithms =
+        inits.into_iter().map(|init| flow.algorithm(&ConnectionConfig { mss, ..init }));
     let algorithms = algorithms.collect::<Result<_, _>>()?;
     let receiver = MultipathReceiver::new(&stack, subflows);
     let sender = MultipathSender::new(MultipathConfig {
@@ -124,7 +125,7 @@ fn udt_ends(
     flow: &FlowSpec,
     options: &dumbbell_udt::Options,
     algorithms: [Algorithm; 2],
-    init: &Init,
+    init: &ConnectionConfig,
 ) -> [Host; 2] {
     let plan = Plan {
         options: options.clone(),

@@ -2,7 +2,7 @@
 
 use crate::link_spec::check_rates;
 use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
-use dumbbell_cc::{Algorithm, Init};
+use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
 use dumbbell_udt::{BadOption, Options};
 use dumbbell_units::Time;
@@ -193,7 +193,7 @@ impl FlowSpec {
     }
 
     /// The flow's algorithm.
-    pub(crate) fn algorithm(&self, init: &Init) -> Result<Algorithm, ScenarioError> {
+    pub(crate) fn algorithm(&self, init: &ConnectionConfig) -> Result<Algorithm, ScenarioError> {
         if let Some(maker) = &self.own {
             return Ok(maker.make(init));
         }
@@ -251,11 +251,16 @@ impl FlowSpec {
     }
 
     /// What the flow's algorithm is told when the flow begins.
-    pub(crate) fn init(&self, now: Time, seed: u64) -> Init {
+    pub(crate) fn init(&self, now: Time, seed: u64) -> ConnectionConfig {
         let (mss, initial_window) = match &self.udt {
             None => (self.stack.mss, self.stack.initial_window),
             Some(options) => (options.payload(), Options::INITIAL_WINDOW),
         };
-        Init { now, mss: u32::from(mss), initial_window: f64::from(initial_window), seed }
+        ConnectionConfig {
+            now,
+            mss: u32::from(mss),
+            initial_window: f64::from(initial_window),
+            seed,
+        }
     }
 }

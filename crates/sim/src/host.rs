@@ -9,7 +9,7 @@ use crate::sample::Observe;
 use crate::tables::{FlowRow, SeriesRow};
 use crate::tcp_host::TcpHost;
 use crate::udt_host::UdtHost;
-use dumbbell_cc::Inspect;
+use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
 
@@ -113,7 +113,7 @@ impl Observe for Host {
         forward!(self, host => host.conclude(row));
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         forward!(self, host => host.inspect(show));
     }
 
@@ -133,7 +133,7 @@ impl Observe for Host {
         forward!(self, host => host.conclude_part(part, row));
     }
 
-    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Inspect)) {
+    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Metric)) {
         forward!(self, host => host.inspect_part(part, show));
     }
 }

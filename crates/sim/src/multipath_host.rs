@@ -3,7 +3,7 @@
 use crate::sample::Observe;
 use crate::sender_rows::{conclude_sender, observe_sender};
 use crate::tables::{FlowRow, SeriesRow};
-use dumbbell_cc::Inspect;
+use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;
 use dumbbell_tcp::{MultipathReceiver, MultipathSender, Segment};
 use dumbbell_units::Time;
@@ -106,7 +106,7 @@ impl Observe for MultipathHost {
     }
 
     /// Algorithms belong to subflows.
-    fn inspect(&self, _show: &mut dyn FnMut(Inspect)) {}
+    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 
     fn is_complete(&self) -> bool {
         match self {
@@ -138,7 +138,7 @@ impl Observe for MultipathHost {
         }
     }
 
-    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Inspect)) {
+    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Metric)) {
         if let MultipathHost::Sender { sender, .. } = self {
             sender.inspect(part, show);
         }

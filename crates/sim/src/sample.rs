@@ -2,7 +2,7 @@
 
 use crate::engine::{EndpointId, Engine, Watch};
 use crate::tables::{FlowRow, Internals, LinkRow, Links, Series, SeriesRow};
-use dumbbell_cc::Inspect;
+use dumbbell_cc::Metric;
 use dumbbell_net::{Endpoint, LinkId, Packet};
 use dumbbell_units::Time;
 
@@ -15,7 +15,7 @@ pub trait Observe {
     fn conclude(&self, row: &mut FlowRow);
 
     /// The algorithm's internals.
-    fn inspect(&self, show: &mut dyn FnMut(Inspect));
+    fn inspect(&self, show: &mut dyn FnMut(Metric));
 
     /// Whether it has done all that it had to do and shows nothing new from now on.
     fn is_complete(&self) -> bool;
@@ -32,7 +32,7 @@ pub trait Observe {
     fn conclude_part(&self, _part: u8, _row: &mut FlowRow) {}
 
     /// The internals of a subflow's algorithm.
-    fn inspect_part(&self, _part: u8, _show: &mut dyn FnMut(Inspect)) {}
+    fn inspect_part(&self, _part: u8, _show: &mut dyn FnMut(Metric)) {}
 }
 
 /// Rows for which room is made at once; more come as they are needed.
@@ -112,8 +112,7 @@ impl Sampler {
                 self.part_series.push(row);
                 if self.inspect {
                     let internals = &mut self.part_internals;
-                    let mut push =
-                        |shown: Inspect| internals.push(flow, t, shown.name, shown.value);
+                    let mut push = |shown: Metric| internals.push(flow, t, shown.name, shown.value);
                     sender.inspect_part(part, &mut push);
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! Times are nanoseconds, rates bit/s. `check.rs` says what is valid.
 
-use dumbbell_cc::{ConfigError, Maker};
+use dumbbell_cc::{AlgorithmFactory, ConfigError};
 use dumbbell_net::{AqmConfig, Reordering, Uneven};
 use dumbbell_tcp::{Scheduler, Stack};
 use dumbbell_units::{Rate, Span};
@@ -100,7 +100,7 @@ pub struct FlowSpec {
     pub cc: String,
     /// Makes the algorithm, if it is a user's own; `cc` is then only what it is called.
     #[serde(skip)]
-    pub own: Option<Maker>,
+    pub own: Option<AlgorithmFactory>,
     /// The links that data crosses, in order.
     pub path: Vec<String>,
     /// The links that acknowledgements cross.
@@ -264,7 +264,7 @@ impl Scenario {
     /// As [`from_json`](Scenario::from_json).
     pub fn from_json_with(
         json: &str,
-        own: &BTreeMap<String, Maker>,
+        own: &BTreeMap<String, AlgorithmFactory>,
     ) -> Result<Scenario, ScenarioError> {
         let reader = &mut serde_json::Deserializer::from_str(json);
         let shape = |error: serde_path_to_error::Error<serde_json::Error>| ScenarioError::Shape {

@@ -1,7 +1,7 @@
 //! Senders, whatever drives them, as rows of the tables.
 
 use crate::tables::{FlowRow, SeriesRow};
-use dumbbell_cc::{Phase, SenderStats};
+use dumbbell_cc::{CaState, SenderStats};
 use dumbbell_units::{Span, Time};
 
 /// Seconds, or NaN if not known yet.
@@ -10,13 +10,13 @@ fn secs(span: Option<Span>) -> f32 {
 }
 
 /// The number of a phase in the tables.
-fn number(phase: Phase) -> u8 {
-    match phase {
-        Phase::Open => 0,
-        Phase::Disorder => 1,
-        Phase::Cwr => 2,
-        Phase::Recovery => 3,
-        Phase::Loss => 4,
+fn number(state: CaState) -> u8 {
+    match state {
+        CaState::Open => 0,
+        CaState::Disorder => 1,
+        CaState::Cwr => 2,
+        CaState::Recovery => 3,
+        CaState::Loss => 4,
     }
 }
 
@@ -37,7 +37,7 @@ pub fn observe_sender(stats: &SenderStats, mss: u64, most: u64, row: &mut Series
         retransmitted: stats.retransmitted,
         lost: stats.lost,
         delivered: (stats.delivered * mss).min(most),
-        phase: number(stats.phase),
+        ca_state: number(stats.ca_state),
         ..*row
     };
 }

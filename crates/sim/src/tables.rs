@@ -123,7 +123,7 @@ table! {
         /// Payload bytes received in order so far: the goodput.
         received: u64,
         /// 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
-        phase: u8,
+        ca_state: u8,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::sample::Observe;
 use crate::sender_rows::{conclude_sender, observe_sender};
 use crate::tables::{FlowRow, SeriesRow};
-use dumbbell_cc::Inspect;
+use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;
 use dumbbell_tcp::{Receiver, Segment, Sender};
 use dumbbell_units::Time;
@@ -85,7 +85,7 @@ impl Observe for TcpHost {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let TcpHost::Sender(source) = self {
             source.sender.inspect(show);
         }

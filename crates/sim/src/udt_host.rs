@@ -3,7 +3,7 @@
 use crate::sample::Observe;
 use crate::sender_rows::{conclude_sender, observe_sender};
 use crate::tables::{FlowRow, SeriesRow};
-use dumbbell_cc::{Algorithm, Inspect, SenderStats};
+use dumbbell_cc::{Algorithm, Metric, SenderStats};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{Answer, Bulk, Config, Connection, Listener, Mode, Options, Packet, Role, Seq};
 use dumbbell_units::Time;
@@ -166,7 +166,7 @@ impl Observe for UdtHost {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some(connection) = self.connection() {
             connection.inspect(show);
         }

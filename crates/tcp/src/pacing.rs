@@ -1,7 +1,7 @@
 //! How Linux spreads packets over time: pacing, and bursts by segmentation offload.
 
 use crate::Stack;
-use dumbbell_cc::Control;
+use dumbbell_cc::ControlParameters;
 use dumbbell_units::{Rate, Span, Time};
 
 /// Packets that leave unpaced when a connection begins (as sch_fq and internal pacing do).
@@ -18,7 +18,12 @@ const MAX_DEFER: Span = Span::from_millis(1);
 /// The rate at which packets leave: the algorithm's own, or Linux's rule for windows: 200 % of
 /// cwnd/srtt below ssthresh/2, 120 % above (tcp_update_pacing_rate).
 #[inline]
-pub(crate) fn rate(control: &Control, cwnd: f64, srtt: Option<Span>, mss: u32) -> Option<Rate> {
+pub(crate) fn rate(
+    control: &ControlParameters,
+    cwnd: f64,
+    srtt: Option<Span>,
+    mss: u32,
+) -> Option<Rate> {
     if control.pacing_rate.is_some() {
         return control.pacing_rate;
     }
@@ -29,7 +34,12 @@ pub(crate) fn rate(control: &Control, cwnd: f64, srtt: Option<Span>, mss: u32) -
 /// Packets in a full burst (tcp_tso_autosize): what the rate sends in a millisecond, more on very
 /// short paths, at most 64 kB.
 #[inline]
-pub(crate) fn burst_size(stack: &Stack, control: &Control, rate: Rate, min_rtt: Span) -> u32 {
+pub(crate) fn burst_size(
+    stack: &Stack,
+    control: &ControlParameters,
+    rate: Rate,
+    min_rtt: Span,
+) -> u32 {
     if !stack.tso {
         return 1;
     }
@@ -37,7 +47,7 @@ pub(crate) fn burst_size(stack: &Stack, control: &Control, rate: Rate, min_rtt: 
     let halvings = (min_rtt.as_micros() >> 9).min(31) as i32;
     let near = if halvings < 17 { GSO_MAX_SIZE / f64::from(1 << halvings) } else { 0.0 };
     let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(GSO_MAX_SIZE);
-    ((bytes / f64::from(stack.mss)) as u32).max(control.burst.unwrap_or(MIN_BURST))
+    ((bytes / f64::from(stack.mss)) as u32).max(control.min_send_quantum.unwrap_or(MIN_BURST))
 }
 
 /// Whether a burst that is not full should wait (tcp_tso_should_defer): only while the last one
@@ -88,8 +98,8 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    fn control(ssthresh: f64) -> Control {
-        Control { cwnd: 100.0, ssthresh, pacing_rate: None, burst: None }
+    fn control(ssthresh: f64) -> ControlParameters {
+        ControlParameters { cwnd: 100.0, ssthresh, pacing_rate: None, min_send_quantum: None }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! it was sent are kept as how long before, and counters without the upper bits, which the connection
 //! still knows when the packet is acknowledged.
 
-use dumbbell_cc::{Departure, Path, Stamp};
+use dumbbell_cc::{PacketInfo, Path, SendState};
 use dumbbell_units::{Span, Time};
 
 /// A packet between its first transmission and its acknowledgement.
@@ -12,9 +12,9 @@ use dumbbell_units::{Span, Time};
 #[repr(align(32))]
 pub(crate) struct Packet {
     sent_at: Time,
-    /// How long before it `Departure::first_sent_at` was, ns (40 bits); packets in flight (24).
+    /// How long before it `PacketInfo::first_sent_at` was, ns (40 bits); packets in flight (24).
     first_sent: u64,
-    /// How long before it `Departure::delivered_at` was, ns (40 bits); packets lost by then (24).
+    /// How long before it `PacketInfo::delivered_at` was, ns (40 bits); packets lost by then (24).
     last_delivered: u64,
     /// Packets delivered by then (32 bits), marked (24), what happened to this one (8).
     counts: u64,
@@ -67,22 +67,22 @@ fn recall(kept: u32, now: u32) -> u32 {
 impl Packet {
     /// A packet that is sent for the first time.
     #[inline]
-    pub(crate) fn new(departure: &Departure) -> Packet {
-        let &Departure { stamp, first_sent_at, delivered_at } = departure;
-        let marked = u64::from(stamp.marked) & COUNT;
-        let limited = if stamp.app_limited { Marks::APP_LIMITED.0 } else { 0 };
-        let delivered = stamp.delivered << (COUNT_BITS + MARK_BITS);
+    pub(crate) fn new(departure: &PacketInfo) -> Packet {
+        let &PacketInfo { send_state, first_sent_at, delivered_at } = departure;
+        let marked = u64::from(send_state.marked) & COUNT;
+        let limited = if send_state.app_limited { Marks::APP_LIMITED.0 } else { 0 };
+        let delivered = send_state.delivered << (COUNT_BITS + MARK_BITS);
         Packet {
-            sent_at: stamp.sent_at,
-            first_sent: word(stamp.sent_at.since(first_sent_at), stamp.in_flight),
-            last_delivered: word(stamp.sent_at.since(delivered_at), stamp.lost),
+            sent_at: send_state.sent_at,
+            first_sent: word(send_state.sent_at.since(first_sent_at), send_state.in_flight),
+            last_delivered: word(send_state.sent_at.since(delivered_at), send_state.lost),
             counts: delivered | marked << MARK_BITS | u64::from(limited),
         }
     }
 
     /// The packet is sent again.
     #[inline]
-    pub(crate) fn send_again(&mut self, departure: &Departure) {
+    pub(crate) fn send_again(&mut self, departure: &PacketInfo) {
         let before = u64::from(!Marks::APP_LIMITED.0) & self.counts & ((1 << MARK_BITS) - 1);
         *self = Packet::new(departure);
         self.counts |= before;
@@ -97,11 +97,11 @@ impl Packet {
 
     /// What the connection knew when it was sent last, told by what it knows now.
     #[inline]
-    pub(crate) fn departure(&self, path: &Path) -> Departure {
+    pub(crate) fn departure(&self, path: &Path) -> PacketInfo {
         let delivered = (self.counts >> (COUNT_BITS + MARK_BITS)) as u32;
         let since = (path.delivered as u32).wrapping_sub(delivered);
-        Departure {
-            stamp: Stamp {
+        PacketInfo {
+            send_state: SendState {
                 sent_at: self.sent_at,
                 delivered: path.delivered - u64::from(since),
                 lost: recall(self.last_delivered as u32, path.lost as u32),
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn a_packet_that_is_sent_again_stays_what_it_was_but_for_its_departure() {
-        let stamp = Stamp { app_limited: true, ..Stamp::default() };
-        let mut packet = Packet::new(&Departure { stamp, ..Departure::default() });
+        let send_state = SendState { app_limited: true, ..SendState::default() };
+        let mut packet = Packet::new(&PacketInfo { send_state, ..PacketInfo::default() });
         packet.set(Marks::LOST);
-        let stamp = Stamp { sent_at: Time::from_nanos(7), ..Stamp::default() };
-        packet.send_again(&Departure { stamp, ..Departure::default() });
+        let send_state = SendState { sent_at: Time::from_nanos(7), ..SendState::default() };
+        packet.send_again(&PacketInfo { send_state, ..PacketInfo::default() });
         assert!(packet.has(Marks::LOST) && packet.has(Marks::RETRANSMITTING));
         assert!(!packet.has(Marks::SACKED) && !packet.has(Marks::APP_LIMITED));
         assert_eq!(packet.sent_at(), Time::from_nanos(7));
@@ -177,9 +177,9 @@ mod tests {
         ) {
             let sent_at = Time::from_nanos(sent_at);
             let delivered = delivered_above << 32 | u64::from(delivered);
-            let stamp = Stamp { sent_at, delivered, lost, marked, in_flight, app_limited };
+            let send_state = SendState { sent_at, delivered, lost, marked, in_flight, app_limited };
             let ago = |ns| Time::from_nanos(sent_at.as_nanos() - ns);
-            let sent = Departure { stamp, first_sent_at: ago(first), delivered_at: ago(last) };
+            let sent = PacketInfo { send_state, first_sent_at: ago(first), delivered_at: ago(last) };
             let path = Path {
                 delivered: delivered + u64::from(more_delivered),
                 lost: ((1 << 32) + i64::from(lost) + more_lost) as u64,

@@ -7,7 +7,7 @@
 use crate::LossDetection;
 use crate::packet::{Marks, Packet};
 use crate::scoreboard::Scoreboard;
-use dumbbell_cc::{Path, Phase};
+use dumbbell_cc::{CaState, Path};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 
@@ -101,7 +101,7 @@ impl Rack {
     /// The reordering window (RACK_update_reo_wnd).
     fn window(&self, board: &Scoreboard, path: &Path) -> Span {
         if !self.reordering_seen
-            && (matches!(path.phase, Phase::Recovery | Phase::Loss)
+            && (matches!(path.ca_state, CaState::Recovery | CaState::Loss)
                 || board.sacked_out() >= DUP_THRESH)
         {
             return Span::ZERO;
@@ -224,15 +224,15 @@ pub(crate) fn keep_newest(newest: &mut Option<(Time, u32)>, number: u32, packet:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dumbbell_cc::{Departure, Stamp};
+    use dumbbell_cc::{PacketInfo, SendState};
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_millis(ms)
     }
 
-    fn sent(ms: u64) -> Departure {
-        Departure {
-            stamp: Stamp { sent_at: at(ms), ..Stamp::default() },
+    fn sent(ms: u64) -> PacketInfo {
+        PacketInfo {
+            send_state: SendState { sent_at: at(ms), ..SendState::default() },
             first_sent_at: at(0),
             delivered_at: at(0),
         }

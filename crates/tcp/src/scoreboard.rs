@@ -2,7 +2,7 @@
 
 use crate::packet::{Marks, Packet};
 use crate::ranges::RangeSet;
-use dumbbell_cc::Departure;
+use dumbbell_cc::PacketInfo;
 use dumbbell_net::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -109,7 +109,7 @@ impl Scoreboard {
 
     /// A new packet was sent; gives its number.
     #[inline]
-    pub(crate) fn push(&mut self, departure: &Departure) -> u32 {
+    pub(crate) fn push(&mut self, departure: &PacketInfo) -> u32 {
         if self.outstanding() as usize == self.packets.len() {
             self.enlarge();
         }
@@ -218,7 +218,7 @@ impl Scoreboard {
     }
 
     /// A packet was sent again.
-    pub(crate) fn retransmit(&mut self, number: u32, departure: &Departure) {
+    pub(crate) fn retransmit(&mut self, number: u32, departure: &PacketInfo) {
         let packet = self.packet_mut(number);
         let was_under_way = packet.has(Marks::RETRANSMITTING);
         packet.send_again(departure);

@@ -19,7 +19,8 @@ use crate::scoreboard::Scoreboard;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
 use dumbbell_cc::{
-    Algorithm, Congestion, CongestionControl, Control, Inspect, Path, RateSampler, SenderStats,
+    Algorithm, CongestionControl, CongestionEvent, ControlParameters, Metric, Path, RateSampler,
+    SenderStats,
 };
 use dumbbell_net::{Application, Endpoint, prefetch};
 use dumbbell_units::{Rate, Span, Time};
@@ -60,7 +61,7 @@ enum Stage {
 pub struct Sender {
     stack: Arc<Stack>,
     cc: Algorithm,
-    control: Control,
+    control: ControlParameters,
     cc_timer: Time,
     own_recovery: bool,
     stage: Stage,
@@ -142,7 +143,7 @@ impl Sender {
             application: Application::if_any(&app_rates, stack.mss).map(Box::new),
             established_at: start,
             path: Path {
-                tick: Span::from_nanos(stack.tick_ns),
+                jiffy: Span::from_nanos(stack.tick_ns),
                 ..Path::new(u32::from(stack.mss), start)
             },
             board: Scoreboard::new(),
@@ -199,7 +200,7 @@ impl Sender {
             retransmitted: self.retransmitted,
             lost: self.path.lost,
             delivered: self.path.delivered,
-            phase: self.path.phase,
+            ca_state: self.path.ca_state,
             timeouts: self.timeouts,
             recoveries: self.recoveries,
             spurious: self.spurious,
@@ -214,7 +215,7 @@ impl Sender {
     }
 
     /// Shows the algorithm's internals.
-    pub fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.cc.inspect(show);
     }
 
@@ -299,7 +300,7 @@ impl Sender {
     }
 
     /// Tells the algorithm of congestion and takes its answer.
-    fn signal(&mut self, event: &Congestion) {
+    fn signal(&mut self, event: &CongestionEvent) {
         self.episodes += u32::from(event.new_episode);
         self.cc.on_congestion(&self.path, event);
         self.refresh();

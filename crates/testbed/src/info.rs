@@ -90,7 +90,7 @@ impl TcpInfo {
             retransmitted: u64::from(self.u32(100)),
             lost: u64::from(self.u32(100)),
             delivered: self.delivered(),
-            phase: self.0[1],
+            ca_state: self.0[1],
             ..*row
         };
     }

@@ -19,7 +19,7 @@ use crate::sender::{Limits, Sender, initial_stats};
 use crate::seq::{Numbering, Seq};
 use crate::sink::{Counter, Sink};
 use crate::supply::{Bulk, BulkSupply, Supply};
-use dumbbell_cc::{Algorithm, CongestionControl, Inspect, SenderStats};
+use dumbbell_cc::{Algorithm, CongestionControl, Metric, SenderStats};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
 
@@ -257,7 +257,7 @@ impl Connection {
     }
 
     /// Shows the algorithm's internals.
-    pub fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some(halves) = &self.halves {
             halves.sender.inspect(show);
         }

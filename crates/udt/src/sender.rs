@@ -20,8 +20,8 @@ use crate::packet::{Data, DropRequest, Packet};
 use crate::seq::{Numbering, Seq};
 use crate::supply::{MessageRange, Supply};
 use dumbbell_cc::{
-    Algorithm, Congestion, CongestionControl, Control, Departure, Inspect, Path, Phase,
-    RateSampler, SenderStats, Sent, Signal,
+    Algorithm, CaState, CongestionControl, CongestionEvent, ControlParameters, Metric, PacketInfo,
+    Path, RateSampler, SenderStats, Sent, Signal,
 };
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ pub(crate) struct Limits {
 pub(crate) struct Sender {
     pub(crate) numbering: Numbering,
     cc: Algorithm,
-    control: Control,
+    control: ControlParameters,
     cc_timer: Time,
     path: Path,
     limits: Limits,
@@ -82,7 +82,7 @@ pub(crate) struct Sender {
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
     /// State when it was sent last.
-    departure: Departure,
+    departure: PacketInfo,
     /// Whether it was sent more than once.
     again: bool,
 }
@@ -114,7 +114,7 @@ struct Counters {
 }
 
 /// What a sender shows that has sent nothing.
-pub(crate) fn initial_stats(control: &Control) -> SenderStats {
+pub(crate) fn initial_stats(control: &ControlParameters) -> SenderStats {
     SenderStats {
         cwnd: control.cwnd,
         ssthresh: control.ssthresh,
@@ -129,7 +129,7 @@ pub(crate) fn initial_stats(control: &Control) -> SenderStats {
         retransmitted: 0,
         lost: 0,
         delivered: 0,
-        phase: Phase::Open,
+        ca_state: CaState::Open,
         timeouts: 0,
         recoveries: 0,
         spurious: 0,
@@ -199,7 +199,7 @@ impl Sender {
             retransmitted: self.stats.retransmitted,
             lost: self.stats.lost,
             delivered: self.path.delivered,
-            phase: self.path.phase,
+            ca_state: self.path.ca_state,
             timeouts: self.stats.timeouts,
             recoveries: self.stats.recoveries,
             completed: self.stats.completed,
@@ -208,7 +208,7 @@ impl Sender {
     }
 
     /// Shows the algorithm's internals.
-    pub(crate) fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    pub(crate) fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.cc.inspect(show);
     }
 
@@ -350,7 +350,7 @@ impl Sender {
 
     /// A packet leaves.
     #[inline]
-    fn depart(&mut self, packet: u64, from_idle: bool, limited: bool, stamp: u32) -> Packet {
+    fn depart(&mut self, packet: u64, from_idle: bool, limited: bool, timestamp: u32) -> Packet {
         let at = (packet - self.kept) as usize;
         let outstanding = (self.next - self.acked) as u32 - 1;
         self.path.in_flight = outstanding - self.losses.len().min(u64::from(outstanding)) as u32;
@@ -366,7 +366,7 @@ impl Sender {
         self.cc.on_sent(&self.path, &sent);
         self.refresh();
         let (length, message) = self.supply.describe(packet);
-        Packet::Data(Data { seq, message, timestamp: stamp, length })
+        Packet::Data(Data { seq, message, timestamp, length })
     }
 
     /// Settles when the packet after the one that leaves now may leave: a period after this one
@@ -408,14 +408,14 @@ impl Sender {
         if new_episode {
             self.episode_end = self.next;
             self.stats.recoveries += u32::from(signal == Signal::Nak);
-            self.path.phase = match signal {
-                Signal::Timeout => Phase::Loss,
-                _ => Phase::Recovery,
+            self.path.ca_state = match signal {
+                Signal::Timeout => CaState::Loss,
+                _ => CaState::Recovery,
             };
         }
-        let stamp = seq.checked_sub(self.kept).and_then(|at| self.in_flight.get(at as usize));
-        let stamp = stamp.map(|packet| packet.departure.stamp);
-        let event = Congestion { signal, new_episode, packets, seq, stamp };
+        let send_state = seq.checked_sub(self.kept).and_then(|at| self.in_flight.get(at as usize));
+        let send_state = send_state.map(|packet| packet.departure.send_state);
+        let event = CongestionEvent { signal, new_episode, packets, seq, send_state };
         self.cc.on_congestion(&self.path, &event);
         self.refresh();
     }

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 VERSION: Final = "draft-02"
 
 STATES: Final = ("open", "disorder", "cwr", "recovery", "loss")
-"""The sender's states by the number that ``phase`` has."""
+"""The sender's states by the number that ``ca_state`` has."""
 
 _HEADER: Final = {"packet_type": "1RTT"}
 
@@ -89,14 +89,14 @@ def _event(at: float, name: str, data: dict[str, Any]) -> Event:
 
 def _events(run: Result, name: str, mss: int, seen: Sequence[Packet]) -> Iterator[Event]:
     series = run.series.filter(pl.col("flow").cast(pl.String) == name)
-    phase: int | None = None
+    ca_state: int | None = None
     for row in series.iter_rows(named=True):
         at = row["t"] * 1e3
         yield _event(at, "recovery:metrics_updated", _metrics(row, mss))
-        if row["phase"] != phase:
-            states = {} if phase is None else {"old": STATES[phase]}
-            states["new"] = STATES[row["phase"]]
-            phase = row["phase"]
+        if row["ca_state"] != ca_state:
+            states = {} if ca_state is None else {"old": STATES[ca_state]}
+            states["new"] = STATES[row["ca_state"]]
+            ca_state = row["ca_state"]
             yield _event(at, "recovery:congestion_state_updated", states)
     yield from _packets(seen)
 

@@ -126,7 +126,7 @@ def _series(report: Report, *, taken: bool) -> pl.DataFrame:
         *(pl.col(name).cast(pl.Float32) for name in _FLOATS),
         pl.col("in_flight").cast(pl.UInt32),
         *(pl.col(name).cast(pl.UInt64) for name in _COUNTS),
-        pl.col("phase").cast(pl.UInt8),
+        pl.col("ca_state").cast(pl.UInt8),
         pl.col("timeouts", "recoveries").cast(pl.UInt32),
     )
 

@@ -39,7 +39,7 @@ fn difference(pairs: &[(Answer, Answer)]) -> Difference {
 /// A flow over a path, watched for 12 s.
 fn flow(name: &str, link: Link) -> Pipe<Recorder> {
     let mut pipe = Pipe::new(Recorder::new(name, init(1)), link);
-    pipe.path.tick = Span::from_millis(4);
+    pipe.path.jiffy = Span::from_millis(4);
     pipe.run(Span::from_secs(12), |_| ());
     pipe
 }

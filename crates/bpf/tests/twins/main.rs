@@ -13,6 +13,6 @@ mod recorder;
 mod windowed;
 
 use dumbbell_cc::{
-    Ack, AnySlowStart, Congestion, CongestionControl, Init, Path, Phase, RateSample, Reno, Sent,
-    Signal, Stamp, Windowed,
+    Ack, AnySlowStart, CaState, CongestionControl, CongestionEvent, ConnectionConfig, Path,
+    RateSample, Reno, SendState, Sent, Signal, Windowed,
 };

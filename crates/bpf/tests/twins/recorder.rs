@@ -2,8 +2,8 @@
 
 use crate::native::{Answer, Program};
 use dumbbell_cc::{
-    Ack, Algorithm, Congestion, CongestionControl, Control, Init, Inspect, Path, Sent, Signal,
-    Subflow,
+    Ack, Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
+    Metric, Path, Sent, Signal, Subflow,
 };
 use dumbbell_units::Span;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 pub struct Recorder {
     /// The algorithm.
     pub algorithm: Algorithm,
-    init: Init,
+    init: ConnectionConfig,
     events: String,
     answers: Vec<Answer>,
     settled: Vec<bool>,
@@ -28,7 +28,7 @@ struct Event<'a> {
 
 impl Recorder {
     /// The algorithm called so.
-    pub fn new(name: &str, init: Init) -> Recorder {
+    pub fn new(name: &str, init: ConnectionConfig) -> Recorder {
         let algorithm = Algorithm::parse(name, &init).expect("a built-in algorithm");
         Recorder {
             algorithm,
@@ -52,17 +52,17 @@ impl Recorder {
             path.delivered_at.as_nanos(),
             path.lost,
             path.in_flight.into(),
-            path.phase as u64,
+            path.ca_state as u64,
             path.cwnd_limited.into(),
             ack.delivered.into(),
             ack.lost.into(),
             ns(ack.rtt),
             ack.prior_in_flight.into(),
             ack.rate.is_some().into(),
-            rate.stamp.delivered,
+            rate.send_state.delivered,
             rate.delivered.into(),
             rate.interval.as_nanos(),
-            rate.stamp.app_limited.into(),
+            rate.send_state.app_limited.into(),
             self.init.mss.into(),
             self.init.initial_window as u64,
             event.new_episode.into(),
@@ -74,10 +74,10 @@ impl Recorder {
             write!(self.events, " {column}").expect("a string takes all");
         }
         self.events.push('\n');
-        let Control { cwnd, ssthresh, pacing_rate, .. } = self.algorithm.control();
+        let ControlParameters { cwnd, ssthresh, pacing_rate, .. } = self.algorithm.control();
         let pacing_rate = pacing_rate.map_or(0.0, |rate| rate.bytes_per_sec());
         self.answers.push(Answer { cwnd, ssthresh, pacing_rate });
-        self.settled.push(event.ack.is_some() && !path.phase.is_reducing());
+        self.settled.push(event.ack.is_some() && !path.ca_state.is_reducing());
     }
 
     /// What the algorithm answered beside what the program answers to the same events.
@@ -107,7 +107,7 @@ impl CongestionControl for Recorder {
         self.note(path, &Event { kind: 'I', ..Event::default() });
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.algorithm.inspect(show);
     }
 
@@ -116,7 +116,7 @@ impl CongestionControl for Recorder {
         self.note(path, &Event { kind: 'A', ack: Some(ack), ..Event::default() });
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         self.algorithm.on_congestion(path, event);
         let new_episode = event.new_episode;
         match event.signal {
@@ -141,7 +141,7 @@ impl CongestionControl for Recorder {
         self.note(path, &Event { kind: 'U', ..Event::default() });
     }
 
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         self.algorithm.control()
     }
 }

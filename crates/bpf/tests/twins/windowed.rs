@@ -2,7 +2,9 @@
 
 use crate::native::{Answer, Program, build};
 use crate::recorder::{Recorder, settled};
-use dumbbell_cc::{Ack, Congestion, CongestionControl, Init, Path, Phase, Signal, Subflow};
+use dumbbell_cc::{
+    Ack, CaState, CongestionControl, CongestionEvent, ConnectionConfig, Path, Signal, Subflow,
+};
 use dumbbell_units::{Span, Time};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -61,7 +63,7 @@ fn step(coupled: bool) -> impl Strategy<Value = Step> {
 
 /// Drives the algorithm through these steps.
 fn drive(name: &str, steps: &[Step]) -> Recorder {
-    let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+    let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
     let mut path = Path::new(1448, Time::ZERO);
     path.cwnd_limited = true;
     (path.srtt, path.min_rtt) = (Some(Span::from_millis(50)), Some(Span::from_millis(50)));
@@ -82,7 +84,7 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
             Step::Limited(limited) => path.cwnd_limited = *limited,
             Step::Loss => congest(&mut recorder, &mut path, Signal::Loss),
             Step::Timeout => congest(&mut recorder, &mut path, Signal::Timeout),
-            Step::Open => path.phase = Phase::Open,
+            Step::Open => path.ca_state = CaState::Open,
             Step::Siblings(siblings) => path.siblings.clone_from(siblings),
         }
     }
@@ -92,18 +94,18 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
 fn acknowledge(recorder: &mut Recorder, path: &mut Path, packets: u32) {
     path.delivered += u64::from(packets);
     path.delivered_at = path.now;
-    let ack = Ack { delivered: packets, counted: packets, rtt: path.srtt, ..Ack::default() };
+    let ack = Ack { delivered: packets, acked: packets, rtt: path.srtt, ..Ack::default() };
     recorder.on_ack(path, &ack);
 }
 
 fn congest(recorder: &mut Recorder, path: &mut Path, signal: Signal) {
-    let new_episode = path.phase == Phase::Open;
+    let new_episode = path.ca_state == CaState::Open;
     if signal == Signal::Loss && !new_episode {
         return;
     }
     path.lost += 1;
-    path.phase = if signal == Signal::Timeout { Phase::Loss } else { Phase::Recovery };
-    let event = Congestion { signal, new_episode, packets: 1, seq: 0, stamp: None };
+    path.ca_state = if signal == Signal::Timeout { CaState::Loss } else { CaState::Recovery };
+    let event = CongestionEvent { signal, new_episode, packets: 1, seq: 0, send_state: None };
     recorder.on_congestion(path, &event);
 }
 

@@ -8,7 +8,7 @@
 
 use super::model::Scale;
 use super::version::{EXTRA_ACKED_MAX, EXTRA_ACKED_ROUNDS};
-use crate::meters::Rounds;
+use crate::filters::Rounds;
 use crate::{Ack, Path};
 use dumbbell_units::{Rate, Time};
 

@@ -29,7 +29,7 @@ use super::probe_bw::ProbeBw;
 use super::recovery::is_recovery;
 use super::signals::Signals;
 use super::version::{Caution, Probing, Version};
-use crate::{Ack, Congestion, Init, Inspect, Path, Phase, RateSample, Signal};
+use crate::{Ack, CaState, CongestionEvent, ConnectionConfig, Metric, Path, RateSample, Signal};
 use dumbbell_units::Rate;
 
 /// BBRv2, F-BBRv2 or BBRv3.
@@ -47,14 +47,14 @@ pub struct Bounded {
     ecn: Ecn,
     probe_bw: ProbeBw,
     /// The transport's phase at the last acknowledgement or timeout.
-    before: Phase,
+    before: CaState,
     /// The state that loss ended, to return to if the loss was spurious.
     undo_state: Option<State>,
 }
 
 impl BoundedBbr {
     /// A version at the beginning of a connection.
-    pub fn new(version: Version, init: &Init) -> BoundedBbr {
+    pub fn new(version: Version, init: &ConnectionConfig) -> BoundedBbr {
         let Version { params, caution, probing, assertion } = version;
         let rules = Bounded {
             caution,
@@ -65,7 +65,7 @@ impl BoundedBbr {
             bounds: Bounds::new(),
             ecn: Ecn::new(caution.ecn),
             probe_bw: ProbeBw::new(init.now),
-            before: Phase::Open,
+            before: CaState::Open,
             undo_state: None,
         };
         Bbr { frame: Frame::new(params, init), rules }
@@ -84,7 +84,7 @@ impl Bounded {
 
     /// Whether losses or marks since `rate`'s packet was sent show that too much was in flight.
     fn is_too_high(&self, rate: &RateSample) -> bool {
-        self.is_loss_too_high(rate.lost.into(), rate.stamp.in_flight.into())
+        self.is_loss_too_high(rate.lost.into(), rate.send_state.in_flight.into())
             || self.ecn.is_too_high(rate)
     }
 
@@ -93,15 +93,15 @@ impl Bounded {
     }
 
     fn end_recovery(&mut self, frame: &mut Frame, path: &Path) {
-        if is_recovery(self.before) && !is_recovery(path.phase) {
+        if is_recovery(self.before) && !is_recovery(path.ca_state) {
             frame.window.restore();
         }
-        self.before = path.phase;
+        self.before = path.ca_state;
     }
 
     fn update_rounds(&mut self, frame: &mut Frame, path: &Path, rate: Option<&RateSample>) {
         match rate {
-            Some(rate) => frame.rounds.update(rate.stamp.delivered, path.delivered),
+            Some(rate) => frame.rounds.update(rate.send_state.delivered, path.delivered),
             None => {
                 frame.rounds.no_sample();
                 false
@@ -162,7 +162,7 @@ impl Rules for Bounded {
         frame.state == State::Up
     }
 
-    fn before(&self) -> Phase {
+    fn before(&self) -> CaState {
         self.before
     }
 
@@ -242,7 +242,7 @@ impl Rules for Bounded {
         frame.window.cap(self.volume_cap(frame));
     }
 
-    fn on_congestion(&mut self, frame: &mut Frame, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, frame: &mut Frame, path: &Path, event: &CongestionEvent) {
         if event.new_episode {
             self.save(frame);
         }
@@ -259,16 +259,16 @@ impl Rules for Bounded {
         self.undo(frame, path);
     }
 
-    fn inspect(&self, _frame: &Frame, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, _frame: &Frame, show: &mut dyn FnMut(Metric)) {
         let values = [
             ("bw_lo", self.bounds.bw_lo().bytes_per_sec()),
             ("inflight_hi", self.bounds.inflight_hi()),
             ("inflight_lo", self.bounds.inflight_lo()),
         ];
-        values.into_iter().for_each(|(name, value)| show(Inspect { name, value }));
+        values.into_iter().for_each(|(name, value)| show(Metric { name, value }));
         if let Some(watch) = &self.watch {
             let value = f64::from(u8::from(watch.is_detected()));
-            show(Inspect { name: "cubic_detected", value });
+            show(Metric { name: "cubic_detected", value });
         }
     }
 }

@@ -14,8 +14,11 @@ use super::probe_rtt::ProbeRtt;
 use super::startup::FullPipe;
 use super::version::{Allowance, Params};
 use super::window::Window;
-use crate::meters::Rounds;
-use crate::{Ack, Congestion, CongestionControl, Control, Init, Inspect, Path, Phase, Sent};
+use crate::filters::Rounds;
+use crate::{
+    Ack, CaState, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Metric,
+    Path, Sent,
+};
 use dumbbell_units::{Rate, Span};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -59,7 +62,7 @@ pub trait Rules {
     fn is_raising(&self, frame: &Frame) -> bool;
 
     /// The transport's phase at the last acknowledgement or timeout.
-    fn before(&self) -> Phase;
+    fn before(&self) -> CaState;
 
     /// Takes what an acknowledgement tells of rounds, bandwidth and congestion.
     fn update_model(&mut self, frame: &mut Frame, path: &Path, ack: &Ack);
@@ -92,18 +95,18 @@ pub trait Rules {
     fn update_window(&mut self, frame: &mut Frame, path: &Path, ack: &Ack);
 
     /// The network signalled congestion.
-    fn on_congestion(&mut self, frame: &mut Frame, path: &Path, event: &Congestion);
+    fn on_congestion(&mut self, frame: &mut Frame, path: &Path, event: &CongestionEvent);
 
     /// The last episode of loss was spurious.
     fn on_spurious_loss(&mut self, frame: &mut Frame, path: &Path);
 
     /// Shows what only these rules have.
-    fn inspect(&self, frame: &Frame, show: &mut dyn FnMut(Inspect));
+    fn inspect(&self, frame: &Frame, show: &mut dyn FnMut(Metric));
 }
 
 impl Frame {
     /// A connection at its beginning.
-    pub fn new(params: Params, init: &Init) -> Frame {
+    pub fn new(params: Params, init: &ConnectionConfig) -> Frame {
         let scale = Scale { mss: f64::from(init.mss), initial_window: init.initial_window };
         Frame {
             params,
@@ -253,16 +256,16 @@ impl<R: Rules> CongestionControl for Bbr<R> {
         rules.update_window(frame, path, ack);
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         self.rules.on_congestion(&mut self.frame, path, event);
     }
 
-    fn control(&self) -> Control {
-        Control {
+    fn control(&self) -> ControlParameters {
+        ControlParameters {
             cwnd: self.frame.window.get(),
             ssthresh: self.frame.ssthresh,
             pacing_rate: Some(self.frame.pacing.rate()),
-            burst: Some(self.frame.least_burst() as u32),
+            min_send_quantum: Some(self.frame.least_burst() as u32),
         }
     }
 
@@ -290,7 +293,7 @@ impl<R: Rules> CongestionControl for Bbr<R> {
         self.rules.on_spurious_loss(&mut self.frame, path);
     }
 
-    fn penalise(&mut self, _path: &Path) {
+    fn on_receive_window_penalty(&mut self, _path: &Path) {
         self.frame.window.set(self.frame.window.get() / 2.0);
     }
 
@@ -298,7 +301,7 @@ impl<R: Rules> CongestionControl for Bbr<R> {
         false
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         let (frame, bw) = (&self.frame, self.rules.bw());
         let min_rtt = frame.probe_rtt.min_rtt().unwrap_or(Span::ZERO);
         let values = [
@@ -312,7 +315,7 @@ impl<R: Rules> CongestionControl for Bbr<R> {
             ("round", frame.rounds.count() as f64),
             ("full_bw_reached", f64::from(u8::from(frame.pipe.ever()))),
         ];
-        values.into_iter().for_each(|(name, value)| show(Inspect { name, value }));
+        values.into_iter().for_each(|(name, value)| show(Metric { name, value }));
         self.rules.inspect(frame, show);
     }
 }

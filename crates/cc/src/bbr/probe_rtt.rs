@@ -14,7 +14,7 @@
 //! are up to a tick longer, and so a round longer where they are a whole number of round-trip times.
 
 use super::version::{MIN_RTT_WINDOW, PROBE_RTT_DURATION, Params};
-use crate::meters::Rounds;
+use crate::filters::Rounds;
 use crate::{Path, RateSample};
 use dumbbell_units::{Span, Time};
 
@@ -56,7 +56,7 @@ impl ProbeRtt {
 
     /// Takes a round-trip time. Returns whether it is time for ProbeRTT.
     pub fn observe(&mut self, path: &Path, rtt: Option<Span>) -> bool {
-        let now = path.coarse_now();
+        let now = path.jiffies_now();
         let expired = now > self.lowest_at + self.interval;
         if let Some(rtt) = rtt {
             // An equal one does not put ProbeRTT off, as in Linux since 5.10.
@@ -91,7 +91,7 @@ impl ProbeRtt {
         }
         if self.done_at.is_none() {
             if f64::from(path.in_flight) <= most {
-                self.done_at = Some(path.coarse_now() + PROBE_RTT_DURATION);
+                self.done_at = Some(path.jiffies_now() + PROBE_RTT_DURATION);
                 self.round_done = false;
                 rounds.restart(path.delivered);
             }
@@ -103,12 +103,12 @@ impl ProbeRtt {
 
     /// Whether the 200 ms are over. A flow that was idle since need not wait for a round.
     pub fn is_time_over(&self, path: &Path) -> bool {
-        self.done_at.is_some_and(|done| path.coarse_now() > done)
+        self.done_at.is_some_and(|done| path.jiffies_now() > done)
     }
 
     /// ProbeRTT ends; the next one is an interval away.
     pub fn exit(&mut self, path: &Path) {
-        self.lowest_at = path.coarse_now();
+        self.lowest_at = path.jiffies_now();
     }
 
     /// Whether a sample shows what ProbeRTT or the application allowed, not what the path can do.
@@ -120,7 +120,7 @@ impl ProbeRtt {
     /// [`is_limited`](Self::is_limited) of a rate sample.
     #[inline]
     pub fn limits(&self, rate: &RateSample) -> bool {
-        self.is_limited(rate.stamp.delivered, rate.stamp.app_limited)
+        self.is_limited(rate.send_state.delivered, rate.send_state.app_limited)
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn by_a_coarse_clock_probe_rtt_lasts_until_the_tick_after_200_ms() {
         for began in [10_000, 10_003] {
-            let mut path = Path { tick: Span::from_millis(4), in_flight: 4, ..path_at(began) };
+            let mut path = Path { jiffy: Span::from_millis(4), in_flight: 4, ..path_at(began) };
             let mut probe = ProbeRtt::new(&V1, path.now);
             probe.enter(&path);
             assert!(!probe.hold(&path, 4.0, &mut Rounds::default()));

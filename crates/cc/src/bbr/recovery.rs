@@ -6,31 +6,31 @@
 //! what it was before. A timeout leaves one packet.
 
 use super::window::Window;
-use crate::{Ack, Path, Phase};
+use crate::{Ack, CaState, Path};
 
 /// Whether packets are missing and the window may be cut on that account.
 #[inline]
-pub fn is_recovery(phase: Phase) -> bool {
-    matches!(phase, Phase::Recovery | Phase::Loss)
+pub fn is_recovery(ca_state: CaState) -> bool {
+    matches!(ca_state, CaState::Recovery | CaState::Loss)
 }
 
 /// How far recovery has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conservation {
-    before: Phase,
+    before: CaState,
     on: bool,
 }
 
 impl Conservation {
     /// The transport's phase at the last acknowledgement or timeout.
     #[inline]
-    pub fn before(&self) -> Phase {
+    pub fn before(&self) -> CaState {
         self.before
     }
 
     /// A retransmission timeout.
     pub fn on_timeout(&mut self, path: &Path, window: &mut Window) {
-        self.before = Phase::Loss;
+        self.before = CaState::Loss;
         window.set(f64::from(path.in_flight) + 1.0);
     }
 
@@ -47,15 +47,15 @@ impl Conservation {
         if ack.lost > 0 {
             window.set(window.get() - f64::from(ack.lost));
         }
-        let began = path.phase == Phase::Recovery && self.before != Phase::Recovery;
+        let began = path.ca_state == CaState::Recovery && self.before != CaState::Recovery;
         if began {
             self.on = true;
             window.set(released);
-        } else if is_recovery(self.before) && !is_recovery(path.phase) {
+        } else if is_recovery(self.before) && !is_recovery(path.ca_state) {
             self.on = false;
             window.restore();
         }
-        self.before = path.phase;
+        self.before = path.ca_state;
         if self.on {
             window.set(window.get().max(released));
         }
@@ -78,16 +78,16 @@ mod tests {
     use super::*;
     use dumbbell_units::Time;
 
-    fn setup(in_flight: u32, phase: Phase) -> (Conservation, Path, Window) {
+    fn setup(in_flight: u32, ca_state: CaState) -> (Conservation, Path, Window) {
         let mut path = Path::new(1448, Time::ZERO);
-        (path.in_flight, path.phase) = (in_flight, phase);
+        (path.in_flight, path.ca_state) = (in_flight, ca_state);
         let window = Window::new(Scale { mss: 1448.0, initial_window: 100.0 });
         (Conservation::default(), path, window)
     }
 
     #[test]
     fn in_the_first_round_of_recovery_a_packet_is_sent_for_a_packet_delivered() {
-        let (mut conservation, mut path, mut window) = setup(90, Phase::Recovery);
+        let (mut conservation, mut path, mut window) = setup(90, CaState::Recovery);
         let ack = Ack { delivered: 2, lost: 3, ..Ack::default() };
         let outcome = conservation.apply(&path, &ack, &mut window);
         assert_eq!(outcome, Outcome { began: true, conserved: true });
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn the_window_is_restored_when_recovery_ends() {
-        let (mut conservation, mut path, mut window) = setup(40, Phase::Recovery);
+        let (mut conservation, mut path, mut window) = setup(40, CaState::Recovery);
         window.save(false);
         conservation.apply(&path, &Ack { delivered: 1, ..Ack::default() }, &mut window);
         assert_eq!(window.get(), 41.0);
-        path.phase = Phase::Open;
+        path.ca_state = CaState::Open;
         let outcome =
             conservation.apply(&path, &Ack { delivered: 1, ..Ack::default() }, &mut window);
         assert_eq!(outcome, Outcome { began: false, conserved: false });
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_timeout_leaves_one_packet_beyond_what_is_in_flight() {
-        let (mut conservation, path, mut window) = setup(0, Phase::Loss);
+        let (mut conservation, path, mut window) = setup(0, CaState::Loss);
         conservation.on_timeout(&path, &mut window);
         assert_eq!(window.get(), 1.0);
     }

@@ -36,7 +36,7 @@ impl Signals {
     pub fn observe(&mut self, rate: &RateSample, delivered: u64) {
         self.bw_latest = self.bw_latest.max(rate.rate);
         self.inflight_latest = self.inflight_latest.max(f64::from(rate.delivered));
-        self.round_start = rate.stamp.delivered >= self.began;
+        self.round_start = rate.send_state.delivered >= self.began;
         if self.round_start {
             self.began = delivered;
         }
@@ -85,12 +85,12 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Stamp;
+    use crate::SendState;
 
     fn sample(delivered_then: u64, delivered: u32, rate: f64) -> RateSample {
-        let stamp = Stamp { delivered: delivered_then, ..Stamp::default() };
+        let send_state = SendState { delivered: delivered_then, ..SendState::default() };
         let rate = Rate::from_bytes_per_sec(rate);
-        RateSample { delivered, rate, stamp, ..RateSample::default() }
+        RateSample { delivered, rate, send_state, ..RateSample::default() }
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::frame::{Bbr, Frame, Rules, inflight};
 use super::policer::{Evidence, Policer};
 use super::recovery::{Conservation, is_recovery};
 use super::version::V1;
-use crate::meters::WindowedMax;
-use crate::{Ack, Congestion, Init, Inspect, Path, Phase, Signal};
+use crate::filters::WindowedMax;
+use crate::{Ack, CaState, CongestionEvent, ConnectionConfig, Metric, Path, Signal};
 use dumbbell_units::Rate;
 
 /// Rounds over which the greatest delivery rate is taken: a cycle of gains and two.
@@ -36,7 +36,7 @@ pub struct Unbounded {
 
 impl BbrV1 {
     /// The algorithm at the beginning of a connection.
-    pub fn new(init: &Init) -> BbrV1 {
+    pub fn new(init: &ConnectionConfig) -> BbrV1 {
         let rules = Unbounded {
             max_bw: WindowedMax::new(BW_ROUNDS, 0, 0.0),
             policer: Policer::default(),
@@ -100,7 +100,7 @@ impl Rules for Unbounded {
         frame.state == State::ProbeBw && self.cycle.is_probing()
     }
 
-    fn before(&self) -> Phase {
+    fn before(&self) -> CaState {
         self.conservation.before()
     }
 
@@ -109,7 +109,7 @@ impl Rules for Unbounded {
             frame.rounds.no_sample();
             return;
         };
-        if frame.rounds.update(rate.stamp.delivered, path.delivered) {
+        if frame.rounds.update(rate.send_state.delivered, path.delivered) {
             self.conservation.end_round();
         }
         let app_limited = frame.probe_rtt.limits(rate);
@@ -167,7 +167,7 @@ impl Rules for Unbounded {
         }
     }
 
-    fn on_congestion(&mut self, frame: &mut Frame, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, frame: &mut Frame, path: &Path, event: &CongestionEvent) {
         if event.new_episode {
             let cut = is_recovery(self.before()) || frame.state == State::ProbeRtt;
             frame.window.save(cut);
@@ -185,9 +185,9 @@ impl Rules for Unbounded {
         self.policer.reset(path);
     }
 
-    fn inspect(&self, _frame: &Frame, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, _frame: &Frame, show: &mut dyn FnMut(Metric)) {
         let policed = f64::from(u8::from(self.policer.bw().is_some()));
-        show(Inspect { name: "policed", value: policed });
+        show(Metric { name: "policed", value: policed });
     }
 }
 

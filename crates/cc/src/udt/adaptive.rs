@@ -29,8 +29,8 @@
 
 use super::{Udt, begins_pair};
 use crate::{
-    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path, Sent,
-    Signal,
+    Ack, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
+    Metric, Options, Path, Sent, Signal,
 };
 
 /// Equations 4 and 5.
@@ -101,7 +101,10 @@ impl AdaptiveUdt {
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
-    pub fn from_options(options: &mut Options, init: &Init) -> Result<AdaptiveUdt, ConfigError> {
+    pub fn from_options(
+        options: &mut Options,
+        init: &ConnectionConfig,
+    ) -> Result<AdaptiveUdt, ConfigError> {
         let w1 = options.number("w1", 0.25, 0.0..=0.5, "0 to 0.5")?;
         Ok(AdaptiveUdt {
             forecast: Forecast { w1, rtts: [0.0; 3], reports: 0 },
@@ -127,7 +130,7 @@ impl CongestionControl for AdaptiveUdt {
         self.weight = if forecasts { self.weights.weight(self.forecast.ratio()) } else { 1.0 };
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         self.udt.on_congestion(path, event);
         if matches!(event.signal, Signal::Nak | Signal::Loss) {
             self.weight = 1.0;
@@ -143,7 +146,7 @@ impl CongestionControl for AdaptiveUdt {
     }
 
     #[inline]
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         self.udt.control()
     }
 
@@ -155,10 +158,10 @@ impl CongestionControl for AdaptiveUdt {
         self.udt.is_ack_clocked()
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.udt.inspect(show);
-        show(Inspect { name: "rtt_ratio", value: self.forecast.ratio() });
-        show(Inspect { name: "weight", value: self.weight });
+        show(Metric { name: "rtt_ratio", value: self.forecast.ratio() });
+        show(Metric { name: "weight", value: self.weight });
     }
 }
 

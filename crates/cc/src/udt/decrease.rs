@@ -23,7 +23,7 @@
 //! DecRandom = floor(AvgNAK U) + ceil(AvgNAK / 5)
 //! ```
 
-use crate::Inspect;
+use crate::Metric;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -110,10 +110,10 @@ impl Decrease {
     }
 
     /// Shows what it goes by.
-    pub fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
-        show(Inspect { name: "nak_count", value: f64::from(self.naks) });
-        show(Inspect { name: "avg_nak", value: self.average_naks });
-        show(Inspect { name: "dec_random", value: f64::from(self.every) });
+    pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "nak_count", value: f64::from(self.naks) });
+        show(Metric { name: "avg_nak", value: self.average_naks });
+        show(Metric { name: "dec_random", value: f64::from(self.every) });
     }
 }
 

@@ -58,8 +58,8 @@ mod tests;
 pub use adaptive::AdaptiveUdt;
 
 use crate::{
-    Ack, ConfigError, Congestion, CongestionControl, Control, Init, Inspect, Options, Path,
-    PeerReport, Sent, Signal,
+    Ack, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
+    Metric, Options, Path, PeerReport, Sent, Signal,
 };
 use decrease::{Answer, DECREASE, Decrease, Rules};
 use dumbbell_units::{Rate, Span, Time};
@@ -119,7 +119,10 @@ impl Udt {
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
-    pub fn from_options(options: &mut Options, init: &Init) -> Result<Udt, ConfigError> {
+    pub fn from_options(
+        options: &mut Options,
+        init: &ConnectionConfig,
+    ) -> Result<Udt, ConfigError> {
         let choices = [("udt4", Rules::Udt4), ("ns-2", Rules::Ns2)];
         let rules = options.choice("rules", Rules::Udt4, &choices, "udt4 or ns-2")?;
         let (cwnd, least) = match rules {
@@ -266,7 +269,7 @@ impl CongestionControl for Udt {
         self.bound_period();
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         match event.signal {
             Signal::Nak | Signal::Loss => self.on_nak(path, event.seq),
             Signal::Timeout if self.slow_start => self.end_slow_start(),
@@ -280,13 +283,13 @@ impl CongestionControl for Udt {
         self.pauses &= begins_pair(sent);
     }
 
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         let gap = if self.pauses { self.period + SYN } else { self.period };
-        Control {
+        ControlParameters {
             cwnd: self.cwnd,
             ssthresh: f64::INFINITY,
             pacing_rate: Some(Rate::from_bytes_per_sec(f64::from(self.mss) / gap)),
-            burst: Some(1),
+            min_send_quantum: Some(1),
         }
     }
 
@@ -298,7 +301,7 @@ impl CongestionControl for Udt {
         self.rules == Rules::Ns2
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         let values = [
             ("period", self.period),
             ("slow_start", f64::from(u8::from(self.slow_start))),
@@ -307,7 +310,7 @@ impl CongestionControl for Udt {
             ("capacity", self.report.capacity),
         ];
         for (name, value) in values {
-            show(Inspect { name, value });
+            show(Metric { name, value });
         }
         self.decrease.inspect(show);
     }

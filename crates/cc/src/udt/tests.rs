@@ -14,8 +14,8 @@ struct Connection<A> {
     report: PeerReport,
 }
 
-fn made<A>(text: &str, make: fn(&mut Options, &Init) -> Result<A, ConfigError>) -> A {
-    let init = Init { now: Time::ZERO, mss: 1456, initial_window: 16.0, seed: 1 };
+fn made<A>(text: &str, make: fn(&mut Options, &ConnectionConfig) -> Result<A, ConfigError>) -> A {
+    let init = ConnectionConfig { now: Time::ZERO, mss: 1456, initial_window: 16.0, seed: 1 };
     let mut options = text.parse().expect("well formed");
     make(&mut options, &init).expect("within range")
 }
@@ -47,7 +47,8 @@ impl<A: CongestionControl> Connection<A> {
     }
 
     fn signal(&mut self, signal: Signal, seq: u64) {
-        let event = Congestion { signal, new_episode: true, packets: 1, seq, stamp: None };
+        let event =
+            CongestionEvent { signal, new_episode: true, packets: 1, seq, send_state: None };
         self.algorithm.on_congestion(&self.path, &event);
     }
 

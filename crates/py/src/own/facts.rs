@@ -4,7 +4,7 @@
 //! `dumbbell-cc`'s values; the attributes are computed when they are read. The objects of a flow are
 //! used again for the next event, so that telling costs no allocation.
 
-use dumbbell_cc::{Phase, Signal};
+use dumbbell_cc::{CaState, Signal};
 use dumbbell_units::{Rate, Span, Time};
 use pyo3::prelude::*;
 
@@ -41,13 +41,13 @@ fn rate(rate: Option<Rate>) -> Option<f64> {
     rate.map(Rate::bytes_per_sec)
 }
 
-fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Open => "open",
-        Phase::Disorder => "disorder",
-        Phase::Cwr => "cwr",
-        Phase::Recovery => "recovery",
-        Phase::Loss => "loss",
+fn ca_state(state: CaState) -> &'static str {
+    match state {
+        CaState::Open => "open",
+        CaState::Disorder => "disorder",
+        CaState::Cwr => "cwr",
+        CaState::Recovery => "recovery",
+        CaState::Loss => "loss",
     }
 }
 
@@ -62,7 +62,7 @@ fn signal(signal: Signal) -> &'static str {
 
 facts! {
     /// What an algorithm is told when its flow begins.
-    Init(dumbbell_cc::Init) {
+    ConnectionConfig(dumbbell_cc::ConnectionConfig) {
         /// The present, s.
         now: f64 = |it| s(it.now);
         /// Payload bytes of a full packet.
@@ -93,9 +93,9 @@ facts! {
         marked: u64 = |it| it.marked;
         /// Where loss recovery stands, as Linux calls it: "open", "disorder", "cwr", "recovery" or
         /// "loss".
-        phase: &'static str = |it| phase(it.phase);
+        ca_state: &'static str = |it| ca_state(it.ca_state);
         /// Whether a window reduction is being carried out, during which windows do not grow.
-        reducing: bool = |it| it.phase.is_reducing();
+        reducing: bool = |it| it.ca_state.is_reducing();
         /// Whether the window, not the application, limited sending in the last round (RFC 7661);
         /// windows grow only then.
         cwnd_limited: bool = |it| it.cwnd_limited;
@@ -129,7 +129,7 @@ facts! {
         /// Packets newly delivered, cumulatively or selectively.
         delivered: u32 = |it| it.delivered;
         /// Packets by which windows grow (RFC 3465).
-        counted: u32 = |it| it.counted;
+        acked: u32 = |it| it.acked;
         /// Packets marked lost by this acknowledgement.
         lost: u32 = |it| it.lost;
         /// Packets newly delivered that carried an ECN mark.
@@ -154,7 +154,7 @@ facts! {
         /// What was delivered over the interval, bytes/s.
         rate: f64 = |it| it.rate.bytes_per_sec();
         /// The connection as it was when the newest packet acknowledged was sent.
-        stamp: Stamp = |it| Stamp(it.stamp);
+        send_state: SendState = |it| SendState(it.send_state);
         /// Packets marked lost since then.
         lost: u32 = |it| it.lost;
         /// ECN marks among the packets delivered since then.
@@ -162,7 +162,7 @@ facts! {
     }
 
     /// The connection as it was when a packet was sent.
-    Stamp(dumbbell_cc::Stamp) {
+    SendState(dumbbell_cc::SendState) {
         /// When that was, s.
         sent_at: f64 = |it| s(it.sent_at);
         /// Packets delivered by then.
@@ -190,7 +190,7 @@ facts! {
     }
 
     /// A congestion signal.
-    Congestion(dumbbell_cc::Congestion) {
+    CongestionEvent(dumbbell_cc::CongestionEvent) {
         /// What was signalled: "loss", "ecn", "timeout", or UDT's "nak".
         signal: &'static str = |it| signal(it.signal);
         /// Whether this begins a new recovery episode, the one that a window rule answers.
@@ -201,7 +201,7 @@ facts! {
         /// Sequence number of the lost packet (of the first one in a NAK, or that is missing).
         seq: u64 = |it| it.seq;
         /// The connection as it was when the lost packet was sent, where the transport knows it.
-        stamp: Option<Stamp> = |it| it.stamp.map(Stamp);
+        send_state: Option<SendState> = |it| it.send_state.map(SendState);
     }
 
     /// A packet that was just handed to the network.
@@ -217,7 +217,7 @@ facts! {
     }
 
     /// What happened in a round: from when a packet was sent until it was acknowledged.
-    Round(dumbbell_cc::RoundReport) {
+    Round(dumbbell_cc::RoundStats) {
         /// The number of the round, from 1.
         number: u64 = |it| it.number;
         /// When it began, s.

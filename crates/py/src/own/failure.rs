@@ -1,6 +1,6 @@
 //! What goes wrong in a user's code.
 
-use dumbbell_cc::{Ack, Congestion, CongestionControl, Control, Path};
+use dumbbell_cc::{Ack, CongestionControl, CongestionEvent, ControlParameters, Path};
 use dumbbell_units::Time;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,16 +51,20 @@ pub fn mistake(py: Python<'_>, text: &str) -> PyErr {
 pub struct Silent;
 
 impl Silent {
-    pub const CONTROL: Control =
-        Control { cwnd: 1.0, ssthresh: f64::INFINITY, pacing_rate: None, burst: None };
+    pub const CONTROL: ControlParameters = ControlParameters {
+        cwnd: 1.0,
+        ssthresh: f64::INFINITY,
+        pacing_rate: None,
+        min_send_quantum: None,
+    };
 }
 
 impl CongestionControl for Silent {
     fn on_ack(&mut self, _path: &Path, _ack: &Ack) {}
 
-    fn on_congestion(&mut self, _path: &Path, _event: &Congestion) {}
+    fn on_congestion(&mut self, _path: &Path, _event: &CongestionEvent) {}
 
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         Silent::CONTROL
     }
 }

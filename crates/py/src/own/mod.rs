@@ -11,7 +11,9 @@ mod per_round;
 mod rule;
 mod speaker;
 
-use dumbbell_cc::{AnySlowStart, CongestionControl, Init, Maker, Options, Windowed};
+use dumbbell_cc::{
+    AlgorithmFactory, AnySlowStart, CongestionControl, ConnectionConfig, Options, Windowed,
+};
 use failure::mistake;
 use per_ack::PerAck;
 use per_round::PerRound;
@@ -27,10 +29,10 @@ pub use failure::{Failure, Silent};
 pub type Classes = BTreeMap<String, (Py<PyType>, Py<PyDict>)>;
 
 /// The makers of these algorithms; what goes wrong in them is left in `failure`.
-pub fn makers(classes: Classes, failure: &Failure) -> BTreeMap<String, Maker> {
+pub fn makers(classes: Classes, failure: &Failure) -> BTreeMap<String, AlgorithmFactory> {
     let maker = |(name, (class, options)): (String, (Py<PyType>, Py<PyDict>))| {
         let (called, failure) = (name.clone(), failure.clone());
-        let make = move |init: &Init| {
+        let make = move |init: &ConnectionConfig| {
             Python::attach(|py| {
                 let made = make(class.bind(py), options.bind(py), &called, init, &failure);
                 made.unwrap_or_else(|error| {
@@ -39,7 +41,7 @@ pub fn makers(classes: Classes, failure: &Failure) -> BTreeMap<String, Maker> {
                 })
             })
         };
-        (name, Maker::boxed(make))
+        (name, AlgorithmFactory::boxed(make))
     };
     classes.into_iter().map(maker).collect()
 }
@@ -48,10 +50,10 @@ fn make(
     class: &Bound<'_, PyType>,
     options: &Bound<'_, PyDict>,
     name: &str,
-    init: &Init,
+    init: &ConnectionConfig,
     failure: &Failure,
 ) -> PyResult<Box<dyn CongestionControl + Send>> {
-    let object = class.call((facts::Init(*init),), Some(options))?;
+    let object = class.call((facts::ConnectionConfig(*init),), Some(options))?;
     let tier: String = object.getattr("_tier")?.extract()?;
     let speaker = Speaker::new(&object, name, init, failure)?;
     Ok(match tier.as_str() {

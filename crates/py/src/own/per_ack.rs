@@ -2,7 +2,7 @@
 
 use crate::own::facts;
 use crate::own::speaker::{Speaker, overrides};
-use dumbbell_cc::{Ack, Congestion, CongestionControl, Control, Inspect, Path, Sent};
+use dumbbell_cc::{Ack, CongestionControl, CongestionEvent, ControlParameters, Metric, Path, Sent};
 use dumbbell_units::Time;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -50,11 +50,11 @@ impl CongestionControl for PerAck {
         });
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
-        self.speaker.tell(path, "on_congestion", facts::Congestion(*event));
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
+        self.speaker.tell(path, "on_congestion", facts::CongestionEvent(*event));
     }
 
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         self.speaker.control
     }
 
@@ -89,7 +89,7 @@ impl CongestionControl for PerAck {
         self.speaker.uses_prr
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.speaker.inspect(show);
     }
 }

@@ -2,13 +2,16 @@
 
 use crate::own::facts;
 use crate::own::speaker::{Speaker, overrides};
-use dumbbell_cc::{Ack, Congestion, CongestionControl, Control, Inspect, Path, RoundFold, Signal};
+use dumbbell_cc::{
+    Ack, CongestionControl, CongestionEvent, ControlParameters, Metric, Path, RoundAggregator,
+    Signal,
+};
 use dumbbell_units::Time;
 use pyo3::prelude::*;
 
 pub struct PerRound {
     speaker: Speaker,
-    fold: RoundFold,
+    fold: RoundAggregator,
     hears_congestion: bool,
 }
 
@@ -16,7 +19,7 @@ impl PerRound {
     pub fn new(mut speaker: Speaker, object: &Bound<'_, PyAny>, now: Time) -> PyResult<PerRound> {
         speaker.listen(object, "__init__", now)?;
         let hears_congestion = overrides(object, "on_congestion")?;
-        Ok(PerRound { speaker, fold: RoundFold::default(), hears_congestion })
+        Ok(PerRound { speaker, fold: RoundAggregator::default(), hears_congestion })
     }
 }
 
@@ -26,13 +29,13 @@ impl CongestionControl for PerRound {
         self.speaker.tell(path, "on_round", facts::Round(round));
     }
 
-    fn on_congestion(&mut self, path: &Path, event: &Congestion) {
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         if self.hears_congestion && (event.new_episode || event.signal == Signal::Timeout) {
-            self.speaker.tell(path, "on_congestion", facts::Congestion(*event));
+            self.speaker.tell(path, "on_congestion", facts::CongestionEvent(*event));
         }
     }
 
-    fn control(&self) -> Control {
+    fn control(&self) -> ControlParameters {
         self.speaker.control
     }
 
@@ -44,7 +47,7 @@ impl CongestionControl for PerRound {
         self.speaker.uses_prr
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.speaker.inspect(show);
     }
 }

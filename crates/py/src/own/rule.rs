@@ -2,7 +2,7 @@
 
 use crate::own::facts;
 use crate::own::speaker::{Speaker, overrides};
-use dumbbell_cc::{Ack, Congestion, Inspect, Path, WindowRule};
+use dumbbell_cc::{Ack, CongestionEvent, Metric, Path, WindowRule};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -41,11 +41,11 @@ impl Rule {
 }
 
 impl WindowRule for Rule {
-    fn increase(&mut self, cwnd: f64, counted: f64, path: &Path, ack: &Ack) -> f64 {
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         let grown = self.speaker.speak(path, |speaker, object| {
             let py = object.py();
             self.ack.bind(py).try_borrow_mut()?.0 = *ack;
-            let arguments = (cwnd, counted, speaker.path.bind(py), self.ack.bind(py));
+            let arguments = (cwnd, acked, speaker.path.bind(py), self.ack.bind(py));
             let answer = self.increase.bind(py).call1(arguments)?;
             match answer.extract::<f64>() {
                 Ok(grown) if (1.0..=MOST).contains(&(cwnd + grown)) => Ok(grown),
@@ -55,11 +55,11 @@ impl WindowRule for Rule {
         grown.unwrap_or(0.0)
     }
 
-    fn decrease(&mut self, cwnd: f64, path: &Path, event: &Congestion) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
         self.last.clone_from(path);
         let left = self.speaker.speak(path, |speaker, object| {
             let py = object.py();
-            let arguments = (cwnd, speaker.path.bind(py), facts::Congestion(*event));
+            let arguments = (cwnd, speaker.path.bind(py), facts::CongestionEvent(*event));
             let answer = object.call_method1("decrease", arguments)?;
             match answer.extract::<f64>() {
                 Ok(left) if left.is_finite() && left >= 0.0 => Ok(left),
@@ -87,7 +87,7 @@ impl WindowRule for Rule {
         self.tell("on_undo");
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.speaker.inspect(show);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::own::facts;
 use crate::own::failure::{Failure, Silent, mistake};
-use dumbbell_cc::{Control, Init, Inspect, Path};
+use dumbbell_cc::{ConnectionConfig, ControlParameters, Metric, Path};
 use dumbbell_units::{Rate, Time};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ pub struct Speaker {
     inspects: bool,
     timed: bool,
     pub uses_prr: bool,
-    pub control: Control,
+    pub control: ControlParameters,
     pub timer: Option<Time>,
 }
 
@@ -28,7 +28,7 @@ impl Speaker {
     pub fn new(
         object: &Bound<'_, PyAny>,
         name: &str,
-        init: &Init,
+        init: &ConnectionConfig,
         failure: &Failure,
     ) -> PyResult<Speaker> {
         let path = facts::Path(Path::new(init.mss, init.now));
@@ -108,7 +108,7 @@ impl Speaker {
             return Err(self.mistake(py, method, "pacing_rate", rate, now));
         }
         let pacing_rate = pacing_rate.map(Rate::from_bytes_per_sec);
-        self.control = Control { cwnd, ssthresh, pacing_rate, burst: None };
+        self.control = ControlParameters { cwnd, ssthresh, pacing_rate, min_send_quantum: None };
         if self.timed {
             let timer = object.getattr(intern!(py, "timer"))?;
             self.timer = match timer.is_none() {
@@ -163,7 +163,7 @@ impl Speaker {
     }
 
     /// Shows what the object's `inspect` gives.
-    pub fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if !self.inspects || self.failed {
             return;
         }
@@ -177,7 +177,7 @@ impl Speaker {
             match shown {
                 Ok(values) => values
                     .into_iter()
-                    .for_each(|(name, value)| show(Inspect { name: constant(name), value })),
+                    .for_each(|(name, value)| show(Metric { name: constant(name), value })),
                 Err(error) => {
                     let now = self.path.borrow(py).0.now;
                     self.failure.record(py, error, &self.name, now);

@@ -12,8 +12,8 @@
 use super::scheduler::{Choice, Load, Scheduler};
 use super::stream::Stream;
 use crate::{Flags, Segment, Sender, SenderConfig, Stack};
-use dumbbell_cc::meters::LossIntervals;
-use dumbbell_cc::{Algorithm, Inspect, SenderStats};
+use dumbbell_cc::filters::LossIntervals;
+use dumbbell_cc::{Algorithm, Metric, SenderStats};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
@@ -174,7 +174,7 @@ impl MultipathSender {
     }
 
     /// Shows the internals of a subflow's algorithm.
-    pub fn inspect(&self, subflow: u8, show: &mut dyn FnMut(Inspect)) {
+    pub fn inspect(&self, subflow: u8, show: &mut dyn FnMut(Metric)) {
         self.branches[usize::from(subflow)].sender.inspect(show);
     }
 
@@ -272,7 +272,10 @@ impl MultipathSender {
         let mut others = (0..self.branches.len()).filter(|&other| other != at);
         let Some(slow) = others.find(|&other| holds(other)) else { return };
         let may = now.since(self.branches[at].penalised_at) >= srtt;
-        if may && srtt < self.branches[slow].srtt() && self.branches[slow].sender.penalise(now) {
+        if may
+            && srtt < self.branches[slow].srtt()
+            && self.branches[slow].sender.on_receive_window_penalty(now)
+        {
             self.branches[at].penalised_at = now;
             self.penalties += 1;
         }

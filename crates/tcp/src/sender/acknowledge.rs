@@ -8,7 +8,7 @@ use crate::rack::{Rack, keep_newest};
 use crate::rtt::{echoed_rtt, timestamp};
 
 use crate::{Flags, LossDetection, Segment};
-use dumbbell_cc::{Ack, Congestion, CongestionControl, Path, Phase, Signal};
+use dumbbell_cc::{Ack, CaState, CongestionControl, CongestionEvent, Path, Signal};
 use dumbbell_units::{Span, Time};
 
 /// What one acknowledgement tells.
@@ -99,25 +99,25 @@ impl Sender {
         // Where packets are reordered by much, windows grow by what is delivered in any order
         // (tcp_may_raise_cwnd).
         let grows = if tally.advanced || self.rack.reorders() { tally.delivered } else { 0 };
-        let counted = if self.stack.byte_counting { grows } else { grows.min(1) };
+        let acked = if self.stack.byte_counting { grows } else { grows.min(1) };
         if let Some(prr) = &mut self.prr {
             let safe = tally.advanced && lost == 0;
             prr.on_ack(self.path.in_flight, tally.delivered, safe);
         }
         let delivered = tally.delivered;
         let report = None;
-        let ack = Ack { delivered, counted, lost, marked, rtt, prior_in_flight, rate, report };
+        let ack = Ack { delivered, acked, lost, marked, rtt, prior_in_flight, rate, report };
         self.cc.on_ack(&self.path, &ack);
         self.refresh();
-        self.regrow(counted);
+        self.regrow(acked);
     }
 
     /// Lets a window that was cut to the flight size grow by what was acknowledged, up to the
     /// algorithm's.
-    fn regrow(&mut self, counted: u32) {
+    fn regrow(&mut self, acked: u32) {
         self.regrown = self
             .regrown
-            .map(|window| window + counted)
+            .map(|window| window + acked)
             .filter(|&window| f64::from(window) < self.control.cwnd);
     }
 
@@ -210,7 +210,7 @@ impl Sender {
             return;
         }
         self.probe = None;
-        if repeated && !duplicate && self.path.phase == Phase::Open {
+        if repeated && !duplicate && self.path.ca_state == CaState::Open {
             self.recoveries += 1;
             self.signal(&congestion(Signal::Loss, true, 1, u64::from(end - 1)));
         }
@@ -220,26 +220,26 @@ impl Sender {
     #[inline(always)]
     fn recover(&mut self, segment: &Segment, tally: &Tally) {
         let echo = segment.flags.contains(Flags::ECE);
-        let calm = self.path.phase == Phase::Open && self.board.sacked_out() == 0;
+        let calm = self.path.ca_state == CaState::Open && self.board.sacked_out() == 0;
         if calm && self.board.lost_out() == 0 && !echo {
             return;
         }
         self.new_first = false;
-        match self.path.phase {
-            Phase::Recovery if self.board.una() >= self.high_seq => {
+        match self.path.ca_state {
+            CaState::Recovery if self.board.una() >= self.high_seq => {
                 self.undo_if(|undo| {
                     undo.original_arrived(segment.timestamp) || undo.all_duplicates()
                 });
                 self.end_episode();
             }
-            Phase::Recovery => {
+            CaState::Recovery => {
                 let original = tally.advanced && self.undo.original_arrived(segment.timestamp);
                 if original || tally.dsack {
                     self.undo_if(|undo| original || undo.all_duplicates());
                 }
             }
-            Phase::Loss => self.recover_from_timeout(segment, tally),
-            Phase::Cwr if self.board.una() > self.high_seq => self.end_episode(),
+            CaState::Loss => self.recover_from_timeout(segment, tally),
+            CaState::Cwr if self.board.una() > self.high_seq => self.end_episode(),
             _ => {}
         }
         let repeated = self.board.retransmitting_out();
@@ -247,18 +247,18 @@ impl Sender {
         // What was sent again after a timeout is lost as well: a loss of its own (FLAG_LOST_RETRANS).
         let lost_again = self.stack.loss_detection == LossDetection::Rack
             && self.board.retransmitting_out() < repeated;
-        match self.path.phase {
-            Phase::Open | Phase::Disorder | Phase::Cwr if self.board.lost_out() > 0 => {
+        match self.path.ca_state {
+            CaState::Open | CaState::Disorder | CaState::Cwr if self.board.lost_out() > 0 => {
                 self.enter_recovery();
             }
-            Phase::Loss if lost_again => self.enter_recovery(),
-            Phase::Open | Phase::Disorder => {
+            CaState::Loss if lost_again => self.enter_recovery(),
+            CaState::Open | CaState::Disorder => {
                 self.lost_scratch.clear();
                 if echo {
                     self.enter_cwr();
                 } else {
                     let amiss = self.board.sacked_out() + self.board.retransmitting_out() > 0;
-                    self.path.phase = if amiss { Phase::Disorder } else { Phase::Open };
+                    self.path.ca_state = if amiss { CaState::Disorder } else { CaState::Open };
                 }
             }
             _ => self.report_losses(false),
@@ -273,7 +273,7 @@ impl Sender {
             let told = undo.original_arrived(segment.timestamp) || undo.all_duplicates();
             spurious || tally.advanced && told
         });
-        if self.path.phase != Phase::Loss {
+        if self.path.ca_state != CaState::Loss {
             return;
         }
         let recovered = self.board.una() >= self.high_seq;
@@ -319,8 +319,8 @@ impl Sender {
         if self.lost_scratch.is_empty() {
             return;
         }
-        match self.path.phase {
-            Phase::Recovery => self.report_losses(false),
+        match self.path.ca_state {
+            CaState::Recovery => self.report_losses(false),
             _ => {
                 self.enter_recovery();
                 if let Some(prr) = &mut self.prr {
@@ -339,9 +339,11 @@ impl Sender {
         for (i, &number) in lost.iter().enumerate() {
             self.path.lost += 1;
             let first = new_episode && i == 0;
-            let stamp = Some(self.board.packet(number).departure(&self.path).stamp);
-            let event =
-                Congestion { stamp, ..congestion(Signal::Loss, first, 1, u64::from(number)) };
+            let send_state = Some(self.board.packet(number).departure(&self.path).send_state);
+            let event = CongestionEvent {
+                send_state,
+                ..congestion(Signal::Loss, first, 1, u64::from(number))
+            };
             self.cc.on_congestion(&self.path, &event);
         }
         if !lost.is_empty() {
@@ -353,8 +355,8 @@ impl Sender {
     fn enter_recovery(&mut self) {
         let prior_cwnd = self.cwnd();
         // A reduction for ECN in the same round trip is the episode's reduction already.
-        let new_episode = self.path.phase != Phase::Cwr;
-        self.path.phase = Phase::Recovery;
+        let new_episode = self.path.ca_state != CaState::Cwr;
+        self.path.ca_state = CaState::Recovery;
         self.recoveries += 1;
         self.undo.begin(self.board.una(), self.board.retransmitting_out());
         if new_episode && self.lost_scratch.is_empty() {
@@ -371,7 +373,7 @@ impl Sender {
 
     fn enter_cwr(&mut self) {
         let prior_cwnd = self.cwnd();
-        self.path.phase = Phase::Cwr;
+        self.path.ca_state = CaState::Cwr;
         self.undo.end();
         let seq = u64::from(self.board.una());
         self.signal(&congestion(Signal::Ecn, true, 1, seq));
@@ -379,14 +381,14 @@ impl Sender {
     }
 
     fn end_episode(&mut self) {
-        if self.path.phase == Phase::Recovery {
+        if self.path.ca_state == CaState::Recovery {
             self.rack.recovered();
             let burst = self.stack.max_burst;
             self.regrown = (burst > 0).then(|| self.path.in_flight + burst);
         }
         self.prr = None;
         self.undo.end();
-        self.path.phase = Phase::Open;
+        self.path.ca_state = CaState::Open;
     }
 
     /// Undoes the reduction if it proves spurious.
@@ -395,7 +397,7 @@ impl Sender {
             return;
         }
         self.spurious += 1;
-        if self.path.phase == Phase::Recovery {
+        if self.path.ca_state == CaState::Recovery {
             // What was taken for lost was late.
             self.rack.saw_reordering(0);
         }
@@ -411,15 +413,15 @@ impl Sender {
 
     /// The retransmission timer expired (tcp_enter_loss).
     pub(super) fn on_timeout(&mut self) {
-        let fresh = match self.path.phase {
-            Phase::Open | Phase::Disorder => true,
-            Phase::Loss if !self.retried => true,
+        let fresh = match self.path.ca_state {
+            CaState::Open | CaState::Disorder => true,
+            CaState::Loss if !self.retried => true,
             _ => self.board.una() >= self.high_seq,
         };
         // Packets sent since a recovery began are delivered whether or not the timeout is spurious
         // (RFC 5682, section 3.1: only if no other recovery is under way; section 3.2: or again).
         self.doubts_timeout = self.stack.loss_detection == LossDetection::Rack
-            && (!matches!(self.path.phase, Phase::Recovery | Phase::Loss) || self.retried);
+            && (!matches!(self.path.ca_state, CaState::Recovery | CaState::Loss) || self.retried);
         self.retried = true;
         self.new_first = false;
         self.cwr_pending = true;
@@ -434,18 +436,21 @@ impl Sender {
         if fresh {
             self.undo.begin(self.board.una(), self.board.retransmitting_out());
         }
-        self.path.phase = Phase::Loss;
+        self.path.ca_state = CaState::Loss;
         self.high_seq = self.board.next();
         self.probe = None;
         let packets = self.lost_scratch.len() as u32;
         let seq = u64::from(self.board.una());
-        let stamp = Some(self.board.packet(self.board.una()).departure(&self.path).stamp);
-        self.signal(&Congestion { stamp, ..congestion(Signal::Timeout, fresh, packets, seq) });
+        let send_state = Some(self.board.packet(self.board.una()).departure(&self.path).send_state);
+        self.signal(&CongestionEvent {
+            send_state,
+            ..congestion(Signal::Timeout, fresh, packets, seq)
+        });
         self.rtt.back_off();
         self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
     }
 }
 
-fn congestion(signal: Signal, new_episode: bool, packets: u32, seq: u64) -> Congestion {
-    Congestion { signal, new_episode, packets, seq, stamp: None }
+fn congestion(signal: Signal, new_episode: bool, packets: u32, seq: u64) -> CongestionEvent {
+    CongestionEvent { signal, new_episode, packets, seq, send_state: None }
 }

@@ -2,7 +2,7 @@
 //! an application of its own.
 
 use super::{Sender, SenderConfig, Stage};
-use dumbbell_cc::{CongestionControl, Path, Phase, Subflow};
+use dumbbell_cc::{CaState, CongestionControl, Path, Subflow};
 use dumbbell_units::{Span, Time};
 
 impl Sender {
@@ -27,7 +27,7 @@ impl Sender {
     /// Whether new data may be sent: not before the handshake is over, nor after a timeout until
     /// what was lost then is acknowledged (mptcp_is_def_unavailable, mptcp_is_temp_unavailable).
     pub(crate) fn is_available(&self) -> bool {
-        self.is_established() && self.path.phase != Phase::Loss
+        self.is_established() && self.path.ca_state != CaState::Loss
     }
 
     /// Packets that fit into the window besides those in flight, those to be sent again, and those
@@ -104,11 +104,11 @@ impl Sender {
     }
 
     /// Has the window halved, if nothing is amiss. Says whether it was.
-    pub(crate) fn penalise(&mut self, now: Time) -> bool {
-        let open = self.path.phase == Phase::Open;
+    pub(crate) fn on_receive_window_penalty(&mut self, now: Time) -> bool {
+        let open = self.path.ca_state == CaState::Open;
         if open {
             self.path.now = now;
-            self.cc.penalise(&self.path);
+            self.cc.on_receive_window_penalty(&self.path);
             self.refresh();
         }
         open
@@ -119,14 +119,14 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::{Flags, Segment, Stack};
-    use dumbbell_cc::{Algorithm, Init};
+    use dumbbell_cc::{Algorithm, ConnectionConfig};
     use dumbbell_net::Endpoint;
     use std::sync::Arc;
 
     /// tcp_rtt_estimator: rttvar_us, four mean deviations, is never below tcp_rto_min.
     #[test]
     fn the_deviation_of_a_steady_path_is_a_quarter_of_200_ms() {
-        let init = Init { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
         let mut sender = Sender::subflow(SenderConfig {
             stack: Arc::new(Stack::linux()),
             algorithm: Algorithm::parse("reno", &init).expect("a built-in algorithm"),

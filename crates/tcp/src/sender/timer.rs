@@ -2,7 +2,7 @@
 //! reordering window.
 
 use super::Sender;
-use dumbbell_cc::Phase;
+use dumbbell_cc::CaState;
 use dumbbell_units::{Span, Time};
 
 /// What the retransmission timer will do when it expires; Linux has one timer for all three.
@@ -48,7 +48,7 @@ impl Sender {
     /// Two round trips, and time for a delayed acknowledgement if one packet is out
     /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
     fn probe_timeout(&self) -> Option<Span> {
-        let calm = matches!(self.path.phase, Phase::Open | Phase::Cwr);
+        let calm = matches!(self.path.ca_state, CaState::Open | CaState::Cwr);
         if !self.stack.tail_loss_probe || !calm {
             return None;
         }

@@ -5,7 +5,7 @@ use super::Sender;
 use super::timer::Timer;
 use crate::rtt::timestamp;
 use crate::{Ecn, Flags, Rto, Segment, pacing};
-use dumbbell_cc::{CongestionControl, Phase, Sent};
+use dumbbell_cc::{CaState, CongestionControl, Sent};
 use dumbbell_units::{Rate, Span, Time};
 
 /// Whether the window was what limited sending (tcp_cwnd_validate).
@@ -83,7 +83,7 @@ impl Sender {
     }
 
     fn should_defer(&self) -> bool {
-        let calm = !matches!(self.path.phase, Phase::Recovery | Phase::Loss);
+        let calm = !matches!(self.path.ca_state, CaState::Recovery | CaState::Loss);
         let oldest = (self.board.outstanding() > 0).then(|| self.oldest_sent_at());
         let srtt = self.path.srtt.unwrap_or(Span::ZERO);
         calm && pacing::should_defer(self.path.now, self.last_sent_at, oldest, srtt)
@@ -144,7 +144,7 @@ impl Sender {
         let timeouts = (idle.as_nanos() - 1) / rto.as_nanos();
         let cwnd = self.cwnd();
         let halved = cwnd >> timeouts.min(31);
-        self.cc.on_long_idle(f64::from(halved.max(cwnd.min(self.stack.initial_window))));
+        self.cc.on_restart_after_idle(f64::from(halved.max(cwnd.min(self.stack.initial_window))));
         self.refresh();
         self.cwnd()
     }

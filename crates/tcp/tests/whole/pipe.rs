@@ -1,6 +1,6 @@
 //! A path between a sender and a receiver whose every packet a test may drop, delay or mark.
 
-use dumbbell_cc::{Algorithm, Init, SenderStats};
+use dumbbell_cc::{Algorithm, ConnectionConfig, SenderStats};
 use dumbbell_net::{Endpoint, Packet};
 use dumbbell_tcp::{Flags, Receiver, Segment, Sender, SenderConfig, Stack};
 use dumbbell_units::{Rate, Span, Time};
@@ -78,7 +78,7 @@ impl Pipe {
     /// 80 Mbit/s (100 ns a byte).
     pub fn new(flow: Flow) -> Pipe {
         let stack = Arc::new(flow.stack);
-        let init = Init {
+        let init = ConnectionConfig {
             now: Time::ZERO,
             mss: u32::from(stack.mss),
             initial_window: f64::from(stack.initial_window),

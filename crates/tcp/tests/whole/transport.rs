@@ -1,7 +1,7 @@
 //! Sender and receiver together, over a path whose packets the tests control.
 
 use crate::pipe::{Fate, Flow, Pipe, losing, lossless, millis};
-use dumbbell_cc::Phase;
+use dumbbell_cc::CaState;
 use dumbbell_tcp::{Ecn, Flags, LossDetection, Segment, Stack};
 use dumbbell_units::{Rate, Span, Time};
 
@@ -52,7 +52,7 @@ fn one_lost_packet_is_sent_again_once_and_halves_the_window() {
     assert_eq!(pipe.retransmissions(), [100]);
     let stats = pipe.stats();
     assert_eq!((stats.recoveries, stats.timeouts, stats.spurious), (1, 0, 0));
-    assert_eq!(stats.phase, Phase::Open);
+    assert_eq!(stats.ca_state, CaState::Open);
     assert!(stats.ssthresh < 160.0, "{}", stats.ssthresh);
 }
 

@@ -6,7 +6,7 @@ use super::secure::{Key, OVERHEAD};
 use crate::config::{Mode, Options};
 use crate::connection::Config;
 use crate::supply::Bulk;
-use dumbbell_cc::{Algorithm, Init};
+use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_units::Time;
 use std::time::Duration;
 
@@ -81,8 +81,8 @@ impl Settings {
         if self.key.is_some() { OVERHEAD } else { 0 }
     }
 
-    fn init(&self, now: Time) -> Result<Init, Error> {
-        Ok(Init {
+    fn init(&self, now: Time) -> Result<ConnectionConfig, Error> {
+        Ok(ConnectionConfig {
             now,
             mss: u32::from(self.options.payload() - self.reserve()),
             initial_window: f64::from(Options::INITIAL_WINDOW),
@@ -90,7 +90,7 @@ impl Settings {
         })
     }
 
-    fn algorithm(&self, init: &Init) -> Result<Algorithm, Error> {
+    fn algorithm(&self, init: &ConnectionConfig) -> Result<Algorithm, Error> {
         Ok(Algorithm::parse(&self.algorithm, init)?)
     }
 
@@ -102,7 +102,9 @@ impl Settings {
             options: self.options.clone(),
             mode: self.mode,
             algorithm: self.algorithm(&init)?,
-            remake: Some(Box::new(move |mss| Algorithm::parse(&name, &Init { mss, ..init }).ok())),
+            remake: Some(Box::new(move |mss| {
+                Algorithm::parse(&name, &ConnectionConfig { mss, ..init }).ok()
+            })),
             bulk: self.bulk.clone(),
             keep: self.keep,
             socket,

@@ -9,7 +9,7 @@ use super::shared::{Hub, Shared, State, Statistics};
 use crate::connection::{Connection, Ended, SendError};
 use crate::handshake::Role;
 use crate::seq::Seq;
-use dumbbell_cc::Inspect;
+use dumbbell_cc::Metric;
 use quinn_udp::UdpSocketState;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -267,7 +267,7 @@ impl Socket {
     }
 
     /// Shows the algorithm's internals.
-    pub fn inspect(&self, show: &mut dyn FnMut(Inspect)) {
+    pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.shared.lock().engine.inspect(show);
     }
 

@@ -3,7 +3,7 @@
 use super::{Held, Sender};
 use crate::packet::{Ack, AckKind, Nak};
 use crate::rtt::Rtt;
-use dumbbell_cc::{Ack as Acknowledged, CongestionControl, PeerReport, Phase, Signal};
+use dumbbell_cc::{Ack as Acknowledged, CaState, CongestionControl, PeerReport, Signal};
 use dumbbell_units::{Span, Time};
 use std::ops::Range;
 
@@ -67,10 +67,10 @@ impl Sender {
         self.path.delivered += advanced;
         self.path.delivered_at = now;
         self.update_in_flight();
-        if self.path.phase != Phase::Open && next >= self.episode_end {
-            self.path.phase = Phase::Open;
+        if self.path.ca_state != CaState::Open && next >= self.episode_end {
+            self.path.ca_state = CaState::Open;
         }
-        let sample = (!newest.again).then(|| now.since(newest.departure.stamp.sent_at));
+        let sample = (!newest.again).then(|| now.since(newest.departure.send_state.sent_at));
         if let Some(sample) = sample {
             self.on_rtt(sample);
         }
@@ -79,7 +79,7 @@ impl Sender {
         let delivered = advanced as u32;
         let acknowledged = Acknowledged {
             delivered,
-            counted: delivered,
+            acked: delivered,
             rtt: sample,
             prior_in_flight,
             rate: self.rate.sample(&self.path, Some(&newest.departure)),
@@ -147,7 +147,7 @@ impl Sender {
         let recent = self.path.now - self.path.min_rtt.unwrap_or(Span::ZERO);
         for packet in lost.clone() {
             let sent = &self.in_flight[(packet - self.kept) as usize];
-            if sent.again && sent.departure.stamp.sent_at > recent {
+            if sent.again && sent.departure.send_state.sent_at > recent {
                 new += self.losses.insert(from..packet);
                 from = packet + 1;
             }

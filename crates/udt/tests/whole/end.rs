@@ -1,6 +1,6 @@
 //! One end: a connection, or a listener that becomes one.
 
-use dumbbell_cc::{Algorithm, Init};
+use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{Answer, Config, Connection, Listener, Mode, Options, Packet, Role, Seq, codec};
 use dumbbell_units::Time;
@@ -19,7 +19,7 @@ fn algorithm(mss: u32) -> Algorithm {
 
 /// An algorithm, for packets of so much payload.
 pub fn named(cc: &str, mss: u32) -> Algorithm {
-    let init = Init { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
+    let init = ConnectionConfig { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
     Algorithm::parse(cc, &init).expect("it is an algorithm")
 }
 

@@ -60,7 +60,7 @@ def _result(scenario: str, cc: str, file: str, changes: list[str]) -> Result:
         retransmitted=pl.col("retransmitted").cast(pl.UInt64),
         delivered=pl.col("delivered").cast(pl.UInt64) * MSS,
         received=pl.col("bytes_acked"),
-        phase=pl.col("phase"),
+        ca_state=pl.col("phase"),
     )
     starts = {name: 30.0 * i for i, name in enumerate(names)}
     flows = series.group_by("seed", "flow", "cc", maintain_order=True).agg(

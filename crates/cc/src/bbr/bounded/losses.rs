@@ -12,14 +12,14 @@ impl Bounded {
     }
 
     /// HandleLostPacket: judges the flight that led up to the lost packet, if it was a probe.
-    pub(super) fn on_loss(&mut self, frame: &mut Frame, path: &Path, event: &Congestion) {
+    pub(super) fn on_loss(&mut self, frame: &mut Frame, path: &Path, event: &CongestionEvent) {
         self.signals.note_loss(path.delivered);
-        let Some(stamp) = event.stamp.filter(|_| self.probe_bw.judging) else { return };
-        let in_flight = f64::from(stamp.in_flight);
-        let lost = f64::from((path.lost as u32).wrapping_sub(stamp.lost));
+        let Some(send_state) = event.send_state.filter(|_| self.probe_bw.judging) else { return };
+        let in_flight = f64::from(send_state.in_flight);
+        let lost = f64::from((path.lost as u32).wrapping_sub(send_state.lost));
         if self.is_loss_too_high(lost, in_flight) {
             let safe = inflight_at_loss(in_flight, lost, self.caution.loss_thresh);
-            let limited = frame.probe_rtt.is_limited(stamp.delivered, stamp.app_limited);
+            let limited = frame.probe_rtt.is_limited(send_state.delivered, send_state.app_limited);
             self.on_too_high(frame, path, safe, limited);
         }
     }
@@ -40,9 +40,9 @@ impl Bounded {
     }
 
     /// OnEnterRTO: one packet beyond what is in flight.
-    pub(super) fn on_timeout(&mut self, frame: &mut Frame, path: &Path, event: &Congestion) {
+    pub(super) fn on_timeout(&mut self, frame: &mut Frame, path: &Path, event: &CongestionEvent) {
         self.on_loss(frame, path, event);
-        self.before = Phase::Loss;
+        self.before = CaState::Loss;
         frame.pipe.restart(Rate::ZERO);
         if !self.is_probing(frame) {
             // The round of losses will lower it from what it was before the window is cut.

@@ -2,7 +2,7 @@
 
 use super::super::version::Version;
 use super::BoundedBbr;
-use crate::{ConfigError, Init, Options};
+use crate::{ConfigError, ConnectionConfig, Options};
 use dumbbell_units::Span;
 
 const SHARE: &str = "a number from 0 to 0.99";
@@ -19,7 +19,7 @@ impl BoundedBbr {
     pub fn from_options(
         version: Version,
         options: &mut Options,
-        init: &Init,
+        init: &ConnectionConfig,
     ) -> Result<BoundedBbr, ConfigError> {
         let Version { mut params, mut caution, mut probing, mut assertion } = version;
         for (key, value) in [

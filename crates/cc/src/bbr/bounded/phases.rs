@@ -34,7 +34,7 @@ impl Bounded {
         }
         self.signals.loss_events += u32::from(ack.lost > 0);
         let lossy = self.signals.round_start()
-            && path.phase == Phase::Recovery
+            && path.ca_state == CaState::Recovery
             && self.signals.loss_events >= self.caution.full_loss_count
             && rate.is_some_and(|rate| self.is_too_high(rate));
         if self.signals.round_start() {
@@ -120,10 +120,10 @@ impl Bounded {
         if self.is_too_high(rate) {
             if self.probe_bw.judging {
                 let limited = frame.probe_rtt.limits(rate);
-                self.on_too_high(frame, path, f64::from(rate.stamp.in_flight), limited);
+                self.on_too_high(frame, path, f64::from(rate.send_state.in_flight), limited);
             }
         } else if self.bounds.inflight_hi().is_finite() {
-            self.bounds.raise_long_term(f64::from(rate.stamp.in_flight));
+            self.bounds.raise_long_term(f64::from(rate.send_state.in_flight));
             if frame.state == State::Up && self.is_at_long_term_bound(frame, path) {
                 let cwnd = frame.window.get();
                 let growth = self.probe_bw.grow(ack.delivered, cwnd, round_start);
@@ -158,7 +158,7 @@ impl Bounded {
         let signals = &self.signals;
         let in_cycle = signals.ecn_in_cycle && !signals.loss_in_cycle;
         let lately = signals.ecn_in_round || signals.ecn_in_round_before;
-        self.ecn.is_heeded() && in_cycle && !lately && path.phase == Phase::Open
+        self.ecn.is_heeded() && in_cycle && !lately && path.ca_state == CaState::Open
     }
 
     fn is_time_to_cruise(&self, frame: &Frame, in_network: f64) -> bool {

@@ -5,7 +5,7 @@ mod v2;
 use super::super::version::V3;
 use super::*;
 use crate::pipe::{Link, Pipe, init};
-use crate::{CongestionControl, Options, Stamp};
+use crate::{CongestionControl, Options, SendState};
 use dumbbell_units::Span;
 
 fn flow(link: Link) -> Pipe<BoundedBbr> {
@@ -93,7 +93,7 @@ fn startup_paces_at_2_77_with_a_window_of_2_bdp() {
 fn startup_ends_on_a_round_of_recovery_with_many_losses() {
     let mut pipe = flow(Link::new(50.0, 40, 10.0));
     run_until(&mut pipe, State::Drain);
-    assert_eq!(pipe.path.phase, Phase::Recovery);
+    assert_eq!(pipe.path.ca_state, CaState::Recovery);
     assert!(pipe.path.lost >= 6);
     // Only loss sets this bound, to the BDP or to what was delivered if that is more.
     let hi = pipe.inspect("inflight_hi");
@@ -282,7 +282,7 @@ fn one_percent_of_random_loss_does_not_starve_the_flow() {
 fn lose_in_up(mut pipe: Pipe<BoundedBbr>, in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
     run_until(&mut pipe, State::Up);
     assert!(pipe.inspect("inflight_hi").is_infinite());
-    let stamp = Stamp {
+    let send_state = SendState {
         sent_at: pipe.path.now,
         delivered: pipe.path.delivered,
         lost: pipe.path.lost as u32,
@@ -291,12 +291,12 @@ fn lose_in_up(mut pipe: Pipe<BoundedBbr>, in_flight: u32, lost: u64) -> Pipe<Bou
         app_limited: false,
     };
     pipe.path.lost += lost;
-    let event = Congestion {
+    let event = CongestionEvent {
         signal: Signal::Loss,
         new_episode: true,
         packets: 1,
         seq: 0,
-        stamp: Some(stamp),
+        send_state: Some(send_state),
     };
     pipe.algorithm.on_congestion(&pipe.path, &event);
     pipe
@@ -329,13 +329,13 @@ fn a_probe_that_loses_2_percent_goes_on() {
 #[test]
 fn a_probe_is_judged_once() {
     let mut pipe = lose_in_up(deep(), 1000, 30);
-    let stamp = Stamp { in_flight: 900, ..Stamp::default() };
-    let event = Congestion {
+    let send_state = SendState { in_flight: 900, ..SendState::default() };
+    let event = CongestionEvent {
         signal: Signal::Loss,
         new_episode: false,
         packets: 1,
         seq: 0,
-        stamp: Some(stamp),
+        send_state: Some(send_state),
     };
     pipe.algorithm.on_congestion(&pipe.path, &event);
     assert_eq!(pipe.inspect("inflight_hi"), 999.0);
@@ -445,7 +445,7 @@ fn a_timeout_leaves_one_packet_and_the_window_returns() {
     assert_eq!(pipe.algorithm.control().cwnd, 1.0);
     assert_eq!(pipe.inspect("inflight_lo"), before);
     pipe.run_ms(150);
-    pipe.path.phase = Phase::Open;
+    pipe.path.ca_state = CaState::Open;
     run_until(&mut pipe, State::Up);
     assert!(pipe.algorithm.frame.window.get() > 0.9 * before);
 }

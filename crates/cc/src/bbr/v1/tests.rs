@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::pipe::{Link, Pipe, init};
-use crate::{CongestionControl, Phase};
+use crate::{CaState, CongestionControl};
 use dumbbell_units::{Span, Time};
 
 /// 100 Mbit/s, 100 ms, 864 packets of BDP and as many of queue.
@@ -204,7 +204,7 @@ fn a_timeout_leaves_one_packet_and_the_window_returns() {
     pipe.time_out();
     assert_eq!(pipe.algorithm.control().cwnd, 1.0);
     pipe.run_ms(150);
-    pipe.path.phase = Phase::Open;
+    pipe.path.ca_state = CaState::Open;
     pipe.run_ms(150);
     assert!(pipe.algorithm.control().cwnd > 0.9 * before);
 }
@@ -240,7 +240,7 @@ fn a_burst_is_one_packet_below_1_2_mbit_and_two_above() {
     let slow = Pipe::new(BbrV1::new(&init(1)), Link::new(1.0, 100, 50.0));
     for (mut pipe, burst) in [(slow, 1), (pipe(), 2)] {
         pipe.run_ms(5_000);
-        assert_eq!(pipe.algorithm.control().burst, Some(burst));
+        assert_eq!(pipe.algorithm.control().min_send_quantum, Some(burst));
     }
 }
 

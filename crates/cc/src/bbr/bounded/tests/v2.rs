@@ -187,6 +187,6 @@ fn below_1_2_mbit_packets_leave_one_by_one() {
     for (mbit, burst) in [(1.0, 1), (50.0, 2)] {
         let mut pipe = v2(Link::new(mbit, 100, 50.0));
         pipe.run_ms(5_000);
-        assert_eq!(pipe.algorithm.control().burst, Some(burst));
+        assert_eq!(pipe.algorithm.control().min_send_quantum, Some(burst));
     }
 }

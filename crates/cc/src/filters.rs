@@ -131,7 +131,7 @@ impl<V: Copy + PartialOrd> WindowedMin<V> {
 /// A count of packet-timed round trips.
 ///
 /// A round ends when a packet is acknowledged that was sent after the round began; the packet's
-/// [`Stamp::delivered`](crate::Stamp) tells.
+/// [`SendState::delivered`](crate::Stamp) tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
     count: u64,

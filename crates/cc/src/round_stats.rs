@@ -1,12 +1,12 @@
 //! Acknowledgements folded into one report a round, for algorithms that decide once a round trip.
 
-use crate::meters::Rounds;
+use crate::filters::Rounds;
 use crate::{Ack, Path};
 use dumbbell_units::{Rate, Span, Time};
 
 /// What happened in a round: from when a packet was sent until it was acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub struct RoundReport {
+pub struct RoundStats {
     /// Its number, from 1.
     pub number: u64,
     /// When it began.
@@ -30,9 +30,9 @@ pub struct RoundReport {
     mss: u32,
 }
 
-impl RoundReport {
-    fn new(number: u64, path: &Path) -> RoundReport {
-        RoundReport {
+impl RoundStats {
+    fn new(number: u64, path: &Path) -> RoundStats {
+        RoundStats {
             number,
             start: path.now,
             end: path.now,
@@ -62,7 +62,7 @@ impl RoundReport {
         }
         if let Some(sample) = ack.rate {
             self.max_rate = self.max_rate.max(sample.rate);
-            self.app_limited = sample.stamp.app_limited;
+            self.app_limited = sample.send_state.app_limited;
         }
     }
 
@@ -93,25 +93,25 @@ impl RoundReport {
 
 /// Folds acknowledgements into reports.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RoundFold {
+pub struct RoundAggregator {
     rounds: Rounds,
-    present: Option<RoundReport>,
+    present: Option<RoundStats>,
 }
 
-impl RoundFold {
+impl RoundAggregator {
     /// The connection begins, and the first round with it.
     pub fn begin(&mut self, path: &Path) {
-        self.present = Some(RoundReport::new(1, path));
+        self.present = Some(RoundStats::new(1, path));
     }
 
     /// Takes an acknowledgement; at the end of a round, gives what happened in it.
     #[inline]
-    pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<RoundReport> {
-        let report = self.present.get_or_insert_with(|| RoundReport::new(1, path));
+    pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<RoundStats> {
+        let report = self.present.get_or_insert_with(|| RoundStats::new(1, path));
         report.add(ack);
         // Where the transport takes no rate samples, a round is a smoothed round-trip time.
         let ended = match ack.rate {
-            Some(sample) => self.rounds.update(sample.stamp.delivered, path.delivered),
+            Some(sample) => self.rounds.update(sample.send_state.delivered, path.delivered),
             None => path.srtt.is_some_and(|srtt| path.now.since(report.start) >= srtt),
         };
         if !ended {
@@ -119,7 +119,7 @@ impl RoundFold {
         }
         report.end = path.now;
         let done = *report;
-        *report = RoundReport::new(done.number + 1, path);
+        *report = RoundStats::new(done.number + 1, path);
         Some(done)
     }
 }
@@ -127,23 +127,23 @@ impl RoundFold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RateSample, Stamp};
+    use crate::{RateSample, SendState};
 
     const MS: Span = Span::from_millis(1);
 
     /// Acknowledges `packets`, the newest of which was sent when `prior` had been delivered.
     fn acknowledge(
-        fold: &mut RoundFold,
+        fold: &mut RoundAggregator,
         path: &mut Path,
         packets: u32,
         prior: u64,
         rtt: Span,
-    ) -> Option<RoundReport> {
+    ) -> Option<RoundStats> {
         path.now += MS * 10;
         path.delivered += u64::from(packets);
-        let stamp = Stamp { delivered: prior, ..Stamp::default() };
+        let send_state = SendState { delivered: prior, ..SendState::default() };
         let rate = Rate::from_bytes_per_sec(f64::from(packets));
-        let sample = RateSample { stamp, rate, ..RateSample::default() };
+        let sample = RateSample { send_state, rate, ..RateSample::default() };
         let ack = Ack {
             delivered: packets,
             rtt: Some(rtt),
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_round_ends_with_a_packet_that_was_sent_in_it_and_reports_all_that_came_before() {
-        let (mut fold, mut path) = (RoundFold::default(), Path::new(1000, Time::ZERO));
+        let (mut fold, mut path) = (RoundAggregator::default(), Path::new(1000, Time::ZERO));
         fold.begin(&path);
         let first = acknowledge(&mut fold, &mut path, 2, 0, MS * 40).expect("sent in round 1");
         assert_eq!((first.number, first.delivered), (1, 2));
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn without_rate_samples_a_round_is_a_smoothed_round_trip_time() {
-        let (mut fold, mut path) = (RoundFold::default(), Path::new(1000, Time::ZERO));
+        let (mut fold, mut path) = (RoundAggregator::default(), Path::new(1000, Time::ZERO));
         fold.begin(&path);
         path.srtt = Some(MS * 25);
         let rounds = (0..10).filter(|_| {
