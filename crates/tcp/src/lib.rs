@@ -2,7 +2,6 @@
 
 mod multipath;
 mod pacing;
-mod packet;
 mod prr;
 mod rack;
 mod ranges;
@@ -12,6 +11,7 @@ mod sack_blocks;
 mod scoreboard;
 mod segment;
 mod sender;
+mod sent_packet;
 mod stack;
 mod undo;
 
@@ -21,4 +21,4 @@ pub use multipath::{
 pub use receiver::{Receiver, ReceiverStats};
 pub use segment::{Flags, Segment};
 pub use sender::{Sender, SenderConfig};
-pub use stack::{Ecn, LossDetection, Rto, Stack};
+pub use stack::{Ecn, LossDetection, RtoRule, Stack};

@@ -11,14 +11,14 @@ const GSO_MAX_SIZE: f64 = 65_536.0;
 /// A burst holds what the pacing rate sends in about a millisecond: 2^-10 s (sk_pacing_shift).
 const BURST_TIME: f64 = 1.0 / 1024.0;
 /// Least burst, packets (tcp_min_tso_segs).
-const MIN_BURST: u32 = 2;
+const MIN_TSO_SEGS: u32 = 2;
 /// Sending waits for a fuller burst for at most this long.
 const MAX_DEFER: Span = Span::from_millis(1);
 
 /// The rate at which packets leave: the algorithm's own, or Linux's rule for windows: 200 % of
 /// cwnd/srtt below ssthresh/2, 120 % above (tcp_update_pacing_rate).
 #[inline]
-pub(crate) fn rate(
+pub(crate) fn pacing_rate(
     control: &ControlParameters,
     cwnd: f64,
     srtt: Option<Span>,
@@ -34,7 +34,7 @@ pub(crate) fn rate(
 /// Packets in a full burst (tcp_tso_autosize): what the rate sends in a millisecond, more on very
 /// short paths, at most 64 kB.
 #[inline]
-pub(crate) fn burst_size(
+pub(crate) fn tso_autosize(
     stack: &Stack,
     control: &ControlParameters,
     rate: Rate,
@@ -47,13 +47,13 @@ pub(crate) fn burst_size(
     let halvings = (min_rtt.as_micros() >> 9).min(31) as i32;
     let near = if halvings < 17 { GSO_MAX_SIZE / f64::from(1 << halvings) } else { 0.0 };
     let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(GSO_MAX_SIZE);
-    ((bytes / f64::from(stack.mss)) as u32).max(control.min_send_quantum.unwrap_or(MIN_BURST))
+    ((bytes / f64::from(stack.mss)) as u32).max(control.min_send_quantum.unwrap_or(MIN_TSO_SEGS))
 }
 
 /// Whether a burst that is not full should wait (tcp_tso_should_defer): only while the last one
 /// left within a millisecond and the next acknowledgement is expected within one.
 #[inline]
-pub(crate) fn should_defer(
+pub(crate) fn tso_should_defer(
     now: Time,
     last_sent_at: Time,
     oldest_sent_at: Option<Time>,
@@ -106,9 +106,9 @@ mod tests {
     fn windows_are_paced_at_twice_their_rate_in_slow_start_and_at_120_percent_after_it() {
         let srtt = Some(Span::from_millis(100));
         let window_rate = 100.0 * 1448.0 / 0.1;
-        let slow = rate(&control(f64::INFINITY), 100.0, srtt, 1448).expect("srtt is known");
+        let slow = pacing_rate(&control(f64::INFINITY), 100.0, srtt, 1448).expect("srtt is known");
         assert!((slow.bytes_per_sec() - 2.0 * window_rate).abs() < 1.0);
-        let fast = rate(&control(150.0), 100.0, srtt, 1448).expect("srtt is known");
+        let fast = pacing_rate(&control(150.0), 100.0, srtt, 1448).expect("srtt is known");
         assert!((fast.bytes_per_sec() - 1.2 * window_rate).abs() < 1.0);
     }
 
@@ -117,7 +117,7 @@ mod tests {
         let stack = Stack::linux();
         let size = |mbit: f64| {
             let rate = Rate::from_bits_per_sec(mbit * 1e6);
-            burst_size(&stack, &control(2.0), rate, Span::from_millis(100))
+            tso_autosize(&stack, &control(2.0), rate, Span::from_millis(100))
         };
         assert_eq!(size(120.0), 10);
         assert_eq!(size(1.0), 2, "never fewer than two");

@@ -6,11 +6,11 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
     /// Target window (ssthresh), packets.
-    target: u32,
+    ssthresh: u32,
     /// Window when the reduction began (RecoverFS).
     prior_cwnd: u32,
-    delivered: u32,
-    sent: u32,
+    prr_delivered: u32,
+    prr_out: u32,
     /// The window in force.
     cwnd: u32,
 }
@@ -18,10 +18,10 @@ pub(crate) struct Prr {
 impl Prr {
     pub(crate) fn new(target: f64, prior_cwnd: u32) -> Prr {
         Prr {
-            target: target as u32,
+            ssthresh: target as u32,
             prior_cwnd: prior_cwnd.max(1),
-            delivered: 0,
-            sent: 0,
+            prr_delivered: 0,
+            prr_out: 0,
             cwnd: prior_cwnd,
         }
     }
@@ -33,7 +33,7 @@ impl Prr {
 
     #[inline]
     pub(crate) fn on_sent(&mut self) {
-        self.sent += 1;
+        self.prr_out += 1;
     }
 
     /// `delivered` packets were newly delivered. `safe` says that the cumulative acknowledgement
@@ -42,17 +42,18 @@ impl Prr {
         if delivered == 0 {
             return;
         }
-        self.delivered += delivered;
-        let allowed = if in_flight > self.target {
-            let share = (u64::from(self.target) * u64::from(self.delivered))
+        self.prr_delivered += delivered;
+        let allowed = if in_flight > self.ssthresh {
+            let share = (u64::from(self.ssthresh) * u64::from(self.prr_delivered))
                 .div_ceil(u64::from(self.prior_cwnd)) as u32;
-            share.saturating_sub(self.sent)
+            share.saturating_sub(self.prr_out)
         } else {
-            let pace = self.delivered.saturating_sub(self.sent).max(delivered) + u32::from(safe);
-            pace.min(self.target - in_flight)
+            let pace =
+                self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + u32::from(safe);
+            pace.min(self.ssthresh - in_flight)
         };
         // The first retransmission of an episode always goes out (fast retransmit).
-        let allowed = allowed.max(u32::from(self.sent == 0));
+        let allowed = allowed.max(u32::from(self.prr_out == 0));
         self.cwnd = in_flight + allowed;
     }
 }
@@ -65,12 +66,12 @@ mod tests {
     fn above_the_target_packets_leave_in_proportion_to_deliveries() {
         let mut prr = Prr::new(50.0, 100);
         for acked in 1..=40u32 {
-            let in_flight = 100 - acked + prr.sent;
+            let in_flight = 100 - acked + prr.prr_out;
             prr.on_ack(in_flight, 1, false);
-            while in_flight.max(1) < prr.cwnd() && prr.sent * 2 < acked {
+            while in_flight.max(1) < prr.cwnd() && prr.prr_out * 2 < acked {
                 prr.on_sent();
             }
-            assert_eq!(prr.sent, acked.div_ceil(2), "half of {acked} deliveries");
+            assert_eq!(prr.prr_out, acked.div_ceil(2), "half of {acked} deliveries");
         }
     }
 

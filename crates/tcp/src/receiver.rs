@@ -12,101 +12,108 @@ use dumbbell_units::{Span, Time};
 use std::sync::Arc;
 
 /// Duplicate acknowledgements that are sent at once before compression begins.
-const UNCOMPRESSED: u8 = 3;
+const FASTRETRANS_THRESH: u8 = 3;
 /// Acknowledgements that one compressed acknowledgement may stand for (tcp_comp_sack_nr).
-const MAX_COMPRESSED: u8 = 44;
+const COMP_SACK_NR: u8 = 44;
 /// Longest delay by compression (tcp_comp_sack_delay_ns).
-const MAX_COMPRESSION: Span = Span::from_millis(1);
+const COMP_SACK_DELAY: Span = Span::from_millis(1);
 
 const NO_PACKET: u32 = u32::MAX;
 
 /// The receive window that Linux begins with, packets: 64 kB.
-const FIRST_WINDOW: u64 = 45;
+const INITIAL_RCV_WINDOW: u64 = 45;
 
 /// A compressed acknowledgement does not wait for more blocks than this (TCP_SACK_BLOCKS_EXPECTED):
 /// the option has room for three, and what falls out would never be reported.
-const BLOCKS_EXPECTED: usize = 2;
+const SACK_BLOCKS_EXPECTED: usize = 2;
 
 /// The receiving side of a connection. On as few cache lines as it takes.
 #[repr(align(64))]
 pub struct Receiver {
     stack: Arc<Stack>,
-    open: bool,
-    next: u32,
+    is_open: bool,
+    rcv_nxt: u32,
     out_of_order: RangeSet,
     /// What the SACK option tells of them.
-    blocks: SackBlocks,
+    sack_blocks: SackBlocks,
     /// The packet that came again, to be told as such; `NO_PACKET` if none did.
-    duplicate: u32,
+    dsack: u32,
     /// The one packet whose payload is not an MSS, the last one, and how long it is.
-    short: (u32, u16),
+    last_segment: (u32, u16),
     unacked: u32,
     quick_acks: u16,
     ack_at: Time,
     reply: Option<Flags>,
     /// An acknowledgement made before the latest segment was taken in; seldom there.
-    flushed: Option<Box<Segment>>,
+    pending_ack: Option<Box<Segment>>,
     /// Timestamp to echo (RFC 7323's TS.Recent) and the packet expected at the last
     /// acknowledgement.
-    echo: u32,
-    last_acked: u32,
-    compressed_from: u32,
-    duplicates: u8,
-    compressed: u8,
+    ts_recent: u32,
+    last_ack_sent: u32,
+    compressed_ack_rcv_nxt: u32,
+    dup_ack_counter: u8,
+    compressed_ack: u8,
     handshake: Handshake,
     ece: bool,
     marked: u8,
-    tuning: Tuning,
+    autotune: RcvBufAutotune,
 }
 
 /// How far the handshake is, as the receiver sees it.
 #[derive(Clone, Copy, Debug)]
 enum Handshake {
-    None,
+    Listen,
     /// The first SYN-ACK was sent then.
-    Answered(Time),
+    SynAckSent(Time),
     /// Data came so long after it.
-    Took(Span),
+    Rtt(Span),
 }
 
 /// How the receive window follows what arrives (tcp_rcv_space_adjust), packets. That it is large
 /// enough for the sender is taken for granted; it tells what is acknowledged quickly.
 #[derive(Clone, Copy, Debug)]
-struct Tuning {
+struct RcvBufAutotune {
     /// What it may grow to.
-    most: u32,
+    max_window: u32,
     /// What arrived in all.
-    arrived: u32,
+    received: u32,
     /// The most that arrived in a round trip.
-    in_round: u32,
+    max_in_round: u32,
     /// What had arrived when the present round trip began, and when that ends.
-    from: u32,
-    until: Time,
+    round_start: u32,
+    round_end: Time,
 }
 
-impl Tuning {
-    fn new(initial_window: u32) -> Tuning {
-        Tuning { most: 0, arrived: 0, in_round: initial_window, from: 0, until: Time::ZERO }
+impl RcvBufAutotune {
+    fn new(initial_window: u32) -> RcvBufAutotune {
+        RcvBufAutotune {
+            max_window: 0,
+            received: 0,
+            max_in_round: initial_window,
+            round_start: 0,
+            round_end: Time::ZERO,
+        }
     }
 
     /// A packet arrived; gives whether the window still grows, by two for each (tcp_grow_window).
     #[inline]
-    fn grows(&mut self, now: Time, rtt: Span) -> bool {
-        self.arrived += 1;
-        if now >= self.until {
-            self.end_round();
-            (self.from, self.until) = (self.arrived, now + rtt);
+    fn on_packet(&mut self, now: Time, rtt: Span) -> bool {
+        self.received += 1;
+        if now >= self.round_end {
+            self.grow();
+            (self.round_start, self.round_end) = (self.received, now + rtt);
         }
-        FIRST_WINDOW + 2 * u64::from(self.arrived) < u64::from(self.most)
+        INITIAL_RCV_WINDOW + 2 * u64::from(self.received) < u64::from(self.max_window)
     }
 
     /// Twice what arrived, and in slow start what it will grow to (tcp_rcvbuf_grow).
-    fn end_round(&mut self) {
-        let (new, old) = (u64::from(self.arrived - self.from), u64::from(self.in_round));
+    fn grow(&mut self) {
+        let (new, old) =
+            (u64::from(self.received - self.round_start), u64::from(self.max_in_round));
         if new > old {
             let most = 2 * new + 4 * new * (new - old) / old;
-            self.most = self.most.max(u32::try_from(most).unwrap_or(u32::MAX));
-            self.in_round = self.arrived - self.from;
+            self.max_window = self.max_window.max(u32::try_from(most).unwrap_or(u32::MAX));
+            self.max_in_round = self.received - self.round_start;
         }
     }
 }
@@ -128,68 +135,68 @@ impl Receiver {
     /// A receiver that waits for a SYN.
     pub fn new(stack: Arc<Stack>) -> Receiver {
         Receiver {
-            open: false,
-            next: 0,
+            is_open: false,
+            rcv_nxt: 0,
             out_of_order: RangeSet::default(),
-            blocks: SackBlocks::default(),
-            duplicate: NO_PACKET,
-            short: (NO_PACKET, 0),
+            sack_blocks: SackBlocks::default(),
+            dsack: NO_PACKET,
+            last_segment: (NO_PACKET, 0),
             unacked: 0,
             quick_acks: quick_acks(&stack),
             ack_at: Time::MAX,
             reply: None,
-            flushed: None,
-            echo: 0,
-            last_acked: 0,
-            compressed_from: 0,
-            duplicates: 0,
-            compressed: 0,
-            handshake: Handshake::None,
+            pending_ack: None,
+            ts_recent: 0,
+            last_ack_sent: 0,
+            compressed_ack_rcv_nxt: 0,
+            dup_ack_counter: 0,
+            compressed_ack: 0,
+            handshake: Handshake::Listen,
             ece: false,
             marked: 0,
-            tuning: Tuning::new(stack.initial_window),
+            autotune: RcvBufAutotune::new(stack.initial_window),
             stack,
         }
     }
 
     /// Counters.
     pub fn stats(&self) -> ReceiverStats {
-        let (mss, (number, payload)) = (u64::from(self.stack.mss), self.short);
-        let missing = if number < self.next { mss - u64::from(payload) } else { 0 };
-        let packets = u64::from(self.next);
+        let (mss, (number, payload)) = (u64::from(self.stack.mss), self.last_segment);
+        let missing = if number < self.rcv_nxt { mss - u64::from(payload) } else { 0 };
+        let packets = u64::from(self.rcv_nxt);
         ReceiverStats { bytes: packets * mss - missing, packets }
     }
 
     fn on_syn(&mut self, now: Time, segment: &Segment) {
-        self.open = true;
-        self.echo = segment.timestamp;
-        if matches!(self.handshake, Handshake::None) {
-            self.handshake = Handshake::Answered(now);
+        self.is_open = true;
+        self.ts_recent = segment.timestamp;
+        if matches!(self.handshake, Handshake::Listen) {
+            self.handshake = Handshake::SynAckSent(now);
         }
         self.reply = Some(Flags::SYN);
     }
 
     #[inline(always)]
     fn on_data(&mut self, now: Time, segment: &Segment) {
-        if let Handshake::Answered(at) = self.handshake {
-            self.handshake = Handshake::Took(now.since(at));
+        if let Handshake::SynAckSent(at) = self.handshake {
+            self.handshake = Handshake::Rtt(now.since(at));
         }
-        let changed = self.take_ecn(segment);
+        let changed = self.update_ecn(segment);
         let payload = segment.size - self.stack.header;
         if payload != self.stack.mss {
-            self.short = (segment.number, payload);
+            self.last_segment = (segment.number, payload);
         }
         // RFC 7323, 4.3: the timestamp of the segment that the last acknowledgement waits for.
-        if segment.number <= self.last_acked {
-            self.echo = segment.timestamp;
+        if segment.number <= self.last_ack_sent {
+            self.ts_recent = segment.timestamp;
         }
         let rtt = Span::from_micros(u64::from(segment.window));
-        let grows = self.stack.autotuning && self.tuning.grows(now, rtt);
-        if segment.number == self.next {
-            self.advance();
+        let grows = self.stack.autotuning && self.autotune.on_packet(now, rtt);
+        if segment.number == self.rcv_nxt {
+            self.advance_rcv_nxt();
             self.unacked += 1;
             if !self.out_of_order.is_empty() {
-                self.reply_out_of_order(now);
+                self.ack_out_of_order(now);
             } else if self.unacked >= 2
                 || self.quick_acks > 0
                 || !self.stack.delayed_ack
@@ -202,63 +209,63 @@ impl Receiver {
                 self.ack_at = now + Span::from_nanos(self.stack.delayed_ack_ns);
             }
         } else {
-            self.take_out_of_order(segment.number);
-            self.reply_out_of_order(now);
+            self.queue_out_of_order(segment.number);
+            self.ack_out_of_order(now);
         }
     }
 
     /// The expected packet came: it and what follows it is now in order.
     #[inline]
-    fn advance(&mut self) {
-        self.next += 1;
+    fn advance_rcv_nxt(&mut self) {
+        self.rcv_nxt += 1;
         if let Some((start, end)) = self.out_of_order.first()
-            && start <= self.next
+            && start <= self.rcv_nxt
         {
-            self.unacked += end - self.next;
-            self.next = end;
+            self.unacked += end - self.rcv_nxt;
+            self.rcv_nxt = end;
             self.out_of_order.remove_below(end);
-            self.blocks.remove_below(end);
+            self.sack_blocks.remove_below(end);
         }
     }
 
     /// A packet came that is not the next one (tcp_data_queue_ofo).
-    fn take_out_of_order(&mut self, number: u32) {
-        if number < self.next || self.out_of_order.contains(number) {
-            self.duplicate = number;
+    fn queue_out_of_order(&mut self, number: u32) {
+        if number < self.rcv_nxt || self.out_of_order.contains(number) {
+            self.dsack = number;
             self.quick_acks = self.quick_acks.max(quick_acks(&self.stack));
         }
-        if number < self.next {
+        if number < self.rcv_nxt {
             return;
         }
         self.out_of_order.insert(number, number + 1, |_, _| {});
-        if self.compressed > 0 && self.blocks.place(number) >= BLOCKS_EXPECTED {
-            self.flushed = Some(Box::new(self.acknowledge(Flags::default())));
+        if self.compressed_ack > 0 && self.sack_blocks.index_of(number) >= SACK_BLOCKS_EXPECTED {
+            self.pending_ack = Some(Box::new(self.build_ack(Flags::default())));
         }
-        self.blocks.add(number);
+        self.sack_blocks.add(number);
     }
 
     /// Acknowledges at once, or later if compression has begun (tcp_ack_snd_check).
-    fn reply_out_of_order(&mut self, now: Time) {
-        if self.compressed_from != self.next {
-            self.compressed_from = self.next;
-            self.duplicates = 0;
+    fn ack_out_of_order(&mut self, now: Time) {
+        if self.compressed_ack_rcv_nxt != self.rcv_nxt {
+            self.compressed_ack_rcv_nxt = self.rcv_nxt;
+            self.dup_ack_counter = 0;
         }
         let at_once = !self.stack.sack_compression
-            || self.duplicate != NO_PACKET
-            || self.duplicates < UNCOMPRESSED
-            || self.compressed >= MAX_COMPRESSED;
+            || self.dsack != NO_PACKET
+            || self.dup_ack_counter < FASTRETRANS_THRESH
+            || self.compressed_ack >= COMP_SACK_NR;
         if at_once {
-            self.duplicates = self.duplicates.saturating_add(1);
+            self.dup_ack_counter = self.dup_ack_counter.saturating_add(1);
             self.reply = Some(Flags::default());
             return;
         }
-        self.compressed += 1;
-        if self.compressed == 1 {
+        self.compressed_ack += 1;
+        if self.compressed_ack == 1 {
             let twentieth = match self.handshake {
-                Handshake::Took(rtt) => rtt / 20,
-                Handshake::None | Handshake::Answered(_) => MAX_COMPRESSION,
+                Handshake::Rtt(rtt) => rtt / 20,
+                Handshake::Listen | Handshake::SynAckSent(_) => COMP_SACK_DELAY,
             };
-            self.ack_at = now + MAX_COMPRESSION.min(twentieth);
+            self.ack_at = now + COMP_SACK_DELAY.min(twentieth);
         }
     }
 
@@ -266,7 +273,7 @@ impl Receiver {
     /// last one (RFC 8257, 3.2), else the first mark and the answer to it, as the sender's window may
     /// be small then (__tcp_ecn_check_ce, tcp_ecn_accept_cwr).
     #[inline]
-    fn take_ecn(&mut self, segment: &Segment) -> bool {
+    fn update_ecn(&mut self, segment: &Segment) -> bool {
         if self.stack.ecn == Ecn::Off {
             return false;
         }
@@ -288,31 +295,33 @@ impl Receiver {
     /// Writes what was received beyond the next packet into an acknowledgement, a duplicate first
     /// (RFC 2018, RFC 2883); gives the number of blocks.
     #[inline(never)]
-    fn select(&mut self, segment: &mut Segment) -> usize {
-        let number = std::mem::replace(&mut self.duplicate, NO_PACKET);
+    fn write_sack_blocks(&mut self, segment: &mut Segment) -> usize {
+        let number = std::mem::replace(&mut self.dsack, NO_PACKET);
         let duplicate = (number != NO_PACKET).then(|| (number, number + 1));
         if duplicate.is_some() {
             segment.flags = Flags::DSACK;
         }
-        segment.set_blocks(duplicate.into_iter().chain(self.blocks.recent().iter().copied()))
+        segment.set_blocks(
+            duplicate.into_iter().chain(self.sack_blocks.newest_first().iter().copied()),
+        )
     }
 
     #[inline(always)]
-    fn acknowledge(&mut self, flags: Flags) -> Segment {
+    fn build_ack(&mut self, flags: Flags) -> Segment {
         let mut flags = flags.with(Flags::ACK);
         if self.ece {
             flags = flags.with(Flags::ECE);
         }
         let mut segment = Segment {
-            number: self.next,
-            timestamp: self.echo,
+            number: self.rcv_nxt,
+            timestamp: self.ts_recent,
             window: self.stack.receive_window,
             marked: std::mem::take(&mut self.marked),
             ..Segment::default()
         };
         let mut blocks = 0;
-        if self.duplicate != NO_PACKET || !self.out_of_order.is_empty() {
-            blocks = self.select(&mut segment);
+        if self.dsack != NO_PACKET || !self.out_of_order.is_empty() {
+            blocks = self.write_sack_blocks(&mut segment);
         }
         segment.flags = segment.flags.with(flags);
         segment.size = match flags.contains(Flags::SYN) {
@@ -325,9 +334,9 @@ impl Receiver {
         if !flags.contains(Flags::SYN) {
             self.quick_acks = self.quick_acks.saturating_sub(1);
         }
-        self.compressed = 0;
+        self.compressed_ack = 0;
         self.ack_at = Time::MAX;
-        self.last_acked = self.next;
+        self.last_ack_sent = self.rcv_nxt;
         segment
     }
 }
@@ -339,19 +348,19 @@ impl Endpoint for Receiver {
     fn handle(&mut self, now: Time, segment: &Segment) {
         if segment.flags.contains(Flags::SYN) {
             self.on_syn(now, segment);
-        } else if self.open && !segment.is_ack() {
+        } else if self.is_open && !segment.is_ack() {
             self.on_data(now, segment);
         }
     }
 
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
-        if self.flushed.is_some() {
-            return self.flushed.take().map(|segment| *segment);
+        if self.pending_ack.is_some() {
+            return self.pending_ack.take().map(|segment| *segment);
         }
         let due = now >= self.ack_at;
         let flags = self.reply.take().or(due.then(Flags::default))?;
-        Some(self.acknowledge(flags))
+        Some(self.build_ack(flags))
     }
 
     #[inline]

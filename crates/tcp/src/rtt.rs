@@ -5,7 +5,7 @@
 //! last round trip rather than the smoothed one when it rises, and its term `4 RTTVAR` (not the
 //! whole RTO) has the floor of 200 ms, so that RTO >= SRTT + 200 ms.
 
-use crate::Rto;
+use crate::RtoRule;
 use dumbbell_units::{Span, Time};
 
 /// Initial retransmission timeout, before any sample (RFC 6298, 2.1).
@@ -17,13 +17,13 @@ const MAX_RTO: Span = Span::from_secs(120);
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     min_rto: Span,
-    rule: Rto,
+    rule: RtoRule,
     srtt: Option<Span>,
     /// Smoothed mean deviation.
-    deviation: Span,
+    mdev: Span,
     /// Greatest deviation of the present round trip, and when that round trip ends.
-    deviation_max: Span,
-    round_end: u32,
+    mdev_max: Span,
+    rtt_seq: u32,
     /// Deviation in force: the greatest of the last round trip, decaying.
     rttvar: Span,
     latest: Span,
@@ -32,14 +32,14 @@ pub(crate) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub(crate) fn new(min_rto: Span, rule: Rto) -> RttEstimator {
+    pub(crate) fn new(min_rto: Span, rule: RtoRule) -> RttEstimator {
         RttEstimator {
             min_rto,
             rule,
             srtt: None,
-            deviation: Span::ZERO,
-            deviation_max: Span::ZERO,
-            round_end: 0,
+            mdev: Span::ZERO,
+            mdev_max: Span::ZERO,
+            rtt_seq: 0,
             rttvar: Span::ZERO,
             latest: Span::ZERO,
             min: None,
@@ -68,8 +68,8 @@ impl RttEstimator {
         let base = match self.srtt {
             None => INITIAL_RTO,
             Some(srtt) => match self.rule {
-                Rto::Linux => srtt + (self.rttvar * 4).max(self.min_rto),
-                Rto::Rfc6298 => (srtt + self.deviation * 4).max(self.min_rto),
+                RtoRule::Linux => srtt + (self.rttvar * 4).max(self.min_rto),
+                RtoRule::Rfc6298 => (srtt + self.mdev * 4).max(self.min_rto),
             },
         };
         (base * (1 << self.backoff)).min(MAX_RTO)
@@ -81,13 +81,13 @@ impl RttEstimator {
     }
 
     /// The round-trip time was measured: the timeout is what the estimate says again (RFC 6298, 5.7).
-    pub(crate) fn end_backoff(&mut self) {
+    pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
 
     /// The least round-trip time also counts samples that do not enter the average.
     #[inline]
-    pub(crate) fn observe_min(&mut self, rtt: Span) {
+    pub(crate) fn update_min(&mut self, rtt: Span) {
         self.latest = rtt;
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
     }
@@ -95,13 +95,13 @@ impl RttEstimator {
     /// A sample for the average. `una` and `next` are the first packet not acknowledged and the
     /// next packet to be sent; they tell where a round trip ends.
     #[inline]
-    pub(crate) fn sample(&mut self, rtt: Span, una: u32, next: u32) {
+    pub(crate) fn update(&mut self, rtt: Span, una: u32, next: u32) {
         let Some(srtt) = self.srtt else {
             self.srtt = Some(rtt);
-            self.deviation = rtt / 2;
-            self.rttvar = self.deviation;
-            self.deviation_max = self.deviation;
-            self.round_end = next;
+            self.mdev = rtt / 2;
+            self.rttvar = self.mdev;
+            self.mdev_max = self.mdev;
+            self.rtt_seq = next;
             return;
         };
         let (old, new) = (srtt.as_nanos(), rtt.as_nanos());
@@ -109,22 +109,21 @@ impl RttEstimator {
         let error = Span::from_nanos(new.abs_diff(old));
         // A sample far below the average widens the deviation slowly: it is good news (Eifel).
         // The weight of a sample, 1/32 or 1/4, as a shift.
-        let shift = if new < old && error > self.deviation { 5 } else { 2 };
-        let deviation = self.deviation.as_nanos();
-        self.deviation =
+        let shift = if new < old && error > self.mdev { 5 } else { 2 };
+        let deviation = self.mdev.as_nanos();
+        self.mdev =
             Span::from_nanos(deviation - (deviation >> shift) + (error.as_nanos() >> shift));
-        if self.deviation > self.deviation_max {
-            self.deviation_max = self.deviation;
-            self.rttvar = self.rttvar.max(self.deviation_max);
+        if self.mdev > self.mdev_max {
+            self.mdev_max = self.mdev;
+            self.rttvar = self.rttvar.max(self.mdev_max);
         }
-        if una > self.round_end {
-            if self.deviation_max < self.rttvar {
-                self.rttvar = self
-                    .rttvar
-                    .saturating_sub((self.rttvar.saturating_sub(self.deviation_max)) / 4);
+        if una > self.rtt_seq {
+            if self.mdev_max < self.rttvar {
+                self.rttvar =
+                    self.rttvar.saturating_sub((self.rttvar.saturating_sub(self.mdev_max)) / 4);
             }
-            self.round_end = next;
-            self.deviation_max = self.min_rto / 4;
+            self.rtt_seq = next;
+            self.mdev_max = self.min_rto / 4;
         }
     }
 }
@@ -137,7 +136,7 @@ pub(crate) fn timestamp(now: Time) -> u32 {
 
 /// The round-trip time that an echoed timestamp tells: in Linux timestamps count milliseconds, and
 /// none takes less than one (tcp_rtt_tsopt_us).
-pub(crate) fn echoed_rtt(now: Time, echo: u32) -> Span {
+pub(crate) fn rtt_from_tsecr(now: Time, echo: u32) -> Span {
     let micros = now.as_nanos() / 1_000;
     let sent = micros.saturating_sub(u64::from(timestamp(now).wrapping_sub(echo)));
     Span::from_millis((micros / 1_000 - sent / 1_000).max(1))
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     fn estimator() -> RttEstimator {
-        RttEstimator::new(Span::from_millis(200), Rto::Linux)
+        RttEstimator::new(Span::from_millis(200), RtoRule::Linux)
     }
 
     #[test]
@@ -159,26 +158,26 @@ mod tests {
     #[test]
     fn the_first_sample_sets_srtt_to_r_and_the_deviation_to_half_of_it() {
         let mut rtt = estimator();
-        rtt.sample(Span::from_millis(100), 0, 10);
+        rtt.update(Span::from_millis(100), 0, 10);
         assert_eq!(rtt.srtt(), Some(Span::from_millis(100)));
         assert_eq!(rtt.rto(), Span::from_millis(100 + 200));
     }
 
     #[test]
     fn by_rfc_6298_the_least_timeout_bounds_the_whole_of_it() {
-        let mut rtt = RttEstimator::new(Span::from_secs(1), Rto::Rfc6298);
-        rtt.sample(Span::from_millis(100), 0, 10);
+        let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298);
+        rtt.update(Span::from_millis(100), 0, 10);
         assert_eq!(rtt.rto(), Span::from_secs(1));
-        let mut rtt = RttEstimator::new(Span::from_secs(1), Rto::Rfc6298);
-        rtt.sample(Span::from_millis(600), 0, 10);
+        let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298);
+        rtt.update(Span::from_millis(600), 0, 10);
         assert_eq!(rtt.rto(), Span::from_millis(600 + 4 * 300));
     }
 
     #[test]
     fn srtt_moves_an_eighth_of_the_way_to_each_sample() {
         let mut rtt = estimator();
-        rtt.sample(Span::from_millis(100), 0, 10);
-        rtt.sample(Span::from_millis(180), 1, 11);
+        rtt.update(Span::from_millis(100), 0, 10);
+        rtt.update(Span::from_millis(180), 1, 11);
         assert_eq!(rtt.srtt(), Some(Span::from_millis(110)));
     }
 
@@ -186,7 +185,7 @@ mod tests {
     fn on_a_steady_path_the_timeout_is_srtt_plus_200_ms() {
         let mut rtt = estimator();
         for una in 0..1000 {
-            rtt.sample(Span::from_millis(100), una, una + 10);
+            rtt.update(Span::from_millis(100), una, una + 10);
         }
         assert_eq!(rtt.rto(), Span::from_millis(300));
     }
@@ -200,7 +199,7 @@ mod tests {
             rtt.back_off();
         }
         assert_eq!(rtt.rto(), Span::from_secs(120));
-        rtt.end_backoff();
+        rtt.reset_backoff();
         assert_eq!(rtt.rto(), Span::from_secs(1));
     }
 }

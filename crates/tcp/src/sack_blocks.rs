@@ -3,40 +3,40 @@
 //! (tcp_sack_maybe_coalesce), and those that are in order by now go (tcp_sack_remove).
 
 /// How many are kept (TCP_NUM_SACKS); what falls out is not told again.
-const KEPT: usize = 4;
+const NUM_SACKS: usize = 4;
 
 /// Blocks `start..end` of packets that arrived out of order, the most recent first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SackBlocks {
-    blocks: [(u32, u32); KEPT],
+    blocks: [(u32, u32); NUM_SACKS],
     count: u8,
 }
 
 impl SackBlocks {
     /// The blocks, the most recent first.
     #[inline]
-    pub(crate) fn recent(&self) -> &[(u32, u32)] {
+    pub(crate) fn newest_first(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
 
     /// Which block a packet belongs to or extends; one past the last if it begins a new one.
     #[inline]
-    pub(crate) fn place(&self, number: u32) -> usize {
+    pub(crate) fn index_of(&self, number: u32) -> usize {
         let touches = |&(start, end): &(u32, u32)| start <= number + 1 && number <= end;
-        self.recent().iter().position(touches).unwrap_or(usize::from(self.count))
+        self.newest_first().iter().position(touches).unwrap_or(usize::from(self.count))
     }
 
     /// A packet arrived out of order: its block, at its [`place`](Self::place), comes first.
     #[inline]
     pub(crate) fn add(&mut self, number: u32) {
-        let (place, count) = (self.place(number), usize::from(self.count));
+        let (place, count) = (self.index_of(number), usize::from(self.count));
         let mut block = (number, number + 1);
         if place < count {
             merge(&mut block, self.blocks[place]);
         } else {
-            self.count = (count + 1).min(KEPT) as u8;
+            self.count = (count + 1).min(NUM_SACKS) as u8;
         }
-        for later in (0..place.min(KEPT - 1)).rev() {
+        for later in (0..place.min(NUM_SACKS - 1)).rev() {
             self.blocks[later + 1] = self.blocks[later];
         }
         self.blocks[0] = block;
@@ -93,28 +93,28 @@ mod tests {
 
     #[test]
     fn the_block_that_changed_last_comes_first() {
-        assert_eq!(after(&[3, 7, 11]).recent(), [(11, 12), (7, 8), (3, 4)]);
-        assert_eq!(after(&[3, 7, 11, 8]).recent(), [(7, 9), (11, 12), (3, 4)]);
-        assert_eq!(after(&[3, 7, 11, 3]).recent(), [(3, 4), (11, 12), (7, 8)]);
+        assert_eq!(after(&[3, 7, 11]).newest_first(), [(11, 12), (7, 8), (3, 4)]);
+        assert_eq!(after(&[3, 7, 11, 8]).newest_first(), [(7, 9), (11, 12), (3, 4)]);
+        assert_eq!(after(&[3, 7, 11, 3]).newest_first(), [(3, 4), (11, 12), (7, 8)]);
     }
 
     #[test]
     fn blocks_that_meet_become_one() {
-        assert_eq!(after(&[3, 5, 9, 4]).recent(), [(3, 6), (9, 10)]);
+        assert_eq!(after(&[3, 5, 9, 4]).newest_first(), [(3, 6), (9, 10)]);
     }
 
     #[test]
     fn of_five_blocks_the_oldest_is_forgotten() {
         let blocks = after(&[3, 5, 7, 9, 11]);
-        assert_eq!(blocks.recent(), [(11, 12), (9, 10), (7, 8), (5, 6)]);
-        assert_eq!(blocks.place(3), 4);
+        assert_eq!(blocks.newest_first(), [(11, 12), (9, 10), (7, 8), (5, 6)]);
+        assert_eq!(blocks.index_of(3), 4);
     }
 
     #[test]
     fn what_is_in_order_by_now_is_told_no_longer() {
         let mut blocks = after(&[3, 7, 11]);
         blocks.remove_below(7);
-        assert_eq!(blocks.recent(), [(11, 12)]);
+        assert_eq!(blocks.newest_first(), [(11, 12)]);
     }
 
     proptest! {
@@ -127,15 +127,15 @@ mod tests {
             for number in numbers {
                 blocks.add(number);
                 arrived.insert(number);
-                let (start, end) = blocks.recent()[0];
+                let (start, end) = blocks.newest_first()[0];
                 prop_assert!((start..end).contains(&number));
-                let told: Vec<u32> = blocks.recent().iter().flat_map(|&(s, e)| s..e).collect();
+                let told: Vec<u32> = blocks.newest_first().iter().flat_map(|&(s, e)| s..e).collect();
                 let distinct: BTreeSet<u32> = told.iter().copied().collect();
                 prop_assert_eq!(told.len(), distinct.len());
                 prop_assert!(distinct.is_subset(&arrived));
             }
             blocks.remove_below(floor);
-            prop_assert!(blocks.recent().iter().all(|block| block.0 > floor));
+            prop_assert!(blocks.newest_first().iter().all(|block| block.0 > floor));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the sender knows of every packet that is not yet acknowledged (RFC 6675's scoreboard).
 
-use crate::packet::{Marks, Packet};
 use crate::ranges::RangeSet;
+use crate::sent_packet::{PacketFlags, SentPacket};
 use dumbbell_cc::PacketInfo;
 use dumbbell_net::prefetch;
 use std::cmp::Reverse;
@@ -11,31 +11,31 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
     /// A ring of a power of two, indexed by packet number.
-    packets: Vec<Packet>,
+    packets: Vec<SentPacket>,
     una: u32,
-    next: u32,
+    next_seq: u32,
     sacked: RangeSet,
     sacked_out: u32,
     lost_out: u32,
-    retransmitting_out: u32,
+    retrans_out: u32,
     /// Lost packets that wait to be retransmitted, lowest first; some may be stale.
     to_retransmit: BinaryHeap<Reverse<u32>>,
     /// No packet from this one on was ever sacked, lost or retransmitted.
-    pristine_from: u32,
+    first_clean: u32,
 }
 
 impl Scoreboard {
     pub(crate) fn new() -> Scoreboard {
         Scoreboard {
-            packets: vec![Packet::default(); 16],
+            packets: vec![SentPacket::default(); 16],
             una: 0,
-            next: 0,
+            next_seq: 0,
             sacked: RangeSet::default(),
             sacked_out: 0,
             lost_out: 0,
-            retransmitting_out: 0,
+            retrans_out: 0,
             to_retransmit: BinaryHeap::new(),
-            pristine_from: 0,
+            first_clean: 0,
         }
     }
 
@@ -47,14 +47,14 @@ impl Scoreboard {
 
     /// Next packet to be sent for the first time.
     #[inline]
-    pub(crate) fn next(&self) -> u32 {
-        self.next
+    pub(crate) fn next_seq(&self) -> u32 {
+        self.next_seq
     }
 
     /// Packets sent and not cumulatively acknowledged.
     #[inline]
-    pub(crate) fn outstanding(&self) -> u32 {
-        self.next - self.una
+    pub(crate) fn packets_out(&self) -> u32 {
+        self.next_seq - self.una
     }
 
     /// Packets selectively acknowledged.
@@ -71,14 +71,14 @@ impl Scoreboard {
 
     /// Retransmissions in flight.
     #[inline]
-    pub(crate) fn retransmitting_out(&self) -> u32 {
-        self.retransmitting_out
+    pub(crate) fn retrans_out(&self) -> u32 {
+        self.retrans_out
     }
 
     /// Packets in flight: outstanding, less what has left the network, plus retransmissions.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
-        self.outstanding() - self.sacked_out - self.lost_out + self.retransmitting_out
+        self.packets_out() - self.sacked_out - self.lost_out + self.retrans_out
     }
 
     /// One past the highest packet selectively acknowledged, or `una`.
@@ -88,13 +88,13 @@ impl Scoreboard {
     }
 
     #[inline]
-    pub(crate) fn packet(&self, number: u32) -> &Packet {
+    pub(crate) fn packet(&self, number: u32) -> &SentPacket {
         let mask = self.packets.len() - 1;
         &self.packets[number as usize & mask]
     }
 
     #[inline]
-    fn packet_mut(&mut self, number: u32) -> &mut Packet {
+    fn packet_mut(&mut self, number: u32) -> &mut SentPacket {
         let mask = self.packets.len() - 1;
         &mut self.packets[number as usize & mask]
     }
@@ -102,7 +102,7 @@ impl Scoreboard {
     /// Asks for the memory of the packets that are acknowledged next, and of those sent next.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        for number in [self.una, self.una + 1, self.next, self.next + 1] {
+        for number in [self.una, self.una + 1, self.next_seq, self.next_seq + 1] {
             prefetch(self.packet(number));
         }
     }
@@ -110,20 +110,20 @@ impl Scoreboard {
     /// A new packet was sent; gives its number.
     #[inline]
     pub(crate) fn push(&mut self, departure: &PacketInfo) -> u32 {
-        if self.outstanding() as usize == self.packets.len() {
-            self.enlarge();
+        if self.packets_out() as usize == self.packets.len() {
+            self.grow();
         }
-        let number = self.next;
-        *self.packet_mut(number) = Packet::new(departure);
-        self.next += 1;
+        let number = self.next_seq;
+        *self.packet_mut(number) = SentPacket::new(departure);
+        self.next_seq += 1;
         number
     }
 
     #[cold]
-    fn enlarge(&mut self) {
-        let mut larger = vec![Packet::default(); self.packets.len() * 2];
+    fn grow(&mut self) {
+        let mut larger = vec![SentPacket::default(); self.packets.len() * 2];
         let mask = larger.len() - 1;
-        for number in self.una..self.next {
+        for number in self.una..self.next_seq {
             larger[number as usize & mask] = *self.packet(number);
         }
         self.packets = larger;
@@ -131,8 +131,13 @@ impl Scoreboard {
 
     /// A packet was selectively acknowledged in `start..end`: calls `delivered` for each that is
     /// news. Parts outside the outstanding packets are ignored.
-    pub(crate) fn sack(&mut self, start: u32, end: u32, mut delivered: impl FnMut(u32, &Packet)) {
-        if end > self.next {
+    pub(crate) fn sack(
+        &mut self,
+        start: u32,
+        end: u32,
+        mut delivered: impl FnMut(u32, &SentPacket),
+    ) {
+        if end > self.next_seq {
             return;
         }
         let mut sacked = std::mem::take(&mut self.sacked);
@@ -141,21 +146,25 @@ impl Scoreboard {
                 delivered(number, self.packet(number));
                 self.leave_network(number);
                 self.sacked_out += 1;
-                self.packet_mut(number).set(Marks::SACKED);
+                self.packet_mut(number).set(PacketFlags::SACKED);
             }
         });
         self.sacked = sacked;
-        self.pristine_from = self.next;
+        self.first_clean = self.next_seq;
     }
 
     /// Everything below `ack` is acknowledged. Calls `delivered` with packets that had not been
     /// selectively acknowledged before, and with how many each stands for: of a run of packets
     /// that nothing ever happened to, the first and the last tell all.
     #[inline(always)]
-    pub(crate) fn acknowledge(&mut self, ack: u32, mut delivered: impl FnMut(u32, &Packet, u32)) {
-        while self.una < ack.min(self.pristine_from) {
+    pub(crate) fn acknowledge(
+        &mut self,
+        ack: u32,
+        mut delivered: impl FnMut(u32, &SentPacket, u32),
+    ) {
+        while self.una < ack.min(self.first_clean) {
             let number = self.una;
-            if self.packet(number).has(Marks::SACKED) {
+            if self.packet(number).has(PacketFlags::SACKED) {
                 self.sacked_out -= 1;
             } else {
                 delivered(number, self.packet(number), 1);
@@ -177,30 +186,30 @@ impl Scoreboard {
     /// Takes a packet out of the counts of lost packets and of retransmissions in flight.
     fn leave_network(&mut self, number: u32) {
         let packet = *self.packet(number);
-        self.packet_mut(number).clear(Marks::LOST.and(Marks::RETRANSMITTING));
-        self.lost_out -= u32::from(packet.has(Marks::LOST));
-        self.retransmitting_out -= u32::from(packet.has(Marks::RETRANSMITTING));
+        self.packet_mut(number).clear(PacketFlags::LOST.union(PacketFlags::RETRANS_OUT));
+        self.lost_out -= u32::from(packet.has(PacketFlags::LOST));
+        self.retrans_out -= u32::from(packet.has(PacketFlags::RETRANS_OUT));
     }
 
     /// Marks a packet lost, or its retransmission. Gives whether that is news.
     pub(crate) fn mark_lost(&mut self, number: u32) -> bool {
         let packet = *self.packet(number);
-        if packet.has(Marks::SACKED) || packet.waits_to_be_sent_again() {
+        if packet.has(PacketFlags::SACKED) || packet.needs_retransmit() {
             return false;
         }
-        self.packet_mut(number).clear(Marks::RETRANSMITTING);
-        self.packet_mut(number).set(Marks::LOST);
-        self.lost_out += u32::from(!packet.has(Marks::LOST));
-        self.retransmitting_out -= u32::from(packet.has(Marks::RETRANSMITTING));
+        self.packet_mut(number).clear(PacketFlags::RETRANS_OUT);
+        self.packet_mut(number).set(PacketFlags::LOST);
+        self.lost_out += u32::from(!packet.has(PacketFlags::LOST));
+        self.retrans_out -= u32::from(packet.has(PacketFlags::RETRANS_OUT));
         self.to_retransmit.push(Reverse(number));
-        self.pristine_from = self.next;
+        self.first_clean = self.next_seq;
         true
     }
 
     /// Takes back every loss mark (the episode was spurious).
     pub(crate) fn unmark_lost(&mut self) {
-        for number in self.una..self.next {
-            self.packet_mut(number).clear(Marks::LOST);
+        for number in self.una..self.next_seq {
+            self.packet_mut(number).clear(PacketFlags::LOST);
         }
         self.lost_out = 0;
         self.to_retransmit.clear();
@@ -209,7 +218,7 @@ impl Scoreboard {
     /// The lowest lost packet that is not being retransmitted.
     pub(crate) fn next_retransmission(&mut self) -> Option<u32> {
         while let Some(&Reverse(number)) = self.to_retransmit.peek() {
-            if number >= self.una && self.packet(number).waits_to_be_sent_again() {
+            if number >= self.una && self.packet(number).needs_retransmit() {
                 return Some(number);
             }
             self.to_retransmit.pop();
@@ -220,15 +229,15 @@ impl Scoreboard {
     /// A packet was sent again.
     pub(crate) fn retransmit(&mut self, number: u32, departure: &PacketInfo) {
         let packet = self.packet_mut(number);
-        let was_under_way = packet.has(Marks::RETRANSMITTING);
-        packet.send_again(departure);
-        self.retransmitting_out += u32::from(!was_under_way);
-        self.pristine_from = self.next;
+        let was_under_way = packet.has(PacketFlags::RETRANS_OUT);
+        packet.retransmit(departure);
+        self.retrans_out += u32::from(!was_under_way);
+        self.first_clean = self.next_seq;
     }
 
     /// Packets below which three or more were selectively acknowledged (RFC 6675's IsLost): gives
     /// the end of that range.
-    pub(crate) fn below_three_sacks(&self) -> u32 {
+    pub(crate) fn is_lost_below(&self) -> u32 {
         let mut above = 0;
         for (start, end) in self.sacked.descending() {
             if above + (end - start) >= 3 {

@@ -8,13 +8,13 @@ mod subflow;
 mod timer;
 mod transmit;
 
-use timer::Timer;
-use transmit::WindowUse;
+use timer::TimerKind;
+use transmit::CwndUsage;
 
 use crate::pacing::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
-use crate::rtt::{RttEstimator, echoed_rtt, timestamp};
+use crate::rtt::{RttEstimator, rtt_from_tsecr, timestamp};
 use crate::scoreboard::Scoreboard;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
@@ -48,11 +48,11 @@ pub struct SenderConfig {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ConnectionState {
     /// Waiting for the start, or for the SYN-ACK.
-    Opening {
-        syn_sent: Option<Time>,
-        attempts: u32,
+    Connecting {
+        syn_sent_at: Option<Time>,
+        syns_sent: u32,
     },
     Established,
 }
@@ -64,55 +64,55 @@ pub struct Sender {
     control: ControlParameters,
     cc_timer: Time,
     own_recovery: bool,
-    stage: Stage,
+    state: ConnectionState,
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
     /// Whether a multipath connection hands over packets as they fit: where those end, no write does.
-    is_fed: bool,
+    is_subflow: bool,
     application: Option<Box<Application>>,
     established_at: Time,
     path: Path,
-    board: Scoreboard,
+    scoreboard: Scoreboard,
     rtt: RttEstimator,
     rtt_sum: (f64, u64),
     rate: RateSampler,
     rack: Rack,
-    judged_to: u32,
+    dupthresh_cursor: u32,
     prr: Option<Prr>,
     /// The window in force while it grows back after a recovery (`Stack::max_burst`).
-    regrown: Option<u32>,
+    post_recovery_cwnd: Option<u32>,
     /// `next` when the present episode began; it ends when this is acknowledged.
     high_seq: u32,
     undo: Undo,
     /// Whether what is delivered may show that the last timeout was spurious (tp->frto).
-    doubts_timeout: bool,
+    frto: bool,
     /// Whether new packets go before those to be sent again, so that their acknowledgements tell
     /// (REXMIT_NEW).
-    new_first: bool,
+    frto_send_new: bool,
     /// Whether the timer expired since the cumulative acknowledgement advanced (icsk_retransmits).
-    retried: bool,
+    rto_since_advance: bool,
     /// First packet that the peer's window does not cover.
     window_end: u32,
     /// `next` when a tail loss probe was sent, and whether it was a retransmission.
-    probe: Option<(u32, bool)>,
+    tlp: Option<(u32, bool)>,
     /// The probe that is due repeats the last packet.
-    repeat_last: bool,
+    tlp_retransmits: bool,
     cwr_pending: bool,
-    timer: (Time, Timer),
+    timer: (Time, TimerKind),
     pacer: Pacer,
     /// When pacing or the application lets the next packet go, if that is what is waited for.
-    wake: Time,
+    wake_at: Time,
     /// Packets left of the burst that is being sent.
-    burst: u32,
+    burst_left: u32,
     /// Whether its last one has PSH: it is of several packets, or all that was written
     /// (__tcp_transmit_skb, tcp_push).
-    pushes: bool,
+    burst_ends_with_psh: bool,
     last_sent_at: Time,
-    ran_dry: bool,
-    sent_since_check: bool,
-    window_used: WindowUse,
-    lost_scratch: Vec<u32>,
+    app_limited: bool,
+    sent_since_stop: bool,
+    cwnd_usage: CwndUsage,
+    newly_lost: Vec<u32>,
     sent: u64,
     retransmitted: u64,
     timeouts: u32,
@@ -135,44 +135,44 @@ impl Sender {
             cc: algorithm,
             control,
             cc_timer: Time::MAX,
-            stage: Stage::Opening { syn_sent: None, attempts: 0 },
+            state: ConnectionState::Connecting { syn_sent_at: None, syns_sent: 0 },
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
-            is_fed: false,
+            is_subflow: false,
             application: Application::if_any(&app_rates, stack.mss).map(Box::new),
             established_at: start,
             path: Path {
                 jiffy: Span::from_nanos(stack.tick_ns),
                 ..Path::new(u32::from(stack.mss), start)
             },
-            board: Scoreboard::new(),
+            scoreboard: Scoreboard::new(),
             rtt: RttEstimator::new(Span::from_nanos(stack.min_rto_ns), stack.rto),
             rtt_sum: (0.0, 0),
             rate: RateSampler::new(start),
             rack: Rack::new(),
-            judged_to: 0,
+            dupthresh_cursor: 0,
             prr: None,
-            regrown: None,
+            post_recovery_cwnd: None,
             high_seq: 0,
             undo: Undo::default(),
-            doubts_timeout: false,
-            new_first: false,
-            retried: false,
+            frto: false,
+            frto_send_new: false,
+            rto_since_advance: false,
             window_end: 0,
-            probe: None,
-            repeat_last: false,
+            tlp: None,
+            tlp_retransmits: false,
             cwr_pending: false,
-            timer: (start, Timer::Rto),
+            timer: (start, TimerKind::Rto),
             pacer: Pacer::default(),
-            wake: Time::MAX,
-            burst: 0,
-            pushes: false,
+            wake_at: Time::MAX,
+            burst_left: 0,
+            burst_ends_with_psh: false,
             last_sent_at: Time::ZERO,
-            ran_dry: false,
-            sent_since_check: false,
-            window_used: WindowUse::default(),
-            lost_scratch: Vec::new(),
+            app_limited: false,
+            sent_since_stop: false,
+            cwnd_usage: CwndUsage::default(),
+            newly_lost: Vec::new(),
             sent: 0,
             retransmitted: 0,
             timeouts: 0,
@@ -210,7 +210,7 @@ impl Sender {
 
     /// Payload bytes cumulatively acknowledged.
     pub fn acked_bytes(&self) -> u64 {
-        let acked = u64::from(self.board.una()) * u64::from(self.stack.mss);
+        let acked = u64::from(self.scoreboard.una()) * u64::from(self.stack.mss);
         self.bytes.map_or(acked, |bytes| acked.min(bytes))
     }
 
@@ -225,20 +225,22 @@ impl Sender {
     fn cwnd(&self) -> u32 {
         match &self.prr {
             Some(prr) => prr.cwnd().max(1),
-            None => (self.control.cwnd as u32).min(self.regrown.unwrap_or(u32::MAX)).max(1),
+            None => {
+                (self.control.cwnd as u32).min(self.post_recovery_cwnd.unwrap_or(u32::MAX)).max(1)
+            }
         }
     }
 
     /// A window that was just cut does not slow down the packets that are still out.
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        let packets = f64::from(self.cwnd().max(self.board.outstanding()));
-        pacing::rate(&self.control, packets, self.path.srtt, self.path.mss)
+        let packets = f64::from(self.cwnd().max(self.scoreboard.packets_out()));
+        pacing::pacing_rate(&self.control, packets, self.path.srtt, self.path.mss)
     }
 
     /// Asks the algorithm again after it was told something.
     #[inline(always)]
-    fn refresh(&mut self) {
+    fn update_control(&mut self) {
         self.control = self.cc.control();
         self.path.paced = self.stack.pacing || self.control.pacing_rate.is_some();
         self.path.pacing_rate = self.pacing_rate();
@@ -246,10 +248,10 @@ impl Sender {
     }
 
     /// Begins a window reduction: the algorithm has set its window, PRR leads there.
-    fn begin_reduction(&mut self, prior_cwnd: u32) {
-        self.high_seq = self.board.next();
-        self.probe = None;
-        self.regrown = None;
+    fn init_cwnd_reduction(&mut self, prior_cwnd: u32) {
+        self.high_seq = self.scoreboard.next_seq();
+        self.tlp = None;
+        self.post_recovery_cwnd = None;
         self.cwr_pending = true;
         self.prr = (!self.own_recovery).then(|| Prr::new(self.control.cwnd, prior_cwnd));
     }
@@ -258,15 +260,15 @@ impl Sender {
     #[inline]
     fn is_cwnd_limited(&self) -> bool {
         let cwnd = self.cwnd();
-        self.window_used.limited
-            || f64::from(cwnd) < self.control.ssthresh
-                && cwnd < 2 * self.window_used.max_outstanding
+        self.cwnd_usage.is_cwnd_limited
+            || f64::from(cwnd) < self.control.ssthresh && cwnd < 2 * self.cwnd_usage.max_packets_out
     }
 
     fn send_syn(&mut self, attempts: u32) -> Segment {
         let now = self.path.now;
-        self.stage = Stage::Opening { syn_sent: Some(now), attempts: attempts + 1 };
-        self.timer = (now + self.rtt.rto(), Timer::Rto);
+        self.state =
+            ConnectionState::Connecting { syn_sent_at: Some(now), syns_sent: attempts + 1 };
+        self.timer = (now + self.rtt.rto(), TimerKind::Rto);
         if attempts >= LINEAR_SYNS {
             self.rtt.back_off();
         }
@@ -280,35 +282,35 @@ impl Sender {
 
     fn on_syn_ack(&mut self, segment: &Segment, syn_sent: Time, attempts: u32) {
         let now = self.path.now;
-        self.stage = Stage::Established;
+        self.state = ConnectionState::Established;
         self.established_at = now;
         self.window_end = segment.window;
-        self.rtt.end_backoff();
-        self.timer = (Time::MAX, Timer::Rto);
+        self.rtt.reset_backoff();
+        self.timer = (Time::MAX, TimerKind::Rto);
         if attempts == 1 || self.stack.timestamps() {
             let rtt = match attempts {
                 1 => now.since(syn_sent),
-                _ => echoed_rtt(now, segment.timestamp),
+                _ => rtt_from_tsecr(now, segment.timestamp),
             };
-            self.rtt.observe_min(rtt);
-            self.rtt.sample(rtt, 0, 0);
+            self.rtt.update_min(rtt);
+            self.rtt.update(rtt, 0, 0);
             self.path.srtt = self.rtt.srtt();
             self.path.min_rtt = self.rtt.min();
         }
         self.cc.on_established(&self.path);
-        self.refresh();
+        self.update_control();
     }
 
     /// Tells the algorithm of congestion and takes its answer.
-    fn signal(&mut self, event: &CongestionEvent) {
+    fn notify_congestion(&mut self, event: &CongestionEvent) {
         self.episodes += u32::from(event.new_episode);
         self.cc.on_congestion(&self.path, event);
-        self.refresh();
+        self.update_control();
     }
 
     /// Notes the end of a finite flow.
     fn check_completion(&mut self) {
-        if self.board.una() == self.packets && self.completed.is_none() {
+        if self.scoreboard.una() == self.packets && self.completed.is_none() {
             self.completed = Some(self.path.now);
         }
     }
@@ -320,25 +322,25 @@ impl Endpoint for Sender {
     #[inline(always)]
     fn handle(&mut self, now: Time, segment: &Segment) {
         self.path.now = now;
-        match self.stage {
-            Stage::Established => {
+        match self.state {
+            ConnectionState::Established => {
                 if !segment.flags.contains(Flags::SYN) {
                     self.on_acknowledgement(segment);
                 }
             }
-            Stage::Opening { syn_sent: Some(sent), attempts }
+            ConnectionState::Connecting { syn_sent_at: Some(sent), syns_sent: attempts }
                 if segment.flags.contains(Flags::SYN) =>
             {
                 self.on_syn_ack(segment, sent, attempts);
             }
-            Stage::Opening { .. } => {}
+            ConnectionState::Connecting { .. } => {}
         }
     }
 
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         self.path.now = now;
-        if let Stage::Opening { attempts, .. } = self.stage {
+        if let ConnectionState::Connecting { syns_sent: attempts, .. } = self.state {
             return (now >= self.timer.0 && now < self.stop).then(|| self.send_syn(attempts));
         }
         if now >= self.timer.0 {
@@ -346,20 +348,20 @@ impl Endpoint for Sender {
         }
         if now >= self.cc_timer {
             self.cc.on_timer(&self.path);
-            self.refresh();
+            self.update_control();
         }
-        if self.burst == 0 && !self.plan_burst() {
+        if self.burst_left == 0 && !self.plan_burst() {
             return None;
         }
-        Some(self.emit())
+        Some(self.transmit())
     }
 
     #[inline]
     fn next_timeout(&self) -> Time {
-        if self.stage != Stage::Established && self.timer.0 >= self.stop {
+        if self.state != ConnectionState::Established && self.timer.0 >= self.stop {
             return Time::MAX;
         }
-        self.timer.0.min(self.wake).min(self.cc_timer)
+        self.timer.0.min(self.wake_at).min(self.cc_timer)
     }
 
     #[inline]
@@ -369,6 +371,6 @@ impl Endpoint for Sender {
 
     #[inline]
     fn prefetch_further(&self) {
-        self.board.prefetch();
+        self.scoreboard.prefetch();
     }
 }

@@ -16,7 +16,7 @@ pub struct Stack {
     /// Least retransmission timeout, nanoseconds.
     pub min_rto_ns: u64,
     /// How the retransmission timeout is counted.
-    pub rto: Rto,
+    pub rto: RtoRule,
     /// Whether the transport paces algorithms that set no rate of their own, at 200 % of
     /// cwnd/srtt in slow start and 120 % after it, as Linux does under fq.
     pub pacing: bool,
@@ -63,7 +63,7 @@ pub struct Stack {
 /// How the retransmission timeout is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rto {
+pub enum RtoRule {
     /// srtt and, whichever is longer, four deviations or the least timeout; anew when the oldest
     /// packet is sent again.
     Linux,
@@ -105,7 +105,7 @@ impl Stack {
             header: 52,
             initial_window: 10,
             min_rto_ns: Span::from_millis(200).as_nanos(),
-            rto: Rto::Linux,
+            rto: RtoRule::Linux,
             pacing: false,
             tso: true,
             byte_counting: true,
@@ -168,7 +168,7 @@ impl Stack {
             // `TcpLinuxReno`'s and `TcpCubic`'s; `TcpNewReno` counts acknowledgements.
             "ns-3" => Some(Stack {
                 min_rto_ns: Span::from_secs(1).as_nanos(),
-                rto: Rto::Rfc6298, // `TcpSocketBase::EstimateRtt`, `SendDataPacket`
+                rto: RtoRule::Rfc6298, // `TcpSocketBase::EstimateRtt`, `SendDataPacket`
                 tso: false,
                 loss_detection: LossDetection::DupThresh,
                 tail_loss_probe: false,

@@ -10,19 +10,19 @@ use crate::{Flags, Segment, Stack};
 
 /// Bytes of the option on a data segment: data acknowledgement, data and subflow sequence number
 /// of 4 bytes each, length and padding (RFC 8684, figure 9).
-const OPTION: u16 = 20;
+const DSS_LEN: u16 = 20;
 
 /// Bytes of the option on an acknowledgement: 4 of data acknowledgement, and what says so.
-const ACK_OPTION: u16 = 8;
+const DATA_ACK_LEN: u16 = 8;
 
 /// SACK blocks that fit beside it.
-const BLOCKS: usize = 2;
+const MAX_SACK_BLOCKS: usize = 2;
 
 impl Stack {
     /// The stack of a subflow: packets stay as large, and the option takes room in them.
     #[must_use]
     pub fn of_subflow(&self) -> Stack {
-        let option = OPTION.min(self.mss - 1);
+        let option = DSS_LEN.min(self.mss - 1);
         Stack { mss: self.mss - option, header: self.header + option, ..self.clone() }
     }
 }
@@ -30,12 +30,12 @@ impl Stack {
 impl Segment {
     /// Data: its place in the connection's data, in packets.
     #[inline]
-    pub(crate) fn data_number(&self) -> u32 {
+    pub(crate) fn dsn(&self) -> u32 {
         self.window
     }
 
     #[inline]
-    pub(crate) fn set_data_number(&mut self, number: u32) {
+    pub(crate) fn set_dsn(&mut self, number: u32) {
         self.window = number;
     }
 
@@ -43,7 +43,7 @@ impl Segment {
     /// from there.
     #[inline]
     pub(crate) fn data_ack(&self) -> u32 {
-        let [low, high, _] = self.blocks[BLOCKS];
+        let [low, high, _] = self.blocks[MAX_SACK_BLOCKS];
         u32::from(low) | u32::from(high) << 16
     }
 
@@ -51,19 +51,19 @@ impl Segment {
     #[inline]
     pub(crate) fn set_data_ack(&mut self, next: u32, window: u32, stack: &Stack) {
         self.window = window;
-        let blocks = self.blocks().count().min(BLOCKS);
+        let blocks = self.blocks().count().min(MAX_SACK_BLOCKS);
         if !self.flags.contains(Flags::SYN) {
-            self.size = stack.ack_size(blocks).saturating_sub(OPTION - ACK_OPTION);
+            self.size = stack.ack_size(blocks).saturating_sub(DSS_LEN - DATA_ACK_LEN);
         }
-        self.blocks[BLOCKS] = [next as u16, (next >> 16) as u16, 0];
+        self.blocks[MAX_SACK_BLOCKS] = [next as u16, (next >> 16) as u16, 0];
     }
 
     /// The acknowledgement without the signal: no window limits a subflow by itself.
     #[inline]
-    pub(crate) fn without_signal(&self) -> Segment {
+    pub(crate) fn without_dss(&self) -> Segment {
         let mut plain = *self;
         plain.window = u32::MAX;
-        plain.blocks[BLOCKS] = [0; 3];
+        plain.blocks[MAX_SACK_BLOCKS] = [0; 3];
         plain
     }
 }
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!((segment.data_ack(), segment.window), (70_000, 500));
         assert_eq!(segment.size, stack.ack_size(2) - 12);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
-        assert_eq!(segment.without_signal().data_ack(), 0);
+        assert_eq!(segment.without_dss().data_ack(), 0);
     }
 
     /// IPv4, TCP, timestamps and a signal of 8 bytes, which with two SACK blocks fill the header:

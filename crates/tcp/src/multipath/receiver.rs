@@ -11,37 +11,40 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A receiver, and what it holds back.
-struct Branch {
+struct SubflowReceiver {
     receiver: Receiver,
     /// Packets that the subflow has handed on.
-    passed: u32,
+    delivered: u32,
     /// Data numbers of the packets from `passed` on, or `MISSING`.
-    held: VecDeque<u32>,
+    held_dsns: VecDeque<u32>,
 }
 
 const MISSING: u32 = u32::MAX;
 
-impl Branch {
+impl SubflowReceiver {
     /// Takes a packet in, and hands on what is now in the subflow's order.
     #[inline]
-    fn take(&mut self, segment: &Segment, data: &mut Reassembly) {
+    fn receive(&mut self, segment: &Segment, data: &mut Reassembly) {
         let next = self.receiver.stats().packets as u32;
-        if self.held.is_empty() && segment.number == self.passed && next == self.passed + 1 {
-            self.passed = next;
-            data.arrive(segment.data_number());
+        if self.held_dsns.is_empty()
+            && segment.number == self.delivered
+            && next == self.delivered + 1
+        {
+            self.delivered = next;
+            data.arrive(segment.dsn());
             return;
         }
-        if let Some(place) = segment.number.checked_sub(self.passed) {
+        if let Some(place) = segment.number.checked_sub(self.delivered) {
             let place = place as usize;
-            if self.held.len() <= place {
-                self.held.resize(place + 1, MISSING);
+            if self.held_dsns.len() <= place {
+                self.held_dsns.resize(place + 1, MISSING);
             }
-            self.held[place] = segment.data_number();
+            self.held_dsns[place] = segment.dsn();
         }
-        while self.passed < next
-            && let Some(number) = self.held.pop_front()
+        while self.delivered < next
+            && let Some(number) = self.held_dsns.pop_front()
         {
-            self.passed += 1;
+            self.delivered += 1;
             data.arrive(number);
         }
     }
@@ -49,14 +52,14 @@ impl Branch {
 
 /// The receiving side of a multipath connection.
 pub struct MultipathReceiver {
-    branches: Vec<Branch>,
+    subflows: Vec<SubflowReceiver>,
     data: Reassembly,
     stack: Arc<Stack>,
     /// The last packet, if it is shorter than others: its number and payload.
-    short: Option<(u32, u16)>,
+    last_segment: Option<(u32, u16)>,
     /// Subflows that may have something to send, by bit.
-    pending: u32,
-    polled: bool,
+    pending_mask: u32,
+    timers_checked: bool,
     port: u8,
 }
 
@@ -64,18 +67,18 @@ impl MultipathReceiver {
     /// A receiver with so many subflows, each of which waits for a SYN. `stack` is the subflows'
     /// ([`Stack::of_subflow`]); its receive window is shared by all of them.
     pub fn new(stack: &Arc<Stack>, subflows: u8) -> MultipathReceiver {
-        let branch = || Branch {
+        let branch = || SubflowReceiver {
             receiver: Receiver::new(Arc::clone(stack)),
-            passed: 0,
-            held: VecDeque::new(),
+            delivered: 0,
+            held_dsns: VecDeque::new(),
         };
         MultipathReceiver {
-            branches: (0..subflows).map(|_| branch()).collect(),
+            subflows: (0..subflows).map(|_| branch()).collect(),
             data: Reassembly::default(),
             stack: Arc::clone(stack),
-            short: None,
-            pending: 0,
-            polled: false,
+            last_segment: None,
+            pending_mask: 0,
+            timers_checked: false,
             port: 0,
         }
     }
@@ -83,7 +86,7 @@ impl MultipathReceiver {
     /// Counters of the connection: what the application could read.
     pub fn stats(&self) -> ReceiverStats {
         let packets = self.data.next();
-        let missing = self.short.filter(|&(number, _)| number < packets);
+        let missing = self.last_segment.filter(|&(number, _)| number < packets);
         let missing = missing.map_or(0, |(_, payload)| u64::from(self.stack.mss - payload));
         let bytes = u64::from(packets) * u64::from(self.stack.mss) - missing;
         ReceiverStats { bytes, packets: u64::from(packets) }
@@ -96,7 +99,7 @@ impl MultipathReceiver {
 
     /// Counters of a subflow.
     pub fn subflow_stats(&self, subflow: u8) -> ReceiverStats {
-        self.branches[usize::from(subflow)].receiver.stats()
+        self.subflows[usize::from(subflow)].receiver.stats()
     }
 }
 
@@ -108,45 +111,45 @@ impl Endpoint for MultipathReceiver {
     }
 
     fn poll(&mut self, now: Time) -> Option<Segment> {
-        if !std::mem::replace(&mut self.polled, true) {
-            for (branch, bit) in self.branches.iter().zip(0..) {
-                self.pending |= u32::from(branch.receiver.next_timeout() <= now) << bit;
+        if !std::mem::replace(&mut self.timers_checked, true) {
+            for (branch, bit) in self.subflows.iter().zip(0..) {
+                self.pending_mask |= u32::from(branch.receiver.next_timeout() <= now) << bit;
             }
         }
-        while self.pending != 0 {
-            let port = self.pending.trailing_zeros();
-            if let Some(mut reply) = self.branches[port as usize].receiver.poll(now) {
+        while self.pending_mask != 0 {
+            let port = self.pending_mask.trailing_zeros();
+            if let Some(mut reply) = self.subflows[port as usize].receiver.poll(now) {
                 self.port = port as u8;
                 reply.set_data_ack(self.data.next(), self.stack.receive_window, &self.stack);
                 return Some(reply);
             }
-            self.pending &= self.pending - 1;
+            self.pending_mask &= self.pending_mask - 1;
         }
-        self.polled = false;
+        self.timers_checked = false;
         None
     }
 
     fn next_timeout(&self) -> Time {
-        let timeouts = self.branches.iter().map(|branch| branch.receiver.next_timeout());
+        let timeouts = self.subflows.iter().map(|branch| branch.receiver.next_timeout());
         timeouts.min().unwrap_or(Time::MAX)
     }
 
     fn ports(&self) -> u8 {
-        self.branches.len() as u8
+        self.subflows.len() as u8
     }
 
     fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
-        let branch = &mut self.branches[usize::from(port)];
+        let branch = &mut self.subflows[usize::from(port)];
         branch.receiver.handle(now, segment);
-        self.pending |= 1 << port;
+        self.pending_mask |= 1 << port;
         if segment.is_control() {
             return;
         }
         let payload = segment.size - self.stack.header;
         if payload != self.stack.mss {
-            self.short = Some((segment.data_number(), payload));
+            self.last_segment = Some((segment.dsn(), payload));
         }
-        branch.take(segment, &mut self.data);
+        branch.receive(segment, &mut self.data);
     }
 
     fn port(&self) -> u8 {

@@ -51,26 +51,26 @@ impl Scheduler {
 
 /// What a scheduler knows of the connection, packets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
+pub(super) struct Backlog {
     /// What waits to be given to a subflow.
-    pub(super) waiting: u32,
+    pub(super) unsent: u32,
     /// The receive window.
     pub(super) window: u32,
 }
 
 /// A scheduler at work.
 #[derive(Debug)]
-pub(super) struct Choice {
+pub(super) struct SchedulerState {
     pub(super) scheduler: Scheduler,
-    turn: usize,
+    next_turn: usize,
     blest: Blest,
     /// ECF waits for the fastest subflow.
-    waits: bool,
+    ecf_waiting: bool,
 }
 
-impl Choice {
-    pub(super) fn new(scheduler: Scheduler) -> Choice {
-        Choice { scheduler, turn: 0, blest: Blest::default(), waits: false }
+impl SchedulerState {
+    pub(super) fn new(scheduler: Scheduler) -> SchedulerState {
+        SchedulerState { scheduler, next_turn: 0, blest: Blest::default(), ecf_waiting: false }
     }
 
     /// Whether whoever has room while the receive window is closed may repeat what blocks it.
@@ -79,25 +79,25 @@ impl Choice {
     }
 
     /// The receive window blocked.
-    pub(super) fn blocked(&mut self) {
+    pub(super) fn on_blocked(&mut self) {
         self.blest.blocked = true;
     }
 
     /// The subflow for the next packets, and how many it takes at most.
     #[inline]
-    pub(super) fn choose<'a>(
+    pub(super) fn select_subflow<'a>(
         &mut self,
         now: Time,
         subflows: impl ExactSizeIterator<Item = &'a Sender> + Clone,
-        load: Load,
+        load: Backlog,
     ) -> Option<(usize, u32)> {
-        let rooms = subflows.clone().map(|sender| sender.room(now)).enumerate();
+        let rooms = subflows.clone().map(|sender| sender.cwnd_space(now)).enumerate();
         if self.scheduler == Scheduler::RoundRobin {
             let count = subflows.len();
             let open = rooms.filter(|&(_, room)| room > 0);
-            let from = self.turn;
+            let from = self.next_turn;
             let (next, _) = open.min_by_key(|&(at, _)| (at + count - from) % count)?;
-            self.turn = (next + 1) % count;
+            self.next_turn = (next + 1) % count;
             return Some((next, 1));
         }
         let srtt = |sender: &Sender| sender.path().srtt.unwrap_or(Span::MAX);
@@ -108,36 +108,36 @@ impl Choice {
         }
         let ready = subflows.clone().filter(|sender| sender.is_established());
         let fastest = ready.min_by_key(|sender| srtt(sender))?;
-        self.blest.observe(subflows);
+        self.blest.update_rtts(subflows);
         if srtt(sender) <= srtt(fastest) {
             return Some((at, room));
         }
         let waits = match self.scheduler {
-            Scheduler::Blest => self.blest.waits(now, at, sender, fastest, load),
-            _ => self.ecf_waits(sender, fastest, load),
+            Scheduler::Blest => self.blest.blest_waits(now, at, sender, fastest, load),
+            _ => self.should_wait_ecf(sender, fastest, load),
         };
         // One by one: every packet that is given away changes the answer.
         (!waits).then_some((at, 1))
     }
 
     /// ECF's two inequalities, with beta = 1/4.
-    fn ecf_waits(&mut self, slow: &Sender, fast: &Sender, load: Load) -> bool {
-        let window = |sender: &Sender| f64::from(sender.window().0);
+    fn should_wait_ecf(&mut self, slow: &Sender, fast: &Sender, load: Backlog) -> bool {
+        let window = |sender: &Sender| f64::from(sender.cwnd_and_ssthresh().0);
         let secs = |span: Option<Span>| span.unwrap_or(Span::ZERO).as_secs_f64();
         let (cwnd_f, cwnd_s) = (window(fast), window(slow));
         let (rtt_f, rtt_s) = (secs(fast.path().srtt), secs(slow.path().srtt));
         // Linux keeps twice the mean deviation in its place.
         let delta = (fast.rtt_deviation().max(slow.rtt_deviation()) * 2).as_secs_f64();
-        let waiting = f64::from(load.waiting);
-        let margin = if self.waits { 1.25 } else { 1.0 };
+        let waiting = f64::from(load.unsent);
+        let margin = if self.ecf_waiting { 1.25 } else { 1.0 };
         let by_fast = rtt_f * (waiting.max(cwnd_f) + cwnd_f);
         if by_fast < margin * cwnd_f * (rtt_s + delta) {
             if rtt_s * waiting.max(cwnd_s) >= cwnd_s * (2.0 * rtt_f + delta) {
-                self.waits = true;
+                self.ecf_waiting = true;
                 return true;
             }
         } else {
-            self.waits = false;
+            self.ecf_waiting = false;
         }
         false
     }
@@ -160,7 +160,7 @@ impl Default for Blest {
 }
 
 impl Blest {
-    fn observe<'a>(&mut self, subflows: impl ExactSizeIterator<Item = &'a Sender>) {
+    fn update_rtts<'a>(&mut self, subflows: impl ExactSizeIterator<Item = &'a Sender>) {
         self.rtts.resize(subflows.len(), (Span::MAX, Span::ZERO));
         for ((least, most), sender) in self.rtts.iter_mut().zip(subflows) {
             if let Some(srtt) = sender.path().srtt {
@@ -169,30 +169,37 @@ impl Blest {
         }
     }
 
-    fn waits(&mut self, now: Time, at: usize, slow: &Sender, fast: &Sender, load: Load) -> bool {
+    fn blest_waits(
+        &mut self,
+        now: Time,
+        at: usize,
+        slow: &Sender,
+        fast: &Sender,
+        load: Backlog,
+    ) -> bool {
         let (least, most) = self.rtts[at];
         if now.since(self.updated) >= least {
             let change = if std::mem::take(&mut self.blocked) { 0.04 } else { -0.01 };
             self.lambda = (self.lambda + change).clamp(1.0, 1.3);
             self.updated = now;
         }
-        let (cwnd, _) = slow.window();
+        let (cwnd, _) = slow.cwnd_and_ssthresh();
         let in_flight = slow.path().in_flight + 1;
         let filled = (f64::from(in_flight) / f64::from(cwnd)).min(1.0);
         let swing = most.saturating_sub(least).as_secs_f64();
         let lingers = least.as_secs_f64() + swing * filled;
         let lingers = lingers.max(slow.path().srtt.unwrap_or(Span::ZERO).as_secs_f64());
-        let by_fast = self.lambda * sent_within(fast, lingers);
-        let (una, end) = slow.span();
+        let by_fast = self.lambda * packets_sent_within(fast, lingers);
+        let (una, end) = slow.sequence_range();
         by_fast > f64::from(load.window) - f64::from(end - una) - 1.0
     }
 }
 
 /// Packets that a subflow will send within so many seconds, by Reno's growth.
-fn sent_within(sender: &Sender, secs: f64) -> f64 {
+fn packets_sent_within(sender: &Sender, secs: f64) -> f64 {
     let rtt = sender.path().srtt.unwrap_or(Span::ZERO).as_secs_f64().max(1e-6);
     let rounds = (secs / rtt).floor() + 1.0;
-    let (cwnd, ssthresh) = sender.window();
+    let (cwnd, ssthresh) = sender.cwnd_and_ssthresh();
     let cwnd = f64::from(cwnd);
     if ssthresh.is_infinite() {
         return cwnd * (f64::from(1 << rounds.min(16.0) as u32) - 1.0);

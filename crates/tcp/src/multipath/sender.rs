@@ -9,8 +9,8 @@
 //!   that holds it or that one's window is four packets or less; and the slower subflow's window
 //!   is halved (penalisation), if nothing is amiss there, at most once in an RTT of the faster.
 
-use super::scheduler::{Choice, Load, Scheduler};
-use super::stream::Stream;
+use super::scheduler::{Backlog, Scheduler, SchedulerState};
+use super::stream::DataStream;
 use crate::{Flags, Segment, Sender, SenderConfig, Stack};
 use dumbbell_cc::filters::LossIntervals;
 use dumbbell_cc::{Algorithm, Metric, SenderStats};
@@ -54,38 +54,38 @@ pub struct MultipathStats {
 }
 
 /// A subflow's sender and what the connection keeps of it.
-struct Branch {
+struct SubflowSender {
     sender: Sender,
     /// Data numbers of the packets from the subflow's first unacknowledged one on.
-    numbers: VecDeque<u32>,
+    dsns: VecDeque<u32>,
     /// The subflow's number of the first of them.
-    first: u32,
+    first_seq: u32,
     timeouts: u32,
     /// The others were given what it holds, and it was offered nothing since.
     reinjected: bool,
     episodes: u32,
     losses: LossIntervals,
     /// The next packet that a redundant scheduler sends here.
-    cursor: u32,
+    redundant_next: u32,
     /// When it last had another subflow penalised.
     penalised_at: Time,
 }
 
-impl Branch {
+impl SubflowSender {
     /// Gives it a packet.
     #[inline]
-    fn assign(&mut self, number: u32) {
-        self.numbers.push_back(number);
-        self.sender.assign(1);
+    fn enqueue(&mut self, number: u32) {
+        self.dsns.push_back(number);
+        self.sender.enqueue(1);
     }
 
     /// Forgets what is acknowledged, and notes losses.
     #[inline]
-    fn settle(&mut self) {
-        let (una, _) = self.sender.span();
-        let acked = una.wrapping_sub(self.first) as usize;
-        self.numbers.drain(..acked.min(self.numbers.len()));
-        self.first = una;
+    fn on_acknowledged(&mut self) {
+        let (una, _) = self.sender.sequence_range();
+        let acked = una.wrapping_sub(self.first_seq) as usize;
+        self.dsns.drain(..acked.min(self.dsns.len()));
+        self.first_seq = una;
         let episodes = self.sender.episodes();
         if episodes != self.episodes {
             self.episodes = episodes;
@@ -100,20 +100,20 @@ impl Branch {
 
 /// The sending side of a multipath connection.
 pub struct MultipathSender {
-    branches: Vec<Branch>,
-    stream: Stream,
-    choice: Choice,
+    subflows: Vec<SubflowSender>,
+    stream: DataStream,
+    scheduler: SchedulerState,
     stack: Arc<Stack>,
     /// Subflows that may have something to send, by bit.
-    pending: u32,
+    pending_mask: u32,
     /// Data may have to be given out.
-    hungry: bool,
+    needs_scheduling: bool,
     port: u8,
     reinjected: u64,
     opportunistic: u64,
     penalties: u64,
     /// The packet that was last repeated opportunistically.
-    repeated: Option<u32>,
+    last_opportunistic: Option<u32>,
 }
 
 impl MultipathSender {
@@ -124,7 +124,7 @@ impl MultipathSender {
     pub fn new(config: MultipathConfig) -> MultipathSender {
         let MultipathConfig { stack, algorithms, scheduler, start, stop, bytes, app_rates } =
             config;
-        let branch = |(at, algorithm)| Branch {
+        let branch = |(at, algorithm)| SubflowSender {
             sender: Sender::subflow(SenderConfig {
                 stack: Arc::clone(&stack),
                 algorithm,
@@ -133,27 +133,27 @@ impl MultipathSender {
                 bytes: None,
                 app_rates: Vec::new(),
             }),
-            numbers: VecDeque::new(),
-            first: 0,
+            dsns: VecDeque::new(),
+            first_seq: 0,
             timeouts: 0,
             reinjected: false,
             episodes: 0,
             losses: LossIntervals::default(),
-            cursor: 0,
+            redundant_next: 0,
             penalised_at: start,
         };
         MultipathSender {
-            branches: algorithms.into_iter().enumerate().map(branch).collect(),
-            stream: Stream::new(bytes, &app_rates, stop, stack.mss),
-            choice: Choice::new(scheduler),
+            subflows: algorithms.into_iter().enumerate().map(branch).collect(),
+            stream: DataStream::new(bytes, &app_rates, stop, stack.mss),
+            scheduler: SchedulerState::new(scheduler),
             stack,
-            pending: 0,
-            hungry: true,
+            pending_mask: 0,
+            needs_scheduling: true,
             port: 0,
             reinjected: 0,
             opportunistic: 0,
             penalties: 0,
-            repeated: None,
+            last_opportunistic: None,
         }
     }
 
@@ -170,133 +170,136 @@ impl MultipathSender {
 
     /// Counters and present values of a subflow.
     pub fn subflow_stats(&self, subflow: u8) -> SenderStats {
-        self.branches[usize::from(subflow)].sender.stats()
+        self.subflows[usize::from(subflow)].sender.stats()
     }
 
     /// Shows the internals of a subflow's algorithm.
     pub fn inspect(&self, subflow: u8, show: &mut dyn FnMut(Metric)) {
-        self.branches[usize::from(subflow)].sender.inspect(show);
+        self.subflows[usize::from(subflow)].sender.inspect(show);
     }
 
     /// Tells a subflow of the others.
     #[inline]
-    fn publish(&mut self, port: usize) {
-        let (before, rest) = self.branches.split_at_mut(port);
+    fn share_siblings(&mut self, port: usize) {
+        let (before, rest) = self.subflows.split_at_mut(port);
         let Some((branch, after)) = rest.split_first_mut() else { return };
         let others = before.iter().chain(after.iter());
         branch.sender.set_siblings(others.filter_map(|other| {
             let delivered = other.sender.path().delivered;
-            other.sender.publish(other.losses.between(delivered))
+            other.sender.sibling_view(other.losses.between(delivered))
         }));
     }
 
     /// The first subflow is open: so is the connection, and the others join.
     fn open(&mut self, now: Time, window: u32) {
         self.stream.open(now, window);
-        for (at, branch) in self.branches.iter_mut().enumerate().skip(1) {
+        for (at, branch) in self.subflows.iter_mut().enumerate().skip(1) {
             branch.sender.connect(now);
-            self.pending |= 1 << at;
+            self.pending_mask |= 1 << at;
         }
     }
 
     /// Gives data to subflows that have room.
-    fn feed(&mut self, now: Time) {
-        for (at, branch) in self.branches.iter().enumerate() {
-            self.pending |= u32::from(branch.sender.next_timeout() <= now) << at;
+    fn schedule(&mut self, now: Time) {
+        for (at, branch) in self.subflows.iter().enumerate() {
+            self.pending_mask |= u32::from(branch.sender.next_timeout() <= now) << at;
         }
-        if self.choice.scheduler == Scheduler::Redundant {
-            return self.feed_all(now);
+        if self.scheduler.scheduler == Scheduler::Redundant {
+            return self.schedule_redundant(now);
         }
         loop {
-            let again = self.stream.has_again();
-            let waiting = self.stream.waiting(now);
+            let again = self.stream.has_reinjections();
+            let waiting = self.stream.unsent(now);
             if !again && waiting == 0 {
                 return;
             }
             let window = self.stream.window_end - self.stream.una;
-            let load = Load { waiting, window };
-            let senders = self.branches.iter().map(|branch| &branch.sender);
-            let Some((at, room)) = self.choice.choose(now, senders, load) else { return };
-            self.branches[at].reinjected = false;
+            let load = Backlog { unsent: waiting, window };
+            let senders = self.subflows.iter().map(|branch| &branch.sender);
+            let Some((at, room)) = self.scheduler.select_subflow(now, senders, load) else {
+                return;
+            };
+            self.subflows[at].reinjected = false;
             if again {
-                if let Some(number) = self.stream.take_again(at as u8) {
+                if let Some(number) = self.stream.next_reinjection(at as u8) {
                     self.reinjected += 1;
-                    self.give(at, number);
+                    self.enqueue_on(at, number);
                 }
                 continue;
             }
-            let open = self.stream.window_end.saturating_sub(self.stream.next);
+            let open = self.stream.window_end.saturating_sub(self.stream.next_seq);
             let packets = room.min(waiting).min(open);
             if packets == 0 {
-                if self.choice.is_opportunistic() {
-                    self.unblock(now, at);
+                if self.scheduler.is_opportunistic() {
+                    self.optimize_rcv_buf(now, at);
                 }
                 return;
             }
-            for number in self.stream.next..self.stream.next + packets {
-                self.give(at, number);
+            for number in self.stream.next_seq..self.stream.next_seq + packets {
+                self.enqueue_on(at, number);
             }
-            self.stream.next += packets;
+            self.stream.next_seq += packets;
         }
     }
 
     #[inline]
-    fn give(&mut self, at: usize, number: u32) {
-        self.stream.note_holder(number, at);
-        self.branches[at].assign(number);
-        self.pending |= 1 << at;
+    fn enqueue_on(&mut self, at: usize, number: u32) {
+        self.stream.record_path(number, at);
+        self.subflows[at].enqueue(number);
+        self.pending_mask |= 1 << at;
     }
 
     /// Gives every packet to every subflow that has room.
-    fn feed_all(&mut self, now: Time) {
-        let waiting = self.stream.waiting(now);
-        let end = self.stream.window_end.min(self.stream.next + waiting).max(self.stream.next);
-        for at in 0..self.branches.len() {
-            let branch = &mut self.branches[at];
-            let from = branch.cursor.max(self.stream.una);
-            let packets = branch.sender.room(now).min(end.saturating_sub(from));
-            branch.cursor = from + packets;
-            self.stream.next = self.stream.next.max(branch.cursor);
+    fn schedule_redundant(&mut self, now: Time) {
+        let waiting = self.stream.unsent(now);
+        let end =
+            self.stream.window_end.min(self.stream.next_seq + waiting).max(self.stream.next_seq);
+        for at in 0..self.subflows.len() {
+            let branch = &mut self.subflows[at];
+            let from = branch.redundant_next.max(self.stream.una);
+            let packets = branch.sender.cwnd_space(now).min(end.saturating_sub(from));
+            branch.redundant_next = from + packets;
+            self.stream.next_seq = self.stream.next_seq.max(branch.redundant_next);
             for number in from..from + packets {
-                self.give(at, number);
+                self.enqueue_on(at, number);
             }
         }
     }
 
     /// The receive window is full, though this subflow has room (mptcp_rcv_buf_optimization).
-    fn unblock(&mut self, now: Time, at: usize) {
-        self.choice.blocked();
-        let (head, srtt) = (self.stream.una, self.branches[at].srtt());
-        let holds = |other: usize| self.stream.holders_of_first() & 1 << other != 0;
+    fn optimize_rcv_buf(&mut self, now: Time, at: usize) {
+        self.scheduler.on_blocked();
+        let (head, srtt) = (self.stream.una, self.subflows[at].srtt());
+        let holds = |other: usize| self.stream.path_mask_of_una() & 1 << other != 0;
         let held_here = holds(at);
-        let mut others = (0..self.branches.len()).filter(|&other| other != at);
+        let mut others = (0..self.subflows.len()).filter(|&other| other != at);
         let Some(slow) = others.find(|&other| holds(other)) else { return };
-        let may = now.since(self.branches[at].penalised_at) >= srtt;
+        let may = now.since(self.subflows[at].penalised_at) >= srtt;
         if may
-            && srtt < self.branches[slow].srtt()
-            && self.branches[slow].sender.on_receive_window_penalty(now)
+            && srtt < self.subflows[slow].srtt()
+            && self.subflows[slow].sender.on_receive_window_penalty(now)
         {
-            self.branches[at].penalised_at = now;
+            self.subflows[at].penalised_at = now;
             self.penalties += 1;
         }
-        let slow = &self.branches[slow];
-        let worth = slow.sender.window().0 <= 4 || srtt * 4 < slow.srtt();
-        if worth && !held_here && self.repeated != Some(head) {
-            self.repeated = Some(head);
+        let slow = &self.subflows[slow];
+        let worth = slow.sender.cwnd_and_ssthresh().0 <= 4 || srtt * 4 < slow.srtt();
+        if worth && !held_here && self.last_opportunistic != Some(head) {
+            self.last_opportunistic = Some(head);
             self.opportunistic += 1;
-            self.give(at, head);
+            self.enqueue_on(at, head);
         }
     }
 
     /// Puts the connection's part on a segment that a subflow sends.
     #[inline]
-    fn sign(&self, port: usize, mut segment: Segment) -> Segment {
+    fn add_dss(&self, port: usize, mut segment: Segment) -> Segment {
         if segment.flags.contains(Flags::SYN) {
             return segment;
         }
-        let branch = &self.branches[port];
-        let number = branch.numbers[(segment.number - branch.first) as usize];
-        segment.set_data_number(number);
+        let branch = &self.subflows[port];
+        let number = branch.dsns[(segment.number - branch.first_seq) as usize];
+        segment.set_dsn(number);
         segment.size = self.stream.payload(number) + self.stack.header;
         segment
     }
@@ -304,14 +307,14 @@ impl MultipathSender {
     /// After a timeout of a subflow, others are to send what it holds. After further ones there is
     /// nothing new: meanwhile it is given nothing (MPTCP_REINJECT marks each packet in Linux).
     fn reinject(&mut self, port: usize) {
-        let branch = &mut self.branches[port];
+        let branch = &mut self.subflows[port];
         branch.timeouts = branch.sender.timeouts();
-        branch.settle();
+        branch.on_acknowledged();
         let repeated = std::mem::replace(&mut branch.reinjected, true);
-        let redundant = self.choice.scheduler == Scheduler::Redundant;
-        if self.branches.len() > 1 && !repeated && !redundant {
-            self.stream.reinject(port as u8, self.branches[port].numbers.iter().copied());
-            self.hungry = true;
+        let redundant = self.scheduler.scheduler == Scheduler::Redundant;
+        if self.subflows.len() > 1 && !repeated && !redundant {
+            self.stream.reinject(port as u8, self.subflows[port].dsns.iter().copied());
+            self.needs_scheduling = true;
         }
     }
 }
@@ -325,46 +328,46 @@ impl Endpoint for MultipathSender {
 
     fn poll(&mut self, now: Time) -> Option<Segment> {
         loop {
-            if std::mem::take(&mut self.hungry) {
-                self.feed(now);
+            if std::mem::take(&mut self.needs_scheduling) {
+                self.schedule(now);
             }
-            if self.pending == 0 {
-                self.hungry = true;
+            if self.pending_mask == 0 {
+                self.needs_scheduling = true;
                 return None;
             }
-            let port = self.pending.trailing_zeros() as usize;
-            let branch = &mut self.branches[port];
+            let port = self.pending_mask.trailing_zeros() as usize;
+            let branch = &mut self.subflows[port];
             let segment = branch.sender.poll(now);
             if branch.sender.timeouts() != branch.timeouts {
                 self.reinject(port);
             }
             if let Some(segment) = segment {
                 self.port = port as u8;
-                return Some(self.sign(port, segment));
+                return Some(self.add_dss(port, segment));
             }
-            self.pending &= self.pending - 1;
+            self.pending_mask &= self.pending_mask - 1;
         }
     }
 
     fn next_timeout(&self) -> Time {
-        let timeouts = self.branches.iter().map(|branch| branch.sender.next_timeout());
-        timeouts.fold(self.stream.wake, Time::min)
+        let timeouts = self.subflows.iter().map(|branch| branch.sender.next_timeout());
+        timeouts.fold(self.stream.wake_at, Time::min)
     }
 
     fn ports(&self) -> u8 {
-        self.branches.len() as u8
+        self.subflows.len() as u8
     }
 
     fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
         let at = usize::from(port);
-        self.pending |= 1 << port;
-        self.publish(at);
+        self.pending_mask |= 1 << port;
+        self.share_siblings(at);
         if !segment.flags.contains(Flags::SYN) {
             self.stream.acknowledge(now, segment.data_ack(), segment.window);
         }
-        let branch = &mut self.branches[at];
-        branch.sender.handle(now, &segment.without_signal());
-        branch.settle();
+        let branch = &mut self.subflows[at];
+        branch.sender.handle(now, &segment.without_dss());
+        branch.on_acknowledged();
         if !self.stream.is_open() && branch.sender.is_established() {
             self.open(now, segment.window);
         }

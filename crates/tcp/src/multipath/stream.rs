@@ -6,11 +6,11 @@ use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// The data of a connection, numbered by packets.
-pub(super) struct Stream {
+pub(super) struct DataStream {
     /// First packet that is not acknowledged.
     pub(super) una: u32,
     /// Next packet that no subflow was given yet.
-    pub(super) next: u32,
+    pub(super) next_seq: u32,
     /// One past the last packet that there is.
     end: u32,
     /// First packet that the receive window does not cover.
@@ -21,25 +21,25 @@ pub(super) struct Stream {
     stop: Time,
     established_at: Option<Time>,
     /// When the application will have written the next packet, if that is what is waited for.
-    pub(super) wake: Time,
+    pub(super) wake_at: Time,
     /// Packets to be sent by another subflow than the one named.
-    again: VecDeque<(u32, u8)>,
+    reinject_queue: VecDeque<(u32, u8)>,
     /// Who was given each packet from `una` on, a bit for each subflow (Linux's path_mask).
-    holders: VecDeque<u32>,
+    path_masks: VecDeque<u32>,
     /// When all was acknowledged.
     pub(super) completed: Option<Time>,
 }
 
-impl Stream {
+impl DataStream {
     pub(super) fn new(
         bytes: Option<u64>,
         app_rates: &[(Span, Rate)],
         stop: Option<Time>,
         mss: u16,
-    ) -> Stream {
-        Stream {
+    ) -> DataStream {
+        DataStream {
             una: 0,
-            next: 0,
+            next_seq: 0,
             end: bytes.map_or(u32::MAX, |bytes| bytes.div_ceil(u64::from(mss)) as u32),
             window_end: 0,
             bytes,
@@ -47,9 +47,9 @@ impl Stream {
             application: Application::if_any(app_rates, mss),
             stop: stop.unwrap_or(Time::MAX),
             established_at: None,
-            wake: Time::MAX,
-            again: VecDeque::new(),
-            holders: VecDeque::new(),
+            wake_at: Time::MAX,
+            reinject_queue: VecDeque::new(),
+            path_masks: VecDeque::new(),
             completed: None,
         }
     }
@@ -67,9 +67,9 @@ impl Stream {
     /// A data acknowledgement arrived.
     #[inline]
     pub(super) fn acknowledge(&mut self, now: Time, number: u32, window: u32) {
-        let una = self.una.max(number.min(self.next));
+        let una = self.una.max(number.min(self.next_seq));
         let acked = (una - self.una) as usize;
-        self.holders.drain(..acked.min(self.holders.len()));
+        self.path_masks.drain(..acked.min(self.path_masks.len()));
         self.una = una;
         self.window_end = self.window_end.max(number.saturating_add(window));
         if self.una == self.end && self.completed.is_none() {
@@ -79,35 +79,35 @@ impl Stream {
 
     /// Notes that `subflow` was given a packet that is not acknowledged.
     #[inline]
-    pub(super) fn note_holder(&mut self, number: u32, subflow: usize) {
+    pub(super) fn record_path(&mut self, number: u32, subflow: usize) {
         let place = (number - self.una) as usize;
-        if self.holders.len() <= place {
-            self.holders.resize(place + 1, 0);
+        if self.path_masks.len() <= place {
+            self.path_masks.resize(place + 1, 0);
         }
-        self.holders[place] |= 1 << subflow;
+        self.path_masks[place] |= 1 << subflow;
     }
 
     /// Who was given the packet that the receive window waits for, a bit for each subflow.
-    pub(super) fn holders_of_first(&self) -> u32 {
-        self.holders.front().copied().unwrap_or(0)
+    pub(super) fn path_mask_of_una(&self) -> u32 {
+        self.path_masks.front().copied().unwrap_or(0)
     }
 
     /// New packets that there are, whatever the window.
     #[inline]
-    pub(super) fn waiting(&mut self, now: Time) -> u32 {
-        self.wake = Time::MAX;
+    pub(super) fn unsent(&mut self, now: Time) -> u32 {
+        self.wake_at = Time::MAX;
         let Some(opened) = self.established_at.filter(|_| now < self.stop) else { return 0 };
         let mut end = self.end;
         if let Some(application) = &self.application {
             let written = application.written(now.since(opened));
             if written < end {
                 end = written;
-                if self.next >= written {
-                    self.wake = opened + application.due(written + 1);
+                if self.next_seq >= written {
+                    self.wake_at = opened + application.due(written + 1);
                 }
             }
         }
-        end.saturating_sub(self.next)
+        end.saturating_sub(self.next_seq)
     }
 
     /// Payload bytes of a packet.
@@ -130,23 +130,24 @@ impl Stream {
     /// What `subflow` holds is to be sent by others, too.
     pub(super) fn reinject(&mut self, subflow: u8, numbers: impl Iterator<Item = u32>) {
         let una = self.una;
-        self.again.retain(|&(number, from)| from != subflow && number >= una);
-        self.again.extend(numbers.filter(|&number| number >= una).map(|number| (number, subflow)));
+        self.reinject_queue.retain(|&(number, from)| from != subflow && number >= una);
+        self.reinject_queue
+            .extend(numbers.filter(|&number| number >= una).map(|number| (number, subflow)));
     }
 
     /// Whether something is to be sent once more.
     #[inline]
-    pub(super) fn has_again(&mut self) -> bool {
-        while self.again.front().is_some_and(|&(number, _)| number < self.una) {
-            self.again.pop_front();
+    pub(super) fn has_reinjections(&mut self) -> bool {
+        while self.reinject_queue.front().is_some_and(|&(number, _)| number < self.una) {
+            self.reinject_queue.pop_front();
         }
-        !self.again.is_empty()
+        !self.reinject_queue.is_empty()
     }
 
     /// The next packet that this subflow is to repeat for another. One that it holds itself is
     /// dropped from the list: now that it is available, its own retransmission is on its way.
-    pub(super) fn take_again(&mut self, subflow: u8) -> Option<u32> {
-        while let Some((number, from)) = self.again.pop_front() {
+    pub(super) fn next_reinjection(&mut self, subflow: u8) -> Option<u32> {
+        while let Some((number, from)) = self.reinject_queue.pop_front() {
             if number >= self.una && from != subflow {
                 return Some(number);
             }

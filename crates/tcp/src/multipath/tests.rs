@@ -91,7 +91,7 @@ impl Network {
         let way = &self.ways[usize::from(port)];
         if !segment.flags.contains(Flags::SYN) {
             self.sent[usize::from(port)] += 1;
-            let number = segment.data_number();
+            let number = segment.dsn();
             let first = *self.carried.entry((port, segment.number)).or_insert(number);
             assert_eq!(first, number, "a retransmission carries what the original did");
         }

@@ -1,7 +1,7 @@
 //! A sender as a subflow of a multipath connection, which hands it packets as they fit, instead of
 //! an application of its own.
 
-use super::{Sender, SenderConfig, Stage};
+use super::{ConnectionState, Sender, SenderConfig};
 use dumbbell_cc::{CaState, CongestionControl, Path, Subflow};
 use dumbbell_units::{Span, Time};
 
@@ -11,7 +11,7 @@ impl Sender {
     pub(crate) fn subflow(config: SenderConfig) -> Sender {
         let mut sender = Sender::new(config);
         sender.packets = 0;
-        sender.is_fed = true;
+        sender.is_subflow = true;
         sender
     }
 
@@ -21,7 +21,7 @@ impl Sender {
     }
 
     pub(crate) fn is_established(&self) -> bool {
-        self.stage == Stage::Established
+        self.state == ConnectionState::Established
     }
 
     /// Whether new data may be sent: not before the handshake is over, nor after a timeout until
@@ -33,13 +33,13 @@ impl Sender {
     /// Packets that fit into the window besides those in flight, those to be sent again, and those
     /// handed over that have not left; none while pacing holds back.
     #[inline]
-    pub(crate) fn room(&self, now: Time) -> u32 {
+    pub(crate) fn cwnd_space(&self, now: Time) -> u32 {
         if !self.is_available() || self.path.paced && self.pacer.next() > now {
             return 0;
         }
-        let waiting = self.packets - self.board.next();
+        let waiting = self.packets - self.scoreboard.next_seq();
         // A tail loss probe is sent again without being lost.
-        let again = self.board.lost_out().saturating_sub(self.board.retransmitting_out());
+        let again = self.scoreboard.lost_out().saturating_sub(self.scoreboard.retrans_out());
         let room = self.cwnd().saturating_sub(self.path.in_flight + waiting + again);
         let burst = if self.path.paced { self.full_burst().saturating_sub(waiting) } else { room };
         room.min(burst)
@@ -47,14 +47,14 @@ impl Sender {
 
     /// Takes over so many packets, to be sent in order.
     #[inline]
-    pub(crate) fn assign(&mut self, packets: u32) {
+    pub(crate) fn enqueue(&mut self, packets: u32) {
         self.packets += packets;
     }
 
     /// The packets that are acknowledged, and one past the last that was handed over.
     #[inline]
-    pub(crate) fn span(&self) -> (u32, u32) {
-        (self.board.una(), self.packets)
+    pub(crate) fn sequence_range(&self) -> (u32, u32) {
+        (self.scoreboard.una(), self.packets)
     }
 
     #[inline]
@@ -69,7 +69,7 @@ impl Sender {
     }
 
     /// Window in force and slow start threshold, packets.
-    pub(crate) fn window(&self) -> (u32, f64) {
+    pub(crate) fn cwnd_and_ssthresh(&self) -> (u32, f64) {
         (self.cwnd(), self.control.ssthresh)
     }
 
@@ -86,7 +86,7 @@ impl Sender {
 
     /// What the siblings are to know; `None` before there is a round-trip time.
     #[inline]
-    pub(crate) fn publish(&self, delivered_between_losses: [u64; 2]) -> Option<Subflow> {
+    pub(crate) fn sibling_view(&self, delivered_between_losses: [u64; 2]) -> Option<Subflow> {
         Some(Subflow {
             cwnd: self.control.cwnd,
             srtt: self.path.srtt?,
@@ -109,7 +109,7 @@ impl Sender {
         if open {
             self.path.now = now;
             self.cc.on_receive_window_penalty(&self.path);
-            self.refresh();
+            self.update_control();
         }
         open
     }

@@ -7,11 +7,11 @@ use dumbbell_units::{Span, Time};
 
 /// What the retransmission timer will do when it expires; Linux has one timer for all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timer {
+pub(crate) enum TimerKind {
     /// Retransmission timeout.
     Rto,
     /// Tail loss probe.
-    Probe,
+    LossProbe,
     /// RACK's reordering window ends.
     Reorder,
 }
@@ -19,9 +19,9 @@ pub(crate) enum Timer {
 impl Sender {
     /// Sets the retransmission timer anew from the present (tcp_set_xmit_timer).
     #[inline]
-    pub(super) fn rearm(&mut self) {
-        if self.board.outstanding() == 0 {
-            self.timer = (Time::MAX, Timer::Rto);
+    pub(super) fn set_xmit_timer(&mut self) {
+        if self.scoreboard.packets_out() == 0 {
+            self.timer = (Time::MAX, TimerKind::Rto);
         } else {
             self.arm(self.path.now + self.rtt.rto());
         }
@@ -30,30 +30,30 @@ impl Sender {
     /// Sending moves the probe, but not a timeout that is running, and neither beyond the timeout of
     /// the oldest packet (tcp_event_new_data_sent, tcp_schedule_loss_probe).
     pub(super) fn rearm_after_sending(&mut self) {
-        let running = self.timer.0 != Time::MAX && self.timer.1 == Timer::Rto;
-        self.arm(if running { self.timer.0 } else { self.oldest_due() });
+        let running = self.timer.0 != Time::MAX && self.timer.1 == TimerKind::Rto;
+        self.arm(if running { self.timer.0 } else { self.oldest_rto_at() });
     }
 
     /// Arms the timeout for `due`, or a probe in its place, which comes no later unless that is past.
     #[inline]
     fn arm(&mut self, due: Time) {
         let now = self.path.now;
-        self.timer = match self.probe_timeout() {
-            Some(timeout) if due > now => (due.min(now + timeout), Timer::Probe),
-            Some(timeout) => (now + timeout, Timer::Probe),
-            None => (due.max(now), Timer::Rto),
+        self.timer = match self.calc_pto() {
+            Some(timeout) if due > now => (due.min(now + timeout), TimerKind::LossProbe),
+            Some(timeout) => (now + timeout, TimerKind::LossProbe),
+            None => (due.max(now), TimerKind::Rto),
         };
     }
 
     /// Two round trips, and time for a delayed acknowledgement if one packet is out
     /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
-    fn probe_timeout(&self) -> Option<Span> {
+    fn calc_pto(&self) -> Option<Span> {
         let calm = matches!(self.path.ca_state, CaState::Open | CaState::Cwr);
         if !self.stack.tail_loss_probe || !calm {
             return None;
         }
         let srtt = self.path.srtt?;
-        let delayed_ack = if self.board.outstanding() == 1 {
+        let delayed_ack = if self.scoreboard.packets_out() == 1 {
             Span::from_nanos(self.stack.min_rto_ns)
         } else {
             Span::from_millis(2)
@@ -63,47 +63,47 @@ impl Sender {
 
     /// When the oldest packet out was last sent.
     pub(super) fn oldest_sent_at(&self) -> Time {
-        self.board.packet(self.board.una()).sent_at()
+        self.scoreboard.packet(self.scoreboard.una()).sent_at()
     }
 
     /// The timeout, counted from then (tcp_rto_delta_us).
-    fn oldest_due(&self) -> Time {
+    fn oldest_rto_at(&self) -> Time {
         self.oldest_sent_at() + self.rtt.rto()
     }
 
-    fn rearm_from_oldest(&mut self) {
-        self.timer = (self.oldest_due().max(self.path.now), Timer::Rto);
+    fn rearm_rto(&mut self) {
+        self.timer = (self.oldest_rto_at().max(self.path.now), TimerKind::Rto);
     }
 
     pub(super) fn on_retransmission_timer(&mut self) {
-        if self.board.outstanding() == 0 {
-            self.timer = (Time::MAX, Timer::Rto);
+        if self.scoreboard.packets_out() == 0 {
+            self.timer = (Time::MAX, TimerKind::Rto);
             return;
         }
         match self.timer.1 {
-            Timer::Rto => self.on_timeout(),
+            TimerKind::Rto => self.enter_loss(),
             // One is out already: what is sent since has put off the timeout, no more.
-            Timer::Probe if self.probe.is_some() => self.rearm_from_oldest(),
-            Timer::Probe => {
-                self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
-                self.send_probe();
+            TimerKind::LossProbe if self.tlp.is_some() => self.rearm_rto(),
+            TimerKind::LossProbe => {
+                self.timer = (self.path.now + self.rtt.rto(), TimerKind::Rto);
+                self.send_loss_probe();
             }
-            Timer::Reorder => {
-                self.rearm_from_oldest();
-                self.on_reorder_timer();
+            TimerKind::Reorder => {
+                self.rearm_rto();
+                self.rack_reo_timeout();
             }
         }
     }
 
     /// Lets one packet go regardless of the window: new data if there is some, else the last
     /// packet again (RFC 8985, 7.3). It arms no other probe.
-    fn send_probe(&mut self) {
+    fn send_loss_probe(&mut self) {
         let sendable = self.sendable();
         let repeat = sendable == 0;
-        self.pushes = sendable == 1 && !self.is_fed;
-        self.probe = Some((self.board.next(), repeat));
-        self.repeat_last = repeat;
+        self.burst_ends_with_psh = sendable == 1 && !self.is_subflow;
+        self.tlp = Some((self.scoreboard.next_seq(), repeat));
+        self.tlp_retransmits = repeat;
         self.begin_burst(1);
-        self.sent_since_check = false;
+        self.sent_since_stop = false;
     }
 }

@@ -2,18 +2,18 @@
 //! (tcp_write_xmit).
 
 use super::Sender;
-use super::timer::Timer;
+use super::timer::TimerKind;
 use crate::rtt::timestamp;
-use crate::{Ecn, Flags, Rto, Segment, pacing};
+use crate::{Ecn, Flags, RtoRule, Segment, pacing};
 use dumbbell_cc::{CaState, CongestionControl, Sent};
 use dumbbell_units::{Rate, Span, Time};
 
 /// Whether the window was what limited sending (tcp_cwnd_validate).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WindowUse {
-    pub(super) limited: bool,
-    pub(super) max_outstanding: u32,
-    round_end: u32,
+pub(super) struct CwndUsage {
+    pub(super) is_cwnd_limited: bool,
+    pub(super) max_packets_out: u32,
+    cwnd_usage_seq: u32,
 }
 
 impl Sender {
@@ -28,16 +28,16 @@ impl Sender {
             let written = application.written(self.path.now.since(self.established_at));
             if written < end {
                 end = written;
-                self.wake = self.established_at + application.due(written + 1);
+                self.wake_at = self.established_at + application.due(written + 1);
             }
         }
-        end.saturating_sub(self.board.next())
+        end.saturating_sub(self.scoreboard.next_seq())
     }
 
     /// Decides whether a burst may leave now, and how long it is (tcp_write_xmit's loop head).
     #[inline(always)]
     pub(super) fn plan_burst(&mut self) -> bool {
-        self.wake = Time::MAX;
+        self.wake_at = Time::MAX;
         let cwnd = self.cwnd();
         let in_flight = self.path.in_flight;
         if in_flight >= cwnd {
@@ -45,30 +45,30 @@ impl Sender {
         }
         let now = self.path.now;
         if self.path.paced && self.pacer.next() > now {
-            self.wake = self.pacer.next();
+            self.wake_at = self.pacer.next();
             return self.stop_sending(false);
         }
-        if self.retransmits() {
+        if self.should_retransmit() {
             self.begin_burst(1);
             return true;
         }
         let sendable = self.sendable();
         if sendable == 0 {
-            let app_limited = self.board.next() < self.window_end;
+            let app_limited = self.scoreboard.next_seq() < self.window_end;
             if app_limited {
                 self.rate.set_app_limited(&self.path);
-                self.ran_dry = true;
+                self.app_limited = true;
             }
             return self.stop_sending(false);
         }
-        let cwnd = if self.ran_dry { self.restart_after_idle() } else { cwnd };
+        let cwnd = if self.app_limited { self.restart_after_idle() } else { cwnd };
         let quota = (cwnd / 2).max(1).min(cwnd - in_flight);
         let full = self.full_burst();
-        if quota < full && quota < sendable && quota < cwnd / 3 && self.should_defer() {
+        if quota < full && quota < sendable && quota < cwnd / 3 && self.tso_should_defer() {
             return self.stop_sending(true);
         }
         let packets = full.min(quota).min(sendable);
-        self.pushes = packets > 1 || packets == sendable && !self.is_fed;
+        self.burst_ends_with_psh = packets > 1 || packets == sendable && !self.is_subflow;
         self.begin_burst(packets);
         true
     }
@@ -79,19 +79,19 @@ impl Sender {
         }
         let rate = self.path.pacing_rate.unwrap_or(Rate::ZERO);
         let min_rtt = self.path.min_rtt.unwrap_or(Span::MAX);
-        pacing::burst_size(&self.stack, &self.control, rate, min_rtt)
+        pacing::tso_autosize(&self.stack, &self.control, rate, min_rtt)
     }
 
-    fn should_defer(&self) -> bool {
+    fn tso_should_defer(&self) -> bool {
         let calm = !matches!(self.path.ca_state, CaState::Recovery | CaState::Loss);
-        let oldest = (self.board.outstanding() > 0).then(|| self.oldest_sent_at());
+        let oldest = (self.scoreboard.packets_out() > 0).then(|| self.oldest_sent_at());
         let srtt = self.path.srtt.unwrap_or(Span::ZERO);
-        calm && pacing::should_defer(self.path.now, self.last_sent_at, oldest, srtt)
+        calm && pacing::tso_should_defer(self.path.now, self.last_sent_at, oldest, srtt)
     }
 
     pub(super) fn begin_burst(&mut self, packets: u32) {
-        self.burst = packets;
-        self.sent_since_check = true;
+        self.burst_left = packets;
+        self.sent_since_stop = true;
         let now = self.path.now;
         if self.path.paced
             && let Some(rate) = self.pacing_rate()
@@ -107,23 +107,23 @@ impl Sender {
     #[inline]
     fn stop_sending(&mut self, by_window: bool) -> bool {
         let limited = by_window || self.path.in_flight >= self.cwnd();
-        if self.sent_since_check || limited {
-            let used = &mut self.window_used;
-            let outstanding = self.board.outstanding();
+        if self.sent_since_stop || limited {
+            let used = &mut self.cwnd_usage;
+            let outstanding = self.scoreboard.packets_out();
             if limited
-                || self.board.una() >= used.round_end
-                || !used.limited && outstanding > used.max_outstanding
+                || self.scoreboard.una() >= used.cwnd_usage_seq
+                || !used.is_cwnd_limited && outstanding > used.max_packets_out
             {
-                *used = WindowUse {
-                    limited,
-                    max_outstanding: outstanding,
-                    round_end: self.board.next(),
+                *used = CwndUsage {
+                    is_cwnd_limited: limited,
+                    max_packets_out: outstanding,
+                    cwnd_usage_seq: self.scoreboard.next_seq(),
                 };
             }
         }
-        if self.sent_since_check {
-            self.sent_since_check = false;
-            if self.timer.1 != Timer::Reorder {
+        if self.sent_since_stop {
+            self.sent_since_stop = false;
+            if self.timer.1 != TimerKind::Reorder {
                 self.rearm_after_sending();
             }
         }
@@ -138,92 +138,94 @@ impl Sender {
     fn restart_after_idle(&mut self) -> u32 {
         let (idle, rto) = (self.path.now.since(self.last_sent_at), self.rtt.rto());
         let restarts = self.stack.slow_start_after_idle && !self.own_recovery;
-        if !restarts || self.board.outstanding() > 0 || idle <= rto {
+        if !restarts || self.scoreboard.packets_out() > 0 || idle <= rto {
             return self.cwnd();
         }
         let timeouts = (idle.as_nanos() - 1) / rto.as_nanos();
         let cwnd = self.cwnd();
         let halved = cwnd >> timeouts.min(31);
         self.cc.on_restart_after_idle(f64::from(halved.max(cwnd.min(self.stack.initial_window))));
-        self.refresh();
+        self.update_control();
         self.cwnd()
     }
 
     /// The timeout counts from when the oldest packet was last sent (tcp_xmit_retransmit_queue).
     fn rearm_for_retransmission(&mut self, number: u32) {
-        let restarts = self.stack.rto == Rto::Linux && self.timer.1 != Timer::Reorder;
-        if number == self.board.una() && restarts {
-            self.timer = (self.path.now + self.rtt.rto(), Timer::Rto);
+        let restarts = self.stack.rto == RtoRule::Linux && self.timer.1 != TimerKind::Reorder;
+        if number == self.scoreboard.una() && restarts {
+            self.timer = (self.path.now + self.rtt.rto(), TimerKind::Rto);
         }
     }
 
     /// Sends the next packet of the burst.
     #[inline(always)]
-    pub(super) fn emit(&mut self) -> Segment {
-        self.burst -= 1;
+    pub(super) fn transmit(&mut self) -> Segment {
+        self.burst_left -= 1;
         let from_idle = self.path.in_flight == 0;
-        let outstanding = self.board.outstanding();
+        let outstanding = self.scoreboard.packets_out();
         let departure = self.rate.depart(&mut self.path, outstanding);
-        let again = self.retransmission();
-        let pushed =
-            self.burst == 0 && again.map_or(self.pushes, |number| number + 1 == self.board.next());
+        let again = self.next_retransmission();
+        let pushed = self.burst_left == 0
+            && again.map_or(self.burst_ends_with_psh, |number| {
+                number + 1 == self.scoreboard.next_seq()
+            });
         let number = match again {
             Some(number) => {
-                self.board.retransmit(number, &departure);
-                self.rack.retransmitted(self.path.now, number);
+                self.scoreboard.retransmit(number, &departure);
+                self.rack.on_retransmit(self.path.now, number);
                 self.undo.on_retransmit(timestamp(self.path.now));
                 self.retransmitted += 1;
                 self.rearm_for_retransmission(number);
                 number
             }
-            None => self.board.push(&departure),
+            None => self.scoreboard.push(&departure),
         };
         self.sent += 1;
         self.path.in_flight += 1;
-        self.path.next_seq = u64::from(self.board.next());
+        self.path.next_seq = u64::from(self.scoreboard.next_seq());
         if let Some(prr) = &mut self.prr {
             prr.on_sent();
         }
         let retransmission = again.is_some();
-        let app_limited = std::mem::take(&mut self.ran_dry);
+        let app_limited = std::mem::take(&mut self.app_limited);
         let sent = Sent { seq: u64::from(number), retransmission, from_idle, app_limited };
         self.cc.on_sent(&self.path, &sent);
         if from_idle {
-            self.refresh();
+            self.update_control();
         }
-        self.segment(number, retransmission, pushed)
+        self.build_segment(number, retransmission, pushed)
     }
 
     /// Whether something is to be sent again, and before anything new.
     #[inline]
-    fn retransmits(&mut self) -> bool {
-        if self.board.lost_out() == 0 {
+    fn should_retransmit(&mut self) -> bool {
+        if self.scoreboard.lost_out() == 0 {
             return false;
         }
-        if self.new_first {
+        if self.frto_send_new {
             // Once some are on their way, the next acknowledgement is waited for (tcp_xmit_recovery).
-            if self.sendable() > 0 || self.board.next() > self.high_seq {
+            if self.sendable() > 0 || self.scoreboard.next_seq() > self.high_seq {
                 return false;
             }
-            (self.new_first, self.doubts_timeout) = (false, false);
+            (self.frto_send_new, self.frto) = (false, false);
         }
-        self.board.next_retransmission().is_some()
+        self.scoreboard.next_retransmission().is_some()
     }
 
     /// The packet that is to be sent again before anything new.
     #[inline]
-    fn retransmission(&mut self) -> Option<u32> {
-        if std::mem::take(&mut self.repeat_last) {
-            return self.board.next().checked_sub(1);
+    fn next_retransmission(&mut self) -> Option<u32> {
+        if std::mem::take(&mut self.tlp_retransmits) {
+            return self.scoreboard.next_seq().checked_sub(1);
         }
-        if self.board.lost_out() == 0 || self.new_first {
+        if self.scoreboard.lost_out() == 0 || self.frto_send_new {
             return None;
         }
-        self.board.next_retransmission()
+        self.scoreboard.next_retransmission()
     }
 
     #[inline(always)]
-    fn segment(&mut self, number: u32, retransmission: bool, pushed: bool) -> Segment {
+    fn build_segment(&mut self, number: u32, retransmission: bool, pushed: bool) -> Segment {
         let mut flags = if pushed { Flags::PSH } else { Flags::default() };
         if retransmission {
             flags = flags.with(Flags::RETRANSMISSION);

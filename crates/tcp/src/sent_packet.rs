@@ -10,32 +10,32 @@ use dumbbell_units::{Span, Time};
 /// A packet between its first transmission and its acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
-pub(crate) struct Packet {
+pub(crate) struct SentPacket {
     sent_at: Time,
     /// How long before it `PacketInfo::first_sent_at` was, ns (40 bits); packets in flight (24).
-    first_sent: u64,
+    first_sent_in_flight: u64,
     /// How long before it `PacketInfo::delivered_at` was, ns (40 bits); packets lost by then (24).
-    last_delivered: u64,
+    delivered_at_lost: u64,
     /// Packets delivered by then (32 bits), marked (24), what happened to this one (8).
-    counts: u64,
+    delivered_marked_flags: u64,
 }
 
 /// What happened to a packet: bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marks(u8);
+pub(crate) struct PacketFlags(u8);
 
-impl Marks {
-    pub(crate) const SACKED: Marks = Marks(1);
-    pub(crate) const LOST: Marks = Marks(1 << 1);
+impl PacketFlags {
+    pub(crate) const SACKED: PacketFlags = PacketFlags(1);
+    pub(crate) const LOST: PacketFlags = PacketFlags(1 << 1);
     /// Retransmitted, and that retransmission is in flight.
-    pub(crate) const RETRANSMITTING: Marks = Marks(1 << 2);
-    pub(crate) const EVER_RETRANSMITTED: Marks = Marks(1 << 3);
+    pub(crate) const RETRANS_OUT: PacketFlags = PacketFlags(1 << 2);
+    pub(crate) const EVER_RETRANSMITTED: PacketFlags = PacketFlags(1 << 3);
     /// The application was the limit when it was sent.
-    const APP_LIMITED: Marks = Marks(1 << 4);
+    const APP_LIMITED: PacketFlags = PacketFlags(1 << 4);
 
     #[inline]
-    pub(crate) const fn and(self, other: Marks) -> Marks {
-        Marks(self.0 | other.0)
+    pub(crate) const fn union(self, other: PacketFlags) -> PacketFlags {
+        PacketFlags(self.0 | other.0)
     }
 }
 
@@ -43,50 +43,55 @@ impl Marks {
 /// longer ago counts as those.
 const COUNT_BITS: u32 = 24;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
-const MARK_BITS: u32 = 8;
+const FLAG_BITS: u32 = 8;
 
 #[inline]
-fn word(before: Span, count: u32) -> u64 {
+fn pack(before: Span, count: u32) -> u64 {
     let before = before.as_nanos().min(u64::MAX >> COUNT_BITS);
     before << COUNT_BITS | u64::from(count) & COUNT
 }
 
 /// The time that a word tells, before `at`.
 #[inline]
-fn before(at: Time, word: u64) -> Time {
+fn unpack_time(at: Time, word: u64) -> Time {
     Time::from_nanos(at.as_nanos() - (word >> COUNT_BITS))
 }
 
 /// What a counter was whose lower bits were kept, and which has hardly moved since.
 #[inline]
-fn recall(kept: u32, now: u32) -> u32 {
+fn widen_counter(kept: u32, now: u32) -> u32 {
     let above = u32::BITS - COUNT_BITS;
     now.wrapping_add_signed((kept.wrapping_sub(now) << above).cast_signed() >> above)
 }
 
-impl Packet {
+impl SentPacket {
     /// A packet that is sent for the first time.
     #[inline]
-    pub(crate) fn new(departure: &PacketInfo) -> Packet {
+    pub(crate) fn new(departure: &PacketInfo) -> SentPacket {
         let &PacketInfo { send_state, first_sent_at, delivered_at } = departure;
         let marked = u64::from(send_state.marked) & COUNT;
-        let limited = if send_state.app_limited { Marks::APP_LIMITED.0 } else { 0 };
-        let delivered = send_state.delivered << (COUNT_BITS + MARK_BITS);
-        Packet {
+        let limited = if send_state.app_limited { PacketFlags::APP_LIMITED.0 } else { 0 };
+        let delivered = send_state.delivered << (COUNT_BITS + FLAG_BITS);
+        SentPacket {
             sent_at: send_state.sent_at,
-            first_sent: word(send_state.sent_at.since(first_sent_at), send_state.in_flight),
-            last_delivered: word(send_state.sent_at.since(delivered_at), send_state.lost),
-            counts: delivered | marked << MARK_BITS | u64::from(limited),
+            first_sent_in_flight: pack(
+                send_state.sent_at.since(first_sent_at),
+                send_state.in_flight,
+            ),
+            delivered_at_lost: pack(send_state.sent_at.since(delivered_at), send_state.lost),
+            delivered_marked_flags: delivered | marked << FLAG_BITS | u64::from(limited),
         }
     }
 
     /// The packet is sent again.
     #[inline]
-    pub(crate) fn send_again(&mut self, departure: &PacketInfo) {
-        let before = u64::from(!Marks::APP_LIMITED.0) & self.counts & ((1 << MARK_BITS) - 1);
-        *self = Packet::new(departure);
-        self.counts |= before;
-        self.set(Marks::RETRANSMITTING.and(Marks::EVER_RETRANSMITTED));
+    pub(crate) fn retransmit(&mut self, departure: &PacketInfo) {
+        let before = u64::from(!PacketFlags::APP_LIMITED.0)
+            & self.delivered_marked_flags
+            & ((1 << FLAG_BITS) - 1);
+        *self = SentPacket::new(departure);
+        self.delivered_marked_flags |= before;
+        self.set(PacketFlags::RETRANS_OUT.union(PacketFlags::EVER_RETRANSMITTED));
     }
 
     /// When it was sent last.
@@ -97,48 +102,51 @@ impl Packet {
 
     /// What the connection knew when it was sent last, told by what it knows now.
     #[inline]
-    pub(crate) fn departure(&self, path: &Path) -> PacketInfo {
-        let delivered = (self.counts >> (COUNT_BITS + MARK_BITS)) as u32;
+    pub(crate) fn info(&self, path: &Path) -> PacketInfo {
+        let delivered = (self.delivered_marked_flags >> (COUNT_BITS + FLAG_BITS)) as u32;
         let since = (path.delivered as u32).wrapping_sub(delivered);
         PacketInfo {
             send_state: SendState {
                 sent_at: self.sent_at,
                 delivered: path.delivered - u64::from(since),
-                lost: recall(self.last_delivered as u32, path.lost as u32),
-                marked: recall((self.counts >> MARK_BITS) as u32, path.marked as u32),
-                in_flight: (self.first_sent & COUNT) as u32,
-                app_limited: self.has(Marks::APP_LIMITED),
+                lost: widen_counter(self.delivered_at_lost as u32, path.lost as u32),
+                marked: widen_counter(
+                    (self.delivered_marked_flags >> FLAG_BITS) as u32,
+                    path.marked as u32,
+                ),
+                in_flight: (self.first_sent_in_flight & COUNT) as u32,
+                app_limited: self.has(PacketFlags::APP_LIMITED),
             },
-            first_sent_at: before(self.sent_at, self.first_sent),
-            delivered_at: before(self.sent_at, self.last_delivered),
+            first_sent_at: unpack_time(self.sent_at, self.first_sent_in_flight),
+            delivered_at: unpack_time(self.sent_at, self.delivered_at_lost),
         }
     }
 
     /// Whether any of these happened to it.
     #[inline]
-    pub(crate) fn has(&self, marks: Marks) -> bool {
-        self.counts & u64::from(marks.0) != 0
+    pub(crate) fn has(&self, marks: PacketFlags) -> bool {
+        self.delivered_marked_flags & u64::from(marks.0) != 0
     }
 
     /// Whether it is lost, and not sent again since.
     #[inline]
-    pub(crate) fn waits_to_be_sent_again(&self) -> bool {
-        self.has(Marks::LOST) && !self.has(Marks::RETRANSMITTING)
+    pub(crate) fn needs_retransmit(&self) -> bool {
+        self.has(PacketFlags::LOST) && !self.has(PacketFlags::RETRANS_OUT)
     }
 
     #[inline]
-    pub(crate) fn was_retransmitted(&self) -> bool {
-        self.has(Marks::EVER_RETRANSMITTED)
+    pub(crate) fn ever_retransmitted(&self) -> bool {
+        self.has(PacketFlags::EVER_RETRANSMITTED)
     }
 
     #[inline]
-    pub(crate) fn set(&mut self, marks: Marks) {
-        self.counts |= u64::from(marks.0);
+    pub(crate) fn set(&mut self, marks: PacketFlags) {
+        self.delivered_marked_flags |= u64::from(marks.0);
     }
 
     #[inline]
-    pub(crate) fn clear(&mut self, marks: Marks) {
-        self.counts &= !u64::from(marks.0);
+    pub(crate) fn clear(&mut self, marks: PacketFlags) {
+        self.delivered_marked_flags &= !u64::from(marks.0);
     }
 }
 
@@ -149,18 +157,18 @@ mod tests {
 
     #[test]
     fn a_packet_takes_half_a_cache_line() {
-        assert_eq!(size_of::<Packet>(), 32);
+        assert_eq!(size_of::<SentPacket>(), 32);
     }
 
     #[test]
     fn a_packet_that_is_sent_again_stays_what_it_was_but_for_its_departure() {
         let send_state = SendState { app_limited: true, ..SendState::default() };
-        let mut packet = Packet::new(&PacketInfo { send_state, ..PacketInfo::default() });
-        packet.set(Marks::LOST);
+        let mut packet = SentPacket::new(&PacketInfo { send_state, ..PacketInfo::default() });
+        packet.set(PacketFlags::LOST);
         let send_state = SendState { sent_at: Time::from_nanos(7), ..SendState::default() };
-        packet.send_again(&PacketInfo { send_state, ..PacketInfo::default() });
-        assert!(packet.has(Marks::LOST) && packet.has(Marks::RETRANSMITTING));
-        assert!(!packet.has(Marks::SACKED) && !packet.has(Marks::APP_LIMITED));
+        packet.retransmit(&PacketInfo { send_state, ..PacketInfo::default() });
+        assert!(packet.has(PacketFlags::LOST) && packet.has(PacketFlags::RETRANS_OUT));
+        assert!(!packet.has(PacketFlags::SACKED) && !packet.has(PacketFlags::APP_LIMITED));
         assert_eq!(packet.sent_at(), Time::from_nanos(7));
     }
 
@@ -186,7 +194,7 @@ mod tests {
                 marked: u64::from(marked) + more_marked,
                 ..Path::new(1448, sent_at)
             };
-            let recalled = Packet::new(&sent).departure(&path);
+            let recalled = SentPacket::new(&sent).info(&path);
             prop_assert_eq!(format!("{recalled:?}"), format!("{sent:?}"));
         }
     }
