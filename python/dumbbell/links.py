@@ -271,8 +271,8 @@ def loss_scenario(value: object) -> dict[str, Any]:
         return {"loss": loss}
     process = _call(loss, _LOSSES, "a loss process")
     if process.name == "periodic":
-        return {"losses": {"periodic": process.plain["every"]}}
-    return {"losses": {"gilbert_elliott": process.plain}}
+        return {"loss_model": {"periodic": process.plain["every"]}}
+    return {"loss_model": {"gilbert_elliott": process.plain}}
 
 
 @dataclass(frozen=True)

@@ -348,7 +348,7 @@ def _reorder_scenario(link: Link) -> dict[str, Any] | None:
 def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -> dict[str, Any]:
     rtts = [flow.rtt] if flow.paths is None else flow.rtts
     assert rtts is not None, "resolving writes them out"
-    first, *joins = [
+    first, *additional = [
         {
             "path": there,
             "return_path": back,
@@ -361,7 +361,7 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
     return {
         "cc": flow.cc,
         **first,
-        **({"joins": joins, "scheduler": flow.scheduler} if joins else {}),
+        **({"additional_subflows": additional, "scheduler": flow.scheduler} if additional else {}),
         "start_ns": TIME.parse(flow.start, zero=True),
         "stop_ns": flow.stop and TIME.parse(flow.stop),
         "bytes": flow.bytes and SIZE.parse(flow.bytes),

@@ -73,8 +73,8 @@ def test_losses_jitter_and_reordering_come_out_as_plain_numbers() -> None:
         )
     )
     channel = {"p": 1e-4, "r": 0.3, "bad": 1.0, "good": 0.0}
-    assert link["losses"] == {"gilbert_elliott": channel}
-    assert links.loss_scenario("periodic(every=100)") == {"losses": {"periodic": 100}}
+    assert link["loss_model"] == {"gilbert_elliott": channel}
+    assert links.loss_scenario("periodic(every=100)") == {"loss_model": {"periodic": 100}}
     assert "loss" not in link
     assert link["jitter_ns"] == 5_000_000
     assert link["reorder"] == {"share": 0.01, "delay_ns": 10_000_000}

@@ -5,33 +5,33 @@
 
 mod application;
 mod aqm;
-mod bucket;
-mod dice;
-mod extras;
+mod constant_rate;
+mod delay_stage;
 mod link;
 mod loss;
+mod managed_link;
+mod piecewise_rate;
 mod prefetch;
 mod queue;
-mod rate;
+mod rng;
 mod route;
-mod server;
-mod tail;
-mod timeline;
+mod shaper;
+mod token_bucket;
 mod trace;
 
 pub use application::Application;
 pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUnit};
-pub use bucket::TokenBucket;
-pub use link::{Dropped, Link, LinkConfig, Statistics};
-pub use loss::{GilbertElliott, Loss, Uneven};
+pub use constant_rate::ConstantRate;
+pub use delay_stage::Reordering;
+pub use link::{DropReason, Link, LinkConfig, LinkStatistics};
+pub use loss::{GilbertElliott, LossModel, LossProcess};
+pub use piecewise_rate::PiecewiseRate;
 pub use prefetch::prefetch;
-pub use queue::{Limit, Waiting};
-pub use rate::Transmitter;
+pub use queue::{Backlog, Limit};
 pub use route::{LinkId, RouteId, Routes};
-pub use server::Varying;
-pub use tail::Reordering;
-pub use timeline::Timeline;
-pub use trace::{OPPORTUNITY, Trace};
+pub use shaper::RateProcess;
+pub use token_bucket::TokenBucket;
+pub use trace::{OPPORTUNITY_BYTES, Trace};
 
 use dumbbell_units::Time;
 

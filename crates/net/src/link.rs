@@ -7,11 +7,11 @@
 //! wait for their turn; it moves lazily, whenever somebody needs to know.
 //!
 //! Random losses strike at the entrance, as netem's do: a lost packet takes no queue and no
-//! capacity. What only some links have, a managed queue or an uneven far end, is in `extras.rs`.
+//! capacity. What only some links have, a managed queue or an uneven far end, is in `managed.rs`.
 
-use crate::extras::Extras;
-use crate::server::Server;
-use crate::{AqmConfig, Limit, Loss, Packet, Reordering, Uneven, Varying, Waiting};
+use crate::managed_link::ManagedLink;
+use crate::shaper::Shaper;
+use crate::{AqmConfig, Backlog, Limit, LossModel, LossProcess, Packet, RateProcess, Reordering};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -25,7 +25,7 @@ pub struct LinkConfig {
     /// link is a line, on which every packet takes its time.
     pub bucket: Option<u64>,
     /// How the rate varies; takes the place of `rate` and `bucket`.
-    pub varying: Option<Varying>,
+    pub rate_process: Option<RateProcess>,
     /// One-way propagation delay.
     pub delay: Span,
     /// From when on packets that leave the near end take a route with another delay.
@@ -37,7 +37,7 @@ pub struct LinkConfig {
     /// Probability of a random loss, within [0, 1).
     pub loss: f64,
     /// Losses of another kind; they take the place of `loss`.
-    pub losses: Option<Uneven>,
+    pub loss_model: Option<LossModel>,
     /// Packets come out later by a random time below this, but in order.
     pub jitter: Span,
     /// Which packets are overtaken by others.
@@ -48,7 +48,7 @@ pub struct LinkConfig {
 
 impl LinkConfig {
     /// The delay of the shortest route.
-    pub(crate) fn least_delay(&self) -> Span {
+    pub(crate) fn min_delay(&self) -> Span {
         self.reroutes.iter().map(|route| route.1).fold(self.delay, Span::min)
     }
 }
@@ -56,13 +56,13 @@ impl LinkConfig {
 /// A link that carries packets one way.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    ring: VecDeque<Resting<P>>,
+    ring: VecDeque<Queued<P>>,
     queue: Droptail,
     delay: Span,
-    server: Server,
-    loss: Loss,
+    shaper: Shaper,
+    loss: LossProcess,
     /// What most links do without. If there is any, all packets are in there and the ring is empty.
-    extras: Option<Box<Extras<P>>>,
+    managed: Option<Box<ManagedLink<P>>>,
     accepted: u64,
     accepted_bytes: u64,
     lost: u64,
@@ -72,7 +72,7 @@ pub struct Link<P> {
 #[derive(Clone, Debug)]
 struct Droptail {
     /// The packets that wait: the last ones in the ring.
-    waiting: Waiting,
+    backlog: Backlog,
     /// When the first of them waits no longer.
     next_start: Time,
     limit: Limit,
@@ -81,7 +81,7 @@ struct Droptail {
 
 /// A packet on the link.
 #[derive(Clone, Debug)]
-struct Resting<P> {
+struct Queued<P> {
     /// When its last bit has left the near end.
     departure: Time,
     packet: P,
@@ -89,7 +89,7 @@ struct Resting<P> {
 
 /// Why a packet did not get onto a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
+pub enum DropReason {
     /// The queue was full.
     Overflow,
     /// The queue's management chose to.
@@ -100,7 +100,7 @@ pub enum Dropped {
 
 /// What a link has done, and what waits on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct LinkStatistics {
     /// Packets sent: those whose transmission has begun.
     pub sent_packets: u64,
     /// Their bytes.
@@ -112,7 +112,7 @@ pub struct Statistics {
     /// Packets that the queue's management marked. Droptail marks none.
     pub marked: u64,
     /// What waits now.
-    pub waiting: Waiting,
+    pub backlog: Backlog,
     /// How long a packet that comes now would wait.
     pub queueing_delay: Span,
 }
@@ -123,16 +123,16 @@ impl<P: Packet> Link<P> {
     /// # Panics
     /// If a probability is not one, or rates, reroutes or delivery opportunities are out of order.
     pub fn new(config: &LinkConfig) -> Link<P> {
-        let loss = match config.losses {
-            None => Loss::uniform(config.loss, config.seed),
-            Some(kind) => Loss::uneven(kind, config.seed),
+        let loss = match config.loss_model {
+            None => LossProcess::uniform(config.loss, config.seed),
+            Some(model) => LossProcess::new(model, config.seed),
         };
-        match Extras::new(config) {
+        match ManagedLink::new(config) {
             None => Link { loss, ..Link::plain(config) },
-            Some(extras) => Link {
+            Some(managed) => Link {
                 loss,
-                extras: Some(Box::new(extras)),
-                ..Link::delay_line(config.least_delay())
+                managed: Some(Box::new(managed)),
+                ..Link::delay_line(config.min_delay())
             },
         }
     }
@@ -142,15 +142,15 @@ impl<P: Packet> Link<P> {
         Link {
             ring: VecDeque::new(),
             queue: Droptail {
-                waiting: Waiting::default(),
+                backlog: Backlog::default(),
                 next_start: Time::ZERO,
                 limit: config.queue,
                 dropped: 0,
             },
-            delay: config.least_delay(),
-            server: Server::new(config),
-            loss: Loss::uniform(0.0, 0),
-            extras: None,
+            delay: config.min_delay(),
+            shaper: Shaper::new(config),
+            loss: LossProcess::uniform(0.0, 0),
+            managed: None,
             accepted: 0,
             accepted_bytes: 0,
             lost: 0,
@@ -172,35 +172,35 @@ impl<P: Packet> Link<P> {
     /// # Errors
     /// If the packet is lost; the link has counted it.
     #[inline(always)]
-    pub fn push(&mut self, now: Time, packet: P) -> Result<(), Dropped> {
-        if self.loss.strikes() {
+    pub fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
+        if self.loss.drops_next() {
             self.lost += 1;
-            return Err(Dropped::Loss);
+            return Err(DropReason::Loss);
         }
         let size = packet.size();
-        let departure = match &mut self.server {
-            Server::None if self.extras.is_none() => now,
-            Server::Line(_) => self.enqueue(now, size)?,
-            _ => match &mut self.extras {
-                Some(extras) => return extras.push(now, packet),
-                None => self.enqueue_for_others(now, size)?,
+        let departure = match &mut self.shaper {
+            Shaper::None if self.managed.is_none() => now,
+            Shaper::ConstantRate(_) => self.enqueue(now, size)?,
+            _ => match &mut self.managed {
+                Some(managed) => return managed.push(now, packet),
+                None => self.enqueue_shaped(now, size)?,
             },
         };
         self.accepted += 1;
         self.accepted_bytes += u64::from(size);
-        self.ring.push_back(Resting { departure, packet });
+        self.ring.push_back(Queued { departure, packet });
         Ok(())
     }
 
     /// Finds a packet its place before a line; gives its departure. Who waits no longer is looked for
     /// only if there seems to be no room.
     #[inline(always)]
-    fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
-        let Server::Line(line) = &mut self.server else { return Ok(now) };
-        let start = line.free_at().max(now);
+    fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
+        let Shaper::ConstantRate(line) = &mut self.shaper else { return Ok(now) };
+        let start = line.busy_until().max(now);
         if start == now {
             let departure = line.accept(now, size);
-            self.queue.waiting = Waiting::default();
+            self.queue.backlog = Backlog::default();
             self.queue.next_start = departure;
             return Ok(departure);
         }
@@ -208,22 +208,24 @@ impl<P: Packet> Link<P> {
             self.advance(now);
         }
         self.queue.add(now, start, size)?;
-        let Server::Line(line) = &mut self.server else { return Ok(now) };
+        let Shaper::ConstantRate(line) = &mut self.shaper else { return Ok(now) };
         Ok(line.accept(now, size))
     }
 
     /// The same for servers that are not a plain line.
     #[inline(never)]
-    fn enqueue_for_others(&mut self, now: Time, size: u32) -> Result<Time, Dropped> {
+    fn enqueue_shaped(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         self.advance(now);
-        let start = match &self.server {
-            Server::Bucket(_) | Server::Trace(_) => self.server.departure(now, u64::from(size)),
-            server => server.start(now),
+        let start = match &self.shaper {
+            Shaper::TokenBucket(_) | Shaper::Trace(_) => {
+                self.shaper.departure(now, u64::from(size))
+            }
+            shaper => shaper.start(now),
         };
         if start > now {
             self.queue.add(now, start, size)?;
         }
-        let departure = self.server.accept(now, size);
+        let departure = self.shaper.accept(now, size);
         if start == now {
             self.queue.next_start = departure;
         }
@@ -237,7 +239,7 @@ impl<P: Packet> Link<P> {
     pub fn next_arrival(&self) -> Time {
         match self.ring.front() {
             Some(head) => head.departure + self.delay,
-            None => self.extras.as_ref().map_or(Time::MAX, |extras| extras.next_arrival()),
+            None => self.managed.as_ref().map_or(Time::MAX, |managed| managed.next_arrival()),
         }
     }
 
@@ -250,18 +252,19 @@ impl<P: Packet> Link<P> {
     /// Whether neither a push changes [`next_arrival`](Self::next_arrival) nor anything is dropped
     /// after it was accepted.
     #[inline]
-    pub fn is_settled(&self) -> bool {
-        !self.ring.is_empty() || self.extras.as_ref().is_some_and(|extras| extras.is_settled())
+    pub fn next_arrival_is_final(&self) -> bool {
+        !self.ring.is_empty()
+            || self.managed.as_ref().is_some_and(|managed| managed.next_arrival_is_final())
     }
 
     /// The next packet at the far end, if it has come out by `now`.
     #[inline(always)]
     pub fn pop(&mut self, now: Time) -> Option<P> {
-        let Some(head) = self.ring.front() else { return self.extras.as_mut()?.pop(now) };
+        let Some(head) = self.ring.front() else { return self.managed.as_mut()?.pop(now) };
         if head.departure + self.delay > now {
             return None;
         }
-        if self.queue.waiting.packets as usize == self.ring.len() {
+        if self.queue.backlog.packets as usize == self.ring.len() {
             self.advance(now);
         }
         self.ring.pop_front().map(|head| head.packet)
@@ -279,7 +282,7 @@ impl<P: Packet> Link<P> {
 
     /// Packets on the link: waiting, being sent or under way.
     pub fn len(&self) -> usize {
-        self.ring.len() + self.extras.as_ref().map_or(0, |extras| extras.len())
+        self.ring.len() + self.managed.as_ref().map_or(0, |managed| managed.len())
     }
 
     /// Whether there is no packet on the link.
@@ -289,52 +292,52 @@ impl<P: Packet> Link<P> {
 
     /// From now on packets that are dropped after they were accepted, as some managements do, are
     /// kept until [`take_discarded`](Self::take_discarded) gives them.
-    pub fn keep_discarded(&mut self) {
-        if let Some(extras) = &mut self.extras {
-            extras.keep_discarded();
+    pub fn record_discarded(&mut self) {
+        if let Some(managed) = &mut self.managed {
+            managed.record_discarded();
         }
     }
 
     /// The next of the packets that were dropped after they were accepted, when and why.
-    pub fn take_discarded(&mut self) -> Option<(Time, Dropped, P)> {
-        self.extras.as_mut()?.take_discarded()
+    pub fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {
+        self.managed.as_mut()?.take_discarded()
     }
 
     /// What the link has done until `now`, and what waits then.
-    pub fn statistics(&mut self, now: Time) -> Statistics {
-        if let Some(extras) = &mut self.extras {
-            return Statistics { lost: self.lost, ..extras.statistics(now) };
+    pub fn statistics(&mut self, now: Time) -> LinkStatistics {
+        if let Some(managed) = &mut self.managed {
+            return LinkStatistics { lost: self.lost, ..managed.statistics(now) };
         }
         self.advance(now);
-        Statistics {
-            sent_packets: self.accepted - u64::from(self.queue.waiting.packets),
-            sent_bytes: self.accepted_bytes - self.queue.waiting.bytes,
+        LinkStatistics {
+            sent_packets: self.accepted - u64::from(self.queue.backlog.packets),
+            sent_bytes: self.accepted_bytes - self.queue.backlog.bytes,
             dropped: self.queue.dropped,
             lost: self.lost,
             marked: 0,
-            waiting: self.queue.waiting,
-            queueing_delay: self.server.departure(now, 0).since(now),
+            backlog: self.queue.backlog,
+            queueing_delay: self.shaper.departure(now, 0).since(now),
         }
     }
 
-    pub(crate) fn server(&self) -> &Server {
-        &self.server
+    pub(crate) fn shaper(&self) -> &Shaper {
+        &self.shaper
     }
 
     /// Moves the cursor past all packets whose transmission has begun.
     #[inline(always)]
     fn advance(&mut self, now: Time) {
-        while self.queue.waiting.packets > 0 && self.queue.next_start <= now {
-            let place = self.ring.len() - self.queue.waiting.packets as usize;
+        while self.queue.backlog.packets > 0 && self.queue.next_start <= now {
+            let place = self.ring.len() - self.queue.backlog.packets as usize;
             let first = &self.ring[place];
             // On a line the next one begins when this one departs; else it waits until it leaves.
-            self.queue.next_start = match &self.server {
-                Server::Bucket(_) | Server::Trace(_) => {
+            self.queue.next_start = match &self.shaper {
+                Shaper::TokenBucket(_) | Shaper::Trace(_) => {
                     self.ring.get(place + 1).map_or(now, |next| next.departure)
                 }
                 _ => first.departure,
             };
-            self.queue.waiting.remove(first.packet.size());
+            self.queue.backlog.remove(first.packet.size());
         }
     }
 }
@@ -343,28 +346,26 @@ impl Droptail {
     /// Whether there is room for a packet that is to be sent from `start` on.
     #[inline]
     fn admits(&self, now: Time, start: Time, size: u32) -> bool {
-        self.limit.admits(self.waiting, size, start.since(now))
+        self.limit.admits(self.backlog, size, start.since(now))
     }
 
     /// A packet begins to wait that is to be sent from `start` on, if there is room.
     #[inline]
-    fn add(&mut self, now: Time, start: Time, size: u32) -> Result<(), Dropped> {
+    fn add(&mut self, now: Time, start: Time, size: u32) -> Result<(), DropReason> {
         if !self.admits(now, start, size) {
             self.dropped += 1;
-            return Err(Dropped::Overflow);
+            return Err(DropReason::Overflow);
         }
-        if self.waiting.packets == 0 {
+        if self.backlog.packets == 0 {
             self.next_start = start;
         }
-        self.waiting.add(size);
+        self.backlog.add(size);
         Ok(())
     }
 }
 
 #[cfg(test)]
-#[path = "link_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "link_kinds_tests.rs"]
 mod kinds_tests;

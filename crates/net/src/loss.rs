@@ -14,13 +14,13 @@
 //! All are counted as gaps: how many packets still pass before something happens. A packet that
 //! passes costs a comparison; only losses and changes of state take a draw.
 
-use crate::dice::{Dice, Stream};
+use crate::rng::{Rng, Stream};
 use serde::{Deserialize, Serialize};
 
 /// Losses that do not strike every packet alike.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Uneven {
+pub enum LossModel {
     /// In bursts.
     GilbertElliott(GilbertElliott),
     /// Every so many packets one, at least one.
@@ -53,11 +53,11 @@ impl GilbertElliott {
 
 /// A loss process.
 #[derive(Clone, Debug)]
-pub struct Loss {
+pub struct LossProcess {
     /// Packets that still pass before the process is asked again.
     gap: u64,
     process: Process,
-    dice: Dice,
+    rng: Rng,
 }
 
 #[derive(Clone, Debug)]
@@ -70,33 +70,33 @@ enum Process {
 /// A Gilbert-Elliott channel and what comes next on it.
 #[derive(Clone, Debug)]
 struct Channel {
-    odds: GilbertElliott,
+    parameters: GilbertElliott,
     is_bad: bool,
     /// Packets before the next one that is lost if the state stays.
     until_loss: u64,
     /// Packets before the one after which the state changes.
-    until_change: u64,
+    until_transition: u64,
 }
 
-impl Loss {
+impl LossProcess {
     /// Independent losses of the given probability.
     ///
     /// # Panics
     /// If the probability is not within [0, 1).
-    pub fn uniform(probability: f64, seed: u64) -> Loss {
+    pub fn uniform(probability: f64, seed: u64) -> LossProcess {
         assert!((0.0..1.0).contains(&probability), "a loss probability lies within [0, 1)");
-        let mut dice = Dice::new(seed, Stream::Loss);
-        Loss { gap: dice.gap(probability), process: Process::Uniform(probability), dice }
+        let mut rng = Rng::new(seed, Stream::Loss);
+        LossProcess { gap: rng.geometric(probability), process: Process::Uniform(probability), rng }
     }
 
     /// Losses that do not strike every packet alike.
     ///
     /// # Panics
     /// If a probability is not one, or a period is 0.
-    pub fn uneven(kind: Uneven, seed: u64) -> Loss {
-        match kind {
-            Uneven::GilbertElliott(odds) => Loss::gilbert_elliott(odds, seed),
-            Uneven::Periodic(every) => Loss::periodic(every, seed),
+    pub fn new(model: LossModel, seed: u64) -> LossProcess {
+        match model {
+            LossModel::GilbertElliott(parameters) => LossProcess::gilbert_elliott(parameters, seed),
+            LossModel::Periodic(every) => LossProcess::periodic(every, seed),
         }
     }
 
@@ -104,30 +104,30 @@ impl Loss {
     ///
     /// # Panics
     /// If it is every 0 packets.
-    pub fn periodic(every: u64, seed: u64) -> Loss {
+    pub fn periodic(every: u64, seed: u64) -> LossProcess {
         assert!(every > 0, "a period is at least one packet");
-        let mut dice = Dice::new(seed, Stream::Loss);
-        let first = every / 2 + (dice.uniform() * (every - every / 2) as f64) as u64;
-        Loss { gap: first, process: Process::Periodic(every), dice }
+        let mut rng = Rng::new(seed, Stream::Loss);
+        let first = every / 2 + (rng.uniform() * (every - every / 2) as f64) as u64;
+        LossProcess { gap: first, process: Process::Periodic(every), rng }
     }
 
     /// Losses of a channel that is good or bad.
     ///
     /// # Panics
     /// If one of its probabilities is not within [0, 1].
-    pub fn gilbert_elliott(odds: GilbertElliott, seed: u64) -> Loss {
-        for p in [odds.p, odds.r, odds.bad, odds.good] {
+    pub fn gilbert_elliott(parameters: GilbertElliott, seed: u64) -> LossProcess {
+        for p in [parameters.p, parameters.r, parameters.bad, parameters.good] {
             assert!((0.0..=1.0).contains(&p), "the channel's probabilities lie within [0, 1]");
         }
-        let mut dice = Dice::new(seed, Stream::Loss);
-        let mut channel = Channel { odds, is_bad: true, until_loss: 0, until_change: 0 };
-        channel.change(&mut dice);
-        Loss { gap: channel.gap(), process: Process::Channel(channel), dice }
+        let mut rng = Rng::new(seed, Stream::Loss);
+        let mut channel = Channel { parameters, is_bad: true, until_loss: 0, until_transition: 0 };
+        channel.transition(&mut rng);
+        LossProcess { gap: channel.gap(), process: Process::Channel(channel), rng }
     }
 
     /// Whether the next packet is lost.
     #[inline]
-    pub fn strikes(&mut self) -> bool {
+    pub fn drops_next(&mut self) -> bool {
         if self.gap > 0 {
             // Without losses the gap is 2^64 - 1, which no run lives to see the end of.
             self.gap -= 1;
@@ -140,7 +140,7 @@ impl Loss {
     fn decide(&mut self) -> bool {
         match &mut self.process {
             Process::Uniform(p) => {
-                self.gap = self.dice.gap(*p);
+                self.gap = self.rng.geometric(*p);
                 true
             }
             Process::Periodic(every) => {
@@ -148,7 +148,7 @@ impl Loss {
                 true
             }
             Process::Channel(channel) => {
-                let is_lost = channel.decide(&mut self.dice);
+                let is_lost = channel.decide(&mut self.rng);
                 self.gap = channel.gap();
                 is_lost
             }
@@ -158,29 +158,30 @@ impl Loss {
 
 impl Channel {
     fn gap(&self) -> u64 {
-        self.until_loss.min(self.until_change)
+        self.until_loss.min(self.until_transition)
     }
 
     /// The packet after the gap: whether it is lost, and what comes after it.
-    fn decide(&mut self, dice: &mut Dice) -> bool {
+    fn decide(&mut self, rng: &mut Rng) -> bool {
         let gap = self.gap();
         let is_lost = self.until_loss == gap;
-        if self.until_change == gap {
-            self.change(dice);
+        if self.until_transition == gap {
+            self.transition(rng);
             return is_lost;
         }
-        self.until_change -= gap + 1;
-        self.until_loss = dice.gap(if self.is_bad { self.odds.bad } else { self.odds.good });
+        self.until_transition -= gap + 1;
+        self.until_loss =
+            rng.geometric(if self.is_bad { self.parameters.bad } else { self.parameters.good });
         is_lost
     }
 
     /// From one state to the other.
-    fn change(&mut self, dice: &mut Dice) {
+    fn transition(&mut self, rng: &mut Rng) {
         self.is_bad = !self.is_bad;
-        let GilbertElliott { p, r, bad, good } = self.odds;
+        let GilbertElliott { p, r, bad, good } = self.parameters;
         let (loss, leave) = if self.is_bad { (bad, r) } else { (good, p) };
-        self.until_loss = dice.gap(loss);
-        self.until_change = dice.gap(leave);
+        self.until_loss = rng.geometric(loss);
+        self.until_transition = rng.geometric(leave);
     }
 }
 
@@ -189,10 +190,10 @@ mod tests {
     use super::*;
 
     /// Packets between losses, over `packets` packets.
-    fn gaps(mut loss: Loss, packets: u64) -> Vec<u64> {
+    fn gaps(mut loss: LossProcess, packets: u64) -> Vec<u64> {
         let mut gaps = vec![0];
         for _ in 0..packets {
-            if loss.strikes() {
+            if loss.drops_next() {
                 gaps.push(0);
             } else if let Some(last) = gaps.last_mut() {
                 *last += 1;
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn periodic_losses_come_after_as_many_packets_each_time() {
         for every in [1, 2, 7, 1000] {
-            let gaps = gaps(Loss::periodic(every, 3), 10_000);
+            let gaps = gaps(LossProcess::periodic(every, 3), 10_000);
             assert!(gaps[0] < every, "the first within a period: {}", gaps[0]);
             let between = &gaps[1..gaps.len() - 1];
             assert!(!between.is_empty() && between.iter().all(|&gap| gap == every - 1));
@@ -215,7 +216,7 @@ mod tests {
     fn packets_are_lost_as_often_as_was_asked() {
         for (seed, probability) in [(1, 0.5), (2, 0.1), (3, 0.01), (4, 1e-4)] {
             let packets = 4_000_000;
-            let losses = gaps(Loss::uniform(probability, seed), packets).len() as f64 - 1.0;
+            let losses = gaps(LossProcess::uniform(probability, seed), packets).len() as f64 - 1.0;
             let expected = packets as f64 * probability;
             let deviation = (expected * (1.0 - probability)).sqrt();
             assert!((losses - expected).abs() < 4.0 * deviation, "{losses} for {expected}");
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn a_loss_says_nothing_about_the_next_one() {
         // Independence: after a loss the next packet is lost as often as any other.
-        let gaps = gaps(Loss::uniform(0.2, 5), 1_000_000);
+        let gaps = gaps(LossProcess::uniform(0.2, 5), 1_000_000);
         let losses = gaps.len() as f64;
         let in_a_row = gaps.iter().filter(|&&gap| gap == 0).count() as f64;
         assert!((in_a_row / losses - 0.2).abs() < 0.005, "{in_a_row} of {losses}");
@@ -233,16 +234,16 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_at_probability_zero() {
-        assert_eq!(gaps(Loss::uniform(0.0, 1), 1_000_000), [1_000_000]);
+        assert_eq!(gaps(LossProcess::uniform(0.0, 1), 1_000_000), [1_000_000]);
     }
 
     #[test]
     fn the_seed_alone_decides_which_packets_are_lost() {
         let bursts = GilbertElliott { p: 0.01, r: 0.3, bad: 0.8, good: 0.001 };
         for loss in [
-            |seed| Loss::uniform(0.01, seed),
+            |seed| LossProcess::uniform(0.01, seed),
             |seed| {
-                Loss::gilbert_elliott(
+                LossProcess::gilbert_elliott(
                     GilbertElliott { p: 0.01, r: 0.3, bad: 0.8, good: 0.001 },
                     seed,
                 )
@@ -257,7 +258,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "within [0, 1)")]
     fn a_probability_that_is_not_a_number_is_refused() {
-        Loss::uniform(f64::NAN, 1);
+        LossProcess::uniform(f64::NAN, 1);
     }
 
     #[test]
@@ -268,7 +269,8 @@ mod tests {
             (3, GilbertElliott { p: 0.5, r: 0.5, bad: 0.2, good: 0.1 }),
         ] {
             let packets = 4_000_000;
-            let losses = gaps(Loss::gilbert_elliott(channel, seed), packets).len() as f64 - 1.0;
+            let losses =
+                gaps(LossProcess::gilbert_elliott(channel, seed), packets).len() as f64 - 1.0;
             let share = losses / packets as f64;
             assert!((share / channel.mean() - 1.0).abs() < 0.02, "{share} for {channel:?}");
         }
@@ -279,7 +281,7 @@ mod tests {
         // P(burst = n) = (1-r)^(n-1) r, and the good packets between two bursts are as
         // geometric with p.
         let channel = GilbertElliott { p: 0.02, r: 0.2, bad: 1.0, good: 0.0 };
-        let gaps = gaps(Loss::gilbert_elliott(channel, 4), 4_000_000);
+        let gaps = gaps(LossProcess::gilbert_elliott(channel, 4), 4_000_000);
         let between: Vec<u64> =
             gaps[1..gaps.len() - 1].iter().copied().filter(|&g| g > 0).collect();
         let burst = (gaps.len() - 1) as f64 / (between.len() + 1) as f64;
@@ -291,7 +293,7 @@ mod tests {
     #[test]
     fn equal_states_are_a_uniform_loss() {
         let channel = GilbertElliott { p: 0.3, r: 0.1, bad: 0.2, good: 0.2 };
-        let gaps = gaps(Loss::gilbert_elliott(channel, 5), 1_000_000);
+        let gaps = gaps(LossProcess::gilbert_elliott(channel, 5), 1_000_000);
         let losses = gaps.len() as f64;
         let in_a_row = gaps.iter().filter(|&&gap| gap == 0).count() as f64;
         assert!((losses / 1e6 - 0.2).abs() < 0.002, "{losses}");
@@ -301,7 +303,7 @@ mod tests {
     #[test]
     fn a_channel_may_lose_nothing_or_everything_or_stay_as_it_is() {
         let channel = |p, r, bad, good| {
-            gaps(Loss::gilbert_elliott(GilbertElliott { p, r, bad, good }, 6), 1000)
+            gaps(LossProcess::gilbert_elliott(GilbertElliott { p, r, bad, good }, 6), 1000)
         };
         assert_eq!(channel(0.5, 0.5, 0.0, 0.0), [1000], "nothing is lost in either state");
         assert_eq!(channel(0.0, 0.5, 1.0, 0.0), [1000], "the channel stays good");

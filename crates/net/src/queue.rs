@@ -23,7 +23,7 @@ pub enum Limit {
 
 /// What waits at present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct Backlog {
     /// Packets.
     pub packets: u32,
     /// Bytes.
@@ -33,17 +33,17 @@ pub struct Waiting {
 impl Limit {
     /// Whether one more packet of `size` bytes may wait, when it would wait for `delay`.
     #[inline]
-    pub fn admits(self, waiting: Waiting, size: u32, delay: Span) -> bool {
+    pub fn admits(self, backlog: Backlog, size: u32, delay: Span) -> bool {
         match self {
             Limit::Unlimited => true,
-            Limit::Packets(limit) => waiting.packets < limit,
-            Limit::Bytes(limit) => waiting.bytes + u64::from(size) <= limit,
+            Limit::Packets(limit) => backlog.packets < limit,
+            Limit::Bytes(limit) => backlog.bytes + u64::from(size) <= limit,
             Limit::Time(limit) => delay <= limit,
         }
     }
 }
 
-impl Waiting {
+impl Backlog {
     /// A packet of `size` bytes begins to wait.
     #[inline]
     pub(crate) fn add(&mut self, size: u32) {

@@ -12,20 +12,20 @@
 use dumbbell_units::{Span, Time};
 
 /// Bytes that may leave at an opportunity.
-pub const OPPORTUNITY: u32 = 1500;
+pub const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// A server that follows a trace, first come first served.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The opportunities of one lap.
     times: Vec<Time>,
-    lap: Span,
-    place: Place,
+    period: Span,
+    cursor: Cursor,
 }
 
 /// How far the opportunities are used.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Cursor {
     /// When the opportunity is that was used last.
     at: Time,
     /// What is left of it, bytes.
@@ -43,14 +43,18 @@ impl Trace {
     /// If there is none, they decrease, or the last one is at zero.
     pub fn new(times: Vec<Time>) -> Trace {
         assert!(times.is_sorted(), "delivery opportunities never decrease");
-        let lap = times.last().copied().unwrap_or(Time::ZERO).since(Time::ZERO);
-        assert!(!lap.is_zero(), "a trace has a delivery opportunity after zero");
-        Trace { times, lap, place: Place { at: Time::ZERO, left: 0, base: Time::ZERO, next: 0 } }
+        let period = times.last().copied().unwrap_or(Time::ZERO).since(Time::ZERO);
+        assert!(!period.is_zero(), "a trace has a delivery opportunity after zero");
+        Trace {
+            times,
+            period,
+            cursor: Cursor { at: Time::ZERO, left: 0, base: Time::ZERO, next: 0 },
+        }
     }
 
     /// When everything accepted so far will have left.
-    pub fn free_at(&self) -> Time {
-        self.place.at
+    pub fn busy_until(&self) -> Time {
+        self.cursor.at
     }
 
     /// When the next byte that comes by `now` may leave.
@@ -65,51 +69,51 @@ impl Trace {
 
     /// Accepts a packet of `size` bytes that comes at `now`; gives its departure.
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
-        self.place = self.after(now, u64::from(size));
-        self.place.at
+        self.cursor = self.after(now, u64::from(size));
+        self.cursor.at
     }
 
     /// The mean rate, bit/s.
     pub(crate) fn mean_rate(&self) -> u64 {
-        let bits = self.times.len() as u128 * u128::from(OPPORTUNITY) * 8;
-        (bits * 1_000_000_000 / u128::from(self.lap.as_nanos())) as u64
+        let bits = self.times.len() as u128 * u128::from(OPPORTUNITY_BYTES) * 8;
+        (bits * 1_000_000_000 / u128::from(self.period.as_nanos())) as u64
     }
 
-    fn after(&self, now: Time, mut bytes: u64) -> Place {
-        let mut place = self.place;
-        if place.at < now {
-            place.left = 0;
-            self.skip(&mut place, now);
+    fn after(&self, now: Time, mut bytes: u64) -> Cursor {
+        let mut cursor = self.cursor;
+        if cursor.at < now {
+            cursor.left = 0;
+            self.skip_missed(&mut cursor, now);
         }
-        while bytes > u64::from(place.left) {
-            bytes -= u64::from(place.left);
-            place.at = self.time(place);
-            place.left = OPPORTUNITY;
-            place.next += 1;
-            if place.next == self.times.len() {
-                place.next = 0;
-                place.base += self.lap;
+        while bytes > u64::from(cursor.left) {
+            bytes -= u64::from(cursor.left);
+            cursor.at = self.time(cursor);
+            cursor.left = OPPORTUNITY_BYTES;
+            cursor.next += 1;
+            if cursor.next == self.times.len() {
+                cursor.next = 0;
+                cursor.base += self.period;
             }
         }
-        place.left -= bytes as u32;
-        place
+        cursor.left -= bytes as u32;
+        cursor
     }
 
     /// When the next opportunity is.
-    fn time(&self, place: Place) -> Time {
-        place.base + self.times[place.next].since(Time::ZERO)
+    fn time(&self, cursor: Cursor) -> Time {
+        cursor.base + self.times[cursor.next].since(Time::ZERO)
     }
 
     /// Passes over the opportunities before `now`.
-    fn skip(&self, place: &mut Place, now: Time) {
-        let ago = now.since(place.base).as_nanos();
-        if ago > self.lap.as_nanos() {
-            place.base += self.lap * ((ago - 1) / self.lap.as_nanos());
-            place.next = 0;
+    fn skip_missed(&self, cursor: &mut Cursor, now: Time) {
+        let ago = now.since(cursor.base).as_nanos();
+        if ago > self.period.as_nanos() {
+            cursor.base += self.period * ((ago - 1) / self.period.as_nanos());
+            cursor.next = 0;
         }
-        let within = now.since(place.base);
+        let within = now.since(cursor.base);
         let passed = |time: &Time| time.since(Time::ZERO) < within;
-        place.next += self.times[place.next..].partition_point(passed);
+        cursor.next += self.times[cursor.next..].partition_point(passed);
     }
 }
 
@@ -172,10 +176,10 @@ mod tests {
         ) {
             times.push(40 + end);
             times.sort_unstable();
-            let mut server = trace(&times);
+            let mut shaper = trace(&times);
             // The reference walks through all opportunities with a queue of what has come.
-            let lap = 40 + end;
-            let all = (0..).flat_map(|lap_no| times.iter().map(move |t| ms(lap_no * lap + t)));
+            let period = 40 + end;
+            let all = (0..).flat_map(|repetition| times.iter().map(move |t| ms(repetition * period + t)));
             let mut now = Time::ZERO;
             let mut queue: Vec<(Time, u32)> = Vec::new();
             for (gap, size) in packets {
@@ -185,7 +189,7 @@ mod tests {
             let mut expected = Vec::new();
             let (mut head, mut missing) = (0, queue[0].1);
             for at in all {
-                let mut left = OPPORTUNITY;
+                let mut left = OPPORTUNITY_BYTES;
                 while head < queue.len() && queue[head].0 <= at && left > 0 {
                     let taken = left.min(missing);
                     left -= taken;
@@ -200,7 +204,7 @@ mod tests {
                     break;
                 }
             }
-            let got: Vec<Time> = queue.iter().map(|&(at, size)| server.accept(at, size)).collect();
+            let got: Vec<Time> = queue.iter().map(|&(at, size)| shaper.accept(at, size)).collect();
             prop_assert_eq!(got, expected);
         }
     }

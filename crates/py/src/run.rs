@@ -116,7 +116,7 @@ impl Outcome {
     pub(crate) fn new(
         py: Python<'_>,
         scenario: Scenario,
-        outcome: dumbbell_sim::Outcome,
+        outcome: dumbbell_sim::RunOutput,
     ) -> PyResult<Outcome> {
         let capture = match outcome.packets.records().is_empty() {
             true => None,
@@ -179,7 +179,7 @@ pub fn simulate(
 fn run(
     scenario: Result<Scenario, Invalid>,
     go_on: impl FnMut(f64) -> ControlFlow<()>,
-) -> Result<(Scenario, Option<dumbbell_sim::Outcome>), Invalid> {
+) -> Result<(Scenario, Option<dumbbell_sim::RunOutput>), Invalid> {
     let scenario = scenario?;
     let outcome = scenario.run_while(go_on)?;
     Ok((scenario, outcome))

@@ -16,7 +16,7 @@ use dumbbell_cc::{
     Ack, AlgorithmFactory, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
     Metric, Path, RoundAggregator, Signal,
 };
-use dumbbell_sim::{Outcome, Scenario, ScenarioError};
+use dumbbell_sim::{RunOutput, Scenario, ScenarioError};
 use std::collections::BTreeMap;
 
 /// Keeps `target` packets waiting.
@@ -24,7 +24,7 @@ pub struct Calm {
     target: f64,
     cwnd: f64,
     starting: bool,
-    waiting: f64,
+    backlog: f64,
     fold: RoundAggregator,
 }
 
@@ -35,7 +35,7 @@ impl Calm {
             target,
             cwnd: init.initial_window,
             starting: true,
-            waiting: 0.0,
+            backlog: 0.0,
             fold: RoundAggregator::default(),
         }
     }
@@ -48,11 +48,11 @@ impl CongestionControl for Calm {
         if path.ca_state.is_reducing() {
             return;
         }
-        self.waiting = self.cwnd * (1.0 - min_rtt.as_secs_f64() / rtt.as_secs_f64());
-        if self.waiting < self.target {
+        self.backlog = self.cwnd * (1.0 - min_rtt.as_secs_f64() / rtt.as_secs_f64());
+        if self.backlog < self.target {
             self.cwnd += if self.starting { round.delivered as f64 } else { 1.0 };
         } else {
-            self.cwnd -= self.waiting - self.target;
+            self.cwnd -= self.backlog - self.target;
             self.starting = false;
         }
     }
@@ -78,7 +78,7 @@ impl CongestionControl for Calm {
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        show(Metric { name: "waiting", value: self.waiting });
+        show(Metric { name: "backlog", value: self.backlog });
     }
 }
 
@@ -86,15 +86,15 @@ impl CongestionControl for Calm {
 ///
 /// # Errors
 /// If the scenario is not valid.
-pub fn alone(cc: &str) -> Result<Outcome, ScenarioError> {
+pub fn alone(cc: &str) -> Result<RunOutput, ScenarioError> {
     let json = r#"{
         "duration_ns": 20000000000, "sample_ns": 100000000,
         "links": [{"name": "l", "rate_bps": 1e8, "delay_ns": 20000000, "queue": {"bytes": 500000}}],
         "flows": [{"name": "f", "cc": "CC", "path": ["l"], "return_delay_ns": 20000000}]
     }"#;
-    let own =
+    let factories =
         BTreeMap::from([("calm".to_owned(), AlgorithmFactory::new(|init| Calm::new(init, 4.0)))]);
-    Scenario::from_json_with(&json.replace("CC", cc), &own)?.run()
+    Scenario::from_json_with(&json.replace("CC", cc), &factories)?.run()
 }
 
 fn main() -> Result<(), ScenarioError> {

@@ -2,34 +2,37 @@
 //!
 //! Most networks have a link or two. To look at all of a few costs less than to keep them in order.
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use dumbbell_units::Time;
 
 /// How many links are few.
-const FEW: usize = 4;
+const SCAN_MAX_LINKS: usize = 4;
 
 /// The times of all links.
 pub(crate) struct Arrivals {
     /// Of the first links; [`Time::MAX`] where there is none, or no packet.
-    few: [Time; FEW],
+    scanned: [Time; SCAN_MAX_LINKS],
     /// Of all links, if there are more.
-    many: Option<Agenda>,
+    queue: Option<EventQueue>,
 }
 
 impl Arrivals {
     /// So many links, all of them empty.
     pub(crate) fn new(links: usize) -> Arrivals {
-        Arrivals { few: [Time::MAX; FEW], many: (links > FEW).then(|| Agenda::new(links)) }
+        Arrivals {
+            scanned: [Time::MAX; SCAN_MAX_LINKS],
+            queue: (links > SCAN_MAX_LINKS).then(|| EventQueue::new(links)),
+        }
     }
 
     /// When the next packet comes out of a link, and of which: of several at one time, of the link with
     /// the lowest number. [`Time::MAX`] if all are empty.
     #[inline]
     pub(crate) fn first(&self) -> (Time, u32) {
-        if let Some(many) = &self.many {
-            return many.first();
+        if let Some(queue) = &self.queue {
+            return queue.first();
         }
-        let [a, b, c, d] = self.few;
+        let [a, b, c, d] = self.scanned;
         let (ab, cd) = (if b < a { (b, 1) } else { (a, 0) }, if d < c { (d, 3) } else { (c, 2) });
         if cd.0 < ab.0 { cd } else { ab }
     }
@@ -37,9 +40,9 @@ impl Arrivals {
     /// From now on the next packet comes out of a link at `at`; none if that is [`Time::MAX`].
     #[inline]
     pub(crate) fn set(&mut self, link: u32, at: Time) {
-        match &mut self.many {
-            Some(many) => many.set(link, at),
-            None => self.few[link as usize] = at,
+        match &mut self.queue {
+            Some(queue) => queue.set(link, at),
+            None => self.scanned[link as usize] = at,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! From a scenario to a network with endpoints.
 
-use crate::engine::{Engine, Watch};
-use crate::host::{Host, Station};
+use crate::engine::{Engine, Observer};
+use crate::host::{Host, SimHost};
 use crate::multipath_host::MultipathHost;
 use crate::network::{FlowPlan, Network, Stacks};
 use crate::scenario::{FlowSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
-use crate::tcp_host::{Source, TcpHost};
-use crate::udt_host::{Plan, UdtHost};
+use crate::tcp_host::{TcpHost, TcpSender};
+use crate::udt_host::{ClientConfig, UdtHost};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_tcp::{
@@ -19,20 +19,20 @@ use dumbbell_units::Time;
 use std::sync::Arc;
 
 /// What a run is made of.
-pub(crate) struct Parts<H: Endpoint> {
+pub(crate) struct Simulation<H: Endpoint> {
     network: Network<H::Packet>,
     hosts: Vec<H>,
 }
 
-impl<H: Station> Parts<H> {
+impl<H: SimHost> Simulation<H> {
     /// In the scenario's order.
     pub(crate) fn flows(&self) -> &[FlowPlan] {
         &self.network.flows
     }
 
-    pub(crate) fn engine<W: Watch<H::Packet>>(self, watch: W) -> Engine<H, W> {
+    pub(crate) fn engine<W: Observer<H::Packet>>(self, observer: W) -> Engine<H, W> {
         let Network { links, routes, routes_of, .. } = self.network;
-        Engine::with_ports(links, routes, self.hosts, &routes_of, watch)
+        Engine::with_ports(links, routes, self.hosts, &routes_of, observer)
     }
 }
 
@@ -40,7 +40,7 @@ impl<H: Station> Parts<H> {
 ///
 /// # Errors
 /// If it was not and should not have passed.
-pub(crate) fn build<H: Station>(scenario: &Scenario) -> Result<Parts<H>, ScenarioError> {
+pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, ScenarioError> {
     let network = Network::new(scenario)?;
     let stacks = Stacks::of(scenario);
     let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
@@ -50,7 +50,7 @@ pub(crate) fn build<H: Station>(scenario: &Scenario) -> Result<Parts<H>, Scenari
         let ends = ends(scenario, at, &network.flows[at], stacks.get(at))?;
         hosts.extend(ends.map(H::of));
     }
-    Ok(Parts { network, hosts })
+    Ok(Simulation { network, hosts })
 }
 
 /// The sender and the receiver of a flow.
@@ -84,10 +84,10 @@ fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Ti
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,
-        app_rates: flow.writes(),
+        app_rates: flow.write_rates(),
     });
     let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
-    let sender = TcpHost::Sender(Box::new(Source { sender, mss, bytes }));
+    let sender = TcpHost::Sender(Box::new(TcpSender { sender, mss, bytes }));
     let receiver = TcpHost::Receiver(Box::new(Receiver::new(Arc::clone(stack))));
     [sender, receiver].map(Host::Tcp)
 }
@@ -113,7 +113,7 @@ fn multipath_ends(
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,
-        app_rates: flow.writes(),
+        app_rates: flow.write_rates(),
     });
     let sender = MultipathHost::Sender { sender, mss: u64::from(mss) };
     let ends = [sender, MultipathHost::Receiver(receiver)];
@@ -127,12 +127,12 @@ fn udt_ends(
     algorithms: [Algorithm; 2],
     init: &ConnectionConfig,
 ) -> [Host; 2] {
-    let plan = Plan {
+    let plan = ClientConfig {
         options: options.clone(),
         bulk: Bulk {
             bytes: flow.bytes,
             stop: flow.stop_ns.map(Time::from_nanos),
-            app_rates: flow.writes(),
+            app_rates: flow.write_rates(),
         },
         start: init.now,
         seed: init.seed,

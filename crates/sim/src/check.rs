@@ -1,7 +1,7 @@
 //! What a valid scenario is.
 
 use crate::link_spec::check_rates;
-use crate::scenario::{FlowSpec, LinkSpec, Place, QueueSpec, Scenario, ScenarioError};
+use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
 use dumbbell_udt::{BadOption, Options};
@@ -26,7 +26,7 @@ const MIN_RTO_NS: u64 = 1_000_000;
 /// Refuses a value unless it is valid.
 pub(crate) fn ensure(
     ok: bool,
-    place: impl FnOnce() -> Place,
+    part: impl FnOnce() -> ScenarioPart,
     key: &'static str,
     value: impl Display,
     valid: impl Display,
@@ -34,28 +34,28 @@ pub(crate) fn ensure(
     if ok {
         return Ok(());
     }
-    let (place, value, valid) = (place(), value.to_string(), valid.to_string());
-    Err(ScenarioError::Value { place, key, value, valid })
+    let (part, value, valid) = (part(), value.to_string(), valid.to_string());
+    Err(ScenarioError::Value { part, key, value, valid })
 }
 
 pub(crate) fn ensure_time(
     ns: u64,
     least: u64,
-    place: impl FnOnce() -> Place,
+    part: impl FnOnce() -> ScenarioPart,
     key: &'static str,
 ) -> Result<(), ScenarioError> {
     let valid = format_args!("whole nanoseconds from {least} to {MAX_TIME_NS} (11 days)");
-    ensure((least..=MAX_TIME_NS).contains(&ns), place, key, ns, valid)
+    ensure((least..=MAX_TIME_NS).contains(&ns), part, key, ns, valid)
 }
 
 fn ensure_rate(
     bps: Option<f64>,
-    place: impl FnOnce() -> Place,
+    part: impl FnOnce() -> ScenarioPart,
     key: &'static str,
 ) -> Result<(), ScenarioError> {
     let Some(bps) = bps else { return Ok(()) };
     let valid = "a number of bit/s from 1 to 1e15, or null for no limit";
-    ensure((1.0..=MAX_RATE_BPS).contains(&bps), place, key, bps, valid)
+    ensure((1.0..=MAX_RATE_BPS).contains(&bps), part, key, bps, valid)
 }
 
 /// Names as an error lists them: not more than a line of them.
@@ -70,14 +70,15 @@ impl Scenario {
     /// # Errors
     /// If something in it cannot be simulated.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        let here = || Place::Scenario;
+        let here = || ScenarioPart::Scenario;
         ensure_time(self.duration_ns, 1, here, "duration_ns")?;
         ensure_time(self.sample_ns, 1, here, "sample_ns")?;
         ensure_time(self.start_jitter_ns, 0, here, "start_jitter_ns")?;
         let flows = self.flows.len();
         let valid = format_args!("from 1 to {MAX_FLOWS} flows");
         ensure((1..=MAX_FLOWS).contains(&flows), here, "flows", flows, valid)?;
-        let subflows: usize = self.flows.iter().map(|flow| 1 + flow.joins.len()).sum();
+        let subflows: usize =
+            self.flows.iter().map(|flow| 1 + flow.additional_subflows.len()).sum();
         let valid = format_args!("paths of at most {MAX_FLOWS} subflows in all");
         ensure(subflows <= MAX_FLOWS, here, "flows", subflows, valid)?;
         let rows = self.samples().saturating_mul(subflows as u64);
@@ -95,7 +96,7 @@ impl Scenario {
     fn check_links(&self) -> Result<(), ScenarioError> {
         let mut names = BTreeSet::new();
         for link in &self.links {
-            let here = || Place::Link(link.name.clone());
+            let here = || ScenarioPart::Link(link.name.clone());
             let valid = "a name that no other link has";
             ensure(names.insert(&link.name), here, "name", &link.name, valid)?;
             link.check()?;
@@ -108,14 +109,17 @@ impl Scenario {
         let known = || list(self.links.iter().map(|link| link.name.as_str()));
         let mut names = BTreeSet::new();
         for flow in &self.flows {
-            let here = || Place::Flow(flow.name.clone());
+            let here = || ScenarioPart::Flow(flow.name.clone());
             let valid = "a name that no other flow has";
             ensure(names.insert(&flow.name), here, "name", &flow.name, valid)?;
-            let joins = flow.joins.iter().flat_map(|join| {
-                [("joins.path", &join.path, 1), ("joins.return_path", &join.return_path, 0)]
+            let additional_subflows = flow.additional_subflows.iter().flat_map(|subflow| {
+                [
+                    ("additional_subflows.path", &subflow.path, 1),
+                    ("additional_subflows.return_path", &subflow.return_path, 0),
+                ]
             });
             let first = [("path", &flow.path, 1), ("return_path", &flow.return_path, 0)];
-            for (key, path, least) in first.into_iter().chain(joins) {
+            for (key, path, least) in first.into_iter().chain(additional_subflows) {
                 let valid = format_args!("from {least} to {MAX_PATH} links");
                 ensure((least..=MAX_PATH).contains(&path.len()), here, key, path.len(), valid)?;
                 for link in path {
@@ -133,12 +137,12 @@ impl Scenario {
 
 impl LinkSpec {
     fn check(&self) -> Result<(), ScenarioError> {
-        let here = || Place::Link(self.name.clone());
+        let here = || ScenarioPart::Link(self.name.clone());
         ensure_rate(self.rate_bps, here, "rate_bps")?;
         ensure_time(self.delay_ns, 0, here, "delay_ns")?;
         let valid = "a probability from 0 to 1, 1 excluded";
         ensure((0.0..1.0).contains(&self.loss), here, "loss", self.loss, valid)?;
-        self.check_extras()?;
+        self.check_link_options()?;
         if let Some(depth) = self.bucket_bytes {
             let valid = "above 0, on a link with a rate; or null for a line";
             ensure(depth > 0 && self.rate_bps.is_some(), here, "bucket_bytes", depth, valid)?;
@@ -157,7 +161,7 @@ impl LinkSpec {
 
 impl FlowSpec {
     fn check(&self, jitter_ns: u64) -> Result<(), ScenarioError> {
-        let here = || Place::Flow(self.name.clone());
+        let here = || ScenarioPart::Flow(self.name.clone());
         ensure_time(self.return_delay_ns, 0, here, "return_delay_ns")?;
         self.check_multipath()?;
         ensure_time(self.start_ns, 0, here, "start_ns")?;
@@ -166,7 +170,7 @@ impl FlowSpec {
             let valid = format_args!("a time after start_ns + start_jitter_ns, which is {start}");
             ensure(stop > start, here, "stop_ns", stop, valid)?;
         }
-        self.check_writes()?;
+        self.check_write_rates()?;
         match &self.udt {
             None => self.check_stack(&self.stack)?,
             Some(options) => self.check_udt(options)?,
@@ -176,15 +180,15 @@ impl FlowSpec {
             let valid = format_args!("from 1 to {most} bytes, or null for no limit");
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
-        match self.own {
+        match self.algorithm_factory {
             // A maker cannot fail, and what it makes may be seen by its user.
             Some(_) => Ok(()),
             None => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
         }
     }
 
-    fn check_writes(&self) -> Result<(), ScenarioError> {
-        let here = || Place::Flow(self.name.clone());
+    fn check_write_rates(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Flow(self.name.clone());
         ensure_rate(self.app_rate_bps, here, "app_rate_bps")?;
         let valid = "none beside app_rate_bps";
         let ok = self.app_rate_bps.is_none() || self.app_rates.is_empty();
@@ -194,17 +198,17 @@ impl FlowSpec {
 
     /// The flow's algorithm.
     pub(crate) fn algorithm(&self, init: &ConnectionConfig) -> Result<Algorithm, ScenarioError> {
-        if let Some(maker) = &self.own {
-            return Ok(maker.make(init));
+        if let Some(factory) = &self.algorithm_factory {
+            return Ok(factory.make(init));
         }
-        let place = || Place::Flow(self.name.clone());
+        let part = || ScenarioPart::Flow(self.name.clone());
         let made = Algorithm::parse(&self.cc, init);
-        made.map_err(|error| ScenarioError::Algorithm { place: place(), error })
+        made.map_err(|error| ScenarioError::Algorithm { part: part(), error })
     }
 
     fn check_udt(&self, options: &Options) -> Result<(), ScenarioError> {
         let bad = |BadOption { key, value, least, most, unit }| ScenarioError::Value {
-            place: Place::Flow(self.name.clone()),
+            part: ScenarioPart::Flow(self.name.clone()),
             key,
             value: value.to_string(),
             valid: format!("from {least} to {most} {unit}"),
@@ -213,24 +217,36 @@ impl FlowSpec {
     }
 
     fn check_multipath(&self) -> Result<(), ScenarioError> {
-        let here = || Place::Flow(self.name.clone());
-        for join in &self.joins {
-            ensure_time(join.return_delay_ns, 0, here, "joins.return_delay_ns")?;
+        let here = || ScenarioPart::Flow(self.name.clone());
+        for subflow in &self.additional_subflows {
+            ensure_time(subflow.return_delay_ns, 0, here, "additional_subflows.return_delay_ns")?;
         }
         let most = MultipathSender::MAX_SUBFLOWS;
         let valid = format_args!("at most {} further paths", most - 1);
-        ensure(self.joins.len() < most, here, "joins", self.joins.len(), valid)?;
+        ensure(
+            self.additional_subflows.len() < most,
+            here,
+            "additional_subflows",
+            self.additional_subflows.len(),
+            valid,
+        )?;
         let valid = "false for a flow of several paths";
-        ensure(self.joins.is_empty() || !self.log, here, "log", self.log, valid)?;
+        ensure(self.additional_subflows.is_empty() || !self.log, here, "log", self.log, valid)?;
         let valid = "null for a flow of several paths";
-        ensure(self.joins.is_empty() || self.udt.is_none(), here, "udt", "given", valid)?;
+        ensure(
+            self.additional_subflows.is_empty() || self.udt.is_none(),
+            here,
+            "udt",
+            "given",
+            valid,
+        )?;
         let known = Scheduler::named(&self.scheduler).is_some();
         let valid = format_args!("one of {}", Scheduler::NAMES.join(", "));
         ensure(known, here, "scheduler", &self.scheduler, valid)
     }
 
     fn check_stack(&self, stack: &Stack) -> Result<(), ScenarioError> {
-        let here = || Place::Flow(self.name.clone());
+        let here = || ScenarioPart::Flow(self.name.clone());
         let valid = "at least 1 byte, and at most 65,535 together with stack.header";
         let size = u32::from(stack.mss) + u32::from(stack.header);
         ensure(stack.mss > 0 && size <= 0xffff, here, "stack.mss", stack.mss, valid)?;

@@ -13,9 +13,9 @@
 //! known whose packets come out next, and their memory is asked for ahead of time.
 
 use crate::arrivals::Arrivals;
-use crate::timers::{Timed, Timer, Timers};
+use crate::timers::{HasTimer, Timer, Timers};
 use dumbbell_net::{
-    Dropped, Endpoint, Link, LinkId, Packet, RouteId, Routes, Statistics, prefetch,
+    DropReason, Endpoint, Link, LinkId, LinkStatistics, Packet, RouteId, Routes, prefetch,
 };
 use dumbbell_units::Time;
 
@@ -51,12 +51,12 @@ impl EndpointId {
 
 /// The port that a packet comes from (24 bits) and which hop of the route it is on (8 bits).
 #[derive(Clone, Copy, Debug)]
-struct Envelope(u32);
+struct Routing(u32);
 
-impl Envelope {
+impl Routing {
     #[inline]
-    fn new(from: EndpointId) -> Envelope {
-        Envelope(from.0 << 8)
+    fn new(from: EndpointId) -> Routing {
+        Routing(from.0 << 8)
     }
 
     #[inline]
@@ -70,22 +70,22 @@ impl Envelope {
     }
 
     #[inline]
-    fn next_hop(self) -> Envelope {
-        Envelope(self.0 + 1)
+    fn next_hop(self) -> Routing {
+        Routing(self.0 + 1)
     }
 }
 
 /// A packet with its envelope.
 #[derive(Clone, Copy, Debug)]
-pub struct Parcel<P> {
-    envelope: Envelope,
+pub struct InFlight<P> {
+    routing: Routing,
     packet: P,
 }
 
-impl<P> Parcel<P> {
+impl<P> InFlight<P> {
     #[inline]
     fn from(&self) -> EndpointId {
-        self.envelope.from()
+        self.routing.from()
     }
 
     #[inline]
@@ -94,7 +94,7 @@ impl<P> Parcel<P> {
     }
 }
 
-impl<P: Packet> Packet for Parcel<P> {
+impl<P: Packet> Packet for InFlight<P> {
     #[inline]
     fn size(&self) -> u32 {
         self.packet.size()
@@ -114,19 +114,27 @@ impl<P: Packet> Packet for Parcel<P> {
 }
 
 /// Somebody who looks on as packets travel. Costs nothing where nothing is overridden.
-pub trait Watch<P> {
+pub trait Observer<P> {
     /// An endpoint sent a packet.
     #[inline]
-    fn sent(&mut self, _now: Time, _from: EndpointId, _packet: &P) {}
+    fn on_sent(&mut self, _now: Time, _from: EndpointId, _packet: &P) {}
 
     /// A packet is about to be handed to an endpoint.
     #[inline]
-    fn delivered(&mut self, _now: Time, _to: EndpointId, _packet: &P) {}
+    fn on_delivered(&mut self, _now: Time, _to: EndpointId, _packet: &P) {}
 
     /// A packet did not get onto a link, or was dropped while it waited for it. The latter is told
     /// when the link is next looked at, so `now` may lie in the past.
     #[inline]
-    fn dropped(&mut self, _now: Time, _from: EndpointId, _at: LinkId, _why: Dropped, _packet: &P) {}
+    fn on_dropped(
+        &mut self,
+        _now: Time,
+        _from: EndpointId,
+        _at: LinkId,
+        _why: DropReason,
+        _packet: &P,
+    ) {
+    }
 
     /// A packet is to be handed to an endpoint soon; see [`Endpoint::prefetch`].
     #[inline]
@@ -137,7 +145,7 @@ pub trait Watch<P> {
     fn prefetch_further(&self, _to: EndpointId) {}
 }
 
-impl<P> Watch<P> for () {}
+impl<P> Observer<P> for () {}
 
 /// Links, endpoints and the clock.
 pub struct Engine<E: Endpoint, W = ()> {
@@ -147,25 +155,25 @@ pub struct Engine<E: Endpoint, W = ()> {
     arrivals: Arrivals,
     /// When each endpoint acts, by its first port.
     timers: Timers,
-    links: Vec<Link<Parcel<E::Packet>>>,
+    links: Vec<Link<InFlight<E::Packet>>>,
     routes: Routes,
     /// By port.
-    seats: Vec<Seat<E>>,
+    slots: Vec<PortSlot<E>>,
     /// Whether there are so many endpoints that asking for their memory pays.
-    is_crowded: bool,
-    watch: W,
+    prefetch_enabled: bool,
+    observer: W,
 }
 
 /// From how many ports on the endpoints are too many for the caches next to a processor.
-const CROWD: usize = 500;
+const PREFETCH_MIN_PORTS: usize = 500;
 /// How many packets before its turn memory is asked for: the packet's own, then where the endpoint
 /// is that it goes to, then the endpoint, then what that points to. Each needs what the one before
 /// has brought.
-const AHEAD: [usize; 4] = [28, 16, 10, 4];
+const PREFETCH_DISTANCE: [usize; 4] = [28, 16, 10, 4];
 
 /// What there is at a port: a cache line, as with many flows it is in no cache when a packet comes.
 #[repr(align(64))]
-struct Seat<E> {
+struct PortSlot<E> {
     /// At an endpoint's first port, the endpoint.
     endpoint: Option<E>,
     /// At an endpoint's first port, its timer.
@@ -178,7 +186,7 @@ struct Seat<E> {
     port: u8,
 }
 
-impl<E> Timed for Seat<E> {
+impl<E> HasTimer for PortSlot<E> {
     #[inline]
     fn timer(&self) -> &Timer {
         &self.timer
@@ -190,7 +198,7 @@ impl<E> Timed for Seat<E> {
     }
 }
 
-impl<E> Seat<E> {
+impl<E> PortSlot<E> {
     #[inline]
     fn endpoint(&self) -> &E {
         self.endpoint.as_ref().expect("an endpoint sits at its first port")
@@ -206,7 +214,7 @@ impl<E, W> Engine<E, W>
 where
     E: Endpoint,
     E::Packet: Packet + Copy,
-    W: Watch<E::Packet>,
+    W: Observer<E::Packet>,
 {
     /// The most ports that there may be.
     pub const MAX_PORTS: usize = 1 << 24;
@@ -216,13 +224,13 @@ where
     /// # Panics
     /// As [`Engine::with_ports`].
     pub fn new(
-        links: Vec<Link<Parcel<E::Packet>>>,
+        links: Vec<Link<InFlight<E::Packet>>>,
         routes: Routes,
         endpoints: impl IntoIterator<Item = (E, RouteId)>,
-        watch: W,
+        observer: W,
     ) -> Engine<E, W> {
         let (endpoints, routes_of): (Vec<E>, Vec<RouteId>) = endpoints.into_iter().unzip();
-        Engine::with_ports(links, routes, endpoints, &routes_of, watch)
+        Engine::with_ports(links, routes, endpoints, &routes_of, observer)
     }
 
     /// The same with endpoints of any number of ports; `routes_of` has the route of every port, by
@@ -232,15 +240,15 @@ where
     /// If the endpoints are not in pairs of as many ports each, if there is not one route for each
     /// port, if there are more than [`Engine::MAX_PORTS`], or if a route is without links.
     pub fn with_ports(
-        mut links: Vec<Link<Parcel<E::Packet>>>,
+        mut links: Vec<Link<InFlight<E::Packet>>>,
         routes: Routes,
         endpoints: Vec<E>,
         routes_of: &[RouteId],
-        watch: W,
+        observer: W,
     ) -> Engine<E, W> {
         assert!(routes_of.len() <= Self::MAX_PORTS, "a port's number has 24 bits");
         assert!(endpoints.len().is_multiple_of(2), "endpoints come in pairs");
-        let mut seats = Vec::with_capacity(routes_of.len());
+        let mut slots = Vec::with_capacity(routes_of.len());
         let mut endpoints = endpoints.into_iter();
         while let (Some(one), Some(other)) = (endpoints.next(), endpoints.next()) {
             assert_eq!(one.ports(), other.ports(), "a port talks to another");
@@ -248,11 +256,11 @@ where
             let mut ends = [Some(one), Some(other)];
             for port in 0..ports {
                 for end in &mut ends {
-                    let number = seats.len();
+                    let number = slots.len();
                     let first = routes.hop(routes_of[number], 0);
                     let endpoint = end.take();
                     let due = endpoint.as_ref().map_or(Time::MAX, E::next_timeout);
-                    seats.push(Seat {
+                    slots.push(PortSlot {
                         endpoint,
                         timer: Timer::new(due),
                         // Ports 2i and 2i + 1 talk to each other.
@@ -263,20 +271,20 @@ where
                 }
             }
         }
-        assert_eq!(seats.len(), routes_of.len(), "a port has one route");
+        assert_eq!(slots.len(), routes_of.len(), "a port has one route");
         let arrivals = Arrivals::new(links.len());
-        let timers = Timers::new(&mut seats);
-        links.iter_mut().for_each(Link::keep_discarded);
-        let is_crowded = seats.len() >= CROWD;
+        let timers = Timers::new(&mut slots);
+        links.iter_mut().for_each(Link::record_discarded);
+        let prefetch_enabled = slots.len() >= PREFETCH_MIN_PORTS;
         let (now, events) = (Time::ZERO, 0);
-        Engine { now, events, arrivals, timers, links, routes, seats, is_crowded, watch }
+        Engine { now, events, arrivals, timers, links, routes, slots, prefetch_enabled, observer }
     }
 
     /// Lets everything happen that happens until `end`, `end` included.
     pub fn run_until(&mut self, end: Time) {
         loop {
             let (arrival, link) = self.arrivals.first();
-            let (due, port) = self.timers.first(&mut self.seats);
+            let (due, port) = self.timers.first(&mut self.slots);
             let next = arrival.min(due);
             if next > end || next == Time::MAX {
                 break;
@@ -284,9 +292,9 @@ where
             self.now = next;
             self.events += 1;
             if arrival <= due {
-                self.arrive(link);
+                self.handle_arrival(link);
             } else {
-                self.expire(port);
+                self.handle_timer(port);
             }
         }
         self.now = self.now.max(end);
@@ -305,11 +313,11 @@ where
     /// The endpoint that has the port.
     #[inline]
     pub fn endpoint(&self, id: EndpointId) -> &E {
-        self.seats[self.first_port(id).0 as usize].endpoint()
+        self.slots[self.first_port(id).0 as usize].endpoint()
     }
 
     /// What the link has done until now, and what waits on it.
-    pub fn link_statistics(&mut self, id: LinkId) -> Statistics {
+    pub fn link_statistics(&mut self, id: LinkId) -> LinkStatistics {
         let statistics = self.links[id.0 as usize].statistics(self.now);
         self.report_discarded(id);
         statistics
@@ -321,85 +329,86 @@ where
     }
 
     /// Who looks on.
-    pub fn watch(&self) -> &W {
-        &self.watch
+    pub fn observer(&self) -> &W {
+        &self.observer
     }
 
     /// Who looks on, to take from it what it has seen.
-    pub fn watch_mut(&mut self) -> &mut W {
-        &mut self.watch
+    pub fn observer_mut(&mut self) -> &mut W {
+        &mut self.observer
     }
 
     /// When something happens next, unless somebody sends earlier.
     pub fn next_event(&mut self) -> Option<Time> {
-        let next = self.arrivals.first().0.min(self.timers.first(&mut self.seats).0);
+        let next = self.arrivals.first().0.min(self.timers.first(&mut self.slots).0);
         (next < Time::MAX).then_some(next)
     }
 
     /// A port sends a packet now. For packets that do not come from an endpoint's
     /// [`poll`](Endpoint::poll).
     pub fn send(&mut self, from: EndpointId, packet: E::Packet) {
-        let first = self.seats[from.0 as usize].outgoing;
-        self.forward(first, Envelope::new(from), &packet);
+        let first = self.slots[from.0 as usize].outgoing;
+        self.forward(first, Routing::new(from), &packet);
     }
 
     /// Ends the run; gives who looked on.
-    pub fn into_watch(self) -> W {
-        self.watch
+    pub fn into_observer(self) -> W {
+        self.observer
     }
 
     /// A packet comes out of a link: to the next link, or to its receiver.
     #[inline(always)]
-    fn arrive(&mut self, number: u32) {
+    fn handle_arrival(&mut self, number: u32) {
         let link = &mut self.links[number as usize];
         let parcel = link.pop(self.now);
         self.arrivals.set(number, link.next_arrival());
-        if !link.is_settled() {
+        if !link.next_arrival_is_final() {
             self.report_discarded(LinkId(number));
         }
-        if self.is_crowded {
-            self.look_ahead(number as usize);
+        if self.prefetch_enabled {
+            self.prefetch_next(number as usize);
         }
         let Some(parcel) = parcel else { return };
-        let (to, envelope) = (parcel.to(), parcel.envelope.next_hop());
-        let route = self.seats[to.0 as usize].incoming;
-        match self.routes.hop(route, envelope.hop()) {
-            Some(next) => self.forward(next, envelope, &parcel.packet),
+        let (to, routing) = (parcel.to(), parcel.routing.next_hop());
+        let route = self.slots[to.0 as usize].incoming;
+        match self.routes.hop(route, routing.hop()) {
+            Some(next) => self.forward(next, routing, &parcel.packet),
             None => self.deliver(to, &parcel.packet),
         }
     }
 
     /// Asks for the memory of those to whom packets are about to come out of a link.
     #[inline]
-    fn look_ahead(&mut self, number: usize) {
-        let Some([parcel, seat, endpoint, further]) = self.links[number].peek(AHEAD) else {
+    fn prefetch_next(&mut self, number: usize) {
+        let Some([parcel, slot, endpoint, further]) = self.links[number].peek(PREFETCH_DISTANCE)
+        else {
             return;
         };
         prefetch(parcel);
-        prefetch(&self.seats[seat.to().0 as usize]);
+        prefetch(&self.slots[slot.to().0 as usize]);
         let to = endpoint.to();
-        if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
+        if let Some(endpoint) = &self.slots[to.0 as usize].endpoint {
             endpoint.prefetch();
         }
-        self.watch.prefetch(to);
+        self.observer.prefetch(to);
         let to = further.to();
-        if let Some(endpoint) = &self.seats[to.0 as usize].endpoint {
+        if let Some(endpoint) = &self.slots[to.0 as usize].endpoint {
             endpoint.prefetch_further();
         }
-        self.watch.prefetch_further(to);
+        self.observer.prefetch_further(to);
     }
 
     /// A packet comes to a link. Inlined, as is all that makes TCP's packets, so that a packet is
     /// written part by part to its place on the link: a copy of what was just written so would have to
     /// wait until it is in memory.
     #[inline(always)]
-    fn forward(&mut self, to: LinkId, envelope: Envelope, packet: &E::Packet) {
+    fn forward(&mut self, to: LinkId, routing: Routing, packet: &E::Packet) {
         let link = &mut self.links[to.0 as usize];
-        let was_settled = link.is_settled();
-        match link.push(self.now, Parcel { envelope, packet: *packet }) {
+        let was_settled = link.next_arrival_is_final();
+        match link.push(self.now, InFlight { routing, packet: *packet }) {
             Ok(()) if was_settled => return,
             Ok(()) => self.arrivals.set(to.0, link.next_arrival()),
-            Err(why) => self.watch.dropped(self.now, envelope.from(), to, why, packet),
+            Err(why) => self.observer.on_dropped(self.now, routing.from(), to, why, packet),
         }
         if !was_settled {
             self.report_discarded(to);
@@ -411,52 +420,52 @@ where
     #[inline(never)]
     fn report_discarded(&mut self, id: LinkId) {
         while let Some((at, why, parcel)) = self.links[id.0 as usize].take_discarded() {
-            self.watch.dropped(at, parcel.from(), id, why, &parcel.packet);
+            self.observer.on_dropped(at, parcel.from(), id, why, &parcel.packet);
         }
     }
 
     #[inline(always)]
     fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
-        self.watch.delivered(self.now, to, packet);
-        let port = self.seats[to.0 as usize].port;
+        self.observer.on_delivered(self.now, to, packet);
+        let port = self.slots[to.0 as usize].port;
         let id = to.first(port);
-        self.seats[id.0 as usize].endpoint_mut().handle_at(self.now, port, packet);
-        self.drive(id);
+        self.slots[id.0 as usize].endpoint_mut().handle_at(self.now, port, packet);
+        self.poll_endpoint(id);
     }
 
     /// The first port of the endpoint that has this one.
     #[inline]
     fn first_port(&self, id: EndpointId) -> EndpointId {
-        id.first(self.seats[id.0 as usize].port)
+        id.first(self.slots[id.0 as usize].port)
     }
 
     /// An endpoint's timer has come up.
-    fn expire(&mut self, port: u32) {
-        if self.timers.expire(&mut self.seats[port as usize], port, self.now) {
-            self.drive(EndpointId(port));
-            self.timers.settle(&self.seats[port as usize], port);
+    fn handle_timer(&mut self, port: u32) {
+        if self.timers.expire(&mut self.slots[port as usize], port, self.now) {
+            self.poll_endpoint(EndpointId(port));
+            self.timers.finish_expiry(&self.slots[port as usize], port);
         }
     }
 
     /// Sends all that an endpoint has to send, and looks at its timer.
     #[inline(always)]
-    fn drive(&mut self, id: EndpointId) {
+    fn poll_endpoint(&mut self, id: EndpointId) {
         loop {
-            let seat = &mut self.seats[id.0 as usize];
-            let Some(packet) = seat.endpoint_mut().poll(self.now) else { break };
-            let (from, first) = match seat.endpoint().port() {
-                0 => (id, seat.outgoing),
+            let slot = &mut self.slots[id.0 as usize];
+            let Some(packet) = slot.endpoint_mut().poll(self.now) else { break };
+            let (from, first) = match slot.endpoint().port() {
+                0 => (id, slot.outgoing),
                 port => {
                     let from = EndpointId(id.0 + 2 * u32::from(port));
-                    (from, self.seats[from.0 as usize].outgoing)
+                    (from, self.slots[from.0 as usize].outgoing)
                 }
             };
-            self.watch.sent(self.now, from, &packet);
-            self.forward(first, Envelope::new(from), &packet);
+            self.observer.on_sent(self.now, from, &packet);
+            self.forward(first, Routing::new(from), &packet);
         }
-        let seat = &mut self.seats[id.0 as usize];
-        let due = seat.endpoint().next_timeout();
-        self.timers.set(seat, id.0, self.now, due);
+        let slot = &mut self.slots[id.0 as usize];
+        let due = slot.endpoint().next_timeout();
+        self.timers.set(slot, id.0, self.now, due);
     }
 }
 
@@ -468,20 +477,20 @@ mod tests {
 
     #[test]
     fn a_packet_in_flight_takes_40_bytes() {
-        assert_eq!(size_of::<Parcel<Pdu>>(), 40);
+        assert_eq!(size_of::<InFlight<Pdu>>(), 40);
         assert_eq!(size_of::<Option<Pdu>>(), 36);
     }
 
     #[test]
     fn a_seat_takes_a_cache_line() {
-        assert_eq!(size_of::<Seat<Host>>(), 64);
+        assert_eq!(size_of::<PortSlot<Host>>(), 64);
     }
 
     #[test]
     fn an_envelope_tells_sender_and_hop() {
-        let envelope = Envelope::new(EndpointId(0xabcdef));
-        assert_eq!((envelope.from(), envelope.hop()), (EndpointId(0xabcdef), 0));
-        let next = envelope.next_hop();
+        let routing = Routing::new(EndpointId(0xabcdef));
+        assert_eq!((routing.from(), routing.hop()), (EndpointId(0xabcdef), 0));
+        let next = routing.next_hop();
         assert_eq!((next.from(), next.hop()), (EndpointId(0xabcdef), 1));
     }
 }

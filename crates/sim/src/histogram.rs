@@ -9,8 +9,8 @@ use dumbbell_net::prefetch;
 use dumbbell_units::Span;
 
 const UNIT_BITS: u32 = 12;
-const CUT_BITS: u32 = 3;
-const CUTS: usize = 1 << CUT_BITS;
+const SUBBUCKET_BITS: u32 = 3;
+const SUBBUCKETS: usize = 1 << SUBBUCKET_BITS;
 const BUCKETS: usize = 224;
 
 /// How often which delay was seen.
@@ -29,19 +29,19 @@ pub struct Histogram {
 #[inline]
 fn bucket(ns: u64) -> usize {
     let units = ns >> UNIT_BITS;
-    if units < CUTS as u64 {
+    if units < SUBBUCKETS as u64 {
         return units as usize;
     }
     // The position of the highest bit says which power of two, the next three bits which part.
-    let power = units.ilog2() - CUT_BITS;
-    let part = (units >> power) as usize - CUTS;
-    ((power as usize + 1) * CUTS + part).min(BUCKETS - 1)
+    let power = units.ilog2() - SUBBUCKET_BITS;
+    let part = (units >> power) as usize - SUBBUCKETS;
+    ((power as usize + 1) * SUBBUCKETS + part).min(BUCKETS - 1)
 }
 
 /// The least delay of a bucket, ns.
-fn least(bucket: usize) -> u64 {
-    let (power, part) = (bucket / CUTS, bucket % CUTS);
-    let units = if power == 0 { part } else { (CUTS + part) << (power - 1) };
+fn lower_bound(bucket: usize) -> u64 {
+    let (power, part) = (bucket / SUBBUCKETS, bucket % SUBBUCKETS);
+    let units = if power == 0 { part } else { (SUBBUCKETS + part) << (power - 1) };
     (units as u64) << UNIT_BITS
 }
 
@@ -94,7 +94,7 @@ impl Histogram {
         for (bucket, &count) in self.buckets.iter().enumerate() {
             let count = f64::from(count);
             if count > 0.0 && below + count >= rank {
-                let (from, to) = (least(bucket) as f64, least(bucket + 1) as f64);
+                let (from, to) = (lower_bound(bucket) as f64, lower_bound(bucket + 1) as f64);
                 return Some((from + (to - from) * (rank - below) / count) / 1e9);
             }
             below += count;
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn the_buckets_reach_to_73_minutes() {
-        assert_eq!(bucket(least(BUCKETS) - 1), BUCKETS - 1);
-        assert_eq!(least(BUCKETS) / 60_000_000_000, 73);
+        assert_eq!(bucket(lower_bound(BUCKETS) - 1), BUCKETS - 1);
+        assert_eq!(lower_bound(BUCKETS) / 60_000_000_000, 73);
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 
@@ -144,13 +144,13 @@ mod tests {
         #[test]
         fn a_delay_lies_between_the_bounds_of_its_bucket(ns in 0u64..4_000_000_000_000) {
             let bucket = bucket(ns);
-            prop_assert!(least(bucket) <= ns && ns < least(bucket + 1));
+            prop_assert!(lower_bound(bucket) <= ns && ns < lower_bound(bucket + 1));
         }
 
         #[test]
-        fn a_bucket_is_no_wider_than_an_eighth_of_its_delays(bucket in CUTS..BUCKETS) {
-            let width = least(bucket + 1) - least(bucket);
-            prop_assert!(width * CUTS as u64 <= least(bucket));
+        fn a_bucket_is_no_wider_than_an_eighth_of_its_delays(bucket in SUBBUCKETS..BUCKETS) {
+            let width = lower_bound(bucket + 1) - lower_bound(bucket);
+            prop_assert!(width * SUBBUCKETS as u64 <= lower_bound(bucket));
         }
     }
 }

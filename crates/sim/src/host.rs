@@ -4,8 +4,8 @@
 //! packets that can be nothing else, so that it does not pay for what others need.
 
 use crate::multipath_host::MultipathHost;
-use crate::pdu::{Datagram, Pdu};
-use crate::sample::Observe;
+use crate::pdu::{Pdu, SimPacket};
+use crate::sample::Sampled;
 use crate::tables::{FlowRow, SeriesRow};
 use crate::tcp_host::TcpHost;
 use crate::udt_host::UdtHost;
@@ -21,18 +21,18 @@ pub(crate) enum Host {
 }
 
 /// Hosts that a run can be made of.
-pub(crate) trait Station: Endpoint<Packet: Datagram> + Observe {
+pub(crate) trait SimHost: Endpoint<Packet: SimPacket> + Sampled {
     /// The host as one of this kind, which it must be.
     fn of(host: Host) -> Self;
 }
 
-impl Station for Host {
+impl SimHost for Host {
     fn of(host: Host) -> Host {
         host
     }
 }
 
-impl Station for TcpHost {
+impl SimHost for TcpHost {
     fn of(host: Host) -> TcpHost {
         match host {
             Host::Tcp(host) => host,
@@ -104,13 +104,13 @@ impl Endpoint for Host {
     }
 }
 
-impl Observe for Host {
-    fn observe(&self, row: &mut SeriesRow) {
-        forward!(self, host => host.observe(row));
+impl Sampled for Host {
+    fn sample(&self, row: &mut SeriesRow) {
+        forward!(self, host => host.sample(row));
     }
 
-    fn conclude(&self, row: &mut FlowRow) {
-        forward!(self, host => host.conclude(row));
+    fn finish(&self, row: &mut FlowRow) {
+        forward!(self, host => host.finish(row));
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -121,19 +121,19 @@ impl Observe for Host {
         forward!(self, host => host.is_complete())
     }
 
-    fn parts(&self) -> u8 {
-        forward!(self, host => host.parts())
+    fn subflows(&self) -> u8 {
+        forward!(self, host => host.subflows())
     }
 
-    fn observe_part(&self, part: u8, row: &mut SeriesRow) {
-        forward!(self, host => host.observe_part(part, row));
+    fn sample_subflow(&self, subflow: u8, row: &mut SeriesRow) {
+        forward!(self, host => host.sample_subflow(subflow, row));
     }
 
-    fn conclude_part(&self, part: u8, row: &mut FlowRow) {
-        forward!(self, host => host.conclude_part(part, row));
+    fn finish_subflow(&self, subflow: u8, row: &mut FlowRow) {
+        forward!(self, host => host.finish_subflow(subflow, row));
     }
 
-    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Metric)) {
-        forward!(self, host => host.inspect_part(part, show));
+    fn inspect_subflow(&self, subflow: u8, show: &mut dyn FnMut(Metric)) {
+        forward!(self, host => host.inspect_subflow(subflow, show));
     }
 }

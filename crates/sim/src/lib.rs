@@ -2,20 +2,20 @@
 //!
 //! `engine` runs endpoints over links and knows no protocol; `sample` and `tables` write down
 //! what they show. `host` puts protocols in. A `Scenario` is a run's description in plain numbers;
-//! running it gives an `Outcome`.
+//! running it gives an `RunOutput`.
 
-mod agenda;
 mod arrivals;
 mod build;
 mod check;
-mod delay;
+mod delay_meter;
 mod engine;
+mod event_queue;
 mod histogram;
 mod host;
 mod link_spec;
-mod log;
 mod multipath_host;
 mod network;
+mod packet_log;
 mod pcapng;
 mod pdu;
 mod run;
@@ -29,14 +29,16 @@ mod timers;
 mod udt_host;
 
 pub use check::MAX_FLOWS;
-pub use engine::{EndpointId, Engine, Parcel, Watch};
+pub use engine::{EndpointId, Engine, InFlight, Observer};
 pub use histogram::Histogram;
-pub use log::{Event, PacketLog, Record};
 pub use network::{FlowPlan, Network, PathPlan};
+pub use packet_log::{Event, PacketLog, Record};
 pub use pcapng::Side;
 pub use pdu::Pdu;
-pub use run::Outcome;
-pub use sample::{Observe, link_row};
-pub use scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
-pub use sender_rows::{conclude_sender, observe_sender};
+pub use run::RunOutput;
+pub use sample::{Sampled, link_row};
+pub use scenario::{
+    FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
+};
+pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};

@@ -2,9 +2,9 @@
 //! valid, and what the network makes of it.
 
 use crate::check::{ensure, ensure_time};
-use crate::scenario::{LinkSpec, Place, QueueSpec, ScenarioError};
+use crate::scenario::{LinkSpec, QueueSpec, ScenarioError, ScenarioPart};
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, GilbertElliott, PieConfig, RedConfig};
-use dumbbell_net::{Reordering, Uneven, Varying};
+use dumbbell_net::{LossModel, RateProcess, Reordering};
 use dumbbell_units::{Rate, Span, Time};
 
 /// The most steps of a time line and opportunities of a trace.
@@ -13,7 +13,7 @@ const MAX_STEPS: usize = 10_000_000;
 const MIN_UPDATE_NS: u64 = 100_000;
 const MAX_QUEUES: u32 = 65_536;
 
-fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> Place + Copy) -> Result<(), ScenarioError> {
+fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> ScenarioPart + Copy) -> Result<(), ScenarioError> {
     let share = "a number from 0 to 1";
     let is_share = |share| (0.0..=1.0).contains(&share);
     match *aqm {
@@ -53,7 +53,7 @@ fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> Place + Copy) -> Result<(), Sce
 /// Whether a time line of rates, if there is one, is valid.
 pub(crate) fn check_rates(
     rates: &[(u64, f64)],
-    here: impl Fn() -> Place + Copy,
+    here: impl Fn() -> ScenarioPart + Copy,
     key: &'static str,
 ) -> Result<(), ScenarioError> {
     let valid = "pairs of time and rate: the first time 0 ns, each later than the one before";
@@ -71,7 +71,7 @@ pub(crate) fn check_rates(
 
 fn check_codel(
     codel: &CodelConfig,
-    here: impl Fn() -> Place + Copy,
+    here: impl Fn() -> ScenarioPart + Copy,
     [target, interval]: [&'static str; 2],
 ) -> Result<(), ScenarioError> {
     ensure_time(codel.target.as_nanos(), 1, here, target)?;
@@ -80,12 +80,12 @@ fn check_codel(
 
 impl LinkSpec {
     /// How the rate varies, if it does.
-    pub(crate) fn varying(&self) -> Option<Varying> {
+    pub(crate) fn rate_process(&self) -> Option<RateProcess> {
         let step = |&(at, bps): &(u64, f64)| (Time::from_nanos(at), (bps + 0.5) as u64);
         let opportunity = |&ms: &u32| Time::ZERO + Span::from_millis(u64::from(ms));
         let rates = self.rates.as_ref().map(|rates| rates.iter().map(step).collect());
         let trace = self.trace_ms.as_ref().map(|trace| trace.iter().map(opportunity).collect());
-        rates.map(Varying::Timeline).or(trace.map(Varying::Trace))
+        rates.map(RateProcess::Piecewise).or(trace.map(RateProcess::Trace))
     }
 
     /// How long a full queue of packets of 1500 bytes takes to be sent. `None` if the queue has no
@@ -100,29 +100,29 @@ impl LinkSpec {
     }
 
     /// Whether all that only some links have is valid.
-    pub(crate) fn check_extras(&self) -> Result<(), ScenarioError> {
-        let here = || Place::Link(self.name.clone());
-        self.check_varying()?;
+    pub(crate) fn check_link_options(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Link(self.name.clone());
+        self.check_rate_process()?;
         let has_rate = self.rate_bps.is_some() || self.rates.is_some() || self.trace_ms.is_some();
         if let Some(aqm) = &self.aqm {
             let valid = "a queue, which needs a rate; or null";
             ensure(has_rate, here, "aqm", "given without a rate", valid)?;
             check_aqm(aqm, here)?;
         }
-        if let Some(losses) = self.losses {
-            match losses {
-                Uneven::GilbertElliott(GilbertElliott { p, r, bad, good }) => {
+        if let Some(loss_model) = self.loss_model {
+            match loss_model {
+                LossModel::GilbertElliott(GilbertElliott { p, r, bad, good }) => {
                     for value in [p, r, bad, good] {
                         let valid = "probabilities from 0 to 1";
                         let ok = (0.0..=1.0).contains(&value);
-                        ensure(ok, here, "losses.gilbert_elliott", value, valid)?;
+                        ensure(ok, here, "loss_model.gilbert_elliott", value, valid)?;
                     }
                 }
-                Uneven::Periodic(every) => {
-                    ensure(every > 0, here, "losses.periodic", every, "1 or more packets")?;
+                LossModel::Periodic(every) => {
+                    ensure(every > 0, here, "loss_model.periodic", every, "1 or more packets")?;
                 }
             }
-            let valid = "0 on a link with losses of another kind";
+            let valid = "0 on a link with loss_model of another kind";
             ensure(self.loss == 0.0, here, "loss", self.loss, valid)?;
         }
         self.check_reroutes()?;
@@ -136,7 +136,7 @@ impl LinkSpec {
     }
 
     fn check_reroutes(&self) -> Result<(), ScenarioError> {
-        let here = || Place::Link(self.name.clone());
+        let here = || ScenarioPart::Link(self.name.clone());
         let valid = "pairs of time and delay, each time later than the one before";
         let routes = &self.reroutes;
         let ok = routes.is_sorted_by(|a, b| a.0 < b.0) && routes.len() <= MAX_STEPS;
@@ -148,8 +148,8 @@ impl LinkSpec {
         Ok(())
     }
 
-    fn check_varying(&self) -> Result<(), ScenarioError> {
-        let here = || Place::Link(self.name.clone());
+    fn check_rate_process(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Link(self.name.clone());
         let given = [self.rate_bps.is_some(), self.rates.is_some(), self.trace_ms.is_some()];
         let count = given.iter().filter(|&&given| given).count();
         let valid = "only one of rate_bps, rates and trace_ms";

@@ -1,7 +1,7 @@
 //! Multipath connections in the simulator, and what they show of themselves.
 
-use crate::sample::Observe;
-use crate::sender_rows::{conclude_sender, observe_sender};
+use crate::sample::Sampled;
+use crate::sender_rows::{fill_flow_row, fill_series_row};
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;
@@ -64,22 +64,22 @@ impl Endpoint for MultipathHost {
 
 /// A connection as the sum of its subflows. What has no sum is left out; what was delivered is
 /// what the connection's own acknowledgements say.
-fn observe_all(sender: &MultipathSender, mss: u64, row: &mut SeriesRow) {
+fn sample_connection(sender: &MultipathSender, mss: u64, row: &mut SeriesRow) {
     let nan = f32::NAN;
     *row = SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..*row };
-    for part in 0..sender.ports() {
+    for subflow in 0..sender.ports() {
         let mut of = SeriesRow::default();
-        observe_sender(&sender.subflow_stats(part), mss, u64::MAX, &mut of);
+        fill_series_row(&sender.subflow_stats(subflow), mss, u64::MAX, &mut of);
         row.add(&of);
     }
     row.delivered = sender.stats().acked_bytes;
 }
 
-fn conclude_all(sender: &MultipathSender, mss: u64, row: &mut FlowRow) {
+fn finish_connection(sender: &MultipathSender, mss: u64, row: &mut FlowRow) {
     let (mut sum, mut samples) = (0.0, 0);
-    for stats in (0..sender.ports()).map(|part| sender.subflow_stats(part)) {
+    for stats in (0..sender.ports()).map(|subflow| sender.subflow_stats(subflow)) {
         let mut of = FlowRow::default();
-        conclude_sender(&stats, mss, u64::MAX, &mut of);
+        fill_flow_row(&stats, mss, u64::MAX, &mut of);
         row.add(&of);
         sum += stats.rtt_sum.0;
         samples += stats.rtt_sum.1;
@@ -90,17 +90,17 @@ fn conclude_all(sender: &MultipathSender, mss: u64, row: &mut FlowRow) {
     row.delivered = stats.acked_bytes;
 }
 
-impl Observe for MultipathHost {
-    fn observe(&self, row: &mut SeriesRow) {
+impl Sampled for MultipathHost {
+    fn sample(&self, row: &mut SeriesRow) {
         match self {
-            MultipathHost::Sender { sender, mss } => observe_all(sender, *mss, row),
+            MultipathHost::Sender { sender, mss } => sample_connection(sender, *mss, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
 
-    fn conclude(&self, row: &mut FlowRow) {
+    fn finish(&self, row: &mut FlowRow) {
         match self {
-            MultipathHost::Sender { sender, mss } => conclude_all(sender, *mss, row),
+            MultipathHost::Sender { sender, mss } => finish_connection(sender, *mss, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
@@ -115,32 +115,36 @@ impl Observe for MultipathHost {
         }
     }
 
-    fn parts(&self) -> u8 {
+    fn subflows(&self) -> u8 {
         self.ports()
     }
 
-    fn observe_part(&self, part: u8, row: &mut SeriesRow) {
+    fn sample_subflow(&self, subflow: u8, row: &mut SeriesRow) {
         match self {
             MultipathHost::Sender { sender, mss } => {
-                observe_sender(&sender.subflow_stats(part), *mss, u64::MAX, row);
+                fill_series_row(&sender.subflow_stats(subflow), *mss, u64::MAX, row);
             }
-            MultipathHost::Receiver(receiver) => row.received = receiver.subflow_stats(part).bytes,
+            MultipathHost::Receiver(receiver) => {
+                row.received = receiver.subflow_stats(subflow).bytes
+            }
         }
     }
 
-    fn conclude_part(&self, part: u8, row: &mut FlowRow) {
+    fn finish_subflow(&self, subflow: u8, row: &mut FlowRow) {
         match self {
             MultipathHost::Sender { sender, mss } => {
-                conclude_sender(&sender.subflow_stats(part), *mss, u64::MAX, row);
+                fill_flow_row(&sender.subflow_stats(subflow), *mss, u64::MAX, row);
                 row.completed = None;
             }
-            MultipathHost::Receiver(receiver) => row.received = receiver.subflow_stats(part).bytes,
+            MultipathHost::Receiver(receiver) => {
+                row.received = receiver.subflow_stats(subflow).bytes
+            }
         }
     }
 
-    fn inspect_part(&self, part: u8, show: &mut dyn FnMut(Metric)) {
+    fn inspect_subflow(&self, subflow: u8, show: &mut dyn FnMut(Metric)) {
         if let MultipathHost::Sender { sender, .. } = self {
-            sender.inspect(part, show);
+            sender.inspect(subflow, show);
         }
     }
 }

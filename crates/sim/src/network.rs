@@ -4,9 +4,11 @@
 //! things happen at the same nanosecond. So flows are numbered in an order of their own: by what
 //! they are, and by name only where they are the same.
 
-use crate::engine::{EndpointId, Parcel};
-use crate::sample::Subject;
-use crate::scenario::{FlowSpec, LinkSpec, PathSpec, Place, QueueSpec, Scenario, ScenarioError};
+use crate::engine::{EndpointId, InFlight};
+use crate::sample::SampledFlow;
+use crate::scenario::{
+    FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
+};
 use crate::seeds::{self, Purpose};
 use dumbbell_net::{Limit, Link, LinkConfig, LinkId, Packet, RouteId, Routes};
 use dumbbell_tcp::Stack;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 /// The links of a scenario, and where its flows cross them.
 pub struct Network<P> {
     /// The scenario's links in its order, then delay lines for acknowledgements.
-    pub links: Vec<Link<Parcel<P>>>,
+    pub links: Vec<Link<InFlight<P>>>,
     /// All routes.
     pub routes: Routes,
     /// By port.
@@ -53,12 +55,12 @@ impl FlowPlan {
     }
 
     /// How many subflows it has, if it is a multipath connection.
-    pub(crate) fn parts(&self) -> u32 {
+    pub(crate) fn subflows(&self) -> u32 {
         if self.paths.len() > 1 { self.paths.len() as u32 } else { 0 }
     }
 
-    pub(crate) fn subject(&self, first_part: u32) -> Subject {
-        Subject { sender: self.sender(), start: self.start, first_part, complete: false }
+    pub(crate) fn sampled(&self, first_subflow: u32) -> SampledFlow {
+        SampledFlow { sender: self.sender(), start: self.start, first_subflow, complete: false }
     }
 }
 
@@ -131,9 +133,9 @@ fn canonical_order(
     order.sort_by_cached_key(|&at| {
         let flow = &scenario.flows[at];
         let path = (ids(&flow.path), ids(&flow.return_path), flow.return_delay_ns);
-        let join =
-            |join: &PathSpec| (ids(&join.path), ids(&join.return_path), join.return_delay_ns);
-        let paths = (path, flow.joins.iter().map(join).collect::<Vec<_>>(), &flow.scheduler);
+        let key = |path: &PathSpec| (ids(&path.path), ids(&path.return_path), path.return_delay_ns);
+        let paths =
+            (path, flow.additional_subflows.iter().map(key).collect::<Vec<_>>(), &flow.scheduler);
         let times = (flow.start_ns, flow.stop_ns);
         let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits), app_rates(flow));
         let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
@@ -145,10 +147,10 @@ fn canonical_order(
 struct Builder<'a, P> {
     scenario: &'a Scenario,
     names: BTreeMap<&'a str, LinkId>,
-    links: Vec<Link<Parcel<P>>>,
+    links: Vec<Link<InFlight<P>>>,
     routes: Routes,
     /// Delay lines for acknowledgements: all flows of one return delay share one.
-    lines: BTreeMap<u64, LinkId>,
+    delay_lines: BTreeMap<u64, LinkId>,
     routes_of: Vec<RouteId>,
 }
 
@@ -164,7 +166,7 @@ impl<'a, P: Packet> Builder<'a, P> {
             names: names.zip((0..).map(LinkId)).collect(),
             links: links.collect(),
             routes: Routes::default(),
-            lines: BTreeMap::new(),
+            delay_lines: BTreeMap::new(),
             routes_of: Vec::with_capacity(2 * scenario.flows.len()),
             scenario,
         }
@@ -182,7 +184,7 @@ impl<'a, P: Packet> Builder<'a, P> {
         for name in path {
             let Some(&link) = self.names.get(name.as_str()) else {
                 return Err(ScenarioError::Value {
-                    place: Place::Flow(flow.name.clone()),
+                    part: ScenarioPart::Flow(flow.name.clone()),
                     key,
                     value: format!("\"{name}\""),
                     valid: "names of links".to_owned(),
@@ -196,7 +198,7 @@ impl<'a, P: Packet> Builder<'a, P> {
 
     fn delay_line(&mut self, delay_ns: u64) -> LinkId {
         let links = &mut self.links;
-        *self.lines.entry(delay_ns).or_insert_with(|| {
+        *self.delay_lines.entry(delay_ns).or_insert_with(|| {
             links.push(Link::delay_line(Span::from_nanos(delay_ns)));
             LinkId(links.len() as u32 - 1)
         })
@@ -234,7 +236,7 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
     LinkConfig {
         rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
         bucket: link.bucket_bytes,
-        varying: link.varying(),
+        rate_process: link.rate_process(),
         delay: Span::from_nanos(link.delay_ns),
         reroutes: link
             .reroutes
@@ -249,7 +251,7 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         },
         aqm: link.aqm,
         loss: link.loss,
-        losses: link.losses,
+        loss_model: link.loss_model,
         jitter: Span::from_nanos(link.jitter_ns),
         reordering: link.reorder.unwrap_or_default(),
         seed,

@@ -16,7 +16,7 @@ pub enum Pdu {
 }
 
 /// What the simulator asks of a packet beyond what links do.
-pub(crate) trait Datagram: Packet + Copy {
+pub(crate) trait SimPacket: Packet + Copy {
     /// When the sender sent this data, microseconds, wrapping; `None` if it is not data.
     fn data_sent_at(&self) -> Option<u32>;
 
@@ -24,7 +24,7 @@ pub(crate) trait Datagram: Packet + Copy {
     fn pdu(&self) -> Pdu;
 }
 
-impl Datagram for Segment {
+impl SimPacket for Segment {
     #[inline]
     fn data_sent_at(&self) -> Option<u32> {
         let data = !self.is_ack() && !self.flags.contains(Flags::SYN);
@@ -36,7 +36,7 @@ impl Datagram for Segment {
     }
 }
 
-impl Datagram for Pdu {
+impl SimPacket for Pdu {
     #[inline]
     fn data_sent_at(&self) -> Option<u32> {
         match self {

@@ -1,24 +1,24 @@
 //! Running a scenario, and what comes of it.
 
 use crate::build::build;
-use crate::delay::DelayMeter;
-use crate::engine::{EndpointId, Engine, Watch};
+use crate::delay_meter::DelayMeter;
+use crate::engine::{EndpointId, Engine, Observer};
 use crate::histogram::Histogram;
-use crate::host::{Host, Station};
-use crate::log::PacketLog;
+use crate::host::{Host, SimHost};
 use crate::network::FlowPlan;
-use crate::pdu::Datagram;
+use crate::packet_log::PacketLog;
+use crate::pdu::SimPacket;
 use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{FlowRow, Flows, Internals, Links, Series};
 use crate::tcp_host::TcpHost;
-use dumbbell_net::{Dropped, LinkId};
+use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct RunOutput {
     /// One row a flow.
     pub flows: Flows,
     /// Flows over time.
@@ -42,25 +42,25 @@ pub struct Outcome {
 }
 
 /// Who looks on while packets travel.
-struct Onlookers {
+struct Observers {
     meter: DelayMeter,
     log: PacketLog,
 }
 
-impl<P: Datagram> Watch<P> for Onlookers {
+impl<P: SimPacket> Observer<P> for Observers {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, packet: &P) {
-        self.log.sent(now, from, packet);
+    fn on_sent(&mut self, now: Time, from: EndpointId, packet: &P) {
+        self.log.on_sent(now, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
-        self.meter.delivered(now, to, packet);
-        self.log.delivered(now, to, packet);
+    fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
+        self.meter.on_delivered(now, to, packet);
+        self.log.on_delivered(now, to, packet);
     }
 
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &P) {
-        self.log.dropped(now, from, at, why, packet);
+    fn on_dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: DropReason, packet: &P) {
+        self.log.on_dropped(now, from, at, why, packet);
     }
 
     #[inline]
@@ -79,54 +79,54 @@ impl Scenario {
     ///
     /// # Errors
     /// If the scenario is not valid.
-    pub fn run(&self) -> Result<Outcome, ScenarioError> {
+    pub fn run(&self) -> Result<RunOutput, ScenarioError> {
         let outcome = self.run_while(|_| ControlFlow::Continue(()))?;
-        Ok(outcome.expect("only `go_on` ends a run early"))
+        Ok(outcome.expect("only `progress` ends a run early"))
     }
 
-    /// Runs as long as `go_on` lets it: it is asked at every sample, and told which share of the
+    /// Runs as long as `progress` lets it: it is asked at every sample, and told which share of the
     /// simulated time has passed. `None` if it did not let the run come to its end.
     ///
     /// # Errors
     /// If the scenario is not valid.
     pub fn run_while(
         &self,
-        go_on: impl FnMut(f64) -> ControlFlow<()>,
-    ) -> Result<Option<Outcome>, ScenarioError> {
+        progress: impl FnMut(f64) -> ControlFlow<()>,
+    ) -> Result<Option<RunOutput>, ScenarioError> {
         self.check()?;
-        if self.flows.iter().all(|flow| flow.udt.is_none() && flow.joins.is_empty()) {
-            self.run_on::<TcpHost>(go_on)
+        if self.flows.iter().all(|flow| flow.udt.is_none() && flow.additional_subflows.is_empty()) {
+            self.run_on::<TcpHost>(progress)
         } else {
-            self.run_on::<Host>(go_on)
+            self.run_on::<Host>(progress)
         }
     }
 
-    fn run_on<H: Station>(
+    fn run_on<H: SimHost>(
         &self,
-        go_on: impl FnMut(f64) -> ControlFlow<()>,
-    ) -> Result<Option<Outcome>, ScenarioError> {
-        let parts = build::<H>(self)?;
-        let flows = parts.flows().to_vec();
-        let mut engine = parts.engine(self.onlookers(&flows));
-        let Some(samples) = self.drive(&flows, &mut engine, go_on) else { return Ok(None) };
-        let table = flow_table(&flows, &engine, &engine.watch().meter);
-        let subflows = subflow_table(&flows, &engine, &engine.watch().meter);
-        Ok(Some(Outcome {
+        progress: impl FnMut(f64) -> ControlFlow<()>,
+    ) -> Result<Option<RunOutput>, ScenarioError> {
+        let simulation = build::<H>(self)?;
+        let flows = simulation.flows().to_vec();
+        let mut engine = simulation.engine(self.observers(&flows));
+        let Some(samples) = self.drive(&flows, &mut engine, progress) else { return Ok(None) };
+        let table = flow_table(&flows, &engine, &engine.observer().meter);
+        let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
+        Ok(Some(RunOutput {
             data_packets: table.sent.iter().sum(),
             flows: table,
             series: samples.series,
             links: samples.links,
             internals: samples.internals,
             subflows,
-            subflow_series: samples.part_series,
-            subflow_internals: samples.part_internals,
+            subflow_series: samples.subflow_series,
+            subflow_internals: samples.subflow_internals,
             events: engine.events(),
-            packets: engine.into_watch().log,
+            packets: engine.into_observer().log,
         }))
     }
 
     /// Who looks on, in the run's own order of flows.
-    fn onlookers(&self, flows: &[FlowPlan]) -> Onlookers {
+    fn observers(&self, flows: &[FlowPlan]) -> Observers {
         let mut order: Vec<usize> = (0..flows.len()).collect();
         order.sort_by_key(|&flow| flows[flow].pair);
         let pairs =
@@ -137,30 +137,30 @@ impl Scenario {
             Some(_) => flows[flow].start,
             None => Time::ZERO,
         };
-        Onlookers {
+        Observers {
             log: PacketLog::new(pairs().map(logged).collect()),
             meter: DelayMeter::new(pairs().map(|(flow, path)| (path.delay, clock(flow)))),
         }
     }
 
     /// Lets time pass, and samples.
-    fn drive<H: Station, W: Watch<H::Packet>>(
+    fn drive<H: SimHost, W: Observer<H::Packet>>(
         &self,
         flows: &[FlowPlan],
         engine: &mut Engine<H, W>,
-        mut go_on: impl FnMut(f64) -> ControlFlow<()>,
+        mut progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Option<Sampler> {
-        let subjects = first_parts(flows).zip(flows).map(|(part, plan)| plan.subject(part));
-        let subjects = subjects.collect();
+        let sampled = first_subflows(flows).zip(flows).map(|(subflow, plan)| plan.sampled(subflow));
+        let sampled = sampled.collect();
         let links = self.links.len() as u32;
-        let mut sampler = Sampler::new(subjects, links, self.samples(), self.internals);
+        let mut sampler = Sampler::new(sampled, links, self.samples(), self.internals);
         for sample in 0..self.samples() {
             let now = Time::ZERO + Span::from_nanos(self.sample_ns) * sample;
             let now = now.min(Time::from_nanos(self.duration_ns));
             engine.run_until(now);
             sampler.sample(engine);
             let share = now.as_nanos() as f64 / self.duration_ns as f64;
-            if go_on(share).is_break() {
+            if progress(share).is_break() {
                 return None;
             }
         }
@@ -168,7 +168,7 @@ impl Scenario {
     }
 }
 
-fn flow_table<H: Station, W: Watch<H::Packet>>(
+fn flow_table<H: SimHost, W: Observer<H::Packet>>(
     flows: &[FlowPlan],
     engine: &Engine<H, W>,
     meter: &DelayMeter,
@@ -176,40 +176,40 @@ fn flow_table<H: Station, W: Watch<H::Packet>>(
     let mut table = Flows::with_capacity(flows.len());
     for (flow, plan) in flows.iter().enumerate() {
         let mut delays = meter.delays(plan.pair).clone();
-        for part in 1..plan.paths.len() as u32 {
-            delays.merge(meter.delays(plan.pair + part));
+        for subflow in 1..plan.paths.len() as u32 {
+            delays.merge(meter.delays(plan.pair + subflow));
         }
         let base_rtt = plan.paths.iter().map(|path| path.rtt).min().unwrap_or(Span::ZERO);
         let mut row = flow_row(flow as u32, plan.start, base_rtt, &delays);
-        engine.endpoint(plan.sender()).conclude(&mut row);
-        engine.endpoint(plan.sender().peer()).conclude(&mut row);
+        engine.endpoint(plan.sender()).finish(&mut row);
+        engine.endpoint(plan.sender().peer()).finish(&mut row);
         table.push(row);
     }
     table
 }
 
 /// The number of each flow's first subflow, among the subflows of all multipath connections.
-fn first_parts(flows: &[FlowPlan]) -> impl Iterator<Item = u32> {
+fn first_subflows(flows: &[FlowPlan]) -> impl Iterator<Item = u32> {
     flows.iter().scan(0, |next, plan| {
         let first = *next;
-        *next += plan.parts();
+        *next += plan.subflows();
         Some(first)
     })
 }
 
-fn subflow_table<H: Station, W: Watch<H::Packet>>(
+fn subflow_table<H: SimHost, W: Observer<H::Packet>>(
     flows: &[FlowPlan],
     engine: &Engine<H, W>,
     meter: &DelayMeter,
 ) -> Flows {
     let mut table = Flows::default();
-    for (first, plan) in first_parts(flows).zip(flows) {
-        for part in 0..plan.parts() {
-            let delays = meter.delays(plan.pair + part);
-            let rtt = plan.paths[part as usize].rtt;
-            let mut row = flow_row(first + part, plan.start, rtt, delays);
-            engine.endpoint(plan.sender()).conclude_part(part as u8, &mut row);
-            engine.endpoint(plan.sender().peer()).conclude_part(part as u8, &mut row);
+    for (first, plan) in first_subflows(flows).zip(flows) {
+        for subflow in 0..plan.subflows() {
+            let delays = meter.delays(plan.pair + subflow);
+            let rtt = plan.paths[subflow as usize].rtt;
+            let mut row = flow_row(first + subflow, plan.start, rtt, delays);
+            engine.endpoint(plan.sender()).finish_subflow(subflow as u8, &mut row);
+            engine.endpoint(plan.sender().peer()).finish_subflow(subflow as u8, &mut row);
             table.push(row);
         }
     }

@@ -1,18 +1,18 @@
 //! Looking at all flows and links at an interval, and writing down what is seen.
 
-use crate::engine::{EndpointId, Engine, Watch};
+use crate::engine::{EndpointId, Engine, Observer};
 use crate::tables::{FlowRow, Internals, LinkRow, Links, Series, SeriesRow};
 use dumbbell_cc::Metric;
 use dumbbell_net::{Endpoint, LinkId, Packet};
 use dumbbell_units::Time;
 
 /// What an endpoint shows of itself. Either end of a flow fills in what it knows.
-pub trait Observe {
+pub trait Sampled {
     /// The present state.
-    fn observe(&self, row: &mut SeriesRow);
+    fn sample(&self, row: &mut SeriesRow);
 
     /// The state at the end of the run.
-    fn conclude(&self, row: &mut FlowRow);
+    fn finish(&self, row: &mut FlowRow);
 
     /// The algorithm's internals.
     fn inspect(&self, show: &mut dyn FnMut(Metric));
@@ -21,18 +21,18 @@ pub trait Observe {
     fn is_complete(&self) -> bool;
 
     /// How many subflows it has, if it is a multipath connection.
-    fn parts(&self) -> u8 {
+    fn subflows(&self) -> u8 {
         0
     }
 
     /// The present state of a subflow.
-    fn observe_part(&self, _part: u8, _row: &mut SeriesRow) {}
+    fn sample_subflow(&self, _subflow: u8, _row: &mut SeriesRow) {}
 
     /// A subflow's state at the end of the run.
-    fn conclude_part(&self, _part: u8, _row: &mut FlowRow) {}
+    fn finish_subflow(&self, _subflow: u8, _row: &mut FlowRow) {}
 
     /// The internals of a subflow's algorithm.
-    fn inspect_part(&self, _part: u8, _show: &mut dyn FnMut(Metric)) {}
+    fn inspect_subflow(&self, _subflow: u8, _show: &mut dyn FnMut(Metric)) {}
 }
 
 /// Rows for which room is made at once; more come as they are needed.
@@ -40,43 +40,42 @@ const MOST_ROWS_AT_ONCE: usize = 1 << 24;
 
 /// A flow as the tables know it.
 #[derive(Clone, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct SampledFlow {
     /// Its sender; the peer is its receiver.
     pub(crate) sender: EndpointId,
     /// When it starts.
     pub(crate) start: Time,
     /// The number of its first subflow among those of all flows.
-    pub(crate) first_part: u32,
+    pub(crate) first_subflow: u32,
     /// It had completed when it was last looked at.
     pub(crate) complete: bool,
 }
 
 /// The samples so far.
 pub(crate) struct Sampler {
-    subjects: Vec<Subject>,
+    flows: Vec<SampledFlow>,
     links_sampled: u32,
     pub(crate) series: Series,
     pub(crate) links: Links,
     pub(crate) internals: Internals,
-    pub(crate) part_series: Series,
-    pub(crate) part_internals: Internals,
+    pub(crate) subflow_series: Series,
+    pub(crate) subflow_internals: Internals,
     inspect: bool,
 }
 
 impl Sampler {
     /// Samples these flows and the first `links` links, about `samples` times; algorithms'
     /// internals only if `inspect`.
-    pub(crate) fn new(subjects: Vec<Subject>, links: u32, samples: u64, inspect: bool) -> Sampler {
-        let room =
-            |subjects: usize| subjects.saturating_mul(samples as usize).min(MOST_ROWS_AT_ONCE);
+    pub(crate) fn new(flows: Vec<SampledFlow>, links: u32, samples: u64, inspect: bool) -> Sampler {
+        let room = |flows: usize| flows.saturating_mul(samples as usize).min(MOST_ROWS_AT_ONCE);
         Sampler {
-            series: Series::with_capacity(room(subjects.len())),
+            series: Series::with_capacity(room(flows.len())),
             links: Links::with_capacity(room(links as usize)),
             internals: Internals::default(),
-            part_series: Series::default(),
-            part_internals: Internals::default(),
+            subflow_series: Series::default(),
+            subflow_internals: Internals::default(),
             links_sampled: links,
-            subjects,
+            flows,
             inspect,
         }
     }
@@ -84,39 +83,39 @@ impl Sampler {
     /// Writes down the present state.
     pub(crate) fn sample<E, W>(&mut self, engine: &mut Engine<E, W>)
     where
-        E: Endpoint + Observe,
+        E: Endpoint + Sampled,
         E::Packet: Packet + Copy,
-        W: Watch<E::Packet>,
+        W: Observer<E::Packet>,
     {
         let now = engine.now();
         let t = now.as_secs_f64();
-        for (flow, subject) in self.subjects.iter_mut().enumerate() {
-            if subject.start > now || subject.complete {
+        for (flow, sampled) in self.flows.iter_mut().enumerate() {
+            if sampled.start > now || sampled.complete {
                 continue;
             }
             let flow = flow as u32;
-            let sender = engine.endpoint(subject.sender);
+            let sender = engine.endpoint(sampled.sender);
             let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
-            sender.observe(&mut row);
-            engine.endpoint(subject.sender.peer()).observe(&mut row);
+            sender.sample(&mut row);
+            engine.endpoint(sampled.sender.peer()).sample(&mut row);
             self.series.push(row);
             if self.inspect {
                 let internals = &mut self.internals;
                 sender.inspect(&mut |shown| internals.push(flow, t, shown.name, shown.value));
             }
-            for part in 0..sender.parts() {
-                let flow = subject.first_part + u32::from(part);
+            for subflow in 0..sender.subflows() {
+                let flow = sampled.first_subflow + u32::from(subflow);
                 let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
-                sender.observe_part(part, &mut row);
-                engine.endpoint(subject.sender.peer()).observe_part(part, &mut row);
-                self.part_series.push(row);
+                sender.sample_subflow(subflow, &mut row);
+                engine.endpoint(sampled.sender.peer()).sample_subflow(subflow, &mut row);
+                self.subflow_series.push(row);
                 if self.inspect {
-                    let internals = &mut self.part_internals;
+                    let internals = &mut self.subflow_internals;
                     let mut push = |shown: Metric| internals.push(flow, t, shown.name, shown.value);
-                    sender.inspect_part(part, &mut push);
+                    sender.inspect_subflow(subflow, &mut push);
                 }
             }
-            subject.complete = sender.is_complete();
+            sampled.complete = sender.is_complete();
         }
         for link in 0..self.links_sampled {
             self.links.push(link_row(engine, link, t));
@@ -129,14 +128,14 @@ pub fn link_row<E, W>(engine: &mut Engine<E, W>, link: u32, t: f64) -> LinkRow
 where
     E: Endpoint,
     E::Packet: Packet + Copy,
-    W: Watch<E::Packet>,
+    W: Observer<E::Packet>,
 {
     let statistics = engine.link_statistics(LinkId(link));
     LinkRow {
         link,
         t,
-        queue_packets: statistics.waiting.packets,
-        queue_bytes: statistics.waiting.bytes,
+        queue_packets: statistics.backlog.packets,
+        queue_bytes: statistics.backlog.bytes,
         sent_bytes: statistics.sent_bytes,
         dropped: statistics.dropped,
         lost: statistics.lost,

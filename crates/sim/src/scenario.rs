@@ -3,7 +3,7 @@
 //! Times are nanoseconds, rates bit/s. `check.rs` says what is valid.
 
 use dumbbell_cc::{AlgorithmFactory, ConfigError};
-use dumbbell_net::{AqmConfig, Reordering, Uneven};
+use dumbbell_net::{AqmConfig, LossModel, Reordering};
 use dumbbell_tcp::{Scheduler, Stack};
 use dumbbell_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Seed of everything drawn at random.
-    #[serde(default = "one")]
+    #[serde(default = "default_seed")]
     pub seed: u64,
     /// How long the run lasts.
     pub duration_ns: u64,
@@ -24,7 +24,7 @@ pub struct Scenario {
     #[serde(default)]
     pub start_jitter_ns: u64,
     /// Whether algorithms' internals are sampled too.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub internals: bool,
     /// What algorithms of a user's own are made of: a name and a hash. It changes nothing here, and
     /// whoever files runs under their scenario has all that decides them in it.
@@ -69,7 +69,7 @@ pub struct LinkSpec {
     pub loss: f64,
     /// Losses of another kind instead; null for none.
     #[serde(default)]
-    pub losses: Option<Uneven>,
+    pub loss_model: Option<LossModel>,
     /// Packets come out later, but in order, by a random time below this.
     #[serde(default)]
     pub jitter_ns: u64,
@@ -100,7 +100,7 @@ pub struct FlowSpec {
     pub cc: String,
     /// Makes the algorithm, if it is a user's own; `cc` is then only what it is called.
     #[serde(skip)]
-    pub own: Option<AlgorithmFactory>,
+    pub algorithm_factory: Option<AlgorithmFactory>,
     /// The links that data crosses, in order.
     pub path: Vec<String>,
     /// The links that acknowledgements cross.
@@ -127,7 +127,7 @@ pub struct FlowSpec {
     pub app_rates: Vec<(u64, f64)>,
     /// Further paths: the flow is a multipath connection, and `path` is its first subflow's.
     #[serde(default)]
-    pub joins: Vec<PathSpec>,
+    pub additional_subflows: Vec<PathSpec>,
     /// Which of several subflows takes the next packets: one of [`Scheduler::NAMES`].
     #[serde(default = "lowest_rtt")]
     pub scheduler: String,
@@ -170,12 +170,12 @@ impl FlowSpec {
     pub(crate) fn paths(&self) -> Vec<PathSpec> {
         let FlowSpec { path, return_path, return_delay_ns, .. } = self.clone();
         let mut paths = vec![PathSpec { path, return_path, return_delay_ns }];
-        paths.extend(self.joins.iter().cloned());
+        paths.extend(self.additional_subflows.iter().cloned());
         paths
     }
 
     /// The rates at which the application writes; none if data is always waiting.
-    pub fn writes(&self) -> Vec<(Span, Rate)> {
+    pub fn write_rates(&self) -> Vec<(Span, Rate)> {
         let steady = self.app_rate_bps.map(|bps| (0, bps));
         let steps = steady.into_iter().chain(self.app_rates.iter().copied());
         steps.map(|(at, bps)| (Span::from_nanos(at), Rate::from_bits_per_sec(bps))).collect()
@@ -186,11 +186,11 @@ fn lowest_rtt() -> String {
     Scheduler::NAMES[0].to_owned()
 }
 
-fn one() -> u64 {
+fn default_seed() -> u64 {
     1
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -206,10 +206,10 @@ pub enum ScenarioError {
         message: String,
     },
     /// A value is not one that the key can have.
-    #[error("{place}: {key} cannot be {value}; it takes {valid}")]
+    #[error("{part}: {key} cannot be {value}; it takes {valid}")]
     Value {
         /// The link, the flow, or the scenario itself.
-        place: Place,
+        part: ScenarioPart,
         /// The key.
         key: &'static str,
         /// The value that was given.
@@ -218,10 +218,10 @@ pub enum ScenarioError {
         valid: String,
     },
     /// The congestion control algorithm is not one.
-    #[error("{place}: cc: {error}")]
+    #[error("{part}: cc: {error}")]
     Algorithm {
         /// The flow.
-        place: Place,
+        part: ScenarioPart,
         /// Why not.
         error: ConfigError,
     },
@@ -229,7 +229,7 @@ pub enum ScenarioError {
 
 /// A part of a scenario, as errors name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ScenarioPart {
     /// The scenario's own keys.
     Scenario,
     /// The link of that name.
@@ -238,12 +238,12 @@ pub enum Place {
     Flow(String),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ScenarioPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Scenario => write!(f, "scenario"),
-            Place::Link(name) => write!(f, "link \"{name}\""),
-            Place::Flow(name) => write!(f, "flow \"{name}\""),
+            ScenarioPart::Scenario => write!(f, "scenario"),
+            ScenarioPart::Link(name) => write!(f, "link \"{name}\""),
+            ScenarioPart::Flow(name) => write!(f, "flow \"{name}\""),
         }
     }
 }
@@ -264,7 +264,7 @@ impl Scenario {
     /// As [`from_json`](Scenario::from_json).
     pub fn from_json_with(
         json: &str,
-        own: &BTreeMap<String, AlgorithmFactory>,
+        factories: &BTreeMap<String, AlgorithmFactory>,
     ) -> Result<Scenario, ScenarioError> {
         let reader = &mut serde_json::Deserializer::from_str(json);
         let shape = |error: serde_path_to_error::Error<serde_json::Error>| ScenarioError::Shape {
@@ -278,7 +278,7 @@ impl Scenario {
             message: error.to_string(),
         })?;
         for flow in &mut scenario.flows {
-            flow.own = own.get(&flow.cc).cloned();
+            flow.algorithm_factory = factories.get(&flow.cc).cloned();
         }
         scenario.check()?;
         Ok(scenario)

@@ -10,7 +10,7 @@ fn secs(span: Option<Span>) -> f32 {
 }
 
 /// The number of a phase in the tables.
-fn number(state: CaState) -> u8 {
+fn ca_state_code(state: CaState) -> u8 {
     match state {
         CaState::Open => 0,
         CaState::Disorder => 1,
@@ -20,9 +20,9 @@ fn number(state: CaState) -> u8 {
     }
 }
 
-/// A sender's state as a row shows it. Packets carry `mss` bytes of payload; `most` is all that there
+/// A sender's state as a row shows it. Packets carry `mss` bytes of payload; `total_bytes` is all that there
 /// is to deliver, bytes.
-pub fn observe_sender(stats: &SenderStats, mss: u64, most: u64, row: &mut SeriesRow) {
+pub fn fill_series_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut SeriesRow) {
     let pacing_rate = stats.pacing_rate.map_or(f64::NAN, |rate| rate.bits_per_sec());
     *row = SeriesRow {
         cwnd: stats.cwnd as f32,
@@ -36,21 +36,21 @@ pub fn observe_sender(stats: &SenderStats, mss: u64, most: u64, row: &mut Series
         sent: stats.sent,
         retransmitted: stats.retransmitted,
         lost: stats.lost,
-        delivered: (stats.delivered * mss).min(most),
-        ca_state: number(stats.ca_state),
+        delivered: (stats.delivered * mss).min(total_bytes),
+        ca_state: ca_state_code(stats.ca_state),
         ..*row
     };
 }
 
 /// What became of a sender, as a row shows it.
-pub fn conclude_sender(stats: &SenderStats, mss: u64, most: u64, row: &mut FlowRow) {
+pub fn fill_flow_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut FlowRow) {
     let (sum, samples) = stats.rtt_sum;
     *row = FlowRow {
         completed: stats.completed.map(Time::as_secs_f64),
         sent: stats.sent,
         retransmitted: stats.retransmitted,
         lost: stats.lost,
-        delivered: (stats.delivered * mss).min(most),
+        delivered: (stats.delivered * mss).min(total_bytes),
         timeouts: stats.timeouts,
         recoveries: stats.recoveries,
         spurious: stats.spurious,

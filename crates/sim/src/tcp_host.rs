@@ -1,7 +1,7 @@
 //! One end of a TCP flow in the simulator, and what it shows of itself.
 
-use crate::sample::Observe;
-use crate::sender_rows::{conclude_sender, observe_sender};
+use crate::sample::Sampled;
+use crate::sender_rows::{fill_flow_row, fill_series_row};
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;
@@ -10,13 +10,13 @@ use dumbbell_units::Time;
 
 /// One end of a TCP flow. Boxed, as a sender is many times as large as a receiver.
 pub(crate) enum TcpHost {
-    Sender(Box<Source>),
+    Sender(Box<TcpSender>),
     Receiver(Box<Receiver>),
 }
 
 /// A sender, and what its bytes are counted by. On as few cache lines as it takes.
 #[repr(align(64))]
-pub(crate) struct Source {
+pub(crate) struct TcpSender {
     pub(crate) sender: Sender,
     pub(crate) mss: u64,
     /// All that there is to deliver.
@@ -66,20 +66,20 @@ impl Endpoint for TcpHost {
     }
 }
 
-impl Observe for TcpHost {
-    fn observe(&self, row: &mut SeriesRow) {
+impl Sampled for TcpHost {
+    fn sample(&self, row: &mut SeriesRow) {
         match self {
             TcpHost::Sender(source) => {
-                observe_sender(&source.sender.stats(), source.mss, source.bytes, row);
+                fill_series_row(&source.sender.stats(), source.mss, source.bytes, row);
             }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
     }
 
-    fn conclude(&self, row: &mut FlowRow) {
+    fn finish(&self, row: &mut FlowRow) {
         match self {
             TcpHost::Sender(source) => {
-                conclude_sender(&source.sender.stats(), source.mss, source.bytes, row);
+                fill_flow_row(&source.sender.stats(), source.mss, source.bytes, row);
             }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }

@@ -7,18 +7,18 @@
 //! about a millisecond a page, whose pages are in no order. When a page is opened, most of its
 //! entries have become later ones or none; the others go to an event queue that has the exact order.
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use dumbbell_net::prefetch;
 use dumbbell_units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A page's width, as a power of two, ns.
-const PAGE_BITS: u32 = 20;
+const BUCKET_BITS: u32 = 20;
 /// Pages of the calendar: half a second, which retransmission timeouts seldom exceed.
-const PAGES: usize = 512;
+const BUCKETS: usize = 512;
 /// How many entries ahead of its own a timer's memory is asked for when a page is opened.
-const AHEAD: usize = 8;
+const PREFETCH_DISTANCE: usize = 8;
 
 /// When a timer is due, and when it is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -26,18 +26,18 @@ pub(crate) struct Timer {
     due: Time,
     /// The time of its earliest entry, not after `due` unless that has passed; [`Time::MAX`]
     /// without one.
-    entered: Time,
+    queued_at: Time,
 }
 
 impl Timer {
     /// A timer that is due at a time, or never at [`Time::MAX`].
     pub(crate) fn new(due: Time) -> Timer {
-        Timer { due, entered: Time::MAX }
+        Timer { due, queued_at: Time::MAX }
     }
 }
 
 /// Something that has a timer.
-pub(crate) trait Timed {
+pub(crate) trait HasTimer {
     fn timer(&self) -> &Timer;
     fn timer_mut(&mut self) -> &mut Timer;
 }
@@ -45,34 +45,34 @@ pub(crate) trait Timed {
 /// The order of timers, which are numbered by the places of those that have them, and kept there.
 pub(crate) struct Timers {
     /// Entries on pages that were opened.
-    near: Agenda,
+    due_soon: EventQueue,
     /// The first page that was not opened, counted from time zero.
-    page: u64,
+    bucket: u64,
     /// That page and those after it. There may be entries that have become void.
-    calendar: Vec<Vec<u32>>,
+    buckets: Vec<Vec<u32>>,
     /// Entries in the calendar.
-    waiting: usize,
+    backlog: usize,
     /// An empty page, for the memory that it has.
     spare: Vec<u32>,
     /// Entries after the calendar's end.
-    far: BinaryHeap<Reverse<(Time, u32)>>,
+    due_late: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
 #[inline]
-fn page(at: Time) -> u64 {
-    at.as_nanos() >> PAGE_BITS
+fn bucket(at: Time) -> u64 {
+    at.as_nanos() >> BUCKET_BITS
 }
 
 impl Timers {
     /// The timers of all these.
-    pub(crate) fn new(owners: &mut [impl Timed]) -> Timers {
+    pub(crate) fn new(owners: &mut [impl HasTimer]) -> Timers {
         let mut timers = Timers {
-            near: Agenda::new(owners.len()),
-            page: 0,
-            calendar: vec![Vec::new(); PAGES],
-            waiting: 0,
+            due_soon: EventQueue::new(owners.len()),
+            bucket: 0,
+            buckets: vec![Vec::new(); BUCKETS],
+            backlog: 0,
             spare: Vec::new(),
-            far: BinaryHeap::new(),
+            due_late: BinaryHeap::new(),
         };
         for (owner, number) in owners.iter_mut().zip(0..) {
             let due = owner.timer().due;
@@ -84,100 +84,100 @@ impl Timers {
     /// When some timer is to be looked at next, and which: of several at one time the one of the
     /// lowest number. [`Time::MAX`] if none is set.
     #[inline]
-    pub(crate) fn first(&mut self, owners: &mut [impl Timed]) -> (Time, u32) {
-        let first = self.near.first();
-        if first.0 == Time::MAX && self.waiting + self.far.len() > 0 {
-            return self.turn_pages(owners);
+    pub(crate) fn first(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
+        let first = self.due_soon.first();
+        if first.0 == Time::MAX && self.backlog + self.due_late.len() > 0 {
+            return self.advance(owners);
         }
         first
     }
 
     /// Whether the timer that comes first is due at `now`, its time; if not it is moved on. One that
-    /// is due is set anew, or stays unset, until [`settle`](Self::settle).
-    pub(crate) fn expire(&mut self, owner: &mut impl Timed, number: u32, now: Time) -> bool {
+    /// is due is set anew, or stays unset, until [`finish_expiry`](Self::settle).
+    pub(crate) fn expire(&mut self, owner: &mut impl HasTimer, number: u32, now: Time) -> bool {
         let due = owner.timer().due;
         if due <= now {
-            owner.timer_mut().entered = Time::MAX;
+            owner.timer_mut().queued_at = Time::MAX;
             return true;
         }
         self.enter(owner, number, due);
-        self.settle(owner, number);
+        self.finish_expiry(owner, number);
         false
     }
 
     /// A timer that came up has its new time by now, and no entry but for that.
-    pub(crate) fn settle(&mut self, owner: &impl Timed, number: u32) {
-        if page(owner.timer().entered) >= self.page {
-            self.near.set(number, Time::MAX);
+    pub(crate) fn finish_expiry(&mut self, owner: &impl HasTimer, number: u32) {
+        if bucket(owner.timer().queued_at) >= self.bucket {
+            self.due_soon.set(number, Time::MAX);
         }
     }
 
     /// Sets a timer to a time, [`Time::MAX`] for none. It comes up later than `now` in any case.
     #[inline]
-    pub(crate) fn set(&mut self, owner: &mut impl Timed, number: u32, now: Time, due: Time) {
+    pub(crate) fn set(&mut self, owner: &mut impl HasTimer, number: u32, now: Time, due: Time) {
         let timer = owner.timer_mut();
         timer.due = due;
-        if due < timer.entered {
+        if due < timer.queued_at {
             // A nanosecond keeps the clock moving should the timer be due at once.
             self.enter(owner, number, due.max(now + Span::from_nanos(1)));
         }
     }
 
-    fn enter(&mut self, owner: &mut impl Timed, number: u32, at: Time) {
-        owner.timer_mut().entered = at;
-        let page = page(at);
-        if page < self.page {
-            self.near.set(number, at);
-        } else if page < self.page + PAGES as u64 {
-            self.calendar[page as usize % PAGES].push(number);
-            self.waiting += 1;
+    fn enter(&mut self, owner: &mut impl HasTimer, number: u32, at: Time) {
+        owner.timer_mut().queued_at = at;
+        let bucket = bucket(at);
+        if bucket < self.bucket {
+            self.due_soon.set(number, at);
+        } else if bucket < self.bucket + BUCKETS as u64 {
+            self.buckets[bucket as usize % BUCKETS].push(number);
+            self.backlog += 1;
         } else if at < Time::MAX {
-            self.far.push(Reverse((at, number)));
+            self.due_late.push(Reverse((at, number)));
         }
     }
 
     /// Opens pages until there is something on one; gives what comes first.
     #[cold]
-    fn turn_pages(&mut self, owners: &mut [impl Timed]) -> (Time, u32) {
-        while self.near.first().0 == Time::MAX && self.waiting + self.far.len() > 0 {
-            if self.waiting == 0
-                && let Some(&Reverse((at, _))) = self.far.peek()
+    fn advance(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
+        while self.due_soon.first().0 == Time::MAX && self.backlog + self.due_late.len() > 0 {
+            if self.backlog == 0
+                && let Some(&Reverse((at, _))) = self.due_late.peek()
             {
-                self.page = page(at);
+                self.bucket = bucket(at);
             }
-            self.open(owners);
+            self.open_bucket(owners);
         }
-        self.near.first()
+        self.due_soon.first()
     }
 
     /// Opens the next page.
-    fn open(&mut self, owners: &mut [impl Timed]) {
-        let opened = self.page;
-        let at = opened as usize % PAGES;
+    fn open_bucket(&mut self, owners: &mut [impl HasTimer]) {
+        let opened = self.bucket;
+        let at = opened as usize % BUCKETS;
         // An empty page takes its place, the calendar's last one from now on.
         let spare = std::mem::take(&mut self.spare);
-        let mut entries = std::mem::replace(&mut self.calendar[at], spare);
-        self.waiting -= entries.len();
-        self.page += 1;
+        let mut entries = std::mem::replace(&mut self.buckets[at], spare);
+        self.backlog -= entries.len();
+        self.bucket += 1;
         for (i, &number) in entries.iter().enumerate() {
-            if let Some(&next) = entries.get(i + AHEAD) {
+            if let Some(&next) = entries.get(i + PREFETCH_DISTANCE) {
                 prefetch(owners[next as usize].timer());
             }
             let owner = &mut owners[number as usize];
-            let Timer { due, entered } = *owner.timer();
+            let Timer { due, queued_at } = *owner.timer();
             // Otherwise its earliest entry is another one by now.
-            if page(entered) == opened {
-                self.enter(owner, number, due.max(entered));
+            if bucket(queued_at) == opened {
+                self.enter(owner, number, due.max(queued_at));
             }
         }
         entries.clear();
         self.spare = entries;
-        while let Some(&Reverse((at, number))) = self.far.peek()
-            && page(at) < self.page + PAGES as u64
+        while let Some(&Reverse((at, number))) = self.due_late.peek()
+            && bucket(at) < self.bucket + BUCKETS as u64
         {
-            self.far.pop();
+            self.due_late.pop();
             let owner = &mut owners[number as usize];
-            if owner.timer().entered == at {
+            if owner.timer().queued_at == at {
                 self.enter(owner, number, at);
             }
         }
@@ -193,7 +193,7 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    impl Timed for Timer {
+    impl HasTimer for Timer {
         fn timer(&self) -> &Timer {
             self
         }
@@ -227,7 +227,7 @@ mod tests {
                 }
                 if self.timers.expire(&mut self.owners[number as usize], number, now) {
                     self.set(now, number, Time::MAX);
-                    self.timers.settle(&self.owners[number as usize], number);
+                    self.timers.finish_expiry(&self.owners[number as usize], number);
                     return Some((now, number));
                 }
             }
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn a_timer_that_moves_on_by_all_pages_of_the_calendar_is_not_lost() {
-        let width = 1 << PAGE_BITS;
+        let width = 1 << BUCKET_BITS;
         let mut clock = Clock::new([Time::from_nanos(3 * width)]);
-        let due = Time::from_nanos((3 + PAGES as u64) * width);
+        let due = Time::from_nanos((3 + BUCKETS as u64) * width);
         clock.set(Time::ZERO, 0, due);
         assert_eq!(clock.next(), Some((due, 0)));
     }

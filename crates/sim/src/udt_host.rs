@@ -1,7 +1,7 @@
 //! UDT in the simulator: a client that connects and sends, a server that listens and receives.
 
-use crate::sample::Observe;
-use crate::sender_rows::{conclude_sender, observe_sender};
+use crate::sample::Sampled;
+use crate::sender_rows::{fill_flow_row, fill_series_row};
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::{Algorithm, Metric, SenderStats};
 use dumbbell_net::Endpoint;
@@ -41,7 +41,7 @@ struct Server {
 }
 
 /// What a flow's sender is to do.
-pub(crate) struct Plan {
+pub(crate) struct ClientConfig {
     pub(crate) options: Options,
     pub(crate) bulk: Bulk,
     pub(crate) start: Time,
@@ -51,12 +51,12 @@ pub(crate) struct Plan {
 
 impl UdtHost {
     /// The end that connects and sends.
-    pub(crate) fn client(plan: Plan, algorithm: Algorithm) -> UdtHost {
-        let (payload, bytes) = (u64::from(plan.options.payload()), plan.bulk.bytes);
+    pub(crate) fn client(client: ClientConfig, algorithm: Algorithm) -> UdtHost {
+        let (payload, bytes) = (u64::from(client.options.payload()), client.bulk.bytes);
         // Pairs begin at multiples of 16, whether packets are counted from here or from 0.
-        let isn = Seq::new(plan.seed as u32 & !15);
-        let config = Config { bulk: Some(plan.bulk), ..config(plan.options, algorithm, 0) };
-        let mut connection = Connection::open(config, Role::Client, isn, plan.start);
+        let isn = Seq::new(client.seed as u32 & !15);
+        let config = Config { bulk: Some(client.bulk), ..config(client.options, algorithm, 0) };
+        let mut connection = Connection::open(config, Role::Client, isn, client.start);
         connection.close();
         let bytes = bytes.unwrap_or(u64::MAX);
         UdtHost { state: State::Connected(connection), bytes, payload }
@@ -151,17 +151,17 @@ impl Endpoint for UdtHost {
     }
 }
 
-impl Observe for UdtHost {
-    fn observe(&self, row: &mut SeriesRow) {
+impl Sampled for UdtHost {
+    fn sample(&self, row: &mut SeriesRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => observe_sender(&stats, self.payload, self.bytes, row),
+            Some(stats) => fill_series_row(&stats, self.payload, self.bytes, row),
             None => row.received = self.received(),
         }
     }
 
-    fn conclude(&self, row: &mut FlowRow) {
+    fn finish(&self, row: &mut FlowRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => conclude_sender(&stats, self.payload, self.bytes, row),
+            Some(stats) => fill_flow_row(&stats, self.payload, self.bytes, row),
             None => row.received = self.received(),
         }
     }

@@ -1,12 +1,12 @@
 //! Every algorithm through the whole engine: senders, links, receivers.
 
 use dumbbell_cc::NAMES;
-use dumbbell_sim::{Outcome, Scenario};
+use dumbbell_sim::{RunOutput, Scenario};
 use dumbbell_tcp::Stack;
 
 /// `flows` flows of `cc` from the beginning on, over a link of `mbps` Mbit/s with a base RTT of
 /// `rtt_ms` ms, for `seconds`; `link` is added to the link.
-fn run(cc: &str, flows: u32, path: (f64, u64), seconds: u64, ecn: &str, link: &str) -> Outcome {
+fn run(cc: &str, flows: u32, path: (f64, u64), seconds: u64, ecn: &str, link: &str) -> RunOutput {
     let (mbps, rtt_ms) = path;
     let mut stack = serde_json::to_value(Stack::linux()).expect("it is plain data");
     stack["ecn"] = ecn.into();
@@ -31,7 +31,7 @@ fn run(cc: &str, flows: u32, path: (f64, u64), seconds: u64, ecn: &str, link: &s
 }
 
 /// Share of the link that was used after a quarter of the time.
-fn utilisation(outcome: &Outcome, mbps: f64) -> f64 {
+fn utilisation(outcome: &RunOutput, mbps: f64) -> f64 {
     let (sent, t) = (&outcome.links.sent_bytes, &outcome.links.t);
     let (from, to) = (sent.len() / 4, sent.len() - 1);
     (sent[to] - sent[from]) as f64 * 8.0 / (t[to] - t[from]) / (mbps * 1e6)
@@ -56,7 +56,7 @@ fn every_algorithm_uses_most_of_a_link_and_no_more_than_there_is() {
 fn every_algorithm_comes_through_losses_in_bursts_reordering_and_jitter() {
     let link = r#""queue": {"packets": 50}, "jitter_ns": 2000000,
         "reorder": {"share": 0.01, "delay_ns": 5000000},
-        "losses": {"gilbert_elliott": {"p": 0.002, "r": 0.3, "bad": 0.8, "good": 0}}"#;
+        "loss_model": {"gilbert_elliott": {"p": 0.002, "r": 0.3, "bad": 0.8, "good": 0}}"#;
     for name in NAMES {
         let outcome = run(name, 2, (20.0, 40), 10, "off", link);
         let used = utilisation(&outcome, 20.0);

@@ -3,34 +3,41 @@
 mod toy;
 
 use dumbbell_net::{
-    AqmConfig, CodelConfig, Dropped, Endpoint, FqCodelConfig, GilbertElliott, Limit, Link,
-    LinkConfig, LinkId, PieConfig, RedConfig, Reordering, Routes, Uneven, Varying,
+    AqmConfig, CodelConfig, DropReason, Endpoint, FqCodelConfig, GilbertElliott, Limit, Link,
+    LinkConfig, LinkId, LossModel, PieConfig, RateProcess, RedConfig, Reordering, Routes,
 };
-use dumbbell_sim::{EndpointId, Engine, Parcel, Watch};
+use dumbbell_sim::{EndpointId, Engine, InFlight, Observer};
 use dumbbell_units::{Span, Time};
 use proptest::prelude::*;
 use std::num::NonZeroU64;
-use toy::{Note, Toy};
+use toy::{Toy, ToyPacket};
 
 /// Everything that happened.
 #[derive(Default, Debug, PartialEq, Eq)]
-struct Diary {
+struct EventLog {
     sent: Vec<(Time, EndpointId, u32)>,
     delivered: Vec<(Time, EndpointId, u32)>,
     dropped: Vec<(Time, EndpointId, u32)>,
 }
 
-impl Watch<Note> for Diary {
-    fn sent(&mut self, now: Time, from: EndpointId, note: &Note) {
-        self.sent.push((now, from, note.number));
+impl Observer<ToyPacket> for EventLog {
+    fn on_sent(&mut self, now: Time, from: EndpointId, packet: &ToyPacket) {
+        self.sent.push((now, from, packet.number));
     }
 
-    fn delivered(&mut self, now: Time, to: EndpointId, note: &Note) {
-        self.delivered.push((now, to, note.number));
+    fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &ToyPacket) {
+        self.delivered.push((now, to, packet.number));
     }
 
-    fn dropped(&mut self, now: Time, from: EndpointId, _: LinkId, _: Dropped, note: &Note) {
-        self.dropped.push((now, from, note.number));
+    fn on_dropped(
+        &mut self,
+        now: Time,
+        from: EndpointId,
+        _: LinkId,
+        _: DropReason,
+        packet: &ToyPacket,
+    ) {
+        self.dropped.push((now, from, packet.number));
     }
 }
 
@@ -47,7 +54,7 @@ fn config(mbit: u64, delay_us: u64) -> LinkConfig {
 }
 
 /// One pair: there over two links, back over a delay line.
-fn two_hops(sender: Toy) -> Engine<Toy, Diary> {
+fn two_hops(sender: Toy) -> Engine<Toy, EventLog> {
     let links = vec![
         Link::new(&config(100, 1000)),
         Link::new(&config(10, 2000)),
@@ -57,7 +64,7 @@ fn two_hops(sender: Toy) -> Engine<Toy, Diary> {
     let there = routes.add(&[LinkId(0), LinkId(1)]);
     let back = routes.add(&[LinkId(2)]);
     let pair = [(sender, there), (Toy::receiver(), back)];
-    Engine::new(links, routes, pair, Diary::default())
+    Engine::new(links, routes, pair, EventLog::default())
 }
 
 #[test]
@@ -70,7 +77,7 @@ fn packets_over_two_links_arrive_exactly_on_time() {
     // packet 1 waits behind it and comes 1200 us later. Packet 2 leaves with the acknowledgement
     // of packet 0 at 4820 + 3000 = 7820 and takes 4320 us.
     assert_eq!(
-        engine.watch().delivered,
+        engine.observer().delivered,
         [
             (us(4820), receiver, 0),
             (us(6020), receiver, 1),
@@ -79,7 +86,7 @@ fn packets_over_two_links_arrive_exactly_on_time() {
         ]
     );
     assert_eq!(
-        engine.watch().sent,
+        engine.observer().sent,
         [
             (us(500), sender, 0),
             (us(500), sender, 1),
@@ -90,39 +97,39 @@ fn packets_over_two_links_arrive_exactly_on_time() {
         ]
     );
     engine.run_until(us(7820 + 4320));
-    assert_eq!(engine.watch().delivered.last(), Some(&(us(12_140), receiver, 2)));
+    assert_eq!(engine.observer().delivered.last(), Some(&(us(12_140), receiver, 2)));
 }
 
 #[test]
 fn what_happens_at_the_end_itself_still_happens() {
     let mut engine = two_hops(Toy::sender(1, us(0), Span::from_secs(1)));
     engine.run_until(Time::from_nanos(us(4320).as_nanos() - 1));
-    assert!(engine.watch().delivered.is_empty());
+    assert!(engine.observer().delivered.is_empty());
     engine.run_until(us(4320));
-    assert_eq!(engine.watch().delivered.len(), 1);
+    assert_eq!(engine.observer().delivered.len(), 1);
 }
 
 /// An endpoint whose timer another endpoint's packets move.
 #[derive(Default)]
-struct Alarm {
+struct TimerEndpoint {
     /// (when a packet comes, the timer is then set to)
     orders: Vec<(Time, Time)>,
     timer: Time,
-    rang: Vec<Time>,
+    expirations: Vec<Time>,
 }
 
-impl Endpoint for Alarm {
-    type Packet = Note;
+impl Endpoint for TimerEndpoint {
+    type Packet = ToyPacket;
 
-    fn handle(&mut self, now: Time, _: &Note) {
+    fn handle(&mut self, now: Time, _: &ToyPacket) {
         if let Some(&(_, timer)) = self.orders.iter().find(|(at, _)| *at == now) {
             self.timer = timer;
         }
     }
 
-    fn poll(&mut self, now: Time) -> Option<Note> {
+    fn poll(&mut self, now: Time) -> Option<ToyPacket> {
         if now >= self.timer {
-            self.rang.push(now);
+            self.expirations.push(now);
             self.timer = Time::MAX;
         }
         None
@@ -135,30 +142,30 @@ impl Endpoint for Alarm {
 
 enum Either {
     Toy(Toy),
-    Alarm(Alarm),
+    TimerEndpoint(TimerEndpoint),
 }
 
 impl Endpoint for Either {
-    type Packet = Note;
+    type Packet = ToyPacket;
 
-    fn handle(&mut self, now: Time, note: &Note) {
+    fn handle(&mut self, now: Time, packet: &ToyPacket) {
         match self {
-            Either::Toy(toy) => toy.handle(now, note),
-            Either::Alarm(alarm) => alarm.handle(now, note),
+            Either::Toy(toy) => toy.handle(now, packet),
+            Either::TimerEndpoint(alarm) => alarm.handle(now, packet),
         }
     }
 
-    fn poll(&mut self, now: Time) -> Option<Note> {
+    fn poll(&mut self, now: Time) -> Option<ToyPacket> {
         match self {
             Either::Toy(toy) => toy.poll(now),
-            Either::Alarm(alarm) => alarm.poll(now),
+            Either::TimerEndpoint(alarm) => alarm.poll(now),
         }
     }
 
     fn next_timeout(&self) -> Time {
         match self {
             Either::Toy(toy) => toy.next_timeout(),
-            Either::Alarm(alarm) => alarm.next_timeout(),
+            Either::TimerEndpoint(alarm) => alarm.next_timeout(),
         }
     }
 }
@@ -168,13 +175,13 @@ fn rings(first: Time, orders: &[(Time, Time)]) -> Vec<Time> {
     let mut routes = Routes::default();
     let route = routes.add(&[LinkId(0)]);
     let beats = Toy::sender(1, us(0), Span::from_micros(100));
-    let alarm = Alarm { orders: orders.to_vec(), timer: first, rang: Vec::new() };
-    let pair = [(Either::Toy(beats), route), (Either::Alarm(alarm), route)];
+    let alarm = TimerEndpoint { orders: orders.to_vec(), timer: first, expirations: Vec::new() };
+    let pair = [(Either::Toy(beats), route), (Either::TimerEndpoint(alarm), route)];
     let line = Link::delay_line(Span::from_micros(100));
     let mut engine = Engine::new(vec![line], routes, pair, ());
     engine.run_until(us(1000));
     match engine.endpoint(EndpointId(1)) {
-        Either::Alarm(alarm) => alarm.rang.clone(),
+        Either::TimerEndpoint(alarm) => alarm.expirations.clone(),
         Either::Toy(_) => unreachable!("endpoint 1 is the alarm"),
     }
 }
@@ -207,24 +214,25 @@ fn a_timer_that_was_moved_back_and_forth_rings_once_for_every_setting_that_came_
 
 #[test]
 fn a_timer_in_the_past_rings_at_once() {
-    let rang = rings(Time::MAX, &[(us(200), us(100))]);
-    assert_eq!(rang, [us(200)]);
+    let expirations = rings(Time::MAX, &[(us(200), us(100))]);
+    assert_eq!(expirations, [us(200)]);
 }
 
 /// As many toys as it has ports.
 struct Several(Vec<Toy>, u8);
 
 impl Endpoint for Several {
-    type Packet = Note;
+    type Packet = ToyPacket;
 
-    fn handle(&mut self, now: Time, note: &Note) {
-        self.handle_at(now, 0, note);
+    fn handle(&mut self, now: Time, packet: &ToyPacket) {
+        self.handle_at(now, 0, packet);
     }
 
-    fn poll(&mut self, now: Time) -> Option<Note> {
-        let (port, note) = (0..).zip(&mut self.0).find_map(|(i, toy)| Some((i, toy.poll(now)?)))?;
+    fn poll(&mut self, now: Time) -> Option<ToyPacket> {
+        let (port, packet) =
+            (0..).zip(&mut self.0).find_map(|(i, toy)| Some((i, toy.poll(now)?)))?;
         self.1 = port;
-        Some(note)
+        Some(packet)
     }
 
     fn next_timeout(&self) -> Time {
@@ -235,8 +243,8 @@ impl Endpoint for Several {
         self.0.len() as u8
     }
 
-    fn handle_at(&mut self, now: Time, port: u8, note: &Note) {
-        self.0[usize::from(port)].handle(now, note);
+    fn handle_at(&mut self, now: Time, port: u8, packet: &ToyPacket) {
+        self.0[usize::from(port)].handle(now, packet);
     }
 
     fn port(&self) -> u8 {
@@ -258,12 +266,12 @@ fn each_port_of_an_endpoint_talks_to_its_peer_over_routes_of_its_own() {
         routes,
         ends.into_iter().chain(plain).collect(),
         &[fast, back, slow, back, slow, back],
-        Diary::default(),
+        EventLog::default(),
     );
     engine.run_until(us(6_500));
     let id = EndpointId;
     assert_eq!(
-        engine.watch().delivered,
+        engine.observer().delivered,
         [
             (us(1000), id(1), 0),
             (us(2010), id(3), 0),
@@ -285,8 +293,8 @@ struct Topology {
 }
 
 impl Topology {
-    fn build(&self) -> Engine<Toy, Diary> {
-        let links: Vec<Link<Parcel<Note>>> = self.links.iter().map(Link::new).collect();
+    fn build(&self) -> Engine<Toy, EventLog> {
+        let links: Vec<Link<InFlight<ToyPacket>>> = self.links.iter().map(Link::new).collect();
         let mut routes = Routes::default();
         let mut route = |path: &[usize]| {
             let path: Vec<_> = path.iter().map(|i| LinkId((i % links.len()) as u32)).collect();
@@ -300,7 +308,7 @@ impl Topology {
                 [(sender, route(there)), (Toy::receiver(), route(back))]
             })
             .collect();
-        Engine::new(links, routes, endpoints, Diary::default())
+        Engine::new(links, routes, endpoints, EventLog::default())
     }
 }
 
@@ -325,17 +333,17 @@ fn any_aqm() -> impl Strategy<Value = AqmConfig> {
     ]
 }
 
-fn any_varying() -> impl Strategy<Value = Varying> {
+fn any_varying() -> impl Strategy<Value = RateProcess> {
     let steps = prop::collection::vec(1_000_000u64..1_000_000_000, 1..5);
     let trace = prop::collection::vec(0u64..10, 0..20);
     prop_oneof![
         steps.prop_map(|rates| {
-            Varying::Timeline((0..).map(|step| us(step * 20_000)).zip(rates).collect())
+            RateProcess::Piecewise((0..).map(|step| us(step * 20_000)).zip(rates).collect())
         }),
         trace.prop_map(|mut times| {
             times.push(10);
             times.sort_unstable();
-            Varying::Trace(times.into_iter().map(|ms| us(ms * 1000)).collect())
+            RateProcess::Trace(times.into_iter().map(|ms| us(ms * 1000)).collect())
         }),
     ]
 }
@@ -344,7 +352,7 @@ prop_compose! {
     fn any_link()(
         plain in any_plain_link(),
         aqm in prop::option::of(any_aqm()),
-        varying in prop::option::weighted(0.3, any_varying()),
+        rate_process in prop::option::weighted(0.3, any_varying()),
         is_bursty in prop::bool::weighted(0.2),
         jitter in prop_oneof![Just(0), 1u64..5000],
         share in prop_oneof![Just(0.0), 0.0..1.0],
@@ -353,8 +361,8 @@ prop_compose! {
         let bursts = GilbertElliott { p: 0.05, r: 0.3, bad: 0.9, good: 0.01 };
         LinkConfig {
             aqm,
-            varying,
-            losses: is_bursty.then_some(Uneven::GilbertElliott(bursts)),
+            rate_process,
+            loss_model: is_bursty.then_some(LossModel::GilbertElliott(bursts)),
             jitter: Span::from_micros(jitter),
             reordering: Reordering { share, delay: Span::from_micros(late) },
             ..plain
@@ -408,9 +416,9 @@ proptest! {
         for stop in stops {
             now += stop;
             engine.run_until(us(now));
-            let diary = engine.watch();
-            let gone = diary.delivered.len() + diary.dropped.len();
-            prop_assert_eq!(diary.sent.len(), gone + engine.in_transit());
+            let log = engine.observer();
+            let gone = log.delivered.len() + log.dropped.len();
+            prop_assert_eq!(log.sent.len(), gone + engine.in_transit());
         }
     }
 
@@ -425,16 +433,16 @@ proptest! {
         again.run_until(us(pause));
         again.run_until(us(100_000));
         prop_assert_eq!(once.events(), again.events());
-        prop_assert_eq!(once.into_watch(), again.into_watch());
+        prop_assert_eq!(once.into_observer(), again.into_observer());
     }
 
     #[test]
     fn time_never_runs_backwards(topology in any_topology()) {
         let mut engine = topology.build();
         engine.run_until(us(100_000));
-        let diary = engine.into_watch();
+        let log = engine.into_observer();
         // What a management drops later is told later, so drops need not be in order.
-        for times in [diary.sent, diary.delivered] {
+        for times in [log.sent, log.delivered] {
             prop_assert!(times.is_sorted_by_key(|entry| entry.0));
         }
     }

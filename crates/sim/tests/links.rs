@@ -1,6 +1,6 @@
 //! Scenarios whose links have more than a rate and a droptail queue.
 
-use dumbbell_sim::{Outcome, Scenario};
+use dumbbell_sim::{RunOutput, Scenario};
 
 /// `flows` flows of `cc` over a link of 20 Mbit/s and 40 ms for 20 s; `link` is added to it.
 fn json(cc: &str, flows: u32, ecn: &str, link: &str) -> String {
@@ -24,7 +24,7 @@ fn json(cc: &str, flows: u32, ecn: &str, link: &str) -> String {
     )
 }
 
-fn run(cc: &str, flows: u32, ecn: &str, link: &str) -> Outcome {
+fn run(cc: &str, flows: u32, ecn: &str, link: &str) -> RunOutput {
     let scenario = Scenario::from_json(&json(cc, flows, ecn, link)).expect("it is valid");
     scenario.run().expect("it runs")
 }
@@ -40,12 +40,12 @@ const RED: &str = r#""aqm": {"red": {"unit": "packets", "min": 5, "max": 15, "pr
     "weight": 0.002, "gentle": true, "ecn": true, "hard_drop": true}}"#;
 
 /// Share of the link that was used after the first 5 s.
-fn utilisation(outcome: &Outcome) -> f64 {
+fn utilisation(outcome: &RunOutput) -> f64 {
     let sent = &outcome.links.sent_bytes;
     (sent[200] - sent[50]) as f64 * 8.0 / 15.0 / 20e6
 }
 
-fn median_delay(outcome: &Outcome) -> f64 {
+fn median_delay(outcome: &RunOutput) -> f64 {
     outcome.flows.queue_delay_p50[0].expect("packets were delivered")
 }
 
@@ -117,7 +117,7 @@ fn a_time_line_and_a_trace_give_the_rates_that_they_say() {
 fn a_seed_gives_the_same_run_with_everything_that_is_random() {
     let link = format!(
         r#"{RATE}, {PIE}, "jitter_ns": 2000000, "reorder": {{"share": 0.01, "delay_ns": 5000000}},
-           "losses": {{"gilbert_elliott": {{"p": 0.0005, "r": 0.3, "bad": 0.5, "good": 0}}}}"#
+           "loss_model": {{"gilbert_elliott": {{"p": 0.0005, "r": 0.3, "bad": 0.5, "good": 0}}}}"#
     );
     let (once, again) = (run("bbr", 3, "off", &link), run("bbr", 3, "off", &link));
     // As text, in which what is not a number equals itself.
@@ -135,7 +135,7 @@ fn what_is_not_valid_is_refused_with_the_key_and_what_is_valid() {
         (r#""rates": [[0, 1e6]], "rate_bps": 1e6"#, "rate cannot be given 2 times; it takes only"),
         (CODEL, "aqm cannot be given without a rate"),
         (
-            r#""rate_bps": 1e6, "loss": 0.1, "losses": {"periodic": 10}"#,
+            r#""rate_bps": 1e6, "loss": 0.1, "loss_model": {"periodic": 10}"#,
             "loss cannot be 0.1; it takes 0 on a link with losses of another kind",
         ),
         (r#""reorder": {"share": 2, "delay_ns": 1}"#, "reorder.share cannot be 2; it takes"),

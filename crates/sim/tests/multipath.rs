@@ -2,7 +2,7 @@
 //!
 //! The goals are those of RFC 6356, section 1; the fixed points those of the algorithms' papers.
 
-use dumbbell_sim::{Outcome, Scenario};
+use dumbbell_sim::{RunOutput, Scenario};
 use dumbbell_tcp::{Ecn, Stack};
 use serde_json::{Value, json};
 
@@ -23,11 +23,11 @@ fn flow(name: &str, cc: &str, paths: &[&str]) -> Value {
     let mut flow = paths.next().expect("there is a path");
     flow["name"] = name.into();
     flow["cc"] = cc.into();
-    flow["joins"] = paths.collect();
+    flow["additional_subflows"] = paths.collect();
     flow
 }
 
-fn run(seconds: u64, links: Vec<Value>, flows: Vec<Value>) -> Outcome {
+fn run(seconds: u64, links: Vec<Value>, flows: Vec<Value>) -> RunOutput {
     let scenario = json!({
         "duration_ns": seconds * 1000 * MS,
         "sample_ns": 1000 * MS,
@@ -41,13 +41,13 @@ fn run(seconds: u64, links: Vec<Value>, flows: Vec<Value>) -> Outcome {
 }
 
 /// Mbit/s of every flow of an outcome.
-fn rates(outcome: &Outcome, seconds: u64) -> Vec<f64> {
+fn rates(outcome: &RunOutput, seconds: u64) -> Vec<f64> {
     let delivered = outcome.flows.delivered.iter();
     delivered.map(|&bytes| bytes as f64 * 8e-6 / seconds as f64).collect()
 }
 
 /// Mbit/s of every subflow of an outcome.
-fn subflow_rates(outcome: &Outcome, seconds: u64) -> Vec<f64> {
+fn subflow_rates(outcome: &RunOutput, seconds: u64) -> Vec<f64> {
     let delivered = outcome.subflows.delivered.iter();
     delivered.map(|&bytes| bytes as f64 * 8e-6 / seconds as f64).collect()
 }

@@ -13,7 +13,7 @@ fn it_keeps_its_target_in_the_queue_and_the_link_busy() {
     let delay = outcome.flows.queue_delay_mean[0].expect("packets arrived");
     assert!(delay > 0.24e-3 && delay < 2e-3, "{delay}");
     assert_eq!(outcome.flows.lost[0], 0);
-    assert!(outcome.internals.value.iter().any(|waiting| (*waiting - 4.0).abs() < 1.0));
+    assert!(outcome.internals.value.iter().any(|backlog| (*backlog - 4.0).abs() < 1.0));
 }
 
 #[test]

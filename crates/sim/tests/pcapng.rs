@@ -1,7 +1,7 @@
 //! The packet log as a capture file, read back with other people's parsers.
 
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
-use dumbbell_sim::{Outcome, Scenario, Side};
+use dumbbell_sim::{RunOutput, Scenario, Side};
 use dumbbell_udt::{Packet, Request, codec};
 use dumbbell_units::Span;
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
@@ -38,7 +38,7 @@ struct Captured {
     comment: Option<String>,
 }
 
-fn capture(outcome: &Outcome, scenario: &Scenario, side: Side) -> Vec<Captured> {
+fn capture(outcome: &RunOutput, scenario: &Scenario, side: Side) -> Vec<Captured> {
     let mut file = Vec::new();
     outcome.packets.write_pcapng(side, scenario, &mut file).expect("memory takes all");
     let mut reader = PcapNgReader::new(file.as_slice()).expect("a section header");

@@ -1,6 +1,6 @@
 //! Scenarios from JSON to tables.
 
-use dumbbell_sim::{MAX_FLOWS, Outcome, Scenario};
+use dumbbell_sim::{MAX_FLOWS, RunOutput, Scenario};
 use dumbbell_tcp::Stack;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -30,17 +30,17 @@ fn parse(json: &Value) -> Scenario {
     Scenario::from_json(&json.to_string()).expect("the scenario is valid")
 }
 
-fn run(json: &Value) -> Outcome {
+fn run(json: &Value) -> RunOutput {
     parse(json).run().expect("the scenario is valid")
 }
 
 /// All that came of a run as text, in which NaN equals NaN and no bit of a number is lost.
-fn everything(outcome: &Outcome) -> String {
+fn everything(outcome: &RunOutput) -> String {
     format!("{outcome:?}")
 }
 
 /// What came of one flow, whatever its place.
-fn story(outcome: &Outcome, flow: usize) -> String {
+fn story(outcome: &RunOutput, flow: usize) -> String {
     let samples: Vec<_> = (0..outcome.series.t.len())
         .filter(|&row| outcome.series.flow[row] as usize == flow)
         .map(|row| {
@@ -97,8 +97,8 @@ proptest! {
         let sorted = run(&json);
         json["flows"] = order.iter().map(|&i| flows[i].clone()).collect();
         let shuffled = run(&json);
-        for (place, &flow) in order.iter().enumerate() {
-            prop_assert_eq!(story(&shuffled, place), story(&sorted, flow));
+        for (index, &flow) in order.iter().enumerate() {
+            prop_assert_eq!(story(&shuffled, index), story(&sorted, flow));
         }
         prop_assert_eq!(format!("{:?}", shuffled.links), format!("{:?}", sorted.links));
     }

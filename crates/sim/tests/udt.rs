@@ -1,6 +1,6 @@
 //! UDT flows over simulated links.
 
-use dumbbell_sim::{Outcome, Scenario};
+use dumbbell_sim::{RunOutput, Scenario};
 use dumbbell_udt::Options;
 use serde_json::{Value, json};
 
@@ -24,11 +24,11 @@ fn parse(json: &Value) -> Scenario {
     Scenario::from_json(&json.to_string()).expect("the scenario is valid")
 }
 
-fn run(json: &Value) -> Outcome {
+fn run(json: &Value) -> RunOutput {
     parse(json).run().expect("the scenario is valid")
 }
 
-fn utilisation(outcome: &Outcome) -> f64 {
+fn utilisation(outcome: &RunOutput) -> f64 {
     let sent = outcome.links.sent_bytes.last().copied().unwrap_or(0);
     sent as f64 * 8.0 / 100e6 / SECONDS as f64
 }

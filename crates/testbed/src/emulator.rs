@@ -10,8 +10,8 @@ use crate::health::Health;
 use crate::host::Side;
 use crate::pool::{Pool, Wire};
 use crate::sys::become_realtime;
-use dumbbell_net::{Dropped, Endpoint, LinkId, Packet};
-use dumbbell_sim::{EndpointId, Engine, Histogram, Links, Network, Watch, link_row};
+use dumbbell_net::{DropReason, Endpoint, LinkId, Packet};
+use dumbbell_sim::{EndpointId, Engine, Histogram, Links, Network, Observer, link_row};
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -98,10 +98,10 @@ pub(crate) struct Ledger {
     seen: Vec<Seen>,
 }
 
-impl Watch<Wire> for Ledger {
-    fn sent(&mut self, _now: Time, _from: EndpointId, _packet: &Wire) {}
+impl Observer<Wire> for Ledger {
+    fn on_sent(&mut self, _now: Time, _from: EndpointId, _packet: &Wire) {}
 
-    fn delivered(&mut self, now: Time, to: EndpointId, packet: &Wire) {
+    fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &Wire) {
         self.arrived.push((now, to, *packet));
         if side_of(to) == Side::Receiver && packet.payload > 0 {
             let seen = &mut self.seen[to.pair() as usize];
@@ -110,7 +110,7 @@ impl Watch<Wire> for Ledger {
         }
     }
 
-    fn dropped(&mut self, _: Time, _: EndpointId, _: LinkId, _: Dropped, packet: &Wire) {
+    fn on_dropped(&mut self, _: Time, _: EndpointId, _: LinkId, _: DropReason, packet: &Wire) {
         self.pool.release(*packet);
     }
 }
@@ -206,7 +206,7 @@ impl<'a> Emulator<'a> {
                 if next_sample == duration {
                     let processed = self.engine.events();
                     self.health.busy = processor_time() / duration.as_secs_f64();
-                    let seen = std::mem::take(&mut self.engine.watch_mut().seen);
+                    let seen = std::mem::take(&mut self.engine.observer_mut().seen);
                     return Ok(Measured { links, seen, health: self.health, events: processed });
                 }
                 next_sample = (next_sample + sample).min(duration);
@@ -216,7 +216,7 @@ impl<'a> Emulator<'a> {
                 let event: &epoll::Event = event;
                 self.read(event.data.u64() as usize);
             }
-            if !self.engine.watch().arrived.is_empty() {
+            if !self.engine.observer().arrived.is_empty() {
                 let tick = match self.hand_over() {
                     count if count <= FEW => LEAST_TICK,
                     count if count < MANY => SOME_TICK.min(self.tick),
@@ -256,7 +256,7 @@ impl<'a> Emulator<'a> {
         for _ in 0..MOST_FRAMES {
             let device = &self.devices[number];
             let mut buffer =
-                self.buffer.take().unwrap_or_else(|| self.engine.watch_mut().pool.buffer());
+                self.buffer.take().unwrap_or_else(|| self.engine.observer_mut().pool.buffer());
             let len = match rustix::io::read(device.file, &mut buffer[..]) {
                 Ok(len) => len,
                 Err(_) => {
@@ -271,12 +271,12 @@ impl<'a> Emulator<'a> {
                 self.buffer = Some(buffer);
                 continue;
             };
-            let pool = &mut self.engine.watch_mut().pool;
+            let pool = &mut self.engine.observer_mut().pool;
             let (buffer, wires) = pool.keep(now, frame, buffer, len);
             self.buffer = Some(buffer);
             for wire in wires {
                 if side == Side::Sender && wire.payload > 0 {
-                    self.engine.watch_mut().seen[port.pair() as usize].sent_packets += 1;
+                    self.engine.observer_mut().seen[port.pair() as usize].sent_packets += 1;
                 }
                 self.engine.send(port, wire);
             }
@@ -294,7 +294,7 @@ impl<'a> Emulator<'a> {
 
     /// Hands over what has come out of links, and says how many packets that were.
     fn hand_over(&mut self) -> usize {
-        let mut arrived = std::mem::take(&mut self.engine.watch_mut().arrived);
+        let mut arrived = std::mem::take(&mut self.engine.observer_mut().arrived);
         // What one end receives stays in order, and can be put together.
         arrived.sort_by_key(|&(_, to, _)| to);
         let mut rest = &arrived[..];
@@ -311,17 +311,17 @@ impl<'a> Emulator<'a> {
             if late > self.health.latest {
                 (self.health.latest, self.health.latest_at) = (late, due);
             }
-            self.engine.watch_mut().pool.release(wire);
+            self.engine.observer_mut().pool.release(wire);
         }
         let count = arrived.len();
         arrived.clear();
-        self.engine.watch_mut().arrived = arrived;
+        self.engine.observer_mut().arrived = arrived;
         count
     }
 
     /// How many of the first packets can be handed over as one.
     fn together(&self, arrived: &[(Time, EndpointId, Wire)]) -> usize {
-        let pool = &self.engine.watch().pool;
+        let pool = &self.engine.observer().pool;
         let mut size = arrived[0].2.size();
         let pairs = arrived.windows(2).take(MOST_PIECES - 1);
         let merged = pairs.take_while(|pair| {
@@ -334,7 +334,7 @@ impl<'a> Emulator<'a> {
 
     /// Hands over packets that follow each other as one.
     fn write(&mut self, to: EndpointId, wires: &[(Time, EndpointId, Wire)]) {
-        let pool = &self.engine.watch().pool;
+        let pool = &self.engine.observer().pool;
         let (first, last) = (wires[0].2, wires[wires.len() - 1].2);
         let payload = wires.iter().map(|(_, _, wire)| u32::from(wire.payload)).sum();
         let head = Head::of(&pool.piece(first), &pool.piece(last), payload);

@@ -107,7 +107,7 @@ pub(crate) fn open_sender(
         let (key, value) = ("cc".to_owned(), format!("\"{}\"", flow.cc));
         return Err(TestbedError::Unsupported { flow: name, key, value, reason });
     }
-    let socket = open(!flow.joins.is_empty())?;
+    let socket = open(!flow.additional_subflows.is_empty())?;
     let cc = kernel_name(flow);
     sockopt::set_tcp_congestion(&socket, cc).map_err(|error| congestion_failed(cc, error))?;
     let prepared = |error: std::io::Error| TestbedError::failed("prepared a socket")(error);
@@ -117,7 +117,7 @@ pub(crate) fn open_sender(
     }
     let (level, value) = (libc::IPPROTO_TCP, UNSENT.to_ne_bytes());
     let limited = set_socket_option(&socket, level, TCP_NOTSENT_LOWAT, &value);
-    if flow.joins.is_empty() {
+    if flow.additional_subflows.is_empty() {
         // Multipath TCP has it since Linux 6.10 only.
         limited.map_err(prepared)?;
     }
@@ -141,7 +141,7 @@ pub(crate) fn open_listener(
     plan: &FlowPlan,
     settings: &Settings,
 ) -> Result<OwnedFd, TestbedError> {
-    let socket = open(!flow.joins.is_empty())?;
+    let socket = open(!flow.additional_subflows.is_empty())?;
     if let Some(window) = settings.window {
         let (level, value) = (libc::IPPROTO_TCP, window.to_ne_bytes());
         set_socket_option(&socket, level, TCP_WINDOW_CLAMP, &value)
@@ -160,7 +160,7 @@ impl Flow {
             plan,
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
-            application: Application::if_any(&flow.writes(), flow.stack.mss),
+            application: Application::if_any(&flow.write_rates(), flow.stack.mss),
             paced: flow.stack.pacing || is_paced(&flow.cc),
             mss: u64::from(flow.stack.mss),
             listener: ends.listener,

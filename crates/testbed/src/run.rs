@@ -24,7 +24,7 @@ const PREPARATION: Span = Span::from_millis(50);
 /// What came of a run.
 pub struct Outcome {
     /// The tables, as the simulator has them.
-    pub tables: dumbbell_sim::Outcome,
+    pub tables: dumbbell_sim::RunOutput,
     /// How the machine did.
     pub health: Health,
     /// What is wrong with the run, if anything is.
@@ -71,14 +71,14 @@ fn check(scenario: &Scenario, network: &Network<Wire>) -> Result<(), TestbedErro
         Err(TestbedError::Unsupported { flow, key, value, reason })
     };
     for flow in &scenario.flows {
-        if flow.scheduler != "lowest-rtt" && !flow.joins.is_empty() {
+        if flow.scheduler != "lowest-rtt" && !flow.additional_subflows.is_empty() {
             let scheduler = format!("\"{}\"", flow.scheduler);
             return refuse(flow, "scheduler", &scheduler, "Linux has \"lowest-rtt\"; write that");
         }
         if flow.log {
             return refuse(flow, "log", "true", "packets are not recorded; leave it out");
         }
-        if flow.command.is_some() && !flow.joins.is_empty() {
+        if flow.command.is_some() && !flow.additional_subflows.is_empty() {
             return refuse(flow, "command", "given beside paths", "a program has one path");
         }
     }
@@ -94,7 +94,8 @@ fn check(scenario: &Scenario, network: &Network<Wire>) -> Result<(), TestbedErro
 fn group(scenario: &Scenario) -> Result<Vec<Group>, TestbedError> {
     let mut groups: Vec<Group> = Vec::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
-        let is_alone = |flow: &FlowSpec| flow.command.is_some() || !flow.joins.is_empty();
+        let is_alone =
+            |flow: &FlowSpec| flow.command.is_some() || !flow.additional_subflows.is_empty();
         let shared = groups.iter_mut().find(|group| {
             let first = &scenario.flows[group.flows[0]];
             let mss = |flow: &FlowSpec| flow.udt.as_ref().map(|options| options.mss);
@@ -255,7 +256,7 @@ impl<'a> Run<'a> {
         let mut complaints = health.complaints(rtt, queue);
         complaints.extend(self.failures());
         let (flows, subflows) = self.tables(&seen);
-        let tables = dumbbell_sim::Outcome {
+        let tables = dumbbell_sim::RunOutput {
             data_packets: seen.iter().map(|seen| seen.sent_packets).sum(),
             flows,
             series: samples.series,
@@ -264,7 +265,7 @@ impl<'a> Run<'a> {
             subflows,
             subflow_series: samples.part_series,
             events,
-            ..dumbbell_sim::Outcome::default()
+            ..dumbbell_sim::RunOutput::default()
         };
         Ok(Outcome { tables, health, complaints })
     }

@@ -8,7 +8,7 @@ use crate::flow::{Ends, PORT, address};
 use crate::host::Side;
 use crate::sys::set_socket_option;
 use dumbbell_sim::{
-    FlowPlan, FlowRow, FlowSpec, Internals, Series, SeriesRow, conclude_sender, observe_sender,
+    FlowPlan, FlowRow, FlowSpec, Internals, Series, SeriesRow, fill_flow_row, fill_series_row,
 };
 use dumbbell_udt::io::{Error, Listener, Settings, Socket};
 use dumbbell_udt::{Bulk, Options};
@@ -77,7 +77,7 @@ impl UdtFlow {
         plan: FlowPlan,
         ends: Ends,
     ) -> UdtFlow {
-        let bulk = Bulk { bytes: flow.bytes, stop: None, app_rates: flow.writes() };
+        let bulk = Bulk { bytes: flow.bytes, stop: None, app_rates: flow.write_rates() };
         let settings = Settings {
             options: options.clone(),
             algorithm: flow.cc.clone(),
@@ -155,7 +155,7 @@ impl UdtFlow {
         let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
         if let Stage::Open(open) = &mut self.stage {
             let stats = open.sender.statistics().sender;
-            observe_sender(&stats, self.payload, self.bytes, &mut row);
+            fill_series_row(&stats, self.payload, self.bytes, &mut row);
             row.received = open.received();
             self.is_done = stats.completed.is_some();
             if let Some(internals) = &mut internals {
@@ -172,7 +172,7 @@ impl UdtFlow {
         if let Stage::Open(open) = &mut self.stage {
             let mut stats = open.sender.statistics().sender;
             stats.completed = stats.completed.map(|at| open.began + at.since(Time::ZERO));
-            conclude_sender(&stats, self.payload, self.bytes, &mut row);
+            fill_flow_row(&stats, self.payload, self.bytes, &mut row);
             row.received = open.received();
         }
         row

@@ -13,7 +13,7 @@
 //! DCTCP wants it (section 5.2.7).
 
 use crate::Packet;
-use crate::aqm::fifo::{Fifo, Tally};
+use crate::aqm::fifo::{Counters, Fifo};
 use dumbbell_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -47,132 +47,135 @@ impl Default for CodelConfig {
 
 /// A queue of not more than this is not a standing one (section 5.3, MAXPACKET): a full Ethernet
 /// frame.
-const MAX_PACKET: u64 = 1514;
+const MAXPACKET: u64 = 1514;
 
 /// The state that CoDel keeps of a queue (section 5.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Codel {
     config: CodelConfig,
     /// When dropping may begin, if the delay stays above the target until then.
-    first_above: Option<Time>,
+    first_above_time: Option<Time>,
     /// When the next packet is to be dropped.
     drop_next: Time,
     /// Drops since the dropping state was entered, and what it was entered with last.
     count: u32,
-    last_count: u32,
-    is_dropping: bool,
+    lastcount: u32,
+    dropping: bool,
     /// How long the packet waited that was taken last.
-    waited: Span,
+    sojourn_time: Span,
 }
 
 impl Codel {
     pub(crate) fn new(config: CodelConfig) -> Codel {
         Codel {
             config,
-            first_above: None,
+            first_above_time: None,
             drop_next: Time::ZERO,
             count: 0,
-            last_count: 0,
-            is_dropping: false,
-            waited: Span::ZERO,
+            lastcount: 0,
+            dropping: false,
+            sojourn_time: Span::ZERO,
         }
     }
 
-    /// The packet to send at `now`, if `beside` bytes wait in other queues for the same link.
+    /// The packet to send at `now`, if `other_backlog` bytes wait in other queues for the same link.
     pub(crate) fn dequeue<P: Packet>(
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
-        beside: u64,
-        tally: &mut Tally<P>,
+        other_backlog: u64,
+        counters: &mut Counters<P>,
     ) -> Option<P> {
-        let marked = tally.marked;
-        let mut packet = self.choose(now, queue, beside, tally)?;
-        let is_late = self.config.ce_threshold.is_some_and(|most| self.waited > most);
-        if is_late && packet.is_ecn_capable() && tally.marked == marked {
+        let marked = counters.marked;
+        let mut packet = self.deque(now, queue, other_backlog, counters)?;
+        let is_late = self.config.ce_threshold.is_some_and(|most| self.sojourn_time > most);
+        if is_late && packet.is_ecn_capable() && counters.marked == marked {
             packet.mark();
-            tally.marked += 1;
+            counters.marked += 1;
         }
         Some(packet)
     }
 
     /// The packet that CoDel lets through (section 5.5).
-    fn choose<P: Packet>(
+    fn deque<P: Packet>(
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
-        beside: u64,
-        tally: &mut Tally<P>,
+        other_backlog: u64,
+        counters: &mut Counters<P>,
     ) -> Option<P> {
-        let Some((mut packet, mut is_bad)) = self.take(now, queue, beside) else {
-            self.is_dropping = false;
+        let Some((mut packet, mut ok_to_drop)) = self.dodequeue(now, queue, other_backlog) else {
+            self.dropping = false;
             return None;
         };
-        if self.is_dropping {
-            self.is_dropping = is_bad;
-            while self.is_dropping && now >= self.drop_next {
+        if self.dropping {
+            self.dropping = ok_to_drop;
+            while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if let Some(marked) = tally.strike(now, self.config.ecn, packet) {
+                if let Some(marked) = counters.drop_or_mark(now, self.config.ecn, packet) {
                     self.drop_next = self.control_law(self.drop_next);
                     return Some(marked);
                 }
-                let Some(next) = self.take(now, queue, beside) else {
-                    self.is_dropping = false;
+                let Some(next) = self.dodequeue(now, queue, other_backlog) else {
+                    self.dropping = false;
                     return None;
                 };
-                (packet, is_bad) = next;
-                self.is_dropping = is_bad;
-                if is_bad {
+                (packet, ok_to_drop) = next;
+                self.dropping = ok_to_drop;
+                if ok_to_drop {
                     self.drop_next = self.control_law(self.drop_next);
                 }
             }
             return Some(packet);
         }
-        if !is_bad {
+        if !ok_to_drop {
             return Some(packet);
         }
-        let struck = tally.strike(now, self.config.ecn, packet);
-        let next = struck.or_else(|| self.take(now, queue, beside).map(|(packet, _)| packet));
-        self.enter(now);
+        let struck = counters.drop_or_mark(now, self.config.ecn, packet);
+        let next =
+            struck.or_else(|| self.dodequeue(now, queue, other_backlog).map(|(packet, _)| packet));
+        self.enter_dropping(now);
         next
     }
 
     /// So many packets were dropped at the queue's limit: the signal gets stronger by them, too.
-    pub(crate) fn overflowed(&mut self, packets: u32) {
+    pub(crate) fn on_overlimit_drops(&mut self, packets: u32) {
         self.count += packets;
     }
 
     /// Enters the dropping state; where dropping ended not long ago, at the rate that it had.
-    fn enter(&mut self, now: Time) {
-        self.is_dropping = true;
-        let drops = self.count - self.last_count;
+    fn enter_dropping(&mut self, now: Time) {
+        self.dropping = true;
+        let drops = self.count - self.lastcount;
         // The first time there was no dropping before, though overflows may have been counted; in
         // Linux it is then soon or not as its clock of 32 bits happens to stand.
-        let is_soon = self.last_count > 0 && now < self.drop_next + self.config.interval * 16;
+        let is_soon = self.lastcount > 0 && now < self.drop_next + self.config.interval * 16;
         self.count = if drops > 1 && is_soon { drops } else { 1 };
         self.drop_next = self.control_law(now);
-        self.last_count = self.count;
+        self.lastcount = self.count;
     }
 
     /// The first packet of the queue, and whether the delay has been too long for too long
     /// (section 5.6, `dodequeue`).
-    fn take<P: Packet>(
+    fn dodequeue<P: Packet>(
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
-        beside: u64,
+        other_backlog: u64,
     ) -> Option<(P, bool)> {
         let Some((since, packet)) = queue.pop() else {
-            self.first_above = None;
+            self.first_above_time = None;
             return None;
         };
-        self.waited = now.since(since);
-        if self.waited < self.config.target || queue.waiting().bytes + beside <= MAX_PACKET {
-            self.first_above = None;
+        self.sojourn_time = now.since(since);
+        if self.sojourn_time < self.config.target
+            || queue.backlog().bytes + other_backlog <= MAXPACKET
+        {
+            self.first_above_time = None;
             return Some((packet, false));
         }
-        let first_above = *self.first_above.get_or_insert(now + self.config.interval);
-        Some((packet, now >= first_above))
+        let first_above_time = *self.first_above_time.get_or_insert(now + self.config.interval);
+        Some((packet, now >= first_above_time))
     }
 
     /// When to drop next (section 5.6, `control_law`).
@@ -185,7 +188,7 @@ impl Codel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::tests::Parcel;
+    use crate::aqm::tests::TestPacket;
 
     fn ms(ms: u64) -> Time {
         Time::ZERO + Span::from_millis(ms)
@@ -195,8 +198,8 @@ mod tests {
     /// are always more. Gives when packets were dropped or marked.
     struct Standing {
         codel: Codel,
-        queue: Fifo<Parcel>,
-        tally: Tally<Parcel>,
+        queue: Fifo<TestPacket>,
+        counters: Counters<TestPacket>,
         now: Time,
         marks: Vec<Time>,
     }
@@ -205,25 +208,26 @@ mod tests {
 
     impl Standing {
         fn new() -> Standing {
-            let tally = Tally { keeps: true, ..Tally::default() };
+            let counters = Counters { records_discarded: true, ..Counters::default() };
             let codel = Codel::new(CodelConfig::default());
-            Standing { codel, queue: Fifo::default(), tally, now: ms(1000), marks: Vec::new() }
+            Standing { codel, queue: Fifo::default(), counters, now: ms(1000), marks: Vec::new() }
         }
 
         fn pass(&mut self, time: Span, delay: Span, is_ecn: bool) {
             let end = self.now + time;
             while self.now < end {
                 self.now += GAP;
-                while self.queue.waiting().packets < 20 {
-                    self.queue.push(self.now - delay, Parcel { is_ecn, ..Parcel::default() });
+                while self.queue.backlog().packets < 20 {
+                    self.queue
+                        .push(self.now - delay, TestPacket { is_ecn, ..TestPacket::default() });
                 }
                 // Only the delay of what waits is to count, not when it was put there.
                 let mut fresh = Fifo::default();
                 for _ in 0..20 {
-                    fresh.push(self.now - delay, Parcel { is_ecn, ..Parcel::default() });
+                    fresh.push(self.now - delay, TestPacket { is_ecn, ..TestPacket::default() });
                 }
                 self.queue = fresh;
-                let sent = self.codel.dequeue(self.now, &mut self.queue, 0, &mut self.tally);
+                let sent = self.codel.dequeue(self.now, &mut self.queue, 0, &mut self.counters);
                 if sent.is_some_and(|packet| packet.is_marked) {
                     self.marks.push(self.now);
                 }
@@ -231,7 +235,7 @@ mod tests {
         }
 
         fn drops(&self) -> Vec<Time> {
-            self.tally.discarded.iter().map(|&(at, ..)| at).collect()
+            self.counters.discarded.iter().map(|&(at, ..)| at).collect()
         }
     }
 
@@ -274,7 +278,10 @@ mod tests {
         dropping.pass(Span::from_secs(1), Span::from_millis(20), false);
         marking.pass(Span::from_secs(1), Span::from_millis(20), true);
         assert_eq!(dropping.drops(), marking.marks);
-        assert_eq!((marking.tally.dropped, marking.tally.marked), (0, marking.marks.len() as u64));
+        assert_eq!(
+            (marking.counters.dropped, marking.counters.marked),
+            (0, marking.marks.len() as u64)
+        );
     }
 
     /// RFC 8290, section 5.2.7: marking from a delay on, beside CoDel, which drops the others.
@@ -289,11 +296,11 @@ mod tests {
         late.pass(Span::from_millis(300), Span::from_micros(1001), true);
         on_time.pass(Span::from_millis(300), Span::from_millis(1), true);
         incapable.pass(Span::from_millis(300), Span::from_millis(4), false);
-        assert_eq!((late.marks.len(), late.tally.marked), (3000, 3000));
-        assert_eq!((on_time.marks.len(), incapable.tally.marked), (0, 0));
+        assert_eq!((late.marks.len(), late.counters.marked), (3000, 3000));
+        assert_eq!((on_time.marks.len(), incapable.counters.marked), (0, 0));
         let mut standing = shallow();
         standing.pass(Span::from_secs(1), Span::from_millis(20), true);
-        assert_eq!((standing.tally.marked, standing.tally.dropped), (10_000, 0));
+        assert_eq!((standing.counters.marked, standing.counters.dropped), (10_000, 0));
     }
 
     #[test]
@@ -339,7 +346,7 @@ mod tests {
     #[test]
     fn overflows_before_the_first_drop_do_not_hasten_the_second() {
         let mut queue = Standing::new();
-        queue.codel.overflowed(64);
+        queue.codel.on_overlimit_drops(64);
         queue.pass(Span::from_millis(250), Span::from_millis(6), false);
         let drops = queue.drops();
         assert_eq!(drops.len(), 2, "{drops:?}");
@@ -349,11 +356,11 @@ mod tests {
     #[test]
     fn a_last_packet_is_never_dropped_however_long_it_waited() {
         let mut codel = Codel::new(CodelConfig::default());
-        let (mut queue, mut tally) = (Fifo::default(), Tally::default());
+        let (mut queue, mut counters) = (Fifo::default(), Counters::default());
         for at in 0..1000 {
-            queue.push(ms(at), Parcel::default());
-            assert!(codel.dequeue(ms(at + 1000), &mut queue, 0, &mut tally).is_some());
+            queue.push(ms(at), TestPacket::default());
+            assert!(codel.dequeue(ms(at + 1000), &mut queue, 0, &mut counters).is_some());
         }
-        assert_eq!(tally.dropped, 0);
+        assert_eq!(counters.dropped, 0);
     }
 }

@@ -19,11 +19,11 @@
 //! head (section 4.1). To its CoDel they count as drops of its own (fq_codel_drop).
 
 use crate::aqm::codel::{Codel, CodelConfig};
-use crate::aqm::fifo::{Fifo, Tally};
-use crate::{Dropped, Packet, Waiting};
+use crate::aqm::fifo::{Counters, Fifo};
+use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::Time;
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ impl Default for FqCodelConfig {
 }
 
 /// The most packets that a full queue loses at once.
-const BATCH: u32 = 64;
+const DROP_BATCH_SIZE: u32 = 64;
 
 #[derive(Clone, Debug)]
 pub(crate) struct FqCodel<P> {
@@ -58,7 +58,7 @@ pub(crate) struct FqCodel<P> {
     /// Active queues that have had no turn yet, and the others, by number.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
-    waiting: Waiting,
+    backlog: Backlog,
     seed: u64,
 }
 
@@ -87,19 +87,19 @@ impl<P: Packet> FqCodel<P> {
             queues: (0..config.queues).map(|_| queue()).collect(),
             new: VecDeque::new(),
             old: VecDeque::new(),
-            waiting: Waiting::default(),
+            backlog: Backlog::default(),
             seed,
         }
     }
 
-    pub(crate) fn waiting(&self) -> Waiting {
-        self.waiting
+    pub(crate) fn backlog(&self) -> Backlog {
+        self.backlog
     }
 
     /// The queue of a flow.
-    fn hash(&self, flow: u32) -> u32 {
-        let hash = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
-        ((u128::from(hash) * self.queues.len() as u128) >> 64) as u32
+    fn queue_of(&self, flow: u32) -> u32 {
+        let queue_of = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
+        ((u128::from(queue_of) * self.queues.len() as u128) >> 64) as u32
     }
 
     /// Appends a packet; others make room for it until so few wait that it has some.
@@ -107,17 +107,17 @@ impl<P: Packet> FqCodel<P> {
         &mut self,
         now: Time,
         packet: P,
-        has_room: impl Fn(Waiting) -> bool,
-        tally: &mut Tally<P>,
+        admits: impl Fn(Backlog) -> bool,
+        counters: &mut Counters<P>,
     ) {
         let size = packet.size();
-        while self.waiting.packets > 0 && !has_room(self.waiting) {
-            self.make_room(now, tally);
+        while self.backlog.packets > 0 && !admits(self.backlog) {
+            self.drop_from_fattest(now, counters);
         }
-        let number = self.hash(packet.flow());
+        let number = self.queue_of(packet.flow());
         let queue = &mut self.queues[number as usize];
         queue.fifo.push(now, packet);
-        self.waiting.add(size);
+        self.backlog.add(size);
         if !queue.is_active {
             queue.is_active = true;
             queue.credit = self.quantum;
@@ -126,25 +126,25 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// Drops a batch (net/sched/sch_fq_codel.c, fq_codel_drop).
-    fn make_room(&mut self, now: Time, tally: &mut Tally<P>) {
-        let Some(fattest) = self.queues.iter_mut().max_by_key(|queue| queue.fifo.waiting().bytes)
+    fn drop_from_fattest(&mut self, now: Time, counters: &mut Counters<P>) {
+        let Some(fattest) = self.queues.iter_mut().max_by_key(|queue| queue.fifo.backlog().bytes)
         else {
             return;
         };
-        let half = fattest.fifo.waiting().bytes.div_ceil(2);
+        let half = fattest.fifo.backlog().bytes.div_ceil(2);
         let (mut packets, mut bytes) = (0, 0);
-        while packets < BATCH && bytes < half {
+        while packets < DROP_BATCH_SIZE && bytes < half {
             let Some((_, packet)) = fattest.fifo.pop() else { break };
             packets += 1;
             bytes += u64::from(packet.size());
-            self.waiting.remove(packet.size());
-            tally.discard(now, Dropped::Overflow, packet);
+            self.backlog.remove(packet.size());
+            counters.discard(now, DropReason::Overflow, packet);
         }
-        fattest.codel.overflowed(packets);
+        fattest.codel.on_overlimit_drops(packets);
     }
 
     /// The packet to send at `now`.
-    pub(crate) fn dequeue(&mut self, now: Time, tally: &mut Tally<P>) -> Option<P> {
+    pub(crate) fn dequeue(&mut self, now: Time, counters: &mut Counters<P>) -> Option<P> {
         loop {
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
@@ -156,12 +156,12 @@ impl<P: Packet> FqCodel<P> {
                 self.old.push_back(number);
                 continue;
             }
-            let before = queue.fifo.waiting();
-            let beside = self.waiting.bytes - before.bytes;
-            let packet = queue.codel.dequeue(now, &mut queue.fifo, beside, tally);
-            let after = queue.fifo.waiting();
-            self.waiting.packets -= before.packets - after.packets;
-            self.waiting.bytes -= before.bytes - after.bytes;
+            let before = queue.fifo.backlog();
+            let other_backlog = self.backlog.bytes - before.bytes;
+            let packet = queue.codel.dequeue(now, &mut queue.fifo, other_backlog, counters);
+            let after = queue.fifo.backlog();
+            self.backlog.packets -= before.packets - after.packets;
+            self.backlog.bytes -= before.bytes - after.bytes;
             if let Some(packet) = packet {
                 queue.credit -= i64::from(packet.size());
                 return Some(packet);
@@ -179,42 +179,42 @@ impl<P: Packet> FqCodel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::tests::Parcel;
+    use crate::aqm::tests::TestPacket;
     use dumbbell_units::Span;
 
     fn us(us: u64) -> Time {
         Time::ZERO + Span::from_micros(us)
     }
 
-    fn parcel(flow: u32, size: u32) -> Parcel {
-        Parcel { flow, size, ..Parcel::default() }
+    fn packet(flow: u32, size: u32) -> TestPacket {
+        TestPacket { flow, size, ..TestPacket::default() }
     }
 
     struct Bench {
-        queues: FqCodel<Parcel>,
-        tally: Tally<Parcel>,
+        queues: FqCodel<TestPacket>,
+        counters: Counters<TestPacket>,
     }
 
     impl Bench {
         fn new() -> Bench {
-            let tally = Tally { keeps: true, ..Tally::default() };
-            Bench { queues: FqCodel::new(FqCodelConfig::default(), 1), tally }
+            let counters = Counters { records_discarded: true, ..Counters::default() };
+            Bench { queues: FqCodel::new(FqCodelConfig::default(), 1), counters }
         }
 
-        fn put(&mut self, at: Time, packet: Parcel) {
-            let has_room = |waiting: Waiting| waiting.packets < 1000;
-            self.queues.enqueue(at, packet, has_room, &mut self.tally);
+        fn put(&mut self, at: Time, packet: TestPacket) {
+            let admits = |backlog: Backlog| backlog.packets < 1000;
+            self.queues.enqueue(at, packet, admits, &mut self.counters);
         }
 
-        fn take(&mut self, at: Time) -> Option<Parcel> {
-            self.queues.dequeue(at, &mut self.tally)
+        fn take(&mut self, at: Time) -> Option<TestPacket> {
+            self.queues.dequeue(at, &mut self.counters)
         }
     }
 
     #[test]
     fn the_flows_of_these_tests_have_queues_of_their_own() {
         let queues = Bench::new().queues;
-        let hashes: std::collections::BTreeSet<u32> = (0..10).map(|f| queues.hash(f)).collect();
+        let hashes: std::collections::BTreeSet<u32> = (0..10).map(|f| queues.queue_of(f)).collect();
         assert_eq!(hashes.len(), 10);
     }
 
@@ -222,13 +222,13 @@ mod tests {
     fn a_sparse_flow_passes_all_that_stand() {
         let mut bench = Bench::new();
         for flow in 1..=8 {
-            (0..50).for_each(|_| bench.put(us(0), parcel(flow, 1500)));
+            (0..50).for_each(|_| bench.put(us(0), packet(flow, 1500)));
         }
         // After their first turns the eight are old. A packet of a new flow is the next one sent,
         // as often as it comes alone.
         (0..20).for_each(|_| assert!(bench.take(us(10)).is_some()));
         for round in 0..10 {
-            bench.put(us(20 + round), parcel(9, 200));
+            bench.put(us(20 + round), packet(9, 200));
             assert_eq!(bench.take(us(20 + round)).map(|packet| packet.flow), Some(9));
             // Its empty queue is old then, and has to be passed before it is new again.
             (0..8).for_each(|_| assert!(bench.take(us(20 + round)).is_some()));
@@ -238,15 +238,15 @@ mod tests {
     #[test]
     fn an_empty_new_queue_becomes_old_before_it_can_be_new_again() {
         let mut bench = Bench::new();
-        (0..50).for_each(|_| bench.put(us(0), parcel(1, 500)));
+        (0..50).for_each(|_| bench.put(us(0), packet(1, 500)));
         // Three packets use up flow 1's credit of 1500; it becomes old with as much and has 1000 left
         // after the fourth.
         (0..4).for_each(|_| assert_eq!(bench.take(us(1)).map(|packet| packet.flow), Some(1)));
-        bench.put(us(2), parcel(2, 200));
+        bench.put(us(2), packet(2, 200));
         assert_eq!(bench.take(us(2)).map(|packet| packet.flow), Some(2), "a new flow is first");
         // Found empty, flow 2 goes behind flow 1, which has credit for two packets more.
         assert_eq!(bench.take(us(3)).map(|packet| packet.flow), Some(1));
-        bench.put(us(4), parcel(2, 200));
+        bench.put(us(4), packet(2, 200));
         let flows: Vec<u32> = (0..3).filter_map(|_| bench.take(us(5))).map(|p| p.flow).collect();
         assert_eq!(flows, [1, 2, 1]);
     }
@@ -255,7 +255,7 @@ mod tests {
     fn a_full_packet_uses_up_a_queue_s_first_turn() {
         let mut bench = Bench::new();
         for flow in 1..=3 {
-            (0..3).for_each(|_| bench.put(us(0), parcel(flow, 1500)));
+            (0..3).for_each(|_| bench.put(us(0), packet(flow, 1500)));
         }
         let flows: Vec<u32> = (0..9).filter_map(|_| bench.take(us(1))).map(|p| p.flow).collect();
         assert_eq!(flows, [1, 2, 3, 1, 2, 3, 1, 2, 3]);
@@ -268,16 +268,16 @@ mod tests {
         let mut sent = [0u64; 4];
         for round in 0..30_000 {
             for (flow, size) in sizes {
-                let queue = bench.queues.hash(flow);
-                while bench.queues.queues[queue as usize].fifo.waiting().packets < 10 {
-                    bench.put(us(round), parcel(flow, size));
+                let queue = bench.queues.queue_of(flow);
+                while bench.queues.queues[queue as usize].fifo.backlog().packets < 10 {
+                    bench.put(us(round), packet(flow, size));
                 }
             }
             if let Some(packet) = bench.take(us(round)) {
                 sent[packet.flow as usize] += u64::from(packet.size);
             }
         }
-        assert_eq!(bench.tally.dropped, 0);
+        assert_eq!(bench.counters.dropped, 0);
         let (least, most) = (sent[1..].iter().min(), sent[1..].iter().max());
         // Deficits differ by less than a quantum and a packet.
         let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
@@ -287,15 +287,15 @@ mod tests {
     #[test]
     fn the_fattest_flow_makes_room_from_its_head() {
         let mut bench = Bench::new();
-        (0..990).for_each(|at| bench.put(us(at), parcel(1, 1500)));
-        (0..10).for_each(|at| bench.put(us(at), parcel(2, 1500)));
-        assert_eq!(bench.tally.dropped, 0);
-        bench.put(us(2000), parcel(2, 1500));
-        assert_eq!(bench.tally.dropped, 64, "a batch");
-        assert!(bench.tally.discarded.iter().all(|&(at, why, packet)| at == us(2000)
-            && why == Dropped::Overflow
+        (0..990).for_each(|at| bench.put(us(at), packet(1, 1500)));
+        (0..10).for_each(|at| bench.put(us(at), packet(2, 1500)));
+        assert_eq!(bench.counters.dropped, 0);
+        bench.put(us(2000), packet(2, 1500));
+        assert_eq!(bench.counters.dropped, 64, "a batch");
+        assert!(bench.counters.discarded.iter().all(|&(at, why, packet)| at == us(2000)
+            && why == DropReason::Overflow
             && packet.flow == 1));
-        assert_eq!(bench.queues.waiting().packets, 1001 - 64);
+        assert_eq!(bench.queues.backlog().packets, 1001 - 64);
         assert_eq!(bench.take(us(2000)).map(|packet| packet.flow), Some(1));
     }
 
@@ -306,21 +306,22 @@ mod tests {
         for round in 0..4_000u64 {
             let now = us(round * 250);
             // Flow 1 keeps 80 packets, 40 ms at a packet every 500 us; flow 2 sends one in 2 ms.
-            while bench.queues.queues[bench.queues.hash(1) as usize].fifo.waiting().packets < 80 {
-                bench.put(now, parcel(1, 1500));
+            while bench.queues.queues[bench.queues.queue_of(1) as usize].fifo.backlog().packets < 80
+            {
+                bench.put(now, packet(1, 1500));
             }
             if round % 8 == 0 {
-                bench.put(now, parcel(2, 1500));
+                bench.put(now, packet(2, 1500));
             }
             others += bench.take(now).map_or(0, |packet| u32::from(packet.flow == 2));
         }
-        assert!(bench.tally.dropped >= 20, "{}", bench.tally.dropped);
+        assert!(bench.counters.dropped >= 20, "{}", bench.counters.dropped);
         assert!(
             bench
-                .tally
+                .counters
                 .discarded
                 .iter()
-                .all(|&(_, why, packet)| why == Dropped::Early && packet.flow == 1)
+                .all(|&(_, why, packet)| why == DropReason::Early && packet.flow == 1)
         );
         assert_eq!(others, 500, "all of flow 2 passed");
     }
@@ -332,14 +333,14 @@ mod tests {
         let mut bench = Bench::new();
         for now in (0..3_000_000).step_by(6_000).map(us) {
             for (flow, most) in [(1, 50), (2, 1)] {
-                let number = bench.queues.hash(flow) as usize;
-                while bench.queues.queues[number].fifo.waiting().packets < most {
-                    bench.put(now, Parcel { is_ecn: flow == 1, ..parcel(flow, 1500) });
+                let number = bench.queues.queue_of(flow) as usize;
+                while bench.queues.queues[number].fifo.backlog().packets < most {
+                    bench.put(now, TestPacket { is_ecn: flow == 1, ..packet(flow, 1500) });
                 }
             }
             bench.take(now);
         }
-        let times: Vec<Time> = bench.tally.discarded.iter().map(|&(at, ..)| at).collect();
+        let times: Vec<Time> = bench.counters.discarded.iter().map(|&(at, ..)| at).collect();
         // A strike empties the queue, so that CoDel begins anew: the next packet is a new flow's and
         // passes, one that waits for too long begins an interval of 100 ms, and the first one after it
         // is struck. That takes three turns of 12 ms at most.
@@ -352,14 +353,14 @@ mod tests {
     #[test]
     fn packets_dropped_at_the_limit_count_for_codel_s_next_drops() {
         let mut bench = Bench::new();
-        (0..900).for_each(|_| bench.put(us(0), parcel(1, 1500)));
+        (0..900).for_each(|_| bench.put(us(0), packet(1, 1500)));
         let mut drops = Vec::new();
         let mut send = |bench: &mut Bench, begin: u64, end: u64| {
             for now in (begin..end).step_by(500).map(us) {
-                bench.put(now, parcel(1, 1500));
+                bench.put(now, packet(1, 1500));
                 bench.take(now);
                 let struck =
-                    bench.tally.discarded.drain(..).filter(|drop| drop.1 == Dropped::Early);
+                    bench.counters.discarded.drain(..).filter(|drop| drop.1 == DropReason::Early);
                 drops.extend(struck.map(|(at, ..)| at));
             }
             drops.clone()
@@ -368,8 +369,8 @@ mod tests {
         // tenth one on, and the next one an interval later.
         let drops = send(&mut bench, 500, 150_000);
         assert_eq!(drops.len(), 1);
-        (0..200).for_each(|_| bench.put(us(150_000), parcel(1, 1500)));
-        assert_eq!(bench.tally.discarded.len(), 2 * 64, "two batches of overflows");
+        (0..200).for_each(|_| bench.put(us(150_000), packet(1, 1500)));
+        assert_eq!(bench.counters.discarded.len(), 2 * 64, "two batches of overflows");
         let drops = send(&mut bench, 150_000, 300_000);
         // With the second drop the count is 1 + 128 + 1, and it goes on from there.
         let mut expected = drops[0].as_nanos() as f64 + 100e6;
@@ -384,8 +385,8 @@ mod tests {
     #[test]
     fn the_seed_decides_which_flows_share_a_queue() {
         let hashes = |seed| {
-            let queues = FqCodel::<Parcel>::new(FqCodelConfig::default(), seed);
-            (0..1000).map(|flow| queues.hash(flow)).collect::<Vec<u32>>()
+            let queues = FqCodel::<TestPacket>::new(FqCodelConfig::default(), seed);
+            (0..1000).map(|flow| queues.queue_of(flow)).collect::<Vec<u32>>()
         };
         assert_eq!(hashes(1), hashes(1));
         assert_ne!(hashes(1), hashes(2));

@@ -15,15 +15,15 @@ pub use fq_codel::FqCodelConfig;
 pub use pie::PieConfig;
 pub use red::{RedConfig, RedUnit};
 
-use crate::dice::{Dice, Stream};
-use crate::server::Server;
-use crate::{Dropped, Limit, Packet, Waiting};
+use crate::rng::{Rng, Stream};
+use crate::shaper::Shaper;
+use crate::{Backlog, DropReason, Limit, Packet};
 use codel::Codel;
 use dumbbell_units::{Span, Time};
-use fifo::{Fifo, Tally};
+use fifo::{Counters, Fifo};
 use fq_codel::FqCodel;
 use pie::Pie;
-use red::{LARGEST, Red};
+use red::{MAX_PACKET_SIZE, Red};
 use serde::{Deserialize, Serialize};
 
 /// Which management a link's queue has, and its parameters.
@@ -51,10 +51,10 @@ pub(crate) enum Verdict {
 
 /// A managed queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Managed<P> {
+pub(crate) struct AqmQueue<P> {
     discipline: Discipline<P>,
     limit: Limit,
-    tally: Tally<P>,
+    counters: Counters<P>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,79 +65,81 @@ enum Discipline<P> {
     Pie(Box<Pie>, Fifo<P>),
 }
 
-impl<P: Packet> Managed<P> {
+impl<P: Packet> AqmQueue<P> {
     /// An empty queue.
-    pub(crate) fn new(config: AqmConfig, limit: Limit, seed: u64) -> Managed<P> {
-        let mut dice = Dice::new(seed, Stream::Aqm);
+    pub(crate) fn new(config: AqmConfig, limit: Limit, seed: u64) -> AqmQueue<P> {
+        let mut rng = Rng::new(seed, Stream::Aqm);
         let discipline = match config {
-            AqmConfig::Red(red) => Discipline::Red(Box::new(Red::new(red, dice)), Fifo::default()),
+            AqmConfig::Red(red) => Discipline::Red(Box::new(Red::new(red, rng)), Fifo::default()),
             AqmConfig::Codel(codel) => {
                 Discipline::Codel(Box::new(Codel::new(codel)), Fifo::default())
             }
-            AqmConfig::FqCodel(fq) => Discipline::FqCodel(Box::new(FqCodel::new(fq, dice.bits()))),
-            AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, dice)), Fifo::default()),
+            AqmConfig::FqCodel(fq) => {
+                Discipline::FqCodel(Box::new(FqCodel::new(fq, rng.next_u64())))
+            }
+            AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, rng)), Fifo::default()),
         };
-        Managed { discipline, limit, tally: Tally::default() }
+        AqmQueue { discipline, limit, counters: Counters::default() }
     }
 
-    pub(crate) fn waiting(&self) -> Waiting {
+    pub(crate) fn backlog(&self) -> Backlog {
         match &self.discipline {
             Discipline::Red(_, fifo) | Discipline::Codel(_, fifo) | Discipline::Pie(_, fifo) => {
-                fifo.waiting()
+                fifo.backlog()
             }
-            Discipline::FqCodel(queues) => queues.waiting(),
+            Discipline::FqCodel(queues) => queues.backlog(),
         }
     }
 
-    /// A packet comes, to wait for `server`. The tally counts it if it is dropped.
+    /// A packet comes, to wait for `shaper`. The tally counts it if it is dropped.
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
         mut packet: P,
-        server: &Server,
-    ) -> Result<(), Dropped> {
-        let (waiting, size) = (self.waiting(), packet.size());
-        let Managed { discipline, limit, tally } = self;
+        shaper: &Shaper,
+    ) -> Result<(), DropReason> {
+        let (backlog, size) = (self.backlog(), packet.size());
+        let AqmQueue { discipline, limit, counters } = self;
         // A packet that need not wait takes no room.
-        let limit = if server.start(now) > now { *limit } else { Limit::Unlimited };
-        let has_room = |waiting: Waiting| {
+        let limit = if shaper.start(now) > now { *limit } else { Limit::Unlimited };
+        let admits = |backlog: Backlog| {
             let wait = match limit {
-                Limit::Time(_) => server.wait(now, waiting.bytes, size),
+                Limit::Time(_) => shaper.wait(now, backlog.bytes, size),
                 _ => Span::ZERO,
             };
-            limit.admits(waiting, size, wait)
+            limit.admits(backlog, size, wait)
         };
         let (verdict, fifo) = match discipline {
-            Discipline::FqCodel(queues) if has_room(Waiting::default()) => {
-                queues.enqueue(now, packet, has_room, tally);
+            Discipline::FqCodel(queues) if admits(Backlog::default()) => {
+                queues.enqueue(now, packet, admits, counters);
                 return Ok(());
             }
             Discipline::FqCodel(_) => {
-                tally.dropped += 1;
-                return Err(Dropped::Overflow);
+                counters.dropped += 1;
+                return Err(DropReason::Overflow);
             }
             Discipline::Codel(_, fifo) => (Verdict::Pass, fifo),
             Discipline::Red(red, fifo) => {
-                (red.judge(waiting, server.missed(now, LARGEST), size), fifo)
+                (red.on_arrival(backlog, shaper.idle_packets(now, MAX_PACKET_SIZE), size), fifo)
             }
             Discipline::Pie(pie, fifo) => {
-                pie.advance(now, waiting);
-                (pie.judge(waiting), fifo)
+                pie.advance(now, backlog);
+                (pie.on_arrival(backlog), fifo)
             }
         };
-        if !has_room(waiting) {
-            tally.dropped += 1;
-            return Err(Dropped::Overflow);
+        if !admits(backlog) {
+            counters.dropped += 1;
+            return Err(DropReason::Overflow);
         }
         match verdict {
             Verdict::Pass => {}
             Verdict::Mark if packet.is_ecn_capable() => {
                 packet.mark();
-                tally.marked += 1;
+                counters.marked += 1;
             }
             Verdict::Mark | Verdict::Drop => {
-                tally.dropped += 1;
-                return Err(Dropped::Early);
+                counters.dropped += 1;
+                return Err(DropReason::Early);
             }
         }
         fifo.push(now, packet);
@@ -146,14 +148,14 @@ impl<P: Packet> Managed<P> {
 
     /// The packet to send at `now`.
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<P> {
-        let waiting = self.waiting();
-        let tally = &mut self.tally;
+        let backlog = self.backlog();
+        let counters = &mut self.counters;
         match &mut self.discipline {
             Discipline::Red(_, fifo) => fifo.pop().map(|(_, packet)| packet),
-            Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, 0, tally),
-            Discipline::FqCodel(queues) => queues.dequeue(now, tally),
+            Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, 0, counters),
+            Discipline::FqCodel(queues) => queues.dequeue(now, counters),
             Discipline::Pie(pie, fifo) => {
-                pie.advance(now, waiting);
+                pie.advance(now, backlog);
                 let (since, packet) = fifo.pop()?;
                 pie.sent(now.since(since));
                 Some(packet)
@@ -163,16 +165,16 @@ impl<P: Packet> Managed<P> {
 
     /// Packets dropped and marked so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.tally.dropped, self.tally.marked)
+        (self.counters.dropped, self.counters.marked)
     }
 
-    pub(crate) fn keep_discarded(&mut self) {
-        self.tally.keeps = true;
+    pub(crate) fn record_discarded(&mut self) {
+        self.counters.records_discarded = true;
     }
 
     /// The next packet that was accepted and dropped later, when and why.
-    pub(crate) fn take_discarded(&mut self) -> Option<(Time, Dropped, P)> {
-        self.tally.discarded.pop_front()
+    pub(crate) fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {
+        self.counters.discarded.pop_front()
     }
 }
 
@@ -182,20 +184,20 @@ pub(crate) mod tests {
 
     /// A packet that shows all that a queue may look at.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Parcel {
+    pub(crate) struct TestPacket {
         pub(crate) size: u32,
         pub(crate) flow: u32,
         pub(crate) is_ecn: bool,
         pub(crate) is_marked: bool,
     }
 
-    impl Default for Parcel {
-        fn default() -> Parcel {
-            Parcel { size: 1500, flow: 0, is_ecn: false, is_marked: false }
+    impl Default for TestPacket {
+        fn default() -> TestPacket {
+            TestPacket { size: 1500, flow: 0, is_ecn: false, is_marked: false }
         }
     }
 
-    impl Packet for Parcel {
+    impl Packet for TestPacket {
         fn size(&self) -> u32 {
             self.size
         }

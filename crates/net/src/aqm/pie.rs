@@ -28,9 +28,9 @@
 //! than two full frames wait, so that the third may be struck (pie_drop_early). An overflow resets the
 //! sum of probabilities (pie_qdisc_enqueue).
 
-use crate::Waiting;
+use crate::Backlog;
 use crate::aqm::Verdict;
-use crate::dice::Dice;
+use crate::rng::Rng;
 use dumbbell_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -83,41 +83,41 @@ const SCALES: [(f64, f64); 6] = [
 ];
 
 /// Two mean packets: a queue as short as that is left alone.
-const SHORT: u64 = 2 * 1500;
+const MIN_BACKLOG: u64 = 2 * 1500;
 
 /// The state of PIE.
 #[derive(Clone, Debug)]
 pub(crate) struct Pie {
     config: PieConfig,
-    probability: f64,
+    drop_prob: f64,
     /// Sum of the probabilities since the last drop.
-    accumulated: f64,
-    burst_left: Span,
+    accu_prob: f64,
+    burst_allowance: Span,
     /// Delay of the packet sent last, and the delay at the last update.
     delay: Span,
-    old_delay: Span,
+    qdelay_old: Span,
     next_update: Time,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Pie {
-    pub(crate) fn new(config: PieConfig, dice: Dice) -> Pie {
+    pub(crate) fn new(config: PieConfig, rng: Rng) -> Pie {
         Pie {
             config,
-            probability: 0.0,
-            accumulated: 0.0,
-            burst_left: config.burst,
+            drop_prob: 0.0,
+            accu_prob: 0.0,
+            burst_allowance: config.burst,
             delay: Span::ZERO,
-            old_delay: Span::ZERO,
+            qdelay_old: Span::ZERO,
             next_update: Time::ZERO + config.update,
-            dice,
+            rng,
         }
     }
 
     /// Makes up for the updates until `now`, with so much waiting since the last call.
-    pub(crate) fn advance(&mut self, now: Time, waiting: Waiting) {
+    pub(crate) fn advance(&mut self, now: Time, backlog: Backlog) {
         while self.next_update <= now {
-            if waiting.packets == 0 {
+            if backlog.packets == 0 {
                 self.delay = Span::ZERO;
             }
             self.update();
@@ -131,70 +131,70 @@ impl Pie {
     }
 
     /// What happens to a packet that finds so much waiting (Appendix A, `enqueue`).
-    pub(crate) fn judge(&mut self, waiting: Waiting) -> Verdict {
-        let strikes = self.burst_left.is_zero() && self.strikes(waiting);
-        if self.probability == 0.0 && self.is_calm() {
-            self.burst_left = self.config.burst;
+    pub(crate) fn on_arrival(&mut self, backlog: Backlog) -> Verdict {
+        let drop_early = self.burst_allowance.is_zero() && self.drop_early(backlog);
+        if self.drop_prob == 0.0 && self.is_calm() {
+            self.burst_allowance = self.config.burst;
         }
-        match strikes {
+        match drop_early {
             false => Verdict::Pass,
-            true if self.config.ecn && self.probability <= self.config.ecn_limit => Verdict::Mark,
+            true if self.config.ecn && self.drop_prob <= self.config.ecn_limit => Verdict::Mark,
             true => Verdict::Drop,
         }
     }
 
     /// Whether the delay is and was below half the target.
     fn is_calm(&self) -> bool {
-        self.delay.max(self.old_delay) < self.config.target / 2
+        self.delay.max(self.qdelay_old) < self.config.target / 2
     }
 
-    fn strikes(&mut self, waiting: Waiting) -> bool {
-        let was_short = self.old_delay < self.config.target / 2 && self.probability < 0.2;
-        if was_short || waiting.bytes <= SHORT {
+    fn drop_early(&mut self, backlog: Backlog) -> bool {
+        let was_short = self.qdelay_old < self.config.target / 2 && self.drop_prob < 0.2;
+        if was_short || backlog.bytes <= MIN_BACKLOG {
             return false;
         }
-        if self.probability == 0.0 {
-            self.accumulated = 0.0;
+        if self.drop_prob == 0.0 {
+            self.accu_prob = 0.0;
         }
-        self.accumulated += self.probability;
-        let strikes = self.accumulated >= 0.85
-            && (self.accumulated >= 8.5 || self.dice.uniform() < self.probability);
-        if strikes {
-            self.accumulated = 0.0;
+        self.accu_prob += self.drop_prob;
+        let drop_early = self.accu_prob >= 0.85
+            && (self.accu_prob >= 8.5 || self.rng.uniform() < self.drop_prob);
+        if drop_early {
+            self.accu_prob = 0.0;
         }
-        strikes
+        drop_early
     }
 
     /// Adjusts the probability (section 4.2; Appendix A, `calculate_drop_prob`).
     fn update(&mut self) {
         let PieConfig { target, alpha, beta, .. } = self.config;
         let [delay, old, target] =
-            [self.delay, self.old_delay, target].map(|span| span.as_nanos() as f64 / 1e9);
-        let scale = SCALES.iter().find(|(below, _)| self.probability < *below);
+            [self.delay, self.qdelay_old, target].map(|span| span.as_nanos() as f64 / 1e9);
+        let scale = SCALES.iter().find(|(below, _)| self.drop_prob < *below);
         let mut step = alpha * (delay - target) + beta * (delay - old);
         step *= scale.map_or(1.0, |&(_, scale)| scale);
-        if self.probability >= 0.1 {
+        if self.drop_prob >= 0.1 {
             step = step.min(0.02);
         }
-        self.probability += step;
+        self.drop_prob += step;
         if self.is_calm() {
-            self.probability *= 0.98;
+            self.drop_prob *= 0.98;
         }
-        self.probability = self.probability.clamp(0.0, 1.0);
-        self.old_delay = self.delay;
-        self.burst_left = self.burst_left.saturating_sub(self.config.update);
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+        self.qdelay_old = self.delay;
+        self.burst_allowance = self.burst_allowance.saturating_sub(self.config.update);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Stream;
+    use crate::rng::Stream;
 
-    const STANDING: Waiting = Waiting { packets: 100, bytes: 150_000 };
+    const STANDING: Backlog = Backlog { packets: 100, bytes: 150_000 };
 
     fn pie() -> Pie {
-        Pie::new(PieConfig::default(), Dice::new(1, Stream::Aqm))
+        Pie::new(PieConfig::default(), Rng::new(1, Stream::Aqm))
     }
 
     fn ms(ms: u64) -> Span {
@@ -202,16 +202,16 @@ mod tests {
     }
 
     /// What one update adds to this probability when the delay went from `old` to `delay`, s.
-    fn step(probability: f64, old: Span, delay: Span) -> f64 {
-        let mut pie = Pie { probability, old_delay: old, delay, ..pie() };
+    fn step(drop_prob: f64, old: Span, delay: Span) -> f64 {
+        let mut pie = Pie { drop_prob, qdelay_old: old, delay, ..pie() };
         pie.update();
-        pie.probability - probability
+        pie.drop_prob - drop_prob
     }
 
     #[test]
     fn the_step_is_scaled_as_the_rfc_s_table_says() {
         // 0.125 (30 - 15) ms + 1.25 (30 - 20) ms = 0.014375, over the table's divisors.
-        for (probability, divisor) in [
+        for (drop_prob, divisor) in [
             (0.0, 2048.0),
             (0.000_000_9, 2048.0),
             (0.000_001, 512.0),
@@ -225,9 +225,9 @@ mod tests {
             (0.1, 1.0),
             (0.5, 1.0),
         ] {
-            let got = step(probability, ms(20), ms(30));
+            let got = step(drop_prob, ms(20), ms(30));
             let expected = 0.014375 / divisor;
-            assert!((got / expected - 1.0).abs() < 1e-9, "{got} for {expected} at {probability}");
+            assert!((got / expected - 1.0).abs() < 1e-9, "{got} for {expected} at {drop_prob}");
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
             often.advance(Time::ZERO + ms(now), STANDING);
         }
         seldom.advance(Time::ZERO + ms(1_000), STANDING);
-        assert_eq!(often.probability, seldom.probability);
+        assert_eq!(often.drop_prob, seldom.drop_prob);
         assert_eq!(seldom.next_update, Time::ZERO + ms(1_005));
         // The first of 66 updates sees the delay rise from 0: 0.125 * 25 ms + 1.25 * 40 ms over
         // 2048; each other one adds 0.003125 over the table's divisors.
@@ -269,50 +269,51 @@ mod tests {
             let scale = SCALES.iter().find(|(below, _)| p < *below).map_or(1.0, |s| s.1);
             p += 0.003_125 * scale;
         }
-        assert!((often.probability / p - 1.0).abs() < 1e-9, "{} for {p}", often.probability);
+        assert!((often.drop_prob / p - 1.0).abs() < 1e-9, "{} for {p}", often.drop_prob);
     }
 
     #[test]
     fn a_burst_of_150_ms_passes_untouched() {
         let mut pie = pie();
-        pie.judge(Waiting::default());
+        pie.on_arrival(Backlog::default());
         pie.sent(ms(200));
-        pie.probability = 0.9;
+        pie.drop_prob = 0.9;
         for update in 1..10 {
             pie.advance(Time::ZERO + ms(15) * update, STANDING);
-            assert_eq!(pie.judge(STANDING), Verdict::Pass, "{update} updates");
+            assert_eq!(pie.on_arrival(STANDING), Verdict::Pass, "{update} updates");
         }
         pie.advance(Time::ZERO + ms(150), STANDING);
-        let verdicts: Vec<Verdict> = (0..20).map(|_| pie.judge(STANDING)).collect();
+        let verdicts: Vec<Verdict> = (0..20).map(|_| pie.on_arrival(STANDING)).collect();
         assert!(verdicts.contains(&Verdict::Drop));
     }
 
     #[test]
     fn short_queues_and_short_delays_are_left_alone() {
         let congested = Pie {
-            probability: 0.19,
-            burst_left: Span::ZERO,
-            old_delay: ms(7),
+            drop_prob: 0.19,
+            burst_allowance: Span::ZERO,
+            qdelay_old: ms(7),
             delay: ms(20),
             ..pie()
         };
-        let strikes =
-            |mut pie: Pie, waiting| (0..1000).any(|_| pie.judge(waiting) != Verdict::Pass);
-        let two = Waiting { packets: 2, bytes: 3000 };
-        assert!(!strikes(congested.clone(), STANDING), "the delay was short, p below 0.2");
-        assert!(strikes(Pie { probability: 0.2, ..congested.clone() }, STANDING));
-        assert!(strikes(Pie { old_delay: ms(8), ..congested.clone() }, STANDING));
-        assert!(!strikes(Pie { old_delay: ms(8), ..congested }, two));
+        let drop_early =
+            |mut pie: Pie, backlog| (0..1000).any(|_| pie.on_arrival(backlog) != Verdict::Pass);
+        let two = Backlog { packets: 2, bytes: 3000 };
+        assert!(!drop_early(congested.clone(), STANDING), "the delay was short, p below 0.2");
+        assert!(drop_early(Pie { drop_prob: 0.2, ..congested.clone() }, STANDING));
+        assert!(drop_early(Pie { qdelay_old: ms(8), ..congested.clone() }, STANDING));
+        assert!(!drop_early(Pie { qdelay_old: ms(8), ..congested }, two));
     }
 
     #[test]
     fn drops_are_never_close_together_and_never_far_apart() {
-        let congested = Pie { burst_left: Span::ZERO, old_delay: ms(20), delay: ms(20), ..pie() };
-        let mut pie = Pie { probability: 1.0 / 16.0, ..congested };
+        let congested =
+            Pie { burst_allowance: Span::ZERO, qdelay_old: ms(20), delay: ms(20), ..pie() };
+        let mut pie = Pie { drop_prob: 1.0 / 16.0, ..congested };
         let (mut gaps, mut gap) = (Vec::new(), 0);
         for _ in 0..1_000_000 {
             gap += 1;
-            if pie.judge(STANDING) != Verdict::Pass {
+            if pie.on_arrival(STANDING) != Verdict::Pass {
                 gaps.push(gap);
                 gap = 0;
             }
@@ -325,11 +326,12 @@ mod tests {
 
     #[test]
     fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_beyond() {
-        let congested = Pie { burst_left: Span::ZERO, old_delay: ms(20), delay: ms(20), ..pie() };
-        let verdict = |probability, ecn| {
+        let congested =
+            Pie { burst_allowance: Span::ZERO, qdelay_old: ms(20), delay: ms(20), ..pie() };
+        let verdict = |drop_prob, ecn| {
             let config = PieConfig { ecn, ..PieConfig::default() };
-            let mut pie = Pie { probability, config, ..congested.clone() };
-            (0..1000).map(|_| pie.judge(STANDING)).find(|verdict| *verdict != Verdict::Pass)
+            let mut pie = Pie { drop_prob, config, ..congested.clone() };
+            (0..1000).map(|_| pie.on_arrival(STANDING)).find(|verdict| *verdict != Verdict::Pass)
         };
         assert_eq!(verdict(0.1, true), Some(Verdict::Mark));
         assert_eq!(verdict(0.11, true), Some(Verdict::Drop));

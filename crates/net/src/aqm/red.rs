@@ -16,9 +16,9 @@
 //! ECN-capable packets are marked where others are dropped, up to an average of `max`; beyond they
 //! are dropped too (RFC 3168, section 7), unless `hard_drop` is off.
 
-use crate::Waiting;
+use crate::Backlog;
 use crate::aqm::Verdict;
-use crate::dice::Dice;
+use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of RED.
@@ -71,72 +71,72 @@ impl Default for RedConfig {
 }
 
 /// The largest packet, to which byte mode refers.
-pub(crate) const LARGEST: u32 = 1500;
+pub(crate) const MAX_PACKET_SIZE: u32 = 1500;
 
 /// The state of RED.
 #[derive(Clone, Debug)]
 pub(crate) struct Red {
     config: RedConfig,
-    average: f64,
+    avg: f64,
     /// Packets since the last one that was struck.
-    spared: u32,
-    dice: Dice,
+    count: u32,
+    rng: Rng,
 }
 
 impl Red {
-    pub(crate) fn new(config: RedConfig, dice: Dice) -> Red {
-        Red { config, average: 0.0, spared: 0, dice }
+    pub(crate) fn new(config: RedConfig, rng: Rng) -> Red {
+        Red { config, avg: 0.0, count: 0, rng }
     }
 
     /// What happens to a packet of `size` bytes that finds so much waiting on a link that could have
-    /// sent `missed` packets since it became idle.
-    pub(crate) fn judge(&mut self, waiting: Waiting, missed: f64, size: u32) -> Verdict {
-        self.update(waiting, missed);
+    /// sent `idle_packets` packets since it became idle.
+    pub(crate) fn on_arrival(&mut self, backlog: Backlog, idle_packets: f64, size: u32) -> Verdict {
+        self.update(backlog, idle_packets);
         let p = self.probability(size);
         if p == 0.0 {
-            self.spared = 0;
+            self.count = 0;
             return Verdict::Pass;
         }
-        let passed = f64::from(self.spared) * p;
+        let passed = f64::from(self.count) * p;
         let p = if passed < 1.0 { p / (1.0 - passed) } else { 1.0 };
-        if self.dice.uniform() >= p {
-            self.spared += 1;
+        if self.rng.uniform() >= p {
+            self.count += 1;
             return Verdict::Pass;
         }
-        self.spared = 0;
-        let may_mark = self.average < self.config.max || !self.config.hard_drop;
+        self.count = 0;
+        let may_mark = self.avg < self.config.max || !self.config.hard_drop;
         if self.config.ecn && may_mark { Verdict::Mark } else { Verdict::Drop }
     }
 
-    fn update(&mut self, waiting: Waiting, missed: f64) {
+    fn update(&mut self, backlog: Backlog, idle_packets: f64) {
         let queue = match self.config.unit {
-            RedUnit::Packets => f64::from(waiting.packets),
-            RedUnit::Bytes => waiting.bytes as f64,
+            RedUnit::Packets => f64::from(backlog.packets),
+            RedUnit::Bytes => backlog.bytes as f64,
         };
         let weight = self.config.weight;
-        if waiting.packets > 0 || missed == 0.0 {
-            self.average += weight * (queue - self.average);
+        if backlog.packets > 0 || idle_packets == 0.0 {
+            self.avg += weight * (queue - self.avg);
         } else {
-            self.average *= libm::pow(1.0 - weight, missed);
+            self.avg *= libm::pow(1.0 - weight, idle_packets);
         }
     }
 
     /// `p_b`.
     fn probability(&self, size: u32) -> f64 {
         let RedConfig { unit, min, max, probability, gentle, .. } = self.config;
-        let average = self.average;
-        let p = if average < min {
+        let avg = self.avg;
+        let p = if avg < min {
             return 0.0;
-        } else if average < max {
-            probability * (average - min) / (max - min)
-        } else if gentle && average < 2.0 * max {
-            probability + (1.0 - probability) * (average - max) / max
+        } else if avg < max {
+            probability * (avg - min) / (max - min)
+        } else if gentle && avg < 2.0 * max {
+            probability + (1.0 - probability) * (avg - max) / max
         } else {
             return 1.0;
         };
         match unit {
             RedUnit::Packets => p,
-            RedUnit::Bytes => (p * f64::from(size) / f64::from(LARGEST)).min(1.0),
+            RedUnit::Bytes => (p * f64::from(size) / f64::from(MAX_PACKET_SIZE)).min(1.0),
         }
     }
 }
@@ -144,22 +144,22 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Stream;
+    use crate::rng::Stream;
 
-    fn queue(packets: u32) -> Waiting {
-        Waiting { packets, bytes: u64::from(packets) * 1500 }
+    fn queue(packets: u32) -> Backlog {
+        Backlog { packets, bytes: u64::from(packets) * 1500 }
     }
 
     /// RED whose average is the present queue.
     fn red(config: RedConfig) -> Red {
         let config = RedConfig { weight: 1.0, ..config };
-        Red::new(config, Dice::new(1, Stream::Aqm))
+        Red::new(config, Rng::new(1, Stream::Aqm))
     }
 
-    fn share_struck(red: &mut Red, waiting: Waiting, size: u32) -> f64 {
+    fn share_struck(red: &mut Red, backlog: Backlog, size: u32) -> f64 {
         let packets = 400_000;
-        let judge = |_: &u32| red.judge(waiting, 0.0, size) != Verdict::Pass;
-        (0..packets).filter(judge).count() as f64 / f64::from(packets)
+        let on_arrival = |_: &u32| red.on_arrival(backlog, 0.0, size) != Verdict::Pass;
+        (0..packets).filter(on_arrival).count() as f64 / f64::from(packets)
     }
 
     /// The mean of a distance that is uniform in {1, ..., n} is (n + 1) / 2, so the share of
@@ -209,7 +209,7 @@ mod tests {
         let (mut counts, mut distance) = ([0u32; 10], 0);
         for _ in 0..550_000 {
             distance += 1;
-            if red.judge(queue(15), 0.0, 1500) != Verdict::Pass {
+            if red.on_arrival(queue(15), 0.0, 1500) != Verdict::Pass {
                 counts[distance - 1] += 1;
                 distance = 0;
             }
@@ -228,18 +228,18 @@ mod tests {
         }
         // 1 - (1 - w)^n of the step (section 6 of the paper).
         let expected = 100.0 * (1.0 - 0.998f64.powi(500));
-        assert!((red.average - expected).abs() < 1e-9, "{} for {expected}", red.average);
+        assert!((red.avg - expected).abs() < 1e-9, "{} for {expected}", red.avg);
     }
 
     #[test]
     fn an_idle_link_makes_the_average_forget_as_if_packets_had_found_it_empty() {
         let mut idle = red(RedConfig::default());
         idle.config.weight = 0.002;
-        idle.average = 50.0;
+        idle.avg = 50.0;
         let mut empty = idle.clone();
         idle.update(queue(0), 300.0);
         (0..300).for_each(|_| empty.update(queue(0), 0.0));
-        assert!((idle.average - empty.average).abs() < 1e-9);
+        assert!((idle.avg - empty.avg).abs() < 1e-9);
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
     fn marks_become_drops_beyond_max_unless_hard_drop_is_off() {
         let verdict = |config, packets| {
             let mut red = red(config);
-            (0..100).map(|_| red.judge(queue(packets), 0.0, 1500)).max_by_key(|v| *v as u8)
+            (0..100).map(|_| red.on_arrival(queue(packets), 0.0, 1500)).max_by_key(|v| *v as u8)
         };
         let config = RedConfig { probability: 1.0, ..RedConfig::default() };
         assert_eq!(verdict(config, 14), Some(Verdict::Mark));
@@ -276,8 +276,8 @@ mod tests {
         let step = RedConfig { min: 20.0, max: 20.0, gentle: false, ..RedConfig::default() };
         let mut red = red(RedConfig { hard_drop: false, ..step });
         for _ in 0..1000 {
-            assert_eq!(red.judge(queue(19), 0.0, 1500), Verdict::Pass);
-            assert_eq!(red.judge(queue(20), 0.0, 1500), Verdict::Mark);
+            assert_eq!(red.on_arrival(queue(19), 0.0, 1500), Verdict::Pass);
+            assert_eq!(red.on_arrival(queue(20), 0.0, 1500), Verdict::Mark);
         }
     }
 }

@@ -26,7 +26,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         bytes: None,
         app_rate_bps: None,
         app_rates: Vec::new(),
-        joins: Vec::new(),
+        additional_subflows: Vec::new(),
         scheduler: "lowest-rtt".to_owned(),
         stack: Stack::linux(),
         udt: None,
@@ -34,7 +34,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         command: None,
         server: None,
         log: false,
-        own: None,
+        algorithm_factory: None,
     };
     Scenario {
         seed: 1,

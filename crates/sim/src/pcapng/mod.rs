@@ -9,10 +9,10 @@
 mod tcp;
 mod udt;
 
-use crate::log::{Event, PacketLog, Record};
+use crate::packet_log::{Event, PacketLog, Record};
 use crate::pdu::Pdu;
 use crate::scenario::{LinkSpec, Scenario};
-use dumbbell_net::Dropped;
+use dumbbell_net::DropReason;
 use dumbbell_units::Time;
 use etherparse::{IpEcn, IpNumber, Ipv4Header};
 use pcap_file::pcapng::PcapNgWriter;
@@ -61,7 +61,7 @@ impl PacketLog {
             ],
         })?;
         let mut ends = tcp::Ends::default();
-        let mut fates = self.fates(&scenario.links);
+        let mut drop_comments = self.drop_comments(&scenario.links);
         for record in self.records() {
             let flow = &scenario.flows[record.flow as usize];
             let echoed = match &record.packet {
@@ -75,8 +75,9 @@ impl PacketLog {
             };
             if seen {
                 let sent = record.event == Event::Sent;
-                let fate = if sent { fates.get_mut(&transmission(record)) } else { None };
-                let comment = fate.and_then(VecDeque::pop_front);
+                let drop_comment =
+                    if sent { drop_comments.get_mut(&transmission(record)) } else { None };
+                let comment = drop_comment.and_then(VecDeque::pop_front);
                 let (bytes, length) = match &record.packet {
                     Pdu::Tcp(segment) => tcp::packet((record, segment), flow, echoed),
                     Pdu::Udt(packet) => udt::packet(record, packet),
@@ -88,19 +89,19 @@ impl PacketLog {
     }
 
     /// Where the packets that never arrived were dropped, and why.
-    fn fates(&self, links: &[LinkSpec]) -> HashMap<Transmission, VecDeque<String>> {
-        let mut fates: HashMap<Transmission, VecDeque<String>> = HashMap::new();
+    fn drop_comments(&self, links: &[LinkSpec]) -> HashMap<Transmission, VecDeque<String>> {
+        let mut drop_comments: HashMap<Transmission, VecDeque<String>> = HashMap::new();
         for record in self.records() {
             let Event::Dropped(link, why) = record.event else { continue };
             let why = match why {
-                Dropped::Overflow => "the queue was full",
-                Dropped::Early => "the queue's management chose to",
-                Dropped::Loss => "random loss",
+                DropReason::Overflow => "the queue was full",
+                DropReason::Early => "the queue's management chose to",
+                DropReason::Loss => "random loss",
             };
             let text = format!("dropped at {}: {why}", links[link.0 as usize].name);
-            fates.entry(transmission(record)).or_default().push_back(text);
+            drop_comments.entry(transmission(record)).or_default().push_back(text);
         }
-        fates
+        drop_comments
     }
 }
 

@@ -2,7 +2,7 @@
 //! `isn + 1 + n * mss`.
 
 use super::ip_header;
-use crate::log::{Event, Record};
+use crate::packet_log::{Event, Record};
 use crate::scenario::FlowSpec;
 use dumbbell_tcp::{Flags, Segment, Stack};
 use dumbbell_units::Time;
@@ -48,8 +48,8 @@ impl Ends {
         let same = |(sent, _): &(Segment, u32)| {
             (sent.number, sent.timestamp) == (segment.number, segment.timestamp)
         };
-        let place = end.under_way.iter().position(same);
-        place.and_then(|place| end.under_way.remove(place)).map_or(0, |(_, echoed)| echoed)
+        let index = end.under_way.iter().position(same);
+        index.and_then(|index| end.under_way.remove(index)).map_or(0, |(_, echoed)| echoed)
     }
 }
 

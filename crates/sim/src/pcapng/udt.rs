@@ -1,7 +1,7 @@
 //! UDT packets as bytes: what the codec makes of them, behind UDP's header.
 
 use super::ip_header;
-use crate::log::Record;
+use crate::packet_log::Record;
 use crate::udt_host::SOCKETS;
 use dumbbell_udt::{Packet, codec};
 use etherparse::{IpEcn, IpNumber, Ipv4Header, UdpHeader};

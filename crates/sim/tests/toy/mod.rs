@@ -7,13 +7,13 @@ use dumbbell_units::{Span, Time};
 
 /// What both ends send; the padding makes it as large as a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ToyPacket {
     pub number: u32,
     pub size: u32,
     _padding: [u32; 7],
 }
 
-impl Packet for Note {
+impl Packet for ToyPacket {
     fn size(&self) -> u32 {
         self.size
     }
@@ -21,13 +21,13 @@ impl Packet for Note {
 
 #[derive(Clone, Debug)]
 pub enum Toy {
-    Sender { window: u32, in_flight: u32, next: u32, timer: Time, patience: Span },
+    Sender { window: u32, in_flight: u32, next: u32, timer: Time, timeout: Span },
     Receiver { reply: Option<u32> },
 }
 
 impl Toy {
-    pub fn sender(window: u32, start: Time, patience: Span) -> Toy {
-        Toy::Sender { window, in_flight: window, next: 0, timer: start, patience }
+    pub fn sender(window: u32, start: Time, timeout: Span) -> Toy {
+        Toy::Sender { window, in_flight: window, next: 0, timer: start, timeout }
     }
 
     pub fn receiver() -> Toy {
@@ -36,23 +36,23 @@ impl Toy {
 }
 
 impl Endpoint for Toy {
-    type Packet = Note;
+    type Packet = ToyPacket;
 
-    fn handle(&mut self, now: Time, packet: &Note) {
+    fn handle(&mut self, now: Time, packet: &ToyPacket) {
         match self {
-            Toy::Sender { in_flight, timer, patience, .. } => {
+            Toy::Sender { in_flight, timer, timeout, .. } => {
                 *in_flight = in_flight.saturating_sub(1);
-                *timer = now + *patience;
+                *timer = now + *timeout;
             }
             Toy::Receiver { reply } => *reply = Some(packet.number),
         }
     }
 
-    fn poll(&mut self, now: Time) -> Option<Note> {
+    fn poll(&mut self, now: Time) -> Option<ToyPacket> {
         let (number, size) = match self {
-            Toy::Sender { window, in_flight, next, timer, patience } => {
+            Toy::Sender { window, in_flight, next, timer, timeout } => {
                 if now >= *timer {
-                    *timer = now + *patience;
+                    *timer = now + *timeout;
                     *in_flight = 0;
                 }
                 if in_flight >= window {
@@ -64,7 +64,7 @@ impl Endpoint for Toy {
             }
             Toy::Receiver { reply } => (reply.take()?, 52),
         };
-        Some(Note { number, size, _padding: [0; 7] })
+        Some(ToyPacket { number, size, _padding: [0; 7] })
     }
 
     fn next_timeout(&self) -> Time {

@@ -16,7 +16,7 @@ use std::num::NonZeroU64;
 pub struct TokenBucket {
     rate: NonZeroU64,
     /// How long an empty bucket takes to fill.
-    filling: Span,
+    burst_time: Span,
     full_at: Time,
     /// What rounding cut off `full_at`, in `1/rate` ns.
     remainder: u64,
@@ -27,10 +27,10 @@ impl TokenBucket {
     /// A bucket of `depth` bytes into which `rate` bit/s flow. A packet larger than the bucket
     /// leaves when the bucket has been full for as long as the rest would take.
     pub fn new(rate: NonZeroU64, depth: u64) -> TokenBucket {
-        let filling = u128::from(depth) * 8_000_000_000 / u128::from(rate.get());
+        let burst_time = u128::from(depth) * 8_000_000_000 / u128::from(rate.get());
         TokenBucket {
             rate,
-            filling: Span::from_nanos(filling as u64),
+            burst_time: Span::from_nanos(burst_time as u64),
             full_at: Time::ZERO,
             remainder: 0,
             last_departure: Time::ZERO,
@@ -43,15 +43,15 @@ impl TokenBucket {
     }
 
     /// When everything accepted so far will have left.
-    pub(crate) fn free_at(&self) -> Time {
+    pub(crate) fn busy_until(&self) -> Time {
         self.last_departure
     }
 
     /// When a packet of `size` bytes that comes at `now` leaves.
     #[inline]
     pub fn departure(&self, now: Time, size: u64) -> Time {
-        let (whole, _) = self.tokens(size);
-        let enough = (self.full_at + Span::from_nanos(whole)) - self.filling;
+        let (whole, _) = self.fill_time(size);
+        let enough = (self.full_at + Span::from_nanos(whole)) - self.burst_time;
         now.max(self.last_departure).max(enough)
     }
 
@@ -59,10 +59,10 @@ impl TokenBucket {
     #[inline]
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
         let departure = self.departure(now, u64::from(size));
-        let (whole, fraction) = self.tokens(u64::from(size));
+        let (whole, fraction) = self.fill_time(u64::from(size));
         // For a packet larger than the bucket tokens were waited for once it was full: they count
         // only once.
-        let since = departure - Span::from_nanos(whole).saturating_sub(self.filling);
+        let since = departure - Span::from_nanos(whole).saturating_sub(self.burst_time);
         if since > self.full_at {
             self.full_at = since;
             self.remainder = 0;
@@ -76,7 +76,7 @@ impl TokenBucket {
     }
 
     /// How long the tokens for a packet take to flow in: whole nanoseconds and `1/rate` ns.
-    fn tokens(&self, size: u64) -> (u64, u64) {
+    fn fill_time(&self, size: u64) -> (u64, u64) {
         let work = u128::from(size) * 8_000_000_000;
         let rate = u128::from(self.rate.get());
         ((work / rate) as u64, (work % rate) as u64)

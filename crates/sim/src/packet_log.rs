@@ -1,9 +1,9 @@
 //! The packet log: every packet of the flows that asked for it, as it is sent, arrives or is
 //! dropped.
 
-use crate::engine::{EndpointId, Watch};
-use crate::pdu::{Datagram, Pdu};
-use dumbbell_net::{Dropped, LinkId};
+use crate::engine::{EndpointId, Observer};
+use crate::pdu::{Pdu, SimPacket};
+use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::Time;
 
 /// What happened to a packet.
@@ -14,7 +14,7 @@ pub enum Event {
     /// It reached the other endpoint.
     Received,
     /// It did not get onto this link, or was dropped while it waited for it.
-    Dropped(LinkId, Dropped),
+    Dropped(LinkId, DropReason),
 }
 
 /// One line of the log.
@@ -54,7 +54,7 @@ impl PacketLog {
     }
 
     #[inline]
-    fn record(&mut self, at: Time, event: Event, sender: EndpointId, packet: &impl Datagram) {
+    fn record(&mut self, at: Time, event: Event, sender: EndpointId, packet: &impl SimPacket) {
         if let Some(&Some(flow)) = self.flows.get(sender.pair() as usize) {
             let by_sender = sender.0.is_multiple_of(2);
             self.records.push(Record { at, event, flow, by_sender, packet: packet.pdu() });
@@ -62,19 +62,19 @@ impl PacketLog {
     }
 }
 
-impl<P: Datagram> Watch<P> for PacketLog {
+impl<P: SimPacket> Observer<P> for PacketLog {
     #[inline]
-    fn sent(&mut self, now: Time, from: EndpointId, packet: &P) {
+    fn on_sent(&mut self, now: Time, from: EndpointId, packet: &P) {
         self.record(now, Event::Sent, from, packet);
     }
 
     #[inline]
-    fn delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
+    fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
         self.record(now, Event::Received, to.peer(), packet);
     }
 
     #[inline]
-    fn dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: Dropped, packet: &P) {
+    fn on_dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: DropReason, packet: &P) {
         self.record(now, Event::Dropped(at, why), from, packet);
     }
 }

@@ -8,48 +8,51 @@ use dumbbell_units::{Span, Time};
 
 /// A server of piecewise constant rate, first come first served.
 #[derive(Clone, Debug)]
-pub struct Timeline {
+pub struct PiecewiseRate {
     /// From when on which rate holds, bit/s.
     steps: Vec<(Time, u64)>,
-    place: Place,
+    progress: Progress,
 }
 
 /// How far the accepted work reaches.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Progress {
     /// When all of it has left, rounded down.
-    free_at: Time,
+    busy_until: Time,
     /// What rounding cut off, in `1/rate` ns.
     remainder: u64,
-    /// The step that `free_at` lies in.
+    /// The step that `busy_until` lies in.
     step: usize,
 }
 
-impl Timeline {
+impl PiecewiseRate {
     /// A server whose rate is, from each time on, the one given with it, bit/s.
     ///
     /// # Panics
     /// If the first time is not zero, or the times do not increase.
-    pub fn new(steps: Vec<(Time, u64)>) -> Timeline {
+    pub fn new(steps: Vec<(Time, u64)>) -> PiecewiseRate {
         assert!(steps.first().is_some_and(|first| first.0 == Time::ZERO), "rates begin at zero");
         assert!(steps.is_sorted_by(|a, b| a.0 < b.0), "the times of rates increase");
-        Timeline { steps, place: Place { free_at: Time::ZERO, remainder: 0, step: 0 } }
+        PiecewiseRate {
+            steps,
+            progress: Progress { busy_until: Time::ZERO, remainder: 0, step: 0 },
+        }
     }
 
     /// When everything accepted so far will have left.
-    pub fn free_at(&self) -> Time {
-        self.place.free_at
+    pub fn busy_until(&self) -> Time {
+        self.progress.busy_until
     }
 
     /// When the last of `bytes` that come at `now` would leave; [`Time::MAX`] if never.
     pub fn departure(&self, now: Time, bytes: u64) -> Time {
-        self.after(now, bytes).free_at
+        self.after(now, bytes).busy_until
     }
 
     /// Accepts a packet of `size` bytes that comes at `now`; gives its departure.
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
-        self.place = self.after(now, u64::from(size));
-        self.place.free_at
+        self.progress = self.after(now, u64::from(size));
+        self.progress.busy_until
     }
 
     /// The rate at `now`, bit/s.
@@ -58,28 +61,29 @@ impl Timeline {
         self.steps[begun - 1].1
     }
 
-    fn after(&self, now: Time, bytes: u64) -> Place {
-        let mut place = self.place;
-        if now > place.free_at {
-            let passed = self.steps[place.step..].iter().take_while(|step| step.0 <= now).count();
-            place = Place { free_at: now, remainder: 0, step: place.step + passed - 1 };
+    fn after(&self, now: Time, bytes: u64) -> Progress {
+        let mut progress = self.progress;
+        if now > progress.busy_until {
+            let passed =
+                self.steps[progress.step..].iter().take_while(|step| step.0 <= now).count();
+            progress = Progress { busy_until: now, remainder: 0, step: progress.step + passed - 1 };
         }
         // In bits times 1e-9, of which a rate of r bit/s does r a nanosecond.
-        let mut work = u128::from(bytes) * 8_000_000_000 + u128::from(place.remainder);
+        let mut work = u128::from(bytes) * 8_000_000_000 + u128::from(progress.remainder);
         loop {
-            let rate = u128::from(self.steps[place.step].1);
-            let end = self.steps.get(place.step + 1).map_or(Time::MAX, |next| next.0);
-            let capacity = rate * u128::from(end.since(place.free_at).as_nanos());
+            let rate = u128::from(self.steps[progress.step].1);
+            let end = self.steps.get(progress.step + 1).map_or(Time::MAX, |next| next.0);
+            let capacity = rate * u128::from(end.since(progress.busy_until).as_nanos());
             if work <= capacity && rate > 0 {
-                place.free_at += Span::from_nanos((work / rate) as u64);
-                place.remainder = (work % rate) as u64;
-                return place;
+                progress.busy_until += Span::from_nanos((work / rate) as u64);
+                progress.remainder = (work % rate) as u64;
+                return progress;
             }
             if end == Time::MAX {
-                return Place { free_at: Time::MAX, remainder: 0, ..place };
+                return Progress { busy_until: Time::MAX, remainder: 0, ..progress };
             }
             work -= capacity;
-            place = Place { free_at: end, remainder: 0, step: place.step + 1 };
+            progress = Progress { busy_until: end, remainder: 0, step: progress.step + 1 };
         }
     }
 }
@@ -87,7 +91,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Transmitter;
+    use crate::ConstantRate;
     use proptest::prelude::*;
     use std::num::NonZeroU64;
 
@@ -100,30 +104,30 @@ mod tests {
         // 1250 bytes are 10,000 bits: 1 ms at 10 Mbit/s, 5 ms at 2 Mbit/s, 10 ms at 1 Mbit/s.
         let steps =
             vec![(ms(0), 10_000_000), (ms(100), 2_000_000), (ms(200), 0), (ms(300), 1_000_000)];
-        let mut server = Timeline::new(steps);
-        assert_eq!(server.accept(ms(50), 1250), ms(51));
-        assert_eq!(server.accept(ms(99), 1250), ms(100));
-        assert_eq!(server.accept(ms(100), 1250), ms(105));
-        assert_eq!(server.accept(ms(196), 1250), ms(302), "4 of 5 before, 2 of 10 after");
-        assert_eq!(server.accept(ms(196), 1250), ms(312));
-        assert_eq!(server.accept(ms(400), 1250), ms(410));
+        let mut shaper = PiecewiseRate::new(steps);
+        assert_eq!(shaper.accept(ms(50), 1250), ms(51));
+        assert_eq!(shaper.accept(ms(99), 1250), ms(100));
+        assert_eq!(shaper.accept(ms(100), 1250), ms(105));
+        assert_eq!(shaper.accept(ms(196), 1250), ms(302), "4 of 5 before, 2 of 10 after");
+        assert_eq!(shaper.accept(ms(196), 1250), ms(312));
+        assert_eq!(shaper.accept(ms(400), 1250), ms(410));
     }
 
     #[test]
     fn a_packet_under_way_when_the_rate_changes_is_finished_at_the_new_rate() {
         // Half a packet in the last half millisecond at 10 Mbit/s, the other half at 2 Mbit/s.
-        let mut server = Timeline::new(vec![(ms(0), 10_000_000), (ms(10), 2_000_000)]);
+        let mut shaper = PiecewiseRate::new(vec![(ms(0), 10_000_000), (ms(10), 2_000_000)]);
         let start = Time::ZERO + Span::from_micros(9_500);
-        assert_eq!(server.departure(start, 1250), Time::ZERO + Span::from_micros(12_500));
-        assert_eq!(server.accept(start, 1250), Time::ZERO + Span::from_micros(12_500));
+        assert_eq!(shaper.departure(start, 1250), Time::ZERO + Span::from_micros(12_500));
+        assert_eq!(shaper.accept(start, 1250), Time::ZERO + Span::from_micros(12_500));
     }
 
     #[test]
     fn nothing_leaves_any_more_once_the_rate_stays_zero() {
-        let mut server = Timeline::new(vec![(ms(0), 10_000_000), (ms(10), 0)]);
-        assert_eq!(server.accept(ms(9), 1250), ms(10));
-        assert_eq!(server.accept(ms(9), 1250), Time::MAX);
-        assert_eq!(server.accept(ms(20), 1250), Time::MAX);
+        let mut shaper = PiecewiseRate::new(vec![(ms(0), 10_000_000), (ms(10), 0)]);
+        assert_eq!(shaper.accept(ms(9), 1250), ms(10));
+        assert_eq!(shaper.accept(ms(9), 1250), Time::MAX);
+        assert_eq!(shaper.accept(ms(20), 1250), Time::MAX);
     }
 
     proptest! {
@@ -132,9 +136,9 @@ mod tests {
             rate in 10_000u64..10_000_000_000,
             packets in prop::collection::vec((0u64..500_000, 40u32..9000), 1..200),
         ) {
-            let mut constant = Transmitter::new(NonZeroU64::new(rate).expect("above zero"));
+            let mut constant = ConstantRate::new(NonZeroU64::new(rate).expect("above zero"));
             let steps = (0..100).map(|i| (Time::from_nanos(i * 777_777), rate)).collect();
-            let mut steps = Timeline::new(steps);
+            let mut steps = PiecewiseRate::new(steps);
             let mut now = Time::ZERO;
             for (gap, size) in packets {
                 now += Span::from_nanos(gap);

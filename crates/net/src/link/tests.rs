@@ -3,23 +3,23 @@ use proptest::prelude::*;
 
 /// A packet that is only its size and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parcel {
+pub(super) struct TestPacket {
     size: u32,
     number: u32,
 }
 
-impl Packet for Parcel {
+impl Packet for TestPacket {
     fn size(&self) -> u32 {
         self.size
     }
 }
 
-pub(super) fn full(number: u32) -> Parcel {
-    Parcel { size: 1500, number }
+pub(super) fn full(number: u32) -> TestPacket {
+    TestPacket { size: 1500, number }
 }
 
 /// 100 Mbit/s, 10 ms: a packet of 1500 bytes takes 120 us on the wire.
-pub(super) fn link(queue: Limit) -> Link<Parcel> {
+pub(super) fn link(queue: Limit) -> Link<TestPacket> {
     Link::new(&LinkConfig {
         rate: NonZeroU64::new(100_000_000),
         delay: Span::from_millis(10),
@@ -66,10 +66,10 @@ fn the_packet_in_service_does_not_count_against_a_limit_in_packets() {
     for number in 0..3 {
         link.push(us(0), full(number)).expect("one in service, two wait");
     }
-    assert_eq!(link.push(us(0), full(3)), Err(Dropped::Overflow));
-    assert_eq!(link.push(Time::from_nanos(119_999), full(4)), Err(Dropped::Overflow));
+    assert_eq!(link.push(us(0), full(3)), Err(DropReason::Overflow));
+    assert_eq!(link.push(Time::from_nanos(119_999), full(4)), Err(DropReason::Overflow));
     link.push(us(120), full(5)).expect("the second packet is in service by now");
-    assert_eq!(link.push(us(120), full(6)), Err(Dropped::Overflow));
+    assert_eq!(link.push(us(120), full(6)), Err(DropReason::Overflow));
     assert_eq!(link.statistics(us(120)).dropped, 3);
 }
 
@@ -79,9 +79,9 @@ fn a_limit_in_bytes_counts_bytes_and_lets_a_small_packet_into_the_gap() {
     for number in 0..3 {
         link.push(us(0), full(number)).expect("one in service, 3000 bytes wait");
     }
-    assert_eq!(link.push(us(0), Parcel { size: 101, number: 3 }), Err(Dropped::Overflow));
-    assert_eq!(link.push(us(0), Parcel { size: 100, number: 4 }), Ok(()));
-    assert_eq!(link.statistics(us(0)).waiting, Waiting { packets: 3, bytes: 3100 });
+    assert_eq!(link.push(us(0), TestPacket { size: 101, number: 3 }), Err(DropReason::Overflow));
+    assert_eq!(link.push(us(0), TestPacket { size: 100, number: 4 }), Ok(()));
+    assert_eq!(link.statistics(us(0)).backlog, Backlog { packets: 3, bytes: 3100 });
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn a_limit_in_time_drops_what_would_wait_longer() {
     for number in 0..3 {
         link.push(us(0), full(number)).expect("waits for 0, 120 and 240 us");
     }
-    assert_eq!(link.push(us(0), full(3)), Err(Dropped::Overflow));
-    assert_eq!(link.push(us(119), full(4)), Err(Dropped::Overflow));
+    assert_eq!(link.push(us(0), full(3)), Err(DropReason::Overflow));
+    assert_eq!(link.push(us(119), full(4)), Err(DropReason::Overflow));
     assert_eq!(link.push(us(120), full(5)), Ok(()));
 }
 
@@ -103,10 +103,10 @@ fn statistics_tell_what_was_sent_and_what_waits() {
     }
     let now = link.statistics(us(300));
     assert_eq!((now.sent_packets, now.sent_bytes), (3, 4500));
-    assert_eq!(now.waiting, Waiting { packets: 7, bytes: 10_500 });
+    assert_eq!(now.backlog, Backlog { packets: 7, bytes: 10_500 });
     assert_eq!(now.queueing_delay, Span::from_micros(900));
     let later = link.statistics(us(5000));
-    assert_eq!((later.sent_packets, later.waiting), (10, Waiting::default()));
+    assert_eq!((later.sent_packets, later.backlog), (10, Backlog::default()));
     assert_eq!((link.len(), later.queueing_delay), (10, Span::ZERO));
 }
 
@@ -166,7 +166,7 @@ proptest! {
         for (number, &(gap, size)) in packets.iter().enumerate() {
             now += Span::from_nanos(gap);
             delivered.extend(std::iter::from_fn(|| link.pop(now)));
-            let packet = Parcel { size, number: number as u32 };
+            let packet = TestPacket { size, number: number as u32 };
             match link.push(now, packet) {
                 Ok(()) => accepted.push(packet),
                 Err(_) => refused += 1,
@@ -174,12 +174,12 @@ proptest! {
             let statistics = link.statistics(now);
             prop_assert_eq!(statistics.dropped + statistics.lost, refused);
             prop_assert_eq!(delivered.len() + link.len(), accepted.len());
-            prop_assert!(statistics.waiting.packets as usize <= link.len());
-            let sent = statistics.sent_packets + u64::from(statistics.waiting.packets);
+            prop_assert!(statistics.backlog.packets as usize <= link.len());
+            let sent = statistics.sent_packets + u64::from(statistics.backlog.packets);
             prop_assert_eq!(sent, accepted.len() as u64);
             match queue {
-                Limit::Packets(most) => prop_assert!(statistics.waiting.packets <= most),
-                Limit::Bytes(most) => prop_assert!(statistics.waiting.bytes <= most),
+                Limit::Packets(most) => prop_assert!(statistics.backlog.packets <= most),
+                Limit::Bytes(most) => prop_assert!(statistics.backlog.bytes <= most),
                 Limit::Time(_) | Limit::Unlimited => {}
             }
         }
@@ -205,7 +205,7 @@ proptest! {
             let arrival = u128::from(now) * u128::from(rate);
             departure = departure.max(arrival) + u128::from(size) * 8_000_000_000;
             expected.push(Time::from_nanos((departure / u128::from(rate)) as u64));
-            link.push(Time::from_nanos(now), Parcel { size, number: 0 }).expect("unlimited");
+            link.push(Time::from_nanos(now), TestPacket { size, number: 0 }).expect("unlimited");
         }
         for time in expected {
             prop_assert_eq!(link.next_arrival(), time);
@@ -226,9 +226,9 @@ fn behind_a_token_bucket_only_what_lacks_tokens_waits() {
     for number in 0..4 {
         link.push(us(0), full(number)).expect("two have tokens, two may wait");
     }
-    assert_eq!(link.push(us(0), full(4)), Err(Dropped::Overflow));
-    assert_eq!(link.statistics(us(0)).waiting.packets, 2);
-    assert_eq!(link.statistics(us(120)).waiting.packets, 1);
+    assert_eq!(link.push(us(0), full(4)), Err(DropReason::Overflow));
+    assert_eq!(link.statistics(us(0)).backlog.packets, 2);
+    assert_eq!(link.statistics(us(120)).backlog.packets, 1);
     for arrival in [10_000, 10_000, 10_120, 10_240] {
         assert_eq!(link.next_arrival(), us(arrival));
         assert!(link.pop(us(arrival)).is_some());

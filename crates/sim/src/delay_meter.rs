@@ -2,7 +2,7 @@
 
 use crate::engine::EndpointId;
 use crate::histogram::Histogram;
-use crate::pdu::Datagram;
+use crate::pdu::SimPacket;
 use dumbbell_net::prefetch;
 use dumbbell_units::{Span, Time};
 
@@ -36,7 +36,7 @@ impl DelayMeter {
         &self.flows[pair as usize].delays
     }
 
-    /// Asks for the memory that [`delivered`](Self::delivered) is about to need.
+    /// Asks for the memory that [`on_delivered`](Self::on_delivered) is about to need.
     #[inline]
     pub(crate) fn prefetch(&self, to: EndpointId) {
         if to.is_receiver() {
@@ -54,7 +54,7 @@ impl DelayMeter {
 
     /// A packet is delivered.
     #[inline]
-    pub(crate) fn delivered(&mut self, now: Time, to: EndpointId, packet: &impl Datagram) {
+    pub(crate) fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &impl SimPacket) {
         let Some(sent_at) = packet.data_sent_at() else { return };
         // The timestamp tells when the packet was sent to the microsecond, so the delay is exact
         // to a microsecond.

@@ -2,15 +2,15 @@
 
 use super::tests::{full, limits, link, us};
 use super::*;
-use crate::aqm::tests::Parcel as Rich;
+use crate::aqm::tests::TestPacket as FlowPacket;
 use crate::{CodelConfig, FqCodelConfig, GilbertElliott, PieConfig, RedConfig};
 use proptest::prelude::*;
 
-fn rich(flow: u32, is_ecn: bool) -> Rich {
-    Rich { flow, is_ecn, ..Rich::default() }
+fn packet(flow: u32, is_ecn: bool) -> FlowPacket {
+    FlowPacket { flow, is_ecn, ..FlowPacket::default() }
 }
 
-fn managed(aqm: AqmConfig, mbit: u64) -> Link<Rich> {
+fn managed(aqm: AqmConfig, mbit: u64) -> Link<FlowPacket> {
     Link::new(&LinkConfig {
         rate: NonZeroU64::new(mbit * 1_000_000),
         delay: Span::from_millis(10),
@@ -27,7 +27,7 @@ fn a_managed_link_that_has_nothing_to_manage_sends_as_droptail_does() {
     for number in 0..500u64 {
         // Never more than three wait.
         let now = us(number / 3 * 400);
-        assert!(plain.push(now, full(0)).is_ok() && coddled.push(now, rich(0, false)).is_ok());
+        assert!(plain.push(now, full(0)).is_ok() && coddled.push(now, packet(0, false)).is_ok());
         assert_eq!(plain.next_arrival(), coddled.next_arrival());
         assert_eq!(plain.statistics(now), coddled.statistics(now));
         while plain.pop(now).is_some() {
@@ -49,7 +49,7 @@ fn a_link_with_jitter_tells_when_a_packet_comes_out_as_soon_as_it_comes() {
     });
     for number in 0..100 {
         link.push(us(number * 800), full(0)).expect("there is no limit");
-        assert!(link.is_settled());
+        assert!(link.next_arrival_is_final());
     }
     while !link.is_empty() {
         let at = link.next_arrival();
@@ -66,10 +66,10 @@ fn codel_answers_a_step_of_overload_within_105_ms_and_then_by_its_law() {
     // for t/2, and one that leaves at t came at 2/3 t and waited for t/3: above 5 ms from the packet
     // that leaves at 15.6 ms on (rounded up to a departure), dropped from 100 ms later on.
     let mut link = managed(AqmConfig::Codel(CodelConfig::default()), 10);
-    link.keep_discarded();
+    link.record_discarded();
     let mut drops = Vec::new();
     for number in 0..2_000 {
-        link.push(us(number * 800), rich(0, false)).expect("there is no limit");
+        link.push(us(number * 800), packet(0, false)).expect("there is no limit");
         while link.pop(us(number * 800)).is_some() {}
         drops.extend(std::iter::from_fn(|| link.take_discarded()).map(|(at, ..)| at));
     }
@@ -92,7 +92,7 @@ fn pie_holds_the_delay_of_an_overload_near_its_target() {
     let (mut delays, mut number) = (Vec::new(), 0u64);
     while number < 50_000 {
         let now = Time::from_nanos(number * 1_090_909);
-        if link.push(now, rich(0, false)).is_ok() && number > 25_000 {
+        if link.push(now, packet(0, false)).is_ok() && number > 25_000 {
             delays.push(link.statistics(now).queueing_delay.as_secs_f64());
         }
         while link.pop(now).is_some() {}
@@ -113,9 +113,10 @@ fn fq_codel_keeps_a_sparse_flow_s_delay_at_a_packet_s_time_behind_bulk_flows() {
     for tick in 0..20_000u64 {
         let now = us(tick * 500);
         // Three flows send 24 Mbit/s together over 10; a fourth 200 bytes every 20 ms.
-        link.push(now, rich(1 + (tick % 3) as u32, false)).expect("there is no limit");
+        link.push(now, packet(1 + (tick % 3) as u32, false)).expect("there is no limit");
         if tick % 40 == 7 {
-            link.push(now, Rich { size: 200, ..rich(9, false) }).expect("there is no limit");
+            link.push(now, FlowPacket { size: 200, ..packet(9, false) })
+                .expect("there is no limit");
             on_the_way.push_back(now);
         }
         while link.next_arrival() <= now {
@@ -147,7 +148,7 @@ fn red_marks_what_may_be_marked_and_drops_the_rest() {
         for number in 0..20_000u64 {
             let now = us(number * 1_150);
             // A drop is the link's answer; what it says is not needed.
-            let _ = link.push(now, rich(0, is_ecn));
+            let _ = link.push(now, packet(0, is_ecn));
             marked += std::iter::from_fn(|| link.pop(now)).filter(|p| p.is_marked).count() as u64;
         }
         let statistics = link.statistics(us(20_000 * 1_150));
@@ -167,14 +168,14 @@ fn a_trace_settles_departures_to_the_nanosecond_managed_or_not() {
     for aqm in [None, Some(AqmConfig::Codel(CodelConfig::default()))] {
         let times = [2, 2, 5, 10].map(|ms| us(ms * 1000));
         let mut link = Link::new(&LinkConfig {
-            varying: Some(Varying::Trace(times.to_vec())),
+            rate_process: Some(RateProcess::Trace(times.to_vec())),
             delay: Span::from_millis(7),
             aqm,
             ..LinkConfig::default()
         });
-        (0..6).for_each(|_| link.push(us(100), rich(0, false)).expect("there is no limit"));
-        assert_eq!(link.statistics(us(100)).waiting.packets, 6);
-        assert_eq!(link.statistics(us(5_000)).waiting.packets, 3);
+        (0..6).for_each(|_| link.push(us(100), packet(0, false)).expect("there is no limit"));
+        assert_eq!(link.statistics(us(100)).backlog.packets, 6);
+        assert_eq!(link.statistics(us(5_000)).backlog.packets, 3);
         let mut arrivals = Vec::new();
         while !link.is_empty() {
             let at = link.next_arrival();
@@ -188,12 +189,12 @@ fn a_trace_settles_departures_to_the_nanosecond_managed_or_not() {
 fn a_time_line_of_rates_settles_departures_to_the_nanosecond() {
     let steps = vec![(us(0), 12_000_000), (us(5_000), 0), (us(8_000), 1_200_000)];
     let mut link = Link::new(&LinkConfig {
-        varying: Some(Varying::Timeline(steps)),
+        rate_process: Some(RateProcess::Piecewise(steps)),
         delay: Span::from_millis(1),
         queue: Limit::Packets(7),
         ..LinkConfig::default()
     });
-    let accepted = (0..10).filter(|_| link.push(us(500), rich(0, false)).is_ok()).count();
+    let accepted = (0..10).filter(|_| link.push(us(500), packet(0, false)).is_ok()).count();
     assert_eq!(accepted, 8, "one is in service, seven wait");
     // A packet takes 1 ms until 5 ms, when half of the fifth is sent; the rest takes 5 ms from 8 ms
     // on, the next ones 10 ms each.
@@ -204,10 +205,10 @@ fn a_time_line_of_rates_settles_departures_to_the_nanosecond() {
 }
 
 /// Rates that step up a hundredfold, down, to nothing and back.
-fn steps() -> Varying {
+fn steps() -> RateProcess {
     let steps =
         [(0, 1_000_000), (100, 100_000_000), (300, 10_000_000), (500, 0), (520, 10_000_000)];
-    Varying::Timeline(steps.map(|(ms, rate)| (us(ms * 1000), rate)).to_vec())
+    RateProcess::Piecewise(steps.map(|(ms, rate)| (us(ms * 1000), rate)).to_vec())
 }
 
 #[test]
@@ -220,24 +221,24 @@ fn a_queue_given_as_a_time_takes_the_same_packets_managed_or_not() {
         AqmConfig::Codel(CodelConfig { target: never, ..CodelConfig::default() }),
         AqmConfig::Pie(PieConfig { target: never, ..PieConfig::default() }),
     ];
-    let trace = Varying::Trace([1, 1, 2, 9, 30].map(|ms| us(ms * 1000)).to_vec());
+    let trace = RateProcess::Trace([1, 1, 2, 9, 30].map(|ms| us(ms * 1000)).to_vec());
     let rate = NonZeroU64::new(10_000_000);
     let kinds = [
         LinkConfig { rate, ..LinkConfig::default() },
         LinkConfig { rate, bucket: Some(15_000), ..LinkConfig::default() },
-        LinkConfig { varying: Some(steps()), ..LinkConfig::default() },
-        LinkConfig { varying: Some(trace), ..LinkConfig::default() },
+        LinkConfig { rate_process: Some(steps()), ..LinkConfig::default() },
+        LinkConfig { rate_process: Some(trace), ..LinkConfig::default() },
     ];
     for (kind, aqm) in kinds.iter().flat_map(|kind| aqms.map(|aqm| (kind, aqm))) {
         let queue = Limit::Time(Span::from_millis(25));
         let droptail = LinkConfig { queue, ..kind.clone() };
         let managed = LinkConfig { aqm: Some(aqm), ..droptail.clone() };
-        let mut links = [droptail, managed].map(|config| Link::<Rich>::new(&config));
+        let mut links = [droptail, managed].map(|config| Link::<FlowPacket>::new(&config));
         let mut refused = 0;
         for number in 0..4_000u64 {
             // 7 ms of 24 Mbit/s, then a pause of 3 ms.
             let now = us(number / 14 * 10_000 + number % 14 * 500);
-            let [plain, managed] = [0, 1].map(|i| links[i].push(now, rich(0, false)));
+            let [plain, managed] = [0, 1].map(|i| links[i].push(now, packet(0, false)));
             assert_eq!(plain, managed, "{kind:?} with {aqm:?}, packet {number}");
             refused += u32::from(plain.is_err());
         }
@@ -249,26 +250,29 @@ fn a_queue_given_as_a_time_takes_the_same_packets_managed_or_not() {
 fn fq_codel_s_queue_given_as_a_time_is_what_the_rate_of_the_moment_sends_within_it() {
     let codel = CodelConfig { target: Span::from_secs(1_000), ..CodelConfig::default() };
     let mut link = Link::new(&LinkConfig {
-        varying: Some(Varying::Timeline(vec![(us(0), 1_000_000), (us(100_000), 100_000_000)])),
+        rate_process: Some(RateProcess::Piecewise(vec![
+            (us(0), 1_000_000),
+            (us(100_000), 100_000_000),
+        ])),
         queue: Limit::Time(Span::from_millis(12)),
         aqm: Some(AqmConfig::FqCodel(FqCodelConfig { codel, ..FqCodelConfig::default() })),
         ..LinkConfig::default()
     });
-    link.keep_discarded();
+    link.record_discarded();
     let mut most = |from, to| {
         let times = (from..to).step_by(60).map(us);
-        let waiting = times.map(|now| {
-            link.push(now, rich(0, false)).expect("others make room");
-            link.statistics(now).waiting.packets
+        let backlog = times.map(|now| {
+            link.push(now, packet(0, false)).expect("others make room");
+            link.statistics(now).backlog.packets
         });
-        waiting.max()
+        backlog.max()
     };
     // A packet takes 12 ms at first, so that one may wait for what is left of the one before it, and
     // 0.12 ms then: 100 behind each other.
     assert_eq!(most(0, 80_000), Some(1));
     assert!(most(100_000, 200_000) >= Some(100));
     assert!(
-        std::iter::from_fn(|| link.take_discarded()).all(|(_, why, _)| why == Dropped::Overflow)
+        std::iter::from_fn(|| link.take_discarded()).all(|(_, why, _)| why == DropReason::Overflow)
     );
 }
 
@@ -280,7 +284,10 @@ fn red_forgets_on_an_idle_link_by_the_rate_of_the_moment() {
         RedConfig { min: 10.0, max: 10.0, weight: 0.1, gentle: false, ..RedConfig::default() };
     let passes_after = |idle| {
         let mut link = Link::new(&LinkConfig {
-            varying: Some(Varying::Timeline(vec![(us(0), 1_000_000), (us(1_000), 100_000_000)])),
+            rate_process: Some(RateProcess::Piecewise(vec![
+                (us(0), 1_000_000),
+                (us(1_000), 100_000_000),
+            ])),
             aqm: Some(AqmConfig::Red(red)),
             ..LinkConfig::default()
         });
@@ -288,13 +295,13 @@ fn red_forgets_on_an_idle_link_by_the_rate_of_the_moment() {
         // All come at once: one is sent and the rest wait, until the average is at 10; it rises on.
         for number in 0..60 {
             average += 0.1 * (f64::from(queue) - average);
-            let passes = link.push(begin, rich(0, false)).is_ok();
+            let passes = link.push(begin, packet(0, false)).is_ok();
             assert_eq!(passes, average < 10.0);
             queue += i32::from(passes && number > 0);
         }
         let end = begin + Span::from_micros(120) * (queue as u64 + 1);
         let idle = Span::from_micros(120) * idle;
-        (link.push(end + idle, rich(0, false)).is_ok(), average)
+        (link.push(end + idle, packet(0, false)).is_ok(), average)
     };
     for packets in [1, 2, 4, 6, 8, 10, 20] {
         let (passes, average) = passes_after(packets);
@@ -327,7 +334,7 @@ fn aqms() -> impl Strategy<Value = AqmConfig> {
     ]
 }
 
-fn varyings() -> impl Strategy<Value = Varying> {
+fn varyings() -> impl Strategy<Value = RateProcess> {
     let steps = prop::collection::vec((1u64..5_000_000, 0u64..1_000_000_000), 0..6);
     let trace = prop::collection::vec(0u64..8, 0..20);
     prop_oneof![
@@ -338,12 +345,12 @@ fn varyings() -> impl Strategy<Value = Varying> {
                 line.push((at, rate));
             }
             line.push((Time::ZERO + Span::from_secs(1), 10_000_000));
-            Varying::Timeline(line)
+            RateProcess::Piecewise(line)
         }),
         trace.prop_map(|mut times| {
             times.push(8);
             times.sort_unstable();
-            Varying::Trace(times.into_iter().map(|ms| us(ms * 1000)).collect())
+            RateProcess::Trace(times.into_iter().map(|ms| us(ms * 1000)).collect())
         }),
     ]
 }
@@ -352,7 +359,7 @@ prop_compose! {
     fn any_config()(
         rate in prop::option::of(1_000_000u64..1_000_000_000),
         bucket in prop::option::weighted(0.3, 1u64..20_000),
-        varying in prop::option::weighted(0.4, varyings()),
+        rate_process in prop::option::weighted(0.4, varyings()),
         delay in 0u64..5_000_000,
         reroutes in prop::collection::btree_map(
             prop_oneof![1 => Just(0), 4 => 1u64..50_000_000],
@@ -372,7 +379,7 @@ prop_compose! {
         LinkConfig {
             rate: rate.and_then(NonZeroU64::new),
             bucket,
-            varying,
+            rate_process,
             delay: Span::from_nanos(delay),
             reroutes: reroutes
                 .into_iter()
@@ -381,7 +388,7 @@ prop_compose! {
             queue,
             aqm,
             loss,
-            losses: is_bursty.then_some(Uneven::GilbertElliott(bursts)),
+            loss_model: is_bursty.then_some(LossModel::GilbertElliott(bursts)),
             jitter: Span::from_nanos(jitter),
             reordering: Reordering { share, delay: Span::from_nanos(late) },
             seed,
@@ -393,10 +400,10 @@ prop_compose! {
 /// `looks` tells whether somebody looks at the link between two packets.
 fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], looks: bool) -> Journey {
     let mut link = Link::new(config);
-    link.keep_discarded();
+    link.record_discarded();
     let mut journey = Journey::default();
     let mut now = Time::ZERO;
-    let pop_until = |link: &mut Link<Rich>, journey: &mut Journey, now| {
+    let pop_until = |link: &mut Link<FlowPacket>, journey: &mut Journey, now| {
         while link.next_arrival() <= now && !link.is_empty() {
             let at = link.next_arrival();
             journey.delivered.extend(link.pop(at).map(|packet| (at, packet)));
@@ -410,7 +417,7 @@ fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], looks: bool) 
             link.statistics(now - Span::from_nanos(gap / 3));
         }
         pop_until(&mut link, &mut journey, now);
-        let is_in = link.push(now, Rich { size, flow, is_ecn, is_marked: false }).is_ok();
+        let is_in = link.push(now, FlowPacket { size, flow, is_ecn, is_marked: false }).is_ok();
         *(if is_in { &mut journey.accepted } else { &mut journey.refused }) += 1;
         journey.discarded.extend(std::iter::from_fn(|| link.take_discarded()));
         let statistics = link.statistics(now);
@@ -430,18 +437,18 @@ fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], looks: bool) 
 struct Journey {
     accepted: usize,
     refused: usize,
-    delivered: Vec<(Time, Rich)>,
-    discarded: Vec<(Time, Dropped, Rich)>,
+    delivered: Vec<(Time, FlowPacket)>,
+    discarded: Vec<(Time, DropReason, FlowPacket)>,
 }
 
 impl Journey {
     /// Every packet is somewhere, and the statistics say so.
-    fn check(&self, link: &Link<Rich>, statistics: &Statistics) {
+    fn check(&self, link: &Link<FlowPacket>, statistics: &LinkStatistics) {
         let gone = self.delivered.len() + self.discarded.len();
         assert_eq!(self.accepted, gone + link.len());
         let not_passed = (self.refused + self.discarded.len()) as u64;
         assert_eq!(not_passed, statistics.dropped + statistics.lost);
-        let begun = self.accepted - self.discarded.len() - statistics.waiting.packets as usize;
+        let begun = self.accepted - self.discarded.len() - statistics.backlog.packets as usize;
         assert_eq!(begun as u64, statistics.sent_packets);
     }
 }

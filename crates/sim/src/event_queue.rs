@@ -9,11 +9,11 @@ use dumbbell_units::Time;
 /// Entries are compared as one number: time in the upper 64 bits, source in the lower 32.
 type Entry = u128;
 
-const NOWHERE: u32 = u32::MAX;
+const ABSENT: u32 = u32::MAX;
 const CHILDREN: usize = 4;
 
 /// A place without an entry; every entry comes before it.
-const NOBODY: Entry = Entry::MAX;
+const EMPTY: Entry = Entry::MAX;
 
 /// Children of one node.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +22,14 @@ struct Siblings([Entry; CHILDREN]);
 
 /// When every source acts next.
 #[derive(Clone, Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct EventQueue {
     /// Places count on from siblings to siblings. The first ones have one entry, the root, at place
     /// 3; the children of place p are at 4p - 8 to 4p - 5.
     heap: Vec<Siblings>,
     /// One past the last entry's place.
     end: usize,
     /// Where in the heap each source's entry is.
-    places: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 const ROOT: usize = CHILDREN - 1;
@@ -44,14 +44,14 @@ fn source(entry: Entry) -> u32 {
     entry as u32
 }
 
-impl Agenda {
+impl EventQueue {
     /// Nobody acts, of `sources` sources.
-    pub(crate) fn new(sources: usize) -> Agenda {
+    pub(crate) fn new(sources: usize) -> EventQueue {
         let groups = (ROOT + sources).div_ceil(CHILDREN);
-        Agenda {
-            heap: vec![Siblings([NOBODY; CHILDREN]); groups],
+        EventQueue {
+            heap: vec![Siblings([EMPTY; CHILDREN]); groups],
             end: ROOT,
-            places: vec![NOWHERE; sources],
+            positions: vec![ABSENT; sources],
         }
     }
 
@@ -66,48 +66,48 @@ impl Agenda {
     /// From now on `source` acts at `at`; never if that is [`Time::MAX`].
     #[inline]
     pub(crate) fn set(&mut self, source: u32, at: Time) {
-        let place = self.places[source as usize];
+        let position = self.positions[source as usize];
         if at == Time::MAX {
-            if place != NOWHERE {
-                self.remove(place as usize, source);
+            if position != ABSENT {
+                self.remove(position as usize, source);
             }
             return;
         }
         let new = entry(at, source);
-        if place == NOWHERE {
+        if position == ABSENT {
             self.end += 1;
             self.sift_up(self.end - 1, new);
-        } else if new > self.at(place as usize) {
-            self.sift_down(place as usize, new);
+        } else if new > self.at(position as usize) {
+            self.sift_down(position as usize, new);
         } else {
-            self.sift_up(place as usize, new);
+            self.sift_up(position as usize, new);
         }
     }
 
-    fn remove(&mut self, place: usize, source: u32) {
-        self.places[source as usize] = NOWHERE;
+    fn remove(&mut self, position: usize, source: u32) {
+        self.positions[source as usize] = ABSENT;
         self.end -= 1;
         let last = self.at(self.end);
-        self.heap[self.end / CHILDREN].0[self.end % CHILDREN] = NOBODY;
-        if place == self.end {
+        self.heap[self.end / CHILDREN].0[self.end % CHILDREN] = EMPTY;
+        if position == self.end {
             return;
         }
-        if last > self.at(place) {
-            self.sift_down(place, last);
+        if last > self.at(position) {
+            self.sift_down(position, last);
         } else {
-            self.sift_up(place, last);
+            self.sift_up(position, last);
         }
     }
 
     #[inline]
-    fn at(&self, place: usize) -> Entry {
-        self.heap[place / CHILDREN].0[place % CHILDREN]
+    fn at(&self, position: usize) -> Entry {
+        self.heap[position / CHILDREN].0[position % CHILDREN]
     }
 
     #[inline]
-    fn put(&mut self, place: usize, entry: Entry) {
-        self.heap[place / CHILDREN].0[place % CHILDREN] = entry;
-        self.places[source(entry) as usize] = place as u32;
+    fn put(&mut self, position: usize, entry: Entry) {
+        self.heap[position / CHILDREN].0[position % CHILDREN] = entry;
+        self.positions[source(entry) as usize] = position as u32;
     }
 
     /// Puts `entry` where `hole` is or nearer to the root.
@@ -150,15 +150,15 @@ mod tests {
 
     #[test]
     fn of_two_events_at_one_time_the_lower_source_is_first() {
-        let mut agenda = Agenda::new(3);
+        let mut queue = EventQueue::new(3);
         for source in [2, 0, 1] {
-            agenda.set(source, Time::from_nanos(5));
+            queue.set(source, Time::from_nanos(5));
         }
         for source in 0..3 {
-            assert_eq!(agenda.first(), (Time::from_nanos(5), source));
-            agenda.set(source, Time::MAX);
+            assert_eq!(queue.first(), (Time::from_nanos(5), source));
+            queue.set(source, Time::MAX);
         }
-        assert_eq!(agenda.first().0, Time::MAX);
+        assert_eq!(queue.first().0, Time::MAX);
     }
 
     proptest! {
@@ -166,20 +166,20 @@ mod tests {
         fn the_first_is_always_the_earliest_of_the_latest_settings(
             settings in prop::collection::vec((0u32..40, prop::option::of(0u64..1000)), 1..400),
         ) {
-            let mut agenda = Agenda::new(40);
+            let mut queue = EventQueue::new(40);
             let mut expected = BTreeMap::new();
             for (source, at) in settings {
                 match at {
                     Some(at) => expected.insert(source, at),
                     None => expected.remove(&source),
                 };
-                agenda.set(source, at.map_or(Time::MAX, Time::from_nanos));
+                queue.set(source, at.map_or(Time::MAX, Time::from_nanos));
                 let first = expected.iter().map(|(&source, &at)| (at, source)).min();
                 match first {
                     Some((at, source)) => {
-                        prop_assert_eq!(agenda.first(), (Time::from_nanos(at), source));
+                        prop_assert_eq!(queue.first(), (Time::from_nanos(at), source));
                     }
-                    None => prop_assert_eq!(agenda.first().0, Time::MAX),
+                    None => prop_assert_eq!(queue.first().0, Time::MAX),
                 }
             }
         }

@@ -12,10 +12,10 @@ const BITS_PER_BYTE_TIMES_NANOS: u128 = 8_000_000_000;
 
 /// A server of constant rate, first come first served.
 #[derive(Clone, Debug)]
-pub struct Transmitter {
+pub struct ConstantRate {
     rate: NonZeroU64,
     /// When all that was accepted has left, rounded down; what rounding cut off is `remainder`.
-    free_at: Time,
+    busy_until: Time,
     remainder: u64,
     /// The last size and what it takes: most packets of a link are of one size, and a comparison
     /// is cheaper than a division.
@@ -24,16 +24,16 @@ pub struct Transmitter {
     fraction: u64,
 }
 
-impl Transmitter {
+impl ConstantRate {
     /// An idle server of `rate` bit/s.
-    pub fn new(rate: NonZeroU64) -> Transmitter {
-        Transmitter { rate, free_at: Time::ZERO, remainder: 0, size: 0, whole: 0, fraction: 0 }
+    pub fn new(rate: NonZeroU64) -> ConstantRate {
+        ConstantRate { rate, busy_until: Time::ZERO, remainder: 0, size: 0, whole: 0, fraction: 0 }
     }
 
     /// When everything accepted so far will have left.
     #[inline]
-    pub fn free_at(&self) -> Time {
-        self.free_at
+    pub fn busy_until(&self) -> Time {
+        self.busy_until
     }
 
     /// Bit/s.
@@ -44,18 +44,18 @@ impl Transmitter {
     /// When the last of `bytes` that come at `now` would leave, to the nanosecond.
     pub fn departure(&self, now: Time, bytes: u64) -> Time {
         let work = u128::from(bytes) * BITS_PER_BYTE_TIMES_NANOS / u128::from(self.rate.get());
-        self.free_at.max(now) + Span::from_nanos(work as u64)
+        self.busy_until.max(now) + Span::from_nanos(work as u64)
     }
 
     /// Accepts a packet of `size` bytes that comes at `now`, and tells when its last bit leaves.
     #[inline]
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
-        if now > self.free_at {
-            self.free_at = now;
+        if now > self.busy_until {
+            self.busy_until = now;
             self.remainder = 0;
         }
         if size != self.size {
-            self.measure(size);
+            self.update_transmission_time(size);
         }
         let mut whole = self.whole;
         let rate = self.rate.get();
@@ -66,13 +66,13 @@ impl Transmitter {
         } else {
             self.remainder += self.fraction;
         }
-        self.free_at += Span::from_nanos(whole);
-        self.free_at
+        self.busy_until += Span::from_nanos(whole);
+        self.busy_until
     }
 
     /// How long a packet of `size` bytes takes: whole nanoseconds and the rest in `1/rate` ns.
     #[cold]
-    fn measure(&mut self, size: u32) {
+    fn update_transmission_time(&mut self, size: u32) {
         let work = u128::from(size) * BITS_PER_BYTE_TIMES_NANOS;
         let rate = u128::from(self.rate.get());
         self.size = size;
@@ -86,36 +86,36 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn transmitter(rate: u64) -> Transmitter {
-        Transmitter::new(NonZeroU64::new(rate).expect("tests give rates above zero"))
+    fn transmitter(rate: u64) -> ConstantRate {
+        ConstantRate::new(NonZeroU64::new(rate).expect("tests give rates above zero"))
     }
 
     #[test]
     fn a_packet_of_1500_bytes_takes_120_us_at_100_mbit() {
-        let mut server = transmitter(100_000_000);
-        assert_eq!(server.accept(Time::from_nanos(7), 1500), Time::from_nanos(120_007));
-        assert_eq!(server.accept(Time::from_nanos(8), 1500), Time::from_nanos(240_007));
+        let mut shaper = transmitter(100_000_000);
+        assert_eq!(shaper.accept(Time::from_nanos(7), 1500), Time::from_nanos(120_007));
+        assert_eq!(shaper.accept(Time::from_nanos(8), 1500), Time::from_nanos(240_007));
     }
 
     #[test]
     fn a_million_packets_at_a_rate_that_does_not_divide_end_exactly_on_time() {
         // 1500 bytes at 7 Mbit/s take 1,714,285.714... ns.
-        let mut server = transmitter(7_000_000);
+        let mut shaper = transmitter(7_000_000);
         let mut last = Time::ZERO;
         for _ in 0..1_000_000 {
-            last = server.accept(Time::ZERO, 1500);
+            last = shaper.accept(Time::ZERO, 1500);
         }
         assert_eq!(last, Time::from_nanos(12_000_000_000_000_000 / 7_000));
     }
 
     #[test]
     fn an_idle_server_begins_when_the_packet_comes() {
-        let mut server = transmitter(3_000_000_000);
-        server.accept(Time::ZERO, 1);
+        let mut shaper = transmitter(3_000_000_000);
+        shaper.accept(Time::ZERO, 1);
         // 8/3 ns after 100 is 102 and a rest; the rest of the first packet is forgotten.
-        assert_eq!(server.accept(Time::from_nanos(100), 1), Time::from_nanos(102));
-        assert_eq!(server.accept(Time::from_nanos(100), 1), Time::from_nanos(105));
-        assert_eq!(server.accept(Time::from_nanos(100), 1), Time::from_nanos(108));
+        assert_eq!(shaper.accept(Time::from_nanos(100), 1), Time::from_nanos(102));
+        assert_eq!(shaper.accept(Time::from_nanos(100), 1), Time::from_nanos(105));
+        assert_eq!(shaper.accept(Time::from_nanos(100), 1), Time::from_nanos(108));
     }
 
     proptest! {
@@ -124,10 +124,10 @@ mod tests {
             rate in 1_000u64..400_000_000_000,
             sizes in prop::collection::vec(40u32..65_536, 1..200),
         ) {
-            let mut server = transmitter(rate);
+            let mut shaper = transmitter(rate);
             let mut last = Time::ZERO;
             for &size in &sizes {
-                last = server.accept(Time::ZERO, size);
+                last = shaper.accept(Time::ZERO, size);
             }
             let bits: u128 = sizes.iter().map(|&size| u128::from(size) * 8).sum();
             prop_assert_eq!(u128::from(last.as_nanos()), bits * 1_000_000_000 / u128::from(rate));

@@ -1,0 +1,260 @@
+//! The far end of a link that does not deliver evenly.
+//!
+//! Jitter: a packet comes out later than the delay says by a time drawn evenly from [0, jitter),
+//! but never before the packet in front of it, as on a path whose queues are first in, first out.
+//! So packets that follow each other closely share the delay of the slowest.
+//!
+//! Reordering: a share of the packets, drawn independently, comes out later by a fixed time and is
+//! overtaken by those that follow within it. The least delay stays what the link's delay says.
+//!
+//! Reroutes: from given times on packets take a route with another delay. What is under way stays
+//! on its route, so those on a shorter one overtake it.
+
+use crate::rng::{Rng, Stream};
+use dumbbell_units::{Span, Time};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Which packets are held back, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reordering {
+    /// The probability that a packet is held back, within [0, 1].
+    pub share: f64,
+    /// How long.
+    #[serde(rename = "delay_ns")]
+    pub delay: Span,
+}
+
+/// Packets that are to cross the link, or have, and are not out yet.
+#[derive(Clone, Debug)]
+pub(crate) struct DelayStage<P> {
+    jitter: Span,
+    reordering: Reordering,
+    /// Packets until the next one that is held back.
+    until_reordered: u64,
+    rng: Rng,
+    /// For packets that cross from when on, how much longer their route is; the next one last.
+    reroutes: Vec<(Time, Span)>,
+    /// By how much the present route is longer than the shortest.
+    extra_delay: Span,
+    /// When the latest on the present route comes out, those held back apart.
+    last_delivery: Time,
+    /// Those that come out in the order in which they came.
+    in_order: VecDeque<Delayed<P>>,
+    /// Those that are held back, and those on a shorter route than some before them.
+    out_of_order: BinaryHeap<Delayed<P>>,
+    /// How many packets have come.
+    count: u64,
+}
+
+/// A packet that is not out yet. The greatest is the first to come out; of two at one time, it is
+/// the one sent first.
+#[derive(Clone, Debug)]
+struct Delayed<P> {
+    delivery: Time,
+    number: u64,
+    packet: P,
+}
+
+impl<P> DelayStage<P> {
+    /// A far end. The reroutes, if any, are in order: for packets that have crossed the shortest
+    /// route from when on, by how much theirs is longer.
+    pub(crate) fn new(
+        jitter: Span,
+        reordering: Reordering,
+        mut reroutes: Vec<(Time, Span)>,
+        seed: u64,
+    ) -> DelayStage<P> {
+        assert!((0.0..=1.0).contains(&reordering.share), "a share lies within [0, 1]");
+        assert!(reroutes.is_sorted_by(|a, b| a.0 < b.0), "the times of reroutes increase");
+        reroutes.reverse();
+        let mut rng = Rng::new(seed, Stream::DelayStage);
+        DelayStage {
+            jitter,
+            reordering,
+            until_reordered: rng.geometric(reordering.share),
+            rng,
+            reroutes,
+            extra_delay: Span::ZERO,
+            last_delivery: Time::ZERO,
+            in_order: VecDeque::new(),
+            out_of_order: BinaryHeap::new(),
+            count: 0,
+        }
+    }
+
+    /// A packet will have crossed the link at `now`, none of those after it earlier.
+    pub(crate) fn push(&mut self, now: Time, packet: P) {
+        while let Some((_, extra_delay)) =
+            self.reroutes.pop_if(|next_delivery| next_delivery.0 <= now)
+        {
+            self.extra_delay = extra_delay;
+            self.last_delivery = Time::ZERO;
+        }
+        let jitter = (u128::from(self.rng.next_u64()) * u128::from(self.jitter.as_nanos())) >> 64;
+        self.last_delivery =
+            self.last_delivery.max(now + self.extra_delay + Span::from_nanos(jitter as u64));
+        let mut packet = Delayed { delivery: self.last_delivery, number: self.count, packet };
+        self.count += 1;
+        if self.until_reordered == 0 {
+            self.until_reordered = self.rng.geometric(self.reordering.share);
+            packet.delivery += self.reordering.delay;
+            self.out_of_order.push(packet);
+            return;
+        }
+        self.until_reordered -= 1;
+        if self.in_order.back().is_none_or(|last| last.delivery <= packet.delivery) {
+            self.in_order.push_back(packet);
+        } else {
+            self.out_of_order.push(packet);
+        }
+    }
+
+    /// When the next packet comes out; [`Time::MAX`] if there is none.
+    pub(crate) fn next_delivery(&self) -> Time {
+        let in_order = self.in_order.front().map_or(Time::MAX, |first| first.delivery);
+        self.out_of_order.peek().map_or(in_order, |first| first.delivery.min(in_order))
+    }
+
+    /// Whether there is a packet, and none that is yet to come is out before it.
+    pub(crate) fn next_arrival_is_final(&self) -> bool {
+        let in_order = self.reordering.share == 0.0 && self.reroutes.is_empty();
+        in_order && self.out_of_order.is_empty() && !self.in_order.is_empty()
+    }
+
+    /// The next packet, if it is out by `now`.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
+        if self.next_delivery() > now {
+            return None;
+        }
+        let first = match (self.in_order.front(), self.out_of_order.peek()) {
+            (Some(in_order), Some(out_of_order)) if out_of_order > in_order => {
+                self.out_of_order.pop()
+            }
+            (Some(_), _) => self.in_order.pop_front(),
+            (None, _) => self.out_of_order.pop(),
+        };
+        first.map(|first| first.packet)
+    }
+
+    /// How many packets are not out yet.
+    pub(crate) fn len(&self) -> usize {
+        self.in_order.len() + self.out_of_order.len()
+    }
+}
+
+impl<P> Delayed<P> {
+    fn rank(&self) -> (Time, u64) {
+        (self.delivery, self.number)
+    }
+}
+
+impl<P> Ord for Delayed<P> {
+    fn cmp(&self, other: &Delayed<P>) -> Ordering {
+        other.rank().cmp(&self.rank())
+    }
+}
+
+impl<P> PartialOrd for Delayed<P> {
+    fn partial_cmp(&self, other: &Delayed<P>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Delayed<P> {
+    fn eq(&self, other: &Delayed<P>) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl<P> Eq for Delayed<P> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Span::from_micros(us)
+    }
+
+    /// Packets cross every `until_reordered`; gives when each comes out, in the order in which they do.
+    fn deliveries(
+        mut delay_stage: DelayStage<u64>,
+        until_reordered: Span,
+        packets: u64,
+    ) -> Vec<(Time, u64)> {
+        (0..packets)
+            .for_each(|number| delay_stage.push(Time::ZERO + until_reordered * number, number));
+        let mut delivery = Vec::new();
+        while delay_stage.len() > 0 {
+            let next_delivery = delay_stage.next_delivery();
+            let just_before = next_delivery.as_nanos().checked_sub(1).map(Time::from_nanos);
+            assert!(just_before.is_none_or(|before| delay_stage.pop(before).is_none()));
+            delivery.extend(delay_stage.pop(next_delivery).map(|packet| (next_delivery, packet)));
+        }
+        delivery
+    }
+
+    #[test]
+    fn jitter_delays_evenly_up_to_its_bound_where_packets_are_far_apart() {
+        let delay_stage = DelayStage::new(Span::from_millis(5), Reordering::default(), vec![], 1);
+        let delivery = deliveries(delay_stage, Span::from_millis(10), 100_000);
+        let out_of_order =
+            delivery.iter().map(|&(at, number)| at.since(us(10_000 * number)).as_secs_f64());
+        let out_of_order: Vec<f64> = out_of_order.collect();
+        let mean = out_of_order.iter().sum::<f64>() / out_of_order.len() as f64;
+        assert!(out_of_order.iter().all(|&out_of_order| (0.0..0.005).contains(&out_of_order)));
+        // A uniform of width 5 ms: mean 2.5 ms, of 100,000 within 5/sqrt(12e5) = 4.6 us each.
+        assert!((mean - 0.0025).abs() < 4.0 * 4.6e-6, "{mean}");
+        let early = out_of_order.iter().filter(|&&out_of_order| out_of_order < 0.0005).count();
+        assert!(early.abs_diff(10_000) < 400, "{early}");
+    }
+
+    #[test]
+    fn jitter_alone_never_reorders() {
+        let delay_stage = DelayStage::new(Span::from_millis(5), Reordering::default(), vec![], 2);
+        let delivery = deliveries(delay_stage, Span::from_micros(10), 10_000);
+        assert!(delivery.iter().map(|&(_, number)| number).eq(0..10_000));
+        assert!(delivery.is_sorted());
+        assert!(delivery.iter().all(|&(at, n)| at.since(us(10 * n)) < Span::from_millis(5)));
+    }
+
+    #[test]
+    fn the_share_that_was_asked_for_is_held_back_by_exactly_so_long() {
+        let reordering = Reordering { share: 0.01, delay: Span::from_millis(10) };
+        let delay_stage = DelayStage::new(Span::ZERO, reordering, vec![], 3);
+        let delivery = deliveries(delay_stage, Span::from_micros(100), 200_000);
+        let held: Vec<_> = delivery.iter().filter(|&&(at, n)| at != us(100 * n)).collect();
+        assert!(held.iter().all(|&&(at, n)| at == us(100 * n + 10_000)));
+        // 2000, give or take four standard deviations of 44.5.
+        assert!(held.len().abs_diff(2000) < 178, "{}", held.len());
+        assert!(delivery.iter().map(|delivery| delivery.0).is_sorted());
+    }
+
+    #[test]
+    fn packets_on_a_shorter_route_overtake_those_on_the_longer_one_and_nobody_else() {
+        let reroutes = vec![(us(1000), Span::from_micros(500)), (us(2000), Span::ZERO)];
+        let delay_stage = DelayStage::new(Span::ZERO, Reordering::default(), reroutes, 1);
+        let delivery = deliveries(delay_stage, Span::from_micros(100), 30);
+        let at =
+            |n: u64| us(100 * n) + Span::from_micros(if (10..20).contains(&n) { 500 } else { 0 });
+        assert!(delivery.iter().all(|&(time, n)| time == at(n)));
+        // Until 2.4 ms come the last five on the detour; of two at one time, the one sent first.
+        let order: Vec<u64> =
+            delivery.iter().map(|delivery| delivery.1).skip(15).take(10).collect();
+        assert_eq!(order, [15, 20, 16, 21, 17, 22, 18, 23, 19, 24]);
+    }
+
+    #[test]
+    fn the_seed_alone_decides_who_is_late() {
+        let reordering = Reordering { share: 0.1, delay: Span::from_millis(1) };
+        let delivery = |seed| {
+            let delay_stage = DelayStage::new(Span::from_millis(2), reordering, vec![], seed);
+            deliveries(delay_stage, Span::from_micros(50), 999)
+        };
+        assert_eq!(delivery(1), delivery(1));
+        assert_ne!(delivery(1), delivery(2));
+    }
+}
