@@ -42,7 +42,7 @@ impl Application {
     }
 
     /// The same, if there are rates: without any, data is always waiting.
-    pub fn if_any(rates: &[(Span, Rate)], mss: u16) -> Option<Application> {
+    pub fn from_rates(rates: &[(Span, Rate)], mss: u16) -> Option<Application> {
         (!rates.is_empty()).then(|| Application::new(rates, mss))
     }
 

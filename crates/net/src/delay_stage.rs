@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_that_was_asked_for_is_held_back_by_exactly_so_long() {
+    fn the_configured_share_is_delayed_by_the_reordering_delay() {
         let reordering = Reordering { share: 0.01, delay: Span::from_millis(10) };
         let delay_stage = DelayStage::new(Span::ZERO, reordering, vec![], 3);
         let delivery = deliveries(delay_stage, Span::from_micros(100), 200_000);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_on_a_shorter_route_overtake_those_on_the_longer_one_and_nobody_else() {
+    fn packets_overtake_only_where_the_new_route_is_shorter() {
         let reroutes = vec![(us(1000), Span::from_micros(500)), (us(2000), Span::ZERO)];
         let delay_stage = DelayStage::new(Span::ZERO, Reordering::default(), reroutes, 1);
         let delivery = deliveries(delay_stage, Span::from_micros(100), 30);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_alone_decides_who_is_late() {
+    fn the_seed_alone_decides_delays() {
         let reordering = Reordering { share: 0.1, delay: Span::from_millis(1) };
         let delivery = |seed| {
             let delay_stage = DelayStage::new(Span::from_millis(2), reordering, vec![], seed);

@@ -366,6 +366,3 @@ impl Droptail {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod kinds_tests;

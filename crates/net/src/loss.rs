@@ -55,7 +55,7 @@ impl GilbertElliott {
 #[derive(Clone, Debug)]
 pub struct LossProcess {
     /// Packets that still pass before the process is asked again.
-    gap: u64,
+    until_event: u64,
     process: Process,
     rng: Rng,
 }
@@ -86,7 +86,11 @@ impl LossProcess {
     pub fn uniform(probability: f64, seed: u64) -> LossProcess {
         assert!((0.0..1.0).contains(&probability), "a loss probability lies within [0, 1)");
         let mut rng = Rng::new(seed, Stream::Loss);
-        LossProcess { gap: rng.geometric(probability), process: Process::Uniform(probability), rng }
+        LossProcess {
+            until_event: rng.geometric(probability),
+            process: Process::Uniform(probability),
+            rng,
+        }
     }
 
     /// Losses that do not strike every packet alike.
@@ -108,7 +112,7 @@ impl LossProcess {
         assert!(every > 0, "a period is at least one packet");
         let mut rng = Rng::new(seed, Stream::Loss);
         let first = every / 2 + (rng.uniform() * (every - every / 2) as f64) as u64;
-        LossProcess { gap: first, process: Process::Periodic(every), rng }
+        LossProcess { until_event: first, process: Process::Periodic(every), rng }
     }
 
     /// Losses of a channel that is good or bad.
@@ -122,15 +126,15 @@ impl LossProcess {
         let mut rng = Rng::new(seed, Stream::Loss);
         let mut channel = Channel { parameters, is_bad: true, until_loss: 0, until_transition: 0 };
         channel.transition(&mut rng);
-        LossProcess { gap: channel.gap(), process: Process::Channel(channel), rng }
+        LossProcess { until_event: channel.until_event(), process: Process::Channel(channel), rng }
     }
 
     /// Whether the next packet is lost.
     #[inline]
     pub fn drops_next(&mut self) -> bool {
-        if self.gap > 0 {
+        if self.until_event > 0 {
             // Without losses the gap is 2^64 - 1, which no run lives to see the end of.
-            self.gap -= 1;
+            self.until_event -= 1;
             return false;
         }
         self.decide()
@@ -140,16 +144,16 @@ impl LossProcess {
     fn decide(&mut self) -> bool {
         match &mut self.process {
             Process::Uniform(p) => {
-                self.gap = self.rng.geometric(*p);
+                self.until_event = self.rng.geometric(*p);
                 true
             }
             Process::Periodic(every) => {
-                self.gap = *every - 1;
+                self.until_event = *every - 1;
                 true
             }
             Process::Channel(channel) => {
                 let is_lost = channel.decide(&mut self.rng);
-                self.gap = channel.gap();
+                self.until_event = channel.until_event();
                 is_lost
             }
         }
@@ -157,19 +161,19 @@ impl LossProcess {
 }
 
 impl Channel {
-    fn gap(&self) -> u64 {
+    fn until_event(&self) -> u64 {
         self.until_loss.min(self.until_transition)
     }
 
     /// The packet after the gap: whether it is lost, and what comes after it.
     fn decide(&mut self, rng: &mut Rng) -> bool {
-        let gap = self.gap();
-        let is_lost = self.until_loss == gap;
-        if self.until_transition == gap {
+        let until_event = self.until_event();
+        let is_lost = self.until_loss == until_event;
+        if self.until_transition == until_event {
             self.transition(rng);
             return is_lost;
         }
-        self.until_transition -= gap + 1;
+        self.until_transition -= until_event + 1;
         self.until_loss =
             rng.geometric(if self.is_bad { self.parameters.bad } else { self.parameters.good });
         is_lost
@@ -208,12 +212,14 @@ mod tests {
             let gaps = gaps(LossProcess::periodic(every, 3), 10_000);
             assert!(gaps[0] < every, "the first within a period: {}", gaps[0]);
             let between = &gaps[1..gaps.len() - 1];
-            assert!(!between.is_empty() && between.iter().all(|&gap| gap == every - 1));
+            assert!(
+                !between.is_empty() && between.iter().all(|&until_event| until_event == every - 1)
+            );
         }
     }
 
     #[test]
-    fn packets_are_lost_as_often_as_was_asked() {
+    fn the_loss_rate_is_the_configured_probability() {
         for (seed, probability) in [(1, 0.5), (2, 0.1), (3, 0.01), (4, 1e-4)] {
             let packets = 4_000_000;
             let losses = gaps(LossProcess::uniform(probability, seed), packets).len() as f64 - 1.0;
@@ -228,7 +234,7 @@ mod tests {
         // Independence: after a loss the next packet is lost as often as any other.
         let gaps = gaps(LossProcess::uniform(0.2, 5), 1_000_000);
         let losses = gaps.len() as f64;
-        let in_a_row = gaps.iter().filter(|&&gap| gap == 0).count() as f64;
+        let in_a_row = gaps.iter().filter(|&&until_event| until_event == 0).count() as f64;
         assert!((in_a_row / losses - 0.2).abs() < 0.005, "{in_a_row} of {losses}");
     }
 
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_loses_as_much_as_its_stationary_state_says() {
+    fn a_channels_loss_rate_is_that_of_its_stationary_state() {
         for (seed, channel) in [
             (1, GilbertElliott { p: 0.01, r: 0.25, bad: 1.0, good: 0.0 }),
             (2, GilbertElliott { p: 0.002, r: 0.05, bad: 0.5, good: 0.001 }),
@@ -295,7 +301,7 @@ mod tests {
         let channel = GilbertElliott { p: 0.3, r: 0.1, bad: 0.2, good: 0.2 };
         let gaps = gaps(LossProcess::gilbert_elliott(channel, 5), 1_000_000);
         let losses = gaps.len() as f64;
-        let in_a_row = gaps.iter().filter(|&&gap| gap == 0).count() as f64;
+        let in_a_row = gaps.iter().filter(|&&until_event| until_event == 0).count() as f64;
         assert!((losses / 1e6 - 0.2).abs() < 0.002, "{losses}");
         assert!((in_a_row / losses - 0.2).abs() < 0.005, "{in_a_row} of {losses}");
     }
@@ -309,8 +315,14 @@ mod tests {
         assert_eq!(channel(0.0, 0.5, 1.0, 0.0), [1000], "the channel stays good");
         assert_eq!(channel(0.5, 0.5, 1.0, 1.0).len(), 1001, "every packet is lost");
         let alternate = channel(1.0, 1.0, 1.0, 0.0);
-        assert!(alternate[..500].iter().all(|&gap| gap == 1), "every second packet is lost");
+        assert!(
+            alternate[..500].iter().all(|&until_event| until_event == 1),
+            "every second packet is lost"
+        );
         let black_hole = channel(0.5, 0.0, 1.0, 0.0);
-        assert!(black_hole[1..].iter().all(|&gap| gap == 0), "what is bad stays bad");
+        assert!(
+            black_hole[1..].iter().all(|&until_event| until_event == 0),
+            "what is bad stays bad"
+        );
     }
 }

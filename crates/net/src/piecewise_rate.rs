@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_under_way_when_the_rate_changes_is_finished_at_the_new_rate() {
+    fn a_packet_in_service_at_a_rate_change_is_finished_at_the_new_rate() {
         // Half a packet in the last half millisecond at 10 Mbit/s, the other half at 2 Mbit/s.
         let mut shaper = PiecewiseRate::new(vec![(ms(0), 10_000_000), (ms(10), 2_000_000)]);
         let start = Time::ZERO + Span::from_micros(9_500);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_any_more_once_the_rate_stays_zero() {
+    fn nothing_departs_once_the_rate_stays_zero() {
         let mut shaper = PiecewiseRate::new(vec![(ms(0), 10_000_000), (ms(10), 0)]);
         assert_eq!(shaper.accept(ms(9), 1250), ms(10));
         assert_eq!(shaper.accept(ms(9), 1250), Time::MAX);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_certain_never_fails_and_what_is_impossible_always_does() {
+    fn geometric_is_0_at_probability_1_and_endless_at_0() {
         let mut rng = Rng::new(1, Stream::Loss);
         assert!((0..1000).all(|_| rng.geometric(1.0) == 0));
         assert!((0..1000).all(|_| rng.geometric(0.0) == u64::MAX));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bucket_lets_its_depth_leave_at_once_and_then_one_packet_at_a_time() {
+    fn a_full_bucket_sends_its_depth_at_once_then_at_the_rate() {
         let mut bucket = bucket(15_000);
         let leaving: Vec<Time> = (0..13).map(|_| bucket.accept(us(1_000_000), 1500)).collect();
         assert!(leaving[..10].iter().all(|&at| at == us(1_000_000)));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_long_time_no_more_leaves_than_the_rate_and_the_depth() {
+    fn departures_never_exceed_the_rate_and_the_depth() {
         // 1500 bytes at 7 Mbit/s take 1,714,285.714... ns.
         let mut bucket = TokenBucket::new(NonZeroU64::new(7_000_000).expect("above zero"), 1500);
         let mut last = Time::ZERO;

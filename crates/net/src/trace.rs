@@ -29,9 +29,9 @@ struct Cursor {
     /// When the opportunity is that was used last.
     at: Time,
     /// What is left of it, bytes.
-    left: u32,
+    bytes_left: u32,
     /// When the present lap began.
-    base: Time,
+    period_start: Time,
     /// The next opportunity of the lap.
     next: usize,
 }
@@ -48,7 +48,7 @@ impl Trace {
         Trace {
             times,
             period,
-            cursor: Cursor { at: Time::ZERO, left: 0, base: Time::ZERO, next: 0 },
+            cursor: Cursor { at: Time::ZERO, bytes_left: 0, period_start: Time::ZERO, next: 0 },
         }
     }
 
@@ -82,36 +82,36 @@ impl Trace {
     fn after(&self, now: Time, mut bytes: u64) -> Cursor {
         let mut cursor = self.cursor;
         if cursor.at < now {
-            cursor.left = 0;
+            cursor.bytes_left = 0;
             self.skip_missed(&mut cursor, now);
         }
-        while bytes > u64::from(cursor.left) {
-            bytes -= u64::from(cursor.left);
+        while bytes > u64::from(cursor.bytes_left) {
+            bytes -= u64::from(cursor.bytes_left);
             cursor.at = self.time(cursor);
-            cursor.left = OPPORTUNITY_BYTES;
+            cursor.bytes_left = OPPORTUNITY_BYTES;
             cursor.next += 1;
             if cursor.next == self.times.len() {
                 cursor.next = 0;
-                cursor.base += self.period;
+                cursor.period_start += self.period;
             }
         }
-        cursor.left -= bytes as u32;
+        cursor.bytes_left -= bytes as u32;
         cursor
     }
 
     /// When the next opportunity is.
     fn time(&self, cursor: Cursor) -> Time {
-        cursor.base + self.times[cursor.next].since(Time::ZERO)
+        cursor.period_start + self.times[cursor.next].since(Time::ZERO)
     }
 
     /// Passes over the opportunities before `now`.
     fn skip_missed(&self, cursor: &mut Cursor, now: Time) {
-        let ago = now.since(cursor.base).as_nanos();
+        let ago = now.since(cursor.period_start).as_nanos();
         if ago > self.period.as_nanos() {
-            cursor.base += self.period * ((ago - 1) / self.period.as_nanos());
+            cursor.period_start += self.period * ((ago - 1) / self.period.as_nanos());
             cursor.next = 0;
         }
-        let within = now.since(cursor.base);
+        let within = now.since(cursor.period_start);
         let passed = |time: &Time| time.since(Time::ZERO) < within;
         cursor.next += self.times[cursor.next..].partition_point(passed);
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn full_packets_leave_one_at_each_opportunity_and_the_trace_repeats() {
+    fn one_full_packet_departs_per_opportunity_and_the_trace_repeats() {
         let mut trace = trace(&[2, 2, 5, 10]);
         let departures: Vec<Time> = (0..10).map(|_| trace.accept(ms(0), 1500)).collect();
         assert_eq!(departures, [2, 2, 5, 10, 12, 12, 15, 20, 22, 22].map(ms));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn opportunities_that_find_no_packet_are_lost() {
+    fn unused_delivery_opportunities_are_lost() {
         let mut trace = trace(&[1, 2, 3, 10]);
         assert_eq!(trace.accept(ms(0), 100), ms(1));
         let later = Time::from_nanos(ms(1).as_nanos() + 1);
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn departures_are_those_of_mahimahi_played_step_by_step(
+        fn departures_equal_mahimahi_simulated_step_by_step(
             mut times in prop::collection::vec(0u64..40, 1..30),
             end in 1u64..60,
             packets in prop::collection::vec((0u64..30_000_000, 40u32..4000), 1..100),
@@ -189,10 +189,10 @@ mod tests {
             let mut expected = Vec::new();
             let (mut head, mut missing) = (0, queue[0].1);
             for at in all {
-                let mut left = OPPORTUNITY_BYTES;
-                while head < queue.len() && queue[head].0 <= at && left > 0 {
-                    let taken = left.min(missing);
-                    left -= taken;
+                let mut bytes_left = OPPORTUNITY_BYTES;
+                while head < queue.len() && queue[head].0 <= at && bytes_left > 0 {
+                    let taken = bytes_left.min(missing);
+                    bytes_left -= taken;
                     missing -= taken;
                     if missing == 0 {
                         expected.push(at);

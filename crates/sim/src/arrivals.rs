@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn of_links_few_or_many_the_earliest_comes_first_and_of_equals_the_lowest(
+        fn the_earliest_arrival_is_first_and_ties_go_to_the_lowest_link(
             links in 1usize..9,
             settings in prop::collection::vec((0u32..9, prop::option::of(0u64..20)), 1..100),
         ) {

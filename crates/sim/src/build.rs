@@ -30,7 +30,7 @@ impl<H: SimHost> Simulation<H> {
         &self.network.flows
     }
 
-    pub(crate) fn engine<W: Observer<H::Packet>>(self, observer: W) -> Engine<H, W> {
+    pub(crate) fn engine<O: Observer<H::Packet>>(self, observer: O) -> Engine<H, O> {
         let Network { links, routes, routes_of, .. } = self.network;
         Engine::with_ports(links, routes, self.hosts, &routes_of, observer)
     }
@@ -47,14 +47,14 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
     order.sort_by_key(|&at| network.flows[at].pair);
     let mut hosts = Vec::with_capacity(2 * order.len());
     for at in order {
-        let ends = ends(scenario, at, &network.flows[at], stacks.get(at))?;
-        hosts.extend(ends.map(H::of));
+        let endpoints = endpoints(scenario, at, &network.flows[at], stacks.get(at))?;
+        hosts.extend(endpoints.map(H::of));
     }
     Ok(Simulation { network, hosts })
 }
 
 /// The sender and the receiver of a flow.
-fn ends(
+fn endpoints(
     scenario: &Scenario,
     at: usize,
     plan: &FlowPlan,
@@ -67,17 +67,22 @@ fn ends(
         Some(options) => {
             let init = init(plan.pair);
             let algorithms = [flow.algorithm(&init)?, flow.algorithm(&init)?];
-            udt_ends(flow, options, algorithms, &init)
+            udt_endpoints(flow, options, algorithms, &init)
         }
         None if plan.paths.len() > 1 => {
             let inits = (plan.pair..).take(plan.paths.len()).map(init);
-            multipath_ends(flow, stack, inits.collect())?
+            multipath_endpoints(flow, stack, inits.collect())?
         }
-        None => tcp_ends(flow, stack, flow.algorithm(&init(plan.pair))?, plan.start),
+        None => tcp_endpoints(flow, stack, flow.algorithm(&init(plan.pair))?, plan.start),
     })
 }
 
-fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Time) -> [Host; 2] {
+fn tcp_endpoints(
+    flow: &FlowSpec,
+    stack: &Arc<Stack>,
+    algorithm: Algorithm,
+    start: Time,
+) -> [Host; 2] {
     let sender = Sender::new(SenderConfig {
         stack: Arc::clone(stack),
         algorithm,
@@ -93,7 +98,7 @@ fn tcp_ends(flow: &FlowSpec, stack: &Arc<Stack>, algorithm: Algorithm, start: Ti
 }
 
 /// Every subflow has an algorithm of its own.
-fn multipath_ends(
+fn multipath_endpoints(
     flow: &FlowSpec,
     stack: &Stack,
     inits: Vec<ConnectionConfig>,
@@ -116,12 +121,12 @@ fn multipath_ends(
         app_rates: flow.write_rates(),
     });
     let sender = MultipathHost::Sender { sender, mss: u64::from(mss) };
-    let ends = [sender, MultipathHost::Receiver(receiver)];
-    Ok(ends.map(|end| Host::Multipath(Box::new(end))))
+    let endpoints = [sender, MultipathHost::Receiver(receiver)];
+    Ok(endpoints.map(|end| Host::Multipath(Box::new(end))))
 }
 
 /// Both ends have the algorithm, though only one sends data.
-fn udt_ends(
+fn udt_endpoints(
     flow: &FlowSpec,
     options: &dumbbell_udt::Options,
     algorithms: [Algorithm; 2],

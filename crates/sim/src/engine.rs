@@ -148,7 +148,7 @@ pub trait Observer<P> {
 impl<P> Observer<P> for () {}
 
 /// Links, endpoints and the clock.
-pub struct Engine<E: Endpoint, W = ()> {
+pub struct Engine<E: Endpoint, O = ()> {
     now: Time,
     events: u64,
     /// When the next packet comes out of each link.
@@ -161,7 +161,7 @@ pub struct Engine<E: Endpoint, W = ()> {
     slots: Vec<PortSlot<E>>,
     /// Whether there are so many endpoints that asking for their memory pays.
     prefetch_enabled: bool,
-    observer: W,
+    observer: O,
 }
 
 /// From how many ports on the endpoints are too many for the caches next to a processor.
@@ -210,11 +210,11 @@ impl<E> PortSlot<E> {
     }
 }
 
-impl<E, W> Engine<E, W>
+impl<E, O> Engine<E, O>
 where
     E: Endpoint,
     E::Packet: Packet + Copy,
-    W: Observer<E::Packet>,
+    O: Observer<E::Packet>,
 {
     /// The most ports that there may be.
     pub const MAX_PORTS: usize = 1 << 24;
@@ -227,8 +227,8 @@ where
         links: Vec<Link<InFlight<E::Packet>>>,
         routes: Routes,
         endpoints: impl IntoIterator<Item = (E, RouteId)>,
-        observer: W,
-    ) -> Engine<E, W> {
+        observer: O,
+    ) -> Engine<E, O> {
         let (endpoints, routes_of): (Vec<E>, Vec<RouteId>) = endpoints.into_iter().unzip();
         Engine::with_ports(links, routes, endpoints, &routes_of, observer)
     }
@@ -244,8 +244,8 @@ where
         routes: Routes,
         endpoints: Vec<E>,
         routes_of: &[RouteId],
-        observer: W,
-    ) -> Engine<E, W> {
+        observer: O,
+    ) -> Engine<E, O> {
         assert!(routes_of.len() <= Self::MAX_PORTS, "a port's number has 24 bits");
         assert!(endpoints.len().is_multiple_of(2), "endpoints come in pairs");
         let mut slots = Vec::with_capacity(routes_of.len());
@@ -329,12 +329,12 @@ where
     }
 
     /// Who looks on.
-    pub fn observer(&self) -> &W {
+    pub fn observer(&self) -> &O {
         &self.observer
     }
 
     /// Who looks on, to take from it what it has seen.
-    pub fn observer_mut(&mut self) -> &mut W {
+    pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
@@ -352,7 +352,7 @@ where
     }
 
     /// Ends the run; gives who looked on.
-    pub fn into_observer(self) -> W {
+    pub fn into_observer(self) -> O {
         self.observer
     }
 
@@ -360,7 +360,7 @@ where
     #[inline(always)]
     fn handle_arrival(&mut self, number: u32) {
         let link = &mut self.links[number as usize];
-        let parcel = link.pop(self.now);
+        let in_flight = link.pop(self.now);
         self.arrivals.set(number, link.next_arrival());
         if !link.next_arrival_is_final() {
             self.report_discarded(LinkId(number));
@@ -368,23 +368,23 @@ where
         if self.prefetch_enabled {
             self.prefetch_next(number as usize);
         }
-        let Some(parcel) = parcel else { return };
-        let (to, routing) = (parcel.to(), parcel.routing.next_hop());
+        let Some(in_flight) = in_flight else { return };
+        let (to, routing) = (in_flight.to(), in_flight.routing.next_hop());
         let route = self.slots[to.0 as usize].incoming;
         match self.routes.hop(route, routing.hop()) {
-            Some(next) => self.forward(next, routing, &parcel.packet),
-            None => self.deliver(to, &parcel.packet),
+            Some(next) => self.forward(next, routing, &in_flight.packet),
+            None => self.deliver(to, &in_flight.packet),
         }
     }
 
     /// Asks for the memory of those to whom packets are about to come out of a link.
     #[inline]
     fn prefetch_next(&mut self, number: usize) {
-        let Some([parcel, slot, endpoint, further]) = self.links[number].peek(PREFETCH_DISTANCE)
+        let Some([in_flight, slot, endpoint, further]) = self.links[number].peek(PREFETCH_DISTANCE)
         else {
             return;
         };
-        prefetch(parcel);
+        prefetch(in_flight);
         prefetch(&self.slots[slot.to().0 as usize]);
         let to = endpoint.to();
         if let Some(endpoint) = &self.slots[to.0 as usize].endpoint {
@@ -419,8 +419,8 @@ where
     #[cold]
     #[inline(never)]
     fn report_discarded(&mut self, id: LinkId) {
-        while let Some((at, why, parcel)) = self.links[id.0 as usize].take_discarded() {
-            self.observer.on_dropped(at, parcel.from(), id, why, &parcel.packet);
+        while let Some((at, why, in_flight)) = self.links[id.0 as usize].take_discarded() {
+            self.observer.on_dropped(at, in_flight.from(), id, why, &in_flight.packet);
         }
     }
 
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_tells_sender_and_hop() {
+    fn routing_packs_sender_and_hop() {
         let routing = Routing::new(EndpointId(0xabcdef));
         assert_eq!((routing.from(), routing.hop()), (EndpointId(0xabcdef), 0));
         let next = routing.next_hop();

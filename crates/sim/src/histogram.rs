@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_empty_histogram_knows_nothing() {
+    fn an_empty_histogram_has_no_statistics() {
         let histogram = Histogram::new();
         assert_eq!((histogram.mean(), histogram.quantile(0.5)), (None, None));
     }

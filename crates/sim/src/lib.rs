@@ -32,7 +32,7 @@ pub use check::MAX_FLOWS;
 pub use engine::{EndpointId, Engine, InFlight, Observer};
 pub use histogram::Histogram;
 pub use network::{FlowPlan, Network, PathPlan};
-pub use packet_log::{Event, PacketLog, Record};
+pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
 pub use pcapng::Side;
 pub use pdu::Pdu;
 pub use run::RunOutput;

@@ -8,7 +8,7 @@ use dumbbell_units::Time;
 
 /// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum PacketEvent {
     /// An endpoint sent it.
     Sent,
     /// It reached the other endpoint.
@@ -19,11 +19,11 @@ pub enum Event {
 
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct PacketRecord {
     /// When it happened.
     pub at: Time,
     /// What happened.
-    pub event: Event,
+    pub event: PacketEvent,
     /// The flow, by its place in the scenario.
     pub flow: u32,
     /// Whether the flow's sender sent the packet; otherwise its receiver did.
@@ -38,7 +38,7 @@ pub struct Record {
 pub struct PacketLog {
     /// By pair of endpoints: the flow's place in the scenario, if it is logged. Empty if none is.
     flows: Vec<Option<u32>>,
-    records: Vec<Record>,
+    records: Vec<PacketRecord>,
 }
 
 impl PacketLog {
@@ -49,15 +49,21 @@ impl PacketLog {
     }
 
     /// All that was recorded.
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[PacketRecord] {
         &self.records
     }
 
     #[inline]
-    fn record(&mut self, at: Time, event: Event, sender: EndpointId, packet: &impl SimPacket) {
+    fn record(
+        &mut self,
+        at: Time,
+        event: PacketEvent,
+        sender: EndpointId,
+        packet: &impl SimPacket,
+    ) {
         if let Some(&Some(flow)) = self.flows.get(sender.pair() as usize) {
             let by_sender = sender.0.is_multiple_of(2);
-            self.records.push(Record { at, event, flow, by_sender, packet: packet.pdu() });
+            self.records.push(PacketRecord { at, event, flow, by_sender, packet: packet.pdu() });
         }
     }
 }
@@ -65,16 +71,16 @@ impl PacketLog {
 impl<P: SimPacket> Observer<P> for PacketLog {
     #[inline]
     fn on_sent(&mut self, now: Time, from: EndpointId, packet: &P) {
-        self.record(now, Event::Sent, from, packet);
+        self.record(now, PacketEvent::Sent, from, packet);
     }
 
     #[inline]
     fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
-        self.record(now, Event::Received, to.peer(), packet);
+        self.record(now, PacketEvent::Received, to.peer(), packet);
     }
 
     #[inline]
     fn on_dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: DropReason, packet: &P) {
-        self.record(now, Event::Dropped(at, why), from, packet);
+        self.record(now, PacketEvent::Dropped(at, why), from, packet);
     }
 }

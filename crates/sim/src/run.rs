@@ -95,20 +95,22 @@ impl Scenario {
     ) -> Result<Option<RunOutput>, ScenarioError> {
         self.check()?;
         if self.flows.iter().all(|flow| flow.udt.is_none() && flow.additional_subflows.is_empty()) {
-            self.run_on::<TcpHost>(progress)
+            self.run_with::<TcpHost>(progress)
         } else {
-            self.run_on::<Host>(progress)
+            self.run_with::<Host>(progress)
         }
     }
 
-    fn run_on<H: SimHost>(
+    fn run_with<H: SimHost>(
         &self,
         progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Option<RunOutput>, ScenarioError> {
         let simulation = build::<H>(self)?;
         let flows = simulation.flows().to_vec();
         let mut engine = simulation.engine(self.observers(&flows));
-        let Some(samples) = self.drive(&flows, &mut engine, progress) else { return Ok(None) };
+        let Some(samples) = self.run_sampled(&flows, &mut engine, progress) else {
+            return Ok(None);
+        };
         let table = flow_table(&flows, &engine, &engine.observer().meter);
         let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
         Ok(Some(RunOutput {
@@ -144,10 +146,10 @@ impl Scenario {
     }
 
     /// Lets time pass, and samples.
-    fn drive<H: SimHost, W: Observer<H::Packet>>(
+    fn run_sampled<H: SimHost, O: Observer<H::Packet>>(
         &self,
         flows: &[FlowPlan],
-        engine: &mut Engine<H, W>,
+        engine: &mut Engine<H, O>,
         mut progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Option<Sampler> {
         let sampled = first_subflows(flows).zip(flows).map(|(subflow, plan)| plan.sampled(subflow));
@@ -168,9 +170,9 @@ impl Scenario {
     }
 }
 
-fn flow_table<H: SimHost, W: Observer<H::Packet>>(
+fn flow_table<H: SimHost, O: Observer<H::Packet>>(
     flows: &[FlowPlan],
-    engine: &Engine<H, W>,
+    engine: &Engine<H, O>,
     meter: &DelayMeter,
 ) -> Flows {
     let mut table = Flows::with_capacity(flows.len());
@@ -197,9 +199,9 @@ fn first_subflows(flows: &[FlowPlan]) -> impl Iterator<Item = u32> {
     })
 }
 
-fn subflow_table<H: SimHost, W: Observer<H::Packet>>(
+fn subflow_table<H: SimHost, O: Observer<H::Packet>>(
     flows: &[FlowPlan],
-    engine: &Engine<H, W>,
+    engine: &Engine<H, O>,
     meter: &DelayMeter,
 ) -> Flows {
     let mut table = Flows::default();

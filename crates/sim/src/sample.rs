@@ -81,11 +81,11 @@ impl Sampler {
     }
 
     /// Writes down the present state.
-    pub(crate) fn sample<E, W>(&mut self, engine: &mut Engine<E, W>)
+    pub(crate) fn sample<E, O>(&mut self, engine: &mut Engine<E, O>)
     where
         E: Endpoint + Sampled,
         E::Packet: Packet + Copy,
-        W: Observer<E::Packet>,
+        O: Observer<E::Packet>,
     {
         let now = engine.now();
         let t = now.as_secs_f64();
@@ -124,11 +124,11 @@ impl Sampler {
 }
 
 /// A link as a row shows it.
-pub fn link_row<E, W>(engine: &mut Engine<E, W>, link: u32, t: f64) -> LinkRow
+pub fn link_row<E, O>(engine: &mut Engine<E, O>, link: u32, t: f64) -> LinkRow
 where
     E: Endpoint,
     E::Packet: Packet + Copy,
-    W: Observer<E::Packet>,
+    O: Observer<E::Packet>,
 {
     let statistics = engine.link_statistics(LinkId(link));
     LinkRow {

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_below_zero_but_zero() {
+    fn uniform_below_zero_is_zero() {
         assert_eq!(uniform(7, 0), 0);
     }
 }

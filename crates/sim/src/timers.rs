@@ -45,7 +45,7 @@ pub(crate) trait HasTimer {
 /// The order of timers, which are numbered by the places of those that have them, and kept there.
 pub(crate) struct Timers {
     /// Entries on pages that were opened.
-    due_soon: EventQueue,
+    queue: EventQueue,
     /// The first page that was not opened, counted from time zero.
     bucket: u64,
     /// That page and those after it. There may be entries that have become void.
@@ -55,7 +55,7 @@ pub(crate) struct Timers {
     /// An empty page, for the memory that it has.
     spare: Vec<u32>,
     /// Entries after the calendar's end.
-    due_late: BinaryHeap<Reverse<(Time, u32)>>,
+    overflow: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
 #[inline]
@@ -67,12 +67,12 @@ impl Timers {
     /// The timers of all these.
     pub(crate) fn new(owners: &mut [impl HasTimer]) -> Timers {
         let mut timers = Timers {
-            due_soon: EventQueue::new(owners.len()),
+            queue: EventQueue::new(owners.len()),
             bucket: 0,
             buckets: vec![Vec::new(); BUCKETS],
             backlog: 0,
             spare: Vec::new(),
-            due_late: BinaryHeap::new(),
+            overflow: BinaryHeap::new(),
         };
         for (owner, number) in owners.iter_mut().zip(0..) {
             let due = owner.timer().due;
@@ -85,8 +85,8 @@ impl Timers {
     /// lowest number. [`Time::MAX`] if none is set.
     #[inline]
     pub(crate) fn first(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
-        let first = self.due_soon.first();
-        if first.0 == Time::MAX && self.backlog + self.due_late.len() > 0 {
+        let first = self.queue.first();
+        if first.0 == Time::MAX && self.backlog + self.overflow.len() > 0 {
             return self.advance(owners);
         }
         first
@@ -108,7 +108,7 @@ impl Timers {
     /// A timer that came up has its new time by now, and no entry but for that.
     pub(crate) fn finish_expiry(&mut self, owner: &impl HasTimer, number: u32) {
         if bucket(owner.timer().queued_at) >= self.bucket {
-            self.due_soon.set(number, Time::MAX);
+            self.queue.set(number, Time::MAX);
         }
     }
 
@@ -127,27 +127,27 @@ impl Timers {
         owner.timer_mut().queued_at = at;
         let bucket = bucket(at);
         if bucket < self.bucket {
-            self.due_soon.set(number, at);
+            self.queue.set(number, at);
         } else if bucket < self.bucket + BUCKETS as u64 {
             self.buckets[bucket as usize % BUCKETS].push(number);
             self.backlog += 1;
         } else if at < Time::MAX {
-            self.due_late.push(Reverse((at, number)));
+            self.overflow.push(Reverse((at, number)));
         }
     }
 
     /// Opens pages until there is something on one; gives what comes first.
     #[cold]
     fn advance(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
-        while self.due_soon.first().0 == Time::MAX && self.backlog + self.due_late.len() > 0 {
+        while self.queue.first().0 == Time::MAX && self.backlog + self.overflow.len() > 0 {
             if self.backlog == 0
-                && let Some(&Reverse((at, _))) = self.due_late.peek()
+                && let Some(&Reverse((at, _))) = self.overflow.peek()
             {
                 self.bucket = bucket(at);
             }
             self.open_bucket(owners);
         }
-        self.due_soon.first()
+        self.queue.first()
     }
 
     /// Opens the next page.
@@ -172,10 +172,10 @@ impl Timers {
         }
         entries.clear();
         self.spare = entries;
-        while let Some(&Reverse((at, number))) = self.due_late.peek()
+        while let Some(&Reverse((at, number))) = self.overflow.peek()
             && bucket(at) < self.bucket + BUCKETS as u64
         {
-            self.due_late.pop();
+            self.overflow.pop();
             let owner = &mut owners[number as usize];
             if owner.timer().queued_at == at {
                 self.enter(owner, number, at);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_was_called_off_never_comes() {
+    fn a_cancelled_timer_never_expires() {
         let mut clock = Clock::new([ms(5), ms(6), ms(900)]);
         clock.set(Time::ZERO, 0, Time::MAX);
         clock.set(Time::ZERO, 2, Time::MAX);
@@ -253,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_is_due_already_comes_a_nanosecond_later() {
+    fn a_timer_set_to_the_present_expires_a_nanosecond_later() {
         let mut clock = Clock::new([Time::MAX]);
         clock.set(ms(7), 0, ms(7));
         assert_eq!(clock.next(), Some((Time::from_nanos(7_000_001), 0)));
     }
 
     #[test]
-    fn a_timer_that_moves_on_by_all_pages_of_the_calendar_is_not_lost() {
+    fn a_timer_moved_by_a_whole_turn_of_buckets_is_not_lost() {
         let width = 1 << BUCKET_BITS;
         let mut clock = Clock::new([Time::from_nanos(3 * width)]);
         let due = Time::from_nanos((3 + BUCKETS as u64) * width);
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn timers_come_when_they_are_due_in_the_order_of_time_and_number(
+        fn timers_expire_when_due_in_the_order_of_time_and_number(
             moves in prop::collection::vec(
                 (0u32..8, prop::option::of((0u32..31, 0u64..16)), 0u32..4),
                 1..300,

@@ -101,7 +101,7 @@ fn packets_over_two_links_arrive_exactly_on_time() {
 }
 
 #[test]
-fn what_happens_at_the_end_itself_still_happens() {
+fn events_at_the_end_time_itself_still_happen() {
     let mut engine = two_hops(Toy::sender(1, us(0), Span::from_secs(1)));
     engine.run_until(Time::from_nanos(us(4320).as_nanos() - 1));
     assert!(engine.observer().delivered.is_empty());
@@ -113,7 +113,7 @@ fn what_happens_at_the_end_itself_still_happens() {
 #[derive(Default)]
 struct TimerEndpoint {
     /// (when a packet comes, the timer is then set to)
-    orders: Vec<(Time, Time)>,
+    resets: Vec<(Time, Time)>,
     timer: Time,
     expirations: Vec<Time>,
 }
@@ -122,7 +122,7 @@ impl Endpoint for TimerEndpoint {
     type Packet = ToyPacket;
 
     fn handle(&mut self, now: Time, _: &ToyPacket) {
-        if let Some(&(_, timer)) = self.orders.iter().find(|(at, _)| *at == now) {
+        if let Some(&(_, timer)) = self.resets.iter().find(|(at, _)| *at == now) {
             self.timer = timer;
         }
     }
@@ -151,70 +151,71 @@ impl Endpoint for Either {
     fn handle(&mut self, now: Time, packet: &ToyPacket) {
         match self {
             Either::Toy(toy) => toy.handle(now, packet),
-            Either::TimerEndpoint(alarm) => alarm.handle(now, packet),
+            Either::TimerEndpoint(timer_endpoint) => timer_endpoint.handle(now, packet),
         }
     }
 
     fn poll(&mut self, now: Time) -> Option<ToyPacket> {
         match self {
             Either::Toy(toy) => toy.poll(now),
-            Either::TimerEndpoint(alarm) => alarm.poll(now),
+            Either::TimerEndpoint(timer_endpoint) => timer_endpoint.poll(now),
         }
     }
 
     fn next_timeout(&self) -> Time {
         match self {
             Either::Toy(toy) => toy.next_timeout(),
-            Either::TimerEndpoint(alarm) => alarm.next_timeout(),
+            Either::TimerEndpoint(timer_endpoint) => timer_endpoint.next_timeout(),
         }
     }
 }
 
-/// When an alarm rings that is set as `orders` say; a packet comes at 100, 200, ... 900 us.
-fn rings(first: Time, orders: &[(Time, Time)]) -> Vec<Time> {
+/// When an alarm rings that is set as `resets` say; a packet comes at 100, 200, ... 900 us.
+fn expirations_of(first: Time, resets: &[(Time, Time)]) -> Vec<Time> {
     let mut routes = Routes::default();
     let route = routes.add(&[LinkId(0)]);
-    let beats = Toy::sender(1, us(0), Span::from_micros(100));
-    let alarm = TimerEndpoint { orders: orders.to_vec(), timer: first, expirations: Vec::new() };
-    let pair = [(Either::Toy(beats), route), (Either::TimerEndpoint(alarm), route)];
+    let sender = Toy::sender(1, us(0), Span::from_micros(100));
+    let timer_endpoint =
+        TimerEndpoint { resets: resets.to_vec(), timer: first, expirations: Vec::new() };
+    let pair = [(Either::Toy(sender), route), (Either::TimerEndpoint(timer_endpoint), route)];
     let line = Link::delay_line(Span::from_micros(100));
     let mut engine = Engine::new(vec![line], routes, pair, ());
     engine.run_until(us(1000));
     match engine.endpoint(EndpointId(1)) {
-        Either::TimerEndpoint(alarm) => alarm.expirations.clone(),
-        Either::Toy(_) => unreachable!("endpoint 1 is the alarm"),
+        Either::TimerEndpoint(timer_endpoint) => timer_endpoint.expirations.clone(),
+        Either::Toy(_) => unreachable!("endpoint 1 is the timer_endpoint"),
     }
 }
 
 #[test]
 fn an_endpoint_starts_when_its_first_timeout_says() {
-    assert_eq!(rings(us(42), &[]), [us(42)]);
+    assert_eq!(expirations_of(us(42), &[]), [us(42)]);
 }
 
 #[test]
-fn a_timer_that_was_moved_to_later_rings_then_and_not_before() {
-    assert_eq!(rings(us(250), &[(us(200), us(620))]), [us(620)]);
+fn a_timer_moved_later_expires_only_then() {
+    assert_eq!(expirations_of(us(250), &[(us(200), us(620))]), [us(620)]);
 }
 
 #[test]
-fn a_timer_that_was_moved_to_earlier_rings_then_and_not_again() {
-    assert_eq!(rings(us(800), &[(us(200), us(333))]), [us(333)]);
+fn a_timer_moved_earlier_expires_then_and_not_again() {
+    assert_eq!(expirations_of(us(800), &[(us(200), us(333))]), [us(333)]);
 }
 
 #[test]
-fn a_timer_that_was_switched_off_does_not_ring() {
-    assert_eq!(rings(us(250), &[(us(200), Time::MAX)]), []);
+fn a_cancelled_timer_does_not_expire() {
+    assert_eq!(expirations_of(us(250), &[(us(200), Time::MAX)]), []);
 }
 
 #[test]
-fn a_timer_that_was_moved_back_and_forth_rings_once_for_every_setting_that_came_due() {
-    let orders = [(us(100), us(900)), (us(200), us(250)), (us(300), us(700)), (us(400), us(450))];
-    assert_eq!(rings(us(50), &orders), [us(50), us(250), us(450)]);
+fn a_timer_moved_back_and_forth_expires_once_per_due_setting() {
+    let resets = [(us(100), us(900)), (us(200), us(250)), (us(300), us(700)), (us(400), us(450))];
+    assert_eq!(expirations_of(us(50), &resets), [us(50), us(250), us(450)]);
 }
 
 #[test]
-fn a_timer_in_the_past_rings_at_once() {
-    let expirations = rings(Time::MAX, &[(us(200), us(100))]);
+fn a_timer_set_to_the_past_expires_at_once() {
+    let expirations = expirations_of(Time::MAX, &[(us(200), us(100))]);
     assert_eq!(expirations, [us(200)]);
 }
 

@@ -50,7 +50,7 @@ fn median_delay(outcome: &RunOutput) -> f64 {
 }
 
 #[test]
-fn every_management_keeps_four_cubic_flows_near_its_target_and_the_link_busy() {
+fn every_aqm_keeps_cubic_near_its_target_and_the_link_busy() {
     // Droptail with 1 BDP stands at tens of milliseconds.
     let droptail = run("cubic", 4, "off", &format!(r#"{RATE}, "queue": {{"bytes": 100000}}"#));
     assert!(median_delay(&droptail) > 0.02, "{}", median_delay(&droptail));
@@ -69,7 +69,7 @@ fn every_management_keeps_four_cubic_flows_near_its_target_and_the_link_busy() {
 }
 
 #[test]
-fn flows_that_speak_ecn_are_marked_and_lose_next_to_nothing() {
+fn ecn_flows_are_marked_and_lose_almost_nothing() {
     for aqm in [CODEL, FQ_CODEL, PIE, RED] {
         let outcome = run("cubic", 4, "classic", &format!("{RATE}, {aqm}"));
         let (dropped, marked) = (outcome.links.dropped.last(), outcome.links.marked.last());
@@ -79,7 +79,7 @@ fn flows_that_speak_ecn_are_marked_and_lose_next_to_nothing() {
 }
 
 #[test]
-fn fq_codel_shares_equally_between_algorithms_that_would_not() {
+fn fq_codel_gives_cubic_and_bbr_equal_shares() {
     // BBR takes a droptail queue of 0.5 BDP for itself; with a queue each there is nothing to take.
     let mut scenario: serde_json::Value =
         serde_json::from_str(&json("cubic", 2, "off", &format!("{RATE}, {FQ_CODEL}")))
@@ -93,7 +93,7 @@ fn fq_codel_shares_equally_between_algorithms_that_would_not() {
 }
 
 #[test]
-fn a_time_line_and_a_trace_give_the_rates_that_they_say() {
+fn piecewise_rates_and_traces_give_the_configured_rates() {
     // 20 Mbit/s for 10 s, then 5.
     let steps = run(
         "reno",
@@ -126,7 +126,7 @@ fn a_seed_gives_the_same_run_with_everything_that_is_random() {
 }
 
 #[test]
-fn what_is_not_valid_is_refused_with_the_key_and_what_is_valid() {
+fn invalid_links_are_refused_with_the_key_and_the_valid_values() {
     for (link, said) in [
         (r#""trace_ms": []"#, "trace_ms cannot be these 0 times; it takes times in ms"),
         (r#""trace_ms": [3, 2]"#, "trace_ms cannot be these 2 times; it takes times in ms"),

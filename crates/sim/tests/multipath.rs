@@ -54,7 +54,7 @@ fn subflow_rates(outcome: &RunOutput, seconds: u64) -> Vec<f64> {
 
 /// Goal 1: at least what a single-path flow would have on the best of the paths.
 #[test]
-fn a_multipath_flow_does_at_least_as_well_as_one_on_its_best_path() {
+fn a_multipath_flow_is_no_slower_than_one_on_its_best_path() {
     let seconds = 120;
     let network = |flow: Value| {
         let rivals = [("good", "rival-1"), ("bad", "rival-2")];
@@ -71,7 +71,7 @@ fn a_multipath_flow_does_at_least_as_well_as_one_on_its_best_path() {
 
 /// Goal 2: no more from a shared bottleneck than a single-path flow would take.
 #[test]
-fn a_multipath_flow_does_no_harm_where_its_paths_share_a_bottleneck() {
+fn a_multipath_flow_does_no_harm_at_a_shared_bottleneck() {
     let seconds = 200;
     let shares = |cc| {
         let flows =
@@ -117,7 +117,7 @@ fn over_lossy_paths(cc: &str, losses: [f64; 2]) -> (Vec<f64>, f64) {
 /// Khalili et al., CoNEXT 2012, equation 2: with equal round-trip times LIA's windows are in inverse
 /// proportion to the loss rates, and together Reno's on the best path.
 #[test]
-fn lia_shares_reno_s_rate_in_inverse_proportion_to_the_loss_rates() {
+fn lia_splits_renos_rate_in_inverse_proportion_to_the_loss_rates() {
     let (rates, reno) = over_lossy_paths("lia", [1e-3, 3e-3]);
     let (ratio, total) = (rates[0] / rates[1], (rates[0] + rates[1]) / reno);
     assert!((2.2..3.8).contains(&ratio), "{ratio}");
@@ -139,7 +139,7 @@ fn olia_uses_a_worse_path_less_than_lia_does() {
 /// Peng et al., section on BALIA: over two equal paths alpha is 1, the window grows by 1 / (4 w) for
 /// a packet and halves on loss; so each is sqrt(1 / (2 p)), together Reno's sqrt(2 / p).
 #[test]
-fn balia_has_reno_s_rate_over_equal_paths() {
+fn balia_has_renos_rate_over_equal_paths() {
     for cc in ["balia", "olia", "lia"] {
         let (rates, reno) = over_lossy_paths(cc, [2e-3, 2e-3]);
         let total = (rates[0] + rates[1]) / reno;
@@ -181,7 +181,7 @@ fn lia_leaves_plain_users_70_percent_and_olia_more() {
 /// A mark ends an interval between losses as a loss does (mptcp_olia_set_state: CWR), for the subflow
 /// and for its siblings: OLIA has with ECN about what it has without.
 #[test]
-fn olia_s_subflows_hear_of_each_other_s_marks() {
+fn olia_counts_a_mark_on_any_subflow_as_a_loss() {
     let seconds = 120;
     let total = |ecn| {
         let red = |name: &str| {
@@ -205,7 +205,7 @@ fn olia_s_subflows_hear_of_each_other_s_marks() {
 }
 
 #[test]
-fn a_connection_s_row_is_the_sum_of_its_subflows() {
+fn a_connections_row_is_the_sum_of_its_subflows() {
     let links = vec![link("a", 10, 1e-3), link("b", 5, 0.0)];
     let outcome = run(20, links, vec![flow("mine", "lia", &["a", "b"])]);
     assert_eq!(outcome.flows.sent[0], outcome.subflows.sent.iter().sum::<u64>());

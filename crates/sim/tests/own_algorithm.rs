@@ -17,7 +17,7 @@ fn it_keeps_its_target_in_the_queue_and_the_link_busy() {
 }
 
 #[test]
-fn a_name_that_nobody_makes_is_refused() {
+fn an_unknown_algorithm_name_is_refused() {
     let error = example::alone("clam").expect_err("it is called calm");
     assert!(error.to_string().contains("no algorithm is called \"clam\""), "{error}");
 }

@@ -82,7 +82,7 @@ fn with_payload(
 }
 
 #[test]
-fn the_sender_sees_every_packet_that_it_sent_with_its_bytes_in_place() {
+fn the_senders_capture_has_every_packet_with_its_sequence_number() {
     let scenario = scenario();
     let outcome = scenario.run().expect("it runs");
     let packets = capture(&outcome, &scenario, Side::Sender);
@@ -103,7 +103,7 @@ fn the_sender_sees_every_packet_that_it_sent_with_its_bytes_in_place() {
 }
 
 #[test]
-fn dropped_packets_say_so_and_are_not_seen_at_the_receiver() {
+fn dropped_packets_carry_a_comment_and_never_reach_the_receiver() {
     let scenario = scenario();
     let outcome = scenario.run().expect("it runs");
     let sent = capture(&outcome, &scenario, Side::Sender);
@@ -121,7 +121,7 @@ fn dropped_packets_say_so_and_are_not_seen_at_the_receiver() {
 }
 
 #[test]
-fn what_fq_codel_drops_at_its_limit_says_that_the_queue_was_full() {
+fn fq_codel_overlimit_drops_are_commented_as_a_full_queue() {
     let mut scenario = scenario();
     // A CoDel that never strikes.
     let codel = CodelConfig { target: Span::from_secs(1_000), ..CodelConfig::default() };
@@ -147,7 +147,7 @@ fn the_window_of_a_syn_is_not_scaled() {
 }
 
 #[test]
-fn as_many_acknowledgements_say_that_they_were_dropped_as_did_not_arrive() {
+fn as_many_acks_carry_a_drop_comment_as_did_not_arrive() {
     let mut scenario = scenario();
     let mut back = scenario.links[0].clone();
     (back.name, back.rate_bps, back.queue, back.loss) = ("back".to_owned(), None, None, 0.05);
@@ -194,7 +194,7 @@ fn sack_blocks_and_timestamps_are_those_of_the_acknowledgement() {
 }
 
 #[test]
-fn nothing_is_recorded_unless_a_flow_asks_for_it() {
+fn only_flows_with_log_set_are_recorded() {
     let mut scenario = scenario();
     scenario.flows[0].log = false;
     assert!(scenario.run().expect("it runs").packets.records().is_empty());

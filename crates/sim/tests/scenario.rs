@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn the_order_of_flows_changes_nothing_but_their_places(
+    fn the_order_of_flows_changes_only_the_order_of_results(
         order in Just((0..6usize).collect::<Vec<_>>()).prop_shuffle(),
         seed: u64,
     ) {
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_are_never_below_one_packet_nor_anything_but_numbers(
+    fn windows_are_finite_and_at_least_one_packet(
         cc in prop::sample::select(dumbbell_cc::NAMES),
         rate_bps in 1e5..1e8,
         delay_ns in 100_000u64..100_000_000,
@@ -167,7 +167,7 @@ fn the_run_is_sampled_at_zero_at_every_interval_and_at_the_end() {
 }
 
 #[test]
-fn algorithms_show_their_internals_unless_told_not_to() {
+fn internals_are_sampled_unless_disabled() {
     let mut json = scenario(&[flow("a", "bbr")]);
     assert!(!run(&json).internals.value.is_empty());
     json["internals"] = json!(false);
@@ -175,7 +175,7 @@ fn algorithms_show_their_internals_unless_told_not_to() {
 }
 
 #[test]
-fn whoever_watches_may_end_a_run() {
+fn the_progress_callback_may_end_a_run() {
     let scenario = parse(&scenario(&[flow("a", "reno")]));
     let mut asked = Vec::new();
     let outcome = scenario.run_while(|share| {
@@ -187,7 +187,7 @@ fn whoever_watches_may_end_a_run() {
 }
 
 #[test]
-fn acknowledgements_cross_the_return_path_and_wait_there_too() {
+fn acknowledgements_queue_on_the_return_path() {
     // 5 Mbit/s of acknowledgements need no more than their link has; at 20 kbit/s they do not fit.
     let run_back = |rate: f64| {
         let mut flow = flow("a", "reno");
@@ -211,7 +211,7 @@ fn error(change: impl FnOnce(&mut Value)) -> String {
 }
 
 #[test]
-fn errors_name_the_place_the_key_the_value_and_what_is_valid() {
+fn errors_name_the_part_the_key_the_value_and_the_valid_values() {
     assert_eq!(
         error(|json| json["links"][0]["rate_bps"] = json!(0)),
         "link \"bottleneck\": rate_bps cannot be 0; it takes a number of bit/s from 1 to 1e15, \
@@ -229,7 +229,7 @@ fn errors_name_the_place_the_key_the_value_and_what_is_valid() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused_by_name() {
+fn invalid_scenarios_are_refused_with_the_key() {
     type Change = fn(&mut Value);
     let cases: &[(&[&str], Change)] = &[
         (&["scenario", "duration_ns"], |json| json["duration_ns"] = json!(0)),
@@ -268,7 +268,7 @@ fn what_cannot_be_simulated_is_refused_by_name() {
 }
 
 #[test]
-fn text_that_is_no_json_is_refused() {
+fn text_that_is_not_json_is_refused() {
     for text in ["", "{", "[]", "NaN", "{\"seed\": NaN}"] {
         assert!(Scenario::from_json(text).is_err(), "{text}");
     }
@@ -277,7 +277,7 @@ fn text_that_is_no_json_is_refused() {
 }
 
 #[test]
-fn numbers_that_json_cannot_write_are_refused_in_the_struct() {
+fn nan_and_infinity_are_refused_in_the_struct() {
     let mut broken = parse(&scenario(&[flow("a", "reno")]));
     broken.links[0].rate_bps = Some(f64::NAN);
     assert!(broken.run().is_err());

@@ -43,7 +43,7 @@ fn udt_fills_a_link_with_its_own_and_with_any_other_algorithm() {
 }
 
 #[test]
-fn an_app_that_writes_slowly_is_served_as_fast() {
+fn an_application_limited_flow_gets_its_full_rate() {
     let mut slow = flow("a", "udt", &json!({}));
     slow["app_rate_bps"] = json!(5e6);
     let outcome = run(&scenario(0.01, &[slow]));
@@ -52,7 +52,7 @@ fn an_app_that_writes_slowly_is_served_as_fast() {
 }
 
 #[test]
-fn a_flow_of_finite_length_completes_and_falls_silent() {
+fn a_finite_flow_completes_and_then_sends_nothing() {
     let mut finite = flow("a", "udt", &json!({}));
     finite["bytes"] = json!(3_000_001);
     let outcome = run(&scenario(0.01, &[finite]));
@@ -116,7 +116,7 @@ fn options_out_of_range_are_refused() {
 
 /// CUDT::send: "delay the EXP timer to avoid mis-fired timeout".
 #[test]
-fn data_after_a_pause_is_not_taken_for_lost_before_its_answer_can_be_there() {
+fn data_after_a_pause_does_not_time_out_before_its_ack_can_arrive() {
     let mut slow = flow("a", "udt", &json!({}));
     // A packet in 0.40 s; the EXP timer is due each 0.3 s and more.
     slow["app_rate_bps"] = json!(29e3);
@@ -133,7 +133,7 @@ fn no_more_packets_are_in_flight_than_the_window_says() {
 }
 
 #[test]
-fn a_receiver_that_skips_gaps_acknowledges_what_never_came_and_waits_for_nothing() {
+fn a_gap_skipping_receiver_acknowledges_data_that_never_arrived() {
     let run = |options| run(&scenario(0.001, &[flow("a", "udt(rules=ns-2)", &options)]));
     let outcome = run(json!({"skip-gaps": true, "nak-repeat": false}));
     let f = &outcome.flows;
@@ -150,7 +150,7 @@ fn a_receiver_that_skips_gaps_acknowledges_what_never_came_and_waits_for_nothing
 }
 
 #[test]
-fn a_flow_that_starts_late_waits_no_longer_for_it() {
+fn the_start_time_does_not_count_as_queueing_delay() {
     let mut late = flow("a", "udt", &json!({}));
     late["start_ns"] = json!(5_000_000_000_u64);
     late["app_rate_bps"] = json!(1e6);

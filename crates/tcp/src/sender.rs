@@ -140,7 +140,7 @@ impl Sender {
             bytes,
             packets,
             is_subflow: false,
-            application: Application::if_any(&app_rates, stack.mss).map(Box::new),
+            application: Application::from_rates(&app_rates, stack.mss).map(Box::new),
             established_at: start,
             path: Path {
                 jiffy: Span::from_nanos(stack.tick_ns),

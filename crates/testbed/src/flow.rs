@@ -160,7 +160,7 @@ impl Flow {
             plan,
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
-            application: Application::if_any(&flow.write_rates(), flow.stack.mss),
+            application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
             paced: flow.stack.pacing || is_paced(&flow.cc),
             mss: u64::from(flow.stack.mss),
             listener: ends.listener,

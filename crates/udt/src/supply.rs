@@ -94,7 +94,7 @@ impl BulkSupply {
             bytes: bulk.bytes,
             packets: bulk.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(payload))),
             stop: bulk.stop.unwrap_or(Time::MAX),
-            application: Application::if_any(&bulk.app_rates, payload),
+            application: Application::from_rates(&bulk.app_rates, payload),
             since: now,
             payload,
         }

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_ever_passes_at_rate_zero() {
+    fn a_transmission_at_rate_zero_takes_forever() {
         assert_eq!(Rate::ZERO.time_for(1.0), Span::MAX);
     }
 }

@@ -131,9 +131,9 @@ impl Codel {
         if !ok_to_drop {
             return Some(packet);
         }
-        let struck = counters.drop_or_mark(now, self.config.ecn, packet);
+        let sent = counters.drop_or_mark(now, self.config.ecn, packet);
         let next =
-            struck.or_else(|| self.dodequeue(now, queue, other_backlog).map(|(packet, _)| packet));
+            sent.or_else(|| self.dodequeue(now, queue, other_backlog).map(|(packet, _)| packet));
         self.enter_dropping(now);
         next
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_queue_is_dropped_from_after_an_interval_and_then_by_the_control_law() {
+    fn drops_begin_after_an_interval_and_follow_the_control_law() {
         let mut queue = Standing::new();
         queue.pass(Span::from_secs(1), Span::from_millis(5), false);
         // Above target from the first packet on, at 1000.1 ms.
@@ -286,7 +286,7 @@ mod tests {
 
     /// RFC 8290, section 5.2.7: marking from a delay on, beside CoDel, which drops the others.
     #[test]
-    fn above_the_ce_threshold_every_ecn_capable_packet_is_marked_once_and_no_other() {
+    fn above_ce_threshold_each_ecn_capable_packet_is_marked_once() {
         let ce_threshold = Some(Span::from_millis(1));
         let shallow = || {
             let codel = Codel::new(CodelConfig { ce_threshold, ..CodelConfig::default() });
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_just_below_the_target_is_left_alone_for_ever() {
+    fn a_queue_just_below_the_target_is_never_dropped_from() {
         let mut queue = Standing::new();
         queue.pass(Span::from_secs(10), Span::from_micros(4999), false);
         assert_eq!(queue.drops(), []);
     }
 
     #[test]
-    fn one_packet_in_time_ends_the_dropping() {
+    fn one_packet_below_the_target_ends_the_dropping_state() {
         let mut queue = Standing::new();
         queue.pass(Span::from_millis(500), Span::from_millis(6), false);
         let drops = queue.drops().len();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_that_sets_in_again_soon_goes_on_at_the_rate_it_had() {
+    fn dropping_that_resumes_soon_continues_at_its_former_rate() {
         let mut queue = Standing::new();
         queue.pass(Span::from_millis(500), Span::from_millis(6), false);
         let before = queue.drops().len() as u32;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn overflows_before_the_first_drop_do_not_hasten_the_second() {
+    fn overlimit_drops_before_the_first_drop_do_not_hasten_the_second() {
         let mut queue = Standing::new();
         queue.codel.on_overlimit_drops(64);
         queue.pass(Span::from_millis(250), Span::from_millis(6), false);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_packet_is_never_dropped_however_long_it_waited() {
+    fn the_last_packet_is_never_dropped_at_any_sojourn_time() {
         let mut codel = Codel::new(CodelConfig::default());
         let (mut queue, mut counters) = (Fifo::default(), Counters::default());
         for at in 0..1000 {

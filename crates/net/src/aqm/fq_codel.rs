@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn the_flows_of_these_tests_have_queues_of_their_own() {
+    fn the_flows_of_these_tests_hash_to_different_queues() {
         let queues = Bench::new().queues;
         let hashes: std::collections::BTreeSet<u32> = (0..10).map(|f| queues.queue_of(f)).collect();
         assert_eq!(hashes.len(), 10);
     }
 
     #[test]
-    fn a_sparse_flow_passes_all_that_stand() {
+    fn a_sparse_flow_is_served_before_all_standing_queues() {
         let mut bench = Bench::new();
         for flow in 1..=8 {
             (0..50).for_each(|_| bench.put(us(0), packet(flow, 1500)));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_packet_uses_up_a_queue_s_first_turn() {
+    fn a_full_size_packet_uses_up_the_first_quantum() {
         let mut bench = Bench::new();
         for flow in 1..=3 {
             (0..3).for_each(|_| bench.put(us(0), packet(flow, 1500)));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_share_bytes_equally_whatever_the_size_of_their_packets() {
+    fn flows_share_bytes_equally_at_any_packet_size() {
         let mut bench = Bench::new();
         let sizes = [(1, 1500), (2, 500), (3, 200)];
         let mut sent = [0u64; 4];
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fattest_flow_makes_room_from_its_head() {
+    fn a_full_queue_drops_from_the_head_of_the_fattest_flow() {
         let mut bench = Bench::new();
         (0..990).for_each(|at| bench.put(us(at), packet(1, 1500)));
         (0..10).for_each(|at| bench.put(us(at), packet(2, 1500)));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_acts_on_the_flow_that_stands_and_on_no_other() {
+    fn codel_drops_only_from_the_flow_with_a_standing_queue() {
         let mut bench = Bench::new();
         let mut others = 0;
         for round in 0..4_000u64 {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_s_only_packet_is_struck_while_others_stand() {
+    fn a_flows_only_packet_is_dropped_while_other_queues_stand() {
         // 2 Mbit/s, 6 ms a packet: flow 1 always has 50 packets, which may be marked, and flow 2 one,
         // which waits for flow 1's turn.
         let mut bench = Bench::new();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_dropped_at_the_limit_count_for_codel_s_next_drops() {
+    fn overlimit_drops_count_for_codels_next_drops() {
         let mut bench = Bench::new();
         (0..900).for_each(|_| bench.put(us(0), packet(1, 1500)));
         let mut drops = Vec::new();
@@ -359,9 +359,9 @@ mod tests {
             for now in (begin..end).step_by(500).map(us) {
                 bench.put(now, packet(1, 1500));
                 bench.take(now);
-                let struck =
+                let early =
                     bench.counters.discarded.drain(..).filter(|drop| drop.1 == DropReason::Early);
-                drops.extend(struck.map(|(at, ..)| at));
+                drops.extend(early.map(|(at, ..)| at));
             }
             drops.clone()
         };

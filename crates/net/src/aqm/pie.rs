@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_is_scaled_as_the_rfc_s_table_says() {
+    fn the_step_is_scaled_as_in_the_rfcs_table() {
         // 0.125 (30 - 15) ms + 1.25 (30 - 20) ms = 0.014375, over the table's divisors.
         for (drop_prob, divisor) in [
             (0.0, 2048.0),
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn from_a_tenth_on_the_probability_grows_by_at_most_two_percent_an_update() {
+    fn from_one_tenth_drop_prob_grows_by_at_most_0_02_an_update() {
         // 0.125 * 0.085 + 1.25 * 0.1 = 0.135625 without the cap.
         assert!((step(0.1, Span::ZERO, ms(100)) - 0.02).abs() < 1e-12);
         assert!((step(0.09, Span::ZERO, ms(100)) - 0.135_625 / 2.0).abs() < 1e-12);
     }
 
     #[test]
-    fn a_calm_queue_makes_the_probability_shrink_by_two_percent_and_the_controller_s_part() {
+    fn a_short_delay_shrinks_drop_prob_by_two_percent_an_update() {
         // 0.125 (0 - 15) ms + 1.25 (0 - 0) = -0.001875, and 2 % of what is left.
         let got = step(0.5, Span::ZERO, Span::ZERO);
         assert!((got - ((0.5 - 0.001_875) * 0.98 - 0.5)).abs() < 1e-12, "{got}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_is_adjusted_every_15_ms_however_seldom_somebody_looks() {
+    fn drop_prob_is_updated_every_15_ms_even_if_advanced_seldom() {
         let delays = |pie: &mut Pie| pie.sent(ms(40));
         let (mut often, mut seldom) = (pie(), pie());
         delays(&mut often);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_150_ms_passes_untouched() {
+    fn a_burst_of_150_ms_passes_without_drops() {
         let mut pie = pie();
         pie.on_arrival(Backlog::default());
         pie.sent(ms(200));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn short_queues_and_short_delays_are_left_alone() {
+    fn pie_never_drops_from_short_queues_or_at_short_delays() {
         let congested = Pie {
             drop_prob: 0.19,
             burst_allowance: Span::ZERO,
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_never_close_together_and_never_far_apart() {
+    fn accu_prob_bounds_the_distance_between_drops() {
         let congested =
             Pie { burst_allowance: Span::ZERO, qdelay_old: ms(20), delay: ms(20), ..pie() };
         let mut pie = Pie { drop_prob: 1.0 / 16.0, ..congested };

@@ -156,7 +156,7 @@ mod tests {
         Red::new(config, Rng::new(1, Stream::Aqm))
     }
 
-    fn share_struck(red: &mut Red, backlog: Backlog, size: u32) -> f64 {
+    fn dropped_share(red: &mut Red, backlog: Backlog, size: u32) -> f64 {
         let packets = 400_000;
         let on_arrival = |_: &u32| red.on_arrival(backlog, 0.0, size) != Verdict::Pass;
         (0..packets).filter(on_arrival).count() as f64 / f64::from(packets)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_rises_from_zero_at_min_to_p_at_max_and_gently_to_one_at_twice_max() {
+    fn p_b_rises_from_0_at_min_to_max_p_at_max_and_to_1_at_twice_max() {
         let config = RedConfig { min: 10.0, max: 20.0, probability: 0.1, ..RedConfig::default() };
         let mut red = red(config);
         for (packets, p) in [
@@ -192,18 +192,18 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_struck_at_that_rate() {
+    fn packets_are_dropped_with_the_probability_p_a() {
         let config = RedConfig { min: 10.0, max: 20.0, probability: 0.1, ..RedConfig::default() };
         for (packets, p) in [(12, 0.02), (15, 0.05), (20, 0.1)] {
-            let share = share_struck(&mut red(config), queue(packets), 1500);
+            let share = dropped_share(&mut red(config), queue(packets), 1500);
             assert!((share / expected(p) - 1.0).abs() < 0.03, "{share} for {p}");
         }
-        assert_eq!(share_struck(&mut red(config), queue(9), 1500), 0.0);
-        assert_eq!(share_struck(&mut red(config), queue(40), 1500), 1.0);
+        assert_eq!(dropped_share(&mut red(config), queue(9), 1500), 0.0);
+        assert_eq!(dropped_share(&mut red(config), queue(40), 1500), 1.0);
     }
 
     #[test]
-    fn the_distance_between_two_strikes_is_uniform_up_to_one_over_p() {
+    fn the_distance_between_two_drops_is_uniform_up_to_one_over_p() {
         let config = RedConfig { min: 10.0, max: 20.0, probability: 0.2, ..RedConfig::default() };
         let mut red = red(config);
         let (mut counts, mut distance) = ([0u32; 10], 0);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_follows_the_queue_by_its_weight() {
+    fn avg_follows_the_queue_with_its_weight() {
         let mut red = red(RedConfig::default());
         red.config.weight = 0.002;
         for _ in 0..500 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_makes_the_average_forget_as_if_packets_had_found_it_empty() {
+    fn an_idle_link_decays_avg_as_m_packets_that_find_it_empty() {
         let mut idle = red(RedConfig::default());
         idle.config.weight = 0.002;
         idle.avg = 50.0;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn in_byte_mode_a_packet_is_struck_in_proportion_to_its_size() {
+    fn in_byte_mode_p_b_is_proportional_to_the_packet_size() {
         let bytes = RedConfig {
             unit: RedUnit::Bytes,
             min: 15_000.0,
@@ -251,8 +251,8 @@ mod tests {
             probability: 0.1,
             ..RedConfig::default()
         };
-        let full = share_struck(&mut red(bytes), queue(20), 1500);
-        let small = share_struck(&mut red(bytes), queue(20), 150);
+        let full = dropped_share(&mut red(bytes), queue(20), 1500);
+        let small = dropped_share(&mut red(bytes), queue(20), 150);
         assert!((full / expected(0.1) - 1.0).abs() < 0.03, "{full}");
         assert!((small / expected(0.01) - 1.0).abs() < 0.05, "{small}");
     }
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn with_one_threshold_and_no_memory_it_is_the_step_that_dctcp_asks_for() {
+    fn min_equal_to_max_and_weight_1_give_dctcps_step_marking() {
         // RFC 8257, section 3.1: mark if the queue that a packet finds is longer than K.
         let step = RedConfig { min: 20.0, max: 20.0, gentle: false, ..RedConfig::default() };
         let mut red = red(RedConfig { hard_drop: false, ..step });

@@ -1,25 +1,27 @@
+mod managed;
+
 use super::*;
 use proptest::prelude::*;
 
 /// A packet that is only its size and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TestPacket {
+pub(super) struct NumberedPacket {
     size: u32,
     number: u32,
 }
 
-impl Packet for TestPacket {
+impl Packet for NumberedPacket {
     fn size(&self) -> u32 {
         self.size
     }
 }
 
-pub(super) fn full(number: u32) -> TestPacket {
-    TestPacket { size: 1500, number }
+pub(super) fn full(number: u32) -> NumberedPacket {
+    NumberedPacket { size: 1500, number }
 }
 
 /// 100 Mbit/s, 10 ms: a packet of 1500 bytes takes 120 us on the wire.
-pub(super) fn link(queue: Limit) -> Link<TestPacket> {
+pub(super) fn link(queue: Limit) -> Link<NumberedPacket> {
     Link::new(&LinkConfig {
         rate: NonZeroU64::new(100_000_000),
         delay: Span::from_millis(10),
@@ -74,13 +76,16 @@ fn the_packet_in_service_does_not_count_against_a_limit_in_packets() {
 }
 
 #[test]
-fn a_limit_in_bytes_counts_bytes_and_lets_a_small_packet_into_the_gap() {
+fn a_limit_in_bytes_admits_a_small_packet_where_a_large_one_drops() {
     let mut link = link(Limit::Bytes(3100));
     for number in 0..3 {
         link.push(us(0), full(number)).expect("one in service, 3000 bytes wait");
     }
-    assert_eq!(link.push(us(0), TestPacket { size: 101, number: 3 }), Err(DropReason::Overflow));
-    assert_eq!(link.push(us(0), TestPacket { size: 100, number: 4 }), Ok(()));
+    assert_eq!(
+        link.push(us(0), NumberedPacket { size: 101, number: 3 }),
+        Err(DropReason::Overflow)
+    );
+    assert_eq!(link.push(us(0), NumberedPacket { size: 100, number: 4 }), Ok(()));
     assert_eq!(link.statistics(us(0)).backlog, Backlog { packets: 3, bytes: 3100 });
 }
 
@@ -111,7 +116,7 @@ fn statistics_tell_what_was_sent_and_what_waits() {
 }
 
 #[test]
-fn nobody_need_look_at_the_queue_for_packets_to_leave_it() {
+fn packets_leave_the_queue_without_calls_in_between() {
     let mut link = link(Limit::Unlimited);
     for number in 0..5 {
         link.push(us(0), full(number)).expect("an unlimited queue takes all");
@@ -148,7 +153,7 @@ pub(super) fn limits() -> impl Strategy<Value = Limit> {
 
 proptest! {
     #[test]
-    fn every_packet_is_delivered_dropped_lost_or_on_the_link(
+    fn every_packet_is_delivered_dropped_lost_or_in_transit(
         rate in prop::option::of(10_000u64..1_000_000_000),
         delay in 0u64..20_000_000,
         queue in limits(),
@@ -166,7 +171,7 @@ proptest! {
         for (number, &(gap, size)) in packets.iter().enumerate() {
             now += Span::from_nanos(gap);
             delivered.extend(std::iter::from_fn(|| link.pop(now)));
-            let packet = TestPacket { size, number: number as u32 };
+            let packet = NumberedPacket { size, number: number as u32 };
             match link.push(now, packet) {
                 Ok(()) => accepted.push(packet),
                 Err(_) => refused += 1,
@@ -205,7 +210,7 @@ proptest! {
             let arrival = u128::from(now) * u128::from(rate);
             departure = departure.max(arrival) + u128::from(size) * 8_000_000_000;
             expected.push(Time::from_nanos((departure / u128::from(rate)) as u64));
-            link.push(Time::from_nanos(now), TestPacket { size, number: 0 }).expect("unlimited");
+            link.push(Time::from_nanos(now), NumberedPacket { size, number: 0 }).expect("unlimited");
         }
         for time in expected {
             prop_assert_eq!(link.next_arrival(), time);
@@ -215,7 +220,7 @@ proptest! {
 }
 
 #[test]
-fn behind_a_token_bucket_only_what_lacks_tokens_waits() {
+fn behind_a_token_bucket_only_packets_without_tokens_wait() {
     let mut link = Link::new(&LinkConfig {
         rate: NonZeroU64::new(100_000_000),
         bucket: Some(3_000),

@@ -9,7 +9,7 @@
 mod tcp;
 mod udt;
 
-use crate::packet_log::{Event, PacketLog, Record};
+use crate::packet_log::{PacketEvent, PacketLog, PacketRecord};
 use crate::pdu::Pdu;
 use crate::scenario::{LinkSpec, Scenario};
 use dumbbell_net::DropReason;
@@ -60,23 +60,23 @@ impl PacketLog {
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ],
         })?;
-        let mut ends = tcp::Ends::default();
+        let mut echoes = tcp::EchoTracker::default();
         let mut drop_comments = self.drop_comments(&scenario.links);
         for record in self.records() {
             let flow = &scenario.flows[record.flow as usize];
             let echoed = match &record.packet {
-                Pdu::Tcp(segment) => ends.follow(record, segment),
+                Pdu::Tcp(segment) => echoes.track(record, segment),
                 Pdu::Udt(_) => 0,
             };
             let seen = match record.event {
-                Event::Sent => (side == Side::Sender) == record.by_sender,
-                Event::Received => (side == Side::Sender) != record.by_sender,
-                Event::Dropped(..) => false,
+                PacketEvent::Sent => (side == Side::Sender) == record.by_sender,
+                PacketEvent::Received => (side == Side::Sender) != record.by_sender,
+                PacketEvent::Dropped(..) => false,
             };
             if seen {
-                let sent = record.event == Event::Sent;
+                let sent = record.event == PacketEvent::Sent;
                 let drop_comment =
-                    if sent { drop_comments.get_mut(&transmission(record)) } else { None };
+                    if sent { drop_comments.get_mut(&packet_key(record)) } else { None };
                 let comment = drop_comment.and_then(VecDeque::pop_front);
                 let (bytes, length) = match &record.packet {
                     Pdu::Tcp(segment) => tcp::packet((record, segment), flow, echoed),
@@ -89,17 +89,17 @@ impl PacketLog {
     }
 
     /// Where the packets that never arrived were dropped, and why.
-    fn drop_comments(&self, links: &[LinkSpec]) -> HashMap<Transmission, VecDeque<String>> {
-        let mut drop_comments: HashMap<Transmission, VecDeque<String>> = HashMap::new();
+    fn drop_comments(&self, links: &[LinkSpec]) -> HashMap<PacketKey, VecDeque<String>> {
+        let mut drop_comments: HashMap<PacketKey, VecDeque<String>> = HashMap::new();
         for record in self.records() {
-            let Event::Dropped(link, why) = record.event else { continue };
+            let PacketEvent::Dropped(link, why) = record.event else { continue };
             let why = match why {
                 DropReason::Overflow => "the queue was full",
                 DropReason::Early => "the queue's management chose to",
                 DropReason::Loss => "random loss",
             };
             let text = format!("dropped at {}: {why}", links[link.0 as usize].name);
-            drop_comments.entry(transmission(record)).or_default().push_back(text);
+            drop_comments.entry(packet_key(record)).or_default().push_back(text);
         }
         drop_comments
     }
@@ -108,14 +108,14 @@ impl PacketLog {
 /// What tells one transmission from others: flow, direction, and all that it says. Duplicate
 /// acknowledgements differ in their SACK blocks alone; those that do not differ at all are told
 /// apart by nothing, and the first stands for the one that was dropped.
-type Transmission = (u32, bool, Pdu);
+type PacketKey = (u32, bool, Pdu);
 
-fn transmission(record: &Record) -> Transmission {
+fn packet_key(record: &PacketRecord) -> PacketKey {
     (record.flow, record.by_sender, record.packet)
 }
 
 /// The IPv4 header of a packet that carries so many bytes.
-fn ip_header(record: &Record, protocol: IpNumber, carried: usize, ecn: IpEcn) -> Ipv4Header {
+fn ip_header(record: &PacketRecord, protocol: IpNumber, carried: usize, ecn: IpEcn) -> Ipv4Header {
     let [high, low] = (record.flow as u16).to_be_bytes();
     let (sender, receiver) = ([10, 0, high, low], [10, 1, high, low]);
     let (source, destination) =

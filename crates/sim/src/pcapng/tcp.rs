@@ -2,7 +2,7 @@
 //! `isn + 1 + n * mss`.
 
 use super::ip_header;
-use crate::packet_log::{Event, Record};
+use crate::packet_log::{PacketEvent, PacketRecord};
 use crate::scenario::FlowSpec;
 use dumbbell_tcp::{Flags, Segment, Stack};
 use dumbbell_units::Time;
@@ -19,37 +19,37 @@ const TIMESTAMPED_HEADER: u16 = 52;
 
 /// What each end of a flow has heard last, for the timestamps that it echoes.
 #[derive(Default)]
-pub(super) struct Ends {
-    flows: HashMap<u32, End>,
+pub(super) struct EchoTracker {
+    flows: HashMap<u32, FlowEchoes>,
 }
 
 #[derive(Default)]
-struct End {
+struct FlowEchoes {
     /// The receiver's clock in the newest acknowledgement that arrived, microseconds.
-    heard: u32,
+    last_received: u32,
     /// Data under way, with what it echoes.
-    under_way: VecDeque<(Segment, u32)>,
+    in_flight: VecDeque<(Segment, u32)>,
 }
 
-impl Ends {
+impl EchoTracker {
     /// Takes note of a record; gives the timestamp that its packet echoes.
-    pub(super) fn follow(&mut self, record: &Record, segment: &Segment) -> u32 {
+    pub(super) fn track(&mut self, record: &PacketRecord, segment: &Segment) -> u32 {
         let end = self.flows.entry(record.flow).or_default();
         if !record.by_sender {
-            if record.event == Event::Received {
-                end.heard = clock(record.at);
+            if record.event == PacketEvent::Received {
+                end.last_received = clock(record.at);
             }
             return segment.timestamp;
         }
-        if record.event == Event::Sent {
-            end.under_way.push_back((*segment, end.heard));
-            return end.heard;
+        if record.event == PacketEvent::Sent {
+            end.in_flight.push_back((*segment, end.last_received));
+            return end.last_received;
         }
         let same = |(sent, _): &(Segment, u32)| {
             (sent.number, sent.timestamp) == (segment.number, segment.timestamp)
         };
-        let index = end.under_way.iter().position(same);
-        index.and_then(|index| end.under_way.remove(index)).map_or(0, |(_, echoed)| echoed)
+        let index = end.in_flight.iter().position(same);
+        index.and_then(|index| end.in_flight.remove(index)).map_or(0, |(_, echoed)| echoed)
     }
 }
 
@@ -59,7 +59,7 @@ fn clock(at: Time) -> u32 {
 
 /// The packet's headers as bytes, and its length with its payload.
 pub(super) fn packet(
-    (record, segment): (&Record, &Segment),
+    (record, segment): (&PacketRecord, &Segment),
     flow: &FlowSpec,
     echoed: u32,
 ) -> (Vec<u8>, usize) {
@@ -69,7 +69,7 @@ pub(super) fn packet(
         false => usize::from(segment.size.saturating_sub(flow.stack.header)),
     };
     let ecn = match (&segment.flags, record.event) {
-        (flags, Event::Received) if flags.contains(Flags::CE) => IpEcn::THREE,
+        (flags, PacketEvent::Received) if flags.contains(Flags::CE) => IpEcn::THREE,
         (flags, _) if flags.contains(Flags::ECT) => IpEcn::TWO,
         _ => IpEcn::ZERO,
     };
@@ -84,7 +84,11 @@ pub(super) fn packet(
     (bytes, ip.header_len() + carried)
 }
 
-fn tcp_header((record, segment): (&Record, &Segment), flow: &FlowSpec, echoed: u32) -> TcpHeader {
+fn tcp_header(
+    (record, segment): (&PacketRecord, &Segment),
+    flow: &FlowSpec,
+    echoed: u32,
+) -> TcpHeader {
     let by_sender = &record.by_sender;
     let (from, to) = if *by_sender { (0, 1) } else { (1, 0) };
     let stack = &flow.stack;

@@ -1,7 +1,7 @@
 //! UDT packets as bytes: what the codec makes of them, behind UDP's header.
 
 use super::ip_header;
-use crate::packet_log::Record;
+use crate::packet_log::PacketRecord;
 use crate::udt_host::SOCKETS;
 use dumbbell_udt::{Packet, codec};
 use etherparse::{IpEcn, IpNumber, Ipv4Header, UdpHeader};
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 const PORTS: [u16; 2] = [40_000, 9_000];
 
 /// The packet's headers as bytes, or all of it but payload, and its length.
-pub(super) fn packet(record: &Record, packet: &Packet) -> (Vec<u8>, usize) {
+pub(super) fn packet(record: &PacketRecord, packet: &Packet) -> (Vec<u8>, usize) {
     let (from, to) = if record.by_sender { (0, 1) } else { (1, 0) };
     // Clients ask for connections before there is a socket that would serve them.
     let asks = record.by_sender && matches!(packet, Packet::Handshake(_));

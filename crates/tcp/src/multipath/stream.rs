@@ -44,7 +44,7 @@ impl DataStream {
             window_end: 0,
             bytes,
             mss,
-            application: Application::if_any(app_rates, mss),
+            application: Application::from_rates(app_rates, mss),
             stop: stop.unwrap_or(Time::MAX),
             established_at: None,
             wake_at: Time::MAX,

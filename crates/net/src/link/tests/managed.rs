@@ -1,16 +1,16 @@
 //! Links with managed queues, rates that vary, and uneven far ends.
 
-use super::tests::{full, limits, link, us};
-use super::*;
-use crate::aqm::tests::TestPacket as FlowPacket;
+use super::{full, limits, link, us};
+use crate::aqm::tests::TestPacket;
+use crate::link::*;
 use crate::{CodelConfig, FqCodelConfig, GilbertElliott, PieConfig, RedConfig};
 use proptest::prelude::*;
 
-fn packet(flow: u32, is_ecn: bool) -> FlowPacket {
-    FlowPacket { flow, is_ecn, ..FlowPacket::default() }
+fn packet(flow: u32, is_ecn: bool) -> TestPacket {
+    TestPacket { flow, is_ecn, ..TestPacket::default() }
 }
 
-fn managed(aqm: AqmConfig, mbit: u64) -> Link<FlowPacket> {
+fn managed(aqm: AqmConfig, mbit: u64) -> Link<TestPacket> {
     Link::new(&LinkConfig {
         rate: NonZeroU64::new(mbit * 1_000_000),
         delay: Span::from_millis(10),
@@ -21,25 +21,25 @@ fn managed(aqm: AqmConfig, mbit: u64) -> Link<FlowPacket> {
 }
 
 #[test]
-fn a_managed_link_that_has_nothing_to_manage_sends_as_droptail_does() {
+fn an_aqm_that_never_drops_sends_as_droptail_does() {
     let gentle = AqmConfig::Codel(CodelConfig::default());
-    let (mut plain, mut coddled) = (link(Limit::Packets(10)), managed(gentle, 100));
+    let (mut plain, mut managed) = (link(Limit::Packets(10)), managed(gentle, 100));
     for number in 0..500u64 {
         // Never more than three wait.
         let now = us(number / 3 * 400);
-        assert!(plain.push(now, full(0)).is_ok() && coddled.push(now, packet(0, false)).is_ok());
-        assert_eq!(plain.next_arrival(), coddled.next_arrival());
-        assert_eq!(plain.statistics(now), coddled.statistics(now));
+        assert!(plain.push(now, full(0)).is_ok() && managed.push(now, packet(0, false)).is_ok());
+        assert_eq!(plain.next_arrival(), managed.next_arrival());
+        assert_eq!(plain.statistics(now), managed.statistics(now));
         while plain.pop(now).is_some() {
-            assert!(coddled.pop(now).is_some());
+            assert!(managed.pop(now).is_some());
         }
-        assert!(coddled.pop(now).is_none());
-        assert_eq!(plain.len(), coddled.len());
+        assert!(managed.pop(now).is_none());
+        assert_eq!(plain.len(), managed.len());
     }
 }
 
 #[test]
-fn a_link_with_jitter_tells_when_a_packet_comes_out_as_soon_as_it_comes() {
+fn a_link_with_jitter_fixes_delivery_times_on_arrival() {
     let mut link = Link::new(&LinkConfig {
         rate: NonZeroU64::new(10_000_000),
         delay: Span::from_millis(10),
@@ -61,7 +61,7 @@ fn a_link_with_jitter_tells_when_a_packet_comes_out_as_soon_as_it_comes() {
 }
 
 #[test]
-fn codel_answers_a_step_of_overload_within_105_ms_and_then_by_its_law() {
+fn codel_drops_within_105_ms_of_an_overload_then_by_its_law() {
     // 10 Mbit/s: 1.2 ms a packet. Three come in the time of two, so a packet that comes at t waits
     // for t/2, and one that leaves at t came at 2/3 t and waited for t/3: above 5 ms from the packet
     // that leaves at 15.6 ms on (rounded up to a departure), dropped from 100 ms later on.
@@ -105,7 +105,7 @@ fn pie_holds_the_delay_of_an_overload_near_its_target() {
 }
 
 #[test]
-fn fq_codel_keeps_a_sparse_flow_s_delay_at_a_packet_s_time_behind_bulk_flows() {
+fn fq_codel_delays_a_sparse_flow_by_at_most_one_packet_time() {
     let mut link = managed(AqmConfig::FqCodel(FqCodelConfig::default()), 10);
     let mut worst = Span::ZERO;
     let mut sent = std::collections::BTreeMap::<u32, u64>::new();
@@ -115,7 +115,7 @@ fn fq_codel_keeps_a_sparse_flow_s_delay_at_a_packet_s_time_behind_bulk_flows() {
         // Three flows send 24 Mbit/s together over 10; a fourth 200 bytes every 20 ms.
         link.push(now, packet(1 + (tick % 3) as u32, false)).expect("there is no limit");
         if tick % 40 == 7 {
-            link.push(now, FlowPacket { size: 200, ..packet(9, false) })
+            link.push(now, TestPacket { size: 200, ..packet(9, false) })
                 .expect("there is no limit");
             on_the_way.push_back(now);
         }
@@ -140,7 +140,7 @@ fn fq_codel_keeps_a_sparse_flow_s_delay_at_a_packet_s_time_behind_bulk_flows() {
 }
 
 #[test]
-fn red_marks_what_may_be_marked_and_drops_the_rest() {
+fn red_marks_ecn_capable_packets_and_drops_others() {
     let red = RedConfig { weight: 0.1, ..RedConfig::default() };
     let counts = |is_ecn| {
         let mut link = managed(AqmConfig::Red(red), 10);
@@ -164,7 +164,7 @@ fn red_marks_what_may_be_marked_and_drops_the_rest() {
 }
 
 #[test]
-fn a_trace_settles_departures_to_the_nanosecond_managed_or_not() {
+fn traces_give_departures_to_the_nanosecond_with_or_without_aqm() {
     for aqm in [None, Some(AqmConfig::Codel(CodelConfig::default()))] {
         let times = [2, 2, 5, 10].map(|ms| us(ms * 1000));
         let mut link = Link::new(&LinkConfig {
@@ -186,7 +186,7 @@ fn a_trace_settles_departures_to_the_nanosecond_managed_or_not() {
 }
 
 #[test]
-fn a_time_line_of_rates_settles_departures_to_the_nanosecond() {
+fn piecewise_rates_give_departures_to_the_nanosecond() {
     let steps = vec![(us(0), 12_000_000), (us(5_000), 0), (us(8_000), 1_200_000)];
     let mut link = Link::new(&LinkConfig {
         rate_process: Some(RateProcess::Piecewise(steps)),
@@ -212,7 +212,7 @@ fn steps() -> RateProcess {
 }
 
 #[test]
-fn a_queue_given_as_a_time_takes_the_same_packets_managed_or_not() {
+fn a_limit_in_time_admits_the_same_packets_with_or_without_aqm() {
     // Managements that never strike.
     let never = Span::from_secs(1_000);
     let red = RedConfig { min: 1e9, max: 2e9, ..RedConfig::default() };
@@ -233,7 +233,7 @@ fn a_queue_given_as_a_time_takes_the_same_packets_managed_or_not() {
         let queue = Limit::Time(Span::from_millis(25));
         let droptail = LinkConfig { queue, ..kind.clone() };
         let managed = LinkConfig { aqm: Some(aqm), ..droptail.clone() };
-        let mut links = [droptail, managed].map(|config| Link::<FlowPacket>::new(&config));
+        let mut links = [droptail, managed].map(|config| Link::<TestPacket>::new(&config));
         let mut refused = 0;
         for number in 0..4_000u64 {
             // 7 ms of 24 Mbit/s, then a pause of 3 ms.
@@ -247,7 +247,7 @@ fn a_queue_given_as_a_time_takes_the_same_packets_managed_or_not() {
 }
 
 #[test]
-fn fq_codel_s_queue_given_as_a_time_is_what_the_rate_of_the_moment_sends_within_it() {
+fn fq_codel_limit_in_time_follows_the_current_rate() {
     let codel = CodelConfig { target: Span::from_secs(1_000), ..CodelConfig::default() };
     let mut link = Link::new(&LinkConfig {
         rate_process: Some(RateProcess::Piecewise(vec![
@@ -277,7 +277,7 @@ fn fq_codel_s_queue_given_as_a_time_is_what_the_rate_of_the_moment_sends_within_
 }
 
 #[test]
-fn red_forgets_on_an_idle_link_by_the_rate_of_the_moment() {
+fn red_decays_avg_on_an_idle_link_at_the_current_rate() {
     // All are dropped from an average of 10 packets on. A packet takes 12 ms at first and 0.12 ms
     // then.
     let red =
@@ -397,13 +397,13 @@ prop_compose! {
 }
 
 /// What becomes of packets that come after these gaps (ns), as (number, when it comes out).
-/// `looks` tells whether somebody looks at the link between two packets.
-fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], looks: bool) -> Journey {
+/// `polls` tells whether somebody looks at the link between two packets.
+fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], polls: bool) -> Journey {
     let mut link = Link::new(config);
     link.record_discarded();
     let mut journey = Journey::default();
     let mut now = Time::ZERO;
-    let pop_until = |link: &mut Link<FlowPacket>, journey: &mut Journey, now| {
+    let pop_until = |link: &mut Link<TestPacket>, journey: &mut Journey, now| {
         while link.next_arrival() <= now && !link.is_empty() {
             let at = link.next_arrival();
             journey.delivered.extend(link.pop(at).map(|packet| (at, packet)));
@@ -412,12 +412,12 @@ fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], looks: bool) 
     };
     for &(gap, size, flow, is_ecn) in packets {
         now += Span::from_nanos(gap);
-        if looks {
+        if polls {
             pop_until(&mut link, &mut journey, now - Span::from_nanos(gap / 2));
             link.statistics(now - Span::from_nanos(gap / 3));
         }
         pop_until(&mut link, &mut journey, now);
-        let is_in = link.push(now, FlowPacket { size, flow, is_ecn, is_marked: false }).is_ok();
+        let is_in = link.push(now, TestPacket { size, flow, is_ecn, is_marked: false }).is_ok();
         *(if is_in { &mut journey.accepted } else { &mut journey.refused }) += 1;
         journey.discarded.extend(std::iter::from_fn(|| link.take_discarded()));
         let statistics = link.statistics(now);
@@ -437,13 +437,13 @@ fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], looks: bool) 
 struct Journey {
     accepted: usize,
     refused: usize,
-    delivered: Vec<(Time, FlowPacket)>,
-    discarded: Vec<(Time, DropReason, FlowPacket)>,
+    delivered: Vec<(Time, TestPacket)>,
+    discarded: Vec<(Time, DropReason, TestPacket)>,
 }
 
 impl Journey {
     /// Every packet is somewhere, and the statistics say so.
-    fn check(&self, link: &Link<FlowPacket>, statistics: &LinkStatistics) {
+    fn check(&self, link: &Link<TestPacket>, statistics: &LinkStatistics) {
         let gone = self.delivered.len() + self.discarded.len();
         assert_eq!(self.accepted, gone + link.len());
         let not_passed = (self.refused + self.discarded.len()) as u64;
@@ -455,13 +455,13 @@ impl Journey {
 
 proptest! {
     #[test]
-    fn on_a_link_of_any_kind_every_packet_is_delivered_dropped_lost_or_on_the_link(
+    fn packets_of_any_link_are_delivered_dropped_lost_or_in_transit(
         config in any_config(),
         packets in prop::collection::vec((0u64..500_000, 40u32..3000, 0u32..6, any::<bool>()), 1..300),
     ) {
         let once = journey(&config, &packets, false);
         prop_assert_eq!(&once, &journey(&config, &packets, false), "by the seed alone");
-        prop_assert_eq!(&once, &journey(&config, &packets, true), "whoever looks at it");
+        prop_assert_eq!(&once, &journey(&config, &packets, true), "whoever polls at it");
         prop_assert!(once.delivered.is_sorted_by_key(|&(at, _)| at));
     }
 }
