@@ -55,52 +55,22 @@ pub trait Packet {
     fn mark(&mut self) {}
 }
 
-/// A sans-IO protocol engine: one end of a flow.
+/// A protocol engine without I/O: one end of a flow.
 ///
-/// Whoever drives it calls [`handle`](Self::handle) for every packet that arrives, then
+/// Its driver calls [`handle`](Self::handle) for every packet that arrives, then
 /// [`poll`](Self::poll) until it returns `None`, and polls again at
 /// [`next_timeout`](Self::next_timeout).
-///
-/// An endpoint may have several ports, each of which talks to the port of the same number at the
-/// other end. Most have one, number 0, and leave the methods about ports as they are.
 pub trait Endpoint {
     /// The packets that it sends and receives.
     type Packet;
 
-    /// A packet arrived.
+    /// Processes a packet that arrived at `now`.
     fn handle(&mut self, now: Time, packet: &Self::Packet);
 
-    /// Acts on timers that are due, and gives the next packet that may be sent now.
+    /// Runs the timers that are due and returns the next packet to send at `now`.
     fn poll(&mut self, now: Time) -> Option<Self::Packet>;
 
-    /// When to poll next if no packet arrives; [`Time::MAX`] if there is no need to. It may lie in
-    /// the past, which means at once.
+    /// When to poll next if no packet arrives; [`Time::MAX`] if no timer is set.
+    /// A time in the past means: poll immediately.
     fn next_timeout(&self) -> Time;
-
-    /// How many ports it has, at least one.
-    fn ports(&self) -> u8 {
-        1
-    }
-
-    /// A packet arrived at a port.
-    #[inline]
-    fn handle_at(&mut self, now: Time, _port: u8, packet: &Self::Packet) {
-        self.handle(now, packet);
-    }
-
-    /// The port by which the packet leaves that [`poll`](Self::poll) gave last.
-    #[inline]
-    fn port(&self) -> u8 {
-        0
-    }
-
-    /// Asks the processor to fetch what the endpoint is made of, as a packet for it is to come
-    /// soon; see [`prefetch`](crate::prefetch()). It changes nothing but the time that this takes.
-    #[inline]
-    fn prefetch(&self) {}
-
-    /// The same for what the endpoint points to; called later than [`prefetch`](Self::prefetch),
-    /// as the pointers have to be there.
-    #[inline]
-    fn prefetch_further(&self) {}
 }

@@ -46,7 +46,7 @@ impl DelayMeter {
 
     /// The same once that is there.
     #[inline]
-    pub(crate) fn prefetch_further(&self, to: EndpointId) {
+    pub(crate) fn prefetch_indirect(&self, to: EndpointId) {
         if to.is_receiver() {
             self.flows[to.pair() as usize].delays.prefetch();
         }

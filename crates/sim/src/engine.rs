@@ -113,6 +113,39 @@ impl<P: Packet> Packet for InFlight<P> {
     }
 }
 
+/// An endpoint that the [`Engine`] can run.
+///
+/// Each of its ports is connected to the port of the same number at the peer. A multipath
+/// connection has one port per subflow; all others have port 0 only and need no method here.
+pub trait SimEndpoint: Endpoint {
+    /// The number of ports, at least one.
+    fn ports(&self) -> u8 {
+        1
+    }
+
+    /// Processes a packet that arrived at `now` on `port`.
+    #[inline]
+    fn handle_on_port(&mut self, now: Time, _port: u8, packet: &Self::Packet) {
+        self.handle(now, packet);
+    }
+
+    /// The port of the packet that [`poll`](Endpoint::poll) returned last.
+    #[inline]
+    fn outgoing_port(&self) -> u8 {
+        0
+    }
+
+    /// Prefetches the endpoint's own memory, for a packet that arrives soon; see
+    /// [`prefetch`](dumbbell_net::prefetch()). Affects nothing but speed.
+    #[inline]
+    fn prefetch(&self) {}
+
+    /// Prefetches what the endpoint points to. Called later than [`prefetch`](Self::prefetch), as
+    /// it reads the pointers.
+    #[inline]
+    fn prefetch_indirect(&self) {}
+}
+
 /// Somebody who looks on as packets travel. Costs nothing where nothing is overridden.
 pub trait Observer<P> {
     /// An endpoint sent a packet.
@@ -136,13 +169,13 @@ pub trait Observer<P> {
     ) {
     }
 
-    /// A packet is to be handed to an endpoint soon; see [`Endpoint::prefetch`].
+    /// A packet is to be handed to an endpoint soon; see [`SimEndpoint::prefetch`].
     #[inline]
     fn prefetch(&self, _to: EndpointId) {}
 
-    /// And sooner; see [`Endpoint::prefetch_further`].
+    /// And sooner; see [`SimEndpoint::prefetch_indirect`].
     #[inline]
-    fn prefetch_further(&self, _to: EndpointId) {}
+    fn prefetch_indirect(&self, _to: EndpointId) {}
 }
 
 impl<P> Observer<P> for () {}
@@ -212,7 +245,7 @@ impl<E> PortSlot<E> {
 
 impl<E, O> Engine<E, O>
 where
-    E: Endpoint,
+    E: SimEndpoint,
     E::Packet: Packet + Copy,
     O: Observer<E::Packet>,
 {
@@ -393,9 +426,9 @@ where
         self.observer.prefetch(to);
         let to = further.to();
         if let Some(endpoint) = &self.slots[to.0 as usize].endpoint {
-            endpoint.prefetch_further();
+            endpoint.prefetch_indirect();
         }
-        self.observer.prefetch_further(to);
+        self.observer.prefetch_indirect(to);
     }
 
     /// A packet comes to a link. Inlined, as is all that makes TCP's packets, so that a packet is
@@ -429,7 +462,7 @@ where
         self.observer.on_delivered(self.now, to, packet);
         let port = self.slots[to.0 as usize].port;
         let id = to.first(port);
-        self.slots[id.0 as usize].endpoint_mut().handle_at(self.now, port, packet);
+        self.slots[id.0 as usize].endpoint_mut().handle_on_port(self.now, port, packet);
         self.poll_endpoint(id);
     }
 
@@ -453,7 +486,7 @@ where
         loop {
             let slot = &mut self.slots[id.0 as usize];
             let Some(packet) = slot.endpoint_mut().poll(self.now) else { break };
-            let (from, first) = match slot.endpoint().port() {
+            let (from, first) = match slot.endpoint().outgoing_port() {
                 0 => (id, slot.outgoing),
                 port => {
                     let from = EndpointId(id.0 + 2 * u32::from(port));

@@ -3,6 +3,7 @@
 //! A scenario of plain TCP flows alone, the most frequent by far, is simulated with hosts and
 //! packets that can be nothing else, so that it does not pay for what others need.
 
+use crate::engine::SimEndpoint;
 use crate::multipath_host::MultipathHost;
 use crate::pdu::{Pdu, SimPacket};
 use crate::sample::Sampled;
@@ -21,7 +22,7 @@ pub(crate) enum Host {
 }
 
 /// Hosts that a run can be made of.
-pub(crate) trait SimHost: Endpoint<Packet: SimPacket> + Sampled {
+pub(crate) trait SimHost: SimEndpoint<Packet: SimPacket> + Sampled {
     /// The host as one of this kind, which it must be.
     fn of(host: Host) -> Self;
 }
@@ -57,7 +58,7 @@ impl Endpoint for Host {
 
     #[inline]
     fn handle(&mut self, now: Time, packet: &Pdu) {
-        self.handle_at(now, 0, packet);
+        self.handle_on_port(now, 0, packet);
     }
 
     #[inline(always)]
@@ -73,24 +74,26 @@ impl Endpoint for Host {
     fn next_timeout(&self) -> Time {
         forward!(self, host => host.next_timeout())
     }
+}
 
+impl SimEndpoint for Host {
     fn ports(&self) -> u8 {
         forward!(self, host => host.ports())
     }
 
     #[inline(always)]
-    fn handle_at(&mut self, now: Time, port: u8, packet: &Pdu) {
+    fn handle_on_port(&mut self, now: Time, port: u8, packet: &Pdu) {
         match (self, packet) {
             (Host::Tcp(host), Pdu::Tcp(segment)) => host.handle(now, segment),
             (Host::Udt(host), Pdu::Udt(packet)) => host.handle(now, packet),
-            (Host::Multipath(host), Pdu::Tcp(segment)) => host.handle_at(now, port, segment),
+            (Host::Multipath(host), Pdu::Tcp(segment)) => host.handle_on_port(now, port, segment),
             _ => unreachable!("both ends of a flow speak one protocol"),
         }
     }
 
     #[inline]
-    fn port(&self) -> u8 {
-        forward!(self, host => host.port())
+    fn outgoing_port(&self) -> u8 {
+        forward!(self, host => host.outgoing_port())
     }
 
     #[inline]
@@ -99,8 +102,8 @@ impl Endpoint for Host {
     }
 
     #[inline]
-    fn prefetch_further(&self) {
-        forward!(self, host => host.prefetch_further());
+    fn prefetch_indirect(&self) {
+        forward!(self, host => host.prefetch_indirect());
     }
 }
 

@@ -29,7 +29,7 @@ mod timers;
 mod udt_host;
 
 pub use check::MAX_FLOWS;
-pub use engine::{EndpointId, Engine, InFlight, Observer};
+pub use engine::{EndpointId, Engine, InFlight, Observer, SimEndpoint};
 pub use histogram::Histogram;
 pub use network::{FlowPlan, Network, PathPlan};
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};

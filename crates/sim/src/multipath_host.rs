@@ -1,5 +1,6 @@
 //! Multipath connections in the simulator, and what they show of themselves.
 
+use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
 use crate::sender_rows::{fill_flow_row, fill_series_row};
 use crate::tables::{FlowRow, SeriesRow};
@@ -19,7 +20,7 @@ impl Endpoint for MultipathHost {
     type Packet = Segment;
 
     fn handle(&mut self, now: Time, segment: &Segment) {
-        self.handle_at(now, 0, segment);
+        self.handle_on_port(now, 0, segment);
     }
 
     #[inline]
@@ -37,7 +38,9 @@ impl Endpoint for MultipathHost {
             MultipathHost::Receiver(receiver) => receiver.next_timeout(),
         }
     }
+}
 
+impl SimEndpoint for MultipathHost {
     fn ports(&self) -> u8 {
         match self {
             MultipathHost::Sender { sender, .. } => sender.ports(),
@@ -46,18 +49,18 @@ impl Endpoint for MultipathHost {
     }
 
     #[inline]
-    fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
+    fn handle_on_port(&mut self, now: Time, port: u8, segment: &Segment) {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.handle_at(now, port, segment),
-            MultipathHost::Receiver(receiver) => receiver.handle_at(now, port, segment),
+            MultipathHost::Sender { sender, .. } => sender.handle_on_port(now, port, segment),
+            MultipathHost::Receiver(receiver) => receiver.handle_on_port(now, port, segment),
         }
     }
 
     #[inline]
-    fn port(&self) -> u8 {
+    fn outgoing_port(&self) -> u8 {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.port(),
-            MultipathHost::Receiver(receiver) => receiver.port(),
+            MultipathHost::Sender { sender, .. } => sender.outgoing_port(),
+            MultipathHost::Receiver(receiver) => receiver.outgoing_port(),
         }
     }
 }

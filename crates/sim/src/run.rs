@@ -69,8 +69,8 @@ impl<P: SimPacket> Observer<P> for Observers {
     }
 
     #[inline]
-    fn prefetch_further(&self, to: EndpointId) {
-        self.meter.prefetch_further(to);
+    fn prefetch_indirect(&self, to: EndpointId) {
+        self.meter.prefetch_indirect(to);
     }
 }
 

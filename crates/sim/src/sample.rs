@@ -1,9 +1,9 @@
 //! Looking at all flows and links at an interval, and writing down what is seen.
 
-use crate::engine::{EndpointId, Engine, Observer};
+use crate::engine::{EndpointId, Engine, Observer, SimEndpoint};
 use crate::tables::{FlowRow, Internals, LinkRow, Links, Series, SeriesRow};
 use dumbbell_cc::Metric;
-use dumbbell_net::{Endpoint, LinkId, Packet};
+use dumbbell_net::{LinkId, Packet};
 use dumbbell_units::Time;
 
 /// What an endpoint shows of itself. Either end of a flow fills in what it knows.
@@ -83,7 +83,7 @@ impl Sampler {
     /// Writes down the present state.
     pub(crate) fn sample<E, O>(&mut self, engine: &mut Engine<E, O>)
     where
-        E: Endpoint + Sampled,
+        E: SimEndpoint + Sampled,
         E::Packet: Packet + Copy,
         O: Observer<E::Packet>,
     {
@@ -126,7 +126,7 @@ impl Sampler {
 /// A link as a row shows it.
 pub fn link_row<E, O>(engine: &mut Engine<E, O>, link: u32, t: f64) -> LinkRow
 where
-    E: Endpoint,
+    E: SimEndpoint,
     E::Packet: Packet + Copy,
     O: Observer<E::Packet>,
 {

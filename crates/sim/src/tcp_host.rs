@@ -1,5 +1,6 @@
 //! One end of a TCP flow in the simulator, and what it shows of itself.
 
+use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
 use crate::sender_rows::{fill_flow_row, fill_series_row};
 use crate::tables::{FlowRow, SeriesRow};
@@ -49,7 +50,9 @@ impl Endpoint for TcpHost {
             TcpHost::Receiver(receiver) => receiver.next_timeout(),
         }
     }
+}
 
+impl SimEndpoint for TcpHost {
     #[inline]
     fn prefetch(&self) {
         match self {
@@ -59,9 +62,9 @@ impl Endpoint for TcpHost {
     }
 
     #[inline]
-    fn prefetch_further(&self) {
+    fn prefetch_indirect(&self) {
         if let TcpHost::Sender(source) = self {
-            source.sender.prefetch_further();
+            source.sender.prefetch_scoreboard();
         }
     }
 }

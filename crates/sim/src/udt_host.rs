@@ -1,5 +1,6 @@
 //! UDT in the simulator: a client that connects and sends, a server that listens and receives.
 
+use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
 use crate::sender_rows::{fill_flow_row, fill_series_row};
 use crate::tables::{FlowRow, SeriesRow};
@@ -150,6 +151,8 @@ impl Endpoint for UdtHost {
         }
     }
 }
+
+impl SimEndpoint for UdtHost {}
 
 impl Sampled for UdtHost {
     fn sample(&self, row: &mut SeriesRow) {

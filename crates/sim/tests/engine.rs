@@ -6,7 +6,7 @@ use dumbbell_net::{
     AqmConfig, CodelConfig, DropReason, Endpoint, FqCodelConfig, GilbertElliott, Limit, Link,
     LinkConfig, LinkId, LossModel, PieConfig, RateProcess, RedConfig, Reordering, Routes,
 };
-use dumbbell_sim::{EndpointId, Engine, InFlight, Observer};
+use dumbbell_sim::{EndpointId, Engine, InFlight, Observer, SimEndpoint};
 use dumbbell_units::{Span, Time};
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -170,6 +170,8 @@ impl Endpoint for Either {
     }
 }
 
+impl SimEndpoint for Either {}
+
 /// When an alarm rings that is set as `resets` say; a packet comes at 100, 200, ... 900 us.
 fn expirations_of(first: Time, resets: &[(Time, Time)]) -> Vec<Time> {
     let mut routes = Routes::default();
@@ -226,7 +228,7 @@ impl Endpoint for Several {
     type Packet = ToyPacket;
 
     fn handle(&mut self, now: Time, packet: &ToyPacket) {
-        self.handle_at(now, 0, packet);
+        self.handle_on_port(now, 0, packet);
     }
 
     fn poll(&mut self, now: Time) -> Option<ToyPacket> {
@@ -239,16 +241,18 @@ impl Endpoint for Several {
     fn next_timeout(&self) -> Time {
         self.0.iter().map(Endpoint::next_timeout).min().unwrap_or(Time::MAX)
     }
+}
 
+impl SimEndpoint for Several {
     fn ports(&self) -> u8 {
         self.0.len() as u8
     }
 
-    fn handle_at(&mut self, now: Time, port: u8, packet: &ToyPacket) {
+    fn handle_on_port(&mut self, now: Time, port: u8, packet: &ToyPacket) {
         self.0[usize::from(port)].handle(now, packet);
     }
 
-    fn port(&self) -> u8 {
+    fn outgoing_port(&self) -> u8 {
         self.1
     }
 }

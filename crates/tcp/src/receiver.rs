@@ -132,6 +132,12 @@ pub struct ReceiverStats {
 }
 
 impl Receiver {
+    /// Prefetches the receiver's cache lines.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(self);
+    }
+
     /// A receiver that waits for a SYN.
     pub fn new(stack: Arc<Stack>) -> Receiver {
         Receiver {
@@ -366,11 +372,6 @@ impl Endpoint for Receiver {
     #[inline]
     fn next_timeout(&self) -> Time {
         self.ack_at
-    }
-
-    #[inline]
-    fn prefetch(&self) {
-        prefetch(self);
     }
 }
 

@@ -124,6 +124,18 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// Prefetches the sender's own cache lines.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(self);
+    }
+
+    /// Prefetches the scoreboard; call it once the sender itself is in the cache.
+    #[inline]
+    pub fn prefetch_scoreboard(&self) {
+        self.scoreboard.prefetch();
+    }
+
     /// A sender that connects at `config.start`.
     pub fn new(config: SenderConfig) -> Sender {
         let SenderConfig { stack, algorithm, start, stop, bytes, app_rates } = config;
@@ -362,15 +374,5 @@ impl Endpoint for Sender {
             return Time::MAX;
         }
         self.timer.0.min(self.wake_at).min(self.cc_timer)
-    }
-
-    #[inline]
-    fn prefetch(&self) {
-        prefetch(self);
-    }
-
-    #[inline]
-    fn prefetch_further(&self) {
-        self.scoreboard.prefetch();
     }
 }

@@ -11,7 +11,9 @@ use crate::host::Side;
 use crate::pool::{Pool, Wire};
 use crate::sys::become_realtime;
 use dumbbell_net::{DropReason, Endpoint, LinkId, Packet};
-use dumbbell_sim::{EndpointId, Engine, Histogram, Links, Network, Observer, link_row};
+use dumbbell_sim::{
+    EndpointId, Engine, Histogram, Links, Network, Observer, SimEndpoint, link_row,
+};
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -63,6 +65,8 @@ impl Clock {
 
 /// One end of a path: what it sends and receives is in a TUN device.
 pub(crate) struct Port;
+
+impl SimEndpoint for Port {}
 
 impl Endpoint for Port {
     type Packet = Wire;

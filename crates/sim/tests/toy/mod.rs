@@ -3,6 +3,7 @@
 //! that acknowledges every packet.
 
 use dumbbell_net::{Endpoint, Packet};
+use dumbbell_sim::SimEndpoint;
 use dumbbell_units::{Span, Time};
 
 /// What both ends send; the padding makes it as large as a TCP segment.
@@ -74,3 +75,5 @@ impl Endpoint for Toy {
         }
     }
 }
+
+impl SimEndpoint for Toy {}

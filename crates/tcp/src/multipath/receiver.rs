@@ -103,11 +103,38 @@ impl MultipathReceiver {
     }
 }
 
+impl MultipathReceiver {
+    /// The number of ports, one per subflow.
+    pub fn ports(&self) -> u8 {
+        self.subflows.len() as u8
+    }
+
+    /// Processes a segment that arrived at `now` on a subflow's port.
+    pub fn handle_on_port(&mut self, now: Time, port: u8, segment: &Segment) {
+        let branch = &mut self.subflows[usize::from(port)];
+        branch.receiver.handle(now, segment);
+        self.pending_mask |= 1 << port;
+        if segment.is_control() {
+            return;
+        }
+        let payload = segment.size - self.stack.header;
+        if payload != self.stack.mss {
+            self.last_segment = Some((segment.dsn(), payload));
+        }
+        branch.receive(segment, &mut self.data);
+    }
+
+    /// The port of the segment that [`poll`](Endpoint::poll) returned last.
+    pub fn outgoing_port(&self) -> u8 {
+        self.port
+    }
+}
+
 impl Endpoint for MultipathReceiver {
     type Packet = Segment;
 
     fn handle(&mut self, now: Time, segment: &Segment) {
-        self.handle_at(now, 0, segment);
+        self.handle_on_port(now, 0, segment);
     }
 
     fn poll(&mut self, now: Time) -> Option<Segment> {
@@ -132,27 +159,5 @@ impl Endpoint for MultipathReceiver {
     fn next_timeout(&self) -> Time {
         let timeouts = self.subflows.iter().map(|branch| branch.receiver.next_timeout());
         timeouts.min().unwrap_or(Time::MAX)
-    }
-
-    fn ports(&self) -> u8 {
-        self.subflows.len() as u8
-    }
-
-    fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
-        let branch = &mut self.subflows[usize::from(port)];
-        branch.receiver.handle(now, segment);
-        self.pending_mask |= 1 << port;
-        if segment.is_control() {
-            return;
-        }
-        let payload = segment.size - self.stack.header;
-        if payload != self.stack.mss {
-            self.last_segment = Some((segment.dsn(), payload));
-        }
-        branch.receive(segment, &mut self.data);
-    }
-
-    fn port(&self) -> u8 {
-        self.port
     }
 }

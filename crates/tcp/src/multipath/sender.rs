@@ -319,11 +319,39 @@ impl MultipathSender {
     }
 }
 
+impl MultipathSender {
+    /// The number of ports, one per subflow.
+    pub fn ports(&self) -> u8 {
+        self.subflows.len() as u8
+    }
+
+    /// Processes a segment that arrived at `now` on a subflow's port.
+    pub fn handle_on_port(&mut self, now: Time, port: u8, segment: &Segment) {
+        let at = usize::from(port);
+        self.pending_mask |= 1 << port;
+        self.share_siblings(at);
+        if !segment.flags.contains(Flags::SYN) {
+            self.stream.acknowledge(now, segment.data_ack(), segment.window);
+        }
+        let branch = &mut self.subflows[at];
+        branch.sender.handle(now, &segment.without_dss());
+        branch.on_acknowledged();
+        if !self.stream.is_open() && branch.sender.is_established() {
+            self.open(now, segment.window);
+        }
+    }
+
+    /// The port of the segment that [`poll`](Endpoint::poll) returned last.
+    pub fn outgoing_port(&self) -> u8 {
+        self.port
+    }
+}
+
 impl Endpoint for MultipathSender {
     type Packet = Segment;
 
     fn handle(&mut self, now: Time, segment: &Segment) {
-        self.handle_at(now, 0, segment);
+        self.handle_on_port(now, 0, segment);
     }
 
     fn poll(&mut self, now: Time) -> Option<Segment> {
@@ -352,28 +380,5 @@ impl Endpoint for MultipathSender {
     fn next_timeout(&self) -> Time {
         let timeouts = self.subflows.iter().map(|branch| branch.sender.next_timeout());
         timeouts.fold(self.stream.wake_at, Time::min)
-    }
-
-    fn ports(&self) -> u8 {
-        self.subflows.len() as u8
-    }
-
-    fn handle_at(&mut self, now: Time, port: u8, segment: &Segment) {
-        let at = usize::from(port);
-        self.pending_mask |= 1 << port;
-        self.share_siblings(at);
-        if !segment.flags.contains(Flags::SYN) {
-            self.stream.acknowledge(now, segment.data_ack(), segment.window);
-        }
-        let branch = &mut self.subflows[at];
-        branch.sender.handle(now, &segment.without_dss());
-        branch.on_acknowledged();
-        if !self.stream.is_open() && branch.sender.is_established() {
-            self.open(now, segment.window);
-        }
-    }
-
-    fn port(&self) -> u8 {
-        self.port
     }
 }

@@ -129,7 +129,7 @@ impl Network {
             assert!(number < self.read + self.window, "the receive window is kept");
             self.arrived.insert(number);
         }
-        self.receiver.handle_at(self.now, port, segment);
+        self.receiver.handle_on_port(self.now, port, segment);
         while u64::from(self.read) < self.receiver.stats().packets {
             assert!(self.arrived.remove(&self.read), "what is read has arrived");
             self.checksum = mix(self.checksum, self.read);
@@ -141,10 +141,10 @@ impl Network {
     fn run(&mut self) -> Time {
         loop {
             while let Some(segment) = self.sender.poll(self.now) {
-                self.send(self.sender.port(), segment);
+                self.send(self.sender.outgoing_port(), segment);
             }
             while let Some(segment) = self.receiver.poll(self.now) {
-                self.reply(self.receiver.port(), segment);
+                self.reply(self.receiver.outgoing_port(), segment);
             }
             if let Some(completed) = self.sender.stats().completed {
                 return completed;
@@ -159,7 +159,7 @@ impl Network {
             {
                 match to_receiver {
                     true => self.read(port, &segment),
-                    false => self.sender.handle_at(self.now, port, &segment),
+                    false => self.sender.handle_on_port(self.now, port, &segment),
                 }
             }
         }
