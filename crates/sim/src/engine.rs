@@ -82,6 +82,8 @@ pub struct InFlight<P> {
     packet: P,
 }
 
+const _: () = assert!(size_of::<InFlight<crate::pdu::Pdu>>() == 40);
+
 impl<P> InFlight<P> {
     #[inline]
     fn from(&self) -> EndpointId {
@@ -218,6 +220,8 @@ struct PortSlot<E> {
     /// Which of its endpoint's ports it is.
     port: u8,
 }
+
+const _: () = assert!(size_of::<PortSlot<crate::host::Host>>() == 64, "one cache line");
 
 impl<E> HasTimer for PortSlot<E> {
     #[inline]
@@ -505,19 +509,6 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
-    use crate::pdu::Pdu;
-
-    #[test]
-    fn a_packet_in_flight_takes_40_bytes() {
-        assert_eq!(size_of::<InFlight<Pdu>>(), 40);
-        assert_eq!(size_of::<Option<Pdu>>(), 36);
-    }
-
-    #[test]
-    fn a_seat_takes_a_cache_line() {
-        assert_eq!(size_of::<PortSlot<Host>>(), 64);
-    }
 
     #[test]
     fn routing_packs_sender_and_hop() {

@@ -54,9 +54,18 @@ impl FlowPlan {
         EndpointId(self.pair * 2)
     }
 
-    /// How many subflows it has, if it is a multipath connection.
-    pub(crate) fn subflows(&self) -> u32 {
+    /// The number of subflows; 0 unless the flow is a multipath connection.
+    pub fn subflows(&self) -> u32 {
         if self.paths.len() > 1 { self.paths.len() as u32 } else { 0 }
+    }
+
+    /// For each flow the number of its first subflow among the subflows of all flows.
+    pub fn first_subflows(plans: &[FlowPlan]) -> impl Iterator<Item = u32> {
+        plans.iter().scan(0, |next, plan| {
+            let first = *next;
+            *next += plan.subflows();
+            Some(first)
+        })
     }
 
     pub(crate) fn sampled(&self, first_subflow: u32) -> SampledFlow {

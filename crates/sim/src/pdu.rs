@@ -15,6 +15,8 @@ pub enum Pdu {
     Udt(dumbbell_udt::Packet),
 }
 
+const _: () = assert!(size_of::<Option<Pdu>>() == 36);
+
 /// What the simulator asks of a packet beyond what links do.
 pub(crate) trait SimPacket: Packet + Copy {
     /// When the sender sent this data, microseconds, wrapping; `None` if it is not data.

@@ -152,7 +152,8 @@ impl Scenario {
         engine: &mut Engine<H, O>,
         mut progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Option<Sampler> {
-        let sampled = first_subflows(flows).zip(flows).map(|(subflow, plan)| plan.sampled(subflow));
+        let sampled =
+            FlowPlan::first_subflows(flows).zip(flows).map(|(subflow, plan)| plan.sampled(subflow));
         let sampled = sampled.collect();
         let links = self.links.len() as u32;
         let mut sampler = Sampler::new(sampled, links, self.samples(), self.internals);
@@ -190,22 +191,13 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
     table
 }
 
-/// The number of each flow's first subflow, among the subflows of all multipath connections.
-fn first_subflows(flows: &[FlowPlan]) -> impl Iterator<Item = u32> {
-    flows.iter().scan(0, |next, plan| {
-        let first = *next;
-        *next += plan.subflows();
-        Some(first)
-    })
-}
-
 fn subflow_table<H: SimHost, O: Observer<H::Packet>>(
     flows: &[FlowPlan],
     engine: &Engine<H, O>,
     meter: &DelayMeter,
 ) -> Flows {
     let mut table = Flows::default();
-    for (first, plan) in first_subflows(flows).zip(flows) {
+    for (first, plan) in FlowPlan::first_subflows(flows).zip(flows) {
         for subflow in 0..plan.subflows() {
             let delays = meter.delays(plan.pair + subflow);
             let rtt = plan.paths[subflow as usize].rtt;
@@ -219,14 +211,5 @@ fn subflow_table<H: SimHost, O: Observer<H::Packet>>(
 }
 
 fn flow_row(flow: u32, start: Time, base_rtt: Span, delays: &Histogram) -> FlowRow {
-    FlowRow {
-        flow,
-        start: start.as_secs_f64(),
-        base_rtt: base_rtt.as_secs_f64(),
-        queue_delay_mean: delays.mean(),
-        queue_delay_p50: delays.quantile(0.50),
-        queue_delay_p95: delays.quantile(0.95),
-        queue_delay_p99: delays.quantile(0.99),
-        ..FlowRow::default()
-    }
+    FlowRow { flow, start: start.as_secs_f64(), ..FlowRow::default() }.with_delays(base_rtt, delays)
 }

@@ -1,5 +1,6 @@
 //! Senders, whatever drives them, as rows of the tables.
 
+use crate::histogram::Histogram;
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::{CaState, SenderStats};
 use dumbbell_units::{Span, Time};
@@ -72,6 +73,19 @@ impl SeriesRow {
 }
 
 impl FlowRow {
+    /// The row with the base round-trip time and the delays beyond it.
+    #[must_use]
+    pub fn with_delays(self, base_rtt: Span, delays: &Histogram) -> FlowRow {
+        FlowRow {
+            base_rtt: base_rtt.as_secs_f64(),
+            queue_delay_mean: delays.mean(),
+            queue_delay_p50: delays.quantile(0.50),
+            queue_delay_p95: delays.quantile(0.95),
+            queue_delay_p99: delays.quantile(0.99),
+            ..self
+        }
+    }
+
     /// Adds what another connection, or subflow, counted.
     pub fn add(&mut self, of: &FlowRow) {
         self.sent += of.sent;

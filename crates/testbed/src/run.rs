@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
         let clock = Clock::starting_in(PREPARATION);
         let links = self.scenario.links.len() as u32;
         let emulator = Emulator::new(network, devices, self.device_of.clone(), links, clock);
-        let first_parts = first_parts(&self.plans);
+        let first_parts = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let driver =
             Driver::new(&mut self.flows, &mut self.programs, &mut self.udt, &first_parts, clock)?;
         let duration = Time::from_nanos(self.scenario.duration_ns);
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
 
     /// What became of flows and subflows.
     fn tables(&mut self, seen: &[Seen]) -> (Flows, Flows) {
-        let first_parts = first_parts(&self.plans);
+        let first_parts = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let mut rows: Vec<(FlowRow, Vec<(u32, FlowRow)>)> =
             self.flows.iter().map(Flow::conclude).collect();
         rows.extend(self.programs.iter().map(|program| {
@@ -306,7 +306,7 @@ impl<'a> Run<'a> {
             let mut delays = Histogram::new();
             (0..plan.paths.len()).for_each(|part| delays.merge(&of(part).delays));
             let base_rtt = plan.paths.iter().map(|path| path.rtt).min().unwrap_or(Span::ZERO);
-            flows.push(with_delays(row, base_rtt, &delays));
+            flows.push(row.with_delays(base_rtt, &delays));
             let first = first_parts[row.flow as usize];
             let many = plan.paths.len() > 1;
             for part in 0..if many { plan.paths.len() as u32 } else { 0 } {
@@ -314,31 +314,9 @@ impl<'a> Run<'a> {
                 let row = place.map_or_else(FlowRow::default, |place| parts.swap_remove(place).1);
                 let row = FlowRow { flow: first + part, start: plan.start.as_secs_f64(), ..row };
                 let (rtt, delays) = (plan.paths[part as usize].rtt, &of(part as usize).delays);
-                subflows.push(with_delays(row, rtt, delays));
+                subflows.push(row.with_delays(rtt, delays));
             }
         }
         (flows, subflows)
     }
-}
-
-fn with_delays(row: FlowRow, base_rtt: Span, delays: &Histogram) -> FlowRow {
-    FlowRow {
-        base_rtt: base_rtt.as_secs_f64(),
-        queue_delay_mean: delays.mean(),
-        queue_delay_p50: delays.quantile(0.50),
-        queue_delay_p95: delays.quantile(0.95),
-        queue_delay_p99: delays.quantile(0.99),
-        ..row
-    }
-}
-
-/// The number of each flow's first subflow, among the subflows of all multipath connections.
-fn first_parts(plans: &[FlowPlan]) -> Vec<u32> {
-    let parts = |plan: &FlowPlan| if plan.paths.len() > 1 { plan.paths.len() as u32 } else { 0 };
-    let first = plans.iter().scan(0, |next, plan| {
-        let first = *next;
-        *next += parts(plan);
-        Some(first)
-    });
-    first.collect()
 }
