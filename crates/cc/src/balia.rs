@@ -12,7 +12,7 @@
 //!
 //! On a single path both are Reno's.
 
-use crate::coupled::{itself, siblings};
+use crate::coupled::{siblings, this_subflow};
 use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
 
 /// BALIA's rule.
@@ -24,30 +24,30 @@ pub struct Balia {
 /// The subflow's own rate, the greatest and the sum of all.
 struct Rates {
     own: f64,
-    most: f64,
+    max: f64,
     sum: f64,
     rtt: f64,
 }
 
 fn rates(cwnd: f64, path: &Path) -> Option<Rates> {
-    let own = itself(cwnd, path)?;
+    let own = this_subflow(cwnd, path)?;
     let rates = siblings(path).map(|member| member.rate()).chain([own.rate()]);
     let most = rates.clone().fold(0.0, f64::max);
-    Some(Rates { own: own.rate(), most, sum: rates.sum(), rtt: own.rtt })
+    Some(Rates { own: own.rate(), max: most, sum: rates.sum(), rtt: own.rtt })
 }
 
 impl WindowRule for Balia {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
         let Some(x) = rates(cwnd, path) else { return acked / cwnd };
-        let alpha = x.most / x.own;
+        let alpha = x.max / x.own;
         self.alpha = Some(alpha);
         let pooled = x.own / (x.rtt * x.sum * x.sum);
         acked * pooled * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, _event: &CongestionEvent) -> f64 {
-        let alpha = rates(cwnd, path).map_or(1.0, |x| x.most / x.own);
+        let alpha = rates(cwnd, path).map_or(1.0, |x| x.max / x.own);
         cwnd - cwnd / 2.0 * alpha.min(1.5)
     }
 
@@ -61,16 +61,7 @@ impl WindowRule for Balia {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Signal;
     use crate::coupled::tests::{assert_close, path};
-
-    const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
 
     fn growth(cwnd: f64, path: &Path) -> f64 {
         Balia::default().increase(cwnd, 1.0, path, &Ack::default())
@@ -79,7 +70,10 @@ mod tests {
     #[test]
     fn on_a_single_path_it_is_reno() {
         assert_close(growth(40.0, &path(100, &[])), 1.0 / 40.0);
-        assert_eq!(Balia::default().decrease(40.0, &path(100, &[]), &LOSS), 20.0);
+        assert_eq!(
+            Balia::default().decrease(40.0, &path(100, &[]), &CongestionEvent::loss()),
+            20.0
+        );
     }
 
     #[test]
@@ -88,11 +82,17 @@ mod tests {
         let path = path(100, &[(30.0, 100)]);
         let pooled = 100.0 / (0.1 * 400.0 * 400.0);
         assert_close(growth(10.0, &path), pooled * 2.0 * 7.0 / 5.0);
-        assert_close(Balia::default().decrease(10.0, &path, &LOSS), 10.0 - 5.0 * 1.5);
+        assert_close(
+            Balia::default().decrease(10.0, &path, &CongestionEvent::loss()),
+            10.0 - 5.0 * 1.5,
+        );
     }
 
     #[test]
     fn the_fastest_subflow_halves_its_window() {
-        assert_eq!(Balia::default().decrease(30.0, &path(100, &[(10.0, 100)]), &LOSS), 15.0);
+        assert_eq!(
+            Balia::default().decrease(30.0, &path(100, &[(10.0, 100)]), &CongestionEvent::loss()),
+            15.0
+        );
     }
 }

@@ -158,16 +158,7 @@ impl WindowRule for Bic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Signal;
     use dumbbell_units::Time;
-
-    const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
 
     /// Without what Linux makes of acknowledgements that are delayed.
     const FORMULAS: &str = "bic(ack_ratio=off)";
@@ -191,14 +182,14 @@ mod tests {
 
     #[test]
     fn loss_leaves_819_parts_in_1024_and_a_half_in_a_low_window() {
-        assert_close(bic(FORMULAS).decrease(1024.0, &path(), &LOSS), 819.0);
-        assert_close(bic(FORMULAS).decrease(14.0, &path(), &LOSS), 7.0);
+        assert_close(bic(FORMULAS).decrease(1024.0, &path(), &CongestionEvent::loss()), 819.0);
+        assert_close(bic(FORMULAS).decrease(14.0, &path(), &CongestionEvent::loss()), 7.0);
     }
 
     #[test]
     fn the_window_goes_back_to_w_max_linearly_then_by_quarters_then_smoothly() {
         let mut rule = bic(FORMULAS);
-        rule.decrease(1000.0, &path(), &LOSS);
+        rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         assert_close(growth(&mut rule, 800.0), 16.0);
         assert_close(growth(&mut rule, 960.0), 10.0);
         assert_close(growth(&mut rule, 988.0), 3.0);
@@ -208,19 +199,19 @@ mod tests {
     #[test]
     fn beyond_w_max_it_probes_ever_faster_up_to_s_max() {
         let mut rule = bic(FORMULAS);
-        rule.decrease(1000.0, &path(), &LOSS);
+        rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         assert_close(growth(&mut rule, 1003.0), 0.2);
         assert_close(growth(&mut rule, 1030.0), 10.0);
         assert_close(growth(&mut rule, 1100.0), 16.0);
         let mut paper = bic("bic(s_max=32, ack_ratio=off)");
-        paper.decrease(1000.0, &path(), &LOSS);
+        paper.decrease(1000.0, &path(), &CongestionEvent::loss());
         assert_close(growth(&mut paper, 1100.0), 32.0);
     }
 
     #[test]
     fn in_a_low_window_it_is_reno() {
         let mut rule = bic(FORMULAS);
-        rule.decrease(100.0, &path(), &LOSS);
+        rule.decrease(100.0, &path(), &CongestionEvent::loss());
         assert_close(growth(&mut rule, 14.0), 1.0);
     }
 
@@ -229,7 +220,7 @@ mod tests {
         let mut rule = bic(FORMULAS);
         assert_close(growth(&mut rule, 1000.0), 50.0);
         assert_close(growth(&mut rule, 100.0), 16.0);
-        rule.decrease(1000.0, &path(), &LOSS);
+        rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         rule.on_timeout();
         assert_close(growth(&mut rule, 1000.0), 50.0);
     }
@@ -240,8 +231,8 @@ mod tests {
             [(FORMULAS, 900.0 * (1024.0 + 819.0) / 2048.0), ("bic(fast_convergence=off)", 900.0)]
         {
             let mut rule = bic(text);
-            rule.decrease(1000.0, &path(), &LOSS);
-            rule.decrease(900.0, &path(), &LOSS);
+            rule.decrease(1000.0, &path(), &CongestionEvent::loss());
+            rule.decrease(900.0, &path(), &CongestionEvent::loss());
             assert_close(rule.w_max.expect("a loss"), expected);
         }
     }
@@ -275,7 +266,7 @@ mod tests {
     #[test]
     fn growth_goes_by_the_ratio_but_in_a_low_window_and_doubles_the_window_at_most() {
         let mut rule = bic("bic");
-        rule.decrease(1000.0, &path(), &LOSS);
+        rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         assert_close(growth(&mut rule, 800.0), 2.0 * 16.0);
         assert_close(growth(&mut rule, 14.0), 1.0);
         assert_close(growth(&mut rule, 16.0), 16.0);
@@ -287,7 +278,7 @@ mod tests {
     #[test]
     fn where_the_stack_counts_acknowledgements_the_ratio_makes_up_for_delayed_ones() {
         let mut rule = bic("bic");
-        rule.decrease(1000.0, &path(), &LOSS);
+        rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         let mut grown = 0.0;
         for _ in 0..400 {
             let ack = Ack { delivered: 2, acked: 1, ..Ack::default() };

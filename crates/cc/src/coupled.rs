@@ -33,7 +33,7 @@ pub(crate) fn siblings(path: &Path) -> impl Iterator<Item = Member> + Clone + '_
 
 /// The subflow itself, of this window; `None` before it has a round-trip time.
 #[inline]
-pub(crate) fn itself(cwnd: f64, path: &Path) -> Option<Member> {
+pub(crate) fn this_subflow(cwnd: f64, path: &Path) -> Option<Member> {
     let rtt = path.srtt.filter(|srtt| !srtt.is_zero())?.as_secs_f64();
     Some(Member { cwnd, rtt })
 }

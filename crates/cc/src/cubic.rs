@@ -55,7 +55,7 @@ pub struct Parameters {
     /// Whether a flow whose window shrinks from loss to loss gives up some more (4.7).
     pub fast_convergence: bool,
     /// Whether, and how, the window keeps up with Reno's (4.3).
-    pub friendliness: Option<Friendliness>,
+    pub reno_friendly: Option<RenoFriendly>,
     /// Most that the window grows for a packet acknowledged (4.2 and Linux: 1.5 times a round).
     pub max_growth: f64,
     /// How it grows while `W_max` is unknown, for a packet acknowledged.
@@ -79,23 +79,23 @@ pub enum FirstGrowth {
 
 /// How fast the estimate of Reno's window grows, packets a round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Friendliness {
+pub struct RenoFriendly {
     /// Until it reaches the window before the last reduction.
     pub alpha: f64,
     /// From there on.
     pub alpha_beyond: f64,
 }
 
-impl Friendliness {
+impl RenoFriendly {
     /// RFC 9438, section 4.3.
-    pub fn rfc(beta: f64) -> Friendliness {
-        Friendliness { alpha_beyond: 1.0, ..Friendliness::linux(beta) }
+    pub fn rfc(beta: f64) -> RenoFriendly {
+        RenoFriendly { alpha_beyond: 1.0, ..RenoFriendly::linux(beta) }
     }
 
     /// Linux, which never goes over to Reno's own slope.
-    pub fn linux(beta: f64) -> Friendliness {
+    pub fn linux(beta: f64) -> RenoFriendly {
         let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
-        Friendliness { alpha, alpha_beyond: alpha }
+        RenoFriendly { alpha, alpha_beyond: alpha }
     }
 }
 
@@ -106,7 +106,7 @@ impl Default for Parameters {
             c: 0.4,
             beta: 0.7,
             fast_convergence: true,
-            friendliness: Some(Friendliness::linux(0.7)),
+            reno_friendly: Some(RenoFriendly::linux(0.7)),
             max_growth: 0.5,
             first_growth: FirstGrowth::AtLeast(1.0 / 20.0),
             c_growth: 0.4,
@@ -126,10 +126,10 @@ impl Parameters {
         let beta = options.number("beta", default.beta, 0.1..=0.99, "0.1 to 0.99")?;
         let friendliness = options.choice(
             "tcp_friendliness",
-            Some(Friendliness::linux(beta)),
+            Some(RenoFriendly::linux(beta)),
             &[
-                ("linux", Some(Friendliness::linux(beta))),
-                ("rfc", Some(Friendliness::rfc(beta))),
+                ("linux", Some(RenoFriendly::linux(beta))),
+                ("rfc", Some(RenoFriendly::rfc(beta))),
                 ("off", None),
             ],
             "linux, rfc or off",
@@ -140,7 +140,7 @@ impl Parameters {
             c_growth: c,
             beta,
             fast_convergence: options.switch("fast_convergence", default.fast_convergence)?,
-            friendliness,
+            reno_friendly: friendliness,
             ..default
         })
     }
@@ -161,7 +161,7 @@ pub struct Cubic {
 /// A stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    start: Time,
+    t_epoch: Time,
     /// The cubic's plateau, packets.
     origin: f64,
     /// When the plateau is reached, seconds after the start.
@@ -173,7 +173,7 @@ impl Epoch {
     /// Equation 2; a window at or above `W_max` is a plateau itself.
     fn begin(now: Time, cwnd: f64, w_max: Option<f64>, c: f64) -> Epoch {
         let origin = w_max.unwrap_or(0.0).max(cwnd);
-        Epoch { start: now, origin, k: libm::cbrt((origin - cwnd) / c), w_est: cwnd }
+        Epoch { t_epoch: now, origin, k: libm::cbrt((origin - cwnd) / c), w_est: cwnd }
     }
 
     /// Equation 1.
@@ -197,7 +197,7 @@ impl WindowRule for Cubic {
         let w_max = self.w_max;
         let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(path.now, cwnd, w_max, p.c));
         let ahead = path.min_rtt.unwrap_or(Span::ZERO);
-        let t = (path.now.since(epoch.start) + ahead).as_secs_f64();
+        let t = (path.now.since(epoch.t_epoch) + ahead).as_secs_f64();
         let mut target = epoch.w_cubic(t, p.c_growth);
         if let Some(s_max) = p.s_max {
             target = target.min(cwnd + s_max * ahead.as_secs_f64());
@@ -208,13 +208,13 @@ impl WindowRule for Cubic {
                 FirstGrowth::Exactly(growth) => cwnd * (1.0 + growth),
             };
         }
-        if let Some(reno) = p.friendliness {
+        if let Some(reno) = p.reno_friendly {
             let caught_up = epoch.w_est >= self.cwnd_prior;
             let alpha = if caught_up { reno.alpha_beyond } else { reno.alpha };
             epoch.w_est += alpha * acked / cwnd;
             target = target.max(epoch.w_est);
         }
-        let packets = if p.counts_packets { ack.in_packets(acked) } else { acked };
+        let packets = if p.counts_packets { ack.scale_to_packets(acked) } else { acked };
         ((target - cwnd) / cwnd).clamp(0.0, p.max_growth) * packets
     }
 
@@ -235,7 +235,7 @@ impl WindowRule for Cubic {
 
     fn on_restart(&mut self, path: &Path, pause: Span) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = (epoch.start + pause).min(path.now);
+            epoch.t_epoch = (epoch.t_epoch + pause).min(path.now);
         }
     }
 
@@ -255,14 +255,6 @@ impl WindowRule for Cubic {
 pub(crate) mod tests {
     use super::*;
     use crate::Signal;
-
-    pub(crate) const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
 
     pub(crate) fn path_at(seconds: f64, min_rtt: Span) -> Path {
         let now = Time::ZERO + Span::from_secs_f64(seconds);
@@ -297,9 +289,9 @@ pub(crate) mod tests {
 
     #[test]
     fn each_packet_acknowledged_moves_the_window_towards_the_cubic_a_round_trip_ahead() {
-        let mut rule = cubic(|p| p.friendliness = None);
+        let mut rule = cubic(|p| p.reno_friendly = None);
         let rtt = Span::from_millis(100);
-        assert_close(rule.decrease(1000.0, &path_at(0.0, rtt), &LOSS), 700.0);
+        assert_close(rule.decrease(1000.0, &path_at(0.0, rtt), &CongestionEvent::loss()), 700.0);
         growth(&mut rule, 700.0, &path_at(2.0, rtt));
         // t = 5 s: 0.4 (5.1 - K)^3 + 1000
         let target = 974.675_429_363_494_1;
@@ -308,9 +300,9 @@ pub(crate) mod tests {
 
     #[test]
     fn the_target_lies_between_the_window_and_one_and_a_half_of_it() {
-        let mut rule = cubic(|p| p.friendliness = None);
+        let mut rule = cubic(|p| p.reno_friendly = None);
         let rtt = Span::from_millis(100);
-        rule.decrease(1000.0, &path_at(0.0, rtt), &LOSS);
+        rule.decrease(1000.0, &path_at(0.0, rtt), &CongestionEvent::loss());
         growth(&mut rule, 700.0, &path_at(0.0, rtt));
         assert_eq!(growth(&mut rule, 701.0 + 500.0, &path_at(0.1, rtt)), 0.0);
         assert_eq!(growth(&mut rule, 700.0, &path_at(100.0, rtt)), 0.5);
@@ -321,11 +313,11 @@ pub(crate) mod tests {
         for (fast, expected) in [(true, 900.0 * 1.7 / 2.0), (false, 900.0)] {
             let mut rule = cubic(|p| p.fast_convergence = fast);
             let path = path_at(0.0, Span::from_millis(100));
-            rule.decrease(1000.0, &path, &LOSS);
+            rule.decrease(1000.0, &path, &CongestionEvent::loss());
             assert_eq!(rule.w_max, Some(1000.0));
-            assert_close(rule.decrease(900.0, &path, &LOSS), 630.0);
+            assert_close(rule.decrease(900.0, &path, &CongestionEvent::loss()), 630.0);
             assert_close(rule.w_max.expect("a reduction"), expected);
-            rule.decrease(950.0, &path, &LOSS);
+            rule.decrease(950.0, &path, &CongestionEvent::loss());
             assert_eq!(rule.w_max, Some(950.0));
         }
     }
@@ -348,10 +340,10 @@ pub(crate) mod tests {
     fn where_reno_is_faster_the_window_grows_by_alpha_and_by_one_beyond_the_last_reduction() {
         let alpha = 3.0 * 0.3 / 1.7;
         for (friendliness, beyond) in
-            [(Friendliness::rfc(0.7), 1.0), (Friendliness::linux(0.7), alpha)]
+            [(RenoFriendly::rfc(0.7), 1.0), (RenoFriendly::linux(0.7), alpha)]
         {
-            let mut rule = cubic(|p| p.friendliness = Some(friendliness));
-            let cwnd = rule.decrease(100.0, &path_at(0.0, Span::ZERO), &LOSS);
+            let mut rule = cubic(|p| p.reno_friendly = Some(friendliness));
+            let cwnd = rule.decrease(100.0, &path_at(0.0, Span::ZERO), &CongestionEvent::loss());
             // The cubic would stay at 70 packets: no time passes.
             let below = grow(&mut rule, cwnd, 20);
             let per_round = (grow(&mut rule, below, 20) - below) / 20.0;
@@ -368,7 +360,7 @@ pub(crate) mod tests {
         let mut rule = cubic(|_| {});
         let path = path_at(1.0, Span::from_millis(10));
         assert_close(growth(&mut rule, 500.0, &path), 0.05);
-        rule.decrease(500.0, &path, &LOSS);
+        rule.decrease(500.0, &path, &CongestionEvent::loss());
         assert!(growth(&mut rule, 350.0, &path) < 0.05);
     }
 
@@ -376,7 +368,7 @@ pub(crate) mod tests {
     fn a_timeout_forgets_w_max_so_that_the_next_epoch_is_its_own_plateau() {
         let mut rule = cubic(|_| {});
         let path = path_at(1.0, Span::from_millis(100));
-        let timeout = CongestionEvent { signal: Signal::Timeout, ..LOSS };
+        let timeout = CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
         assert_close(rule.decrease(1000.0, &path, &timeout), 700.0);
         rule.on_timeout();
         growth(&mut rule, 700.0, &path);
@@ -388,8 +380,8 @@ pub(crate) mod tests {
     fn time_in_which_the_application_was_idle_does_not_count() {
         let rtt = Span::from_millis(100);
         let grown = |pause: u64| {
-            let mut rule = cubic(|p| p.friendliness = None);
-            rule.decrease(1000.0, &path_at(0.0, rtt), &LOSS);
+            let mut rule = cubic(|p| p.reno_friendly = None);
+            rule.decrease(1000.0, &path_at(0.0, rtt), &CongestionEvent::loss());
             growth(&mut rule, 700.0, &path_at(0.0, rtt));
             let pause = Span::from_secs(pause);
             rule.on_restart(&path_at(2.0 + pause.as_secs_f64(), rtt), pause);
@@ -402,14 +394,14 @@ pub(crate) mod tests {
     #[test]
     fn reno_s_window_is_estimated_as_linux_does_unless_the_rfc_is_asked_for() {
         for (text, expected) in [
-            ("cubic", Some(Friendliness::linux(0.7))),
-            ("cubic(tcp_friendliness=linux)", Some(Friendliness::linux(0.7))),
-            ("cubic(tcp_friendliness=rfc)", Some(Friendliness::rfc(0.7))),
+            ("cubic", Some(RenoFriendly::linux(0.7))),
+            ("cubic(tcp_friendliness=linux)", Some(RenoFriendly::linux(0.7))),
+            ("cubic(tcp_friendliness=rfc)", Some(RenoFriendly::rfc(0.7))),
             ("cubic(tcp_friendliness=off)", None),
         ] {
             let mut options = text.parse().expect("well formed");
             let parameters = Parameters::from_options(&mut options).expect("within range");
-            assert_eq!(parameters.friendliness, expected, "{text}");
+            assert_eq!(parameters.reno_friendly, expected, "{text}");
         }
     }
 
@@ -424,7 +416,7 @@ pub(crate) mod tests {
             c_growth: 4.0,
             beta: 0.8,
             fast_convergence: false,
-            friendliness: Some(Friendliness::rfc(0.8)),
+            reno_friendly: Some(RenoFriendly::rfc(0.8)),
             ..Parameters::default()
         };
         assert_eq!(parameters, expected);

@@ -21,7 +21,7 @@
 //!
 //! Together they make that CUBIC grow by 20 packets a second nearly always.
 
-use crate::cubic::{FirstGrowth, Friendliness, Parameters};
+use crate::cubic::{FirstGrowth, Parameters, RenoFriendly};
 use crate::{ConfigError, Options};
 
 impl Parameters {
@@ -38,7 +38,7 @@ impl Parameters {
             c,
             beta,
             fast_convergence: options.switch("fast_convergence", true)?,
-            friendliness: Some(Friendliness::linux(beta)),
+            reno_friendly: Some(RenoFriendly::linux(beta)),
             max_growth: 1.0,
             first_growth: FirstGrowth::Exactly(1.0 / 50.0),
             c_growth,
@@ -51,8 +51,8 @@ impl Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cubic::tests::{LOSS, assert_close, growth, path_at};
-    use crate::{Ack, Cubic, WindowRule};
+    use crate::cubic::tests::{assert_close, growth, path_at};
+    use crate::{Ack, CongestionEvent, Cubic, WindowRule};
     use dumbbell_units::Span;
 
     fn cubic_2006(text: &str) -> Cubic {
@@ -65,7 +65,7 @@ mod tests {
         let mut rule = cubic_2006("cubic-2006");
         let path = path_at(1.0, Span::from_millis(100));
         assert_close(growth(&mut rule, 5000.0, &path), 0.02);
-        assert_close(rule.decrease(1024.0, &path, &LOSS), 819.0);
+        assert_close(rule.decrease(1024.0, &path, &CongestionEvent::loss()), 819.0);
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
             for rtt in [10, 100] {
                 let mut rule = cubic_2006(text);
                 let path = path_at(0.0, Span::from_millis(rtt));
-                let cwnd = rule.decrease(100_000.0, &path, &LOSS);
+                let cwnd = rule.decrease(100_000.0, &path, &CongestionEvent::loss());
                 let expected = per_round * rtt as f64 / 100.0;
                 assert_close(growth(&mut rule, cwnd, &path) * cwnd, expected);
             }
@@ -86,7 +86,7 @@ mod tests {
         for (text, c) in [("cubic-2006(errors=off)", 410.0 / 1024.0), ("cubic-2006", 1.0 / 32.0)] {
             let mut rule = cubic_2006(text);
             let rtt = Span::from_millis(100);
-            let cwnd = rule.decrease(1000.0, &path_at(0.0, rtt), &LOSS);
+            let cwnd = rule.decrease(1000.0, &path_at(0.0, rtt), &CongestionEvent::loss());
             growth(&mut rule, cwnd, &path_at(0.0, rtt));
             let k = libm::cbrt((1000.0 - cwnd) / (410.0 / 1024.0));
             // Three seconds beyond K, within the limit of growth of either.
@@ -100,7 +100,7 @@ mod tests {
     fn in_2006_packets_counted_even_if_the_stack_counted_acknowledgements() {
         let mut rule = cubic_2006("cubic-2006");
         let path = path_at(0.0, Span::from_millis(100));
-        let cwnd = rule.decrease(100_000.0, &path, &LOSS);
+        let cwnd = rule.decrease(100_000.0, &path, &CongestionEvent::loss());
         let delayed = Ack { delivered: 2, acked: 1, ..Ack::default() };
         let grown = rule.increase(cwnd, 1.0, &path, &delayed);
         assert_close(grown, 2.0 * growth(&mut rule, cwnd, &path));

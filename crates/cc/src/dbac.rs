@@ -41,7 +41,7 @@
 //! `coupling=reno` siblings take `virtualReno` without the root: what the paper says not to do.
 
 use crate::algorithm::windowed;
-use crate::coupled::{Member, itself, siblings};
+use crate::coupled::{Member, siblings, this_subflow};
 use crate::lia::{self, Arithmetic};
 use crate::{
     Ack, AnySlowStart, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig,
@@ -61,7 +61,7 @@ enum Coupling {
 }
 
 /// Equations 3 and 4: what Reno would hold for each packet that CUBIC holds.
-fn reno_for_cubic(p: f64, rtt: f64) -> f64 {
+fn reno_per_cubic(p: f64, rtt: f64) -> f64 {
     let reno = (3.0 / (2.0 * p)).sqrt();
     let root = (rtt / p).sqrt(); // x^0.75 is the root of x, times the root of that.
     let cubic = 1.054 * root * root.sqrt();
@@ -70,7 +70,7 @@ fn reno_for_cubic(p: f64, rtt: f64) -> f64 {
 
 /// DBAC's rule: LIA's or CUBIC's, as the path is small or large.
 #[derive(Clone, Debug)]
-struct Rule {
+struct DbacRule {
     threshold: f64,
     p: f64,
     coupling: Coupling,
@@ -86,7 +86,7 @@ struct Rule {
     virtual_cwnd: f64,
 }
 
-impl Rule {
+impl DbacRule {
     fn is_large(&self, cwnd: f64, mss: u32) -> bool {
         cwnd * f64::from(mss) >= self.threshold
     }
@@ -95,7 +95,7 @@ impl Rule {
     fn siblings<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = Member> + Clone + 'a {
         siblings(path).map(|sibling| {
             if self.is_large(sibling.cwnd, path.mss) && self.coupling != Coupling::Cubic {
-                let cwnd = sibling.cwnd * reno_for_cubic(self.p, sibling.rtt);
+                let cwnd = sibling.cwnd * reno_per_cubic(self.p, sibling.rtt);
                 return Member { cwnd, ..sibling };
             }
             sibling
@@ -104,7 +104,7 @@ impl Rule {
 
     /// Sets mode, alpha and virtual window for the present windows of all.
     fn couple(&mut self, cwnd: f64, path: &Path) {
-        let Some(own) = itself(cwnd, path) else { return };
+        let Some(own) = this_subflow(cwnd, path) else { return };
         if !self.is_large(cwnd, path.mss) {
             self.cubic = None;
             let members = self.siblings(path).chain([own]);
@@ -117,7 +117,7 @@ impl Rule {
         }
         let share = match self.coupling {
             Coupling::Cubic => 1.0,
-            Coupling::Lia | Coupling::Reno => reno_for_cubic(self.p, own.rtt),
+            Coupling::Lia | Coupling::Reno => reno_per_cubic(self.p, own.rtt),
         };
         let shown = Member { cwnd: cwnd * share, ..own };
         self.alpha = lia::alpha(self.siblings(path).chain([shown]));
@@ -125,7 +125,7 @@ impl Rule {
     }
 
     /// What of the window may be in flight: equation 6.
-    fn share(&self) -> f64 {
+    fn inflight_share(&self) -> f64 {
         match (&self.cubic, self.coupling) {
             // Siblings see what is in flight; without the root it is CUBIC's window.
             (Some(_), Coupling::Lia) => self.alpha.sqrt(),
@@ -134,7 +134,7 @@ impl Rule {
     }
 }
 
-impl WindowRule for Rule {
+impl WindowRule for DbacRule {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         if let Some(cubic) = &mut self.cubic {
@@ -177,7 +177,7 @@ impl WindowRule for Rule {
 /// DBAC: a window by its rule, of which equation 6 says how much may be in flight.
 #[derive(Clone, Debug)]
 pub struct Dbac {
-    window: Windowed<Rule, AnySlowStart>,
+    window: Windowed<DbacRule, AnySlowStart>,
 }
 
 impl Dbac {
@@ -191,7 +191,7 @@ impl Dbac {
         init: &ConnectionConfig,
     ) -> Result<Dbac, ConfigError> {
         let valid = "0 to 10^12 bytes";
-        let rule = Rule {
+        let rule = DbacRule {
             threshold: options.number("threshold", 1e6, 0.0..=1e12, valid)?,
             p: options.number("p", 1e-6, 1e-12..=1.0, "10^-12 to 1")?,
             coupling: options.choice(
@@ -225,7 +225,7 @@ impl CongestionControl for Dbac {
 
     #[inline]
     fn control(&self) -> ControlParameters {
-        let share = self.window.rule().share();
+        let share = self.window.rule().inflight_share();
         let ControlParameters { cwnd, ssthresh, .. } = self.window.control();
         let cwnd = (cwnd * share).max(1.0);
         ControlParameters {
@@ -250,7 +250,7 @@ impl CongestionControl for Dbac {
     }
 
     fn on_restart_after_idle(&mut self, cwnd: f64) {
-        self.window.on_restart_after_idle(cwnd / self.window.rule().share());
+        self.window.on_restart_after_idle(cwnd / self.window.rule().inflight_share());
     }
 
     fn on_receive_window_penalty(&mut self, path: &Path) {
@@ -273,16 +273,7 @@ impl CongestionControl for Dbac {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Signal;
     use crate::coupled::tests::{assert_close, path};
-
-    const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
 
     /// DBAC with this window, out of slow start.
     fn dbac(text: &str, cwnd: f64) -> Dbac {
@@ -308,8 +299,8 @@ mod tests {
     #[test]
     fn equations_3_to_5_give_the_windows_of_the_testbed() {
         // sqrt(1.5e6) = 1224.745 and 1.054 * (1e5)^0.75 = 5927.05.
-        assert_close(reno_for_cubic(1e-6, 0.1), 1_500_000f64.sqrt() / (1.054 * 1e5f64.powf(0.75)));
-        let ratio = reno_for_cubic(1e-6, 0.1);
+        assert_close(reno_per_cubic(1e-6, 0.1), 1_500_000f64.sqrt() / (1.054 * 1e5f64.powf(0.75)));
+        let ratio = reno_per_cubic(1e-6, 0.1);
         assert!((ratio - 0.20664).abs() < 1e-5, "{ratio}");
     }
 
@@ -318,7 +309,7 @@ mod tests {
         let mut dbac = dbac("dbac", 5000.0);
         let path = path(100, &[(70.0, 40)]);
         acknowledge(&mut dbac, &path);
-        let reno = 5000.0 * reno_for_cubic(1e-6, 0.1);
+        let reno = 5000.0 * reno_per_cubic(1e-6, 0.1);
         let own = Member { cwnd: reno, rtt: 0.1 };
         let alpha1 = lia::alpha([own, Member { cwnd: 70.0, rtt: 0.04 }].into_iter());
         assert_close(shown(&dbac, "alpha1").expect("it is large"), alpha1);
@@ -326,7 +317,7 @@ mod tests {
         let window = dbac.window.control().cwnd;
         assert_close(dbac.control().cwnd, window * alpha1.sqrt());
         // Equation 6 the long way round: virtual LIA window times avgCubic / avgReno.
-        let by_six = reno * alpha1.sqrt() / reno_for_cubic(1e-6, 0.1) * window / 5000.0;
+        let by_six = reno * alpha1.sqrt() / reno_per_cubic(1e-6, 0.1) * window / 5000.0;
         assert_close(dbac.control().cwnd, by_six);
     }
 
@@ -335,12 +326,12 @@ mod tests {
         let mut dbac = dbac("dbac", 70.0);
         let seen = 4400.0;
         let growth = acknowledge(&mut dbac, &path(40, &[(seen, 100)]));
-        let virtual_lia = Member { cwnd: seen * reno_for_cubic(1e-6, 0.1), rtt: 0.1 };
+        let virtual_lia = Member { cwnd: seen * reno_per_cubic(1e-6, 0.1), rtt: 0.1 };
         let alpha2 = lia::alpha([virtual_lia, Member { cwnd: 70.0, rtt: 0.04 }].into_iter());
         assert_close(shown(&dbac, "alpha2").expect("it is small"), alpha2);
         let expected = (alpha2 / (virtual_lia.cwnd + 70.0)).min(1.0 / 70.0);
         assert!((growth - expected).abs() < 1e-12, "{growth} is not {expected}");
-        dbac.on_congestion(&path(40, &[]), &LOSS);
+        dbac.on_congestion(&path(40, &[]), &CongestionEvent::loss());
         assert!((dbac.control().cwnd - 35.0).abs() < 0.1);
     }
 
@@ -359,7 +350,7 @@ mod tests {
             let path = path(100, &[]);
             acknowledge(&mut dbac, &path);
             let before = dbac.window.control().cwnd;
-            dbac.on_congestion(&path, &LOSS);
+            dbac.on_congestion(&path, &CongestionEvent::loss());
             assert_close(dbac.window.control().cwnd, before * factor);
         }
     }

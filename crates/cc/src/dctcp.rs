@@ -28,7 +28,7 @@
 //! the queue is K + N at most, and less by D alpha / 2 packets at least, with D = N (W + 1)
 //! ```
 
-use crate::round::Round;
+use crate::round::SequenceRound;
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, Signal, WindowRule};
 
 /// DCTCP's rule.
@@ -36,9 +36,9 @@ use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, Signal, Wi
 pub struct Dctcp {
     g: f64,
     alpha: f64,
-    window: Round,
+    window: SequenceRound,
     /// Packets delivered, and those of them that were marked, when the window began.
-    began: (u64, u64),
+    old_delivered_marked: (u64, u64),
 }
 
 impl Dctcp {
@@ -50,8 +50,8 @@ impl Dctcp {
         Ok(Dctcp {
             g: options.number("g", 1.0 / 16.0, 0.001..=1.0, "0.001 to 1")?,
             alpha: options.number("alpha", 1.0, 0.0..=1.0, "0 to 1")?,
-            window: Round::default(),
-            began: (0, 0),
+            window: SequenceRound::default(),
+            old_delivered_marked: (0, 0),
         })
     }
 }
@@ -69,14 +69,14 @@ impl WindowRule for Dctcp {
 
     #[inline]
     fn observe(&mut self, path: &Path, _ack: &Ack) {
-        let delivered = path.delivered.saturating_sub(self.began.0);
-        if delivered == 0 || !self.window.ends(path) {
+        let delivered = path.delivered.saturating_sub(self.old_delivered_marked.0);
+        if delivered == 0 || !self.window.advance(path) {
             return;
         }
-        let marked = path.marked.saturating_sub(self.began.1);
+        let marked = path.marked.saturating_sub(self.old_delivered_marked.1);
         let share = (marked as f64 / delivered as f64).min(1.0);
         self.alpha = (1.0 - self.g) * self.alpha + self.g * share;
-        self.began = (path.delivered, path.marked);
+        self.old_delivered_marked = (path.delivered, path.marked);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -87,7 +87,7 @@ impl WindowRule for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Windowed};
     use dumbbell_units::{Span, Time};
 
@@ -117,13 +117,7 @@ mod tests {
     fn a_mark_takes_half_of_alpha_and_loss_half_of_the_window() {
         let mut rule = dctcp("dctcp(alpha=0.25)");
         let path = Path::new(1448, Time::ZERO);
-        let event = |signal| CongestionEvent {
-            signal,
-            new_episode: true,
-            packets: 1,
-            seq: 0,
-            send_state: None,
-        };
+        let event = |signal| CongestionEvent { signal, ..CongestionEvent::loss() };
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Ecn)), 70.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Loss)), 40.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Timeout)), 40.0);
@@ -135,14 +129,14 @@ mod tests {
         for (mbit, rtt, k) in [(1000.0, 1, 40.0), (1000.0, 4, 80.0), (100.0, 20, 60.0)] {
             let rule = Windowed::new(dctcp("dctcp"), AnySlowStart::STANDARD, &init(1));
             let link = Link { mark_above: Some(k), ..Link::new(mbit, rtt, 10_000.0) };
-            let mut pipe = Pipe::new(rule, link);
-            pipe.echoes = true;
-            pipe.run_ms(200 * rtt * 20);
+            let mut flow = TestPath::new(rule, link);
+            flow.echoes = true;
+            flow.run_ms(200 * rtt * 20);
             let (mut sum, mut count, mut most) = (0.0, 0.0, 0.0_f64);
-            pipe.run(Span::from_millis(100 * rtt * 20), |pipe| {
-                sum += pipe.inspect("alpha");
+            flow.run(Span::from_millis(100 * rtt * 20), |flow| {
+                sum += flow.inspect("alpha");
                 count += 1.0;
-                most = most.max(pipe.queued());
+                most = most.max(flow.queued());
             });
             let w = link.bdp() + k;
             let expected = (2.0 / w).sqrt();
@@ -150,18 +144,18 @@ mod tests {
             let what = format!("{mbit} Mbit/s, {rtt} ms, K = {k}");
             assert!((alpha / expected - 1.0).abs() < 0.2, "{what}: {alpha}, not {expected}");
             assert!((k..k + 4.0).contains(&most), "{what}: {most} packets in the queue");
-            assert_eq!(pipe.dropped, 0);
+            assert_eq!(flow.dropped, 0);
         }
     }
 
     #[test]
     fn without_marks_it_is_reno() {
         let rule = Windowed::new(dctcp("dctcp"), AnySlowStart::STANDARD, &init(1));
-        let mut pipe = Pipe::new(rule, Link::new(10.0, 50, 43.0));
-        pipe.run_ms(20_000);
-        let peak = pipe.link.bdp() + 43.0;
-        assert!(pipe.run_until(Span::from_secs(20), |pipe| pipe.path.ca_state.is_reducing()));
-        assert!((pipe.algorithm.control().cwnd - peak / 2.0).abs() <= 2.0);
+        let mut flow = TestPath::new(rule, Link::new(10.0, 50, 43.0));
+        flow.run_ms(20_000);
+        let peak = flow.link.bdp() + 43.0;
+        assert!(flow.run_until(Span::from_secs(20), |flow| flow.path.ca_state.is_reducing()));
+        assert!((flow.algorithm.control().cwnd - peak / 2.0).abs() <= 2.0);
     }
 
     #[test]
@@ -169,9 +163,9 @@ mod tests {
         let link = Link { mark_above: Some(40.0), ..Link::new(1000.0, 1, 10_000.0) };
         let [mut one, mut two] = [(); 2].map(|()| {
             let rule = Windowed::new(dctcp("dctcp"), AnySlowStart::STANDARD, &init(1));
-            let mut pipe = Pipe::new(rule, link);
-            pipe.echoes = true;
-            pipe
+            let mut flow = TestPath::new(rule, link);
+            flow.echoes = true;
+            flow
         });
         one.run_ms(500);
         two.path.now = one.path.now;

@@ -150,7 +150,7 @@ impl Ack {
     /// Linux's BIC, CUBIC, H-TCP, Illinois and YeAH measured how many packets an acknowledgement
     /// stands for and grew by packets, when the rest of the kernel still counted acknowledgements.
     #[inline]
-    pub fn in_packets(&self, acked: f64) -> f64 {
+    pub fn scale_to_packets(&self, acked: f64) -> f64 {
         if self.acked == 0 || self.delivered <= self.acked {
             return acked;
         }
@@ -238,6 +238,19 @@ pub struct CongestionEvent {
     pub send_state: Option<SendState>,
 }
 
+impl CongestionEvent {
+    /// The loss of one packet, packet 0, that begins a recovery episode.
+    pub const fn loss() -> CongestionEvent {
+        CongestionEvent {
+            signal: Signal::Loss,
+            new_episode: true,
+            packets: 1,
+            seq: 0,
+            send_state: None,
+        }
+    }
+}
+
 /// A packet that was just handed to the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
@@ -281,9 +294,13 @@ mod tests {
     #[test]
     fn an_acknowledgement_counts_as_the_packets_that_it_delivers() {
         let ack = |delivered, acked| Ack { delivered, acked, ..Ack::default() };
-        assert_eq!(ack(2, 1).in_packets(1.0), 2.0, "a delayed acknowledgement, counted as one");
-        assert_eq!(ack(2, 2).in_packets(2.0), 2.0, "the stack counts packets");
-        assert_eq!(ack(2, 1).in_packets(0.5), 1.0, "half of it was slow start's");
-        assert_eq!(ack(0, 1).in_packets(1.0), 1.0);
+        assert_eq!(
+            ack(2, 1).scale_to_packets(1.0),
+            2.0,
+            "a delayed acknowledgement, counted as one"
+        );
+        assert_eq!(ack(2, 2).scale_to_packets(2.0), 2.0, "the stack counts packets");
+        assert_eq!(ack(2, 1).scale_to_packets(0.5), 1.0, "half of it was slow start's");
+        assert_eq!(ack(0, 1).scale_to_packets(1.0), 1.0);
     }
 }

@@ -32,7 +32,7 @@ pub struct Fast {
     gamma: f64,
     rtts: RoundRtts,
     /// Packets in the queue, by the equation.
-    queued: f64,
+    queued_packets: f64,
 }
 
 impl Fast {
@@ -45,7 +45,7 @@ impl Fast {
             alpha: options.number("alpha", 200.0, 1.0..=1e6, "1 to 10^6")?,
             gamma: options.number("gamma", 0.5, 0.01..=1.0, "0.01 to 1")?,
             rtts: RoundRtts::default(),
-            queued: 0.0,
+            queued_packets: 0.0,
         })
     }
 }
@@ -61,12 +61,18 @@ impl WindowRule for Fast {
         cwnd / 2.0
     }
 
-    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        ssthresh: f64,
+        path: &Path,
+        ack: &Ack,
+    ) -> Option<(f64, f64)> {
         let rtts = self.rtts.update(path, ack).filter(|rtts| !rtts.min.is_zero())?;
         let base = path.min_rtt.unwrap_or(rtts.min).as_secs_f64();
-        self.queued = cwnd * (1.0 - base / rtts.mean());
-        let window =
-            (cwnd + self.gamma * (self.alpha - self.queued)).clamp(2.0, 2.0 * cwnd.max(1.0));
+        self.queued_packets = cwnd * (1.0 - base / rtts.mean());
+        let window = (cwnd + self.gamma * (self.alpha - self.queued_packets))
+            .clamp(2.0, 2.0 * cwnd.max(1.0));
         if window < cwnd {
             return Some((window, ssthresh.min(window)));
         }
@@ -74,35 +80,35 @@ impl WindowRule for Fast {
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        show(Metric { name: "queued", value: self.queued });
+        show(Metric { name: "queued", value: self.queued_packets });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Windowed};
     use dumbbell_units::{Span, Time};
 
-    fn fast(text: &str, link: Link) -> Pipe<Windowed<Fast, AnySlowStart>> {
+    fn fast(text: &str, link: Link) -> TestPath<Windowed<Fast, AnySlowStart>> {
         let rule = Fast::from_options(&mut text.parse().expect("well formed"));
         let rule = rule.expect("within range");
-        Pipe::new(Windowed::new(rule, AnySlowStart::STANDARD, &init(1)), link)
+        TestPath::new(Windowed::new(rule, AnySlowStart::STANDARD, &init(1)), link)
     }
 
     #[test]
     fn alpha_packets_wait_whatever_the_path() {
         for (mbit, rtt) in [(10.0, 20), (10.0, 200), (100.0, 50)] {
             for alpha in [8.0, 50.0] {
-                let mut pipe = fast(&format!("fast(alpha={alpha})"), Link::new(mbit, rtt, 2000.0));
-                pipe.run_ms(30_000);
-                pipe.run(Span::from_secs(10), |pipe| {
-                    let waiting = pipe.algorithm.control().cwnd - pipe.link.bdp();
+                let mut flow = fast(&format!("fast(alpha={alpha})"), Link::new(mbit, rtt, 2000.0));
+                flow.run_ms(30_000);
+                flow.run(Span::from_secs(10), |flow| {
+                    let waiting = flow.algorithm.control().cwnd - flow.link.bdp();
                     let what = format!("{mbit} Mbit/s, {rtt} ms, alpha {alpha}: {waiting}");
                     assert!((waiting - alpha).abs() <= 2.0, "{what}");
                 });
-                assert_eq!(pipe.dropped, 0);
+                assert_eq!(flow.dropped, 0);
             }
         }
     }
@@ -115,7 +121,7 @@ mod tests {
             let path =
                 Path { una: 1, min_rtt: base, cwnd_limited: true, ..Path::new(1448, Time::ZERO) };
             let ack = Ack { rtt: Some(Span::from_millis(rtt_ms)), ..Ack::default() };
-            let steered = rule.expect("within range").steer(cwnd, 2.0, &path, &ack);
+            let steered = rule.expect("within range").set_window(cwnd, 2.0, &path, &ack);
             steered.expect("a round trip has ended").0
         };
         // 0.5 (1000) + 0.5 (100/125 1000 + 50)
@@ -127,13 +133,13 @@ mod tests {
 
     #[test]
     fn loss_halves_the_window() {
-        let mut pipe = fast("fast(alpha=20)", Link::new(10.0, 50, 1000.0));
-        pipe.run_ms(20_000);
-        let before = pipe.algorithm.control().cwnd;
-        pipe.link.loses = |seq| seq == 18_000;
-        let recovers = |pipe: &Pipe<_>| pipe.path.ca_state.is_reducing();
-        assert!(pipe.run_until(Span::from_secs(10), recovers));
-        assert_eq!(pipe.algorithm.control().cwnd, before / 2.0);
+        let mut flow = fast("fast(alpha=20)", Link::new(10.0, 50, 1000.0));
+        flow.run_ms(20_000);
+        let before = flow.algorithm.control().cwnd;
+        flow.link.loses = |seq| seq == 18_000;
+        let recovers = |flow: &TestPath<_>| flow.path.ca_state.is_reducing();
+        assert!(flow.run_until(Span::from_secs(10), recovers));
+        assert_eq!(flow.algorithm.control().cwnd, before / 2.0);
     }
 
     #[test]

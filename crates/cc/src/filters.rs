@@ -11,30 +11,30 @@
 
 /// A sample and when it was taken, in whatever the filter's window is counted in.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Timed<V> {
+struct Sample<V> {
     at: u64,
     value: V,
 }
 
 /// What maximum and minimum have in common: the three best samples, best first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Best<V> {
-    samples: [Timed<V>; 3],
+struct BestThree<V> {
+    samples: [Sample<V>; 3],
 }
 
-impl<V: Copy> Best<V> {
-    fn new(at: u64, value: V) -> Best<V> {
-        Best { samples: [Timed { at, value }; 3] }
+impl<V: Copy> BestThree<V> {
+    fn new(at: u64, value: V) -> BestThree<V> {
+        BestThree { samples: [Sample { at, value }; 3] }
     }
 
     /// Takes a sample; `beats(a, b)` says whether `a` is at least as good as `b`.
     fn update(&mut self, window: u64, at: u64, value: V, beats: impl Fn(V, V) -> bool) -> V {
         let [first, second, third] = self.samples;
         if beats(value, first.value) || at.saturating_sub(third.at) > window {
-            *self = Best::new(at, value);
+            *self = BestThree::new(at, value);
             return value;
         }
-        let sample = Timed { at, value };
+        let sample = Sample { at, value };
         if beats(value, second.value) {
             self.samples = [first, sample, sample];
         } else if beats(value, third.value) {
@@ -46,7 +46,7 @@ impl<V: Copy> Best<V> {
 
     /// Drops what has left the window; failing that, makes sure that the runners-up are not all of
     /// one time, or they would leave the window together with the best.
-    fn age(&mut self, window: u64, sample: Timed<V>) {
+    fn age(&mut self, window: u64, sample: Sample<V>) {
         let [first, second, third] = self.samples;
         let age = sample.at.saturating_sub(first.at);
         if age > window {
@@ -66,14 +66,14 @@ impl<V: Copy> Best<V> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowedMax<V> {
     window: u64,
-    best: Best<V>,
+    best: BestThree<V>,
 }
 
 impl<V: Copy + PartialOrd> WindowedMax<V> {
     /// A filter that remembers samples for `window` (in the unit of `at`: rounds, nanoseconds),
     /// beginning with one sample.
     pub fn new(window: u64, at: u64, value: V) -> WindowedMax<V> {
-        WindowedMax { window, best: Best::new(at, value) }
+        WindowedMax { window, best: BestThree::new(at, value) }
     }
 
     /// The greatest sample.
@@ -99,14 +99,14 @@ impl<V: Copy + PartialOrd> WindowedMax<V> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowedMin<V> {
     window: u64,
-    best: Best<V>,
+    best: BestThree<V>,
 }
 
 impl<V: Copy + PartialOrd> WindowedMin<V> {
     /// A filter that remembers samples for `window` (in the unit of `at`: rounds, nanoseconds),
     /// beginning with one sample.
     pub fn new(window: u64, at: u64, value: V) -> WindowedMin<V> {
-        WindowedMin { window, best: Best::new(at, value) }
+        WindowedMin { window, best: BestThree::new(at, value) }
     }
 
     /// The least sample.
@@ -134,10 +134,10 @@ impl<V: Copy + PartialOrd> WindowedMin<V> {
 /// [`SendState::delivered`](crate::Stamp) tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
-    count: u64,
+    round_count: u64,
     /// `Path::delivered` when the present round began.
-    began: u64,
-    just_began: bool,
+    next_round_delivered: u64,
+    round_start: bool,
 }
 
 impl Rounds {
@@ -145,42 +145,42 @@ impl Rounds {
     /// sent, `delivered` is the same now. Returns whether a round began with it.
     #[inline]
     pub fn update(&mut self, prior: u64, delivered: u64) -> bool {
-        self.just_began = prior >= self.began;
-        if self.just_began {
-            self.began = delivered;
-            self.count += 1;
+        self.round_start = prior >= self.next_round_delivered;
+        if self.round_start {
+            self.next_round_delivered = delivered;
+            self.round_count += 1;
         }
-        self.just_began
+        self.round_start
     }
 
     /// Tells of an acknowledgement that says nothing about rounds.
     #[inline]
     pub fn no_sample(&mut self) {
-        self.just_began = false;
+        self.round_start = false;
     }
 
     /// Lets a round begin now, without counting it.
     #[inline]
     pub fn restart(&mut self, delivered: u64) {
-        self.began = delivered;
+        self.next_round_delivered = delivered;
     }
 
     /// Declares that the last acknowledgement, or what stands for one, began a round.
     #[inline]
     pub fn force(&mut self) {
-        self.just_began = true;
+        self.round_start = true;
     }
 
     /// Whether the last acknowledgement began a round.
     #[inline]
     pub fn just_began(&self) -> bool {
-        self.just_began
+        self.round_start
     }
 
     /// Rounds so far.
     #[inline]
     pub fn count(&self) -> u64 {
-        self.count
+        self.round_count
     }
 }
 

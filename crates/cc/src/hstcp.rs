@@ -60,17 +60,17 @@ fn a(w: f64) -> f64 {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HighSpeed {
     /// A window in whole packets, and `a` for it: logarithms are not for every acknowledgement.
-    known: (f64, f64),
+    cached: (f64, f64),
 }
 
 impl WindowRule for HighSpeed {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
         let w = cwnd.floor();
-        if self.known.0 != w {
-            self.known = (w, a(w));
+        if self.cached.0 != w {
+            self.cached = (w, a(w));
         }
-        self.known.1 * acked / cwnd
+        self.cached.1 * acked / cwnd
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
@@ -78,7 +78,7 @@ impl WindowRule for HighSpeed {
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        let (w, a) = self.known;
+        let (w, a) = self.cached;
         show(Metric { name: "a", value: a });
         show(Metric { name: "b", value: b(w) });
     }
@@ -87,7 +87,6 @@ impl WindowRule for HighSpeed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Signal;
     use dumbbell_units::Time;
 
     /// RFC 3649, appendix B: window, a(w), b(w) in hundredths.
@@ -140,9 +139,7 @@ mod tests {
         assert_eq!(grows(38.0), 1.0);
         assert_eq!(grows(118.0) as u32, 2);
         assert_eq!(grows(94_717.0) as u32, 73);
-        let signal = Signal::Loss;
-        let loss =
-            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
+        let loss = CongestionEvent::loss();
         assert_eq!(rule.decrease(20.0, &path, &loss), 10.0);
         assert!((rule.decrease(83_000.0, &path, &loss) - 74_700.0).abs() < 1e-6);
     }

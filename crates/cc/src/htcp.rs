@@ -38,8 +38,8 @@ const DELTA_L: f64 = 1.0;
 
 /// What is known of an epoch, and can be undone.
 #[derive(Clone, Copy, Debug, Default)]
-struct Memory {
-    congested_at: Time,
+struct EpochState {
+    last_cong: Time,
     rtt_max: Option<Span>,
     /// The greatest throughput of the epoch before, packets/s.
     old_max: f64,
@@ -49,7 +49,7 @@ struct Memory {
 #[derive(Clone, Copy, Debug, Default)]
 struct Throughput {
     packets: f64,
-    began: Time,
+    start: Time,
     smoothed: f64,
     max: f64,
 }
@@ -62,13 +62,13 @@ pub struct Htcp {
     alpha: f64,
     beta: f64,
     /// Whether the next congestion may set `beta` by delay: there was one before it like this.
-    adapts: bool,
+    modeswitch: bool,
     rtt_min: Option<Span>,
-    memory: Memory,
-    before: Memory,
+    epoch: EpochState,
+    undo_epoch: EpochState,
     throughput: Throughput,
     /// Whether the reduction is still being carried out; an epoch begins when it ends.
-    reducing: bool,
+    in_reduction: bool,
     cwnd: f64,
 }
 
@@ -84,18 +84,18 @@ impl Htcp {
             bandwidth_switch: options.switch("bandwidth_switch", true)?,
             alpha: 1.0,
             beta: BETA_MIN,
-            adapts: false,
+            modeswitch: false,
             rtt_min: None,
-            memory: Memory { congested_at: now, ..Memory::default() },
-            before: Memory::default(),
-            throughput: Throughput { began: now, ..Throughput::default() },
-            reducing: false,
+            epoch: EpochState { last_cong: now, ..EpochState::default() },
+            undo_epoch: EpochState::default(),
+            throughput: Throughput { start: now, ..Throughput::default() },
+            in_reduction: false,
             cwnd: 0.0,
         })
     }
 
     fn update_alpha(&mut self, now: Time) {
-        let beyond = now.since(self.memory.congested_at).as_secs_f64() - DELTA_L;
+        let beyond = now.since(self.epoch.last_cong).as_secs_f64() - DELTA_L;
         let mut factor = 1.0;
         if beyond > 0.0 {
             factor = 1.0 + 10.0 * beyond + (beyond / 2.0) * (beyond / 2.0);
@@ -108,21 +108,21 @@ impl Htcp {
     }
 
     fn update_beta(&mut self) {
-        let (max, old) = (self.throughput.max, self.memory.old_max);
+        let (max, old) = (self.throughput.max, self.epoch.old_max);
         if self.bandwidth_switch {
-            self.memory.old_max = max;
+            self.epoch.old_max = max;
             if !(0.8 * old..=1.2 * old).contains(&max) {
                 self.beta = BETA_MIN;
-                self.adapts = false;
+                self.modeswitch = false;
                 return;
             }
         }
-        self.beta = match (self.rtt_min, self.memory.rtt_max) {
-            (Some(min), Some(max)) if self.adapts && min > Span::from_millis(10) => {
+        self.beta = match (self.rtt_min, self.epoch.rtt_max) {
+            (Some(min), Some(max)) if self.modeswitch && min > Span::from_millis(10) => {
                 (min.as_secs_f64() / max.as_secs_f64()).clamp(BETA_MIN, BETA_MAX)
             }
             _ => {
-                self.adapts = true;
+                self.modeswitch = true;
                 BETA_MIN
             }
         };
@@ -132,9 +132,9 @@ impl Htcp {
         let min = self.rtt_min.map_or(rtt, |min| min.min(rtt));
         self.rtt_min = Some(min);
         if path.ca_state == CaState::Open {
-            let max = self.memory.rtt_max.unwrap_or(min).max(min);
+            let max = self.epoch.rtt_max.unwrap_or(min).max(min);
             let rises = rtt > max && rtt <= max + Span::from_millis(20);
-            self.memory.rtt_max = Some(if rises { rtt } else { max });
+            self.epoch.rtt_max = Some(if rises { rtt } else { max });
         }
     }
 
@@ -142,23 +142,23 @@ impl Htcp {
         let now = path.now;
         let t = &mut self.throughput;
         if !matches!(path.ca_state, CaState::Open | CaState::Disorder) {
-            (t.packets, t.began) = (0.0, now);
+            (t.packets, t.start) = (0.0, now);
             return;
         }
         t.packets += f64::from(ack.delivered);
         let Some(rtt_min) = self.rtt_min.filter(|rtt| !rtt.is_zero()) else { return };
-        let length = now.since(t.began);
+        let length = now.since(t.start);
         if t.packets < self.cwnd - self.alpha.max(1.0) || length < rtt_min {
             return;
         }
         let sample = t.packets / length.as_secs_f64();
-        if now.since(self.memory.congested_at) < rtt_min * 4 {
+        if now.since(self.epoch.last_cong) < rtt_min * 4 {
             (t.smoothed, t.max) = (sample, sample);
         } else {
             t.smoothed = (3.0 * t.smoothed + sample) / 4.0;
             t.max = t.max.max(t.smoothed);
         }
-        (t.packets, t.began) = (0.0, now);
+        (t.packets, t.start) = (0.0, now);
     }
 }
 
@@ -167,25 +167,25 @@ impl WindowRule for Htcp {
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         self.cwnd = cwnd;
         self.update_alpha(path.now);
-        self.alpha * ack.in_packets(acked) / cwnd
+        self.alpha * ack.scale_to_packets(acked) / cwnd
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, _event: &CongestionEvent) -> f64 {
-        self.before = self.memory;
+        self.undo_epoch = self.epoch;
         self.update_beta();
-        if let (Some(min), Some(max)) = (self.rtt_min, self.memory.rtt_max) {
-            self.memory.rtt_max = Some(min + max.saturating_sub(min).mul_f64(0.95));
+        if let (Some(min), Some(max)) = (self.rtt_min, self.epoch.rtt_max) {
+            self.epoch.rtt_max = Some(min + max.saturating_sub(min).mul_f64(0.95));
         }
-        self.memory.congested_at = path.now;
-        self.reducing = true;
+        self.epoch.last_cong = path.now;
+        self.in_reduction = true;
         self.cwnd = cwnd * self.beta;
         self.cwnd
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if self.reducing && path.ca_state == CaState::Open {
-            self.reducing = false;
-            self.memory.congested_at = path.now;
+        if self.in_reduction && path.ca_state == CaState::Open {
+            self.in_reduction = false;
+            self.epoch.last_cong = path.now;
         }
         if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
             self.measure_rtt(path, rtt);
@@ -194,8 +194,8 @@ impl WindowRule for Htcp {
     }
 
     fn on_undo(&mut self) {
-        self.memory = self.before;
-        self.reducing = false;
+        self.epoch = self.undo_epoch;
+        self.in_reduction = false;
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -207,17 +207,8 @@ impl WindowRule for Htcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Signal;
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, Windowed};
-
-    const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
 
     fn htcp(text: &str) -> Htcp {
         Htcp::from_options(&mut text.parse().expect("well formed"), Time::ZERO).expect("on or off")
@@ -281,9 +272,12 @@ mod tests {
                 rtt = (rtt + 20).min(max);
                 sample(&mut rule, 1.0, rtt);
             }
-            assert_close(rule.decrease(1000.0, &path_at(2.0), &LOSS), 500.0);
+            assert_close(rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss()), 500.0);
             sample(&mut rule, 3.0, max);
-            assert_close(rule.decrease(1000.0, &path_at(4.0), &LOSS), 1000.0 * beta);
+            assert_close(
+                rule.decrease(1000.0, &path_at(4.0), &CongestionEvent::loss()),
+                1000.0 * beta,
+            );
         }
     }
 
@@ -292,8 +286,8 @@ mod tests {
         let mut rule = htcp("htcp(bandwidth_switch=off)");
         sample(&mut rule, 0.0, 100);
         sample(&mut rule, 0.0, 120);
-        rule.decrease(1000.0, &path_at(2.0), &LOSS);
-        assert_eq!(rule.memory.rtt_max, Some(Span::from_millis(119)));
+        rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
+        assert_eq!(rule.epoch.rtt_max, Some(Span::from_millis(119)));
     }
 
     #[test]
@@ -302,18 +296,21 @@ mod tests {
             let mut rule = htcp("htcp");
             sample(&mut rule, 0.0, 100);
             sample(&mut rule, 0.0, 110);
-            rule.adapts = true;
-            rule.memory.old_max = 1000.0;
+            rule.modeswitch = true;
+            rule.epoch.old_max = 1000.0;
             rule.throughput.max = max;
             let beta = if halves { BETA_MIN } else { BETA_MAX };
-            assert_close(rule.decrease(1000.0, &path_at(2.0), &LOSS), 1000.0 * beta);
+            assert_close(
+                rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss()),
+                1000.0 * beta,
+            );
         }
     }
 
     #[test]
     fn a_spurious_congestion_does_not_restart_the_clock() {
         let mut rule = htcp("htcp(rtt_scaling=off)");
-        rule.decrease(1000.0, &path_at(3.0), &LOSS);
+        rule.decrease(1000.0, &path_at(3.0), &CongestionEvent::loss());
         rule.on_undo();
         assert_close(growth(&mut rule, 5.0), 45.0);
     }
@@ -321,14 +318,14 @@ mod tests {
     #[test]
     fn alone_on_a_link_it_backs_off_by_the_queue_and_the_link_stays_busy() {
         let rule = Windowed::new(htcp("htcp"), AnySlowStart::STANDARD, &init(1));
-        let mut pipe = Pipe::new(rule, Link::new(20.0, 100, 60.0));
-        pipe.run_ms(40_000);
-        let before = pipe.path.delivered;
+        let mut flow = TestPath::new(rule, Link::new(20.0, 100, 60.0));
+        flow.run_ms(40_000);
+        let before = flow.path.delivered;
         let mut least = f64::INFINITY;
-        pipe.run(Span::from_secs(40), |pipe| least = least.min(pipe.inspect("beta")));
-        let share = (pipe.path.delivered - before) as f64 / 400.0 / pipe.link.bdp();
+        flow.run(Span::from_secs(40), |flow| least = least.min(flow.inspect("beta")));
+        let share = (flow.path.delivered - before) as f64 / 400.0 / flow.link.bdp();
         // RTTmin / RTTmax with 60 packets waiting, as the paper's section 2.2 has it.
-        let expected = pipe.link.bdp() / (pipe.link.bdp() + 60.0);
+        let expected = flow.link.bdp() / (flow.link.bdp() + 60.0);
         assert!((least - expected).abs() < 0.03, "{least}, not {expected}");
         assert!(share > 0.98, "{share}");
     }

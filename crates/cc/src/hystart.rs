@@ -95,8 +95,8 @@ impl HyStartRound {
 /// HyStart as in Linux's CUBIC.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
-    train: bool,
-    delay: bool,
+    detect_train: bool,
+    detect_delay: bool,
     found: bool,
     round: HyStartRound,
 }
@@ -107,11 +107,11 @@ impl HyStart {
     const GSO_BYTES: f64 = 65_536.0;
 
     /// HyStart with either detector or both.
-    pub const fn new(train: bool, delay: bool) -> HyStart {
-        HyStart { train, delay, found: false, round: HyStartRound::new() }
+    pub const fn new(detect_train: bool, detect_delay: bool) -> HyStart {
+        HyStart { detect_train, detect_delay, found: false, round: HyStartRound::new() }
     }
 
-    fn train_fills_path(&mut self, path: &Path, min_rtt: Span) -> bool {
+    fn train_exceeds_threshold(&mut self, path: &Path, min_rtt: Span) -> bool {
         let Some(train) = self.round.train(path.now) else { return false };
         let bursts = path.pacing_rate.map(|rate| rate.time_for(4.0 * HyStart::GSO_BYTES));
         let threshold = min_rtt + bursts.unwrap_or(Span::ZERO).min(Span::from_millis(1));
@@ -119,7 +119,7 @@ impl HyStart {
         train > threshold
     }
 
-    fn queue_delays(&mut self, rtt: Span, min_rtt: Span) -> bool {
+    fn delay_exceeds_threshold(&mut self, rtt: Span, min_rtt: Span) -> bool {
         let round = &mut self.round;
         round.min_rtt = round.min_rtt.min(rtt);
         // As Linux: the eighth sample is still gathered, the ninth is the first to decide.
@@ -132,7 +132,7 @@ impl HyStart {
 }
 
 impl SlowStart for HyStart {
-    fn ends(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
+    fn should_exit(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
         let (Some(rtt), Some(min_rtt)) = (ack.rtt, path.min_rtt) else { return false };
         // cubictcp_acked: hystart_update only if !ca->found.
         if self.found {
@@ -144,8 +144,8 @@ impl SlowStart for HyStart {
         if cwnd < HyStartRound::LOW_WINDOW {
             return false;
         }
-        let train = self.train && self.train_fills_path(path, min_rtt);
-        let delay = self.delay && self.queue_delays(rtt, min_rtt);
+        let train = self.detect_train && self.train_exceeds_threshold(path, min_rtt);
+        let delay = self.detect_delay && self.delay_exceeds_threshold(rtt, min_rtt);
         self.found = train || delay;
         self.found
     }
@@ -166,7 +166,7 @@ pub struct HyStartPlusPlus {
     /// Conservative slow start, if it is under way.
     css: Option<Css>,
     /// Whether this is still the initial slow start.
-    initial: bool,
+    initial_slow_start: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -196,7 +196,7 @@ impl HyStartPlusPlus {
             current_round_min_rtt: Span::MAX,
             rtt_sample_count: 0,
             css: None,
-            initial: true,
+            initial_slow_start: true,
         }
     }
 
@@ -228,8 +228,8 @@ impl HyStartPlusPlus {
 }
 
 impl SlowStart for HyStartPlusPlus {
-    fn ends(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> bool {
-        if !self.initial {
+    fn should_exit(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> bool {
+        if !self.initial_slow_start {
             return false;
         }
         if path.una > self.window_end {
@@ -240,14 +240,14 @@ impl SlowStart for HyStartPlusPlus {
         }
         let ends = self.css.is_some_and(|css| css.rounds >= HyStartPlusPlus::CSS_ROUNDS);
         if ends {
-            self.over();
+            self.on_exit();
         }
         ends
     }
 
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
         let standard = f64::from(ack.acked);
-        if !self.initial {
+        if !self.initial_slow_start {
             return standard;
         }
         let limited = if path.paced { standard } else { standard.min(f64::from(Self::L)) };
@@ -255,13 +255,13 @@ impl SlowStart for HyStartPlusPlus {
     }
 
     /// RFC 9406, section 4.3: standard slow start for the rest of the connection's life.
-    fn over(&mut self) {
-        self.initial = false;
+    fn on_exit(&mut self) {
+        self.initial_slow_start = false;
         self.css = None;
     }
 
     fn restart(&mut self, _path: &Path) {
-        self.over();
+        self.on_exit();
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -303,7 +303,7 @@ mod tests {
             self.path.now += gap;
             self.path.una += 1;
             let ack = Ack { delivered: 1, acked: 1, rtt: Some(rtt), ..Ack::default() };
-            self.slow_start.ends(self.cwnd, &self.path, &ack)
+            self.slow_start.should_exit(self.cwnd, &self.path, &ack)
         }
 
         /// Number of the acknowledgement in a row, from 1, that ends slow start.

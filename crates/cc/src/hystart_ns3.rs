@@ -33,11 +33,11 @@ impl HyStartNs3 {
         HyStartNs3 { found: false, min_rtt: Span::MAX, round: HyStartRound::new() }
     }
 
-    fn train_fills_path(&mut self, now: Time) -> bool {
+    fn train_exceeds_threshold(&mut self, now: Time) -> bool {
         self.round.train(now).is_some_and(|train| train > self.min_rtt)
     }
 
-    fn queue_delays(&mut self, rtt: Span) -> bool {
+    fn delay_exceeds_threshold(&mut self, rtt: Span) -> bool {
         let round = &mut self.round;
         if round.samples < SAMPLES {
             round.min_rtt = round.min_rtt.min(rtt);
@@ -56,12 +56,12 @@ impl Default for HyStartNs3 {
 }
 
 impl SlowStart for HyStartNs3 {
-    fn ends(&mut self, cwnd: f64, path: &Path, _ack: &Ack) -> bool {
+    fn should_exit(&mut self, cwnd: f64, path: &Path, _ack: &Ack) -> bool {
         let Some(rtt) = path.srtt else { return false };
         self.min_rtt = self.min_rtt.min(rtt);
         if !self.found && cwnd >= HyStartRound::LOW_WINDOW {
-            let train = self.train_fills_path(path.now);
-            self.found = self.queue_delays(rtt) || train;
+            let train = self.train_exceeds_threshold(path.now);
+            self.found = self.delay_exceeds_threshold(rtt) || train;
             if self.found {
                 return true;
             }
@@ -94,7 +94,7 @@ mod tests {
             ..Path::new(1448, Time::ZERO)
         };
         let mut hystart = HyStartNs3::new();
-        assert!(!hystart.ends(100.0, &path, &Ack::default()));
+        assert!(!hystart.should_exit(100.0, &path, &Ack::default()));
         (hystart, path)
     }
 
@@ -103,7 +103,7 @@ mod tests {
         (1..=300).find(|_| {
             path.now += gap;
             path.una += 1;
-            hystart.ends(cwnd, path, &Ack::default())
+            hystart.should_exit(cwnd, path, &Ack::default())
         })
     }
 

@@ -43,9 +43,9 @@ pub struct Illinois {
     base_rtt: Span,
     max_rtt: Span,
     /// Whether the delay was above `d1` since `alpha` was greatest.
-    above: bool,
+    rtt_above: bool,
     /// Round trips since in which it was not.
-    low: u32,
+    rtt_low: u32,
 }
 
 impl Default for Illinois {
@@ -56,8 +56,8 @@ impl Default for Illinois {
             rtts: RoundRtts::default(),
             base_rtt: Span::MAX,
             max_rtt: Span::ZERO,
-            above: false,
-            low: 0,
+            rtt_above: false,
+            rtt_low: 0,
         }
     }
 }
@@ -66,16 +66,16 @@ impl Illinois {
     fn next_alpha(&mut self, da: f64, dm: f64) -> f64 {
         let d1 = dm / 100.0;
         if da > d1 {
-            self.above = true;
+            self.rtt_above = true;
             let excess = (da - d1) * (ALPHA_MAX - ALPHA_MIN) / ALPHA_MIN;
             return (dm - d1) * ALPHA_MAX / (dm - d1 + excess);
         }
-        if self.above {
-            self.low += 1;
-            if self.low < THETA {
+        if self.rtt_above {
+            self.rtt_low += 1;
+            if self.rtt_low < THETA {
                 return self.alpha;
             }
-            (self.above, self.low) = (false, 0);
+            (self.rtt_above, self.rtt_low) = (false, 0);
         }
         ALPHA_MAX
     }
@@ -95,7 +95,7 @@ impl Illinois {
 impl WindowRule for Illinois {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, ack: &Ack) -> f64 {
-        self.alpha * ack.in_packets(acked) / cwnd
+        self.alpha * ack.scale_to_packets(acked) / cwnd
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
@@ -115,8 +115,14 @@ impl WindowRule for Illinois {
     }
 
     /// Learns, once in a round trip; the window stays as it is.
-    fn steer(&mut self, cwnd: f64, _ssthresh: f64, path: &Path, _ack: &Ack) -> Option<(f64, f64)> {
-        let rtts = self.rtts.ended(path)?;
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        _ssthresh: f64,
+        path: &Path,
+        _ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        let rtts = self.rtts.take_if_round_ended(path)?;
         if cwnd < WIN_THRESH {
             (self.alpha, self.beta) = (1.0, BETA_MAX);
         } else {
@@ -131,7 +137,7 @@ impl WindowRule for Illinois {
 
     fn on_timeout(&mut self) {
         (self.alpha, self.beta) = (1.0, BETA_MAX);
-        (self.above, self.low) = (false, 0);
+        (self.rtt_above, self.rtt_low) = (false, 0);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -143,7 +149,7 @@ impl WindowRule for Illinois {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Windowed};
 
     fn assert_close(value: f64, expected: f64) {
@@ -183,7 +189,7 @@ mod tests {
         let path = Path { una: 1, ..Path::new(1448, dumbbell_units::Time::ZERO) };
         let ack = Ack { rtt: Some(Span::from_millis(10)), ..Ack::default() };
         rule.observe(&path, &ack);
-        assert_eq!(rule.steer(14.9, 1.0, &path, &ack), None);
+        assert_eq!(rule.set_window(14.9, 1.0, &path, &ack), None);
         assert_eq!((rule.alpha, rule.beta), (1.0, 0.5));
     }
 
@@ -191,20 +197,20 @@ mod tests {
     #[test]
     fn it_grows_fast_while_the_queue_is_empty_and_slowly_when_it_is_nearly_full() {
         let rule = Windowed::new(Illinois::default(), AnySlowStart::STANDARD, &init(1));
-        let mut pipe = Pipe::new(rule, Link::new(20.0, 100, 150.0));
-        pipe.run_ms(60_000);
-        assert!(pipe.run_until(Span::from_secs(60), |pipe| pipe.path.ca_state.is_reducing()));
-        assert!(pipe.run_until(Span::from_secs(60), |pipe| !pipe.path.ca_state.is_reducing()));
+        let mut flow = TestPath::new(rule, Link::new(20.0, 100, 150.0));
+        flow.run_ms(60_000);
+        assert!(flow.run_until(Span::from_secs(60), |flow| flow.path.ca_state.is_reducing()));
+        assert!(flow.run_until(Span::from_secs(60), |flow| !flow.path.ca_state.is_reducing()));
         let (mut fast, mut slow) = (0.0_f64, f64::INFINITY);
-        pipe.run_until(Span::from_secs(60), |pipe| {
-            let alpha = pipe.inspect("alpha");
+        flow.run_until(Span::from_secs(60), |flow| {
+            let alpha = flow.inspect("alpha");
             (fast, slow) = (fast.max(alpha), slow.min(alpha));
-            pipe.path.ca_state.is_reducing()
+            flow.path.ca_state.is_reducing()
         });
         assert!(slow < 0.32, "{slow}");
         assert!(fast > 1.0, "{fast}");
-        let control = pipe.algorithm.control();
-        assert!((control.cwnd / (pipe.link.bdp() + 150.0) - 0.5).abs() < 0.02, "{}", control.cwnd);
+        let control = flow.algorithm.control();
+        assert!((control.cwnd / (flow.link.bdp() + 150.0) - 0.5).abs() < 0.02, "{}", control.cwnd);
     }
 
     /// tcp_illinois_acked adds samples in every state; only tcp_illinois_cong_avoid ends a round.
@@ -219,7 +225,7 @@ mod tests {
             rule.observe(&path(0, 0), &Ack { rtt: Some(Span::from_millis(ms)), ..Ack::default() });
         };
         let end_round = |rule: &mut Illinois, una, next_seq| {
-            rule.steer(100.0, 1.0, &path(una, next_seq), &Ack::default());
+            rule.set_window(100.0, 1.0, &path(una, next_seq), &Ack::default());
             rule.beta
         };
         sample(&mut rule, 100);
@@ -229,9 +235,7 @@ mod tests {
         assert_close(end_round(&mut rule, 101, 200), 0.125 + 0.375 * 65.0 / 70.0);
         // A timeout forgets: rtt_reset.
         [200, 200, 200].into_iter().for_each(|ms| sample(&mut rule, ms));
-        let signal = Signal::Timeout;
-        let timeout =
-            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
+        let timeout = CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
         rule.decrease(100.0, &path(150, 300), &timeout);
         sample(&mut rule, 100);
         assert_close(end_round(&mut rule, 301, 400), 0.125);

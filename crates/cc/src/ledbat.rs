@@ -45,15 +45,15 @@ fn gain(target: f64, base: f64) -> f64 {
 
 /// What the flow does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
+enum State {
     /// The initial slow start.
-    Start,
+    SlowStart,
     /// Keeps to the target until the next slowdown.
-    Steady { slowdown_at: Time },
+    CongestionAvoidance { next_slowdown: Time },
     /// A slowdown.
-    Slow { began: Time, ends: Time, window: f64 },
+    Slowdown { start: Time, end: Time, window: f64 },
     /// Slow start after a slowdown.
-    Ramp { began: Time },
+    RampUp { slowdown_start: Time },
 }
 
 /// LEDBAT++'s rule.
@@ -62,9 +62,9 @@ pub struct LedbatPlusPlus {
     /// Seconds.
     target: f64,
     base: Option<WindowedMin<Span>>,
-    recent: [Span; CURRENT_FILTER],
+    current_delays: [Span; CURRENT_FILTER],
     samples: usize,
-    stage: Stage,
+    state: State,
 }
 
 impl LedbatPlusPlus {
@@ -76,9 +76,9 @@ impl LedbatPlusPlus {
         Ok(LedbatPlusPlus {
             target: options.number("target", 60.0, 1.0..=1000.0, "1 to 1000 ms")? / 1e3,
             base: None,
-            recent: [Span::MAX; CURRENT_FILTER],
+            current_delays: [Span::MAX; CURRENT_FILTER],
             samples: 0,
-            stage: Stage::Start,
+            state: State::SlowStart,
         })
     }
 
@@ -90,7 +90,7 @@ impl LedbatPlusPlus {
     /// The base delay and the queueing delay, seconds.
     fn delays(&self) -> Option<(f64, f64)> {
         let base = self.base?.get();
-        let current = self.recent.iter().min().copied().unwrap_or(base);
+        let current = self.current_delays.iter().min().copied().unwrap_or(base);
         Some((base.as_secs_f64(), current.saturating_sub(base).as_secs_f64()))
     }
 
@@ -112,7 +112,7 @@ impl WindowRule for LedbatPlusPlus {
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
-        if let Stage::Slow { window, .. } = &mut self.stage {
+        if let State::Slowdown { window, .. } = &mut self.state {
             *window /= 2.0;
         }
         cwnd / 2.0
@@ -120,47 +120,53 @@ impl WindowRule for LedbatPlusPlus {
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
         let Some(rtt) = ack.rtt else { return };
-        self.recent[self.samples % CURRENT_FILTER] = rtt;
+        self.current_delays[self.samples % CURRENT_FILTER] = rtt;
         self.samples += 1;
         let now = path.now.as_nanos();
         let window = BASE_HISTORY.as_nanos();
         self.base.get_or_insert_with(|| WindowedMin::new(window, now, rtt)).update(now, rtt);
     }
 
-    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        ssthresh: f64,
+        path: &Path,
+        ack: &Ack,
+    ) -> Option<(f64, f64)> {
         let (base, delay) = self.delays()?;
         let now = path.now;
         let rounds = path.srtt.unwrap_or(Span::ZERO) * SLOWDOWN_ROUNDS;
-        match self.stage {
-            Stage::Start => {
+        match self.state {
+            State::SlowStart => {
                 let ended = ssthresh.is_finite() || delay > SLOW_START_TARGET * self.target;
                 if !ended {
                     return None;
                 }
-                self.stage = Stage::Steady { slowdown_at: now + rounds };
+                self.state = State::CongestionAvoidance { next_slowdown: now + rounds };
                 Some((cwnd, ssthresh.min(cwnd)))
             }
-            Stage::Steady { slowdown_at } if now >= slowdown_at => {
+            State::CongestionAvoidance { next_slowdown: slowdown_at } if now >= slowdown_at => {
                 let window = cwnd.max(MIN_WINDOW);
-                self.stage = Stage::Slow { began: now, ends: now + rounds, window };
+                self.state = State::Slowdown { start: now, end: now + rounds, window };
                 Some((MIN_WINDOW, window))
             }
-            Stage::Slow { began, ends, .. } if now >= ends => {
-                self.stage = Stage::Ramp { began };
+            State::Slowdown { start: began, end: ends, .. } if now >= ends => {
+                self.state = State::RampUp { slowdown_start: began };
                 None
             }
-            Stage::Slow { window, .. } => Some((MIN_WINDOW, window)),
-            Stage::Ramp { began } if cwnd >= ssthresh => {
+            State::Slowdown { window, .. } => Some((MIN_WINDOW, window)),
+            State::RampUp { slowdown_start: began } if cwnd >= ssthresh => {
                 let slowdown_at = now + now.since(began) * SLOWDOWN_INTERVAL;
-                self.stage = Stage::Steady { slowdown_at };
+                self.state = State::CongestionAvoidance { next_slowdown: slowdown_at };
                 None
             }
-            Stage::Steady { .. } if cwnd >= ssthresh => {
+            State::CongestionAvoidance { .. } if cwnd >= ssthresh => {
                 let growth = self.growth(cwnd, base, delay) * f64::from(ack.acked);
                 let window = (cwnd + growth).max(MIN_WINDOW);
                 (growth < 0.0 || path.cwnd_limited).then_some((window, ssthresh.min(window)))
             }
-            Stage::Steady { .. } | Stage::Ramp { .. } => None,
+            State::CongestionAvoidance { .. } | State::RampUp { .. } => None,
         }
     }
 
@@ -170,11 +176,11 @@ impl WindowRule for LedbatPlusPlus {
             value("base", base);
             value("delay", delay);
         }
-        let stage = match self.stage {
-            Stage::Start => 0,
-            Stage::Steady { .. } => 1,
-            Stage::Slow { .. } => 2,
-            Stage::Ramp { .. } => 3,
+        let stage = match self.state {
+            State::SlowStart => 0,
+            State::CongestionAvoidance { .. } => 1,
+            State::Slowdown { .. } => 2,
+            State::RampUp { .. } => 3,
         };
         value("stage", f64::from(stage));
     }
@@ -197,10 +203,10 @@ impl SlowStart for LedbatSlowStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Reno, Windowed};
 
-    type Flow = Pipe<Windowed<LedbatPlusPlus, LedbatSlowStart>>;
+    type Flow = TestPath<Windowed<LedbatPlusPlus, LedbatSlowStart>>;
 
     fn rule(text: &str) -> LedbatPlusPlus {
         let rule = LedbatPlusPlus::from_options(&mut text.parse().expect("well formed"));
@@ -209,7 +215,7 @@ mod tests {
 
     fn ledbat(text: &str, link: Link) -> Flow {
         let rule = rule(text);
-        Pipe::new(Windowed::new(rule, rule.slow_start(), &init(1)), link)
+        TestPath::new(Windowed::new(rule, rule.slow_start(), &init(1)), link)
     }
 
     fn assert_close(value: f64, expected: f64) {
@@ -315,9 +321,9 @@ mod tests {
     fn it_yields_to_reno_and_takes_the_link_again_when_reno_stops() {
         let link = Link::new(20.0, 50, 200.0);
         let mut flow = ledbat("ledbat++", link);
-        let mut reno = Pipe::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
+        let mut reno = TestPath::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
         reno.sending = false;
-        let mut share = |reno_sends: bool, reno: &mut Pipe<Windowed<Reno, AnySlowStart>>| {
+        let mut share = |reno_sends: bool, reno: &mut TestPath<Windowed<Reno, AnySlowStart>>| {
             reno.sending = reno_sends;
             flow.run_beside(reno, Span::from_secs(30));
             let before = flow.path.delivered;

@@ -23,7 +23,7 @@
 //!
 //! A subflow without siblings is Reno.
 
-use crate::coupled::{Member, itself, siblings};
+use crate::coupled::{Member, siblings, this_subflow};
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
 /// Equation 2 for these subflows.
@@ -89,7 +89,7 @@ impl Lia {
 impl WindowRule for Lia {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
-        let Some(own) = itself(cwnd, path) else {
+        let Some(own) = this_subflow(cwnd, path) else {
             return self.arithmetic.growth(acked, cwnd, 1.0, cwnd);
         };
         let alpha = alpha(siblings(path).chain([own]));

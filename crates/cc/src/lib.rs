@@ -31,8 +31,6 @@ mod ledbat;
 mod lia;
 mod olia;
 mod options;
-#[cfg(test)]
-mod pipe;
 mod rate;
 mod reno;
 mod round;
@@ -40,6 +38,8 @@ mod round_stats;
 mod slow_start;
 mod stats;
 mod stcp;
+#[cfg(test)]
+mod test_path;
 mod udt;
 mod vegas;
 mod westwood;
@@ -52,7 +52,7 @@ pub use balia::Balia;
 pub use bbr::{BbrV1, BoundedBbr};
 pub use bic::Bic;
 pub use copa::Copa;
-pub use cubic::{Cubic, FirstGrowth, Friendliness, Parameters as CubicParameters};
+pub use cubic::{Cubic, FirstGrowth, Parameters as CubicParameters, RenoFriendly};
 pub use dbac::Dbac;
 pub use dctcp::Dctcp;
 pub use event::{

@@ -22,7 +22,7 @@
 //! The paper allows a threshold of one packet after a loss. Here it is two, as in all window rules, and as
 //! in the module that its authors wrote for Linux (mptcp_olia.c).
 
-use crate::coupled::{itself, siblings};
+use crate::coupled::{siblings, this_subflow};
 use crate::filters::LossIntervals;
 use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
 
@@ -35,32 +35,32 @@ pub struct Olia {
 
 /// What `alpha` goes by.
 #[derive(Clone, Copy)]
-struct Standing {
+struct PathQuality {
     cwnd: f64,
     quality: f64,
 }
 
-impl Standing {
-    fn new(cwnd: f64, delivered: [u64; 2], rtt: f64) -> Standing {
+impl PathQuality {
+    fn new(cwnd: f64, delivered: [u64; 2], rtt: f64) -> PathQuality {
         let packets = delivered[0].max(delivered[1]) as f64;
-        Standing { cwnd, quality: packets / (rtt * rtt) }
+        PathQuality { cwnd, quality: packets / (rtt * rtt) }
     }
 }
 
 impl Olia {
     fn alpha(&self, cwnd: f64, rtt: f64, path: &Path) -> f64 {
-        let own = Standing::new(cwnd, self.losses.between(path.delivered), rtt);
+        let own = PathQuality::new(cwnd, self.losses.between(path.delivered), rtt);
         let others = path.siblings.iter().filter(|sibling| sibling.active);
         let all = others
             .map(|sibling| {
                 let rtt = sibling.srtt.as_secs_f64();
-                Standing::new(sibling.cwnd, sibling.delivered_between_losses, rtt)
+                PathQuality::new(sibling.cwnd, sibling.delivered_between_losses, rtt)
             })
             .chain([own]);
         let most = all.clone().fold(0.0, |most, path| path.cwnd.max(most));
         let best = all.clone().fold(0.0, |best, path| path.quality.max(best));
-        let is_largest = |path: &Standing| path.cwnd >= most;
-        let is_collected = |path: &Standing| path.quality >= best && !is_largest(path);
+        let is_largest = |path: &PathQuality| path.cwnd >= most;
+        let is_collected = |path: &PathQuality| path.quality >= best && !is_largest(path);
         let (paths, collected) = (all.clone().count(), all.clone().filter(is_collected).count());
         if collected == 0 {
             0.0
@@ -77,7 +77,7 @@ impl Olia {
 impl WindowRule for Olia {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
-        let Some(own) = itself(cwnd, path) else { return acked / cwnd };
+        let Some(own) = this_subflow(cwnd, path) else { return acked / cwnd };
         let rates = siblings(path).map(|member| member.rate()).sum::<f64>() + own.rate();
         self.alpha = self.alpha(cwnd, own.rtt, path);
         let growth = own.rate() / own.rtt / (rates * rates) + self.alpha / cwnd;
@@ -148,13 +148,7 @@ mod tests {
     #[test]
     fn packets_between_losses_count_from_the_last_loss_or_between_the_last_two() {
         let mut olia = Olia::default();
-        let loss = CongestionEvent {
-            signal: crate::Signal::Loss,
-            new_episode: true,
-            packets: 1,
-            seq: 0,
-            send_state: None,
-        };
+        let loss = CongestionEvent::loss();
         let mut path = path(100, &[]);
         for delivered in [700, 1000] {
             path.delivered = delivered;

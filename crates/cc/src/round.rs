@@ -8,18 +8,18 @@ use dumbbell_units::Span;
 
 /// A round-trip time by sequence number (Linux's `beg_snd_nxt`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Round {
+pub struct SequenceRound {
     /// The first packet sent in the round.
-    first: u64,
+    round_end: u64,
 }
 
-impl Round {
+impl SequenceRound {
     /// Whether the round ends with this acknowledgement; the next one then begins.
     #[inline]
-    pub fn ends(&mut self, path: &Path) -> bool {
-        let ended = path.una > self.first;
+    pub fn advance(&mut self, path: &Path) -> bool {
+        let ended = path.una > self.round_end;
         if ended {
-            self.first = path.next_seq;
+            self.round_end = path.next_seq;
         }
         ended
     }
@@ -27,13 +27,13 @@ impl Round {
     /// Lets a round begin now.
     #[inline]
     pub fn restart(&mut self, path: &Path) {
-        self.first = path.next_seq;
+        self.round_end = path.next_seq;
     }
 }
 
 /// What the round-trip times of a round were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rtts {
+pub struct RttSummary {
     /// How many samples there were; not zero.
     pub count: u32,
     /// The least of them.
@@ -42,7 +42,7 @@ pub struct Rtts {
     pub sum: Span,
 }
 
-impl Rtts {
+impl RttSummary {
     /// The mean, seconds.
     #[inline]
     pub fn mean(&self) -> f64 {
@@ -53,17 +53,17 @@ impl Rtts {
 /// Gathers the round-trip times of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundRtts {
-    round: Round,
-    rtts: Option<Rtts>,
+    round: SequenceRound,
+    rtts: Option<RttSummary>,
 }
 
 impl RoundRtts {
     /// Takes the acknowledgement's sample. At the end of a round in which there were any, gives
     /// what they were.
     #[inline]
-    pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<Rtts> {
+    pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<RttSummary> {
         self.sample(ack);
-        self.ended(path)
+        self.take_if_round_ended(path)
     }
 
     /// Takes the acknowledgement's sample.
@@ -71,9 +71,9 @@ impl RoundRtts {
     pub fn sample(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.rtts = Some(match self.rtts {
-                None => Rtts { count: 1, min: rtt, sum: rtt },
-                Some(Rtts { count, min, sum }) => {
-                    Rtts { count: count + 1, min: min.min(rtt), sum: sum + rtt }
+                None => RttSummary { count: 1, min: rtt, sum: rtt },
+                Some(RttSummary { count, min, sum }) => {
+                    RttSummary { count: count + 1, min: min.min(rtt), sum: sum + rtt }
                 }
             });
         }
@@ -81,8 +81,8 @@ impl RoundRtts {
 
     /// At the end of a round in which there were samples, gives what they were.
     #[inline]
-    pub fn ended(&mut self, path: &Path) -> Option<Rtts> {
-        if self.round.ends(path) { self.rtts.take() } else { None }
+    pub fn take_if_round_ended(&mut self, path: &Path) -> Option<RttSummary> {
+        if self.round.advance(path) { self.rtts.take() } else { None }
     }
 
     /// Forgets the samples and lets a round begin now.
@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn a_round_ends_when_the_first_packet_sent_in_it_is_acknowledged() {
-        let mut round = Round::default();
-        assert!(round.ends(&path(1, 10)), "packet 0, the first of all");
-        assert!(!round.ends(&path(10, 20)), "packet 9 was sent before");
-        assert!(round.ends(&path(11, 21)), "packet 10");
-        assert!(!round.ends(&path(21, 30)));
+        let mut round = SequenceRound::default();
+        assert!(round.advance(&path(1, 10)), "packet 0, the first of all");
+        assert!(!round.advance(&path(10, 20)), "packet 9 was sent before");
+        assert!(round.advance(&path(11, 21)), "packet 10");
+        assert!(!round.advance(&path(21, 30)));
     }
 
     #[test]

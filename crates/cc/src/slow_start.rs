@@ -7,7 +7,7 @@ pub trait SlowStart {
     /// Whether slow start is to end at the present window. Asked once for every acknowledgement
     /// during slow start, before the window grows, even if it is not going to.
     #[inline]
-    fn ends(&mut self, _cwnd: f64, _path: &Path, _ack: &Ack) -> bool {
+    fn should_exit(&mut self, _cwnd: f64, _path: &Path, _ack: &Ack) -> bool {
         false
     }
 
@@ -19,7 +19,7 @@ pub trait SlowStart {
 
     /// Congestion has set the threshold: the initial slow start is over.
     #[inline]
-    fn over(&mut self) {}
+    fn on_exit(&mut self) {}
 
     /// The window was reduced to one packet and slow start begins again.
     #[inline]
@@ -80,12 +80,12 @@ impl AnySlowStart {
 
 impl SlowStart for AnySlowStart {
     #[inline]
-    fn ends(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
+    fn should_exit(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
         match self {
-            AnySlowStart::Standard(standard) => standard.ends(cwnd, path, ack),
-            AnySlowStart::HyStart(hystart) => hystart.ends(cwnd, path, ack),
-            AnySlowStart::HyStartNs3(hystart) => hystart.ends(cwnd, path, ack),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.ends(cwnd, path, ack),
+            AnySlowStart::Standard(standard) => standard.should_exit(cwnd, path, ack),
+            AnySlowStart::HyStart(hystart) => hystart.should_exit(cwnd, path, ack),
+            AnySlowStart::HyStartNs3(hystart) => hystart.should_exit(cwnd, path, ack),
+            AnySlowStart::HyStartPlusPlus(hystart) => hystart.should_exit(cwnd, path, ack),
         }
     }
 
@@ -99,12 +99,12 @@ impl SlowStart for AnySlowStart {
         }
     }
 
-    fn over(&mut self) {
+    fn on_exit(&mut self) {
         match self {
-            AnySlowStart::Standard(standard) => standard.over(),
-            AnySlowStart::HyStart(hystart) => hystart.over(),
-            AnySlowStart::HyStartNs3(hystart) => hystart.over(),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.over(),
+            AnySlowStart::Standard(standard) => standard.on_exit(),
+            AnySlowStart::HyStart(hystart) => hystart.on_exit(),
+            AnySlowStart::HyStartNs3(hystart) => hystart.on_exit(),
+            AnySlowStart::HyStartPlusPlus(hystart) => hystart.on_exit(),
         }
     }
 

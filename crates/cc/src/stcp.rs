@@ -55,7 +55,6 @@ impl WindowRule for Scalable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Signal;
     use dumbbell_units::Time;
 
     fn rule(text: &str) -> Scalable {
@@ -71,9 +70,7 @@ mod tests {
         let mut linux = rule("stcp");
         assert_eq!((growth(&mut linux, 10_000.0), growth(&mut linux, 101.0)), (0.01, 0.01));
         assert_eq!(growth(&mut linux, 50.0), 0.02, "Reno's");
-        let signal = Signal::Loss;
-        let loss =
-            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
+        let loss = CongestionEvent::loss();
         assert_eq!(linux.decrease(8000.0, &Path::new(1448, Time::ZERO), &loss), 7000.0);
     }
 

@@ -25,7 +25,7 @@
 //! | after a pause | nothing said | `baseRTT` is measured anew | Linux |
 //! | loss | three reasons to resend sooner | as any flow | Linux |
 
-use crate::round::{RoundRtts, Rtts};
+use crate::round::{RoundRtts, RttSummary};
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::Span;
 
@@ -55,7 +55,11 @@ impl VegasRounds {
     }
 
     /// At the end of a round, the least round-trip time ever, s, and those of the round.
-    pub(crate) fn ended(&mut self, path: &Path, ack: &Ack) -> Option<(f64, Rtts)> {
+    pub(crate) fn take_if_round_ended(
+        &mut self,
+        path: &Path,
+        ack: &Ack,
+    ) -> Option<(f64, RttSummary)> {
         let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
         self.reno = rtts.count <= FEW_SAMPLES;
         let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?;
@@ -110,8 +114,14 @@ impl WindowRule for Vegas {
         self.rounds.observe(path, ack);
     }
 
-    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
-        let (base, rtts) = self.rounds.ended(path, ack)?;
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        ssthresh: f64,
+        path: &Path,
+        ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        let (base, rtts) = self.rounds.take_if_round_ended(path, ack)?;
         let rtt = rtts.min.as_secs_f64();
         self.diff = cwnd * (rtt - base) / base;
         if cwnd < ssthresh {
@@ -132,7 +142,7 @@ impl WindowRule for Vegas {
     }
 
     /// tcp_vegas_cong_avoid asks tcp_is_cwnd_limited only where it is Reno.
-    fn grows_unused(&self) -> bool {
+    fn grows_when_app_limited(&self) -> bool {
         !self.rounds.reno
     }
 
@@ -152,67 +162,67 @@ impl WindowRule for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Reno, Windowed};
 
-    fn vegas(text: &str, link: Link) -> Pipe<Windowed<Vegas, AnySlowStart>> {
+    fn vegas(text: &str, link: Link) -> TestPath<Windowed<Vegas, AnySlowStart>> {
         let rule = Vegas::from_options(&mut text.parse().expect("well formed"));
         let rule = rule.expect("within range");
-        Pipe::new(Windowed::new(rule, AnySlowStart::STANDARD, &init(1)), link)
+        TestPath::new(Windowed::new(rule, AnySlowStart::STANDARD, &init(1)), link)
     }
 
     #[test]
     fn two_to_four_packets_wait_in_the_queue_and_none_is_lost() {
         for (mbit, rtt) in [(10.0, 20), (10.0, 100), (100.0, 40)] {
-            let mut pipe = vegas("vegas", Link::new(mbit, rtt, 3000.0));
-            pipe.run_ms(150_000);
-            pipe.run(Span::from_secs(10), |pipe| {
-                let waiting = pipe.algorithm.control().cwnd - pipe.link.bdp();
+            let mut flow = vegas("vegas", Link::new(mbit, rtt, 3000.0));
+            flow.run_ms(150_000);
+            flow.run(Span::from_secs(10), |flow| {
+                let waiting = flow.algorithm.control().cwnd - flow.link.bdp();
                 assert!((1.0..=5.1).contains(&waiting), "{mbit} Mbit/s, {rtt} ms: {waiting}");
             });
-            let diff = pipe.inspect("diff");
+            let diff = flow.inspect("diff");
             assert!((1.9..=4.1).contains(&diff), "{mbit} Mbit/s, {rtt} ms: {diff}");
-            assert_eq!(pipe.dropped, 0);
+            assert_eq!(flow.dropped, 0);
         }
     }
 
     #[test]
     fn more_packets_wait_if_alpha_and_beta_say_so() {
-        let mut pipe = vegas("vegas(alpha=20, beta=22)", Link::new(10.0, 50, 1000.0));
-        pipe.run_ms(60_000);
-        let diff = pipe.inspect("diff");
+        let mut flow = vegas("vegas(alpha=20, beta=22)", Link::new(10.0, 50, 1000.0));
+        flow.run_ms(60_000);
+        let diff = flow.inspect("diff");
         assert!((19.0..=23.0).contains(&diff), "{diff}");
     }
 
     #[test]
     fn slow_start_ends_when_more_than_gamma_packets_wait_with_a_window_for_the_rate_seen() {
-        let mut pipe = vegas("vegas", Link::new(100.0, 40, 10_000.0));
+        let mut flow = vegas("vegas", Link::new(100.0, 40, 10_000.0));
         let mut before = 0.0;
-        assert!(pipe.run_until(Span::from_secs(5), |pipe| {
-            let control = pipe.algorithm.control();
+        assert!(flow.run_until(Span::from_secs(5), |flow| {
+            let control = flow.algorithm.control();
             let over = control.ssthresh.is_finite();
             before = if over { before } else { control.cwnd };
             over
         }));
-        let control = pipe.algorithm.control();
+        let control = flow.algorithm.control();
         assert_eq!(control.cwnd, control.ssthresh);
         // diff = cwnd (RTT / baseRTT - 1), and the new window is cwnd baseRTT / RTT + 1.
-        let ratio = pipe.inspect("diff") / before + 1.0;
-        assert!(pipe.inspect("diff") > 1.0);
+        let ratio = flow.inspect("diff") / before + 1.0;
+        assert!(flow.inspect("diff") > 1.0);
         assert!((control.cwnd - (before / ratio + 1.0)).abs() < 1e-6);
     }
 
     #[test]
     fn loss_halves_the_window_and_vegas_goes_on_after_recovery() {
-        let mut pipe = vegas("vegas", Link::new(10.0, 50, 1000.0));
-        pipe.run_ms(30_000);
-        let before = pipe.algorithm.control().cwnd;
-        pipe.link.loses = |seq| seq == 26_000;
-        pipe.run_until(Span::from_secs(10), |pipe| pipe.dropped > 0);
-        pipe.run_until(Span::from_secs(1), |pipe| pipe.path.ca_state == CaState::Recovery);
-        assert!((pipe.algorithm.control().cwnd - before / 2.0).abs() <= 1.0);
-        pipe.run_ms(30_000);
-        let diff = pipe.inspect("diff");
+        let mut flow = vegas("vegas", Link::new(10.0, 50, 1000.0));
+        flow.run_ms(30_000);
+        let before = flow.algorithm.control().cwnd;
+        flow.link.loses = |seq| seq == 26_000;
+        flow.run_until(Span::from_secs(10), |flow| flow.dropped > 0);
+        flow.run_until(Span::from_secs(1), |flow| flow.path.ca_state == CaState::Recovery);
+        assert!((flow.algorithm.control().cwnd - before / 2.0).abs() <= 1.0);
+        flow.run_ms(30_000);
+        let diff = flow.inspect("diff");
         assert!((1.9..=4.1).contains(&diff), "{diff}");
     }
 
@@ -220,7 +230,7 @@ mod tests {
     fn it_yields_to_reno_which_fills_the_queue() {
         let link = Link::new(20.0, 50, 86.0);
         let mut flow = vegas("vegas", link);
-        let mut reno = Pipe::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
+        let mut reno = TestPath::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
         flow.run_beside(&mut reno, Span::from_secs(30));
         let before = (flow.path.delivered, reno.path.delivered);
         flow.run_beside(&mut reno, Span::from_secs(60));

@@ -33,29 +33,29 @@ const MIN_SAMPLE: Span = Span::from_millis(50);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Westwood {
     /// The once filtered bandwidth and the twice filtered one, packets/s.
-    filtered: Option<(f64, f64)>,
+    bandwidth: Option<(f64, f64)>,
     /// Packets delivered since the sample began.
     delivered: u64,
-    sample_began: Option<Time>,
+    sample_start: Option<Time>,
     rtt: Option<Span>,
     rtt_min: Option<Span>,
     /// Whether the next sample is `RTTmin`, whatever was before (Linux's `reset_rtt_min`).
-    forgets_rtt_min: bool,
+    reset_rtt_min: bool,
     /// Whether a reduction is being carried out, at the end of which the estimate counts.
-    reducing: bool,
+    in_reduction: bool,
 }
 
 impl Westwood {
     /// What the path was seen to carry, packets.
     fn bandwidth_delay(&self) -> f64 {
         let (bwe, rtt_min) =
-            (self.filtered.unwrap_or_default().1, self.rtt_min.unwrap_or_default());
+            (self.bandwidth.unwrap_or_default().1, self.rtt_min.unwrap_or_default());
         (bwe * rtt_min.as_secs_f64()).max(2.0)
     }
 
     fn end_sample(&mut self, path: &Path) {
-        let (Some(began), Some(rtt)) = (self.sample_began, self.rtt) else {
-            self.sample_began = Some(path.now);
+        let (Some(began), Some(rtt)) = (self.sample_start, self.rtt) else {
+            self.sample_start = Some(path.now);
             return;
         };
         let length = path.now.since(began);
@@ -63,7 +63,7 @@ impl Westwood {
             return;
         }
         let sample = self.delivered as f64 / length.as_secs_f64();
-        self.filtered = Some(match self.filtered {
+        self.bandwidth = Some(match self.bandwidth {
             None => (sample, sample),
             Some((first, bwe)) => {
                 let first = (7.0 * first + sample) / 8.0;
@@ -71,7 +71,7 @@ impl Westwood {
             }
         });
         self.delivered = 0;
-        self.sample_began = Some(path.now);
+        self.sample_start = Some(path.now);
     }
 }
 
@@ -83,22 +83,22 @@ impl WindowRule for Westwood {
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, event: &CongestionEvent) -> f64 {
         if event.signal == Signal::Timeout {
-            self.forgets_rtt_min = true;
+            self.reset_rtt_min = true;
             return self.bandwidth_delay();
         }
-        self.reducing = true;
+        self.in_reduction = true;
         cwnd / 2.0
     }
 
     /// Not asked while a reduction is carried out.
-    fn steer(
+    fn set_window(
         &mut self,
         _cwnd: f64,
         _ssthresh: f64,
         _path: &Path,
         _ack: &Ack,
     ) -> Option<(f64, f64)> {
-        std::mem::take(&mut self.reducing).then(|| {
+        std::mem::take(&mut self.in_reduction).then(|| {
             let window = self.bandwidth_delay();
             (window, window)
         })
@@ -109,19 +109,19 @@ impl WindowRule for Westwood {
         self.delivered += u64::from(ack.delivered);
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
-            let least = self.rtt_min.filter(|_| !self.forgets_rtt_min);
+            let least = self.rtt_min.filter(|_| !self.reset_rtt_min);
             self.rtt_min = Some(least.map_or(rtt, |least| least.min(rtt)));
-            self.forgets_rtt_min = false;
+            self.reset_rtt_min = false;
         }
     }
 
     /// A reduction that a timeout cuts short has no end.
     fn on_timeout(&mut self) {
-        self.reducing = false;
+        self.in_reduction = false;
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        if let Some((_, bwe)) = self.filtered {
+        if let Some((_, bwe)) = self.bandwidth {
             show(Metric { name: "BWE", value: bwe });
         }
         if let Some(rtt_min) = self.rtt_min {
@@ -133,34 +133,34 @@ impl WindowRule for Westwood {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Windowed};
 
-    fn westwood(link: Link) -> Pipe<Windowed<Westwood, AnySlowStart>> {
-        Pipe::new(Windowed::new(Westwood::default(), AnySlowStart::STANDARD, &init(1)), link)
+    fn westwood(link: Link) -> TestPath<Windowed<Westwood, AnySlowStart>> {
+        TestPath::new(Windowed::new(Westwood::default(), AnySlowStart::STANDARD, &init(1)), link)
     }
 
     /// The window before the next reduction, in it, and after it.
-    fn reduction(pipe: &mut Pipe<Windowed<Westwood, AnySlowStart>>) -> [f64; 3] {
+    fn reduction(flow: &mut TestPath<Windowed<Westwood, AnySlowStart>>) -> [f64; 3] {
         let mut before = 0.0;
-        assert!(pipe.run_until(Span::from_secs(60), |pipe| {
-            let reducing = pipe.path.ca_state.is_reducing();
+        assert!(flow.run_until(Span::from_secs(60), |flow| {
+            let reducing = flow.path.ca_state.is_reducing();
             if !reducing {
-                before = pipe.algorithm.control().cwnd;
+                before = flow.algorithm.control().cwnd;
             }
             reducing
         }));
-        let during = pipe.algorithm.control().cwnd;
-        assert!(pipe.run_until(Span::from_secs(1), |pipe| !pipe.path.ca_state.is_reducing()));
-        [before, during, pipe.algorithm.control().cwnd]
+        let during = flow.algorithm.control().cwnd;
+        assert!(flow.run_until(Span::from_secs(1), |flow| !flow.path.ca_state.is_reducing()));
+        [before, during, flow.algorithm.control().cwnd]
     }
 
     #[test]
     fn after_the_queue_overflowed_the_window_is_the_bandwidth_delay_product() {
         let link = Link::new(20.0, 100, 100.0);
-        let mut pipe = westwood(link);
-        pipe.run_ms(60_000);
-        let [before, during, after] = reduction(&mut pipe);
+        let mut flow = westwood(link);
+        flow.run_ms(60_000);
+        let [before, during, after] = reduction(&mut flow);
         assert!(before > link.bdp() + 99.0, "{before}");
         assert!((during / before - 0.5).abs() < 0.01, "{before} to {during}");
         assert!((after / link.bdp() - 1.0).abs() < 0.02, "{after}, BDP {}", link.bdp());
@@ -168,13 +168,13 @@ mod tests {
 
     #[test]
     fn loss_that_congestion_did_not_cause_leaves_the_window_as_it_was() {
-        let mut pipe = westwood(Link::new(20.0, 100, 100.0));
-        pipe.run_ms(60_000);
+        let mut flow = westwood(Link::new(20.0, 100, 100.0));
+        flow.run_ms(60_000);
         // Let the flow be well below the rate of the link, and its estimate follow.
-        pipe.link.rate = pipe.link.rate * 50.0;
-        pipe.run_ms(20_000);
-        pipe.link.loses = |seq| seq % 50_000 == 0;
-        let [before, _, after] = reduction(&mut pipe);
+        flow.link.rate = flow.link.rate * 50.0;
+        flow.run_ms(20_000);
+        flow.link.loses = |seq| seq % 50_000 == 0;
+        let [before, _, after] = reduction(&mut flow);
         assert!((0.9..=1.0).contains(&(after / before)), "{before} to {after}");
     }
 
@@ -189,25 +189,17 @@ mod tests {
         };
         acknowledge(&mut rule, 0, 100);
         acknowledge(&mut rule, 200, 0);
-        assert_eq!(rule.filtered, Some((500.0, 500.0)));
+        assert_eq!(rule.bandwidth, Some((500.0, 500.0)));
         acknowledge(&mut rule, 300, 300);
         acknowledge(&mut rule, 400, 0);
         let first = (7.0 * 500.0 + 1500.0) / 8.0;
-        assert_eq!(rule.filtered, Some((first, (7.0 * 500.0 + first) / 8.0)));
+        assert_eq!(rule.bandwidth, Some((first, (7.0 * 500.0 + first) / 8.0)));
     }
-
-    const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
 
     /// A rule that has measured 1000 packets/s and 100 ms.
     fn measured() -> Westwood {
         Westwood {
-            filtered: Some((1000.0, 1000.0)),
+            bandwidth: Some((1000.0, 1000.0)),
             rtt_min: Some(Span::from_millis(100)),
             ..Westwood::default()
         }
@@ -219,10 +211,10 @@ mod tests {
         let path = Path::new(1448, Time::ZERO);
         for cwnd in [60.0, 300.0] {
             let mut rule = measured();
-            assert_eq!(rule.decrease(cwnd, &path, &LOSS), cwnd / 2.0);
-            let after = rule.steer(cwnd / 2.0, cwnd / 2.0, &path, &Ack::default());
+            assert_eq!(rule.decrease(cwnd, &path, &CongestionEvent::loss()), cwnd / 2.0);
+            let after = rule.set_window(cwnd / 2.0, cwnd / 2.0, &path, &Ack::default());
             assert_eq!(after, Some((100.0, 100.0)));
-            assert_eq!(rule.steer(100.0, 100.0, &path, &Ack::default()), None, "once");
+            assert_eq!(rule.set_window(100.0, 100.0, &path, &Ack::default()), None, "once");
         }
     }
 
@@ -231,12 +223,12 @@ mod tests {
     fn a_timeout_sets_the_threshold_at_once_and_lets_the_least_round_trip_be_measured_anew() {
         let path = Path::new(1448, Time::ZERO);
         let mut rule = measured();
-        rule.decrease(60.0, &path, &LOSS);
-        let timeout = CongestionEvent { signal: Signal::Timeout, ..LOSS };
+        rule.decrease(60.0, &path, &CongestionEvent::loss());
+        let timeout = CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
         assert_eq!(rule.decrease(30.0, &path, &timeout), 100.0);
         rule.on_timeout();
         assert_eq!(
-            rule.steer(1.0, 100.0, &path, &Ack::default()),
+            rule.set_window(1.0, 100.0, &path, &Ack::default()),
             None,
             "that recovery has no end"
         );

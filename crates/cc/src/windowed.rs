@@ -23,7 +23,7 @@ pub trait WindowRule {
     /// for on every acknowledgement except while a reduction is carried out; nothing grows on an
     /// acknowledgement that is answered so.
     #[inline]
-    fn steer(
+    fn set_window(
         &mut self,
         _cwnd: f64,
         _ssthresh: f64,
@@ -35,7 +35,7 @@ pub trait WindowRule {
 
     /// Whether the window grows now even if it is not used.
     #[inline]
-    fn grows_unused(&self) -> bool {
+    fn grows_when_app_limited(&self) -> bool {
         false
     }
 
@@ -67,7 +67,7 @@ pub struct Windowed<R, S> {
     cwnd: f64,
     ssthresh: f64,
     /// Window and threshold before the last episode, for undoing it (RFC 4015).
-    before: Option<(f64, f64)>,
+    undo: Option<(f64, f64)>,
     last_sent: Time,
 }
 
@@ -79,7 +79,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             slow_start,
             cwnd: init.initial_window,
             ssthresh: f64::INFINITY,
-            before: None,
+            undo: None,
             last_sent: init.now,
         }
     }
@@ -120,16 +120,17 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
         if !path.ca_state.is_reducing()
-            && let Some((cwnd, ssthresh)) = self.rule.steer(self.cwnd, self.ssthresh, path, ack)
+            && let Some((cwnd, ssthresh)) =
+                self.rule.set_window(self.cwnd, self.ssthresh, path, ack)
         {
             self.cwnd = cwnd.max(1.0);
             self.ssthresh = ssthresh.max(2.0);
             return;
         }
-        if self.cwnd < self.ssthresh && self.slow_start.ends(self.cwnd, path, ack) {
+        if self.cwnd < self.ssthresh && self.slow_start.should_exit(self.cwnd, path, ack) {
             self.ssthresh = self.cwnd;
         }
-        let grows = path.cwnd_limited || self.rule.grows_unused();
+        let grows = path.cwnd_limited || self.rule.grows_when_app_limited();
         if grows && !path.ca_state.is_reducing() && ack.acked > 0 {
             self.grow(path, ack);
         }
@@ -138,8 +139,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         if event.new_episode {
             // Linux undoes no episode that an ECN echo began (tcp_enter_cwr: prior_ssthresh = 0).
-            self.before = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
-            self.slow_start.over();
+            self.undo = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
+            self.slow_start.on_exit();
             self.ssthresh = self.rule.decrease(self.cwnd, path, event).max(2.0);
             self.cwnd = self.ssthresh;
         }
@@ -184,7 +185,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_spurious_loss(&mut self, _path: &Path) {
-        if let Some((cwnd, ssthresh)) = self.before.take() {
+        if let Some((cwnd, ssthresh)) = self.undo.take() {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
             self.rule.on_undo();
@@ -202,14 +203,8 @@ mod tests {
     use super::*;
     use crate::{Algorithm, CaState};
 
-    const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
-    const TIMEOUT: CongestionEvent = CongestionEvent { signal: Signal::Timeout, ..LOSS };
+    const TIMEOUT: CongestionEvent =
+        CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
 
     fn algorithm(name: &str) -> Algorithm {
         let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
@@ -253,8 +248,11 @@ mod tests {
         for (name, beta) in [("reno", 0.5), ("cubic", 0.7)] {
             let mut algorithm = algorithm(name);
             acknowledge(&mut algorithm, &path(), 90);
-            algorithm.on_congestion(&path(), &LOSS);
-            algorithm.on_congestion(&path(), &CongestionEvent { new_episode: false, ..LOSS });
+            algorithm.on_congestion(&path(), &CongestionEvent::loss());
+            algorithm.on_congestion(
+                &path(),
+                &CongestionEvent { new_episode: false, ..CongestionEvent::loss() },
+            );
             assert_eq!(window(&algorithm), (100.0 * beta, 100.0 * beta), "{name}");
             let recovery = Path { ca_state: CaState::Recovery, ..path() };
             assert_eq!(acknowledge(&mut algorithm, &recovery, 10).0, 100.0 * beta, "{name}");
@@ -283,7 +281,7 @@ mod tests {
     fn loss_ends_hystart_plus_plus_for_good() {
         let mut reno = algorithm("reno(hystart=plusplus)");
         assert_eq!(acknowledge(&mut reno, &path(), 40).0, 18.0);
-        reno.on_congestion(&path(), &LOSS);
+        reno.on_congestion(&path(), &CongestionEvent::loss());
         reno.on_restart_after_idle(4.0);
         assert_eq!(acknowledge(&mut reno, &path(), 40), (9.0 + 35.0 / 9.0, 9.0));
     }
@@ -295,7 +293,7 @@ mod tests {
         assert_eq!(window(&reno), (40.0, 80.0));
         reno.on_restart_after_idle(20.0);
         assert_eq!(window(&reno), (20.0, 80.0));
-        reno.on_congestion(&path(), &LOSS);
+        reno.on_congestion(&path(), &CongestionEvent::loss());
         assert_eq!(window(&reno), (10.0, 10.0));
         reno.on_restart_after_idle(10.0);
         (0..12).for_each(|_| _ = acknowledge(&mut reno, &path(), 10));
@@ -337,17 +335,23 @@ mod tests {
 
     #[test]
     fn a_spurious_reduction_is_undone_once() {
-        for (name, event) in
-            [("reno", LOSS), ("cubic", LOSS), ("reno", TIMEOUT), ("cubic", TIMEOUT)]
-        {
+        for (name, event) in [
+            ("reno", CongestionEvent::loss()),
+            ("cubic", CongestionEvent::loss()),
+            ("reno", TIMEOUT),
+            ("cubic", TIMEOUT),
+        ] {
             let mut algorithm = algorithm(name);
             acknowledge(&mut algorithm, &path(), 90);
             algorithm.on_congestion(&path(), &event);
             algorithm.on_spurious_loss(&path());
             assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
-            algorithm.on_congestion(&path(), &LOSS);
+            algorithm.on_congestion(&path(), &CongestionEvent::loss());
             algorithm.on_spurious_loss(&path());
-            algorithm.on_congestion(&path(), &CongestionEvent { new_episode: false, ..LOSS });
+            algorithm.on_congestion(
+                &path(),
+                &CongestionEvent { new_episode: false, ..CongestionEvent::loss() },
+            );
             algorithm.on_spurious_loss(&path());
             assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
         }
@@ -358,8 +362,14 @@ mod tests {
     fn a_reduction_for_a_mark_stands_even_if_a_loss_in_it_is_spurious() {
         let mut reno = algorithm("reno");
         acknowledge(&mut reno, &path(), 90);
-        reno.on_congestion(&path(), &CongestionEvent { signal: Signal::Ecn, ..LOSS });
-        reno.on_congestion(&path(), &CongestionEvent { new_episode: false, ..LOSS });
+        reno.on_congestion(
+            &path(),
+            &CongestionEvent { signal: Signal::Ecn, ..CongestionEvent::loss() },
+        );
+        reno.on_congestion(
+            &path(),
+            &CongestionEvent { new_episode: false, ..CongestionEvent::loss() },
+        );
         reno.on_spurious_loss(&path());
         assert_eq!(window(&reno), (50.0, 50.0));
     }
@@ -388,9 +398,9 @@ mod tests {
     }
 
     /// Steers to 50 packets on every acknowledgement that delivers one packet.
-    struct Steers;
+    struct FixedWindow;
 
-    impl WindowRule for Steers {
+    impl WindowRule for FixedWindow {
         fn increase(&mut self, _cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
             acked
         }
@@ -399,7 +409,7 @@ mod tests {
             cwnd / 2.0
         }
 
-        fn steer(
+        fn set_window(
             &mut self,
             _cwnd: f64,
             _ssthresh: f64,
@@ -414,7 +424,7 @@ mod tests {
     fn a_rule_that_steers_has_its_way_and_nothing_grows_then_but_not_during_a_reduction() {
         let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
         let slow_start = crate::StandardSlowStart;
-        let mut algorithm = Windowed::new(Steers, slow_start, &init).with_ssthresh(100.0);
+        let mut algorithm = Windowed::new(FixedWindow, slow_start, &init).with_ssthresh(100.0);
         let mut acknowledge = |path: &Path, acked: u32| {
             algorithm.on_ack(path, &Ack { delivered: acked, acked, ..Ack::default() });
             let control = algorithm.control();
@@ -429,14 +439,14 @@ mod tests {
 
     /// A rule and a slow start that count what the frame tells them.
     #[derive(Default)]
-    struct Told {
+    struct CallCounter {
         timeouts: u32,
         undone: u32,
         pauses: Vec<Span>,
         restarts: u32,
     }
 
-    impl WindowRule for Told {
+    impl WindowRule for CallCounter {
         fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
             0.0
         }
@@ -458,21 +468,21 @@ mod tests {
         }
     }
 
-    impl SlowStart for Told {
+    impl SlowStart for CallCounter {
         fn restart(&mut self, _path: &Path) {
             self.restarts += 1;
         }
     }
 
-    fn told() -> Windowed<Told, Told> {
+    fn told() -> Windowed<CallCounter, CallCounter> {
         let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
-        Windowed::new(Told::default(), Told::default(), &init)
+        Windowed::new(CallCounter::default(), CallCounter::default(), &init)
     }
 
     #[test]
     fn rule_and_slow_start_are_told_of_every_timeout_and_the_rule_of_every_undo() {
         let mut windowed = told();
-        windowed.on_congestion(&path(), &LOSS);
+        windowed.on_congestion(&path(), &CongestionEvent::loss());
         assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (0, 0));
         windowed.on_congestion(&path(), &TIMEOUT);
         windowed.on_congestion(&path(), &CongestionEvent { new_episode: false, ..TIMEOUT });

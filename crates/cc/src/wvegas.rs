@@ -28,7 +28,7 @@ use crate::vegas::VegasRounds;
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
 /// Packets: the least window, and the least that a subflow keeps in the queue.
-const LEAST: f64 = 2.0;
+const MIN_PACKETS: f64 = 2.0;
 
 /// wVegas' rule.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub struct WeightedVegas {
     alpha: f64,
     rounds: VegasRounds,
     /// The least queueing delay since the queue was last drained, s.
-    least_delay: Option<f64>,
+    min_queueing_delay: Option<f64>,
 }
 
 impl WeightedVegas {
@@ -50,14 +50,14 @@ impl WeightedVegas {
         Ok(WeightedVegas {
             total_alpha: options.number("total_alpha", 10.0, 0.0..=1e6, "0 to 10^6 packets")?,
             gamma: options.number("gamma", 1.0, 0.0..=1e6, "0 to 10^6 packets")?,
-            alpha: LEAST,
+            alpha: MIN_PACKETS,
             rounds: VegasRounds::default(),
-            least_delay: None,
+            min_queueing_delay: None,
         })
     }
 
     /// Congestion avoidance at the end of a round trip: window and slow start threshold.
-    fn avoid(
+    fn congestion_avoidance(
         &mut self,
         (mut cwnd, mut ssthresh): (f64, f64),
         (base, rtt): (f64, f64),
@@ -67,7 +67,7 @@ impl WeightedVegas {
         if diff >= self.alpha {
             let own = cwnd / rtt;
             let sum = siblings(path).map(|member| member.rate()).sum::<f64>() + own;
-            self.alpha = (self.total_alpha * own / sum).max(LEAST);
+            self.alpha = (self.total_alpha * own / sum).max(MIN_PACKETS);
         }
         if diff > self.alpha {
             cwnd -= 1.0;
@@ -76,13 +76,14 @@ impl WeightedVegas {
             cwnd += 1.0;
         }
         let delay = rtt - base;
-        let least = self.least_delay.filter(|&least| least > 0.0).map_or(delay, |l| l.min(delay));
-        self.least_delay = Some(least);
+        let least =
+            self.min_queueing_delay.filter(|&least| least > 0.0).map_or(delay, |l| l.min(delay));
+        self.min_queueing_delay = Some(least);
         if diff >= self.alpha && least > 0.0 && delay >= 2.0 * least {
-            self.least_delay = None;
+            self.min_queueing_delay = None;
             cwnd *= base / (2.0 * rtt);
         }
-        let cwnd = cwnd.max(LEAST);
+        let cwnd = cwnd.max(MIN_PACKETS);
         (cwnd, ssthresh.max(0.75 * cwnd))
     }
 }
@@ -100,22 +101,28 @@ impl WindowRule for WeightedVegas {
     fn observe(&mut self, path: &Path, ack: &Ack) {
         self.rounds.observe(path, ack);
         if self.rounds.reno {
-            self.alpha = LEAST;
-            self.least_delay = None;
+            self.alpha = MIN_PACKETS;
+            self.min_queueing_delay = None;
         }
     }
 
-    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(f64, f64)> {
-        let (base, rtts) = self.rounds.ended(path, ack)?;
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        ssthresh: f64,
+        path: &Path,
+        ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        let (base, rtts) = self.rounds.take_if_round_ended(path, ack)?;
         let rtt = rtts.mean();
         if cwnd < ssthresh {
             if cwnd * (rtt - base) / rtt <= self.gamma {
                 return None;
             }
-            let window = cwnd.min(cwnd * base / rtt + 1.0).max(LEAST);
+            let window = cwnd.min(cwnd * base / rtt + 1.0).max(MIN_PACKETS);
             return Some((window, window));
         }
-        Some(self.avoid((cwnd, ssthresh), (base, rtt), path))
+        Some(self.congestion_avoidance((cwnd, ssthresh), (base, rtt), path))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -127,7 +134,7 @@ impl WindowRule for WeightedVegas {
 mod tests {
     use super::*;
     use crate::coupled::tests::{assert_close, path};
-    use crate::pipe::{Link, Pipe, init};
+    use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, Windowed};
 
     fn rule() -> WeightedVegas {
@@ -140,22 +147,25 @@ mod tests {
         // 20 ms of 120 ms wait: 10 packets of 60. It has a quarter of the rate: alpha 2.5.
         let mut wvegas = rule();
         let path = path(120, &[(180.0, 120)]);
-        assert_eq!(wvegas.avoid((60.0, 60.0), (0.1, 0.12), &path), (59.0, 59.0));
+        assert_eq!(wvegas.congestion_avoidance((60.0, 60.0), (0.1, 0.12), &path), (59.0, 59.0));
         assert_close(wvegas.alpha, 2.5);
     }
 
     #[test]
     fn below_its_share_the_window_grows_by_a_packet_and_the_threshold_is_three_quarters_of_it() {
         let path = path(101, &[]);
-        assert_eq!(rule().avoid((60.0, 60.0), (0.1, 0.101), &path), (61.0, 60.0));
-        assert_eq!(rule().avoid((60.0, 20.0), (0.1, 0.101), &path), (61.0, 45.75));
+        assert_eq!(rule().congestion_avoidance((60.0, 60.0), (0.1, 0.101), &path), (61.0, 60.0));
+        assert_eq!(rule().congestion_avoidance((60.0, 20.0), (0.1, 0.101), &path), (61.0, 45.75));
     }
 
     #[test]
     fn a_queue_that_has_doubled_is_drained_and_the_threshold_stays() {
         let (mut wvegas, path) = (rule(), path(104, &[]));
-        assert_eq!(wvegas.avoid((600.0, 500.0), (0.1, 0.1005), &path), (601.0, 500.0));
-        let (cwnd, ssthresh) = wvegas.avoid((601.0, 500.0), (0.1, 0.1021), &path);
+        assert_eq!(
+            wvegas.congestion_avoidance((600.0, 500.0), (0.1, 0.1005), &path),
+            (601.0, 500.0)
+        );
+        let (cwnd, ssthresh) = wvegas.congestion_avoidance((601.0, 500.0), (0.1, 0.1021), &path);
         assert_close(cwnd, 600.0 * 0.1 / 0.2042);
         assert_eq!(ssthresh, 500.0);
     }
@@ -165,11 +175,11 @@ mod tests {
         // A BDP of 333 packets. A drain halves the window; by a packet a round trip it would take
         // 8 s to where it was.
         let link = Link::new(80.0, 50, 3000.0);
-        let mut pipe = Pipe::new(Windowed::new(rule(), AnySlowStart::STANDARD, &init(1)), link);
-        pipe.run_ms(20_000);
-        let before = pipe.path.delivered;
-        pipe.run_ms(60_000);
-        let used = (pipe.path.delivered - before) as f64 / (60.0 / 0.05 * pipe.link.bdp());
+        let mut flow = TestPath::new(Windowed::new(rule(), AnySlowStart::STANDARD, &init(1)), link);
+        flow.run_ms(20_000);
+        let before = flow.path.delivered;
+        flow.run_ms(60_000);
+        let used = (flow.path.delivered - before) as f64 / (60.0 / 0.05 * flow.link.bdp());
         assert!(used > 0.9, "{used} of the link");
     }
 }

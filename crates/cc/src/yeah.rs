@@ -38,8 +38,8 @@ const RHO: u32 = 16;
 /// Round trips of fast mode after which none competes (`TCP_YEAH_ZETA`).
 const ZETA: u32 = 50;
 /// Least and greatest share of the window that goes (`TCP_YEAH_DELTA` and `TCP_YEAH_EPSILON`).
-const LEAST: f64 = 1.0 / 8.0;
-const GREATEST: f64 = 1.0 / 2.0;
+const MIN_DECREASE: f64 = 1.0 / 8.0;
+const MAX_DECREASE: f64 = 1.0 / 2.0;
 /// Acknowledgements for a packet of growth in fast mode (`TCP_SCALABLE_AI_CNT`).
 const SCALABLE: f64 = 100.0;
 /// Samples in a round trip that are too few to tell.
@@ -50,11 +50,11 @@ const FEW_SAMPLES: u32 = 2;
 pub struct Yeah {
     rtts: RoundRtts,
     base_rtt: Span,
-    queue: f64,
+    last_q: f64,
     /// Round trips of slow mode on end.
-    slow: u32,
+    doing_reno_now: u32,
     /// Round trips of fast mode.
-    fast: u32,
+    fast_count: u32,
     reno_count: f64,
 }
 
@@ -63,9 +63,9 @@ impl Default for Yeah {
         Yeah {
             rtts: RoundRtts::default(),
             base_rtt: Span::MAX,
-            queue: 0.0,
-            slow: 0,
-            fast: 0,
+            last_q: 0.0,
+            doing_reno_now: 0,
+            fast_count: 0,
             reno_count: 2.0,
         }
     }
@@ -74,22 +74,29 @@ impl Default for Yeah {
 impl Yeah {
     /// Precautionary decongestion, if it is time for it: the window that it leaves.
     fn decongest(&self, cwnd: f64) -> Option<f64> {
-        let due = self.queue > ALPHA && cwnd > self.reno_count;
-        due.then(|| (cwnd - self.queue.min(cwnd * GREATEST)).max(self.reno_count))
+        let due = self.last_q > ALPHA && cwnd > self.reno_count;
+        due.then(|| (cwnd - self.last_q.min(cwnd * MAX_DECREASE)).max(self.reno_count))
     }
 }
 
 impl WindowRule for Yeah {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, ack: &Ack) -> f64 {
-        if self.slow > 0 { acked / cwnd } else { ack.in_packets(acked) / cwnd.min(SCALABLE) }
+        if self.doing_reno_now > 0 {
+            acked / cwnd
+        } else {
+            ack.scale_to_packets(acked) / cwnd.min(SCALABLE)
+        }
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
-        let alone = self.slow < RHO;
-        let share =
-            if alone { self.queue.clamp(cwnd * LEAST, cwnd * GREATEST) } else { cwnd / 2.0 };
-        self.fast = 0;
+        let alone = self.doing_reno_now < RHO;
+        let share = if alone {
+            self.last_q.clamp(cwnd * MIN_DECREASE, cwnd * MAX_DECREASE)
+        } else {
+            cwnd / 2.0
+        };
+        self.fast_count = 0;
         self.reno_count = (self.reno_count / 2.0).max(2.0);
         cwnd - share
     }
@@ -104,20 +111,26 @@ impl WindowRule for Yeah {
         }
     }
 
-    fn steer(&mut self, cwnd: f64, ssthresh: f64, path: &Path, _ack: &Ack) -> Option<(f64, f64)> {
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        ssthresh: f64,
+        path: &Path,
+        _ack: &Ack,
+    ) -> Option<(f64, f64)> {
         // tcp_yeah_cong_avoid judges no round trip in which the window is not used.
         if !path.cwnd_limited {
             return None;
         }
-        let rtts = self.rtts.ended(path).filter(|rtts| rtts.count > FEW_SAMPLES)?;
+        let rtts = self.rtts.take_if_round_ended(path).filter(|rtts| rtts.count > FEW_SAMPLES)?;
         let waiting = rtts.min.saturating_sub(self.base_rtt).as_secs_f64();
         let (rtt, base) = (rtts.min.as_secs_f64(), self.base_rtt.as_secs_f64());
-        self.queue = if rtt > 0.0 { cwnd * waiting / rtt } else { 0.0 };
-        if self.queue <= ALPHA && waiting <= base / PHY {
-            self.slow = 0;
-            self.fast += 1;
-            if self.fast > ZETA {
-                (self.fast, self.reno_count) = (0, 2.0);
+        self.last_q = if rtt > 0.0 { cwnd * waiting / rtt } else { 0.0 };
+        if self.last_q <= ALPHA && waiting <= base / PHY {
+            self.doing_reno_now = 0;
+            self.fast_count += 1;
+            if self.fast_count > ZETA {
+                (self.fast_count, self.reno_count) = (0, 2.0);
             }
             return None;
         }
@@ -125,7 +138,7 @@ impl WindowRule for Yeah {
         let left = window.unwrap_or(cwnd);
         self.reno_count =
             if self.reno_count <= 2.0 { (left / 2.0).max(2.0) } else { self.reno_count + 1.0 };
-        self.slow += 1;
+        self.doing_reno_now += 1;
         window.map(|window| (window, ssthresh.min(window)))
     }
 
@@ -135,8 +148,8 @@ impl WindowRule for Yeah {
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        show(Metric { name: "Q", value: self.queue });
-        show(Metric { name: "slow", value: f64::from(self.slow) });
+        show(Metric { name: "Q", value: self.last_q });
+        show(Metric { name: "slow", value: f64::from(self.doing_reno_now) });
         show(Metric { name: "reno_count", value: self.reno_count });
     }
 }
@@ -144,17 +157,9 @@ impl WindowRule for Yeah {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipe::{Link, Pipe, init};
-    use crate::{AnySlowStart, CongestionControl, Signal, Windowed};
+    use crate::test_path::{Link, TestPath, init};
+    use crate::{AnySlowStart, CongestionControl, Windowed};
     use dumbbell_units::Time;
-
-    const LOSS: CongestionEvent = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: None,
-    };
 
     fn path() -> Path {
         Path::new(1448, Time::ZERO)
@@ -168,7 +173,7 @@ mod tests {
         for una in [3, 5, 11] {
             let path = Path { una, next_seq: 20, cwnd_limited: true, ..path() };
             rule.observe(&path, &ack);
-            window = rule.steer(cwnd, 0.0, &path, &ack).map_or(window, |(window, _)| window);
+            window = rule.set_window(cwnd, 0.0, &path, &ack).map_or(window, |(window, _)| window);
         }
         window
     }
@@ -204,8 +209,9 @@ mod tests {
         for (queue, slow, left) in
             [(20.0, 0, 875.0), (300.0, 15, 700.0), (900.0, 0, 500.0), (20.0, 16, 500.0)]
         {
-            let mut rule = Yeah { queue, slow, reno_count: 100.0, ..Yeah::default() };
-            assert_eq!(rule.decrease(1000.0, &path(), &LOSS), left);
+            let mut rule =
+                Yeah { last_q: queue, doing_reno_now: slow, reno_count: 100.0, ..Yeah::default() };
+            assert_eq!(rule.decrease(1000.0, &path(), &CongestionEvent::loss()), left);
             assert_eq!(rule.reno_count, 50.0);
         }
     }
@@ -214,14 +220,14 @@ mod tests {
     fn alone_on_a_link_it_keeps_the_queue_about_eighty_packets_and_loses_nothing() {
         let rule = Windowed::new(Yeah::default(), AnySlowStart::STANDARD, &init(1));
         // Slow start that overshot would pass for a Reno flow.
-        let mut pipe = Pipe::new(rule.with_ssthresh(400.0), Link::new(100.0, 100, 10_000.0));
-        pipe.run_ms(30_000);
-        let (before, mut most) = (pipe.path.delivered, 0.0_f64);
-        pipe.run(Span::from_secs(60), |pipe| {
-            most = most.max(pipe.algorithm.control().cwnd - pipe.link.bdp());
+        let mut flow = TestPath::new(rule.with_ssthresh(400.0), Link::new(100.0, 100, 10_000.0));
+        flow.run_ms(30_000);
+        let (before, mut most) = (flow.path.delivered, 0.0_f64);
+        flow.run(Span::from_secs(60), |flow| {
+            most = most.max(flow.algorithm.control().cwnd - flow.link.bdp());
         });
-        let share = (pipe.path.delivered - before) as f64 / 600.0 / pipe.link.bdp();
-        assert_eq!(pipe.dropped, 0);
+        let share = (flow.path.delivered - before) as f64 / 600.0 / flow.link.bdp();
+        assert_eq!(flow.dropped, 0);
         assert!((80.0..110.0).contains(&most), "{most} packets");
         assert!(share > 0.99, "{share}");
     }
@@ -236,8 +242,8 @@ mod tests {
             rule.observe(&path, &ack);
             rule.observe(&path, &ack);
             rule.observe(&path, &ack);
-            assert_eq!(rule.steer(50.0, 0.0, &path, &ack), None);
+            assert_eq!(rule.set_window(50.0, 0.0, &path, &ack), None);
         }
-        assert_eq!((rule.fast, rule.slow), (0, 0));
+        assert_eq!((rule.fast_count, rule.doing_reno_now), (0, 0));
     }
 }

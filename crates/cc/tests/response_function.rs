@@ -1,9 +1,7 @@
 //! Average windows under the loss model of RFC 9438, section 5: a loss every 1/p packets, rounds of
 //! fixed length, no queue.
 
-use dumbbell_cc::{
-    Ack, Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, Path, Signal,
-};
+use dumbbell_cc::{Ack, Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, Path};
 use dumbbell_units::{Span, Time};
 
 /// Cycles from loss to loss before the mean is taken, and over which it is.
@@ -51,9 +49,7 @@ impl Model {
             self.algorithm.on_ack(&self.path, &ack);
         }
         self.since_loss -= packets;
-        let signal = Signal::Loss;
-        let loss =
-            CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
+        let loss = CongestionEvent::loss();
         self.algorithm.on_congestion(&self.path, &loss);
         rounds
     }

@@ -1,8 +1,8 @@
 //! BBR: a flow of the twin over a path with a bottleneck, and the program told the same.
 
 use crate::native::{Answer, Program, build};
-use crate::pipe::{Link, Pipe, init};
 use crate::recorder::Recorder;
+use crate::test_path::{Link, TestPath, init};
 use dumbbell_units::Span;
 
 /// How much the answers to a trace differ.
@@ -37,8 +37,8 @@ fn difference(pairs: &[(Answer, Answer)]) -> Difference {
 }
 
 /// A flow over a path, watched for 12 s.
-fn flow(name: &str, link: Link) -> Pipe<Recorder> {
-    let mut pipe = Pipe::new(Recorder::new(name, init(1)), link);
+fn flow(name: &str, link: Link) -> TestPath<Recorder> {
+    let mut pipe = TestPath::new(Recorder::new(name, init(1)), link);
     pipe.path.jiffy = Span::from_millis(4);
     pipe.run(Span::from_secs(12), |_| ());
     pipe

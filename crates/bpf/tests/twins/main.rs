@@ -6,10 +6,10 @@
 
 mod bbr;
 mod native;
-#[allow(dead_code, reason = "a path that dumbbell-cc's own tests use more of")]
-#[path = "../../../cc/src/pipe.rs"]
-mod pipe;
 mod recorder;
+#[allow(dead_code, reason = "a path that dumbbell-cc's own tests use more of")]
+#[path = "../../../cc/src/test_path.rs"]
+mod test_path;
 mod windowed;
 
 use dumbbell_cc::{

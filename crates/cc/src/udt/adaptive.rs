@@ -35,16 +35,16 @@ use crate::{
 
 /// Equations 4 and 5.
 #[derive(Clone, Copy, Debug)]
-struct Forecast {
+struct RttPredictor {
     w1: f64,
     /// The last round-trip times, newest first, seconds.
     rtts: [f64; 3],
     reports: u32,
 }
 
-impl Forecast {
+impl RttPredictor {
     /// A round-trip time upon a report, seconds.
-    fn report(&mut self, rtt: f64) {
+    fn on_report(&mut self, rtt: f64) {
         self.rtts = [rtt, self.rtts[0], self.rtts[1]];
         self.reports = self.reports.saturating_add(1);
     }
@@ -85,11 +85,11 @@ impl Weights {
 #[derive(Clone, Debug)]
 pub struct AdaptiveUdt {
     udt: Udt,
-    forecast: Forecast,
+    predictor: RttPredictor,
     weights: Weights,
     /// Whether `R` is the sender's round-trip time, not the report.
-    smooths: bool,
-    adapts: bool,
+    smooth_rtt: bool,
+    adapt: bool,
     /// The weight in force.
     weight: f64,
 }
@@ -107,13 +107,13 @@ impl AdaptiveUdt {
     ) -> Result<AdaptiveUdt, ConfigError> {
         let w1 = options.number("w1", 0.25, 0.0..=0.5, "0 to 0.5")?;
         Ok(AdaptiveUdt {
-            forecast: Forecast { w1, rtts: [0.0; 3], reports: 0 },
+            predictor: RttPredictor { w1, rtts: [0.0; 3], reports: 0 },
             weights: Weights {
                 alpha: options.number("alpha", 0.996, 0.0..=1.0, "0 to 1")?,
                 beta: options.number("beta", 1.004, 1.0..=100.0, "1 to 100")?,
             },
-            smooths: options.switch("smooth", true)?,
-            adapts: options.switch("adapt", true)?,
+            smooth_rtt: options.switch("smooth", true)?,
+            adapt: options.switch("adapt", true)?,
             weight: 1.0,
             udt: Udt::from_options(options, init)?,
         })
@@ -124,10 +124,10 @@ impl CongestionControl for AdaptiveUdt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.udt.on_ack(path, ack);
         let Some(report) = ack.report else { return };
-        let rtt = if self.smooths { self.udt.rtt() } else { report.rtt.as_secs_f64() };
-        self.forecast.report(rtt);
-        let forecasts = self.adapts && self.forecast.reports >= 3 && !self.udt.slow_start;
-        self.weight = if forecasts { self.weights.weight(self.forecast.ratio()) } else { 1.0 };
+        let rtt = if self.smooth_rtt { self.udt.rtt() } else { report.rtt.as_secs_f64() };
+        self.predictor.on_report(rtt);
+        let forecasts = self.adapt && self.predictor.reports >= 3 && !self.udt.slow_start;
+        self.weight = if forecasts { self.weights.weight(self.predictor.ratio()) } else { 1.0 };
     }
 
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
@@ -160,7 +160,7 @@ impl CongestionControl for AdaptiveUdt {
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.udt.inspect(show);
-        show(Metric { name: "rtt_ratio", value: self.forecast.ratio() });
+        show(Metric { name: "rtt_ratio", value: self.predictor.ratio() });
         show(Metric { name: "weight", value: self.weight });
     }
 }
@@ -170,9 +170,9 @@ mod tests {
     use super::*;
 
     fn forecast(w1: f64, rtts_ms: &[u64]) -> f64 {
-        let mut forecast = Forecast { w1, rtts: [0.0; 3], reports: 0 };
+        let mut forecast = RttPredictor { w1, rtts: [0.0; 3], reports: 0 };
         for &ms in rtts_ms {
-            forecast.report(ms as f64 / 1e3);
+            forecast.on_report(ms as f64 / 1e3);
         }
         forecast.ratio()
     }

@@ -28,9 +28,9 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// What a decrease makes of the period.
-pub const DECREASE: f64 = 1.125;
+pub const PERIOD_FACTOR: f64 = 1.125;
 /// NAKs of an epoch, the first included, that may decrease the rate, as UDT4 has it.
-const NAKS_THAT_COUNT: u32 = 5;
+const MAX_NAKS_PER_EPOCH: u32 = 5;
 
 /// Whose rules are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +43,13 @@ pub enum Rules {
 
 /// What a NAK is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum NakAction {
     /// Nothing.
-    Nothing,
+    Ignore,
     /// One decrease, and it begins an epoch.
-    Epoch,
+    NewEpoch,
     /// One more decrease in the same epoch.
-    Again,
+    DecreaseAgain,
 }
 
 /// The memory of epochs.
@@ -57,63 +57,63 @@ pub enum Answer {
 pub struct Decrease {
     rules: Rules,
     /// The next sequence number when the rate was last decreased.
-    next_seq: u64,
-    naks: u32,
-    average_naks: f64,
-    every: u32,
+    last_dec_seq: u64,
+    nak_count: u32,
+    avg_nak: f64,
+    dec_random: u32,
     random: SplitMix64,
 }
 
 impl Decrease {
     /// No NAK has come yet.
     pub fn new(rules: Rules, seed: u64) -> Decrease {
-        let (average_naks, every) = if rules == Rules::Udt4 { (0.0, 1) } else { (2.0, 2) };
+        let (avg_nak, dec_random) = if rules == Rules::Udt4 { (0.0, 1) } else { (2.0, 2) };
         Decrease {
             rules,
-            next_seq: 0,
-            naks: 0,
-            average_naks,
-            every,
+            last_dec_seq: 0,
+            nak_count: 0,
+            avg_nak,
+            dec_random,
             random: SplitMix64::seed_from_u64(seed),
         }
     }
 
     /// Takes a NAK whose first lost packet is `seq`, when `next_seq` is the next to be sent.
-    pub fn on_nak(&mut self, seq: u64, next_seq: u64) -> Answer {
-        if seq >= self.next_seq {
+    pub fn on_nak(&mut self, seq: u64, next_seq: u64) -> NakAction {
+        if seq >= self.last_dec_seq {
             self.begin_epoch();
-            self.next_seq = next_seq;
-            return Answer::Epoch;
+            self.last_dec_seq = next_seq;
+            return NakAction::NewEpoch;
         }
-        if self.rules == Rules::Udt4 && self.naks >= NAKS_THAT_COUNT {
-            return Answer::Nothing;
+        if self.rules == Rules::Udt4 && self.nak_count >= MAX_NAKS_PER_EPOCH {
+            return NakAction::Ignore;
         }
-        self.naks = self.naks.saturating_add(1);
-        if !self.naks.is_multiple_of(self.every) {
-            return Answer::Nothing;
+        self.nak_count = self.nak_count.saturating_add(1);
+        if !self.nak_count.is_multiple_of(self.dec_random) {
+            return NakAction::Ignore;
         }
-        self.next_seq = next_seq;
-        Answer::Again
+        self.last_dec_seq = next_seq;
+        NakAction::DecreaseAgain
     }
 
     fn begin_epoch(&mut self) {
-        let average = (0.875 * self.average_naks + 0.125 * f64::from(self.naks)).ceil();
+        let average = (0.875 * self.avg_nak + 0.125 * f64::from(self.nak_count)).ceil();
         let share = f64::from(self.random.next_u32()) / 4_294_967_296.0;
-        (self.average_naks, self.every) = match self.rules {
+        (self.avg_nak, self.dec_random) = match self.rules {
             Rules::Udt4 => (average, ((average * share).ceil() as u32).max(1)),
             Rules::Ns2 => {
                 let average = average + 1.0;
                 (average, (average * share) as u32 + (average / 5.0).ceil() as u32)
             }
         };
-        self.naks = 1;
+        self.nak_count = 1;
     }
 
     /// Shows what it goes by.
     pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        show(Metric { name: "nak_count", value: f64::from(self.naks) });
-        show(Metric { name: "avg_nak", value: self.average_naks });
-        show(Metric { name: "dec_random", value: f64::from(self.every) });
+        show(Metric { name: "nak_count", value: f64::from(self.nak_count) });
+        show(Metric { name: "avg_nak", value: self.avg_nak });
+        show(Metric { name: "dec_random", value: f64::from(self.dec_random) });
     }
 }
 
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn a_nak_about_what_was_sent_since_the_last_decrease_begins_an_epoch() {
         let mut decrease = Decrease::new(Rules::Udt4, 1);
-        assert_eq!(decrease.on_nak(0, 100), Answer::Epoch);
-        assert_ne!(decrease.on_nak(99, 150), Answer::Epoch, "sent before the decrease");
+        assert_eq!(decrease.on_nak(0, 100), NakAction::NewEpoch);
+        assert_ne!(decrease.on_nak(99, 150), NakAction::NewEpoch, "sent before the decrease");
         let mut decrease = Decrease::new(Rules::Udt4, 1);
         decrease.on_nak(0, 100);
-        assert_eq!(decrease.on_nak(100, 200), Answer::Epoch);
+        assert_eq!(decrease.on_nak(100, 200), NakAction::NewEpoch);
     }
 
     /// `AvgNAK` is 0 in the first epoch, so `DecRandom` is 1 and every NAK that counts decreases.
@@ -136,9 +136,9 @@ mod tests {
     fn no_more_than_five_naks_of_an_epoch_decrease() {
         let mut decrease = Decrease::new(Rules::Udt4, 1);
         let answers: Vec<_> = (0..8).map(|_| decrease.on_nak(0, 100)).collect();
-        assert_eq!(answers[0], Answer::Epoch);
-        assert_eq!(answers[1..5], [Answer::Again; 4]);
-        assert_eq!(answers[5..], [Answer::Nothing; 3]);
+        assert_eq!(answers[0], NakAction::NewEpoch);
+        assert_eq!(answers[1..5], [NakAction::DecreaseAgain; 4]);
+        assert_eq!(answers[5..], [NakAction::Ignore; 3]);
     }
 
     #[test]
@@ -147,11 +147,11 @@ mod tests {
         for (epoch, average) in [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)] {
             let next = (epoch + 1) * 1000;
             decrease.on_nak(epoch * 1000, next);
-            assert_eq!(decrease.average_naks, average, "epoch {epoch}");
+            assert_eq!(decrease.avg_nak, average, "epoch {epoch}");
             for _ in 0..9 {
                 decrease.on_nak(0, next);
             }
-            assert_eq!(decrease.naks, 5);
+            assert_eq!(decrease.nak_count, 5);
         }
     }
 
@@ -159,12 +159,17 @@ mod tests {
     fn among_repeated_naks_only_every_decrandom_th_decreases() {
         for seed in 0..100 {
             let mut decrease = Decrease::new(Rules::Udt4, seed);
-            decrease.average_naks = 8.0;
+            decrease.avg_nak = 8.0;
             decrease.on_nak(0, 100);
-            assert!((1..=7).contains(&decrease.every), "ceil(7 U)");
+            assert!((1..=7).contains(&decrease.dec_random), "ceil(7 U)");
             for nak in 2..=5 {
-                let decreases = decrease.on_nak(0, 100) == Answer::Again;
-                assert_eq!(decreases, nak % decrease.every == 0, "NAK {nak} of {}", decrease.every);
+                let decreases = decrease.on_nak(0, 100) == NakAction::DecreaseAgain;
+                assert_eq!(
+                    decreases,
+                    nak % decrease.dec_random == 0,
+                    "NAK {nak} of {}",
+                    decrease.dec_random
+                );
             }
         }
     }
@@ -175,13 +180,18 @@ mod tests {
         let mut drawn = std::collections::BTreeSet::new();
         for seed in 0..200 {
             let mut decrease = Decrease::new(Rules::Ns2, seed);
-            (decrease.average_naks, decrease.naks) = (9.0, 9);
+            (decrease.avg_nak, decrease.nak_count) = (9.0, 9);
             decrease.on_nak(0, 100);
-            assert_eq!(decrease.average_naks, 10.0, "1 + ceil(9)");
-            drawn.insert(decrease.every);
+            assert_eq!(decrease.avg_nak, 10.0, "1 + ceil(9)");
+            drawn.insert(decrease.dec_random);
             for nak in 2..=50 {
-                let decreases = decrease.on_nak(0, 100) == Answer::Again;
-                assert_eq!(decreases, nak % decrease.every == 0, "NAK {nak} of {}", decrease.every);
+                let decreases = decrease.on_nak(0, 100) == NakAction::DecreaseAgain;
+                assert_eq!(
+                    decreases,
+                    nak % decrease.dec_random == 0,
+                    "NAK {nak} of {}",
+                    decrease.dec_random
+                );
             }
         }
         assert_eq!(drawn, (2..=11).collect(), "floor(10 U) + 2");

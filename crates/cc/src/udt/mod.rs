@@ -61,7 +61,7 @@ use crate::{
     Ack, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
     Metric, Options, Path, PeerReport, Sent, Signal,
 };
-use decrease::{Answer, DECREASE, Decrease, Rules};
+use decrease::{Decrease, NakAction, PERIOD_FACTOR, Rules};
 use dumbbell_units::{Rate, Span, Time};
 
 /// Seconds between acknowledgements, and between changes of the rate.
@@ -70,11 +70,11 @@ const SYN_SPAN: Span = Span::from_millis(10);
 /// The first period, seconds.
 const FIRST_PERIOD: f64 = 1e-6;
 /// The first window, and what a window holds beyond the path, packets.
-const EXTRA: f64 = 16.0;
+const WINDOW_MARGIN: f64 = 16.0;
 /// The first window of the module for NS-2, packets.
 const NS2_WINDOW: f64 = 2.0;
 /// Every packet whose number is a multiple of this begins a pair.
-const PAIRS: u64 = 16;
+const PROBE_INTERVAL: u64 = 16;
 /// Bytes of IP, UDP and UDT headers, which UDT's MSS counts.
 const HEADERS: u32 = 44;
 /// The arrival speed before it is known, packets/s.
@@ -96,16 +96,16 @@ pub struct Udt {
     cwnd: f64,
     slow_start: bool,
     /// When the rate was last controlled.
-    controlled: Time,
+    last_rc_time: Time,
     /// The first packet that was not acknowledged then.
-    una: u64,
+    last_ack: u64,
     /// Whether a NAK came since then.
-    lost: bool,
+    nak_since_increase: bool,
     /// Whether to pause for a SYN after the next packet.
-    pauses: bool,
+    freeze: bool,
     decrease: Decrease,
     /// `P` at the last decrease that began an epoch, seconds.
-    decreased_from: f64,
+    last_dec_period: f64,
     /// What the peer reported last.
     report: PeerReport,
     /// `RTT`, seconds; `None` before the first report.
@@ -126,7 +126,7 @@ impl Udt {
         let choices = [("udt4", Rules::Udt4), ("ns-2", Rules::Ns2)];
         let rules = options.choice("rules", Rules::Udt4, &choices, "udt4 or ns-2")?;
         let (cwnd, least) = match rules {
-            Rules::Udt4 => (EXTRA, 0.01),
+            Rules::Udt4 => (WINDOW_MARGIN, 0.01),
             Rules::Ns2 => (NS2_WINDOW, 1.0 / f64::from(init.mss + HEADERS)),
         };
         let valid = "10^-6 to 100 packets per SYN";
@@ -138,12 +138,12 @@ impl Udt {
             period: FIRST_PERIOD,
             cwnd,
             slow_start: true,
-            controlled: init.now,
-            una: 0,
-            lost: false,
-            pauses: false,
+            last_rc_time: init.now,
+            last_ack: 0,
+            nak_since_increase: false,
+            freeze: false,
             decrease: Decrease::new(rules, init.seed),
-            decreased_from: FIRST_PERIOD,
+            last_dec_period: FIRST_PERIOD,
             report: PeerReport { arrival_rate: FIRST_ARRIVAL_RATE, ..PeerReport::default() },
             rtt: None,
             increase: 0.0,
@@ -162,7 +162,7 @@ impl Udt {
     }
 
     /// Takes a report.
-    fn learn(&mut self, report: PeerReport) {
+    fn on_report(&mut self, report: PeerReport) {
         self.report = report;
         let rtt = report.rtt.as_secs_f64();
         self.rtt = Some(self.rtt.map_or(rtt, |smoothed| 0.875 * smoothed + 0.125 * rtt));
@@ -181,7 +181,7 @@ impl Udt {
     fn increase(&self) -> f64 {
         let capacity = self.report.capacity;
         let mut available = capacity - 1.0 / self.period;
-        if self.rules == Rules::Udt4 && self.period > self.decreased_from {
+        if self.rules == Rules::Udt4 && self.period > self.last_dec_period {
             available = available.min(capacity / 9.0);
         }
         let mss = f64::from(self.mss + HEADERS);
@@ -195,11 +195,11 @@ impl Udt {
     }
 
     /// The window on an acknowledgement.
-    fn open_window(&mut self, path: &Path) {
+    fn update_window(&mut self, path: &Path) {
         // CSeqNo::seqlen counts both ends, and the library begins one before the first packet.
-        let both_ends = if self.una == 0 { 2 } else { 1 };
-        let acknowledged = path.una.saturating_sub(self.una) + both_ends;
-        self.una = path.una;
+        let both_ends = if self.last_ack == 0 { 2 } else { 1 };
+        let acknowledged = path.una.saturating_sub(self.last_ack) + both_ends;
+        self.last_ack = path.una;
         let report = self.report;
         let arriving = report.arrival_rate * (self.rtt() + SYN);
         if self.slow_start {
@@ -212,14 +212,14 @@ impl Udt {
             }
         } else if arriving > 0.0 {
             self.cwnd = match self.rules {
-                Rules::Udt4 => arriving + EXTRA,
+                Rules::Udt4 => arriving + WINDOW_MARGIN,
                 Rules::Ns2 => (0.875 * self.cwnd + 0.125 * arriving).ceil(),
             };
         }
     }
 
     /// Keeps the period within the bounds of the module for NS-2.
-    fn bound_period(&mut self) {
+    fn clamp_period(&mut self) {
         if self.rules == Rules::Ns2 {
             self.period = self.period.min(self.rtt()).max(FIRST_PERIOD);
         }
@@ -233,15 +233,15 @@ impl Udt {
                 return;
             }
         }
-        self.lost = self.rules == Rules::Udt4;
+        self.nak_since_increase = self.rules == Rules::Udt4;
         let answer = self.decrease.on_nak(seq, path.next_seq);
-        if answer == Answer::Epoch {
-            self.decreased_from = self.period;
-            self.pauses = self.rules == Rules::Ns2;
+        if answer == NakAction::NewEpoch {
+            self.last_dec_period = self.period;
+            self.freeze = self.rules == Rules::Ns2;
         }
-        if answer != Answer::Nothing {
-            self.period *= DECREASE;
-            self.bound_period();
+        if answer != NakAction::Ignore {
+            self.period *= PERIOD_FACTOR;
+            self.clamp_period();
         }
     }
 }
@@ -249,24 +249,24 @@ impl Udt {
 /// Whether a packet is the first of a packet pair.
 #[inline]
 fn begins_pair(sent: &Sent) -> bool {
-    sent.seq.is_multiple_of(PAIRS) && !sent.retransmission
+    sent.seq.is_multiple_of(PROBE_INTERVAL) && !sent.retransmission
 }
 
 impl CongestionControl for Udt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         let Some(report) = ack.report else { return };
-        self.learn(report);
-        if path.now.since(self.controlled) < SYN_SPAN {
+        self.on_report(report);
+        if path.now.since(self.last_rc_time) < SYN_SPAN {
             return;
         }
-        self.controlled = path.now;
-        self.open_window(path);
-        if self.slow_start || std::mem::take(&mut self.lost) {
+        self.last_rc_time = path.now;
+        self.update_window(path);
+        if self.slow_start || std::mem::take(&mut self.nak_since_increase) {
             return;
         }
         self.increase = self.increase();
         self.period = self.period * SYN / (self.period * self.increase + SYN);
-        self.bound_period();
+        self.clamp_period();
     }
 
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
@@ -280,11 +280,11 @@ impl CongestionControl for Udt {
     #[inline]
     fn on_sent(&mut self, _path: &Path, sent: &Sent) {
         // The second half of a pair follows the first at once; the pause is after it.
-        self.pauses &= begins_pair(sent);
+        self.freeze &= begins_pair(sent);
     }
 
     fn control(&self) -> ControlParameters {
-        let gap = if self.pauses { self.period + SYN } else { self.period };
+        let gap = if self.freeze { self.period + SYN } else { self.period };
         ControlParameters {
             cwnd: self.cwnd,
             ssthresh: f64::INFINITY,

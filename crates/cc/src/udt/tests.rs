@@ -82,7 +82,7 @@ fn at_rate(bits: f64) -> Connection<Udt> {
     let mut connection = udt();
     connection.algorithm.slow_start = false;
     connection.algorithm.period = 8.0 * MSS / bits;
-    connection.algorithm.decreased_from = 1.0;
+    connection.algorithm.last_dec_period = 1.0;
     connection
 }
 
@@ -105,7 +105,7 @@ fn the_increase_is_that_of_udts_table() {
     ];
     for (available, expected) in table {
         let mut algorithm = made("udt(min_increase=0.000666666667)", Udt::from_options);
-        (algorithm.period, algorithm.decreased_from) = (8.0 * MSS / 1e9, 1.0);
+        (algorithm.period, algorithm.last_dec_period) = (8.0 * MSS / 1e9, 1.0);
         algorithm.report.capacity = (1e9 + available - 1.0) / 8.0 / MSS;
         let increase = algorithm.increase();
         assert!((increase / expected - 1.0).abs() < 1e-6, "{increase} at {available} bit/s");
@@ -146,9 +146,9 @@ fn nine_tenths_of_the_bandwidth_are_regained_in_seven_and_a_half_seconds() {
 fn below_the_rate_of_the_last_decrease_no_more_than_a_ninth_counts_as_available() {
     let mut algorithm = at_rate(4e8).algorithm;
     algorithm.report.capacity = 8e8 / 8.0 / MSS;
-    algorithm.decreased_from = 8.0 * MSS / 8e8;
+    algorithm.last_dec_period = 8.0 * MSS / 8e8;
     assert!(near(algorithm.increase(), 0.1), "a ninth of 800 Mbit/s is below 100");
-    algorithm.decreased_from = 1.0;
+    algorithm.last_dec_period = 1.0;
     assert!(near(algorithm.increase(), 1.0));
 }
 

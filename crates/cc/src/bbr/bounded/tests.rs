@@ -4,26 +4,26 @@ mod v2;
 
 use super::super::version::V3;
 use super::*;
-use crate::pipe::{Link, Pipe, init};
+use crate::test_path::{Link, TestPath, init};
 use crate::{CongestionControl, Options, SendState};
 use dumbbell_units::Span;
 
-fn flow(link: Link) -> Pipe<BoundedBbr> {
-    Pipe::new(BoundedBbr::new(V3, &init(1)), link)
+fn flow(link: Link) -> TestPath<BoundedBbr> {
+    TestPath::new(BoundedBbr::new(V3, &init(1)), link)
 }
 
 /// 100 Mbit/s, 100 ms, 864 packets of BDP and four times as many of queue: no loss.
-fn deep() -> Pipe<BoundedBbr> {
+fn deep() -> TestPath<BoundedBbr> {
     flow(Link::new(100.0, 100, 3456.0))
 }
 
 /// 50 Mbit/s, 40 ms, 173 packets of BDP and a sixth of it of queue.
-fn shallow() -> Pipe<BoundedBbr> {
+fn shallow() -> TestPath<BoundedBbr> {
     flow(Link::new(50.0, 40, 30.0))
 }
 
 /// The states passed through in `ms` from now, and when each began, in seconds.
-fn walk(pipe: &mut Pipe<BoundedBbr>, ms: u64) -> Vec<(State, f64)> {
+fn walk(pipe: &mut TestPath<BoundedBbr>, ms: u64) -> Vec<(State, f64)> {
     let mut states = vec![(pipe.algorithm.frame.state, pipe.path.now.as_secs_f64())];
     pipe.run(Span::from_millis(ms), |pipe| {
         let state = pipe.algorithm.frame.state;
@@ -35,7 +35,7 @@ fn walk(pipe: &mut Pipe<BoundedBbr>, ms: u64) -> Vec<(State, f64)> {
 }
 
 /// Mean rate over the next seconds, as a share of the link.
-fn share(pipe: &mut Pipe<BoundedBbr>, seconds: u64) -> f64 {
+fn share(pipe: &mut TestPath<BoundedBbr>, seconds: u64) -> f64 {
     let before = pipe.path.delivered;
     pipe.run(Span::from_secs(seconds), |_| ());
     let bytes = (pipe.path.delivered - before) as f64 * pipe.algorithm.frame.scale.mss;
@@ -43,7 +43,7 @@ fn share(pipe: &mut Pipe<BoundedBbr>, seconds: u64) -> f64 {
 }
 
 /// Runs until the algorithm has just come to `state`.
-fn run_until(pipe: &mut Pipe<BoundedBbr>, state: State) {
+fn run_until(pipe: &mut TestPath<BoundedBbr>, state: State) {
     let came = pipe.run_until(Span::from_secs(20), |pipe| pipe.algorithm.frame.state == state);
     assert!(came, "never came to {state:?}");
 }
@@ -279,7 +279,7 @@ fn one_percent_of_random_loss_does_not_starve_the_flow() {
 
 /// A flow in UP, and the loss of a packet sent with `in_flight` packets in flight, since when `lost`
 /// packets were lost.
-fn lose_in_up(mut pipe: Pipe<BoundedBbr>, in_flight: u32, lost: u64) -> Pipe<BoundedBbr> {
+fn lose_in_up(mut pipe: TestPath<BoundedBbr>, in_flight: u32, lost: u64) -> TestPath<BoundedBbr> {
     run_until(&mut pipe, State::Up);
     assert!(pipe.inspect("inflight_hi").is_infinite());
     let send_state = SendState {
@@ -425,7 +425,7 @@ fn on_a_short_path_marks_bound_what_is_in_flight() {
         let bbr = BoundedBbr::from_options(V3, &mut options, &init(1)).expect("valid");
         let mut link = Link::new(1000.0, 2, 2000.0);
         link.mark_above = Some(20.0);
-        let mut pipe = Pipe::new(bbr, link);
+        let mut pipe = TestPath::new(bbr, link);
         pipe.run_ms(5_000);
         pipe.inspect("inflight_hi")
     };
@@ -470,7 +470,8 @@ fn an_idle_flow_comes_back_at_the_bandwidth_it_had() {
 #[test]
 fn equal_seeds_give_equal_runs_and_other_seeds_other_probes() {
     let run = |seed| {
-        let mut pipe = Pipe::new(BoundedBbr::new(V3, &init(seed)), Link::new(100.0, 100, 3456.0));
+        let mut pipe =
+            TestPath::new(BoundedBbr::new(V3, &init(seed)), Link::new(100.0, 100, 3456.0));
         pipe.run_ms(5_000);
         (pipe.algorithm.rules.probe_bw, pipe.path.delivered)
     };

@@ -1,21 +1,21 @@
 //! Walks through BBRv1's states, on a path of known rate and delay.
 
 use super::*;
-use crate::pipe::{Link, Pipe, init};
+use crate::test_path::{Link, TestPath, init};
 use crate::{CaState, CongestionControl};
 use dumbbell_units::{Span, Time};
 
 /// 100 Mbit/s, 100 ms, 864 packets of BDP and as many of queue.
-fn pipe() -> Pipe<BbrV1> {
-    Pipe::new(BbrV1::new(&init(1)), Link::new(100.0, 100, 864.0))
+fn pipe() -> TestPath<BbrV1> {
+    TestPath::new(BbrV1::new(&init(1)), Link::new(100.0, 100, 864.0))
 }
 
-fn state(pipe: &Pipe<BbrV1>) -> State {
+fn state(pipe: &TestPath<BbrV1>) -> State {
     pipe.algorithm.frame.state
 }
 
 /// When the state changed to `wanted` within `ms` from now, each time, in seconds.
-fn entries(pipe: &mut Pipe<BbrV1>, wanted: State, ms: u64) -> Vec<f64> {
+fn entries(pipe: &mut TestPath<BbrV1>, wanted: State, ms: u64) -> Vec<f64> {
     let mut times = Vec::new();
     let mut last = state(pipe);
     pipe.run(Span::from_millis(ms), |pipe| {
@@ -175,7 +175,7 @@ fn the_window_is_two_bdp_and_three_bursts() {
 
 #[test]
 fn a_shallow_queue_does_not_keep_the_rate_down() {
-    let mut pipe = Pipe::new(BbrV1::new(&init(3)), Link::new(50.0, 40, 20.0));
+    let mut pipe = TestPath::new(BbrV1::new(&init(3)), Link::new(50.0, 40, 20.0));
     pipe.run_ms(3_000);
     let before = pipe.path.delivered;
     pipe.run_ms(5_000);
@@ -188,7 +188,7 @@ fn a_shallow_queue_does_not_keep_the_rate_down() {
 fn one_percent_of_random_loss_hardly_slows_the_flow() {
     let mut link = Link::new(50.0, 40, 200.0);
     link.loses = |seq| seq % 100 == 99;
-    let mut pipe = Pipe::new(BbrV1::new(&init(3)), link);
+    let mut pipe = TestPath::new(BbrV1::new(&init(3)), link);
     pipe.run_ms(3_000);
     let before = pipe.path.delivered;
     pipe.run_ms(5_000);
@@ -237,7 +237,7 @@ fn an_idle_flow_comes_back_at_the_bandwidth_it_had() {
 
 #[test]
 fn a_burst_is_one_packet_below_1_2_mbit_and_two_above() {
-    let slow = Pipe::new(BbrV1::new(&init(1)), Link::new(1.0, 100, 50.0));
+    let slow = TestPath::new(BbrV1::new(&init(1)), Link::new(1.0, 100, 50.0));
     for (mut pipe, burst) in [(slow, 1), (pipe(), 2)] {
         pipe.run_ms(5_000);
         assert_eq!(pipe.algorithm.control().min_send_quantum, Some(burst));
@@ -247,7 +247,7 @@ fn a_burst_is_one_packet_below_1_2_mbit_and_two_above() {
 #[test]
 fn equal_seeds_give_equal_runs_and_other_seeds_other_phases() {
     let phases = |seed| {
-        let mut pipe = Pipe::new(BbrV1::new(&init(seed)), Link::new(100.0, 100, 864.0));
+        let mut pipe = TestPath::new(BbrV1::new(&init(seed)), Link::new(100.0, 100, 864.0));
         pipe.run_ms(3_000);
         (pipe.algorithm.rules.cycle, pipe.path.delivered)
     };
@@ -272,10 +272,10 @@ fn an_algorithm_that_never_saw_an_acknowledgement_still_has_a_rate() {
 fn a_flow_starts_as_one_of_linux_6_18_does() {
     let mut link = Link::new(96.53, 100, 832.0);
     link.rtt = Span::from_micros(100_173);
-    let mut pipe = Pipe::new(BbrV1::new(&init(1)), link);
+    let mut pipe = TestPath::new(BbrV1::new(&init(1)), link);
     let mut peak: f64 = 0.0;
     pipe.run(Span::from_millis(1_000), |pipe| peak = peak.max(pipe.algorithm.frame.window.get()));
-    let mbit = |pipe: &Pipe<BbrV1>| pipe.algorithm.frame.pacing.rate().bits_per_sec() / 1e6;
+    let mbit = |pipe: &TestPath<BbrV1>| pipe.algorithm.frame.pacing.rate().bits_per_sec() / 1e6;
     let near = |value: f64, linux: f64| assert!((value / linux - 1.0).abs() < 0.01, "{value}");
     near(peak, 2480.0);
     near(mbit(&pipe), 275.98);

@@ -3,12 +3,12 @@
 use super::super::super::version::{F2, V2};
 use super::*;
 
-fn v2(link: Link) -> Pipe<BoundedBbr> {
-    Pipe::new(BoundedBbr::new(V2, &init(1)), link)
+fn v2(link: Link) -> TestPath<BoundedBbr> {
+    TestPath::new(BoundedBbr::new(V2, &init(1)), link)
 }
 
-fn f2(link: Link) -> Pipe<BoundedBbr> {
-    Pipe::new(BoundedBbr::new(F2, &init(1)), link)
+fn f2(link: Link) -> TestPath<BoundedBbr> {
+    TestPath::new(BoundedBbr::new(F2, &init(1)), link)
 }
 
 /// 50 Mbit/s, 40 ms, 173 packets of BDP and four times as many of queue.
@@ -77,7 +77,7 @@ fn up_ends_with_5_4_bdp_in_flight_and_not_before_a_round_trip() {
     for _ in 0..3 {
         run_until(&mut pipe, State::Up);
         let began = pipe.path.now;
-        let left = |pipe: &Pipe<BoundedBbr>| pipe.algorithm.frame.state != State::Up;
+        let left = |pipe: &TestPath<BoundedBbr>| pipe.algorithm.frame.state != State::Up;
         assert!(pipe.run_until(Span::from_secs(1), left));
         let lasted = pipe.path.now.since(began).as_secs_f64();
         assert!((0.040..=0.100).contains(&lasted), "{lasted}");
@@ -127,7 +127,7 @@ fn marks_are_ignored_unless_ecn_is_switched_on() {
         let bbr = BoundedBbr::from_options(V2, &mut options, &init(1)).expect("valid");
         let mut link = Link::new(1000.0, 2, 2000.0);
         link.mark_above = Some(20.0);
-        let mut pipe = Pipe::new(bbr, link);
+        let mut pipe = TestPath::new(bbr, link);
         pipe.run_ms(5_000);
         pipe.inspect("inflight_hi")
     };
@@ -138,7 +138,7 @@ fn marks_are_ignored_unless_ecn_is_switched_on() {
 #[test]
 fn alone_f_bbr2_is_bbr2_packet_by_packet() {
     let trace = |version| {
-        let mut pipe = Pipe::new(BoundedBbr::new(version, &init(7)), deep_link());
+        let mut pipe = TestPath::new(BoundedBbr::new(version, &init(7)), deep_link());
         let mut trace = Vec::new();
         pipe.run(Span::from_secs(20), |pipe| {
             trace.push((pipe.path.now, pipe.path.in_flight, pipe.algorithm.frame.state));

@@ -31,7 +31,7 @@ struct Packet {
 }
 
 /// The sender and its path.
-pub struct Pipe<A> {
+pub struct TestPath<A> {
     /// The algorithm under test.
     pub algorithm: A,
     /// What it is told of the path.
@@ -90,14 +90,14 @@ pub fn init(seed: u64) -> crate::ConnectionConfig {
     crate::ConnectionConfig { now: Time::ZERO, mss: MSS, initial_window: 10.0, seed }
 }
 
-impl<A: CongestionControl> Pipe<A> {
+impl<A: CongestionControl> TestPath<A> {
     /// A sender that has just connected: the handshake has shown the round-trip time.
-    pub fn new(mut algorithm: A, link: Link) -> Pipe<A> {
+    pub fn new(mut algorithm: A, link: Link) -> TestPath<A> {
         let mut path = Path::new(MSS, Time::ZERO);
         path.srtt = Some(link.rtt);
         path.min_rtt = Some(link.rtt);
         algorithm.on_established(&path);
-        Pipe {
+        TestPath {
             algorithm,
             path,
             link,
@@ -114,16 +114,16 @@ impl<A: CongestionControl> Pipe<A> {
     }
 
     /// Runs for `span`, calling `each` after every acknowledgement.
-    pub fn run(&mut self, span: Span, mut each: impl FnMut(&Pipe<A>)) {
-        self.run_until(span, |pipe| {
-            each(pipe);
+    pub fn run(&mut self, span: Span, mut each: impl FnMut(&TestPath<A>)) {
+        self.run_until(span, |flow| {
+            each(flow);
             false
         });
     }
 
     /// Runs until `stop` says so after an acknowledgement, but no longer than `span`. Returns
     /// whether it did.
-    pub fn run_until(&mut self, span: Span, mut stop: impl FnMut(&Pipe<A>) -> bool) -> bool {
+    pub fn run_until(&mut self, span: Span, mut stop: impl FnMut(&TestPath<A>) -> bool) -> bool {
         let end = self.path.now + span;
         while let Some((at, acknowledges)) = self.next().filter(|&(at, _)| at <= end) {
             self.step(at, acknowledges);
@@ -137,7 +137,7 @@ impl<A: CongestionControl> Pipe<A> {
 
     /// Runs for `span` with another sender at the same bottleneck, which has its own idea of the
     /// rest of the path. Both must have been run to the same time.
-    pub fn run_beside<B: CongestionControl>(&mut self, other: &mut Pipe<B>, span: Span) {
+    pub fn run_beside<B: CongestionControl>(&mut self, other: &mut TestPath<B>, span: Span) {
         assert_eq!(self.path.now, other.path.now);
         if !Rc::ptr_eq(&self.link_free, &other.link_free) {
             other.link_free = Rc::clone(&self.link_free);
@@ -355,12 +355,12 @@ mod tests {
     fn reno_keeps_a_link_with_a_queue_of_one_bdp_busy() {
         let link = Link::new(10.0, 50, 43.0);
         let reno = Windowed::new(Reno, AnySlowStart::STANDARD, &init(1));
-        let mut pipe = Pipe::new(reno, link);
-        pipe.run_ms(20_000);
-        let before = pipe.path.delivered;
-        pipe.run_ms(20_000);
-        let bits = (pipe.path.delivered - before) as f64 * f64::from(MSS) * 8.0;
-        assert!(pipe.dropped > 0);
+        let mut flow = TestPath::new(reno, link);
+        flow.run_ms(20_000);
+        let before = flow.path.delivered;
+        flow.run_ms(20_000);
+        let bits = (flow.path.delivered - before) as f64 * f64::from(MSS) * 8.0;
+        assert!(flow.dropped > 0);
         assert!((9.9e6..=10.0e6).contains(&(bits / 20.0)), "{bits}");
     }
 }
