@@ -14,7 +14,7 @@ pub fn run(bytes: &[u8]) {
     let mut again = Vec::with_capacity(bytes.len() + 64);
     for packet in datagram.packets() {
         match packet {
-            Packet::Nak(nak) if nak.continued => codec::encode_more_losses(&nak, &mut again),
+            Packet::Nak(nak) if nak.continued => codec::append_nak(&nak, &mut again),
             _ => {
                 codec::encode(&packet, datagram.destination, TO, datagram.payload, &mut again);
             }

@@ -8,8 +8,8 @@ use crate::Bytes;
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
-    Ack, AckKind, Config, Connection, Data, DropRequest, Handshake, Listener, MessageNumber,
-    MessagePart, Mode, Nak, Options, Packet, Request, Role, Seq, User, codec,
+    Ack, AckKind, Config, Connection, DataHeader, DropRequest, Handshake, Listener, MessageNumber,
+    MessagePart, Mode, Nak, Packet, RequestType, Role, Seq, TransportOptions, UserDefined, codec,
 };
 use dumbbell_units::{Span, Time};
 
@@ -36,23 +36,23 @@ struct Life {
     mode: Mode,
 }
 
-fn handshake(mode: u8, request: Request) -> Handshake {
+fn handshake(mode: u8, request: RequestType) -> Handshake {
     Handshake {
         version: 4,
-        mode,
+        socket_type: mode,
         isn: Seq::new(ISN),
         mss: 1500,
         window: 8192,
-        request,
-        socket: 9,
+        request_type: request,
+        socket_id: 9,
         cookie: 1,
     }
 }
 
 fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
     let flags = bytes.u8();
-    let options = Options {
-        mss: if flags & 1 == 0 { 1500 } else { Options::MIN_MSS },
+    let options = TransportOptions {
+        mss: if flags & 1 == 0 { 1500 } else { TransportOptions::MIN_MSS },
         window: 64,
         send_buffer: if flags & 2 == 0 { 32 } else { 64 },
         receive_buffer: if flags & 4 == 0 { 32 } else { 64 },
@@ -62,21 +62,21 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
         skip_gaps: flags & 12 == 12,
     };
     let cc = ["udt", "ar-udt", "cubic", "bbr3"][usize::from(flags >> 6)];
-    let mss = u32::from(options.payload());
+    let mss = u32::from(options.max_payload());
     let init = ConnectionConfig { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
     Config {
         options,
         mode,
         algorithm: Algorithm::parse(cc, &init).expect("it is an algorithm"),
-        remake: Some(Box::new(move |mss| {
+        new_algorithm: Some(Box::new(move |mss| {
             Algorithm::parse(cc, &ConnectionConfig { mss, ..init }).ok()
         })),
         bulk: None,
-        keep: true,
-        socket: 7,
-        patience: Some(Span::from_secs(60)),
-        silence: None,
-        reserve: 0,
+        keep_received: true,
+        socket_id: 7,
+        connect_timeout: Some(Span::from_secs(60)),
+        idle_timeout: None,
+        crypto_overhead: 0,
     }
 }
 
@@ -90,7 +90,7 @@ impl Life {
             0 => Connection::open(config, Role::Client, Seq::new(ISN), now),
             1 => Connection::open(config, Role::Rendezvous, Seq::new(ISN), now),
             _ => {
-                let client = handshake(wire, Request::CONCLUSION);
+                let client = handshake(wire, RequestType::CONCLUSION);
                 let listener = Listener::new(config.options.clone(), mode, [1; 16]);
                 listener.handle(now, &[kind], &client);
                 Connection::accept(config, &client, now)
@@ -100,8 +100,10 @@ impl Life {
         life.settle();
         if kind >> 1 & 3 < 2 && kind & 8 == 0 {
             // What completes the handshake.
-            for request in [Request::INDUCTION, Request::CONCLUSION, Request::CONCLUSION] {
-                let request = if kind >> 1 & 3 == 1 { Request::CONCLUSION } else { request };
+            for request in
+                [RequestType::INDUCTION, RequestType::CONCLUSION, RequestType::CONCLUSION]
+            {
+                let request = if kind >> 1 & 3 == 1 { RequestType::CONCLUSION } else { request };
                 life.tell(&Packet::Handshake(handshake(wire, request)), &[]);
             }
         }
@@ -195,7 +197,7 @@ fn packet<'a>(bytes: &mut Bytes<'a>) -> (Packet, &'a [u8]) {
             let message = MessagePart::new(number, first, word & 0x40 != 0, word & 0x80 != 0);
             let payload = bytes.take(usize::from(len));
             let length = payload.len() as u16;
-            return (Packet::Data(Data { seq, message, timestamp: 0, length }), payload);
+            return (Packet::Data(DataHeader { seq, message, timestamp: 0, length }), payload);
         }
         5 | 6 => {
             let kinds = [AckKind::Light, AckKind::Short, AckKind::Full];
@@ -227,9 +229,9 @@ fn packet<'a>(bytes: &mut Bytes<'a>) -> (Packet, &'a [u8]) {
             0 => Packet::Shutdown,
             1 => Packet::CongestionWarning,
             2 => Packet::PeerError { code: 5 },
-            3 => Packet::User(User { kind: 1, info: 2, length: 0 }),
+            3 => Packet::UserDefined(UserDefined { kind: 1, info: 2, length: 0 }),
             4 | 5 => {
-                let request = Request(i32::from(bytes.u8() as i8));
+                let request = RequestType(i32::from(bytes.u8() as i8));
                 Packet::Handshake(handshake(1 + bytes.u8() % 3, request))
             }
             _ => Packet::KeepAlive,

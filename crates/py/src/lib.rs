@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 mod _core {
     use dumbbell_cc::{Algorithm, NAMES};
     use dumbbell_tcp::{Scheduler, Stack};
-    use dumbbell_udt::Options;
+    use dumbbell_udt::TransportOptions;
     use dumbbell_units::Time;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -77,7 +77,8 @@ mod _core {
     /// Raises ValueError, in one sentence, unless `json` holds all options of UDT, in range.
     #[pyfunction]
     fn check_udt_options(json: &str) -> PyResult<()> {
-        let options = serde_json::from_str(json).and_then(serde_json::from_value::<Options>);
+        let options =
+            serde_json::from_str(json).and_then(serde_json::from_value::<TransportOptions>);
         let options = options.map_err(|error| PyValueError::new_err(error.to_string()))?;
         options.check().map_err(|error| PyValueError::new_err(error.to_string()))
     }
@@ -85,7 +86,7 @@ mod _core {
     /// The options of UDT and their defaults for an algorithm: name -> value.
     #[pyfunction]
     fn udt_options<'py>(py: Python<'py>, cc: &str) -> PyResult<Bound<'py, PyAny>> {
-        let options = serde_json::to_value(Options::for_algorithm(cc));
+        let options = serde_json::to_value(TransportOptions::for_algorithm(cc));
         let options = options.map_err(|error| PyValueError::new_err(error.to_string()))?;
         py.import("json")?.call_method1("loads", (options.to_string(),))
     }

@@ -2,9 +2,9 @@
 //! and looks now and then whether it was interrupted.
 
 use dumbbell_cc::CaState;
-use dumbbell_transfer::{Attempts, Load, Permission, TransferError, Watch};
+use dumbbell_transfer::{BenchLimit, RetryPolicy, ServerConfig, TransferError, TransferMonitor};
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket, Statistics};
-use dumbbell_udt::{Mode, Options};
+use dumbbell_udt::{Mode, TransportOptions};
 use dumbbell_units::Span;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -41,7 +41,7 @@ struct Given {
     connect_timeout: f64,
     silence: f64,
     linger: f64,
-    options: Options,
+    options: TransportOptions,
 }
 
 fn settings(json: &str) -> PyResult<Settings> {
@@ -55,7 +55,7 @@ fn settings(json: &str) -> PyResult<Settings> {
         mode: if given.messages { Mode::Message } else { Mode::Stream },
         algorithm: given.cc,
         connect_timeout: duration(given.connect_timeout)?,
-        silence: duration(given.silence)?,
+        idle_timeout: duration(given.silence)?,
         linger: duration(given.linger)?,
         key: key.transpose()?,
         ..Settings::default()
@@ -202,13 +202,13 @@ impl UdtSocket {
     #[pyo3(signature = (linger=None))]
     fn close(&self, py: Python<'_>, linger: Option<f64>) -> PyResult<()> {
         let linger = linger.map_or(Ok(self.linger), duration)?;
-        patiently(py, Some(linger.as_secs_f64()), || self.socket.finish(GLANCE))
+        patiently(py, Some(linger.as_secs_f64()), || self.socket.shutdown(GLANCE))
     }
 
     /// Closes the connection without waiting.
     fn abandon(&self) {
         // Nobody asks what became of it.
-        let _ = self.socket.finish(Duration::ZERO);
+        let _ = self.socket.shutdown(Duration::ZERO);
     }
 
     /// Counters and present values.
@@ -304,7 +304,7 @@ fn values(statistics: &Statistics) -> [(&'static str, f64); 16] {
         ("sent", sender.sent as f64),
         ("retransmitted", sender.retransmitted as f64),
         ("lost", sender.lost as f64),
-        ("delivered", (sender.delivered * statistics.payload as u64) as f64),
+        ("delivered", (sender.delivered * statistics.max_payload as u64) as f64),
         ("received", receiver.bytes as f64),
         ("ca_state", ca_state),
         ("timeouts", f64::from(sender.timeouts)),
@@ -316,7 +316,7 @@ fn values(statistics: &Statistics) -> [(&'static str, f64); 16] {
 #[pyclass(frozen, module = "dumbbell._core")]
 #[derive(Default)]
 pub struct TransferWatch {
-    watch: Arc<Watch>,
+    watch: Arc<TransferMonitor>,
 }
 
 #[pymethods]
@@ -337,7 +337,7 @@ impl TransferWatch {
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let progress = self.watch.progress();
         let row = PyDict::new(py);
-        row.set_item("what", progress.what)?;
+        row.set_item("what", progress.file)?;
         row.set_item("bytes", progress.bytes)?;
         row.set_item("total", progress.total)?;
         row.set_item("resumed", progress.resumed)?;
@@ -384,8 +384,12 @@ impl TransferWatch {
     }
 }
 
-fn attempts(retries: u32, interval: f64) -> PyResult<Attempts> {
-    Ok(Attempts { more: retries, interval: duration(interval)?, ..Attempts::default() })
+fn attempts(retries: u32, interval: f64) -> PyResult<RetryPolicy> {
+    Ok(RetryPolicy {
+        max_retries: retries,
+        sample_interval: duration(interval)?,
+        ..RetryPolicy::default()
+    })
 }
 
 /// Gives files and folders to a server.
@@ -435,8 +439,14 @@ pub fn udt_serve(
 ) -> PyResult<()> {
     let (write, read, once) = permission;
     let settings = settings(settings_json)?;
-    let permission = Permission { write, read, once, clients, ..Permission::default() };
-    let run = || dumbbell_transfer::serve(&root, local, &settings, permission, &watch.watch);
+    let config = ServerConfig {
+        allow_push: write,
+        allow_pull: read,
+        once,
+        max_clients: clients,
+        ..ServerConfig::default()
+    };
+    let run = || dumbbell_transfer::serve(&root, local, &settings, config, &watch.watch);
     py.detach(run).map_err(raise_transfer)
 }
 
@@ -454,8 +464,10 @@ pub fn udt_bench(
     watch: &TransferWatch,
 ) -> PyResult<(u64, f64)> {
     let settings = settings(settings_json)?;
-    let load =
-        size.map_or_else(|| duration(seconds).map(Load::Time), |size| Ok(Load::Bytes(size)))?;
+    let load = size.map_or_else(
+        || duration(seconds).map(BenchLimit::Time),
+        |size| Ok(BenchLimit::Bytes(size)),
+    )?;
     let interval = duration(interval)?;
     let run = || dumbbell_transfer::bench(peer, load, &settings, interval, &watch.watch);
     let (bytes, took) = py.detach(run).map_err(raise_transfer)?;

@@ -14,7 +14,7 @@ use dumbbell_tcp::{
     MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender, SenderConfig,
     Stack,
 };
-use dumbbell_udt::Bulk;
+use dumbbell_udt::BulkData;
 use dumbbell_units::Time;
 use std::sync::Arc;
 
@@ -128,13 +128,13 @@ fn multipath_endpoints(
 /// Both ends have the algorithm, though only one sends data.
 fn udt_endpoints(
     flow: &FlowSpec,
-    options: &dumbbell_udt::Options,
+    options: &dumbbell_udt::TransportOptions,
     algorithms: [Algorithm; 2],
     init: &ConnectionConfig,
 ) -> [Host; 2] {
     let plan = ClientConfig {
         options: options.clone(),
-        bulk: Bulk {
+        bulk: BulkData {
             bytes: flow.bytes,
             stop: flow.stop_ns.map(Time::from_nanos),
             app_rates: flow.write_rates(),

@@ -4,7 +4,7 @@ use crate::link_spec::check_rates;
 use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
-use dumbbell_udt::{BadOption, Options};
+use dumbbell_udt::{OptionError, TransportOptions};
 use dumbbell_units::Time;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -206,12 +206,12 @@ impl FlowSpec {
         made.map_err(|error| ScenarioError::Algorithm { part: part(), error })
     }
 
-    fn check_udt(&self, options: &Options) -> Result<(), ScenarioError> {
-        let bad = |BadOption { key, value, least, most, unit }| ScenarioError::Value {
+    fn check_udt(&self, options: &TransportOptions) -> Result<(), ScenarioError> {
+        let bad = |OptionError { key, value, min, max, unit }| ScenarioError::Value {
             part: ScenarioPart::Flow(self.name.clone()),
             key,
             value: value.to_string(),
-            valid: format!("from {least} to {most} {unit}"),
+            valid: format!("from {min} to {max} {unit}"),
         };
         options.check().map_err(bad)
     }
@@ -270,7 +270,7 @@ impl FlowSpec {
     pub(crate) fn init(&self, now: Time, seed: u64) -> ConnectionConfig {
         let (mss, initial_window) = match &self.udt {
             None => (self.stack.mss, self.stack.initial_window),
-            Some(options) => (options.payload(), Options::INITIAL_WINDOW),
+            Some(options) => (options.max_payload(), TransportOptions::INITIAL_WINDOW),
         };
         ConnectionConfig {
             now,

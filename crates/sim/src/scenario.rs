@@ -136,7 +136,7 @@ pub struct FlowSpec {
     pub stack: Stack,
     /// UDT instead of TCP, with these options.
     #[serde(default)]
-    pub udt: Option<dumbbell_udt::Options>,
+    pub udt: Option<dumbbell_udt::TransportOptions>,
     /// On the testbed, what the kernel calls the algorithm, if not as we do.
     #[serde(default)]
     pub kernel_cc: Option<String>,

@@ -6,7 +6,10 @@ use crate::sender_rows::{fill_flow_row, fill_series_row};
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::{Algorithm, Metric, SenderStats};
 use dumbbell_net::Endpoint;
-use dumbbell_udt::{Answer, Bulk, Config, Connection, Listener, Mode, Options, Packet, Role, Seq};
+use dumbbell_udt::{
+    BulkData, Config, Connection, Listener, ListenerAction, Mode, Packet, Role, Seq,
+    TransportOptions,
+};
 use dumbbell_units::Time;
 
 /// Socket ids of both ends; any numbers do, as a flow has its route to itself.
@@ -43,8 +46,8 @@ struct Server {
 
 /// What a flow's sender is to do.
 pub(crate) struct ClientConfig {
-    pub(crate) options: Options,
-    pub(crate) bulk: Bulk,
+    pub(crate) options: TransportOptions,
+    pub(crate) bulk: BulkData,
     pub(crate) start: Time,
     /// Seed of whatever the ends draw at random.
     pub(crate) seed: u64,
@@ -53,7 +56,7 @@ pub(crate) struct ClientConfig {
 impl UdtHost {
     /// The end that connects and sends.
     pub(crate) fn client(client: ClientConfig, algorithm: Algorithm) -> UdtHost {
-        let (payload, bytes) = (u64::from(client.options.payload()), client.bulk.bytes);
+        let (payload, bytes) = (u64::from(client.options.max_payload()), client.bulk.bytes);
         // Pairs begin at multiples of 16, whether packets are counted from here or from 0.
         let isn = Seq::new(client.seed as u32 & !15);
         let config = Config { bulk: Some(client.bulk), ..config(client.options, algorithm, 0) };
@@ -64,8 +67,8 @@ impl UdtHost {
     }
 
     /// The end that listens and receives.
-    pub(crate) fn server(options: Options, algorithm: Algorithm, seed: u64) -> UdtHost {
-        let payload = u64::from(options.payload());
+    pub(crate) fn server(options: TransportOptions, algorithm: Algorithm, seed: u64) -> UdtHost {
+        let payload = u64::from(options.max_payload());
         let mut key = [0; 16];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let listener = Listener::new(options.clone(), Mode::Stream, key);
@@ -94,9 +97,9 @@ impl UdtHost {
         let State::Listening(server) = &mut self.state else { return };
         let Packet::Handshake(client) = packet else { return };
         match server.listener.handle(now, CLIENT, client) {
-            Answer::Silence => {}
-            Answer::Reply(reply) => server.reply = Some(Packet::Handshake(reply)),
-            Answer::Accept => {
+            ListenerAction::Ignore => {}
+            ListenerAction::Reply(reply) => server.reply = Some(Packet::Handshake(reply)),
+            ListenerAction::Accept => {
                 if let State::Listening(server) =
                     std::mem::replace(&mut self.state, State::Accepting)
                 {
@@ -108,18 +111,18 @@ impl UdtHost {
     }
 }
 
-fn config(options: Options, algorithm: Algorithm, end: usize) -> Config {
+fn config(options: TransportOptions, algorithm: Algorithm, end: usize) -> Config {
     Config {
         options,
         mode: Mode::Stream,
         algorithm,
-        remake: None,
+        new_algorithm: None,
         bulk: None,
-        keep: false,
-        socket: SOCKETS[end],
-        patience: None,
-        silence: None,
-        reserve: 0,
+        keep_received: false,
+        socket_id: SOCKETS[end],
+        connect_timeout: None,
+        idle_timeout: None,
+        crypto_overhead: 0,
     }
 }
 

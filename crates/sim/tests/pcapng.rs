@@ -2,7 +2,7 @@
 
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
 use dumbbell_sim::{RunOutput, Scenario, Side};
-use dumbbell_udt::{Packet, Request, codec};
+use dumbbell_udt::{Packet, RequestType, codec};
 use dumbbell_units::Span;
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -234,11 +234,11 @@ fn udt_packets_are_captured_as_they_are_on_the_wire() {
     let requests: Vec<_> = packets[..4]
         .iter()
         .map(|(destination, packet)| match packet {
-            Packet::Handshake(handshake) => (*destination, handshake.request),
+            Packet::Handshake(handshake) => (*destination, handshake.request_type),
             other => panic!("{other:?}"),
         })
         .collect();
-    let [ask, agree] = [Request::INDUCTION, Request::CONCLUSION];
+    let [ask, agree] = [RequestType::INDUCTION, RequestType::CONCLUSION];
     assert_eq!(requests, [(0, ask), (1, ask), (0, agree), (1, agree)]);
     assert!(bytes >= 1_000_001, "all of it arrived");
     assert!(packets.iter().any(|(_, packet)| matches!(packet, Packet::Nak(_))));

@@ -1,7 +1,7 @@
 //! UDT flows over simulated links.
 
 use dumbbell_sim::{RunOutput, Scenario};
-use dumbbell_udt::Options;
+use dumbbell_udt::TransportOptions;
 use serde_json::{Value, json};
 
 const SECONDS: u64 = 20;
@@ -36,7 +36,8 @@ fn utilisation(outcome: &RunOutput) -> f64 {
 #[test]
 fn udt_fills_a_link_with_its_own_and_with_any_other_algorithm() {
     for cc in ["udt", "ar-udt", "reno", "cubic", "bbr", "bbr3", "copa", "vegas"] {
-        let options = serde_json::to_value(Options::for_algorithm(cc)).expect("plain data");
+        let options =
+            serde_json::to_value(TransportOptions::for_algorithm(cc)).expect("plain data");
         let used = utilisation(&run(&scenario(0.0, &[flow("a", cc, &options)])));
         assert!(used > 0.8, "{cc}: {used}");
     }

@@ -11,7 +11,7 @@ use dumbbell_sim::{
     FlowPlan, FlowRow, FlowSpec, Internals, Series, SeriesRow, fill_flow_row, fill_series_row,
 };
 use dumbbell_udt::io::{Error, Listener, Settings, Socket};
-use dumbbell_udt::{Bulk, Options};
+use dumbbell_udt::{BulkData, TransportOptions};
 use dumbbell_units::Time;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind};
 use std::net::UdpSocket;
@@ -73,18 +73,18 @@ impl UdtFlow {
     pub(crate) fn new(
         number: u32,
         flow: &FlowSpec,
-        options: &Options,
+        options: &TransportOptions,
         plan: FlowPlan,
         ends: Ends,
     ) -> UdtFlow {
-        let bulk = Bulk { bytes: flow.bytes, stop: None, app_rates: flow.write_rates() };
+        let bulk = BulkData { bytes: flow.bytes, stop: None, app_rates: flow.write_rates() };
         let settings = Settings {
             options: options.clone(),
             algorithm: flow.cc.clone(),
             connect_timeout: FOREVER,
-            silence: FOREVER,
+            idle_timeout: FOREVER,
             bulk: Some(bulk),
-            keep: false,
+            keep_received: false,
             ..Settings::default()
         };
         UdtFlow {
@@ -93,7 +93,7 @@ impl UdtFlow {
             settings,
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
-            payload: u64::from(options.payload()),
+            payload: u64::from(options.max_payload()),
             stage: Stage::Waiting([ends.sender, ends.listener].map(UdpSocket::from)),
             is_done: false,
         }
@@ -119,12 +119,12 @@ impl UdtFlow {
         [sender, receiver]: [std::io::Result<UdpSocket>; 2],
     ) -> Result<Open, Error> {
         let receives = Settings { bulk: None, ..self.settings.clone() };
-        let listener = Listener::over(receiver?, &receives)?;
+        let listener = Listener::from_udp_socket(receiver?, &receives)?;
         let mut sends = self.settings.clone();
         if let Some(bulk) = &mut sends.bulk {
             bulk.stop = self.stop.map(|stop| Time::ZERO + stop.since(now));
         }
-        let sender = Socket::begin(sender?, listener.local_addr(), &sends)?;
+        let sender = Socket::start_connect(sender?, listener.local_addr(), &sends)?;
         Ok(Open { sender, began: now, listener, receiver: None })
     }
 

@@ -1,16 +1,16 @@
 //! How fast the way to a server is.
 
-use crate::client::{Attempts, ask, part};
+use crate::client::{RetryPolicy, connect, disconnect};
 use crate::error::TransferError;
-use crate::frame::{CHUNK, Frame, Line, Offer, Want, Wish};
-use crate::watch::Watch;
+use crate::frame::{CHUNK, Frame, FrameStream, Operation, ReceiverMessage, SenderMessage};
+use crate::monitor::TransferMonitor;
 use dumbbell_udt::io::Settings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How much is sent.
 #[derive(Clone, Copy, Debug)]
-pub enum Load {
+pub enum BenchLimit {
     /// As much as can be in this time.
     Time(Duration),
     /// So many bytes.
@@ -24,54 +24,59 @@ pub enum Load {
 /// If the server does not take part, or the connection fails.
 pub fn bench(
     peer: &str,
-    load: Load,
+    load: BenchLimit,
     settings: &Settings,
     interval: Duration,
-    watch: &Arc<Watch>,
+    monitor: &Arc<TransferMonitor>,
 ) -> Result<(u64, Duration), TransferError> {
-    let attempts = Attempts { more: 0, interval, ..Attempts::default() };
-    let mut line = ask(peer, Want::Bench, settings, attempts, watch)?;
+    let policy =
+        RetryPolicy { max_retries: 0, sample_interval: interval, ..RetryPolicy::default() };
+    let mut stream = connect(peer, Operation::Bench, settings, policy, monitor)?;
     let mut frame = vec![0x5a; 4 + CHUNK];
     let (bytes, time) = match load {
-        Load::Time(time) => (u64::MAX, time),
-        Load::Bytes(bytes) => (bytes, Duration::MAX),
+        BenchLimit::Time(time) => (u64::MAX, time),
+        BenchLimit::Bytes(bytes) => (bytes, Duration::MAX),
     };
-    watch.begin(1, if bytes == u64::MAX { 0 } else { bytes });
+    monitor.start(1, if bytes == u64::MAX { 0 } else { bytes });
     let (began, mut sent) = (Instant::now(), 0);
     while sent < bytes && began.elapsed() < time {
         let some = CHUNK.min(usize::try_from(bytes - sent).unwrap_or(CHUNK));
-        line.send(&mut frame[..4 + some])?;
+        stream.send_data(&mut frame[..4 + some])?;
         sent += some as u64;
-        watch.advance(some as u64);
+        monitor.add_bytes(some as u64);
     }
-    line.say(&Offer::Over)?;
-    match line.listen()? {
-        Wish::Have { bytes, .. } if bytes == sent => {}
-        Wish::Have { bytes, .. } => {
+    stream.send(&SenderMessage::Over)?;
+    match stream.recv_message()? {
+        ReceiverMessage::Have { bytes, .. } if bytes == sent => {}
+        ReceiverMessage::Have { bytes, .. } => {
             let what = format!("of {sent} bytes, {bytes} arrived");
             return Err(TransferError::Protocol(what));
         }
         _ => return Err(TransferError::Protocol("it does not say what arrived".to_owned())),
     }
     let took = began.elapsed();
-    watch.end_file();
-    part(&line);
+    monitor.end_file();
+    disconnect(&stream);
     Ok((sent, took))
 }
 
 /// The server's side.
-pub(crate) fn discard(line: &mut Line) -> Result<(), TransferError> {
-    line.watch().begin(1, 0);
+pub(crate) fn serve_bench(stream: &mut FrameStream) -> Result<(), TransferError> {
+    stream.monitor().start(1, 0);
     let mut bytes = 0;
     loop {
-        match line.hear::<Offer>()? {
+        match stream.recv::<SenderMessage>()? {
             Frame::Data(data) => {
                 bytes += data.len() as u64;
                 let some = data.len() as u64;
-                line.watch().advance(some);
+                stream.monitor().add_bytes(some);
             }
-            Frame::Words(Offer::Over) => return line.say(&Wish::Have { bytes, hash: None }),
-            Frame::Words(_) => return Err(TransferError::Protocol("only data is due".to_owned())),
+            Frame::Message(SenderMessage::Over) => {
+                return stream.send(&ReceiverMessage::Have { bytes, hash: None });
+            }
+            Frame::Message(_) => {
+                return Err(TransferError::Protocol("only data is due".to_owned()));
+            }
         }
     }
 }

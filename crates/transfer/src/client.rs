@@ -1,11 +1,11 @@
 //! Giving files to a server, and taking files from it.
 
 use crate::error::TransferError;
-use crate::frame::{Line, Reply, Request, VERSION, Want};
+use crate::frame::{FrameStream, Operation, Request, Response, VERSION};
 use crate::manifest::walk;
-use crate::sink::take;
-use crate::source::give;
-use crate::watch::Watch;
+use crate::monitor::TransferMonitor;
+use crate::receive::receive_files;
+use crate::send::send_files;
 use dumbbell_udt::io::{Settings, Socket};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -13,25 +13,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often it is looked whether a transfer is still wanted.
-pub(crate) const LOOK: Duration = Duration::from_millis(200);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often an interrupted transfer is tried again.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempts {
+pub struct RetryPolicy {
     /// Tries after the first; those since the last progress are counted.
-    pub more: u32,
+    pub max_retries: u32,
     /// The pause before each.
-    pub pause: Duration,
+    pub delay: Duration,
     /// How often the connection is sampled.
-    pub interval: Duration,
+    pub sample_interval: Duration,
     /// How long a server may take to answer: it may serve as many as it wants to.
-    pub patience: Duration,
+    pub response_timeout: Duration,
 }
 
-impl Default for Attempts {
-    fn default() -> Attempts {
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
         let (pause, interval) = (Duration::from_secs(2), Duration::from_millis(100));
-        Attempts { more: 5, pause, interval, patience: Duration::from_secs(60) }
+        RetryPolicy {
+            max_retries: 5,
+            delay: pause,
+            sample_interval: interval,
+            response_timeout: Duration::from_secs(60),
+        }
     }
 }
 
@@ -44,14 +49,14 @@ pub fn push(
     peer: &str,
     paths: &[PathBuf],
     settings: &Settings,
-    attempts: Attempts,
-    watch: &Arc<Watch>,
+    policy: RetryPolicy,
+    monitor: &Arc<TransferMonitor>,
 ) -> Result<(), TransferError> {
-    let items = walk(paths, watch)?;
-    repeat(attempts, watch, || {
-        let mut line = ask(peer, Want::Push, settings, attempts, watch)?;
-        give(&mut line, &items)?;
-        part(&line);
+    let items = walk(paths, monitor)?;
+    retry(policy, monitor, || {
+        let mut stream = connect(peer, Operation::Push, settings, policy, monitor)?;
+        send_files(&mut stream, &items)?;
+        disconnect(&stream);
         Ok(())
     })
 }
@@ -66,75 +71,75 @@ pub fn pull(
     paths: &[String],
     into: &Path,
     settings: &Settings,
-    attempts: Attempts,
-    watch: &Arc<Watch>,
+    policy: RetryPolicy,
+    monitor: &Arc<TransferMonitor>,
 ) -> Result<(), TransferError> {
-    repeat(attempts, watch, || {
-        let want = Want::Pull(paths.to_vec());
-        let mut line = ask(peer, want, settings, attempts, watch)?;
-        let done = take(&mut line, into);
-        part(&line);
+    retry(policy, monitor, || {
+        let want = Operation::Pull(paths.to_vec());
+        let mut stream = connect(peer, want, settings, policy, monitor)?;
+        let done = receive_files(&mut stream, into);
+        disconnect(&stream);
         done
     })
 }
 
 /// Tries until it succeeds, or fails for good.
-fn repeat(
-    attempts: Attempts,
-    watch: &Watch,
+fn retry(
+    policy: RetryPolicy,
+    monitor: &TransferMonitor,
     mut attempt: impl FnMut() -> Result<(), TransferError>,
 ) -> Result<(), TransferError> {
-    let (mut left, mut done) = (attempts.more, 0);
+    let (mut left, mut done) = (policy.max_retries, 0);
     loop {
         let error = match attempt() {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        let progress = watch.progress().bytes;
+        let progress = monitor.progress().bytes;
         if progress > done {
-            (left, done) = (attempts.more, progress);
+            (left, done) = (policy.max_retries, progress);
         }
-        if left == 0 || !error.may_pass() {
+        if left == 0 || !error.is_transient() {
             return Err(error);
         }
         left -= 1;
-        watch.tell(format!("{error}; trying again"));
-        let mut pause = attempts.pause;
+        monitor.log_event(format!("{error}; trying again"));
+        let mut pause = policy.delay;
         while !pause.is_zero() {
-            watch.check()?;
-            std::thread::sleep(pause.min(LOOK));
-            pause = pause.saturating_sub(LOOK);
+            monitor.check_stopped()?;
+            std::thread::sleep(pause.min(POLL_INTERVAL));
+            pause = pause.saturating_sub(POLL_INTERVAL);
         }
     }
 }
 
 /// Connects, and says what is wanted.
-pub(crate) fn ask(
+pub(crate) fn connect(
     peer: &str,
-    want: Want,
+    want: Operation,
     settings: &Settings,
-    attempts: Attempts,
-    watch: &Arc<Watch>,
-) -> Result<Line, TransferError> {
+    policy: RetryPolicy,
+    monitor: &Arc<TransferMonitor>,
+) -> Result<FrameStream, TransferError> {
     let peers: Vec<SocketAddr> =
         peer.to_socket_addrs().map_err(dumbbell_udt::io::Error::from)?.collect();
     let mut socket = Socket::connect(&peers[..], settings)?;
-    socket.set_read_timeout(Some(LOOK));
+    socket.set_read_timeout(Some(POLL_INTERVAL));
     let socket = Arc::new(socket);
-    watch.record(&socket, attempts.interval);
-    let mut line = Line::new(socket, watch.clone());
+    monitor.sample_periodically(&socket, policy.sample_interval);
+    let mut stream = FrameStream::new(socket, monitor.clone());
     let ack_interval = settings.options.ack_interval;
-    line.say(&Request { version: VERSION, ack_interval, want })?;
-    match line.greet(attempts.patience)? {
-        Reply::Ready { ack_interval } => line.socket().set_ack_interval(ack_interval.min(64)),
-        Reply::Refused(why) => return Err(TransferError::Refused(why)),
+    stream.send(&Request { version: VERSION, ack_interval, want })?;
+    match stream.recv_first(policy.response_timeout)? {
+        Response::Ready { ack_interval } => stream.socket().set_ack_interval(ack_interval.min(64)),
+        Response::Refused(why) => return Err(TransferError::Refused(why)),
     }
-    Ok(line)
+    Ok(stream)
 }
 
 /// Closes a connection over which all was said.
-pub(crate) fn part(line: &Line) {
+pub(crate) fn disconnect(stream: &FrameStream) {
     // The other side has confirmed all that matters; a last word may be lost.
-    let _ = line.socket().finish(Duration::from_secs(5));
-    line.watch().conclude(line.socket());
+    let _ = stream.socket().shutdown(Duration::from_secs(5));
+    stream.monitor().sample_final(stream.socket());
 }

@@ -49,14 +49,14 @@ fn of_files(number: usize) -> String {
 
 impl TransferError {
     /// Whether trying again may help.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             TransferError::Connection(error) => matches!(
                 error,
                 // Who refuses cannot say why: it may be that too many wait.
                 Error::Refused
-                    | Error::NoAnswer
-                    | Error::Silent
+                    | Error::ConnectTimeout
+                    | Error::IdleTimeout
                     | Error::PeerClosed
                     | Error::Closed
                     | Error::TimedOut
@@ -67,19 +67,19 @@ impl TransferError {
     }
 
     /// Whether the reason is of this side, so that the other cannot know it.
-    pub(crate) fn is_own(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         use TransferError::{File, Path, Protocol};
         matches!(self, File { .. } | Path { .. } | Protocol(_))
     }
 }
 
 /// Says which file it was.
-pub(crate) trait At<T> {
-    fn at(self, path: &Path) -> Result<T, TransferError>;
+pub(crate) trait WithPath<T> {
+    fn with_path(self, path: &Path) -> Result<T, TransferError>;
 }
 
-impl<T> At<T> for io::Result<T> {
-    fn at(self, path: &Path) -> Result<T, TransferError> {
+impl<T> WithPath<T> for io::Result<T> {
+    fn with_path(self, path: &Path) -> Result<T, TransferError> {
         self.map_err(|error| TransferError::File { path: path.to_owned(), error })
     }
 }

@@ -2,7 +2,7 @@
 //! bit, whether data follows or words (JSON).
 
 use crate::error::TransferError;
-use crate::watch::Watch;
+use crate::monitor::TransferMonitor;
 use dumbbell_udt::io::{Error, Socket};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The version of what is said here.
 pub(crate) const VERSION: u32 = 1;
 /// The longest words, bytes: a peer may say anything.
-const MAX_WORDS: usize = 1 << 20;
+const MAX_MESSAGE: usize = 1 << 20;
 /// The most data of one frame, bytes.
 pub(crate) const CHUNK: usize = 1 << 18;
 const DATA: u32 = 1 << 31;
@@ -23,13 +23,13 @@ pub(crate) struct Request {
     pub(crate) version: u32,
     /// After how many packets the client's data is to be acknowledged.
     pub(crate) ack_interval: u32,
-    pub(crate) want: Want,
+    pub(crate) want: Operation,
 }
 
 /// What a client wants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Want {
+pub(crate) enum Operation {
     /// To give files.
     Push,
     /// To take files: paths in the server's folder.
@@ -41,7 +41,7 @@ pub(crate) enum Want {
 /// The server's answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Reply {
+pub(crate) enum Response {
     Ready { ack_interval: u32 },
     Refused(String),
 }
@@ -49,7 +49,7 @@ pub(crate) enum Reply {
 /// What a source says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Offer {
+pub(crate) enum SenderMessage {
     /// There is a file or a folder.
     Entry(Entry),
     /// The data of the next file begins here, bytes from its start.
@@ -80,7 +80,7 @@ pub(crate) struct Entry {
 /// What a sink says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Wish {
+pub(crate) enum ReceiverMessage {
     /// To get the file that was offered. So many bytes of it are there already, with this hash.
     Have { bytes: u64, hash: Option<String> },
     /// Someone else is at this file.
@@ -93,26 +93,26 @@ pub(crate) enum Wish {
 
 /// A frame that came.
 pub(crate) enum Frame<'a, T> {
-    Words(T),
+    Message(T),
     Data(&'a [u8]),
 }
 
 /// A connection that carries frames.
-pub(crate) struct Line {
+pub(crate) struct FrameStream {
     socket: Arc<Socket>,
-    watch: Arc<Watch>,
+    monitor: Arc<TransferMonitor>,
     buffer: Vec<u8>,
     /// When what is waited for is given up.
     deadline: Option<Instant>,
 }
 
-impl Line {
-    pub(crate) fn new(socket: Arc<Socket>, watch: Arc<Watch>) -> Line {
-        Line { socket, watch, buffer: Vec::new(), deadline: None }
+impl FrameStream {
+    pub(crate) fn new(socket: Arc<Socket>, monitor: Arc<TransferMonitor>) -> FrameStream {
+        FrameStream { socket, monitor, buffer: Vec::new(), deadline: None }
     }
 
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.watch
+    pub(crate) fn monitor(&self) -> &TransferMonitor {
+        &self.monitor
     }
 
     pub(crate) fn socket(&self) -> &Socket {
@@ -120,28 +120,28 @@ impl Line {
     }
 
     /// Says something.
-    pub(crate) fn say(&self, words: &impl Serialize) -> Result<(), TransferError> {
-        let words = serde_json::to_vec(words).map_err(unspeakable)?;
-        self.watch.check()?;
+    pub(crate) fn send(&self, words: &impl Serialize) -> Result<(), TransferError> {
+        let words = serde_json::to_vec(words).map_err(protocol_error)?;
+        self.monitor.check_stopped()?;
         let frame = [&(words.len() as u32).to_be_bytes()[..], &words].concat();
         Ok(self.socket.send_all(&frame)?)
     }
 
     /// Sends data, which begins after four bytes that are free for the frame's head.
-    pub(crate) fn send(&self, frame: &mut [u8]) -> Result<(), TransferError> {
+    pub(crate) fn send_data(&self, frame: &mut [u8]) -> Result<(), TransferError> {
         let length = (frame.len() - 4) as u32;
         frame[..4].copy_from_slice(&(length | DATA).to_be_bytes());
-        self.watch.check()?;
+        self.monitor.check_stopped()?;
         Ok(self.socket.send_all(frame)?)
     }
 
     /// Waits for the next frame.
-    pub(crate) fn hear<T: DeserializeOwned>(&mut self) -> Result<Frame<'_, T>, TransferError> {
+    pub(crate) fn recv<T: DeserializeOwned>(&mut self) -> Result<Frame<'_, T>, TransferError> {
         let mut head = [0; 4];
         self.read(&mut head)?;
         let head = u32::from_be_bytes(head);
         let length = (head & !DATA) as usize;
-        let most = if head & DATA == 0 { MAX_WORDS } else { CHUNK };
+        let most = if head & DATA == 0 { MAX_MESSAGE } else { CHUNK };
         if length > most {
             let what = format!("a frame of {length} bytes is longer than {most}");
             return Err(TransferError::Protocol(what));
@@ -153,24 +153,24 @@ impl Line {
         if head & DATA != 0 {
             return Ok(Frame::Data(&self.buffer));
         }
-        serde_json::from_slice(&self.buffer).map(Frame::Words).map_err(unspeakable)
+        serde_json::from_slice(&self.buffer).map(Frame::Message).map_err(protocol_error)
     }
 
     /// Waits for words.
-    pub(crate) fn listen<T: DeserializeOwned>(&mut self) -> Result<T, TransferError> {
-        match self.hear()? {
-            Frame::Words(words) => Ok(words),
+    pub(crate) fn recv_message<T: DeserializeOwned>(&mut self) -> Result<T, TransferError> {
+        match self.recv()? {
+            Frame::Message(words) => Ok(words),
             Frame::Data(_) => Err(TransferError::Protocol("data comes unasked".to_owned())),
         }
     }
 
     /// Waits for the peer's first words, but not for ever: it may have none, and yet be alive.
-    pub(crate) fn greet<T: DeserializeOwned>(
+    pub(crate) fn recv_first<T: DeserializeOwned>(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<T, TransferError> {
-        self.deadline = Instant::now().checked_add(patience);
-        let words = self.listen();
+        self.deadline = Instant::now().checked_add(timeout);
+        let words = self.recv_message();
         self.deadline = None;
         words
     }
@@ -178,7 +178,7 @@ impl Line {
     /// Waits for so many bytes.
     fn read(&self, mut out: &mut [u8]) -> Result<(), TransferError> {
         while !out.is_empty() {
-            self.watch.check()?;
+            self.monitor.check_stopped()?;
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(Error::TimedOut.into());
             }
@@ -194,6 +194,6 @@ impl Line {
     }
 }
 
-fn unspeakable(error: serde_json::Error) -> TransferError {
+fn protocol_error(error: serde_json::Error) -> TransferError {
     TransferError::Protocol(error.to_string())
 }

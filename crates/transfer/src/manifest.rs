@@ -1,8 +1,8 @@
 //! What there is to give: files, and folders with all that is in them.
 
-use crate::error::{At, TransferError};
+use crate::error::{TransferError, WithPath};
 use crate::frame::Entry;
-use crate::watch::Watch;
+use crate::monitor::TransferMonitor;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 
 /// A file or folder that is given, and where it is here.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
+pub(crate) struct SourceFile {
     pub(crate) entry: Entry,
     pub(crate) path: PathBuf,
 }
@@ -22,14 +22,17 @@ pub(crate) struct Item {
 ///
 /// # Errors
 /// If one cannot be read, or has a name that cannot be told.
-pub(crate) fn walk(paths: &[PathBuf], watch: &Watch) -> Result<Vec<Item>, TransferError> {
+pub(crate) fn walk(
+    paths: &[PathBuf],
+    monitor: &TransferMonitor,
+) -> Result<Vec<SourceFile>, TransferError> {
     let (mut items, mut left_out) = (Vec::new(), Vec::new());
     for path in paths {
         let bad = |why| TransferError::Path { path: path.clone(), why };
-        let whole = path.canonicalize().at(path)?;
+        let whole = path.canonicalize().with_path(path)?;
         let name = whole.file_name().ok_or_else(|| bad("is not to be given as a whole"))?;
-        let name = told(name).map_err(bad)?;
-        let found = fs::metadata(path).at(path)?;
+        let name = wire_name(name).map_err(bad)?;
+        let found = fs::metadata(path).with_path(path)?;
         if !found.is_file() && !found.is_dir() {
             return Err(bad("is neither a file nor a folder"));
         }
@@ -41,13 +44,13 @@ pub(crate) fn walk(paths: &[PathBuf], watch: &Watch) -> Result<Vec<Item>, Transf
             count => format!(" and {count} more"),
         };
         let first = first.display();
-        watch.tell(format!("left out, as links and special files are: {first}{others}"));
+        monitor.log_event(format!("left out, as links and special files are: {first}{others}"));
     }
     Ok(items)
 }
 
 /// When a file was changed last, ns since 1970.
-pub(crate) fn changed_at(found: &Metadata) -> u64 {
+pub(crate) fn modified_ns(found: &Metadata) -> u64 {
     let modified = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     modified.map_or(0, |time| time.as_nanos() as u64)
 }
@@ -56,24 +59,24 @@ fn add(
     path: &Path,
     name: String,
     found: &Metadata,
-    items: &mut Vec<Item>,
+    items: &mut Vec<SourceFile>,
     left_out: &mut Vec<PathBuf>,
 ) -> Result<(), TransferError> {
     let entry = Entry {
         path: name.clone(),
         size: found.is_file().then_some(found.len()),
-        modified: changed_at(found),
+        modified: modified_ns(found),
         mode: found.permissions().mode() & 0o777,
     };
-    items.push(Item { entry, path: path.to_owned() });
+    items.push(SourceFile { entry, path: path.to_owned() });
     if !found.is_dir() {
         return Ok(());
     }
     let inside = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut inside: Vec<PathBuf> = inside.at(path)?.iter().map(fs::DirEntry::path).collect();
+    let mut inside: Vec<PathBuf> = inside.with_path(path)?.iter().map(fs::DirEntry::path).collect();
     inside.sort();
     for path in inside {
-        let found = fs::symlink_metadata(&path).at(&path)?;
+        let found = fs::symlink_metadata(&path).with_path(&path)?;
         if path.extension().is_some_and(|extension| extension == crate::partial::SUFFIX) {
             continue;
         }
@@ -82,14 +85,14 @@ fn add(
             continue;
         }
         let own = path.file_name().unwrap_or_default();
-        let own = told(own).map_err(|why| TransferError::Path { path: path.clone(), why })?;
+        let own = wire_name(own).map_err(|why| TransferError::Path { path: path.clone(), why })?;
         add(&path, format!("{name}/{own}"), &found, items, left_out)?;
     }
     Ok(())
 }
 
 /// A name as it is told to the other side, or why it cannot be.
-fn told(name: &OsStr) -> Result<&str, &'static str> {
+fn wire_name(name: &OsStr) -> Result<&str, &'static str> {
     match name.to_str() {
         None => Err("its name is not Unicode"),
         Some(name) if name.contains('\\') => Err("its name has a backslash, which is a path's"),

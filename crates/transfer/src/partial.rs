@@ -1,7 +1,7 @@
 //! A file that is not complete yet: it has a name of its own beside its place, which also says of
 //! which state of the file it is a part, so that parts of two states are never put together.
 
-use crate::error::{At, TransferError};
+use crate::error::{TransferError, WithPath};
 use crate::frame::Entry;
 use blake3::Hasher;
 use rustix::fs::{FlockOperation, flock};
@@ -18,52 +18,53 @@ pub(crate) const SUFFIX: &str = "dumbbell-part";
 pub(crate) struct Partial {
     file: File,
     path: PathBuf,
-    place: PathBuf,
+    destination: PathBuf,
     entry: Entry,
     hasher: Hasher,
     written: u64,
 }
 
 /// Whether a file could be begun.
-pub(crate) enum Begun {
-    Ours(Box<Partial>),
+pub(crate) enum PartialLock {
+    Acquired(Box<Partial>),
     /// Someone else is at it.
     Busy,
 }
 
 impl Partial {
     /// Goes on with a file where it was interrupted, or begins it. What is there of it is read.
-    pub(crate) fn open(entry: &Entry, place: &Path) -> Result<Begun, TransferError> {
+    pub(crate) fn open(entry: &Entry, place: &Path) -> Result<PartialLock, TransferError> {
         let path = name(entry, place);
         let mut options = OpenOptions::new();
         let mut file = options.read(true).write(true).create(true).truncate(false).open(&path);
         if let (Err(_), Some(folder)) = (&file, place.parent()) {
-            fs::create_dir_all(folder).at(folder)?;
+            fs::create_dir_all(folder).with_path(folder)?;
             file = options.open(&path);
         }
-        let mut file = file.at(&path)?;
+        let mut file = file.with_path(&path)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Ok(Begun::Busy);
+            return Ok(PartialLock::Busy);
         }
         // A file that is complete, or was, is as good as a part.
         let size = entry.size.unwrap_or(0);
         let existing = fs::metadata(place).ok().filter(|found| found.is_file());
-        let empty = file.metadata().at(&path)?.len() == 0;
+        let empty = file.metadata().with_path(&path)?.len() == 0;
         if empty && existing.is_some_and(|found| found.len() == size) && size > 0 {
-            std::io::copy(&mut File::open(place).at(place)?, &mut file).at(&path)?;
-            file.rewind().at(&path)?;
+            std::io::copy(&mut File::open(place).with_path(place)?, &mut file).with_path(&path)?;
+            file.rewind().with_path(&path)?;
         }
         let mut hasher = Hasher::new();
-        let written = std::io::copy(&mut (&mut file).take(size), &mut hasher).at(&path)?;
+        let written = std::io::copy(&mut (&mut file).take(size), &mut hasher).with_path(&path)?;
         let place = place.to_owned();
-        let mut partial = Partial { file, path, place, entry: entry.clone(), hasher, written };
-        partial.cut(written)?;
-        Ok(Begun::Ours(Box::new(partial)))
+        let mut partial =
+            Partial { file, path, destination: place, entry: entry.clone(), hasher, written };
+        partial.truncate(written)?;
+        Ok(PartialLock::Acquired(Box::new(partial)))
     }
 
-    fn cut(&mut self, length: u64) -> Result<(), TransferError> {
-        self.file.set_len(length).at(&self.path)?;
-        self.file.seek(SeekFrom::Start(length)).map(drop).at(&self.path)
+    fn truncate(&mut self, length: u64) -> Result<(), TransferError> {
+        self.file.set_len(length).with_path(&self.path)?;
+        self.file.seek(SeekFrom::Start(length)).map(drop).with_path(&self.path)
     }
 
     /// Bytes that are there.
@@ -80,7 +81,7 @@ impl Partial {
     pub(crate) fn restart(&mut self) -> Result<(), TransferError> {
         self.hasher = Hasher::new();
         self.written = 0;
-        self.cut(0)
+        self.truncate(0)
     }
 
     /// Adds data; `false` if the file would be longer than it is.
@@ -89,25 +90,25 @@ impl Partial {
         if after > self.entry.size.unwrap_or(0) {
             return Ok(false);
         }
-        self.file.write_all(data).at(&self.path)?;
+        self.file.write_all(data).with_path(&self.path)?;
         self.hasher.update(data);
         self.written = after;
         Ok(true)
     }
 
     /// Puts the file into its place, if it is what it should be; otherwise nothing of it is kept.
-    pub(crate) fn conclude(self, hash: &str) -> Result<bool, TransferError> {
+    pub(crate) fn finish(self, hash: &str) -> Result<bool, TransferError> {
         if Some(self.written) != self.entry.size || self.hash() != hash {
-            fs::remove_file(&self.path).at(&self.path)?;
+            fs::remove_file(&self.path).with_path(&self.path)?;
             return Ok(false);
         }
         let mode = Permissions::from_mode(self.entry.mode & 0o777);
-        self.file.set_permissions(mode).at(&self.path)?;
+        self.file.set_permissions(mode).with_path(&self.path)?;
         let modified = UNIX_EPOCH + Duration::from_nanos(self.entry.modified);
-        self.file.set_modified(modified).at(&self.path)?;
-        self.file.sync_all().at(&self.path)?;
-        fs::rename(&self.path, &self.place).at(&self.place)?;
-        remove_others(&self.place);
+        self.file.set_modified(modified).with_path(&self.path)?;
+        self.file.sync_all().with_path(&self.path)?;
+        fs::rename(&self.path, &self.destination).with_path(&self.destination)?;
+        remove_others(&self.destination);
         Ok(true)
     }
 }

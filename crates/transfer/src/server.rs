@@ -1,14 +1,14 @@
 //! A folder to which clients give files, and from which they take files.
 
-use crate::bench::discard;
-use crate::client::LOOK;
-use crate::error::{At, TransferError};
-use crate::frame::{Line, Offer, Reply, Request, VERSION, Want};
+use crate::bench::serve_bench;
+use crate::client::POLL_INTERVAL;
+use crate::error::{TransferError, WithPath};
+use crate::frame::{FrameStream, Operation, Request, Response, SenderMessage, VERSION};
 use crate::manifest::walk;
-use crate::place::below;
-use crate::sink::take;
-use crate::source::give;
-use crate::watch::Watch;
+use crate::monitor::TransferMonitor;
+use crate::receive::receive_files;
+use crate::safe_path::resolve;
+use crate::send::send_files;
 use dumbbell_udt::io::{Error, Listener, Settings, Socket};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -18,27 +18,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a stopped server may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What clients may do, and how many of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permission {
+pub struct ServerConfig {
     /// Give files.
-    pub write: bool,
+    pub allow_push: bool,
     /// Take files.
-    pub read: bool,
+    pub allow_pull: bool,
     /// Whether the server ends after it has served one client to its end.
     pub once: bool,
     /// How many are served at a time: each has a thread. Others wait in the listener's backlog.
-    pub clients: usize,
+    pub max_clients: usize,
     /// How long a client may take to say what it wants.
-    pub patience: Duration,
+    pub request_timeout: Duration,
 }
 
-impl Default for Permission {
-    fn default() -> Permission {
-        let (clients, patience) = (64, Duration::from_secs(10));
-        Permission { write: true, read: true, once: false, clients, patience }
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        let (clients, timeout) = (64, Duration::from_secs(10));
+        ServerConfig {
+            allow_push: true,
+            allow_pull: true,
+            once: false,
+            max_clients: clients,
+            request_timeout: timeout,
+        }
     }
 }
 
@@ -51,34 +57,34 @@ pub fn serve(
     root: &Path,
     local: &str,
     settings: &Settings,
-    permission: Permission,
-    watch: &Arc<Watch>,
+    config: ServerConfig,
+    monitor: &Arc<TransferMonitor>,
 ) -> Result<(), TransferError> {
-    let root = root.canonicalize().at(root)?;
+    let root = root.canonicalize().with_path(root)?;
     if !root.is_dir() {
         return Err(TransferError::Path { path: root, why: "is not a folder" });
     }
     let listener = bind(local, settings)?;
-    watch.tell(format!("listening at {}", listener.local_addr()));
+    monitor.log_event(format!("listening at {}", listener.local_addr()));
     let mut clients = Vec::new();
-    while !watch.is_stopped() {
+    while !monitor.is_stopped() {
         clients.retain(|client: &thread::JoinHandle<_>| !client.is_finished());
-        if clients.len() >= permission.clients.max(1) {
-            thread::sleep(LOOK / 10);
+        if clients.len() >= config.max_clients.max(1) {
+            thread::sleep(POLL_INTERVAL / 10);
             continue;
         }
-        let socket = match listener.accept(Some(LOOK)) {
+        let socket = match listener.accept(Some(POLL_INTERVAL)) {
             Err(Error::TimedOut) => continue,
             other => other?,
         };
         let from = socket.peer_addr();
         let ack_interval = settings.options.ack_interval;
-        let (root, whole) = (root.clone(), watch.clone());
-        let client = move || attend(socket, &root, ack_interval, permission, &whole);
-        if permission.once {
+        let (root, whole) = (root.clone(), monitor.clone());
+        let client = move || serve_client(socket, &root, ack_interval, config, &whole);
+        if config.once {
             match client() {
                 // The client comes back, or another one comes.
-                Err(error) if error.may_pass() => continue,
+                Err(error) if error.is_transient() => continue,
                 other => return other,
             }
         }
@@ -86,25 +92,25 @@ pub fn serve(
         match thread.spawn(move || drop(client())) {
             Ok(thread) => clients.push(thread),
             // The system has no more threads: the others are served on.
-            Err(error) => watch.tell(format!("{from}: {error}")),
+            Err(error) => monitor.log_event(format!("{from}: {error}")),
         }
     }
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + SHUTDOWN_TIMEOUT;
     while clients.iter().any(|client| !client.is_finished()) && Instant::now() < until {
-        thread::sleep(LOOK / 10);
+        thread::sleep(POLL_INTERVAL / 10);
     }
     Err(TransferError::Stopped)
 }
 
 /// Listens; a port that is just being given up is waited for.
 fn bind(local: &str, settings: &Settings) -> Result<Listener, TransferError> {
-    let until = Instant::now() + PATIENCE / 5;
+    let until = Instant::now() + SHUTDOWN_TIMEOUT / 5;
     loop {
         match Listener::bind(local, settings) {
             Err(Error::Io(error))
                 if error.kind() == ErrorKind::AddrInUse && Instant::now() < until =>
             {
-                thread::sleep(LOOK / 4);
+                thread::sleep(POLL_INTERVAL / 4);
             }
             other => return Ok(other?),
         }
@@ -112,30 +118,34 @@ fn bind(local: &str, settings: &Settings) -> Result<Listener, TransferError> {
 }
 
 /// Serves a client, and tells of it.
-fn attend(
+fn serve_client(
     mut socket: Socket,
     root: &Path,
     ack_interval: u32,
-    permission: Permission,
-    watch: &Arc<Watch>,
+    config: ServerConfig,
+    monitor: &Arc<TransferMonitor>,
 ) -> Result<(), TransferError> {
-    socket.set_read_timeout(Some(LOOK));
+    socket.set_read_timeout(Some(POLL_INTERVAL));
     let from = socket.peer_addr();
     let socket = Arc::new(socket);
     // What several clients do is not one progress; how to stop is common.
-    let own = if permission.once { watch.clone() } else { Watch::of(watch) };
-    if permission.once {
-        watch.record(&socket, Duration::from_millis(100));
+    let own = if config.once { monitor.clone() } else { TransferMonitor::child_of(monitor) };
+    if config.once {
+        monitor.sample_periodically(&socket, Duration::from_millis(100));
     }
-    let done = talk(&socket, root, ack_interval, permission, &own);
-    watch.tell(told(from, &done, &own));
+    let done = handle_request(&socket, root, ack_interval, config, &own);
+    monitor.log_event(summary(from, &done, &own));
     // All that matters was confirmed by either side.
-    let _ = socket.finish(Duration::from_secs(5));
+    let _ = socket.shutdown(Duration::from_secs(5));
     done.map(drop)
 }
 
-fn told(from: SocketAddr, done: &Result<&'static str, TransferError>, watch: &Watch) -> String {
-    let progress = watch.progress();
+fn summary(
+    from: SocketAddr,
+    done: &Result<&'static str, TransferError>,
+    monitor: &TransferMonitor,
+) -> String {
+    let progress = monitor.progress();
     match done {
         Ok(what) => {
             let (files, bytes) = (progress.files.0, progress.bytes);
@@ -149,46 +159,46 @@ fn told(from: SocketAddr, done: &Result<&'static str, TransferError>, watch: &Wa
 }
 
 /// Does what a client wants; gives what that was.
-fn talk(
+fn handle_request(
     socket: &Arc<Socket>,
     root: &Path,
     ack_interval: u32,
-    permission: Permission,
-    watch: &Arc<Watch>,
+    config: ServerConfig,
+    monitor: &Arc<TransferMonitor>,
 ) -> Result<&'static str, TransferError> {
-    let mut line = Line::new(socket.clone(), watch.clone());
-    let request: Request = line.greet(permission.patience)?;
-    let refused = |line: &Line, why: &str| {
-        line.say(&Reply::Refused(why.to_owned()))?;
+    let mut stream = FrameStream::new(socket.clone(), monitor.clone());
+    let request: Request = stream.recv_first(config.request_timeout)?;
+    let refused = |stream: &FrameStream, why: &str| {
+        stream.send(&Response::Refused(why.to_owned()))?;
         Err(TransferError::Refused(why.to_owned()))
     };
     if request.version != VERSION {
-        return refused(&line, "it speaks another version of the protocol");
+        return refused(&stream, "it speaks another version of the protocol");
     }
     socket.set_ack_interval(request.ack_interval.min(64));
-    let ready = Reply::Ready { ack_interval };
+    let ready = Response::Ready { ack_interval };
     match request.want {
-        Want::Push if !permission.write => refused(&line, "nothing is taken here"),
-        Want::Pull(_) if !permission.read => refused(&line, "nothing is given here"),
-        Want::Push => {
-            line.say(&ready)?;
-            take(&mut line, root).map(|()| "gave")
+        Operation::Push if !config.allow_push => refused(&stream, "nothing is taken here"),
+        Operation::Pull(_) if !config.allow_pull => refused(&stream, "nothing is given here"),
+        Operation::Push => {
+            stream.send(&ready)?;
+            receive_files(&mut stream, root).map(|()| "gave")
         }
-        Want::Bench => {
-            line.say(&ready)?;
-            discard(&mut line).map(|()| "measured")
+        Operation::Bench => {
+            stream.send(&ready)?;
+            serve_bench(&mut stream).map(|()| "measured")
         }
-        Want::Pull(paths) => {
-            let places = match places(root, paths) {
+        Operation::Pull(paths) => {
+            let places = match resolve_requested(root, paths) {
                 Ok(places) => places,
-                Err(why) => return refused(&line, &why),
+                Err(why) => return refused(&stream, &why),
             };
             // A large folder takes its time: who asked knows by now that it is served.
-            line.say(&ready)?;
-            match walk(&places, line.watch()) {
-                Ok(items) => give(&mut line, &items).map(|()| "took"),
+            stream.send(&ready)?;
+            match walk(&places, stream.monitor()) {
+                Ok(items) => send_files(&mut stream, &items).map(|()| "took"),
                 Err(error) => {
-                    line.say(&Offer::Refused(error.to_string()))?;
+                    stream.send(&SenderMessage::Refused(error.to_string()))?;
                     Err(error)
                 }
             }
@@ -198,10 +208,11 @@ fn talk(
 
 /// Where the paths are that a client asks for, each once. A short request would stand for any number
 /// of files if it could name the same ones again and again.
-fn places(root: &Path, mut paths: Vec<String>) -> Result<Vec<PathBuf>, String> {
+fn resolve_requested(root: &Path, mut paths: Vec<String>) -> Result<Vec<PathBuf>, String> {
     paths.sort();
     paths.dedup();
-    let there: Option<Vec<PathBuf>> = paths.iter().map(|path| inside(root, path)).collect();
+    let there: Option<Vec<PathBuf>> =
+        paths.iter().map(|path| resolve_existing(root, path)).collect();
     let mut places = there.ok_or("there is no such file")?;
     places.sort();
     places.dedup();
@@ -216,7 +227,7 @@ fn places(root: &Path, mut paths: Vec<String>) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Where a path in the folder is, if it is there and does not lead out of it.
-fn inside(root: &Path, path: &str) -> Option<PathBuf> {
-    let place = below(root, path.trim_end_matches('/'))?.canonicalize().ok()?;
+fn resolve_existing(root: &Path, path: &str) -> Option<PathBuf> {
+    let place = resolve(root, path.trim_end_matches('/'))?.canonicalize().ok()?;
     place.starts_with(root).then_some(place)
 }

@@ -1,7 +1,7 @@
 //! Files between a server and its clients, over the machine's own sockets.
 
 use dumbbell_transfer::{
-    Attempts, Load, Permission, TransferError, Watch, bench, pull, push, serve,
+    BenchLimit, RetryPolicy, ServerConfig, TransferError, TransferMonitor, bench, pull, push, serve,
 };
 use dumbbell_udt::io::{Error, Key, Settings, Socket};
 use std::fs;
@@ -14,32 +14,32 @@ use std::time::Duration;
 
 /// A server in a thread, stopped with this.
 struct Server {
-    watch: Arc<Watch>,
+    monitor: Arc<TransferMonitor>,
     address: String,
     thread: Option<JoinHandle<Result<(), TransferError>>>,
 }
 
 impl Server {
-    fn start(root: &Path, address: &str, settings: &Settings, permission: Permission) -> Server {
-        let watch = Arc::new(Watch::new());
+    fn start(root: &Path, address: &str, settings: &Settings, config: ServerConfig) -> Server {
+        let monitor = Arc::new(TransferMonitor::new());
         let (root, local) = (root.to_owned(), address.to_owned());
-        let (settings, own) = (settings.clone(), watch.clone());
-        let thread = thread::spawn(move || serve(&root, &local, &settings, permission, &own));
-        let server = Server { watch, address: address.to_owned(), thread: Some(thread) };
-        while server.watch.take_events().is_empty() {
+        let (settings, own) = (settings.clone(), monitor.clone());
+        let thread = thread::spawn(move || serve(&root, &local, &settings, config, &own));
+        let server = Server { monitor, address: address.to_owned(), thread: Some(thread) };
+        while server.monitor.take_events().is_empty() {
             thread::sleep(Duration::from_millis(5));
         }
         server
     }
 
     fn of(root: &Path, settings: &Settings) -> Server {
-        Server::start(root, &free_address(), settings, Permission::default())
+        Server::start(root, &free_address(), settings, ServerConfig::default())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.watch.stop();
+        self.monitor.stop();
         self.thread.take().map(JoinHandle::join);
     }
 }
@@ -49,12 +49,12 @@ fn free_address() -> String {
     socket.local_addr().expect("it is bound").to_string()
 }
 
-fn quick() -> Attempts {
-    Attempts { more: 20, pause: Duration::from_millis(200), ..Attempts::default() }
+fn quick() -> RetryPolicy {
+    RetryPolicy { max_retries: 20, delay: Duration::from_millis(200), ..RetryPolicy::default() }
 }
 
 fn settings() -> Settings {
-    Settings { silence: Duration::from_secs(2), ..Settings::default() }
+    Settings { idle_timeout: Duration::from_secs(2), ..Settings::default() }
 }
 
 fn folder() -> tempfile::TempDir {
@@ -97,10 +97,10 @@ fn folders_go_there_and_back_as_they_are() {
         write(&root.join("deep/er/big"), &data(3_000_000, 1));
         fs::create_dir(root.join("nothing")).expect("it can be made");
         let server = Server::of(there.path(), &settings);
-        let watch = Arc::new(Watch::new());
-        push(&server.address, std::slice::from_ref(&root), &settings, quick(), &watch)
+        let monitor = Arc::new(TransferMonitor::new());
+        push(&server.address, std::slice::from_ref(&root), &settings, quick(), &monitor)
             .expect("it arrives");
-        assert_eq!(watch.progress().files, (152, 152));
+        assert_eq!(monitor.progress().files, (152, 152));
         let paths = ["photos".to_owned()];
         pull(&server.address, &paths, back.path(), &settings, quick(), &Arc::default())
             .expect("it comes back");
@@ -125,11 +125,11 @@ fn links_in_a_folder_are_left_out_and_told_of() {
         symlink(name.trim_start_matches("to-"), root.join(name)).expect("it can be made");
     }
     let server = Server::of(there.path(), &settings());
-    let watch = Arc::new(Watch::new());
-    push(&server.address, std::slice::from_ref(&root), &settings(), quick(), &watch)
+    let monitor = Arc::new(TransferMonitor::new());
+    push(&server.address, std::slice::from_ref(&root), &settings(), quick(), &monitor)
         .expect("it arrives");
     let told = format!("left out, as links and special files are: {}", root.display());
-    assert_eq!(watch.take_events(), [format!("{told}/to-nowhere and 1 more")]);
+    assert_eq!(monitor.take_events(), [format!("{told}/to-nowhere and 1 more")]);
     assert_eq!(names(&there.path().join("photos")), ["one"]);
 }
 
@@ -144,34 +144,34 @@ fn a_transfer_goes_on_where_a_side_died() {
     let part = |at: &Path| names(at).iter().any(|name| name.ends_with("dumbbell-part"));
 
     // The client dies.
-    let server = Server::start(there.path(), &address, &slow, Permission::default());
-    let watch = Arc::new(Watch::new());
+    let server = Server::start(there.path(), &address, &slow, ServerConfig::default());
+    let monitor = Arc::new(TransferMonitor::new());
     thread::scope(|scope| {
         let sending =
-            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &watch));
-        while watch.progress().bytes < 3_000_000 {
+            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &monitor));
+        while monitor.progress().bytes < 3_000_000 {
             thread::yield_now();
         }
-        watch.stop();
+        monitor.stop();
         let ended = sending.join().expect("no panic");
         assert!(matches!(ended, Err(TransferError::Stopped)), "{ended:?}");
     });
 
     // The server dies, and comes back.
-    let watch = Arc::new(Watch::new());
+    let monitor = Arc::new(TransferMonitor::new());
     thread::scope(|scope| {
         let sending =
-            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &watch));
-        while watch.progress().bytes < 10_000_000 {
+            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &monitor));
+        while monitor.progress().bytes < 10_000_000 {
             thread::yield_now();
         }
         assert!(part(there.path()) && !there.path().join("file").exists());
         drop(server);
-        let again = Server::start(there.path(), &address, &slow, Permission::default());
+        let again = Server::start(there.path(), &address, &slow, ServerConfig::default());
         sending.join().expect("no panic").expect("it arrives after all");
         drop(again);
     });
-    let progress = watch.progress();
+    let progress = monitor.progress();
     assert!(progress.resumed > 0 && progress.bytes == 40_000_000, "{progress:?}");
     assert_eq!(names(there.path()), ["file"]);
     assert!(fs::read(there.path().join("file")).ok() == Some(data(40_000_000, 5)));
@@ -182,8 +182,8 @@ fn a_part_of_another_state_of_the_file_is_not_gone_on_with() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(100_000, 1));
     let server = Server::of(there.path(), &settings());
-    let send = |watch: &Arc<Watch>| {
-        push(&server.address, std::slice::from_ref(&file), &settings(), quick(), watch)
+    let send = |monitor: &Arc<TransferMonitor>| {
+        push(&server.address, std::slice::from_ref(&file), &settings(), quick(), monitor)
             .expect("it arrives");
     };
     send(&Arc::default());
@@ -192,9 +192,9 @@ fn a_part_of_another_state_of_the_file_is_not_gone_on_with() {
     send(&Arc::default());
     assert!(fs::read(there.path().join("file")).ok() == Some(data(100_000, 2)));
     // What is there already is not sent again.
-    let watch = Arc::default();
-    send(&watch);
-    assert_eq!(watch.progress().resumed, 100_000);
+    let monitor = Arc::default();
+    send(&monitor);
+    assert_eq!(monitor.progress().resumed, 100_000);
     assert_eq!(names(there.path()), ["file"]);
 }
 
@@ -213,7 +213,7 @@ fn a_server_gives_and_takes_only_what_it_may() {
             pull(&server.address, &paths, here.path(), &settings, quick(), &Arc::default());
         assert!(matches!(refused, Err(TransferError::Refused(_))), "{path}: {refused:?}");
     }
-    let closed = Permission { write: false, read: false, ..Permission::default() };
+    let closed = ServerConfig { allow_push: false, allow_pull: false, ..ServerConfig::default() };
     let server = Server::start(there.path(), &free_address(), &settings, closed);
     let refused = push(&server.address, &[file], &settings, quick(), &Arc::default());
     assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
@@ -236,9 +236,9 @@ fn what_is_asked_for_again_and_again_is_given_once() {
     let server = Server::of(there.path(), &settings());
     let ask = |paths: &[&str]| {
         let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
-        let watch = Arc::new(Watch::new());
-        let done = pull(&server.address, &paths, here.path(), &settings(), quick(), &watch);
-        (done, watch.progress().files)
+        let monitor = Arc::new(TransferMonitor::new());
+        let done = pull(&server.address, &paths, here.path(), &settings(), quick(), &monitor);
+        (done, monitor.progress().files)
     };
     let (done, files) = ask(&[&["root", "root/", "root.txt"][..]; 1000].concat());
     assert!(done.is_ok() && files == (2, 2), "{done:?}, {files:?}");
@@ -255,11 +255,11 @@ fn who_gives_is_told_why_nothing_more_is_taken_and_does_not_try_again() {
     write(&root.join("b"), b"b");
     write(&there.path().join("root/b/not-empty"), b"x");
     let server = Server::of(there.path(), &settings());
-    let watch = Arc::new(Watch::new());
-    let refused = push(&server.address, &[root], &settings(), quick(), &watch);
+    let monitor = Arc::new(TransferMonitor::new());
+    let refused = push(&server.address, &[root], &settings(), quick(), &monitor);
     let Err(TransferError::Refused(why)) = &refused else { panic!("{refused:?}") };
     assert!(why.ends_with("root/b: Is a directory (os error 21)"), "{why}");
-    assert!(watch.take_events().is_empty());
+    assert!(monitor.take_events().is_empty());
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn who_takes_is_told_why_nothing_more_is_given() {
     let paths = ["root".to_owned()];
     let failed = pull(&server.address, &paths, here.path(), &settings(), quick(), &Arc::default());
     assert!(matches!(failed, Err(TransferError::File { .. })), "{failed:?}");
-    let told = || server.watch.take_events().into_iter().find(|event| event.contains("refuses"));
+    let told = || server.monitor.take_events().into_iter().find(|event| event.contains("refuses"));
     let event = (0..50).find_map(|_| {
         thread::sleep(Duration::from_millis(20));
         told()
@@ -292,14 +292,15 @@ fn a_bench_says_what_arrived() {
     let there = folder();
     let server = Server::of(there.path(), &settings());
     for cc in ["udt", "cubic"] {
-        let settings = Settings { silence: Duration::from_secs(2), ..Settings::for_algorithm(cc) };
-        let watch = Arc::new(Watch::new());
-        let load = Load::Bytes(2_000_000);
+        let settings =
+            Settings { idle_timeout: Duration::from_secs(2), ..Settings::for_algorithm(cc) };
+        let monitor = Arc::new(TransferMonitor::new());
+        let load = BenchLimit::Bytes(2_000_000);
         let interval = Duration::from_millis(5);
         let (bytes, _) =
-            bench(&server.address, load, &settings, interval, &watch).expect("it is measured");
+            bench(&server.address, load, &settings, interval, &monitor).expect("it is measured");
         assert_eq!(bytes, 2_000_000);
-        assert!(watch.samples().last().is_some_and(|last| last.statistics.sender.delivered > 0));
+        assert!(monitor.samples().last().is_some_and(|last| last.statistics.sender.delivered > 0));
     }
 }
 
@@ -312,8 +313,8 @@ fn silent(server: &Server) -> Socket {
 fn a_client_that_says_nothing_does_not_keep_the_only_one_out_that_is_waited_for() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(10_000, 9));
-    let patience = Duration::from_millis(500);
-    let once = Permission { once: true, patience, ..Permission::default() };
+    let timeout = Duration::from_millis(500);
+    let once = ServerConfig { once: true, request_timeout: timeout, ..ServerConfig::default() };
     let mut server = Server::start(there.path(), &free_address(), &settings(), once);
     let _silent = silent(&server);
     push(&server.address, &[file], &settings(), quick(), &Arc::default()).expect("it arrives");
@@ -325,12 +326,17 @@ fn a_client_that_says_nothing_does_not_keep_the_only_one_out_that_is_waited_for(
 fn no_more_clients_are_served_at_a_time_than_may_be_and_who_comes_then_waits_for_a_place() {
     let (here, there) = (folder(), folder());
     let file = [write(&here.path().join("file"), &data(10_000, 9))];
-    let few = Permission { clients: 2, patience: Duration::from_secs(3), ..Permission::default() };
+    let few = ServerConfig {
+        max_clients: 2,
+        request_timeout: Duration::from_secs(3),
+        ..ServerConfig::default()
+    };
     let server = Server::start(there.path(), &free_address(), &settings(), few);
     let _silent = [silent(&server), silent(&server)];
     thread::sleep(Duration::from_millis(500));
-    let give = |attempts| push(&server.address, &file, &settings(), attempts, &Arc::default());
-    let impatient = Attempts { more: 0, patience: Duration::from_millis(500), ..quick() };
+    let give = |policy| push(&server.address, &file, &settings(), policy, &Arc::default());
+    let impatient =
+        RetryPolicy { max_retries: 0, response_timeout: Duration::from_millis(500), ..quick() };
     let failed = give(impatient);
     assert!(matches!(failed, Err(TransferError::Connection(Error::TimedOut))), "{failed:?}");
     give(quick()).expect("the others are given up");
@@ -340,7 +346,7 @@ fn no_more_clients_are_served_at_a_time_than_may_be_and_who_comes_then_waits_for
 fn a_server_for_one_client_ends_after_it() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(10_000, 9));
-    let once = Permission { once: true, ..Permission::default() };
+    let once = ServerConfig { once: true, ..ServerConfig::default() };
     let mut server = Server::start(there.path(), &free_address(), &settings(), once);
     push(&server.address, &[file], &settings(), quick(), &Arc::default()).expect("it arrives");
     let ended = server.thread.take().expect("it runs").join().expect("no panic");

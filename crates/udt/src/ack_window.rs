@@ -30,7 +30,7 @@ impl AckWindow {
 
     /// The acknowledgement of that number has arrived: what it acknowledged, and when it was sent.
     /// It and the ones before it are forgotten.
-    pub(crate) fn take(&mut self, number: u32) -> Option<(u64, Time)> {
+    pub(crate) fn acknowledge(&mut self, number: u32) -> Option<(u64, Time)> {
         let back = (self.newest.wrapping_sub(number) & AckWindow::MASK) as usize;
         let at = self.entries.len().checked_sub(back + 1)?;
         let entry = self.entries[at];
@@ -59,9 +59,9 @@ mod tests {
         for (number, next) in [(1, 10), (2, 20), (3, 30)] {
             assert_eq!(window.push(next, at(next)), number);
         }
-        assert_eq!(window.take(2), Some((20, at(20))));
-        assert_eq!((window.take(2), window.take(1)), (None, None));
-        assert_eq!((window.take(3), window.take(4)), (Some((30, at(30))), None));
+        assert_eq!(window.acknowledge(2), Some((20, at(20))));
+        assert_eq!((window.acknowledge(2), window.acknowledge(1)), (None, None));
+        assert_eq!((window.acknowledge(3), window.acknowledge(4)), (Some((30, at(30))), None));
     }
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
         for next in 0..2000 {
             window.push(next, at(0));
         }
-        assert_eq!(window.take(2000 - 1024), None);
-        assert_eq!(window.take(2000 - 1023), Some((976, at(0))));
+        assert_eq!(window.acknowledge(2000 - 1024), None);
+        assert_eq!(window.acknowledge(2000 - 1023), Some((976, at(0))));
     }
 }

@@ -10,7 +10,7 @@ pub const SYN: Span = Span::from_millis(10);
 /// Options of the transport; the defaults are UDT4's (libudt 4.11).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Options {
+pub struct TransportOptions {
     /// Greatest packet, bytes, IP and UDP headers included.
     pub mss: u16,
     /// Packets that may be in flight to this end at most (UDT_FC).
@@ -32,9 +32,9 @@ pub struct Options {
     pub skip_gaps: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for TransportOptions {
+    fn default() -> TransportOptions {
+        TransportOptions {
             mss: 1500,
             window: 25_600,
             send_buffer: 8192,
@@ -47,7 +47,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl TransportOptions {
     /// The window that algorithms begin with, packets (UDT4's).
     pub const INITIAL_WINDOW: u32 = 16;
     /// The least MSS: a handshake must fit.
@@ -61,33 +61,33 @@ impl Options {
     /// The defaults for an algorithm, by its name and options: UDT's own want the receiver's reports
     /// once a SYN, those made for TCP an acknowledgement of every second packet, as UDT4's own
     /// example of a TCP algorithm asks for.
-    pub fn for_algorithm(cc: &str) -> Options {
+    pub fn for_algorithm(cc: &str) -> TransportOptions {
         let own = matches!(cc.split('(').next().unwrap_or(cc).trim(), "udt" | "ar-udt");
-        Options { ack_interval: if own { 0 } else { 2 }, ..Options::default() }
+        TransportOptions { ack_interval: if own { 0 } else { 2 }, ..TransportOptions::default() }
     }
 
     /// Whether a connection can have these options.
     ///
     /// # Errors
     /// At the first that is out of range.
-    pub fn check(&self) -> Result<(), BadOption> {
-        let packets = (Options::MIN_BUFFER, Options::MAX_BUFFER, "packets");
-        let mss = (u32::from(Options::MIN_MSS), u32::from(u16::MAX), "bytes");
-        for (key, value, (least, most, unit)) in [
+    pub fn check(&self) -> Result<(), OptionError> {
+        let packets = (TransportOptions::MIN_BUFFER, TransportOptions::MAX_BUFFER, "packets");
+        let mss = (u32::from(TransportOptions::MIN_MSS), u32::from(u16::MAX), "bytes");
+        for (key, value, (min, max, unit)) in [
             ("mss", u32::from(self.mss), mss),
             ("window", self.window, packets),
             ("send-buffer", self.send_buffer, packets),
             ("receive-buffer", self.receive_buffer, packets),
         ] {
-            if !(least..=most).contains(&value) {
-                return Err(BadOption { key, value, least, most, unit });
+            if !(min..=max).contains(&value) {
+                return Err(OptionError { key, value, min, max, unit });
             }
         }
         Ok(())
     }
 
     /// Payload of a full packet, bytes.
-    pub fn payload(&self) -> u16 {
+    pub fn max_payload(&self) -> u16 {
         self.mss - (IP_UDP_HEADER + HEADER) as u16
     }
 
@@ -99,16 +99,16 @@ impl Options {
 
 /// An option that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{value} is not from {least} to {most} {unit}")]
-pub struct BadOption {
+#[error("{value} is not from {min} to {max} {unit}")]
+pub struct OptionError {
     /// The option.
     pub key: &'static str,
     /// Its value.
     pub value: u32,
     /// The least that it may be.
-    pub least: u32,
+    pub min: u32,
     /// The most that it may be.
-    pub most: u32,
+    pub max: u32,
     /// What it is counted in.
     pub unit: &'static str,
 }
@@ -125,7 +125,7 @@ pub enum Mode {
 
 impl Mode {
     /// The handshake's socket type; libudt's, not the draft's.
-    pub(crate) const fn wire(self) -> u8 {
+    pub(crate) const fn socket_type(self) -> u8 {
         match self {
             Mode::Stream => 1,
             Mode::Message => 2,

@@ -7,18 +7,18 @@
 
 mod application;
 
-use crate::config::{Mode, Options};
-use crate::expiry::{Expired, Expiry};
-use crate::handshake::{Opening, Progress, Role, request};
-use crate::packet::{AckKind, HEADER, Handshake, IP_UDP_HEADER, Packet, Request};
+use crate::config::{Mode, TransportOptions};
+use crate::exp_timer::{ExpEvent, ExpTimer};
+use crate::handshake::{HandshakeStatus, Initiator, Role, initial_request};
+use crate::packet::{AckKind, HEADER, Handshake, IP_UDP_HEADER, Packet, RequestType};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::receiver::{Receiver, ReceiverStats};
-use crate::rtt::Rtt;
-use crate::send_queue::SendQueue;
+use crate::rtt::RttEstimator;
+use crate::send_buffer::SendBuffer;
 use crate::sender::{Limits, Sender, initial_stats};
-use crate::seq::{Numbering, Seq};
-use crate::sink::{Counter, Sink};
-use crate::supply::{Bulk, BulkSupply, Supply};
+use crate::seq::{Seq, SequenceSpace};
+use crate::sink::{ByteCounter, Sink};
+use crate::source::{BulkData, BulkSource, Source};
 use dumbbell_cc::{Algorithm, CongestionControl, Metric, SenderStats};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
@@ -28,30 +28,30 @@ pub use application::SendError;
 /// What a connection is to be.
 pub struct Config {
     /// Options of the transport.
-    pub options: Options,
+    pub options: TransportOptions,
     /// Stream or messages.
     pub mode: Mode,
     /// Congestion control, made for this connection and this end's packets.
     pub algorithm: Algorithm,
     /// Makes it for packets of another payload, if those of the peer turn out to be shorter.
-    pub remake: Option<Remake>,
+    pub new_algorithm: Option<NewAlgorithm>,
     /// What is sent: bulk data, or what the application hands over.
-    pub bulk: Option<Bulk>,
+    pub bulk: Option<BulkData>,
     /// Whether data that arrives is kept for the application to read, or only counted.
-    pub keep: bool,
+    pub keep_received: bool,
     /// This end's socket id: above 0.
-    pub socket: u32,
+    pub socket_id: u32,
     /// How long to try to connect; without it, for ever.
-    pub patience: Option<Span>,
+    pub connect_timeout: Option<Span>,
     /// After how long a silence the peer is taken for dead, if its answer is overdue four times
     /// over as well; without it, when UDT4 does so: after 46 s or more.
-    pub silence: Option<Span>,
+    pub idle_timeout: Option<Span>,
     /// Bytes of every packet's payload that whoever carries packets needs, as for a seal.
-    pub reserve: u16,
+    pub crypto_overhead: u16,
 }
 
 /// Makes a connection's algorithm anew, for so many bytes of payload in a full packet.
-pub type Remake = Box<dyn FnOnce(u32) -> Option<Algorithm> + Send>;
+pub type NewAlgorithm = Box<dyn FnOnce(u32) -> Option<Algorithm> + Send>;
 
 /// When a packet arrived, as exactly as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +60,12 @@ pub struct Arrival {
     pub at: Time,
     /// Packets that arrived with it as one piece, before it: a network card or the kernel puts
     /// together what comes without a gap.
-    pub place: u16,
+    pub gro_index: u16,
 }
 
 /// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CloseReason {
     /// This end closed it.
     Closed,
     /// The peer closed it.
@@ -78,87 +78,96 @@ pub enum Ended {
 
 /// A connection.
 pub struct Connection {
-    options: Options,
+    options: TransportOptions,
     mode: Mode,
-    bulk: Option<Bulk>,
-    keep: bool,
-    opened: Time,
-    socket: u32,
+    bulk: Option<BulkData>,
+    keep_received: bool,
+    opened_at: Time,
+    socket_id: u32,
     /// How this end opens the connection; none if it was asked for it.
     role: Option<Role>,
     /// Until the connection is open.
     algorithm: Option<Algorithm>,
-    remake: Option<Remake>,
-    silence: Option<Span>,
-    reserve: u16,
-    stage: Stage,
+    new_algorithm: Option<NewAlgorithm>,
+    idle_timeout: Option<Span>,
+    crypto_overhead: u16,
+    state: ConnectionState,
     /// Since the connection was open; they outlive it, so that what arrived can be read.
-    halves: Option<Halves>,
+    established: Option<Established>,
     closing: bool,
     /// What was sent by the peer's application as an error, not yet told.
     peer_error: Option<u32>,
 }
 
-enum Stage {
-    Opening(Opening),
+enum ConnectionState {
+    Connecting(Initiator),
     Open,
-    Ended(Ended),
+    Closed(CloseReason),
 }
 
 /// An open connection.
-struct Halves {
-    peer: u32,
-    rtt: Rtt,
+struct Established {
+    peer_socket_id: u32,
+    rtt: RttEstimator,
     sender: Sender,
     receiver: Receiver,
-    expiry: Expiry,
+    expiry: ExpTimer,
     /// The answer to handshakes that come late; a client gives none.
-    late_answer: Option<Handshake>,
-    answer: bool,
-    ack2: Option<u32>,
-    keep_alive: bool,
+    late_response: Option<Handshake>,
+    response_pending: bool,
+    ack2_pending: Option<u32>,
+    keep_alive_pending: bool,
 }
 
 impl Connection {
     /// A connection that is opened from `start` on. The initial sequence number should be random.
     pub fn open(config: Config, role: Role, isn: Seq, start: Time) -> Connection {
-        let own = request(&config.options, config.mode, isn, config.socket);
-        let give_up_at = config.patience.map_or(Time::MAX, |patience| start + patience);
-        let opening = Opening::new(role, own, start, give_up_at);
-        let connection = Connection::new(config, start, Stage::Opening(opening));
+        let own = initial_request(&config.options, config.mode, isn, config.socket_id);
+        let deadline = config.connect_timeout.map_or(Time::MAX, |timeout| start + timeout);
+        let opening = Initiator::new(role, own, start, deadline);
+        let connection = Connection::new(config, start, ConnectionState::Connecting(opening));
         Connection { role: Some(role), ..connection }
     }
 
     /// The server's end of a connection for which a client has asked with a valid cookie
     /// ([`Listener`](crate::Listener)).
     pub fn accept(config: Config, client: &Handshake, now: Time) -> Connection {
-        let own = request(&config.options, config.mode, client.isn, config.socket);
+        let own = initial_request(&config.options, config.mode, client.isn, config.socket_id);
         let own = Handshake { cookie: client.cookie, ..own };
-        let placeholder = Stage::Ended(Ended::Closed);
+        let placeholder = ConnectionState::Closed(CloseReason::Closed);
         let mut connection = Connection::new(config, now, placeholder);
-        connection.establish(now, own, Some(Request::CONCLUSION), client, None);
-        if let Some(halves) = &mut connection.halves {
-            halves.answer = true;
+        connection.establish(now, own, Some(RequestType::CONCLUSION), client, None);
+        if let Some(established) = &mut connection.established {
+            established.response_pending = true;
         }
         connection
     }
 
-    fn new(config: Config, opened: Time, stage: Stage) -> Connection {
-        let Config { options, mode, bulk, keep, socket, silence, reserve, .. } = config;
+    fn new(config: Config, opened_at: Time, state: ConnectionState) -> Connection {
+        let Config {
+            options,
+            mode,
+            bulk,
+            keep_received,
+            socket_id,
+            idle_timeout,
+            crypto_overhead,
+            ..
+        } = config;
         Connection {
             options,
             mode,
             bulk,
-            keep,
-            opened,
-            socket,
+            keep_received,
+            opened_at,
+            socket_id,
             role: None,
             algorithm: Some(config.algorithm),
-            remake: config.remake,
-            silence,
-            reserve,
-            stage,
-            halves: None,
+            new_algorithm: config.new_algorithm,
+            idle_timeout,
+            crypto_overhead,
+            state,
+            established: None,
             closing: false,
             peer_error: None,
         }
@@ -169,51 +178,52 @@ impl Connection {
         &mut self,
         now: Time,
         own: Handshake,
-        answers: Option<Request>,
+        answers: Option<RequestType>,
         peer: &Handshake,
         rtt: Option<Span>,
     ) {
         let Some(mut algorithm) = self.algorithm.take() else { return };
-        let least = u32::from(Options::MIN_MSS);
+        let least = u32::from(TransportOptions::MIN_MSS);
         let mss = peer.mss.clamp(least, u32::from(self.options.mss).max(least));
-        let payload = ((mss - IP_UDP_HEADER - HEADER) as u16).saturating_sub(self.reserve).max(1);
+        let payload =
+            ((mss - IP_UDP_HEADER - HEADER) as u16).saturating_sub(self.crypto_overhead).max(1);
         // As UDT4, which makes it once the MSS is known (CUDT::connect): to an algorithm for larger
         // packets a rate would be more packets than it has in mind.
         if mss < u32::from(self.options.mss)
-            && let Some(made) = self.remake.take().and_then(|make| make(u32::from(payload)))
+            && let Some(made) = self.new_algorithm.take().and_then(|make| make(u32::from(payload)))
         {
             algorithm = made;
         }
         let limits =
             Limits { payload, flow_window: peer.window, send_buffer: self.options.send_buffer };
         let supply = match &self.bulk {
-            Some(bulk) => Supply::Bulk(BulkSupply::new(bulk, limits.payload, now)),
-            None => Supply::Queue(SendQueue::new(limits.payload, limits.send_buffer)),
+            Some(bulk) => Source::Bulk(BulkSource::new(bulk, limits.payload, now)),
+            None => Source::Queue(SendBuffer::new(limits.payload, limits.send_buffer)),
         };
-        let sink = match self.keep {
+        let sink = match self.keep_received {
             true => Sink::Buffer(ReceiveBuffer::new(self.mode, self.options.receive_buffer)),
-            false => Sink::Count(Counter::new(self.options.receive_buffer)),
+            false => Sink::Count(ByteCounter::new(self.options.receive_buffer)),
         };
-        let mut sender = Sender::new(now, Numbering::new(own.isn), limits, algorithm, supply);
+        let mut sender = Sender::new(now, SequenceSpace::new(own.isn), limits, algorithm, supply);
         sender.establish(now, rtt);
-        let numbering = Numbering::new(peer.isn);
-        self.stage = Stage::Open;
-        self.halves = Some(Halves {
-            peer: peer.socket,
-            rtt: Rtt::INITIAL,
+        let numbering = SequenceSpace::new(peer.isn);
+        self.state = ConnectionState::Open;
+        self.established = Some(Established {
+            peer_socket_id: peer.socket_id,
+            rtt: RttEstimator::INITIAL,
             sender,
             receiver: Receiver::new(now, numbering, limits.payload, &self.options, sink),
-            expiry: Expiry::new(now, self.silence),
-            late_answer: answers.map(|request| Handshake { request, mss, ..own }),
-            answer: false,
-            ack2: None,
-            keep_alive: false,
+            expiry: ExpTimer::new(now, self.idle_timeout),
+            late_response: answers.map(|request| Handshake { request_type: request, mss, ..own }),
+            response_pending: false,
+            ack2_pending: None,
+            keep_alive_pending: false,
         });
     }
 
     /// This end's socket id.
-    pub fn socket(&self) -> u32 {
-        self.socket
+    pub fn socket_id(&self) -> u32 {
+        self.socket_id
     }
 
     /// How this end opened the connection; none if the peer did.
@@ -223,29 +233,29 @@ impl Connection {
 
     /// The socket id that packets go to; 0 for a peer that is not known yet.
     pub fn destination(&self) -> u32 {
-        match &self.stage {
-            Stage::Opening(opening) => opening.destination(),
-            _ => self.halves.as_ref().map_or(0, |halves| halves.peer),
+        match &self.state {
+            ConnectionState::Connecting(opening) => opening.destination(),
+            _ => self.established.as_ref().map_or(0, |established| established.peer_socket_id),
         }
     }
 
     /// Whether the connection is open.
     pub fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Open)
+        matches!(self.state, ConnectionState::Open)
     }
 
     /// Why the connection has ended, if it has.
-    pub fn ended(&self) -> Option<Ended> {
-        match self.stage {
-            Stage::Ended(why) => Some(why),
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        match self.state {
+            ConnectionState::Closed(why) => Some(why),
             _ => None,
         }
     }
 
     /// Counters and present values of the sending half.
     pub fn sender_stats(&self) -> SenderStats {
-        match (&self.halves, &self.algorithm) {
-            (Some(halves), _) => halves.sender.stats(),
+        match (&self.established, &self.algorithm) {
+            (Some(established), _) => established.sender.stats(),
             (None, Some(algorithm)) => initial_stats(&algorithm.control()),
             (None, None) => unreachable!("the sending half takes the algorithm"),
         }
@@ -253,52 +263,52 @@ impl Connection {
 
     /// Counters of the receiving half.
     pub fn receiver_stats(&self) -> ReceiverStats {
-        self.halves.as_ref().map(|halves| halves.receiver.stats()).unwrap_or_default()
+        self.established
+            .as_ref()
+            .map(|established| established.receiver.stats())
+            .unwrap_or_default()
     }
 
     /// Shows the algorithm's internals.
     pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        if let Some(halves) = &self.halves {
-            halves.sender.inspect(show);
+        if let Some(established) = &self.established {
+            established.sender.inspect(show);
         }
     }
 
     /// Microseconds since the socket was opened, wrapping.
     #[inline]
     fn timestamp(&self, now: Time) -> u32 {
-        now.since(self.opened).as_micros() as u32
+        now.since(self.opened_at).as_micros() as u32
     }
 
     /// A packet came from the peer, with its payload.
     #[inline]
     pub fn receive(&mut self, now: Time, packet: &Packet, payload: &[u8]) {
-        self.receive_arrived(now, Arrival { at: now, place: 0 }, packet, payload);
+        self.receive_at(now, Arrival { at: now, gro_index: 0 }, packet, payload);
     }
 
     /// A packet of the peer, with its payload, is handed over some time after it arrived, as by
     /// sockets.
     #[inline]
-    pub fn receive_arrived(
-        &mut self,
-        now: Time,
-        arrival: Arrival,
-        packet: &Packet,
-        payload: &[u8],
-    ) {
-        if let Stage::Opening(opening) = &mut self.stage {
-            let (own_isn, answers) = (opening.isn(), opening.late_answer());
+    pub fn receive_at(&mut self, now: Time, arrival: Arrival, packet: &Packet, payload: &[u8]) {
+        if let ConnectionState::Connecting(opening) = &mut self.state {
+            let (own_isn, answers) = (opening.isn(), opening.late_response());
             let progress = match packet {
                 Packet::Handshake(peer) => opening.handle(now, peer),
                 _ => opening.handle_other(),
             };
-            self.proceed(now, own_isn, answers, progress);
+            self.on_handshake_status(now, own_isn, answers, progress);
         }
-        let (Stage::Open, Some(halves)) = (&self.stage, &mut self.halves) else { return };
+        let (ConnectionState::Open, Some(established)) = (&self.state, &mut self.established)
+        else {
+            return;
+        };
         // To UDT4 anything counts, but a peer that says only that it is alive misses what was sent.
-        let misses = matches!(packet, Packet::KeepAlive) && halves.sender.is_waiting();
-        halves.expiry.heard(now, !misses);
-        if let Some(why) = halves.handle(now, arrival, packet, payload) {
-            self.end(why);
+        let misses = matches!(packet, Packet::KeepAlive) && established.sender.has_unacked();
+        established.expiry.on_packet(now, !misses);
+        if let Some(why) = established.handle(now, arrival, packet, payload) {
+            self.terminate(why);
         }
         if let Packet::PeerError { code } = packet {
             self.peer_error = Some(*code);
@@ -308,50 +318,58 @@ impl Connection {
     #[inline]
     fn poll_open(&mut self, now: Time) -> Option<Packet> {
         let timestamp = self.timestamp(now);
-        let halves = self.halves.as_mut()?;
-        match halves.expiry.poll(now, &halves.rtt) {
+        let established = self.established.as_mut()?;
+        match established.expiry.poll(now, &established.rtt) {
             None => {}
-            Some(Expired::Silent) => halves.keep_alive = !halves.sender.on_expiry(now),
-            Some(Expired::Dead) => {
-                self.end(Ended::TimedOut);
+            Some(ExpEvent::Expired) => {
+                established.keep_alive_pending = !established.sender.on_expiry(now)
+            }
+            Some(ExpEvent::PeerDead) => {
+                self.terminate(CloseReason::TimedOut);
                 return None;
             }
         }
-        let packet = halves.poll(now, timestamp);
-        if packet.is_none() && self.closing && halves.sender.is_done(now) {
-            self.end(Ended::Closed);
+        let packet = established.poll(now, timestamp);
+        if packet.is_none() && self.closing && established.sender.is_done(now) {
+            self.terminate(CloseReason::Closed);
             return Some(Packet::Shutdown);
         }
         packet
     }
 
-    fn proceed(&mut self, now: Time, own_isn: Seq, answers: Option<Request>, progress: Progress) {
+    fn on_handshake_status(
+        &mut self,
+        now: Time,
+        own_isn: Seq,
+        answers: Option<RequestType>,
+        progress: HandshakeStatus,
+    ) {
         match progress {
-            Progress::Waiting => {}
-            Progress::Refused => self.end(Ended::Refused),
-            Progress::Open(peer, rtt) => {
-                let own = request(&self.options, self.mode, own_isn, self.socket);
+            HandshakeStatus::Pending => {}
+            HandshakeStatus::Refused => self.terminate(CloseReason::Refused),
+            HandshakeStatus::Complete(peer, rtt) => {
+                let own = initial_request(&self.options, self.mode, own_isn, self.socket_id);
                 self.establish(now, own, answers, &peer, rtt);
             }
         }
     }
 
-    fn end(&mut self, why: Ended) {
-        self.stage = Stage::Ended(why);
+    fn terminate(&mut self, why: CloseReason) {
+        self.state = ConnectionState::Closed(why);
     }
 
     /// Ends the connection as soon as all data was acknowledged.
     pub fn close(&mut self) {
         self.closing = true;
-        if let Stage::Opening(_) = self.stage
+        if let ConnectionState::Connecting(_) = self.state
             && self.bulk.is_none()
         {
-            self.end(Ended::Closed);
+            self.terminate(CloseReason::Closed);
         }
     }
 }
 
-impl Halves {
+impl Established {
     /// A packet came on an open connection; gives why that ends it, if it does.
     #[inline]
     fn handle(
@@ -360,12 +378,12 @@ impl Halves {
         arrival: Arrival,
         packet: &Packet,
         payload: &[u8],
-    ) -> Option<Ended> {
+    ) -> Option<CloseReason> {
         match packet {
             Packet::Data(data) => self.receiver.on_data(now, arrival, data, payload),
             Packet::Ack(kind, ack) => {
                 if *kind != AckKind::Light {
-                    self.ack2 = Some(ack.number);
+                    self.ack2_pending = Some(ack.number);
                 }
                 self.sender.on_ack(now, *kind, ack, &mut self.rtt);
             }
@@ -373,41 +391,46 @@ impl Halves {
             Packet::Nak(nak) => self.sender.on_nak(now, nak),
             Packet::DropRequest(drop) => self.receiver.on_drop_request(now, drop),
             Packet::Handshake(peer) => {
-                self.answer |= self.late_answer.is_some() && peer.request != Request::AGREEMENT;
+                self.response_pending |=
+                    self.late_response.is_some() && peer.request_type != RequestType::AGREEMENT;
             }
             Packet::Shutdown => {
                 self.receiver.release();
-                return Some(Ended::PeerClosed);
+                return Some(CloseReason::PeerClosed);
             }
             Packet::KeepAlive
             | Packet::CongestionWarning
             | Packet::PeerError { .. }
-            | Packet::User(_) => {}
+            | Packet::UserDefined(_) => {}
         }
         None
     }
 
     #[inline]
     fn next_timeout(&self) -> Time {
-        if self.answer || self.ack2.is_some() || self.keep_alive {
+        if self.response_pending || self.ack2_pending.is_some() || self.keep_alive_pending {
             return Time::ZERO;
         }
         let next = self.receiver.next_timeout(&self.rtt).min(self.sender.next_timeout());
-        if next <= self.expiry.earliest() { next } else { next.min(self.expiry.due(&self.rtt)) }
+        if next <= self.expiry.earliest() {
+            next
+        } else {
+            next.min(self.expiry.deadline(&self.rtt))
+        }
     }
 
     #[inline]
     fn poll(&mut self, now: Time, timestamp: u32) -> Option<Packet> {
-        if std::mem::take(&mut self.answer) {
-            return self.late_answer.map(Packet::Handshake);
+        if std::mem::take(&mut self.response_pending) {
+            return self.late_response.map(Packet::Handshake);
         }
-        if let Some(number) = self.ack2.take() {
+        if let Some(number) = self.ack2_pending.take() {
             return Some(Packet::Ack2 { number });
         }
         if let Some(packet) = self.receiver.poll(now, &self.rtt) {
             return Some(packet);
         }
-        if std::mem::take(&mut self.keep_alive) {
+        if std::mem::take(&mut self.keep_alive_pending) {
             return Some(Packet::KeepAlive);
         }
         let idle = self.sender.is_idle();
@@ -429,25 +452,27 @@ impl Endpoint for Connection {
 
     #[inline]
     fn poll(&mut self, now: Time) -> Option<Packet> {
-        match &mut self.stage {
-            Stage::Open => self.poll_open(now),
-            Stage::Opening(opening) => {
-                if opening.is_over(now) {
-                    self.end(Ended::TimedOut);
+        match &mut self.state {
+            ConnectionState::Open => self.poll_open(now),
+            ConnectionState::Connecting(opening) => {
+                if opening.is_expired(now) {
+                    self.terminate(CloseReason::TimedOut);
                     return None;
                 }
                 opening.poll(now).map(Packet::Handshake)
             }
-            Stage::Ended(_) => None,
+            ConnectionState::Closed(_) => None,
         }
     }
 
     #[inline]
     fn next_timeout(&self) -> Time {
-        match &self.stage {
-            Stage::Open => self.halves.as_ref().map_or(Time::MAX, Halves::next_timeout),
-            Stage::Opening(opening) => opening.next_timeout(),
-            Stage::Ended(_) => Time::MAX,
+        match &self.state {
+            ConnectionState::Open => {
+                self.established.as_ref().map_or(Time::MAX, Established::next_timeout)
+            }
+            ConnectionState::Connecting(opening) => opening.next_timeout(),
+            ConnectionState::Closed(_) => Time::MAX,
         }
     }
 }

@@ -5,15 +5,15 @@
 //! rendezvous both sides ask (0), each answers what it hears with -1, and two -1 make a
 //! connection; each direction begins with its own number. What is not answered is asked again.
 
-use crate::config::{Mode, Options};
-use crate::packet::{Handshake, Request};
+use crate::config::{Mode, TransportOptions};
+use crate::packet::{Handshake, RequestType};
 use crate::seq::Seq;
 use dumbbell_units::{Span, Time};
 
 /// The protocol's version.
 pub(crate) const VERSION: u8 = 4;
 /// How long an answer is waited for.
-const RETRY: Span = Span::from_millis(250);
+const RETRY_INTERVAL: Span = Span::from_millis(250);
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,156 +26,172 @@ pub enum Role {
 
 /// A handshake under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct Initiator {
     role: Role,
     /// What is asked or answered next, and again if nothing comes.
-    own: Handshake,
+    request: Handshake,
     /// What a rendezvous has heard of the peer.
-    heard: Option<Handshake>,
-    next_try: Time,
+    peer: Option<Handshake>,
+    next_send: Time,
     /// When the present request was sent first, if it was sent only once.
-    asked_at: Option<Time>,
-    tries: u32,
-    give_up_at: Time,
+    sent_at: Option<Time>,
+    transmissions: u32,
+    deadline: Time,
 }
 
 /// What came of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum HandshakeStatus {
     /// Nothing yet.
-    Waiting,
+    Pending,
     /// The connection is open; this is the peer's handshake, and how long its answer took.
-    Open(Handshake, Option<Span>),
+    Complete(Handshake, Option<Span>),
     /// The peer refused.
     Refused,
 }
 
 /// The handshake that `options` ask for.
-pub(crate) fn request(options: &Options, mode: Mode, isn: Seq, socket: u32) -> Handshake {
+pub(crate) fn initial_request(
+    options: &TransportOptions,
+    mode: Mode,
+    isn: Seq,
+    socket: u32,
+) -> Handshake {
     Handshake {
         version: VERSION,
-        mode: mode.wire(),
+        socket_type: mode.socket_type(),
         isn,
         mss: u32::from(options.mss),
         window: options.flight_window(),
-        request: Request::INDUCTION,
-        socket,
+        request_type: RequestType::INDUCTION,
+        socket_id: socket,
         cookie: 0,
     }
 }
 
-impl Opening {
+impl Initiator {
     /// Begins at `start` and ends without success at `give_up_at`.
-    pub(crate) fn new(role: Role, own: Handshake, start: Time, give_up_at: Time) -> Opening {
+    pub(crate) fn new(role: Role, own: Handshake, start: Time, deadline: Time) -> Initiator {
         let request = match role {
-            Role::Client => Request::INDUCTION,
-            Role::Rendezvous => Request::RENDEZVOUS,
+            Role::Client => RequestType::INDUCTION,
+            Role::Rendezvous => RequestType::RENDEZVOUS,
         };
-        let own = Handshake { request, ..own };
-        Opening { role, own, heard: None, next_try: start, asked_at: None, tries: 0, give_up_at }
+        let request = Handshake { request_type: request, ..own };
+        Initiator {
+            role,
+            request,
+            peer: None,
+            next_send: start,
+            sent_at: None,
+            transmissions: 0,
+            deadline,
+        }
     }
 
     /// The initial sequence number of this side.
     pub(crate) fn isn(&self) -> Seq {
-        self.own.isn
+        self.request.isn
     }
 
     /// What late handshakes are answered with once the connection is open. Only a rendezvous' are.
-    pub(crate) fn late_answer(&self) -> Option<Request> {
-        (self.role == Role::Rendezvous).then_some(Request::AGREEMENT)
+    pub(crate) fn late_response(&self) -> Option<RequestType> {
+        (self.role == Role::Rendezvous).then_some(RequestType::AGREEMENT)
     }
 
     /// The socket id that requests go to.
     pub(crate) fn destination(&self) -> u32 {
-        self.heard.map_or(0, |heard| heard.socket)
+        self.peer.map_or(0, |heard| heard.socket_id)
     }
 
     pub(crate) fn next_timeout(&self) -> Time {
-        self.next_try.min(self.give_up_at)
+        self.next_send.min(self.deadline)
     }
 
     /// Whether it is time to give up.
-    pub(crate) fn is_over(&self, now: Time) -> bool {
-        now >= self.give_up_at
+    pub(crate) fn is_expired(&self, now: Time) -> bool {
+        now >= self.deadline
     }
 
     /// The request that is to be sent now.
     pub(crate) fn poll(&mut self, now: Time) -> Option<Handshake> {
-        if now < self.next_try {
+        if now < self.next_send {
             return None;
         }
-        self.next_try = now + RETRY;
-        self.tries += 1;
-        self.asked_at = (self.tries == 1).then_some(now);
-        Some(self.own)
+        self.next_send = now + RETRY_INTERVAL;
+        self.transmissions += 1;
+        self.sent_at = (self.transmissions == 1).then_some(now);
+        Some(self.request)
     }
 
     /// Asks or answers anew, at once.
-    fn turn(&mut self, now: Time, request: Request) {
-        self.own.request = request;
-        self.next_try = now;
-        self.tries = 0;
-        self.asked_at = None;
+    fn send_next(&mut self, now: Time, request: RequestType) {
+        self.request.request_type = request;
+        self.next_send = now;
+        self.transmissions = 0;
+        self.sent_at = None;
     }
 
     fn rtt(&self, now: Time) -> Option<Span> {
-        self.asked_at.map(|asked| now.since(asked))
+        self.sent_at.map(|asked| now.since(asked))
     }
 
     /// A handshake came from the peer.
-    pub(crate) fn handle(&mut self, now: Time, peer: &Handshake) -> Progress {
-        if peer.version != VERSION || peer.mode != self.own.mode {
-            return Progress::Waiting;
+    pub(crate) fn handle(&mut self, now: Time, peer: &Handshake) -> HandshakeStatus {
+        if peer.version != VERSION || peer.socket_type != self.request.socket_type {
+            return HandshakeStatus::Pending;
         }
         match self.role {
-            Role::Client => self.handle_answer(now, peer),
+            Role::Client => self.handle_response(now, peer),
             Role::Rendezvous => self.handle_rendezvous(now, peer),
         }
     }
 
-    fn handle_answer(&mut self, now: Time, peer: &Handshake) -> Progress {
+    fn handle_response(&mut self, now: Time, peer: &Handshake) -> HandshakeStatus {
         // A listener sends back what it was sent, also if it refuses; who forges its address does
         // not know the number. UDT4 believes a refusal without it.
-        if peer.isn != self.own.isn || self.tries == 0 {
-            return Progress::Waiting;
+        if peer.isn != self.request.isn || self.transmissions == 0 {
+            return HandshakeStatus::Pending;
         }
-        if peer.request == Request::REJECTION {
-            return Progress::Refused;
+        if peer.request_type == RequestType::REJECTION {
+            return HandshakeStatus::Refused;
         }
-        match (self.own.request, peer.request) {
-            (Request::INDUCTION, Request::INDUCTION) => {
-                self.own.cookie = peer.cookie;
-                self.turn(now, Request::CONCLUSION);
-                Progress::Waiting
+        match (self.request.request_type, peer.request_type) {
+            (RequestType::INDUCTION, RequestType::INDUCTION) => {
+                self.request.cookie = peer.cookie;
+                self.send_next(now, RequestType::CONCLUSION);
+                HandshakeStatus::Pending
             }
-            (Request::CONCLUSION, Request::CONCLUSION) => Progress::Open(*peer, self.rtt(now)),
-            _ => Progress::Waiting,
+            (RequestType::CONCLUSION, RequestType::CONCLUSION) => {
+                HandshakeStatus::Complete(*peer, self.rtt(now))
+            }
+            _ => HandshakeStatus::Pending,
         }
     }
 
-    fn handle_rendezvous(&mut self, now: Time, peer: &Handshake) -> Progress {
-        if peer.request.0 > 0 {
-            return Progress::Waiting;
+    fn handle_rendezvous(&mut self, now: Time, peer: &Handshake) -> HandshakeStatus {
+        if peer.request_type.0 > 0 {
+            return HandshakeStatus::Pending;
         }
-        let same =
-            self.heard.is_none_or(|heard| (heard.socket, heard.isn) == (peer.socket, peer.isn));
+        let same = self
+            .peer
+            .is_none_or(|heard| (heard.socket_id, heard.isn) == (peer.socket_id, peer.isn));
         if !same {
-            return Progress::Waiting;
+            return HandshakeStatus::Pending;
         }
-        self.heard = Some(*peer);
-        let begun = self.own.request == Request::RENDEZVOUS;
-        if !begun && peer.request != Request::RENDEZVOUS {
-            return Progress::Open(*peer, self.rtt(now));
+        self.peer = Some(*peer);
+        let begun = self.request.request_type == RequestType::RENDEZVOUS;
+        if !begun && peer.request_type != RequestType::RENDEZVOUS {
+            return HandshakeStatus::Complete(*peer, self.rtt(now));
         }
-        self.turn(now, Request::CONCLUSION);
-        Progress::Waiting
+        self.send_next(now, RequestType::CONCLUSION);
+        HandshakeStatus::Pending
     }
 
     /// Something else than a handshake came: a peer that sends it takes the connection for open.
-    pub(crate) fn handle_other(&mut self) -> Progress {
-        match self.heard {
-            Some(heard) if self.role == Role::Rendezvous => Progress::Open(heard, None),
-            _ => Progress::Waiting,
+    pub(crate) fn handle_other(&mut self) -> HandshakeStatus {
+        match self.peer {
+            Some(heard) if self.role == Role::Rendezvous => HandshakeStatus::Complete(heard, None),
+            _ => HandshakeStatus::Pending,
         }
     }
 }

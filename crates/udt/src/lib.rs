@@ -12,31 +12,31 @@ mod ack_window;
 pub mod codec;
 mod config;
 mod connection;
-mod expiry;
+mod estimators;
+mod exp_timer;
 mod handshake;
 #[cfg(feature = "io")]
 pub mod io;
 mod listener;
 mod loss_list;
-mod meter;
 mod packet;
 mod receive_buffer;
 mod receiver;
 mod rtt;
-mod send_queue;
+mod send_buffer;
 mod sender;
 mod seq;
 mod sink;
-mod supply;
+mod source;
 
-pub use config::{BadOption, Mode, Options, SYN};
-pub use connection::{Arrival, Config, Connection, Ended, Remake, SendError};
+pub use config::{Mode, OptionError, SYN, TransportOptions};
+pub use connection::{Arrival, CloseReason, Config, Connection, NewAlgorithm, SendError};
 pub use handshake::Role;
-pub use listener::{Answer, Listener};
+pub use listener::{Listener, ListenerAction};
 pub use packet::{
-    Ack, AckKind, Data, DropRequest, HEADER, Handshake, IP_UDP_HEADER, MessagePart, Nak, Packet,
-    Request, User,
+    Ack, AckKind, DataHeader, DropRequest, HEADER, Handshake, IP_UDP_HEADER, MessagePart, Nak,
+    Packet, RequestType, UserDefined,
 };
 pub use receiver::ReceiverStats;
-pub use seq::{MessageNumber, Numbering, Seq};
-pub use supply::Bulk;
+pub use seq::{MessageNumber, Seq, SequenceSpace};
+pub use source::BulkData;

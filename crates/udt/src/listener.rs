@@ -1,29 +1,29 @@
 //! The listening side of the handshake. It keeps nothing of a client until the client has shown,
 //! by a cookie, that it has the address that it says.
 
-use crate::config::{Mode, Options};
+use crate::config::{Mode, TransportOptions};
 use crate::handshake::VERSION;
-use crate::packet::{Handshake, Request};
+use crate::packet::{Handshake, RequestType};
 use dumbbell_units::Time;
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 
 /// How long a cookie is given out; it is accepted for as long again.
-const EPOCH_NANOS: u64 = 60_000_000_000;
+const COOKIE_EPOCH_NANOS: u64 = 60_000_000_000;
 
 /// Answers clients that ask for a connection.
 #[derive(Clone, Debug)]
 pub struct Listener {
-    options: Options,
+    options: TransportOptions,
     mode: Mode,
     key: [u8; 16],
 }
 
 /// What is to be done with a handshake that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ListenerAction {
     /// Nothing.
-    Silence,
+    Ignore,
     /// This is sent back, to the socket id that the client said.
     Reply(Handshake),
     /// The client has proved its address: [`Connection::accept`](crate::Connection::accept) makes
@@ -34,35 +34,41 @@ pub enum Answer {
 
 impl Listener {
     /// A listener whose cookies are made with `key`, which nobody must know.
-    pub fn new(options: Options, mode: Mode, key: [u8; 16]) -> Listener {
+    pub fn new(options: TransportOptions, mode: Mode, key: [u8; 16]) -> Listener {
         Listener { options, mode, key }
     }
 
     /// A handshake for socket id 0 came from the address that `from` stands for.
-    pub fn handle(&self, now: Time, from: &[u8], client: &Handshake) -> Answer {
-        let epoch = now.as_nanos() / EPOCH_NANOS;
-        if client.request == Request::INDUCTION {
-            return Answer::Reply(Handshake { cookie: self.cookie(from, epoch), ..*client });
+    pub fn handle(&self, now: Time, from: &[u8], client: &Handshake) -> ListenerAction {
+        let epoch = now.as_nanos() / COOKIE_EPOCH_NANOS;
+        if client.request_type == RequestType::INDUCTION {
+            return ListenerAction::Reply(Handshake {
+                cookie: self.cookie(from, epoch),
+                ..*client
+            });
         }
         let epochs = [Some(epoch), epoch.checked_sub(1)];
         let valid =
             epochs.into_iter().flatten().any(|epoch| self.cookie(from, epoch) == client.cookie);
-        if client.request != Request::CONCLUSION || !valid {
-            return Answer::Silence;
+        if client.request_type != RequestType::CONCLUSION || !valid {
+            return ListenerAction::Ignore;
         }
-        if client.version != VERSION || client.mode != self.mode.wire() {
-            return Answer::Reply(Handshake { request: Request::REJECTION, ..*client });
+        if client.version != VERSION || client.socket_type != self.mode.socket_type() {
+            return ListenerAction::Reply(Handshake {
+                request_type: RequestType::REJECTION,
+                ..*client
+            });
         }
-        Answer::Accept
+        ListenerAction::Accept
     }
 
     /// The refusal of a client that may not be served.
     pub fn refuse(&self, client: &Handshake) -> Handshake {
-        Handshake { request: Request::REJECTION, ..*client }
+        Handshake { request_type: RequestType::REJECTION, ..*client }
     }
 
     /// The options of connections that are accepted.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &TransportOptions {
         &self.options
     }
 
@@ -77,7 +83,7 @@ impl Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handshake::request;
+    use crate::handshake::initial_request;
     use crate::seq::Seq;
     use dumbbell_units::Span;
 
@@ -86,17 +92,19 @@ mod tests {
     }
 
     fn listener() -> Listener {
-        Listener::new(Options::default(), Mode::Stream, [7; 16])
+        Listener::new(TransportOptions::default(), Mode::Stream, [7; 16])
     }
 
     fn asking() -> Handshake {
-        request(&Options::default(), Mode::Stream, Seq::new(5), 42)
+        initial_request(&TransportOptions::default(), Mode::Stream, Seq::new(5), 42)
     }
 
     /// A client that has a cookie and asks for the connection.
     fn concluding(listener: &Listener, from: &[u8], when: Time) -> Handshake {
         match listener.handle(when, from, &asking()) {
-            Answer::Reply(reply) => Handshake { request: Request::CONCLUSION, ..reply },
+            ListenerAction::Reply(reply) => {
+                Handshake { request_type: RequestType::CONCLUSION, ..reply }
+            }
             other => panic!("no cookie but {other:?}"),
         }
     }
@@ -104,7 +112,7 @@ mod tests {
     #[test]
     fn the_first_answer_is_the_request_with_a_cookie() {
         let reply = match listener().handle(at(0), b"a", &asking()) {
-            Answer::Reply(reply) => reply,
+            ListenerAction::Reply(reply) => reply,
             other => panic!("{other:?}"),
         };
         assert_eq!(Handshake { cookie: 0, ..reply }, asking());
@@ -114,25 +122,25 @@ mod tests {
     fn a_cookie_is_good_for_its_minute_and_the_next_one() {
         let listener = listener();
         let client = concluding(&listener, b"a", at(59));
-        assert_eq!(listener.handle(at(60), b"a", &client), Answer::Accept);
-        assert_eq!(listener.handle(at(119), b"a", &client), Answer::Accept);
-        assert_eq!(listener.handle(at(120), b"a", &client), Answer::Silence);
+        assert_eq!(listener.handle(at(60), b"a", &client), ListenerAction::Accept);
+        assert_eq!(listener.handle(at(119), b"a", &client), ListenerAction::Accept);
+        assert_eq!(listener.handle(at(120), b"a", &client), ListenerAction::Ignore);
     }
 
     #[test]
     fn a_cookie_is_of_no_use_to_another_address_or_another_listener() {
         let client = concluding(&listener(), b"a", at(0));
-        assert_eq!(listener().handle(at(0), b"b", &client), Answer::Silence);
-        let other = Listener::new(Options::default(), Mode::Stream, [8; 16]);
-        assert_eq!(other.handle(at(0), b"a", &client), Answer::Silence);
+        assert_eq!(listener().handle(at(0), b"b", &client), ListenerAction::Ignore);
+        let other = Listener::new(TransportOptions::default(), Mode::Stream, [8; 16]);
+        assert_eq!(other.handle(at(0), b"a", &client), ListenerAction::Ignore);
     }
 
     #[test]
     fn a_client_of_another_version_or_mode_is_refused() {
         let client = concluding(&listener(), b"a", at(0));
-        for wrong in [Handshake { version: 5, ..client }, Handshake { mode: 2, ..client }] {
-            let refusal = Handshake { request: Request::REJECTION, ..wrong };
-            assert_eq!(listener().handle(at(0), b"a", &wrong), Answer::Reply(refusal));
+        for wrong in [Handshake { version: 5, ..client }, Handshake { socket_type: 2, ..client }] {
+            let refusal = Handshake { request_type: RequestType::REJECTION, ..wrong };
+            assert_eq!(listener().handle(at(0), b"a", &wrong), ListenerAction::Reply(refusal));
         }
     }
 }

@@ -10,12 +10,12 @@ use std::ops::Range;
 
 /// Packets to be sent again, in order: disjoint ranges that do not touch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SendLosses {
+pub(crate) struct SendLossList {
     ranges: VecDeque<Range<u64>>,
     packets: u64,
 }
 
-impl SendLosses {
+impl SendLossList {
     /// How many packets there are.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
@@ -78,8 +78,8 @@ impl SendLosses {
 
 /// Packets that are missing, in order, and when each range is to be reported (again).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ReceiveLosses {
-    ranges: VecDeque<Missing>,
+pub(crate) struct ReceiveLossList {
+    ranges: VecDeque<LostRange>,
     packets: u64,
     /// Ranges from this packet on were never reported.
     unreported_from: u64,
@@ -88,12 +88,12 @@ pub(crate) struct ReceiveLosses {
 }
 
 #[derive(Clone, Debug)]
-struct Missing {
+struct LostRange {
     range: Range<u64>,
     repeat_at: Time,
 }
 
-impl ReceiveLosses {
+impl ReceiveLossList {
     /// The first packet that is missing.
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
@@ -115,7 +115,7 @@ impl ReceiveLosses {
     /// Packets beyond all others turned out to be missing.
     pub(crate) fn push(&mut self, lost: Range<u64>) {
         self.packets += lost.end - lost.start;
-        self.ranges.push_back(Missing { range: lost, repeat_at: Time::MAX });
+        self.ranges.push_back(LostRange { range: lost, repeat_at: Time::MAX });
     }
 
     /// A packet arrived; `false` if it was not missing.
@@ -132,7 +132,7 @@ impl ReceiveLosses {
             (true, false) => missing.range.start = packet + 1,
             (false, true) => missing.range.end = packet,
             (false, false) => {
-                let right = Missing { range: packet + 1..end, ..missing.clone() };
+                let right = LostRange { range: packet + 1..end, ..missing.clone() };
                 missing.range.end = packet;
                 self.ranges.insert(at + 1, right);
             }
@@ -158,7 +158,7 @@ impl ReceiveLosses {
                     return self.remove_range(range.end..gone.end.max(range.end));
                 }
                 (false, false) => {
-                    let right = Missing { range: right, ..missing.clone() };
+                    let right = LostRange { range: right, ..missing.clone() };
                     missing.range = left;
                     return self.ranges.insert(at + 1, right);
                 }
@@ -218,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn reported(losses: &mut ReceiveLosses, at_ms: u64, room: usize) -> Vec<(u64, u64)> {
+    fn reported(losses: &mut ReceiveLossList, at_ms: u64, room: usize) -> Vec<(u64, u64)> {
         let mut ranges = Vec::new();
         let now = Time::ZERO + Span::from_millis(at_ms);
         losses.report(now, Some(Span::from_millis(100)), |first, last| {
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_loss_is_reported_at_once_and_then_again_and_again() {
-        let mut losses = ReceiveLosses::default();
+        let mut losses = ReceiveLossList::default();
         losses.push(3..5);
         assert!(losses.has_unreported());
         assert_eq!(reported(&mut losses, 10, 9), [(3, 4)]);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn only_the_new_loss_is_reported_when_there_are_others() {
-        let mut losses = ReceiveLosses::default();
+        let mut losses = ReceiveLossList::default();
         losses.push(3..5);
         reported(&mut losses, 0, 9);
         losses.push(8..9);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_reported_when_asked_again() {
-        let mut losses = ReceiveLosses::default();
+        let mut losses = ReceiveLossList::default();
         for start in [0, 10, 20] {
             losses.push(start..start + 2);
         }
@@ -271,7 +271,7 @@ mod tests {
         fn a_senders_list_holds_what_a_set_of_numbers_holds(
             inserts in prop::collection::vec((0u64..60, 0u64..20), 0..40), floor in 0u64..60,
         ) {
-            let mut losses = SendLosses::default();
+            let mut losses = SendLossList::default();
             let mut numbers = BTreeSet::new();
             for (start, len) in inserts {
                 let new = (start..start + len).filter(|&n| numbers.insert(n)).count();
@@ -290,7 +290,7 @@ mod tests {
             arrivals in prop::collection::vec(0u64..200, 0..80),
             gone in prop::collection::vec((0u64..200, 0u64..40), 0..4),
         ) {
-            let mut losses = ReceiveLosses::default();
+            let mut losses = ReceiveLossList::default();
             let mut numbers = BTreeSet::new();
             let mut next = 0;
             for (arrived, lost) in gaps {

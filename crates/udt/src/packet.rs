@@ -16,7 +16,7 @@ pub const HEADER: u32 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Packet {
     /// Payload.
-    Data(Data),
+    Data(DataHeader),
     /// Opens a connection.
     Handshake(Handshake),
     /// Says that the connection is alive.
@@ -42,12 +42,12 @@ pub enum Packet {
         code: u32,
     },
     /// Something of the applications' own.
-    User(User),
+    UserDefined(UserDefined),
 }
 
 /// The header of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Data {
+pub struct DataHeader {
     /// Its sequence number.
     pub seq: Seq,
     /// The message that it is part of.
@@ -113,7 +113,7 @@ pub struct Handshake {
     /// Protocol version; 4, the only one. A greater number than 255 on the wire becomes 255.
     pub version: u8,
     /// 1 stream, 2 message. A greater number than 255 on the wire becomes 255.
-    pub mode: u8,
+    pub socket_type: u8,
     /// Initial sequence number.
     pub isn: Seq,
     /// Greatest packet, bytes, IP and UDP headers included.
@@ -121,28 +121,28 @@ pub struct Handshake {
     /// Packets that may be in flight to whoever sends this.
     pub window: u32,
     /// What is asked or answered.
-    pub request: Request,
+    pub request_type: RequestType,
     /// Socket id of whoever sends this.
-    pub socket: u32,
+    pub socket_id: u32,
     /// Proof that the client has the address that it says.
     pub cookie: u32,
 }
 
 /// What a handshake asks or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Request(pub i32);
+pub struct RequestType(pub i32);
 
-impl Request {
+impl RequestType {
     /// A client asks for a cookie, and the listener gives it.
-    pub const INDUCTION: Request = Request(1);
+    pub const INDUCTION: RequestType = RequestType(1);
     /// A rendezvous begins.
-    pub const RENDEZVOUS: Request = Request(0);
+    pub const RENDEZVOUS: RequestType = RequestType(0);
     /// A client asks for the connection, and the listener agrees; also a rendezvous' answer.
-    pub const CONCLUSION: Request = Request(-1);
+    pub const CONCLUSION: RequestType = RequestType(-1);
     /// A rendezvous is complete already.
-    pub const AGREEMENT: Request = Request(-2);
+    pub const AGREEMENT: RequestType = RequestType(-2);
     /// The connection is refused.
-    pub const REJECTION: Request = Request(1002);
+    pub const REJECTION: RequestType = RequestType(1002);
 }
 
 /// How much an acknowledgement says.
@@ -263,7 +263,7 @@ pub struct DropRequest {
 
 /// A packet of the applications' own; its content is its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct User {
+pub struct UserDefined {
     /// Which kind.
     pub kind: u16,
     /// A word beside the content.
@@ -294,7 +294,7 @@ impl Packet {
             },
             Packet::Nak(nak) => 4 * u32::from(nak.len),
             Packet::DropRequest(_) => 8,
-            Packet::User(user) => u32::from(user.length),
+            Packet::UserDefined(user) => u32::from(user.length),
             Packet::KeepAlive
             | Packet::CongestionWarning
             | Packet::Shutdown

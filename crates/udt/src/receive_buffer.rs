@@ -5,7 +5,7 @@
 //! is given when all of it is there: in its turn, or, if the sender allows it, before.
 
 use crate::config::Mode;
-use crate::packet::{Data, MessagePart};
+use crate::packet::{DataHeader, MessagePart};
 use crate::seq::MessageNumber;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,11 +21,11 @@ pub(crate) struct ReceiveBuffer {
     capacity: u32,
     mode: Mode,
     /// Bytes of the first slot that a stream has given already.
-    given: usize,
+    read_offset: usize,
     /// Bytes acknowledged so far.
     bytes: u64,
     /// Buffers to be used again.
-    spare: Vec<Vec<u8>>,
+    free_list: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ enum Slot {
     /// Arrived.
     Full(MessagePart, Vec<u8>),
     /// Was read, or given up by the sender.
-    Gone,
+    Consumed,
 }
 
 impl ReceiveBuffer {
@@ -46,14 +46,14 @@ impl ReceiveBuffer {
             acked: 0,
             capacity,
             mode,
-            given: 0,
+            read_offset: 0,
             bytes: 0,
-            spare: Vec::new(),
+            free_list: Vec::new(),
         }
     }
 
     /// Packets from `acked` on for which there is room.
-    pub(crate) fn room(&self, acked: u64) -> u32 {
+    pub(crate) fn free_packets(&self, acked: u64) -> u32 {
         let unread = acked.saturating_sub(self.base).min(u64::from(self.capacity));
         self.capacity - unread as u32
     }
@@ -66,7 +66,7 @@ impl ReceiveBuffer {
     /// The slot of a packet, if there is room for it.
     fn slot(&mut self, packet: u64, acked: u64) -> Option<&mut Slot> {
         let at = packet.checked_sub(self.base)?;
-        if packet.saturating_sub(acked) >= u64::from(self.room(acked)) {
+        if packet.saturating_sub(acked) >= u64::from(self.free_packets(acked)) {
             return None;
         }
         let at = at as usize;
@@ -76,8 +76,8 @@ impl ReceiveBuffer {
         self.slots.get_mut(at)
     }
 
-    pub(crate) fn put(&mut self, packet: u64, acked: u64, data: &Data, payload: &[u8]) {
-        let mut bytes = self.spare.pop().unwrap_or_default();
+    pub(crate) fn insert(&mut self, packet: u64, acked: u64, data: &DataHeader, payload: &[u8]) {
+        let mut bytes = self.free_list.pop().unwrap_or_default();
         bytes.extend_from_slice(payload);
         if let Some(slot) = self.slot(packet, acked) {
             *slot = Slot::Full(data.message, bytes);
@@ -88,7 +88,7 @@ impl ReceiveBuffer {
         for packet in gone {
             let Some(slot) = self.slot(packet, acked) else { return };
             if !matches!(slot, Slot::Full(part, _) if part.number() != message) {
-                *slot = Slot::Gone;
+                *slot = Slot::Consumed;
             }
         }
     }
@@ -102,12 +102,12 @@ impl ReceiveBuffer {
             }
         }
         self.acked = self.acked.max(acked);
-        self.forget();
+        self.pop_consumed();
     }
 
     /// Forgets the slots at the front that are of no use any more.
-    fn forget(&mut self) {
-        while self.base < self.acked && matches!(self.slots.front(), Some(Slot::Gone)) {
+    fn pop_consumed(&mut self) {
+        while self.base < self.acked && matches!(self.slots.front(), Some(Slot::Consumed)) {
             self.slots.pop_front();
             self.base += 1;
         }
@@ -118,18 +118,18 @@ impl ReceiveBuffer {
         let mut written = 0;
         while self.base < self.acked && written < out.len() {
             if let Some(Slot::Full(_, bytes)) = self.slots.front() {
-                let rest = &bytes[self.given..];
+                let rest = &bytes[self.read_offset..];
                 let some = rest.len().min(out.len() - written);
                 out[written..written + some].copy_from_slice(&rest[..some]);
                 written += some;
-                self.given += some;
-                if self.given < bytes.len() {
+                self.read_offset += some;
+                if self.read_offset < bytes.len() {
                     break;
                 }
             }
-            self.given = 0;
-            self.recycle(0);
-            self.forget();
+            self.read_offset = 0;
+            self.consume(0);
+            self.pop_consumed();
         }
         written
     }
@@ -143,9 +143,9 @@ impl ReceiveBuffer {
             if let Some(Slot::Full(_, bytes)) = self.slots.get(at) {
                 whole.extend_from_slice(bytes);
             }
-            self.recycle(at);
+            self.consume(at);
         }
-        self.forget();
+        self.pop_consumed();
         Some(whole)
     }
 
@@ -158,11 +158,11 @@ impl ReceiveBuffer {
     }
 
     /// The slot was read.
-    fn recycle(&mut self, at: usize) {
+    fn consume(&mut self, at: usize) {
         let Some(slot) = self.slots.get_mut(at) else { return };
-        if let Slot::Full(_, mut bytes) = std::mem::replace(slot, Slot::Gone) {
+        if let Slot::Full(_, mut bytes) = std::mem::replace(slot, Slot::Consumed) {
             bytes.clear();
-            self.spare.push(bytes);
+            self.free_list.push(bytes);
         }
     }
 
@@ -186,7 +186,7 @@ impl ReceiveBuffer {
             }
         }
         // A message greater than the buffer is given in pieces, or else it would stay for ever.
-        let full = self.room(self.acked) == 0 && acked > 0;
+        let full = self.free_packets(self.acked) == 0 && acked > 0;
         full.then_some(0..acked.min(self.slots.len()))
     }
 }
@@ -196,16 +196,16 @@ mod tests {
     use super::*;
     use crate::seq::Seq;
 
-    fn data(number: u32, first: bool, last: bool, in_order: bool) -> Data {
+    fn data(number: u32, first: bool, last: bool, in_order: bool) -> DataHeader {
         let message = MessagePart::new(MessageNumber::new(number), first, last, in_order);
-        Data { seq: Seq::new(0), message, timestamp: 0, length: 4 }
+        DataHeader { seq: Seq::new(0), message, timestamp: 0, length: 4 }
     }
 
     #[test]
     fn a_stream_is_read_as_far_as_it_is_acknowledged() {
         let mut buffer = ReceiveBuffer::new(Mode::Stream, 8);
-        buffer.put(1, 0, &data(2, true, true, false), b"wxyz");
-        buffer.put(0, 0, &data(1, true, true, false), b"abcd");
+        buffer.insert(1, 0, &data(2, true, true, false), b"wxyz");
+        buffer.insert(0, 0, &data(1, true, true, false), b"abcd");
         let mut out = [0; 8];
         assert_eq!(buffer.read(&mut out), 0, "nothing is acknowledged yet");
         buffer.release(2);
@@ -218,43 +218,43 @@ mod tests {
     fn a_message_is_given_in_its_turn_or_before_if_the_sender_allows_it() {
         for (in_order, early) in [(true, None), (false, Some(b"23".to_vec()))] {
             let mut buffer = ReceiveBuffer::new(Mode::Message, 8);
-            buffer.put(1, 0, &data(2, true, false, in_order), b"2");
-            buffer.put(2, 0, &data(2, false, true, in_order), b"3");
+            buffer.insert(1, 0, &data(2, true, false, in_order), b"2");
+            buffer.insert(2, 0, &data(2, false, true, in_order), b"3");
             assert_eq!(buffer.read_message(), early);
-            buffer.put(0, 0, &data(1, true, true, in_order), b"1");
+            buffer.insert(0, 0, &data(1, true, true, in_order), b"1");
             buffer.release(3);
             assert_eq!(buffer.read_message(), Some(b"1".to_vec()));
             assert_eq!(buffer.read_message().is_some(), in_order);
-            assert_eq!(buffer.room(3), 8);
+            assert_eq!(buffer.free_packets(3), 8);
         }
     }
 
     #[test]
     fn a_message_that_was_given_up_is_passed_over() {
         let mut buffer = ReceiveBuffer::new(Mode::Message, 8);
-        buffer.put(1, 0, &data(1, false, true, true), b"1");
-        buffer.put(2, 0, &data(2, true, true, true), b"2");
+        buffer.insert(1, 0, &data(1, false, true, true), b"1");
+        buffer.insert(2, 0, &data(2, true, true, true), b"2");
         buffer.drop_message(MessageNumber::new(1), 0..2, 0);
         buffer.release(3);
         assert_eq!(buffer.read_message(), Some(b"2".to_vec()));
-        assert_eq!(buffer.room(3), 8);
+        assert_eq!(buffer.free_packets(3), 8);
     }
 
     #[test]
     fn a_message_greater_than_the_buffer_is_given_in_pieces() {
         let mut buffer = ReceiveBuffer::new(Mode::Message, 2);
-        buffer.put(0, 0, &data(1, true, false, true), b"1");
-        buffer.put(1, 0, &data(1, false, false, true), b"2");
+        buffer.insert(0, 0, &data(1, true, false, true), b"1");
+        buffer.insert(1, 0, &data(1, false, false, true), b"2");
         buffer.release(2);
-        assert_eq!(buffer.room(2), 0);
+        assert_eq!(buffer.free_packets(2), 0);
         assert_eq!(buffer.read_message(), Some(b"12".to_vec()));
-        assert_eq!(buffer.room(2), 2);
+        assert_eq!(buffer.free_packets(2), 2);
     }
 
     #[test]
     fn nothing_is_kept_beyond_the_buffer() {
         let mut buffer = ReceiveBuffer::new(Mode::Stream, 4);
-        buffer.put(4, 0, &data(1, true, true, false), b"1");
+        buffer.insert(4, 0, &data(1, true, true, false), b"1");
         assert!(buffer.slots.is_empty());
     }
 }

@@ -5,29 +5,29 @@ use dumbbell_units::Span;
 /// Smoothed round-trip time and its mean deviation:
 /// RTTVar <- (3 RTTVar + |rtt - RTT|) / 4, then RTT <- (7 RTT + rtt) / 8, from 100 ms and 50 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rtt {
-    pub(crate) smoothed: Span,
-    pub(crate) deviation: Span,
+pub(crate) struct RttEstimator {
+    pub(crate) srtt: Span,
+    pub(crate) rtt_var: Span,
 }
 
-impl Rtt {
-    pub(crate) const INITIAL: Rtt =
-        Rtt { smoothed: Span::from_millis(100), deviation: Span::from_millis(50) };
+impl RttEstimator {
+    pub(crate) const INITIAL: RttEstimator =
+        RttEstimator { srtt: Span::from_millis(100), rtt_var: Span::from_millis(50) };
     /// No sample counts as longer: a peer may say anything.
     const MAX: Span = Span::from_secs(60);
 
     /// A sample: ACK to ACK2 at the receiver, what its acknowledgements say at the sender.
-    pub(crate) fn sample(&mut self, rtt: Span) {
-        let (rtt, smoothed) = (rtt.min(Rtt::MAX).as_nanos(), self.smoothed.as_nanos());
-        let deviation = (3 * self.deviation.as_nanos() + rtt.abs_diff(smoothed)) / 4;
-        self.deviation = Span::from_nanos(deviation);
-        self.smoothed = Span::from_nanos((7 * smoothed + rtt) / 8);
+    pub(crate) fn update(&mut self, rtt: Span) {
+        let (rtt, smoothed) = (rtt.min(RttEstimator::MAX).as_nanos(), self.srtt.as_nanos());
+        let deviation = (3 * self.rtt_var.as_nanos() + rtt.abs_diff(smoothed)) / 4;
+        self.rtt_var = Span::from_nanos(deviation);
+        self.srtt = Span::from_nanos((7 * smoothed + rtt) / 8);
     }
 
     /// RTT + 4 RTTVar: after so long an answer is overdue.
     #[inline]
-    pub(crate) fn overdue(self) -> Span {
-        self.smoothed + self.deviation * 4
+    pub(crate) fn rto(self) -> Span {
+        self.srtt + self.rtt_var * 4
     }
 }
 
@@ -37,10 +37,10 @@ mod tests {
 
     #[test]
     fn the_deviation_is_taken_from_the_average_before_the_sample() {
-        let mut rtt = Rtt::INITIAL;
-        rtt.sample(Span::from_millis(20));
-        assert_eq!(rtt.smoothed, Span::from_millis(90));
-        assert_eq!(rtt.deviation, Span::from_micros(57_500));
-        assert_eq!(rtt.overdue(), Span::from_millis(320));
+        let mut rtt = RttEstimator::INITIAL;
+        rtt.update(Span::from_millis(20));
+        assert_eq!(rtt.srtt, Span::from_millis(90));
+        assert_eq!(rtt.rtt_var, Span::from_micros(57_500));
+        assert_eq!(rtt.rto(), Span::from_millis(320));
     }
 }

@@ -12,13 +12,13 @@
 //! fills the gap, or shows it to the receiver, which then reports it (the idea is RFC 8985's, section
 //! 7). A receiver that has it takes it for a duplicate.
 
-mod reports;
+mod feedback;
 
 use crate::config::SYN;
-use crate::loss_list::SendLosses;
-use crate::packet::{Data, DropRequest, Packet};
-use crate::seq::{Numbering, Seq};
-use crate::supply::{MessageRange, Supply};
+use crate::loss_list::SendLossList;
+use crate::packet::{DataHeader, DropRequest, Packet};
+use crate::seq::{Seq, SequenceSpace};
+use crate::source::{MessageRange, Source};
 use dumbbell_cc::{
     Algorithm, CaState, CongestionControl, CongestionEvent, ControlParameters, Metric, PacketInfo,
     Path, RateSampler, SenderStats, Sent, Signal,
@@ -27,7 +27,7 @@ use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// Probes whose intervals double; by then the EXP timer has long expired.
-const MOST_DOUBLINGS: u32 = 10;
+const MAX_PROBE_DOUBLINGS: u32 = 10;
 
 /// What limits a sender, once the handshake has settled it.
 #[derive(Clone, Copy, Debug)]
@@ -42,33 +42,33 @@ pub(crate) struct Limits {
 
 /// The sending half.
 pub(crate) struct Sender {
-    pub(crate) numbering: Numbering,
+    pub(crate) numbering: SequenceSpace,
     cc: Algorithm,
     control: ControlParameters,
     cc_timer: Time,
     path: Path,
     limits: Limits,
-    pub(crate) supply: Supply,
+    pub(crate) source: Source,
     /// What is known of the packets from `kept` on.
     in_flight: VecDeque<InFlight>,
     /// The first packet that is kept: all before it were acknowledged with a report.
-    kept: u64,
+    data_acked: u64,
     /// The first packet that was not acknowledged.
     acked: u64,
     /// The next new packet.
     next: u64,
-    losses: SendLosses,
+    losses: SendLossList,
     flow_window: u32,
     /// When the next packet may leave.
-    due: Time,
+    next_send_at: Time,
     /// When to look again, if that is known.
-    wake: Time,
+    next_poll_at: Time,
     /// What kept the last packet back.
-    held: Held,
+    blocked: Blocked,
     /// Since when nothing was sent and nothing acknowledged, and how often that was answered by a
     /// probe since the last acknowledgement.
-    quiet_since: Time,
-    probes: u32,
+    last_activity: Time,
+    tail_probes: u32,
     /// Losses before this packet belong to the present episode.
     episode_end: u64,
     rate: RateSampler,
@@ -82,22 +82,22 @@ pub(crate) struct Sender {
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
     /// State when it was sent last.
-    departure: PacketInfo,
+    info: PacketInfo,
     /// Whether it was sent more than once.
-    again: bool,
+    retransmitted: bool,
 }
 
 /// What keeps a packet back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum Blocked {
     /// Nothing; or the period between packets.
-    Nowhere,
+    No,
     /// The algorithm's window.
     Cwnd,
     /// The receiver's window or the send buffer.
-    Window,
+    FlowWindow,
     /// There is no data.
-    Application,
+    AppLimited,
 }
 
 /// What was counted.
@@ -141,10 +141,10 @@ impl Sender {
     /// A sender that may begin at `now`.
     pub(crate) fn new(
         now: Time,
-        numbering: Numbering,
+        numbering: SequenceSpace,
         limits: Limits,
         algorithm: Algorithm,
-        supply: Supply,
+        source: Source,
     ) -> Sender {
         Sender {
             numbering,
@@ -154,17 +154,17 @@ impl Sender {
             path: Path::new(u32::from(limits.payload), now),
             flow_window: limits.flow_window,
             limits,
-            supply,
+            source,
             in_flight: VecDeque::new(),
-            kept: 0,
+            data_acked: 0,
             acked: 0,
             next: 0,
-            losses: SendLosses::default(),
-            due: now,
-            wake: now,
-            held: Held::Nowhere,
-            quiet_since: now,
-            probes: 0,
+            losses: SendLossList::default(),
+            next_send_at: now,
+            next_poll_at: now,
+            blocked: Blocked::No,
+            last_activity: now,
+            tail_probes: 0,
             episode_end: 0,
             rate: RateSampler::new(now),
             // Both as UDT4 has them before there is a report.
@@ -181,7 +181,7 @@ impl Sender {
             self.on_rtt(rtt);
         }
         self.cc.on_established(&self.path);
-        self.refresh();
+        self.update_control();
     }
 
     /// Counters and present values.
@@ -214,20 +214,20 @@ impl Sender {
 
     /// Whether something is not yet acknowledged.
     #[inline]
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub(crate) fn has_unacked(&self) -> bool {
         self.acked < self.next
     }
 
     /// Whether all that was sent is acknowledged with a report.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.kept == self.next
+        self.data_acked == self.next
     }
 
     /// Whether everything that there is to send was acknowledged. Light acknowledgements do not
     /// count: the peer gives data to its application when it sends the others.
     pub(crate) fn is_done(&self, now: Time) -> bool {
-        self.is_idle() && self.supply.has(self.next, now) == Err(Time::MAX)
+        self.is_idle() && self.source.available(self.next, now) == Err(Time::MAX)
     }
 
     /// Payload of a full packet, bytes.
@@ -236,30 +236,30 @@ impl Sender {
     }
 
     /// The packet of that sequence number.
-    pub(crate) fn number_of(&self, seq: Seq) -> Option<u64> {
-        self.numbering.packet(seq, self.acked)
+    pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
+        self.numbering.index_near(seq, self.acked)
     }
 
     /// New data may be there.
-    pub(crate) fn on_supply(&mut self, now: Time) {
-        self.wake = self.wake.min(now);
+    pub(crate) fn on_new_data(&mut self, now: Time) {
+        self.next_poll_at = self.next_poll_at.min(now);
     }
 
     /// When to poll next.
     #[inline]
     pub(crate) fn next_timeout(&self) -> Time {
-        if self.is_waiting() { self.wake.min(self.cc_timer) } else { self.wake }
+        if self.has_unacked() { self.next_poll_at.min(self.cc_timer) } else { self.next_poll_at }
     }
 
     /// The next packet that may leave now. `timestamp` is what data says of the present.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, timestamp: u32) -> Option<Packet> {
         self.path.now = now;
-        if now >= self.cc_timer && self.is_waiting() {
+        if now >= self.cc_timer && self.has_unacked() {
             self.cc.on_timer(&self.path);
-            self.refresh();
+            self.update_control();
         }
-        if now < self.wake {
+        if now < self.next_poll_at {
             return None;
         }
         if let Some(lost) = self.losses.first() {
@@ -273,48 +273,48 @@ impl Sender {
     fn send_new(&mut self, timestamp: u32) -> Option<Packet> {
         let now = self.path.now;
         let in_flight = self.next - self.acked;
-        if let Err(then) = self.supply.has(self.next, now) {
+        if let Err(then) = self.source.available(self.next, now) {
             self.rate.set_app_limited(&self.path);
-            return self.hold(Held::Application, then, timestamp);
+            return self.block(Blocked::AppLimited, then, timestamp);
         }
         if in_flight >= u64::from(self.cwnd()) {
-            return self.hold(Held::Cwnd, Time::MAX, timestamp);
+            return self.block(Blocked::Cwnd, Time::MAX, timestamp);
         }
         if in_flight >= u64::from(self.flow_window)
-            || self.next - self.kept >= u64::from(self.limits.send_buffer)
+            || self.next - self.data_acked >= u64::from(self.limits.send_buffer)
         {
-            return self.hold(Held::Window, Time::MAX, timestamp);
+            return self.block(Blocked::FlowWindow, Time::MAX, timestamp);
         }
-        if now < self.due {
-            self.wake = self.due;
+        if now < self.next_send_at {
+            self.next_poll_at = self.next_send_at;
             return None;
         }
         let packet = self.next;
         self.next += 1;
-        let app_limited = self.held == Held::Application;
+        let app_limited = self.blocked == Blocked::AppLimited;
         self.in_flight.push_back(InFlight::default());
-        Some(self.depart(packet, in_flight == 0, app_limited, timestamp))
+        Some(self.transmit(packet, in_flight == 0, app_limited, timestamp))
     }
 
     /// Sends a lost packet again if the period allows.
     fn retransmit(&mut self, packet: u64, timestamp: u32) -> Option<Packet> {
         let now = self.path.now;
-        if now < self.due {
-            self.wake = self.due;
+        if now < self.next_send_at {
+            self.next_poll_at = self.next_send_at;
             return None;
         }
-        if let Some(message) = self.supply.expired(packet, now) {
-            return Some(self.give_up(message));
+        if let Some(message) = self.source.expired(packet, now) {
+            return Some(self.drop_message(message));
         }
         self.losses.pop();
         self.stats.retransmitted += 1;
-        let at = (packet - self.kept) as usize;
-        self.in_flight[at].again = true;
-        Some(self.depart(packet, false, false, timestamp))
+        let at = (packet - self.data_acked) as usize;
+        self.in_flight[at].retransmitted = true;
+        Some(self.transmit(packet, false, false, timestamp))
     }
 
     /// Gives up a message: what of it is lost is not sent again, what was not sent is left out.
-    fn give_up(&mut self, message: MessageRange) -> Packet {
+    fn drop_message(&mut self, message: MessageRange) -> Packet {
         self.losses.remove_below(message.last + 1);
         while self.next <= message.last {
             self.in_flight.push_back(InFlight::default());
@@ -328,15 +328,15 @@ impl Sender {
     }
 
     /// Sends nothing new until then, and a probe if an answer is overdue.
-    fn hold(&mut self, held: Held, until: Time, timestamp: u32) -> Option<Packet> {
-        self.held = held;
+    fn block(&mut self, blocked: Blocked, until: Time, timestamp: u32) -> Option<Packet> {
+        self.blocked = blocked;
         let probe_at = self.probe_at();
         if self.path.now < probe_at {
-            self.wake = until.min(probe_at);
+            self.next_poll_at = until.min(probe_at);
             return None;
         }
         // Of a message that is given up nothing departs, and the next probe is not due at once either.
-        (self.quiet_since, self.probes) = (self.path.now, self.probes + 1);
+        (self.last_activity, self.tail_probes) = (self.path.now, self.tail_probes + 1);
         self.losses.insert(self.next - 1..self.next);
         self.retransmit(self.next - 1, timestamp)
     }
@@ -344,47 +344,48 @@ impl Sender {
     /// When the last packet is sent again if nothing is heard: after two round trips (RFC 8985,
     /// section 7.2) and a SYN, for which the receiver may wait; then after twice as long, and so on.
     fn probe_at(&self) -> Time {
-        let Some(srtt) = self.path.srtt.filter(|_| self.is_waiting()) else { return Time::MAX };
-        self.quiet_since + (srtt * 2 + SYN) * (1u64 << self.probes.min(MOST_DOUBLINGS))
+        let Some(srtt) = self.path.srtt.filter(|_| self.has_unacked()) else { return Time::MAX };
+        self.last_activity + (srtt * 2 + SYN) * (1u64 << self.tail_probes.min(MAX_PROBE_DOUBLINGS))
     }
 
     /// A packet leaves.
     #[inline]
-    fn depart(&mut self, packet: u64, from_idle: bool, limited: bool, timestamp: u32) -> Packet {
-        let at = (packet - self.kept) as usize;
+    fn transmit(&mut self, packet: u64, from_idle: bool, limited: bool, timestamp: u32) -> Packet {
+        let at = (packet - self.data_acked) as usize;
         let outstanding = (self.next - self.acked) as u32 - 1;
         self.path.in_flight = outstanding - self.losses.len().min(u64::from(outstanding)) as u32;
-        let again = self.in_flight[at].again;
-        self.in_flight[at].departure = self.rate.depart(&mut self.path, outstanding);
+        let again = self.in_flight[at].retransmitted;
+        self.in_flight[at].info = self.rate.depart(&mut self.path, outstanding);
         self.path.in_flight += 1;
         self.path.next_seq = self.next;
         self.stats.sent += 1;
         let seq = self.numbering.seq(packet);
-        self.schedule(seq.begins_pair() && !again);
-        self.held = Held::Nowhere;
+        self.schedule_next(seq.is_pair_first() && !again);
+        self.blocked = Blocked::No;
         let sent = Sent { seq: packet, retransmission: again, from_idle, app_limited: limited };
         self.cc.on_sent(&self.path, &sent);
-        self.refresh();
-        let (length, message) = self.supply.describe(packet);
-        Packet::Data(Data { seq, message, timestamp, length })
+        self.update_control();
+        let (length, message) = self.source.describe(packet);
+        Packet::Data(DataHeader { seq, message, timestamp, length })
     }
 
     /// Settles when the packet after the one that leaves now may leave: a period after this one
     /// was due, as far as it is not late by more than a SYN, so that periods are kept on average.
     #[inline]
-    fn schedule(&mut self, begins_pair: bool) {
+    fn schedule_next(&mut self, begins_pair: bool) {
         let now = self.path.now;
-        self.quiet_since = now;
-        let was_due = match self.held {
-            Held::Nowhere => self.due.max(now - SYN),
-            Held::Cwnd | Held::Window | Held::Application => now,
+        self.last_activity = now;
+        let scheduled_at = match self.blocked {
+            Blocked::No => self.next_send_at.max(now - SYN),
+            Blocked::Cwnd | Blocked::FlowWindow | Blocked::AppLimited => now,
         };
         let period = match self.control.pacing_rate {
             Some(rate) if !begins_pair => rate.time_for(f64::from(self.limits.payload)),
             _ => Span::ZERO,
         };
-        self.due = if self.control.pacing_rate.is_some() { was_due + period } else { now };
-        self.wake = self.due.max(now);
+        self.next_send_at =
+            if self.control.pacing_rate.is_some() { scheduled_at + period } else { now };
+        self.next_poll_at = self.next_send_at.max(now);
     }
 
     /// The algorithm's window, whole packets.
@@ -395,7 +396,7 @@ impl Sender {
 
     /// Asks the algorithm again after it was told something.
     #[inline]
-    fn refresh(&mut self) {
+    fn update_control(&mut self) {
         self.control = self.cc.control();
         self.path.paced = self.control.pacing_rate.is_some();
         self.path.pacing_rate = self.control.pacing_rate;
@@ -403,7 +404,7 @@ impl Sender {
     }
 
     /// Tells the algorithm of congestion.
-    fn signal(&mut self, signal: Signal, packets: u32, seq: u64) {
+    fn report_congestion(&mut self, signal: Signal, packets: u32, seq: u64) {
         let new_episode = seq >= self.episode_end || signal == Signal::Timeout;
         if new_episode {
             self.episode_end = self.next;
@@ -413,11 +414,12 @@ impl Sender {
                 _ => CaState::Recovery,
             };
         }
-        let send_state = seq.checked_sub(self.kept).and_then(|at| self.in_flight.get(at as usize));
-        let send_state = send_state.map(|packet| packet.departure.send_state);
+        let send_state =
+            seq.checked_sub(self.data_acked).and_then(|at| self.in_flight.get(at as usize));
+        let send_state = send_state.map(|packet| packet.info.send_state);
         let event = CongestionEvent { signal, new_episode, packets, seq, send_state };
         self.cc.on_congestion(&self.path, &event);
-        self.refresh();
+        self.update_control();
     }
 
     /// A round-trip time of our own: SRTT <- 7/8 SRTT + 1/8 R (RFC 6298).

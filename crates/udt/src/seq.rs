@@ -39,27 +39,27 @@ impl Seq {
 
     /// Whether this is the first packet of a pair, whose second follows without a gap.
     #[inline]
-    pub const fn begins_pair(self) -> bool {
+    pub const fn is_pair_first(self) -> bool {
         self.0 & 15 == 0
     }
 
     /// Whether this is the second packet of a pair.
     #[inline]
-    pub const fn ends_pair(self) -> bool {
+    pub const fn is_pair_second(self) -> bool {
         self.0 & 15 == 1
     }
 }
 
 /// The packets of one direction, counted from 0, and their sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbering {
+pub struct SequenceSpace {
     isn: Seq,
 }
 
-impl Numbering {
+impl SequenceSpace {
     /// Packet 0 has the sequence number `isn`.
-    pub const fn new(isn: Seq) -> Numbering {
-        Numbering { isn }
+    pub const fn new(isn: Seq) -> SequenceSpace {
+        SequenceSpace { isn }
     }
 
     /// The initial sequence number.
@@ -76,7 +76,7 @@ impl Numbering {
     /// The packet of that sequence number that is nearest to packet `near`; `None` if it would lie
     /// before the first.
     #[inline]
-    pub const fn packet(self, seq: Seq, near: u64) -> Option<u64> {
+    pub const fn index_near(self, seq: Seq, near: u64) -> Option<u64> {
         near.checked_add_signed(seq.since(self.seq(near)) as i64)
     }
 }
@@ -99,7 +99,7 @@ impl MessageNumber {
 
     /// The number of the message that has so many before it.
     #[inline]
-    pub const fn after(messages: u64) -> MessageNumber {
+    pub const fn nth(messages: u64) -> MessageNumber {
         MessageNumber((messages % MessageNumber::MAX as u64) as u32 + 1)
     }
 
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn the_greatest_message_number_is_followed_by_one() {
         assert_eq!(MessageNumber::new((1 << 29) - 1).next(), MessageNumber::FIRST);
-        assert_eq!(MessageNumber::after((1 << 29) - 1), MessageNumber::FIRST);
-        assert_eq!(MessageNumber::after(0), MessageNumber::FIRST);
+        assert_eq!(MessageNumber::nth((1 << 29) - 1), MessageNumber::FIRST);
+        assert_eq!(MessageNumber::nth(0), MessageNumber::FIRST);
     }
 
     /// UDT4's own arithmetic (`CSeqNo::seqcmp`): below the threshold numbers are compared as they
@@ -158,9 +158,9 @@ mod tests {
         fn a_packet_is_found_by_its_sequence_number(
             isn in 0..=Seq::MAX.get(), packet in 0..u64::from(u32::MAX) * 8, off in -1_000_000i64..1_000_000,
         ) {
-            let numbering = Numbering::new(Seq::new(isn));
+            let numbering = SequenceSpace::new(Seq::new(isn));
             let near = packet.saturating_add_signed(off);
-            prop_assert_eq!(numbering.packet(numbering.seq(packet), near), Some(packet));
+            prop_assert_eq!(numbering.index_near(numbering.seq(packet), near), Some(packet));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where data goes that arrives: it is counted and forgotten, or kept until it is read.
 
-use crate::packet::Data;
+use crate::packet::DataHeader;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::seq::MessageNumber;
 use std::ops::Range;
@@ -9,43 +9,50 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) enum Sink {
     /// An application that reads at once and keeps nothing.
-    Count(Counter),
+    Count(ByteCounter),
     /// An application that reads when it likes.
     Buffer(ReceiveBuffer),
 }
 
 /// Counts bytes.
 #[derive(Debug)]
-pub(crate) struct Counter {
-    room: u32,
+pub(crate) struct ByteCounter {
+    window: u32,
     /// Bytes by which packets that arrived fell short of full ones.
     shortfall: u64,
 }
 
-impl Counter {
-    pub(crate) fn new(room: u32) -> Counter {
-        Counter { room, shortfall: 0 }
+impl ByteCounter {
+    pub(crate) fn new(window: u32) -> ByteCounter {
+        ByteCounter { window, shortfall: 0 }
     }
 }
 
 impl Sink {
     /// Packets from `acked` on for which there is room.
     #[inline]
-    pub(crate) fn room(&self, acked: u64) -> u32 {
+    pub(crate) fn free_packets(&self, acked: u64) -> u32 {
         match self {
-            Sink::Count(counter) => counter.room,
-            Sink::Buffer(buffer) => buffer.room(acked),
+            Sink::Count(counter) => counter.window,
+            Sink::Buffer(buffer) => buffer.free_packets(acked),
         }
     }
 
     /// A packet arrived for the first time, `full` bytes long or shorter.
     #[inline]
-    pub(crate) fn put(&mut self, packet: u64, acked: u64, data: &Data, payload: &[u8], full: u16) {
+    pub(crate) fn insert(
+        &mut self,
+        packet: u64,
+        acked: u64,
+        data: &DataHeader,
+        payload: &[u8],
+        full: u16,
+    ) {
         match self {
             Sink::Count(counter) => {
                 counter.shortfall += u64::from(full.saturating_sub(data.length));
             }
-            Sink::Buffer(buffer) => buffer.put(packet, acked, data, payload),
+            Sink::Buffer(buffer) => buffer.insert(packet, acked, data, payload),
         }
     }
 
@@ -66,7 +73,7 @@ impl Sink {
 
     /// Bytes that arrived in order, if everything before `next` has. Of a short packet that came
     /// out of order a counter knows too early.
-    pub(crate) fn in_order(&self, next: u64, full: u16) -> u64 {
+    pub(crate) fn in_order_bytes(&self, next: u64, full: u16) -> u64 {
         match self {
             Sink::Count(counter) => (next * u64::from(full)).saturating_sub(counter.shortfall),
             Sink::Buffer(buffer) => buffer.bytes(),

@@ -2,7 +2,8 @@
 //! and come out the same when they are encoded again.
 
 use dumbbell_udt::{
-    Ack, AckKind, Data, Handshake, MessageNumber, MessagePart, Nak, Packet, Request, Seq, codec,
+    Ack, AckKind, DataHeader, Handshake, MessageNumber, MessagePart, Nak, Packet, RequestType, Seq,
+    codec,
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -33,12 +34,12 @@ fn a_clients_first_request() {
     );
     let expected = Handshake {
         version: 4,
-        mode: 2,
+        socket_type: 2,
         isn: Seq::new(0x04a3_4b28),
         mss: 1500,
         window: 8192,
-        request: Request::INDUCTION,
-        socket: 0x0cb2_6253,
+        request_type: RequestType::INDUCTION,
+        socket_id: 0x0cb2_6253,
         cookie: 0,
     };
     assert_eq!(packet, Packet::Handshake(expected));
@@ -53,7 +54,7 @@ fn a_listeners_answer_with_a_cookie() {
         4242,
     );
     let Packet::Handshake(answer) = packet else { panic!("{packet:?}") };
-    assert_eq!((answer.socket, answer.request), (4242, Request::INDUCTION));
+    assert_eq!((answer.socket_id, answer.request_type), (4242, RequestType::INDUCTION));
     assert_eq!((answer.isn, answer.cookie), (Seq::new(0x7fff_fd78), 0x247e_d944));
 }
 
@@ -112,5 +113,5 @@ fn the_first_packet_of_a_message() {
     let packet = recorded("04 a3 4b 28 a0 00 00 01 00 00 07 e0 00 00 03 09", 777);
     let message = MessagePart::new(MessageNumber::FIRST, true, false, true);
     let seq = Seq::new(0x04a3_4b28);
-    assert_eq!(packet, Packet::Data(Data { seq, message, timestamp: 2016, length: 0 }));
+    assert_eq!(packet, Packet::Data(DataHeader { seq, message, timestamp: 2016, length: 0 }));
 }

@@ -60,7 +60,7 @@ pub fn peer(words: &[String]) -> Outcome<()> {
     }
     // Whoever has all of it need not wait for the sender to know.
     if role != "listen" {
-        socket.finish(Duration::from_secs(30))?;
+        socket.shutdown(Duration::from_secs(30))?;
     }
     let took = began.elapsed().as_secs_f64();
     if std::env::var_os("UDT_VERBOSE").is_some() {

@@ -1,7 +1,7 @@
 //! Control packets as bytes.
 
 use super::{CONTROL, Datagram, DecodeError, handshake, put, words};
-use crate::packet::{Ack, AckKind, DropRequest, Nak, Packet, User};
+use crate::packet::{Ack, AckKind, DropRequest, Nak, Packet, UserDefined};
 use crate::seq::{MessageNumber, Seq};
 use std::net::IpAddr;
 
@@ -25,14 +25,15 @@ pub(super) fn decode(
 ) -> Result<Datagram<'_>, DecodeError> {
     let kind = (first >> 16) as u16 & 0x7fff;
     let short = |needed| DecodeError::TooShort { kind: Some(kind), needed, found: body.len() };
-    let mut datagram = Datagram { destination, packet: Packet::KeepAlive, payload: &[], rest: &[] };
+    let mut datagram =
+        Datagram { destination, packet: Packet::KeepAlive, payload: &[], more_losses: &[] };
     datagram.packet = match kind {
         HANDSHAKE => Packet::Handshake(handshake::decode(body).ok_or(short(48))?),
         KEEP_ALIVE => Packet::KeepAlive,
         ACK => decode_ack(info, body).ok_or(short(4))?,
         NAK => {
             let (nak, rest) = decode_losses(body, false);
-            datagram.rest = rest;
+            datagram.more_losses = rest;
             Packet::Nak(nak)
         }
         CONGESTION_WARNING => Packet::CongestionWarning,
@@ -46,7 +47,7 @@ pub(super) fn decode(
         PEER_ERROR => Packet::PeerError { code: info },
         USER => {
             datagram.payload = body;
-            Packet::User(User { kind: first as u16, info, length: body.len() as u16 })
+            Packet::UserDefined(UserDefined { kind: first as u16, info, length: body.len() as u16 })
         }
         _ => return Err(DecodeError::UnknownType(kind)),
     };
@@ -102,17 +103,17 @@ pub(super) fn encode(
         Packet::Ack2 { number } => (ACK2, *number),
         Packet::DropRequest(drop) => (DROP_REQUEST, drop.message.get()),
         Packet::PeerError { code } => (PEER_ERROR, *code),
-        Packet::User(user) => (USER, user.info),
+        Packet::UserDefined(user) => (USER, user.info),
         Packet::Data(_) => return,
     };
-    let extended = if let Packet::User(user) = packet { u32::from(user.kind) } else { 0 };
+    let extended = if let Packet::UserDefined(user) = packet { u32::from(user.kind) } else { 0 };
     put(out, &[CONTROL | u32::from(kind) << 16 | extended, info, 0, destination]);
     match packet {
         Packet::Handshake(packet) => handshake::encode(packet, to, out),
         Packet::Ack(kind, ack) => encode_ack(*kind, ack, out),
         Packet::Nak(nak) => put(out, nak.words()),
         Packet::DropRequest(drop) => put(out, &[drop.first.get(), drop.last.get()]),
-        Packet::User(_) => out.extend_from_slice(payload),
+        Packet::UserDefined(_) => out.extend_from_slice(payload),
         _ => put(out, &[0]),
     }
 }

@@ -3,7 +3,7 @@
 //! turns every four bytes around; nobody reads them.
 
 use super::{put, words};
-use crate::packet::{Handshake, Request};
+use crate::packet::{Handshake, RequestType};
 use crate::seq::Seq;
 use std::net::IpAddr;
 
@@ -16,12 +16,12 @@ pub(super) fn decode(body: &[u8]) -> Option<Handshake> {
     };
     Some(Handshake {
         version: version.min(255) as u8,
-        mode: mode.min(255) as u8,
+        socket_type: mode.min(255) as u8,
         isn: Seq::new(isn),
         mss,
         window,
-        request: Request(request as i32),
-        socket,
+        request_type: RequestType(request as i32),
+        socket_id: socket,
         cookie,
     })
 }
@@ -32,12 +32,12 @@ pub(super) fn encode(handshake: &Handshake, to: IpAddr, out: &mut Vec<u8>) {
         out,
         &[
             u32::from(handshake.version),
-            u32::from(handshake.mode),
+            u32::from(handshake.socket_type),
             handshake.isn.get(),
             handshake.mss,
             handshake.window,
-            handshake.request.0 as u32,
-            handshake.socket,
+            handshake.request_type.0 as u32,
+            handshake.socket_id,
             handshake.cookie,
         ],
     );

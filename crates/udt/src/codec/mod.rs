@@ -9,7 +9,7 @@
 mod control;
 mod handshake;
 
-use crate::packet::{Data, MessagePart, Nak, Packet};
+use crate::packet::{DataHeader, MessagePart, Nak, Packet};
 use crate::seq::Seq;
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ pub struct Datagram<'a> {
     /// The payload of data, and the content of a user's packet.
     pub payload: &'a [u8],
     /// Words of a report of losses that are not in `packet`.
-    rest: &'a [u8],
+    more_losses: &'a [u8],
 }
 
 /// Why bytes are no packet.
@@ -53,13 +53,13 @@ pub enum DecodeError {
 impl<'a> Datagram<'a> {
     /// The same with other data.
     #[cfg(feature = "io")]
-    pub(crate) fn with_data(self, data: Data, payload: &'a [u8]) -> Datagram<'a> {
+    pub(crate) fn with_data(self, data: DataHeader, payload: &'a [u8]) -> Datagram<'a> {
         Datagram { packet: Packet::Data(data), payload, ..self }
     }
 
     /// All packets that this stands for: one, but for a long report of losses.
     pub fn packets(&self) -> impl Iterator<Item = Packet> + '_ {
-        let mut rest = self.rest;
+        let mut rest = self.more_losses;
         let more = std::iter::from_fn(move || {
             if rest.is_empty() {
                 return None;
@@ -91,13 +91,13 @@ pub fn decode(bytes: &[u8]) -> Result<Datagram<'_>, DecodeError> {
     if first & CONTROL != 0 {
         return control::decode(first, second, destination, body);
     }
-    let data = Data {
+    let data = DataHeader {
         seq: Seq::new(first),
         message: MessagePart::from_word(second),
         timestamp,
         length: body.len() as u16,
     };
-    Ok(Datagram { destination, packet: Packet::Data(data), payload: body, rest: &[] })
+    Ok(Datagram { destination, packet: Packet::Data(data), payload: body, more_losses: &[] })
 }
 
 /// Appends a packet to `out`, as a UDP payload for the socket `destination` at `to`. Only data and
@@ -113,7 +113,7 @@ pub fn encode(packet: &Packet, destination: u32, to: IpAddr, payload: &[u8], out
 
 /// Appends the ranges of a [`continued`](Nak::continued) report of losses to the datagram that
 /// holds its beginning, which must be the last thing in `out`.
-pub fn encode_more_losses(nak: &Nak, out: &mut Vec<u8>) {
+pub fn append_nak(nak: &Nak, out: &mut Vec<u8>) {
     put(out, nak.words());
 }
 

@@ -1,5 +1,7 @@
 use super::*;
-use crate::packet::{Ack, AckKind, DropRequest, Handshake, IP_UDP_HEADER, Request, User};
+use crate::packet::{
+    Ack, AckKind, DropRequest, Handshake, IP_UDP_HEADER, RequestType, UserDefined,
+};
 use crate::seq::MessageNumber;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -36,8 +38,17 @@ fn ack() -> impl Strategy<Value = Packet> {
 fn handshake() -> impl Strategy<Value = Packet> {
     (any::<[u8; 2]>(), seq(), any::<[u32; 4]>(), any::<i32>()).prop_map(
         |([version, mode], isn, [mss, window, socket, cookie], request)| {
-            let request = Request(request);
-            let packet = Handshake { version, mode, isn, mss, window, request, socket, cookie };
+            let request = RequestType(request);
+            let packet = Handshake {
+                version,
+                socket_type: mode,
+                isn,
+                mss,
+                window,
+                request_type: request,
+                socket_id: socket,
+                cookie,
+            };
             Packet::Handshake(packet)
         },
     )
@@ -62,10 +73,10 @@ fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
     prop_oneof![
         data.prop_map(|(seq, message, timestamp, payload)| {
             let (message, length) = (MessagePart::from_word(message), payload.len() as u16);
-            (Packet::Data(Data { seq, message, timestamp, length }), payload)
+            (Packet::Data(DataHeader { seq, message, timestamp, length }), payload)
         }),
         user.prop_map(|(kind, info, payload)| {
-            (Packet::User(User { kind, info, length: payload.len() as u16 }), payload)
+            (Packet::UserDefined(UserDefined { kind, info, length: payload.len() as u16 }), payload)
         }),
         prop_oneof![
             handshake(),
@@ -134,7 +145,7 @@ proptest! {
         prop_assert!(!naks[0].continued && naks[1..].iter().all(|nak| nak.continued));
         // And back into one datagram.
         let mut again = encoded(&Packet::Nak(naks[0]), &[]);
-        naks[1..].iter().for_each(|nak| encode_more_losses(nak, &mut again));
+        naks[1..].iter().for_each(|nak| append_nak(nak, &mut again));
         prop_assert_eq!(again, bytes);
     }
 }
@@ -143,12 +154,12 @@ proptest! {
 fn a_handshake_is_as_libudt_sends_it() {
     let packet = Packet::Handshake(Handshake {
         version: 4,
-        mode: 1,
+        socket_type: 1,
         isn: Seq::new(0x1122_3344),
         mss: 1500,
         window: 8192,
-        request: Request::CONCLUSION,
-        socket: 0x0a0b_0c0d,
+        request_type: RequestType::CONCLUSION,
+        socket_id: 0x0a0b_0c0d,
         cookie: 0xdead_beef,
     });
     #[rustfmt::skip]
@@ -165,7 +176,7 @@ fn a_handshake_is_as_libudt_sends_it() {
 #[test]
 fn a_whole_message_of_one_packet_begins_and_ends_in_it() {
     let message = MessagePart::new(MessageNumber::new(7), true, true, true);
-    let data = Data { seq: Seq::new(5), message, timestamp: 9, length: 2 };
+    let data = DataHeader { seq: Seq::new(5), message, timestamp: 9, length: 2 };
     let bytes = encoded(&Packet::Data(data), b"hi");
     assert_eq!(bytes, [0, 0, 0, 5, 0xe0, 0, 0, 7, 0, 0, 0, 9, 1, 2, 3, 4, b'h', b'i']);
 }

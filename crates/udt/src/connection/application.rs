@@ -1,12 +1,12 @@
 //! What an application does with a connection.
 
-use super::{Connection, Stage};
+use super::{Connection, ConnectionState};
 use crate::config::Mode;
-use crate::packet::{Data, Packet};
+use crate::packet::{DataHeader, Packet};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::seq::Seq;
 use crate::sink::Sink;
-use crate::supply::Supply;
+use crate::source::Source;
 use dumbbell_units::{Span, Time};
 
 /// What bulk data consists of.
@@ -49,8 +49,8 @@ impl Connection {
     /// # Errors
     /// If the connection is not open or carries messages.
     pub fn send(&mut self, now: Time, bytes: &[u8]) -> Result<usize, SendError> {
-        self.expect(Mode::Stream)?;
-        let room = self.room();
+        self.check_sendable(Mode::Stream)?;
+        let room = self.send_buffer_free();
         self.push(now, &bytes[..bytes.len().min(room)], false, Time::MAX);
         Ok(bytes.len().min(room))
     }
@@ -67,38 +67,38 @@ impl Connection {
         ttl: Option<Span>,
         in_order: bool,
     ) -> Result<(), SendError> {
-        self.expect(Mode::Message)?;
+        self.check_sendable(Mode::Message)?;
         let most = self.send_capacity();
         if bytes.len() > most {
             return Err(SendError::TooLong(most));
         }
-        if bytes.len() > self.room() {
+        if bytes.len() > self.send_buffer_free() {
             return Err(SendError::Full);
         }
         self.push(now, bytes, in_order, ttl.map_or(Time::MAX, |ttl| now + ttl));
         Ok(())
     }
 
-    fn expect(&self, mode: Mode) -> Result<(), SendError> {
-        match &self.stage {
-            Stage::Open if self.mode != mode => Err(SendError::WrongMode(self.mode)),
-            Stage::Open if !self.closing && self.bulk.is_none() => Ok(()),
+    fn check_sendable(&self, mode: Mode) -> Result<(), SendError> {
+        match &self.state {
+            ConnectionState::Open if self.mode != mode => Err(SendError::WrongMode(self.mode)),
+            ConnectionState::Open if !self.closing && self.bulk.is_none() => Ok(()),
             _ => Err(SendError::NotOpen),
         }
     }
 
     fn push(&mut self, now: Time, bytes: &[u8], in_order: bool, expires: Time) {
-        let Some(halves) = &mut self.halves else { return };
-        if let Supply::Queue(queue) = &mut halves.sender.supply {
+        let Some(established) = &mut self.established else { return };
+        if let Source::Queue(queue) = &mut established.sender.source {
             queue.push(bytes, in_order, expires);
-            halves.sender.on_supply(now);
+            established.sender.on_new_data(now);
         }
     }
 
     /// Bytes for which the send buffer has room.
-    pub fn room(&self) -> usize {
-        match self.halves.as_ref().map(|halves| &halves.sender.supply) {
-            Some(Supply::Queue(queue)) => queue.room(),
+    pub fn send_buffer_free(&self) -> usize {
+        match self.established.as_ref().map(|established| &established.sender.source) {
+            Some(Source::Queue(queue)) => queue.free_bytes(),
             _ => 0,
         }
     }
@@ -110,40 +110,44 @@ impl Connection {
 
     /// Payload of a full packet, bytes; 0 before the connection is open.
     pub fn max_payload(&self) -> usize {
-        self.halves.as_ref().map_or(0, |halves| halves.sender.max_payload())
+        self.established.as_ref().map_or(0, |established| established.sender.max_payload())
     }
 
     /// Whether something was sent that the peer is not known to have.
     pub fn has_unacknowledged(&self) -> bool {
-        self.halves.as_ref().is_some_and(|halves| !halves.sender.is_done(Time::MAX))
+        self.established.as_ref().is_some_and(|established| !established.sender.is_done(Time::MAX))
     }
 
     /// Has the peer's data acknowledged after so many packets; 0 for once a SYN.
     pub fn set_ack_interval(&mut self, packets: u32) {
         self.options.ack_interval = packets;
-        if let Some(halves) = &mut self.halves {
-            halves.receiver.ack_interval = packets;
+        if let Some(established) = &mut self.established {
+            established.receiver.ack_interval = packets;
         }
     }
 
     /// How many packets before the one of that number were sent for the first time.
-    pub fn outgoing(&self, seq: Seq) -> Option<u64> {
-        self.halves.as_ref()?.sender.number_of(seq)
+    pub fn sent_index(&self, seq: Seq) -> Option<u64> {
+        self.established.as_ref()?.sender.index_of(seq)
     }
 
     /// How many packets of the peer come before the one of that number.
-    pub fn incoming(&self, seq: Seq) -> Option<u64> {
-        self.halves.as_ref()?.receiver.number_of(seq)
+    pub fn received_index(&self, seq: Seq) -> Option<u64> {
+        self.established.as_ref()?.receiver.index_of(seq)
     }
 
     /// The payload of a data packet that was just polled.
     pub fn payload(&self, packet: &Packet) -> &[u8] {
-        let (Packet::Data(Data { seq, length, .. }), Some(halves)) = (packet, &self.halves) else {
+        let (Packet::Data(DataHeader { seq, length, .. }), Some(established)) =
+            (packet, &self.established)
+        else {
             return &[];
         };
-        match &halves.sender.supply {
-            Supply::Queue(queue) => halves.sender.number_of(*seq).map_or(&[], |n| queue.payload(n)),
-            Supply::Bulk(_) => &ZEROS[..usize::from(*length)],
+        match &established.sender.source {
+            Source::Queue(queue) => {
+                established.sender.index_of(*seq).map_or(&[], |n| queue.payload(n))
+            }
+            Source::Bulk(_) => &ZEROS[..usize::from(*length)],
         }
     }
 
@@ -162,14 +166,14 @@ impl Connection {
     }
 
     fn after_read(&mut self) {
-        if let (Stage::Open, Some(halves)) = (&self.stage, &mut self.halves) {
-            halves.receiver.on_read();
+        if let (ConnectionState::Open, Some(established)) = (&self.state, &mut self.established) {
+            established.receiver.on_read();
         }
     }
 
     /// Whether there is something to read.
     pub fn is_readable(&self) -> bool {
-        match self.halves.as_ref().map(|halves| &halves.receiver.sink) {
+        match self.established.as_ref().map(|established| &established.receiver.sink) {
             Some(Sink::Buffer(buffer)) => buffer.is_readable(),
             _ => false,
         }
@@ -181,7 +185,7 @@ impl Connection {
     }
 
     fn buffer(&mut self) -> Option<&mut ReceiveBuffer> {
-        match &mut self.halves.as_mut()?.receiver.sink {
+        match &mut self.established.as_mut()?.receiver.sink {
             Sink::Buffer(buffer) => Some(buffer),
             Sink::Count(_) => None,
         }

@@ -3,8 +3,8 @@
 
 use super::error::Error;
 use super::settings::Settings;
-use super::shared::{Shared, Statistics};
-use super::socket::{Socket, try_recv, try_send, wake_at};
+use super::shared::{SharedConnection, Statistics};
+use super::socket::{Socket, try_recv, try_send, wake_threshold};
 use crate::connection::SendError;
 use crate::handshake::Role;
 use std::future::poll_fn;
@@ -87,7 +87,7 @@ impl AsyncSocket {
             match state.error() {
                 Some(error) => return Poll::Ready(Err(error)),
                 None if state.is_ready() => return Poll::Ready(Ok(())),
-                None => Shared::register(&mut state, context.waker(), Some(1)),
+                None => SharedConnection::register(&mut state, context.waker(), Some(1)),
             }
             Poll::Pending
         })
@@ -114,11 +114,11 @@ impl AsyncSocket {
             let now = shared.now();
             match state.engine.send_message(now, bytes, None, in_order) {
                 Err(SendError::Full) => {
-                    Shared::register(&mut state, context.waker(), Some(bytes.len()));
+                    SharedConnection::register(&mut state, context.waker(), Some(bytes.len()));
                     Poll::Pending
                 }
                 other => {
-                    shared.settle(&state);
+                    shared.notify_driver(&state);
                     Poll::Ready(other.map_err(Error::from))
                 }
             }
@@ -135,14 +135,14 @@ impl AsyncSocket {
             let shared = &self.0.shared;
             let mut state = shared.lock();
             if let Some(message) = state.engine.read_message() {
-                shared.settle(&state);
+                shared.notify_driver(&state);
                 return Poll::Ready(Ok(Some(message)));
             }
             match state.error() {
                 Some(Error::PeerClosed) => Poll::Ready(Ok(None)),
                 Some(error) => Poll::Ready(Err(error)),
                 None => {
-                    Shared::register(&mut state, context.waker(), None);
+                    SharedConnection::register(&mut state, context.waker(), None);
                     Poll::Pending
                 }
             }
@@ -166,7 +166,7 @@ impl AsyncRead for AsyncSocket {
         match try_recv(&self.0.shared, &mut state, buffer.initialize_unfilled())? {
             Some(read) => buffer.advance(read),
             None => {
-                Shared::register(&mut state, context.waker(), None);
+                SharedConnection::register(&mut state, context.waker(), None);
                 return Poll::Pending;
             }
         }
@@ -187,8 +187,8 @@ impl AsyncWrite for AsyncSocket {
         match try_send(&self.0.shared, &mut state, bytes)? {
             Some(sent) => Poll::Ready(Ok(sent)),
             None => {
-                let wanted = wake_at(&state, bytes.len());
-                Shared::register(&mut state, context.waker(), Some(wanted));
+                let wanted = wake_threshold(&state, bytes.len());
+                SharedConnection::register(&mut state, context.waker(), Some(wanted));
                 Poll::Pending
             }
         }
@@ -203,10 +203,10 @@ impl AsyncWrite for AsyncSocket {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.0.shared.lock();
         state.engine.close();
-        self.0.shared.settle(&state);
+        self.0.shared.notify_driver(&state);
         match state.error() {
             None => {
-                Shared::register(&mut state, context.waker(), None);
+                SharedConnection::register(&mut state, context.waker(), None);
                 Poll::Pending
             }
             Some(Error::PeerClosed) if state.engine.has_unacknowledged() => {

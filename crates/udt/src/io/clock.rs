@@ -6,22 +6,22 @@ use std::time::{Duration, Instant, SystemTime};
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    began: Instant,
+    epoch: Instant,
 }
 
 impl Clock {
     pub(crate) fn start() -> Clock {
-        Clock { began: Instant::now() }
+        Clock { epoch: Instant::now() }
     }
 
     /// The present.
     #[inline]
     pub(crate) fn now(&self) -> Time {
-        Time::from_nanos(self.began.elapsed().as_nanos() as u64)
+        Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
     /// The present by this clock and by the kernel's.
-    pub(crate) fn both(&self) -> (Time, Duration) {
+    pub(crate) fn now_and_wall(&self) -> (Time, Duration) {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         (self.now(), wall)
     }

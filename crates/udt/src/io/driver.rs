@@ -6,13 +6,13 @@
 //! packets are nearer to each other than one can sleep, the engine sends as much as is due, and
 //! that leaves as one piece.
 
-pub(super) mod sockets;
+pub(super) mod socket_table;
 
-use super::batch::{Arrivals, Departures, Piece, Room, send_one};
+use super::batch::{GroBatch, ReceiveBatch, SendBatch, Space, send_one};
 use super::clock::span;
-use super::listener::Listening;
-use super::secure::Opened;
-use super::shared::{Failure, Hub, Shared, State};
+use super::crypto::Decrypted;
+use super::listener::ListenerState;
+use super::shared::{DriverHandle, Failure, SharedConnection, SharedState};
 use crate::codec;
 use crate::connection::Arrival;
 use crate::packet::{HEADER, Packet};
@@ -20,32 +20,32 @@ use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
 use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sockets::Sockets;
+use socket_table::SocketTable;
 use std::io::{self, Read};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// Calls that read before something is written again.
-const READS: usize = 4;
+const MAX_READS: usize = 4;
 /// A driver that has nothing to do looks around this often, to see whether it is needed.
-const LONGEST_SLEEP: Span = Span::from_secs(1);
+const MAX_SLEEP: Span = Span::from_secs(1);
 
 /// A driver.
 pub(super) struct Driver {
     udp: UdpSocket,
     state: UdpSocketState,
-    hub: Arc<Hub>,
-    ear: UnixStream,
-    sockets: Sockets,
-    listening: Option<Listening>,
-    departures: Departures,
-    arrivals: Arrivals,
+    handle: Arc<DriverHandle>,
+    wake_rx: UnixStream,
+    sockets: SocketTable,
+    listening: Option<ListenerState>,
+    outgoing: SendBatch,
+    incoming: ReceiveBatch,
     /// What was sealed.
     scratch: Vec<u8>,
-    poked: Vec<u32>,
+    dirty: Vec<u32>,
     /// The kernel takes no more packets now.
-    blocked: bool,
+    send_blocked: bool,
 }
 
 /// A UDP socket as drivers want it, bound to `local`.
@@ -67,27 +67,27 @@ pub(super) fn adopt(udp: UdpSocket) -> io::Result<(UdpSocket, UdpSocketState)> {
 impl Driver {
     pub(super) fn new(
         (udp, state): (UdpSocket, UdpSocketState),
-        (hub, ear): (Arc<Hub>, UnixStream),
-        listening: Option<Listening>,
+        (handle, wake_rx): (Arc<DriverHandle>, UnixStream),
+        listening: Option<ListenerState>,
     ) -> Driver {
-        let departures = Departures::new(state.max_gso_segments());
+        let outgoing = SendBatch::new(state.max_gso_segments());
         Driver {
             udp,
             state,
-            hub,
-            ear,
-            sockets: Sockets::default(),
+            handle,
+            wake_rx,
+            sockets: SocketTable::default(),
             listening,
-            departures,
-            arrivals: Arrivals::new(),
+            outgoing,
+            incoming: ReceiveBatch::new(),
             scratch: Vec::new(),
-            poked: Vec::new(),
-            blocked: false,
+            dirty: Vec::new(),
+            send_blocked: false,
         }
     }
 
     /// Adds a connection that this end opens.
-    pub(super) fn add(&mut self, shared: Arc<Shared>) {
+    pub(super) fn add(&mut self, shared: Arc<SharedConnection>) {
         self.sockets.insert(shared, None);
     }
 
@@ -98,27 +98,27 @@ impl Driver {
             // Timers to the microsecond; a kernel that does not know that is as exact as it is.
             #[cfg(target_os = "linux")]
             let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1_000));
-            while self.turn() {}
+            while self.run_once() {}
         })?;
         Ok(())
     }
 
     /// Goes around once; `false` if there is nothing left to do.
-    fn turn(&mut self) -> bool {
-        if self.hub.is_deaf() {
+    fn run_once(&mut self) -> bool {
+        if self.handle.is_listener_closed() {
             self.listening = None;
         }
-        if self.listening.is_none() && self.sockets.is_idle(self.hub.clock.now()) {
+        if self.listening.is_none() && self.sockets.is_idle(self.handle.clock.now()) {
             return false;
         }
         let more = self.receive();
-        self.hub.take_poked(&mut self.poked);
-        for socket in self.poked.drain(..) {
-            self.sockets.touch(socket);
+        self.handle.take_dirty(&mut self.dirty);
+        for socket in self.dirty.drain(..) {
+            self.sockets.schedule_now(socket);
         }
         let next = self.transmit();
         if let Some(listening) = &mut self.listening {
-            listening.settle();
+            listening.promote_ready();
         }
         if !more {
             self.sleep(next);
@@ -128,23 +128,23 @@ impl Driver {
 
     /// Reads what has arrived; gives whether there may be more.
     fn receive(&mut self) -> bool {
-        for _ in 0..READS {
-            let Ok(count) = self.arrivals.receive(&self.udp, &self.state) else { return false };
-            let (now, wall) = self.hub.clock.both();
-            for piece in self.arrivals.pieces(count) {
+        for _ in 0..MAX_READS {
+            let Ok(count) = self.incoming.receive(&self.udp, &self.state) else { return false };
+            let (now, wall) = self.handle.clock.now_and_wall();
+            for piece in self.incoming.batches(count) {
                 // A time stamp of the future says that the kernel's clock was set.
                 let age =
                     piece.meta.timestamp.map_or(Span::ZERO, |at| span(wall.saturating_sub(at)));
                 let at = now - age;
-                let desk = Desk {
+                let dispatcher = Dispatcher {
                     sockets: &mut self.sockets,
                     listening: self.listening.as_mut(),
                     udp: &self.udp,
                     state: &self.state,
-                    hub: &self.hub,
+                    handle: &self.handle,
                     scratch: &mut self.scratch,
                 };
-                desk.distribute(now, at, &piece);
+                dispatcher.dispatch(now, at, &piece);
             }
         }
         true
@@ -152,47 +152,48 @@ impl Driver {
 
     /// Sends what is due; gives when the next is.
     fn transmit(&mut self) -> Time {
-        if self.blocked && self.departures.send(&self.udp, &self.state).is_err() {
+        if self.send_blocked && self.outgoing.send(&self.udp, &self.state).is_err() {
             return Time::MAX;
         }
-        self.blocked = false;
-        let now = self.hub.clock.now();
+        self.send_blocked = false;
+        let now = self.handle.clock.now();
         for shared in self.sockets.due(now) {
-            shared.looked_at();
+            shared.clear_dirty();
             let mut state = shared.lock();
-            self.departures.begin(shared.peer);
-            let room = gather(&mut state, now, shared.peer, &mut self.departures);
-            if now >= state.ready_by && !state.guard.is_ready() && state.failed.is_none() {
+            self.outgoing.begin(shared.peer);
+            let space = collect_packets(&mut state, now, shared.peer, &mut self.outgoing);
+            if now >= state.ready_deadline && !state.crypto.is_ready() && state.failed.is_none() {
                 state.failed = Some(Failure::Key);
             }
-            shared.announce(&mut state, now);
-            let next = if room == Room::None { now } else { state.next_timeout() };
-            state.planned = next;
+            shared.notify_waiters(&mut state, now);
+            let next = if space == Space::Full { now } else { state.next_timeout() };
+            state.next_scheduled = next;
             let over = state.error().is_some();
             drop(state);
-            self.sockets.plan(shared.id, next);
+            self.sockets.schedule(shared.id, next);
             if over {
-                self.sockets.retire(shared.id, now);
+                self.sockets.close(shared.id, now);
             }
-            if !self.departures.is_empty() && self.departures.send(&self.udp, &self.state).is_err()
-            {
-                self.blocked = true;
+            if !self.outgoing.is_empty() && self.outgoing.send(&self.udp, &self.state).is_err() {
+                self.send_blocked = true;
                 return Time::MAX;
             }
         }
-        self.sockets.forget(now);
-        self.sockets.next()
+        self.sockets.expire_closed(now);
+        self.sockets.next_due()
     }
 
     /// Sleeps until `next`, or until something happens.
     fn sleep(&mut self, next: Time) {
-        let left = next.since(self.hub.clock.now()).min(LONGEST_SLEEP);
-        if left.is_zero() || !self.hub.may_sleep(self.listening.is_some()) {
+        let left = next.since(self.handle.clock.now()).min(MAX_SLEEP);
+        if left.is_zero() || !self.handle.prepare_sleep(self.listening.is_some()) {
             return;
         }
-        let write = if self.blocked { PollFlags::OUT } else { PollFlags::empty() };
-        let mut wanted =
-            [PollFd::new(&self.udp, PollFlags::IN | write), PollFd::new(&self.ear, PollFlags::IN)];
+        let write = if self.send_blocked { PollFlags::OUT } else { PollFlags::empty() };
+        let mut wanted = [
+            PollFd::new(&self.udp, PollFlags::IN | write),
+            PollFd::new(&self.wake_rx, PollFlags::IN),
+        ];
         let timeout = Timespec {
             tv_sec: (left.as_nanos() / 1_000_000_000) as _,
             tv_nsec: (left.as_nanos() % 1_000_000_000) as _,
@@ -200,26 +201,26 @@ impl Driver {
         // An interrupted sleep is a short one.
         let _ = poll(&mut wanted, Some(&timeout));
         let rang = wanted[1].revents().contains(PollFlags::IN);
-        self.hub.awake();
+        self.handle.set_awake();
         if rang {
-            let _ = self.ear.read(&mut [0; 64]);
+            let _ = self.wake_rx.read(&mut [0; 64]);
         }
     }
 }
 
 /// What is needed to give packets to whom they are for.
-struct Desk<'a> {
-    sockets: &'a mut Sockets,
-    listening: Option<&'a mut Listening>,
+struct Dispatcher<'a> {
+    sockets: &'a mut SocketTable,
+    listening: Option<&'a mut ListenerState>,
     udp: &'a UdpSocket,
     state: &'a UdpSocketState,
-    hub: &'a Arc<Hub>,
+    handle: &'a Arc<DriverHandle>,
     scratch: &'a mut Vec<u8>,
 }
 
-impl Desk<'_> {
+impl Dispatcher<'_> {
     /// Gives the packets of a piece to whom they are for.
-    fn distribute(mut self, now: Time, at: Time, piece: &Piece<'_>) {
+    fn dispatch(mut self, now: Time, at: Time, piece: &GroBatch<'_>) {
         let mut datagrams = piece.datagrams().zip(0..).peekable();
         while let Some(&(bytes, _)) = datagrams.peek() {
             let Some(socket) = codec::destination(bytes) else {
@@ -227,48 +228,56 @@ impl Desk<'_> {
                 continue;
             };
             let known = match socket {
-                0 => self.sockets.meeting(piece.from),
+                0 => self.sockets.rendezvous_with(piece.from),
                 _ => self.sockets.get(socket, piece.from),
             };
             let Some(shared) = known else {
-                self.deal_with_stranger(now, bytes, socket, piece.from);
+                self.handle_unknown_peer(now, bytes, socket, piece.from);
                 datagrams.next();
                 continue;
             };
             let mut state = shared.lock();
-            while let Some((bytes, place)) =
+            while let Some((bytes, gro_index)) =
                 datagrams.next_if(|&(bytes, _)| codec::destination(bytes) == Some(socket))
             {
-                deliver(&mut state, now, Arrival { at, place }, bytes, self.scratch);
+                deliver(&mut state, now, Arrival { at, gro_index: gro_index }, bytes, self.scratch);
             }
-            begin_guard(&mut state, now, shared.id);
+            begin_crypto(&mut state, now, shared.id);
             drop(state);
-            self.sockets.touch(shared.id);
+            self.sockets.schedule_now(shared.id);
         }
     }
 
     /// A packet for no connection: of someone who wants one, or did not hear of the end.
     #[cold]
-    fn deal_with_stranger(&mut self, now: Time, bytes: &[u8], socket: u32, from: SocketAddr) {
+    fn handle_unknown_peer(&mut self, now: Time, bytes: &[u8], socket: u32, from: SocketAddr) {
         let Ok(datagram) = codec::decode(bytes) else { return };
         if socket != 0 {
-            return self.sockets.repeat_end(now, socket, from, &datagram, (self.udp, self.state));
+            return self.sockets.resend_shutdown(
+                now,
+                socket,
+                from,
+                &datagram,
+                (self.udp, self.state),
+            );
         }
         let (Packet::Handshake(client), Some(listening)) =
             (datagram.packet, self.listening.as_deref_mut())
         else {
             return;
         };
-        if let Some(answer) = listening.answer(now, &client, from, self.sockets, self.hub) {
+        if let Some(answer) =
+            listening.handle_handshake(now, &client, from, self.sockets, self.handle)
+        {
             let answer = Packet::Handshake(answer);
-            send_one(self.udp, self.state, (&answer, client.socket, from));
+            send_one(self.udp, self.state, (&answer, client.socket_id, from));
         }
     }
 }
 
 /// An open connection with a key has its ends agree on a secret.
-fn begin_guard(state: &mut State, now: Time, id: u32) {
-    if state.guard.is_ready() || !state.engine.is_open() {
+fn begin_crypto(state: &mut SharedState, now: Time, id: u32) {
+    if state.crypto.is_ready() || !state.engine.is_open() {
         return;
     }
     let first = match state.engine.role() {
@@ -276,25 +285,36 @@ fn begin_guard(state: &mut State, now: Time, id: u32) {
         Some(crate::Role::Client) => true,
         Some(crate::Role::Rendezvous) => id > state.engine.destination(),
     };
-    state.guard.begin(now, first);
+    state.crypto.begin(now, first);
 }
 
 /// Gives a packet to its connection.
-fn deliver(state: &mut State, now: Time, arrival: Arrival, bytes: &[u8], scratch: &mut Vec<u8>) {
+fn deliver(
+    state: &mut SharedState,
+    now: Time,
+    arrival: Arrival,
+    bytes: &[u8],
+    scratch: &mut Vec<u8>,
+) {
     let Ok(datagram) = codec::decode(bytes) else { return };
-    let State { engine, guard, .. } = state;
-    if let Opened::Packets(datagram) = guard.open(engine, datagram, scratch) {
+    let SharedState { engine, crypto, .. } = state;
+    if let Decrypted::Packets(datagram) = crypto.decrypt(engine, datagram, scratch) {
         for packet in datagram.packets() {
-            engine.receive_arrived(now, arrival, &packet, datagram.payload);
+            engine.receive_at(now, arrival, &packet, datagram.payload);
         }
     }
 }
 
 /// Collects what a connection has to send now.
-fn gather(state: &mut State, now: Time, peer: SocketAddr, out: &mut Departures) -> Room {
-    let State { engine, guard, .. } = state;
+fn collect_packets(
+    state: &mut SharedState,
+    now: Time,
+    peer: SocketAddr,
+    out: &mut SendBatch,
+) -> Space {
+    let SharedState { engine, crypto, .. } = state;
     let most = engine.max_payload() + HEADER as usize;
-    if let Some((packet, message)) = guard.poll(now) {
+    if let Some((packet, message)) = crypto.poll(now) {
         let message = message.to_vec();
         let write =
             |out: &mut _| codec::encode(&packet, engine.destination(), peer.ip(), &message, out);
@@ -303,35 +323,37 @@ fn gather(state: &mut State, now: Time, peer: SocketAddr, out: &mut Departures) 
     let mut plain = Vec::new();
     while let Some(packet) = engine.poll(now) {
         let socket = engine.destination();
-        let room = match &packet {
-            Packet::Data(data) => out.push_data(data.seq.begins_pair(), |out| {
-                guard.write_data(engine, &packet, data, peer.ip(), out);
+        let space = match &packet {
+            Packet::Data(data) => out.push_data(data.seq.is_pair_first(), |out| {
+                crypto.write_data(engine, &packet, data, peer.ip(), out);
             }),
             Packet::Nak(nak)
                 if nak.continued
-                    && guard.lets_pass(&packet)
+                    && crypto.allows_plaintext(&packet)
                     && out.last_control() + 4 * nak.words().len() <= most =>
             {
-                out.push_control(true, |out| codec::encode_more_losses(nak, out));
-                Room::Left
+                out.push_control(true, |out| codec::append_nak(nak, out));
+                Space::Available
             }
-            _ if guard.lets_pass(&packet) => {
+            _ if crypto.allows_plaintext(&packet) => {
                 let encode = |out: &mut _| codec::encode(&packet, socket, peer.ip(), &[], out);
                 out.push_control(false, encode);
-                Room::Left
+                Space::Available
             }
-            _ if guard.is_ready() => {
+            _ if crypto.is_ready() => {
                 plain.clear();
                 codec::encode(&packet, socket, peer.ip(), &[], &mut plain);
-                out.push_control(false, |out| guard.seal_control(&plain, socket, peer.ip(), out));
-                Room::Left
+                out.push_control(false, |out| {
+                    crypto.encrypt_control(&plain, socket, peer.ip(), out)
+                });
+                Space::Available
             }
             // Until there is a secret, nothing leaves in the clear.
-            _ => Room::Left,
+            _ => Space::Available,
         };
-        if room == Room::None {
-            return room;
+        if space == Space::Full {
+            return space;
         }
     }
-    Room::Left
+    Space::Available
 }

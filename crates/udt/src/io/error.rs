@@ -1,7 +1,7 @@
 //! What can go wrong on a connection.
 
-use crate::config::BadOption;
-use crate::connection::{Ended, SendError};
+use crate::config::OptionError;
+use crate::connection::{CloseReason, SendError};
 use dumbbell_cc::ConfigError;
 use std::io;
 
@@ -16,10 +16,10 @@ pub enum Error {
     Algorithm(#[from] ConfigError),
     /// An option of the transport is out of range.
     #[error("{}: {}", .0.key, .0)]
-    Option(#[from] BadOption),
+    Option(#[from] OptionError),
     /// Nobody answered.
     #[error("there is no answer")]
-    NoAnswer,
+    ConnectTimeout,
     /// The peer refused the connection.
     #[error("the peer refuses the connection")]
     Refused,
@@ -28,7 +28,7 @@ pub enum Error {
     Key,
     /// The peer has been silent for too long.
     #[error("the peer has fallen silent")]
-    Silent,
+    IdleTimeout,
     /// The peer closed the connection.
     #[error("the peer has closed the connection")]
     PeerClosed,
@@ -43,7 +43,7 @@ pub enum Error {
     Send(SendError),
     /// The peer's application failed.
     #[error("the peer's application has failed with code {0}")]
-    Peer(u32),
+    PeerError(u32),
 }
 
 impl From<SendError> for Error {
@@ -55,13 +55,13 @@ impl From<SendError> for Error {
     }
 }
 
-impl From<Ended> for Error {
-    fn from(ended: Ended) -> Error {
+impl From<CloseReason> for Error {
+    fn from(ended: CloseReason) -> Error {
         match ended {
-            Ended::Closed => Error::Closed,
-            Ended::PeerClosed => Error::PeerClosed,
-            Ended::TimedOut => Error::Silent,
-            Ended::Refused => Error::Refused,
+            CloseReason::Closed => Error::Closed,
+            CloseReason::PeerClosed => Error::PeerClosed,
+            CloseReason::TimedOut => Error::IdleTimeout,
+            CloseReason::Refused => Error::Refused,
         }
     }
 }
@@ -71,10 +71,10 @@ impl From<Error> for io::Error {
         let kind = match &error {
             Error::Io(_) => io::ErrorKind::Other,
             Error::Algorithm(_) | Error::Option(_) | Error::Send(_) => io::ErrorKind::InvalidInput,
-            Error::NoAnswer | Error::Silent | Error::TimedOut => io::ErrorKind::TimedOut,
+            Error::ConnectTimeout | Error::IdleTimeout | Error::TimedOut => io::ErrorKind::TimedOut,
             Error::Refused => io::ErrorKind::ConnectionRefused,
             Error::Key => io::ErrorKind::PermissionDenied,
-            Error::PeerClosed | Error::Peer(_) => io::ErrorKind::ConnectionReset,
+            Error::PeerClosed | Error::PeerError(_) => io::ErrorKind::ConnectionReset,
             Error::Closed => io::ErrorKind::NotConnected,
         };
         match error {

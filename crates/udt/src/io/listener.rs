@@ -1,15 +1,15 @@
 //! Listening for connections.
 
 use super::clock::{Clock, span};
-use super::driver::sockets::{Client, Sockets};
+use super::crypto::CryptoState;
+use super::driver::socket_table::{Client, SocketTable};
 use super::driver::{Driver, adopt, bind};
 use super::error::Error;
-use super::secure::Guard;
 use super::settings::{Settings, random};
-use super::shared::{Hub, Shared, lock, wait};
+use super::shared::{DriverHandle, SharedConnection, lock, wait};
 use super::socket::Socket;
 use crate::connection::Connection;
-use crate::listener::{Answer, Listener as Protocol};
+use crate::listener::{Listener as Protocol, ListenerAction};
 use crate::packet::{Handshake, Packet};
 use dumbbell_net::Endpoint as _;
 use dumbbell_units::Time;
@@ -23,26 +23,26 @@ use std::time::{Duration, Instant};
 /// Waits for connections. It and all its connections have one UDP socket.
 pub struct Listener {
     local: SocketAddr,
-    hub: Arc<Hub>,
-    queue: Arc<Queue>,
+    driver: Arc<DriverHandle>,
+    queue: Arc<AcceptQueue>,
 }
 
 /// Connections that wait to be accepted.
 #[derive(Default)]
-pub(super) struct Queue {
-    waiting: Mutex<(VecDeque<Arc<Shared>>, Option<Waker>)>,
+pub(super) struct AcceptQueue {
+    waiting: Mutex<(VecDeque<Arc<SharedConnection>>, Option<Waker>)>,
     arrived: Condvar,
 }
 
 /// The driver's side of a listener.
-pub(super) struct Listening {
+pub(super) struct ListenerState {
     protocol: Protocol,
     settings: Settings,
     local: SocketAddr,
-    queue: Arc<Queue>,
+    queue: Arc<AcceptQueue>,
     next_id: u32,
     /// Connections whose ends do not have a common secret yet.
-    agreeing: Vec<Arc<Shared>>,
+    handshaking: Vec<Arc<SharedConnection>>,
 }
 
 impl Listener {
@@ -60,7 +60,7 @@ impl Listener {
     ///
     /// # Errors
     /// If the settings are not valid.
-    pub fn over(udp: UdpSocket, settings: &Settings) -> Result<Listener, Error> {
+    pub fn from_udp_socket(udp: UdpSocket, settings: &Settings) -> Result<Listener, Error> {
         settings.check()?;
         Listener::start(adopt(udp)?, settings)
     }
@@ -70,20 +70,20 @@ impl Listener {
         settings: &Settings,
     ) -> Result<Listener, Error> {
         let local = udp.local_addr()?;
-        let (hub, ear) = Hub::new(Clock::start())?;
-        let (hub, queue) = (Arc::new(hub), Arc::new(Queue::default()));
+        let (driver, wake_rx) = DriverHandle::new(Clock::start())?;
+        let (driver, queue) = (Arc::new(driver), Arc::new(AcceptQueue::default()));
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| Error::Io(error.into()))?;
-        let listening = Listening {
+        let listening = ListenerState {
             protocol: Protocol::new(settings.options.clone(), settings.mode, key),
             settings: settings.clone(),
             local,
             queue: queue.clone(),
             next_id: random()?,
-            agreeing: Vec::new(),
+            handshaking: Vec::new(),
         };
-        Driver::new((udp, state), (hub.clone(), ear), Some(listening)).start()?;
-        Ok(Listener { local, hub, queue })
+        Driver::new((udp, state), (driver.clone(), wake_rx), Some(listening)).start()?;
+        Ok(Listener { local, driver: driver, queue })
     }
 
     /// The address at which it listens.
@@ -100,7 +100,7 @@ impl Listener {
         let mut waiting = lock(&self.queue.waiting);
         loop {
             if let Some(shared) = waiting.0.pop_front() {
-                return Ok(Socket::over(shared));
+                return Ok(Socket::from_shared(shared));
             }
             let timely;
             (waiting, timely) = wait(&self.queue.arrived, waiting, deadline);
@@ -114,7 +114,7 @@ impl Listener {
     #[cfg(feature = "tokio")]
     pub(crate) fn poll_accept(&self, waker: &Waker) -> Option<Socket> {
         let mut waiting = lock(&self.queue.waiting);
-        let next = waiting.0.pop_front().map(Socket::over);
+        let next = waiting.0.pop_front().map(Socket::from_shared);
         if next.is_none() {
             waiting.1 = Some(waker.clone());
         }
@@ -125,25 +125,25 @@ impl Listener {
 impl Drop for Listener {
     /// Connections that were not accepted are closed.
     fn drop(&mut self) {
-        self.hub.stop_listening();
-        lock(&self.queue.waiting).0.drain(..).map(Socket::over).for_each(drop);
+        self.driver.close_listener();
+        lock(&self.queue.waiting).0.drain(..).map(Socket::from_shared).for_each(drop);
     }
 }
 
-impl Listening {
+impl ListenerState {
     /// A handshake came for no connection; gives what is answered.
-    pub(super) fn answer(
+    pub(super) fn handle_handshake(
         &mut self,
         now: Time,
         client: &Handshake,
         from: SocketAddr,
-        sockets: &mut Sockets,
-        hub: &Arc<Hub>,
+        sockets: &mut SocketTable,
+        driver: &Arc<DriverHandle>,
     ) -> Option<Handshake> {
         match self.protocol.handle(now, &address(from), client) {
-            Answer::Silence => None,
-            Answer::Reply(reply) => Some(reply),
-            Answer::Accept => self.accept(now, client, from, sockets, hub),
+            ListenerAction::Ignore => None,
+            ListenerAction::Reply(reply) => Some(reply),
+            ListenerAction::Accept => self.accept(now, client, from, sockets, driver),
         }
     }
 
@@ -153,16 +153,16 @@ impl Listening {
         now: Time,
         client: &Handshake,
         from: SocketAddr,
-        sockets: &mut Sockets,
-        hub: &Arc<Hub>,
+        sockets: &mut SocketTable,
+        driver: &Arc<DriverHandle>,
     ) -> Option<Handshake> {
-        let key: Client = (from, client.socket, client.isn.get());
+        let key: Client = (from, client.socket_id, client.isn.get());
         if let Some(shared) = sockets.of_client(&key) {
             shared.lock().engine.handle(now, &Packet::Handshake(*client));
-            sockets.touch(shared.id);
+            sockets.schedule_now(shared.id);
             return None;
         }
-        if !self.has_room(sockets) {
+        if !self.make_room(sockets) {
             return Some(self.protocol.refuse(client));
         }
         let id = sockets.free_id(self.next_id);
@@ -171,42 +171,43 @@ impl Listening {
             return Some(self.protocol.refuse(client));
         };
         let engine = Connection::accept(config, client, now);
-        let guard = Guard::new(self.settings.key.as_ref());
-        let ready = guard.is_ready();
-        let ready_by = now + span(self.settings.connect_timeout);
+        let crypto = CryptoState::new(self.settings.key.as_ref());
+        let ready = crypto.is_ready();
+        let ready_deadline = now + span(self.settings.connect_timeout);
         let ends = (id, self.local, from);
-        let shared = Arc::new(Shared::new(ends, hub.clone(), engine, guard, ready_by));
+        let shared =
+            Arc::new(SharedConnection::new(ends, driver.clone(), engine, crypto, ready_deadline));
         sockets.insert(shared.clone(), Some(key));
         if ready {
             self.queue.push(shared)
         } else {
-            self.agreeing.push(shared)
+            self.handshaking.push(shared)
         }
         None
     }
 
     /// Whether one more connection may wait. Strangers who ask and never agree on a secret must not
     /// keep out who has the key: the one that has had the longest time for it gives way.
-    fn has_room(&mut self, sockets: &mut Sockets) -> bool {
-        self.settle();
+    fn make_room(&mut self, sockets: &mut SocketTable) -> bool {
+        self.promote_ready();
         let accepted = lock(&self.queue.waiting).0.len();
-        if accepted + self.agreeing.len() < self.settings.backlog {
+        if accepted + self.handshaking.len() < self.settings.backlog {
             return true;
         }
-        let gives_way = !self.agreeing.is_empty();
+        let gives_way = !self.handshaking.is_empty();
         if gives_way {
-            sockets.remove(self.agreeing.remove(0).id);
+            sockets.remove(self.handshaking.remove(0).id);
         }
         gives_way
     }
 
     /// Gives connections to the program whose ends have agreed on a secret meanwhile.
-    pub(super) fn settle(&mut self) {
-        if self.agreeing.is_empty() {
+    pub(super) fn promote_ready(&mut self) {
+        if self.handshaking.is_empty() {
             return;
         }
         let queue = &self.queue;
-        self.agreeing.retain(|shared| {
+        self.handshaking.retain(|shared| {
             let state = shared.lock();
             let (ready, over) = (state.is_ready(), state.error().is_some());
             drop(state);
@@ -218,8 +219,8 @@ impl Listening {
     }
 }
 
-impl Queue {
-    fn push(&self, shared: Arc<Shared>) {
+impl AcceptQueue {
+    fn push(&self, shared: Arc<SharedConnection>) {
         let mut waiting = lock(&self.waiting);
         waiting.0.push_back(shared);
         waiting.1.take().into_iter().for_each(Waker::wake);

@@ -14,19 +14,19 @@
 mod asynchronous;
 mod batch;
 mod clock;
+mod crypto;
 mod driver;
 mod error;
 mod listener;
-mod secure;
 mod settings;
 mod shared;
 mod socket;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::{AsyncListener, AsyncSocket};
+pub use crypto::Key;
 pub use error::Error;
 pub use listener::Listener;
-pub use secure::Key;
 pub use settings::Settings;
 pub use shared::Statistics;
 pub use socket::Socket;

@@ -1,11 +1,11 @@
 //! What a connection over UDP sockets is told when it is made.
 
 use super::clock::span;
+use super::crypto::{CRYPTO_OVERHEAD, Key};
 use super::error::Error;
-use super::secure::{Key, OVERHEAD};
-use crate::config::{Mode, Options};
+use crate::config::{Mode, TransportOptions};
 use crate::connection::Config;
-use crate::supply::Bulk;
+use crate::source::BulkData;
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_units::Time;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Options of the transport.
-    pub options: Options,
+    pub options: TransportOptions,
     /// Stream or messages.
     pub mode: Mode,
     /// Congestion control, by its name and options as in experiments: `"udt"`, `"cubic"`,
@@ -24,7 +24,7 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// How long the peer may be silent before it is taken for dead; longer on paths whose answers
     /// take longer.
-    pub silence: Duration,
+    pub idle_timeout: Duration,
     /// How long closing waits until all that was sent is acknowledged (UDT_LINGER).
     pub linger: Duration,
     /// With it everything is encrypted, and only who has it too is talked to.
@@ -35,9 +35,9 @@ pub struct Settings {
     /// (UDP_SNDBUF); it may allow less.
     pub udp_buffer: usize,
     /// Sends this, which nobody hands over, and closes when it has arrived: for measurements.
-    pub bulk: Option<Bulk>,
+    pub bulk: Option<BulkData>,
     /// Whether what arrives is kept until the program reads it, or only counted.
-    pub keep: bool,
+    pub keep_received: bool,
     /// The initial sequence number, where it must not be random.
     pub isn: Option<u32>,
 }
@@ -45,17 +45,17 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            options: Options::default(),
+            options: TransportOptions::default(),
             mode: Mode::Stream,
             algorithm: "udt".to_owned(),
             connect_timeout: Duration::from_secs(5),
-            silence: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(5),
             linger: Duration::from_secs(180),
             key: None,
             backlog: 128,
             udp_buffer: 12_288_000,
             bulk: None,
-            keep: true,
+            keep_received: true,
             isn: None,
         }
     }
@@ -64,7 +64,7 @@ impl Default for Settings {
 impl Settings {
     /// The defaults for a congestion control algorithm.
     pub fn for_algorithm(algorithm: &str) -> Settings {
-        let options = Options::for_algorithm(algorithm);
+        let options = TransportOptions::for_algorithm(algorithm);
         Settings { options, algorithm: algorithm.to_owned(), ..Settings::default() }
     }
 
@@ -74,18 +74,18 @@ impl Settings {
     /// At the first option that is out of range, or if there is no such algorithm.
     pub fn check(&self) -> Result<(), Error> {
         self.options.check()?;
-        self.algorithm(&self.init(Time::ZERO)?).map(drop)
+        self.algorithm(&self.connection_config(Time::ZERO)?).map(drop)
     }
 
-    fn reserve(&self) -> u16 {
-        if self.key.is_some() { OVERHEAD } else { 0 }
+    fn crypto_overhead(&self) -> u16 {
+        if self.key.is_some() { CRYPTO_OVERHEAD } else { 0 }
     }
 
-    fn init(&self, now: Time) -> Result<ConnectionConfig, Error> {
+    fn connection_config(&self, now: Time) -> Result<ConnectionConfig, Error> {
         Ok(ConnectionConfig {
             now,
-            mss: u32::from(self.options.payload() - self.reserve()),
-            initial_window: f64::from(Options::INITIAL_WINDOW),
+            mss: u32::from(self.options.max_payload() - self.crypto_overhead()),
+            initial_window: f64::from(TransportOptions::INITIAL_WINDOW),
             seed: u64::from(random()?),
         })
     }
@@ -97,20 +97,20 @@ impl Settings {
     /// What the engine is told.
     pub(crate) fn config(&self, now: Time, socket: u32) -> Result<Config, Error> {
         self.options.check()?;
-        let (name, init) = (self.algorithm.clone(), self.init(now)?);
+        let (name, init) = (self.algorithm.clone(), self.connection_config(now)?);
         Ok(Config {
             options: self.options.clone(),
             mode: self.mode,
             algorithm: self.algorithm(&init)?,
-            remake: Some(Box::new(move |mss| {
+            new_algorithm: Some(Box::new(move |mss| {
                 Algorithm::parse(&name, &ConnectionConfig { mss, ..init }).ok()
             })),
             bulk: self.bulk.clone(),
-            keep: self.keep,
-            socket,
-            patience: Some(span(self.connect_timeout)),
-            silence: Some(span(self.silence)),
-            reserve: self.reserve(),
+            keep_received: self.keep_received,
+            socket_id: socket,
+            connect_timeout: Some(span(self.connect_timeout)),
+            idle_timeout: Some(span(self.idle_timeout)),
+            crypto_overhead: self.crypto_overhead(),
         })
     }
 

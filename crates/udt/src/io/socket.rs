@@ -1,12 +1,12 @@
 //! A connection as programs use it.
 
 use super::clock::{Clock, duration, span};
+use super::crypto::CryptoState;
 use super::driver::{Driver, adopt, bind};
 use super::error::Error;
-use super::secure::Guard;
 use super::settings::{Settings, random};
-use super::shared::{Hub, Shared, State, Statistics};
-use crate::connection::{Connection, Ended, SendError};
+use super::shared::{DriverHandle, SharedConnection, SharedState, Statistics};
+use crate::connection::{CloseReason, Connection, SendError};
 use crate::handshake::Role;
 use crate::seq::Seq;
 use dumbbell_cc::Metric;
@@ -17,14 +17,14 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Bytes that are copied while the driver waits.
-const CHUNK: usize = 1 << 16;
+const MAX_COPY: usize = 1 << 16;
 
 /// A connection over UDP. It can be used by several threads at once.
 ///
 /// Dropping it closes it: what was sent still arrives if the program goes on for long enough.
 /// [`close`](Socket::close) waits until it has.
 pub struct Socket {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedConnection>,
     pub(super) timeouts: Timeouts,
 }
 
@@ -78,7 +78,11 @@ impl Socket {
     ///
     /// # Errors
     /// If the settings are not valid.
-    pub fn begin(udp: UdpSocket, peer: SocketAddr, settings: &Settings) -> Result<Socket, Error> {
+    pub fn start_connect(
+        udp: UdpSocket,
+        peer: SocketAddr,
+        settings: &Settings,
+    ) -> Result<Socket, Error> {
         Socket::start(adopt(udp)?, peer, Role::Client, settings)
     }
 
@@ -100,26 +104,32 @@ impl Socket {
         settings: &Settings,
     ) -> Result<Socket, Error> {
         let local = udp.local_addr()?;
-        let (hub, ear) = Hub::new(Clock::start())?;
-        let hub = Arc::new(hub);
-        let now = hub.clock.now();
+        let (driver, wake_rx) = DriverHandle::new(Clock::start())?;
+        let driver = Arc::new(driver);
+        let now = driver.clock.now();
         let id = (random()? & 0x3fff_ffff).max(1);
         let config = settings.config(now, id)?;
         let mut engine = Connection::open(config, role, Seq::new(settings.isn()?), now);
         if settings.bulk.is_some() {
             engine.close();
         }
-        let guard = Guard::new(settings.key.as_ref());
-        let ready_by = now + span(settings.connect_timeout);
-        let shared = Shared::new((id, local, peer), hub.clone(), engine, guard, ready_by);
+        let crypto = CryptoState::new(settings.key.as_ref());
+        let ready_deadline = now + span(settings.connect_timeout);
+        let shared = SharedConnection::new(
+            (id, local, peer),
+            driver.clone(),
+            engine,
+            crypto,
+            ready_deadline,
+        );
         let shared = Arc::new(shared);
-        let mut driver = Driver::new((udp, state), (hub, ear), None);
+        let mut driver = Driver::new((udp, state), (driver, wake_rx), None);
         driver.add(shared.clone());
         driver.start()?;
-        Ok(Socket::over(shared))
+        Ok(Socket::from_shared(shared))
     }
 
-    pub(super) fn over(shared: Arc<Shared>) -> Socket {
+    pub(super) fn from_shared(shared: Arc<SharedConnection>) -> Socket {
         Socket { shared, timeouts: Timeouts::default() }
     }
 
@@ -174,7 +184,7 @@ impl Socket {
             if let Some(sent) = try_send(&self.shared, &mut state, bytes)? {
                 return Ok(sent);
             }
-            let wanted = wake_at(&state, bytes.len());
+            let wanted = wake_threshold(&state, bytes.len());
             state = self.shared.wait_writable(state, wanted, deadline)?;
         }
     }
@@ -205,12 +215,12 @@ impl Socket {
         let deadline = self.timeouts.write.map(|timeout| Instant::now() + timeout);
         let mut state = self.shared.lock();
         loop {
-            check(&mut state)?;
+            check_open(&mut state)?;
             let now = self.shared.now();
             match state.engine.send_message(now, bytes, ttl.map(span), in_order) {
                 Err(SendError::Full) => {}
                 other => {
-                    self.shared.settle(&state);
+                    self.shared.notify_driver(&state);
                     return Ok(other?);
                 }
             }
@@ -246,7 +256,7 @@ impl Socket {
         let mut state = self.shared.lock();
         loop {
             if let Some(message) = state.engine.read_message() {
-                self.shared.settle(&state);
+                self.shared.notify_driver(&state);
                 return Ok(Some(message));
             }
             if at_end(&state)? {
@@ -277,18 +287,18 @@ impl Socket {
     /// # Errors
     /// If something that was sent did not arrive, as far as is known.
     pub fn close(self, linger: Duration) -> Result<(), Error> {
-        self.finish(linger)
+        self.shutdown(linger)
     }
 
     /// As [`close`](Socket::close), of a socket that others hold, too.
     ///
     /// # Errors
     /// As [`close`](Socket::close).
-    pub fn finish(&self, linger: Duration) -> Result<(), Error> {
+    pub fn shutdown(&self, linger: Duration) -> Result<(), Error> {
         let deadline = Instant::now() + linger;
         let mut state = self.shared.lock();
         state.engine.close();
-        self.shared.settle(&state);
+        self.shared.notify_driver(&state);
         while state.error().is_none() {
             state = self.shared.wait_readable(state, Some(deadline))?;
         }
@@ -309,59 +319,59 @@ impl Drop for Socket {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.engine.close();
-        self.shared.settle(&state);
+        self.shared.notify_driver(&state);
     }
 }
 
 /// Why no more can be sent, if so.
-fn check(state: &mut MutexGuard<'_, State>) -> Result<(), Error> {
+fn check_open(state: &mut MutexGuard<'_, SharedState>) -> Result<(), Error> {
     if let Some(code) = state.engine.take_peer_error() {
-        return Err(Error::Peer(code));
+        return Err(Error::PeerError(code));
     }
     state.error().map_or(Ok(()), Err)
 }
 
 /// Bytes for which there is to be room before a writer is woken: what it wants, or so much that
 /// it need not be woken again at once.
-pub(super) fn wake_at(state: &State, wanted: usize) -> usize {
+pub(super) fn wake_threshold(state: &SharedState, wanted: usize) -> usize {
     wanted.min(state.engine.send_capacity() / 4)
 }
 
 /// Sends what there is room for; nothing if there is none.
 pub(super) fn try_send(
-    shared: &Shared,
-    state: &mut MutexGuard<'_, State>,
+    shared: &SharedConnection,
+    state: &mut MutexGuard<'_, SharedState>,
     bytes: &[u8],
 ) -> Result<Option<usize>, Error> {
-    check(state)?;
+    check_open(state)?;
     // Only the last packet of what a program hands over is shorter than others.
     let payload = state.engine.max_payload().max(1);
-    let whole = (CHUNK / payload).max(1) * payload;
+    let whole = (MAX_COPY / payload).max(1) * payload;
     let some = &bytes[..bytes.len().min(whole)];
     let sent = state.engine.send(shared.now(), some)?;
-    shared.settle(state);
+    shared.notify_driver(state);
     Ok(Some(sent).filter(|&sent| sent > 0))
 }
 
 /// Reads what there is; nothing if there is nothing yet.
 pub(super) fn try_recv(
-    shared: &Shared,
-    state: &mut MutexGuard<'_, State>,
+    shared: &SharedConnection,
+    state: &mut MutexGuard<'_, SharedState>,
     out: &mut [u8],
 ) -> Result<Option<usize>, Error> {
-    let some = out.len().min(CHUNK);
+    let some = out.len().min(MAX_COPY);
     let read = state.engine.read(&mut out[..some]);
     if read > 0 {
-        shared.settle(state);
+        shared.notify_driver(state);
         return Ok(Some(read));
     }
     Ok(at_end(state)?.then_some(0))
 }
 
 /// Whether the peer has closed the connection.
-fn at_end(state: &State) -> Result<bool, Error> {
-    match state.engine.ended() {
-        Some(Ended::PeerClosed) if state.failed.is_none() => Ok(true),
+fn at_end(state: &SharedState) -> Result<bool, Error> {
+    match state.engine.close_reason() {
+        Some(CloseReason::PeerClosed) if state.failed.is_none() => Ok(true),
         _ => state.error().map_or(Ok(false), Err),
     }
 }

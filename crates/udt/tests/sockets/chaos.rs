@@ -29,7 +29,7 @@ fn exchange(settings: &Settings, harm: Harm, seed: u64, bytes: u64) {
 
 fn patient() -> Settings {
     let long = Duration::from_secs(60);
-    Settings { connect_timeout: long, silence: long, ..Settings::default() }
+    Settings { connect_timeout: long, idle_timeout: long, ..Settings::default() }
 }
 
 /// Seeds run at once: at a loss of 20 % UDT's rate is low, and they mostly wait.

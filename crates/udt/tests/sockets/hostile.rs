@@ -4,7 +4,7 @@ use crate::pattern::{receive, send};
 use crate::relay::{Harm, Relay};
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
 use dumbbell_udt::{
-    Ack, AckKind, DropRequest, Handshake, MessageNumber, Mode, Nak, Packet, Request, Seq, codec,
+    Ack, AckKind, DropRequest, Handshake, MessageNumber, Mode, Nak, Packet, RequestType, Seq, codec,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
@@ -19,15 +19,15 @@ fn bytes_of(packet: &Packet, socket: u32) -> Vec<u8> {
     bytes
 }
 
-fn asking(request: Request, number: u32) -> Handshake {
+fn asking(request: RequestType, number: u32) -> Handshake {
     Handshake {
         version: 4,
-        mode: 1,
+        socket_type: 1,
         isn: Seq::new(number),
         mss: 1500,
         window: 4_000_000,
-        request,
-        socket: number,
+        request_type: request,
+        socket_id: number,
         cookie: number.wrapping_mul(2_654_435_761),
     }
 }
@@ -42,10 +42,10 @@ fn flood(server: SocketAddr, packets: u32) -> (usize, usize) {
     for number in 1..=packets {
         let handshake = |request| bytes_of(&Packet::Handshake(asking(request, number)), 0);
         let bytes = match number % 4 {
-            0 => handshake(Request::INDUCTION),
-            1 => handshake(Request::CONCLUSION),
-            2 => handshake(Request(number as i32)),
-            _ => handshake(Request::INDUCTION)[..16 + number as usize % 48].to_vec(),
+            0 => handshake(RequestType::INDUCTION),
+            1 => handshake(RequestType::CONCLUSION),
+            2 => handshake(RequestType(number as i32)),
+            _ => handshake(RequestType::INDUCTION)[..16 + number as usize % 48].to_vec(),
         };
         sent += socket.send_to(&bytes, server).unwrap_or(0);
         while let Ok(length) = socket.recv(&mut buffer) {
@@ -75,8 +75,9 @@ fn strangers(server: SocketAddr, number: u32) -> u32 {
         }
     };
     let granted = |number| {
-        let given = ask(asking(Request::INDUCTION, number));
-        ask(Handshake { request: Request::CONCLUSION, ..given }).request == Request::CONCLUSION
+        let given = ask(asking(RequestType::INDUCTION, number));
+        ask(Handshake { request_type: RequestType::CONCLUSION, ..given }).request_type
+            == RequestType::CONCLUSION
     };
     (1..=number).filter(|&number| granted(number)).count() as u32
 }
@@ -145,7 +146,7 @@ fn lies(socket: u32, number: u32) -> Vec<Vec<u8>> {
         Packet::Nak(backwards),
         Packet::Ack2 { number },
         Packet::DropRequest(range),
-        Packet::Handshake(asking(Request(number as i32), number)),
+        Packet::Handshake(asking(RequestType(number as i32), number)),
         Packet::CongestionWarning,
     ];
     let mut all: Vec<Vec<u8>> = packets.iter().map(|packet| bytes_of(packet, socket)).collect();

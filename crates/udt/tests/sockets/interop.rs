@@ -4,7 +4,7 @@ use crate::libudt::Peer;
 use crate::pattern::{receive, send, send_range};
 use crate::relay::{Harm, Relay};
 use dumbbell_udt::io::{Listener, Settings, Socket};
-use dumbbell_udt::{Mode, Options};
+use dumbbell_udt::{Mode, TransportOptions};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,7 +61,7 @@ fn we_receive_what_libudt_sends() {
 #[test]
 fn libudt_accepts_acknowledgements_of_every_length() {
     // Every two packets: most say no rates, and once a SYN one does.
-    let options = Options { ack_interval: 2, ..Options::default() };
+    let options = TransportOptions { ack_interval: 2, ..TransportOptions::default() };
     let (listener, port) = listen(&Settings { options, ..Settings::default() });
     let bytes = BYTES.to_string();
     let Some(peer) = Peer::run(&["connect", "send", "stream", &bytes, &port]) else { return };

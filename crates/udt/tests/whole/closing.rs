@@ -2,17 +2,19 @@
 
 use crate::end::{End, config, pair};
 use crate::path::{Conditions, Net};
-use dumbbell_udt::{Config, Connection, Ended, Mode, Options, Packet, Role, SendError, Seq};
+use dumbbell_udt::{
+    CloseReason, Config, Connection, Mode, Packet, Role, SendError, Seq, TransportOptions,
+};
 use dumbbell_units::{Span, Time};
 
 fn open(conditions: Conditions) -> Net {
-    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 5), conditions, 1);
+    let mut net = Net::new(pair(&TransportOptions::default(), Mode::Stream, 5), conditions, 1);
     net.run_until(Span::from_secs(30), |ends, _| ends.iter().all(End::is_open));
     net
 }
 
-fn ended(end: &mut End) -> Option<Ended> {
-    end.connection().and_then(|connection| connection.ended())
+fn ended(end: &mut End) -> Option<CloseReason> {
+    end.connection().and_then(|connection| connection.close_reason())
 }
 
 #[test]
@@ -22,8 +24,10 @@ fn what_was_sent_before_the_end_can_be_read_after_it() {
     assert_eq!(client.send(net.now, &[7; 50_000]), Ok(50_000));
     client.close();
     assert_eq!(client.send(net.now, &[7]), Err(SendError::NotOpen));
-    net.run_until(Span::from_secs(10), |ends, _| ended(&mut ends[1]) == Some(Ended::PeerClosed));
-    assert_eq!(ended(&mut net.ends[0]), Some(Ended::Closed));
+    net.run_until(Span::from_secs(10), |ends, _| {
+        ended(&mut ends[1]) == Some(CloseReason::PeerClosed)
+    });
+    assert_eq!(ended(&mut net.ends[0]), Some(CloseReason::Closed));
     let mut out = vec![0; 60_000];
     let server = net.ends[1].connection().expect("it was open");
     assert_eq!(server.read(&mut out), 50_000);
@@ -35,14 +39,14 @@ fn what_was_sent_before_the_end_can_be_read_after_it() {
 fn nothing_is_lost_when_a_light_acknowledgement_is_the_last_before_the_end() {
     let near = Conditions { delay: Span::from_micros(100), ..Conditions::CLEAN };
     // A short packet would be acknowledged at once.
-    let whole = usize::from(Options::default().payload());
+    let whole = usize::from(TransportOptions::default().max_payload());
     for packets in 60..300 {
         let mut net = open(near);
         let client = net.ends[0].connection().expect("it is open");
         let sent = packets * whole;
         assert_eq!(client.send(net.now, &vec![7; sent]), Ok(sent));
         client.close();
-        let over = |ends: &mut [End; 2], _| ended(&mut ends[1]) == Some(Ended::PeerClosed);
+        let over = |ends: &mut [End; 2], _| ended(&mut ends[1]) == Some(CloseReason::PeerClosed);
         net.run_until(Span::from_secs(10), over);
         let server = net.ends[1].connection().expect("it was open");
         assert_eq!(server.read(&mut vec![0; sent + 1]), sent, "{packets} packets");
@@ -75,9 +79,11 @@ fn an_idle_connection_is_kept_alive() {
 #[test]
 fn a_silent_peer_is_taken_for_dead() {
     let [client, _] = open(Conditions::CLEAN).ends;
-    let [_, listener] = pair(&Options::default(), Mode::Stream, 5);
+    let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 5);
     let mut net = Net::new([client, listener], Conditions { loss: 1.0, ..Conditions::CLEAN }, 1);
-    net.run_until(Span::from_secs(60), |ends, _| ended(&mut ends[0]) == Some(Ended::TimedOut));
+    net.run_until(Span::from_secs(60), |ends, _| {
+        ended(&mut ends[0]) == Some(CloseReason::TimedOut)
+    });
     let seconds = net.now.as_secs_f64();
     assert!((45.0..50.0).contains(&seconds), "after {seconds} s; UDT4 takes about 46");
 }
@@ -85,21 +91,21 @@ fn a_silent_peer_is_taken_for_dead() {
 #[test]
 fn a_dead_peer_is_noticed_after_as_long_as_was_asked_for() {
     let config = Config {
-        silence: Some(Span::from_secs(5)),
-        ..config(&Options::default(), Mode::Stream, 7)
+        idle_timeout: Some(Span::from_secs(5)),
+        ..config(&TransportOptions::default(), Mode::Stream, 7)
     };
     let client = Connection::open(config, Role::Client, Seq::new(5), Time::ZERO);
-    let [_, listener] = pair(&Options::default(), Mode::Stream, 5);
+    let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 5);
     let mut net = Net::new([End::Connected(client), listener], Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
     // Idle, it is alive.
     net.run_for(Span::from_secs(60));
     assert!(net.ends.iter().all(End::is_open));
     let dead = net.now;
-    let [_, nobody] = pair(&Options::default(), Mode::Message, 5);
+    let [_, nobody] = pair(&TransportOptions::default(), Mode::Message, 5);
     net.ends[1] = nobody;
     net.run_until(Span::from_secs(60), |ends, _| ended(&mut ends[0]).is_some());
-    assert_eq!(ended(&mut net.ends[0]), Some(Ended::TimedOut));
+    assert_eq!(ended(&mut net.ends[0]), Some(CloseReason::TimedOut));
     let taken = net.now.since(dead);
     assert!(taken >= Span::from_secs(4) && taken <= Span::from_secs(6), "{taken}");
 }

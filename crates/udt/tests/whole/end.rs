@@ -2,7 +2,9 @@
 
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
-use dumbbell_udt::{Answer, Config, Connection, Listener, Mode, Options, Packet, Role, Seq, codec};
+use dumbbell_udt::{
+    Config, Connection, Listener, ListenerAction, Mode, Packet, Role, Seq, TransportOptions, codec,
+};
 use dumbbell_units::Time;
 
 /// One end.
@@ -23,23 +25,23 @@ pub fn named(cc: &str, mss: u32) -> Algorithm {
     Algorithm::parse(cc, &init).expect("it is an algorithm")
 }
 
-pub fn config(options: &Options, mode: Mode, socket: u32) -> Config {
+pub fn config(options: &TransportOptions, mode: Mode, socket: u32) -> Config {
     Config {
         options: options.clone(),
         mode,
-        algorithm: algorithm(u32::from(options.payload())),
-        remake: Some(Box::new(|payload| Some(algorithm(payload)))),
+        algorithm: algorithm(u32::from(options.max_payload())),
+        new_algorithm: Some(Box::new(|payload| Some(algorithm(payload)))),
         bulk: None,
-        keep: true,
-        socket,
-        patience: None,
-        silence: None,
-        reserve: 0,
+        keep_received: true,
+        socket_id: socket,
+        connect_timeout: None,
+        idle_timeout: None,
+        crypto_overhead: 0,
     }
 }
 
 /// A client and a listener.
-pub fn pair(options: &Options, mode: Mode, isn: u32) -> [End; 2] {
+pub fn pair(options: &TransportOptions, mode: Mode, isn: u32) -> [End; 2] {
     let client = config(options, mode, 7);
     let client = Connection::open(client, Role::Client, Seq::new(isn), Time::ZERO);
     let listener = Listener::new(options.clone(), mode, [3; 16]);
@@ -75,7 +77,7 @@ impl End {
         let Ok(datagram) = codec::decode(bytes) else { return };
         match self {
             End::Connected(connection) => {
-                if datagram.destination == connection.socket() || datagram.destination == 0 {
+                if datagram.destination == connection.socket_id() || datagram.destination == 0 {
                     let payload = datagram.payload;
                     datagram.packets().for_each(|packet| connection.receive(now, &packet, payload));
                 }
@@ -83,11 +85,11 @@ impl End {
             End::Listening(listener, mode, replies) => {
                 let Packet::Handshake(client) = datagram.packet else { return };
                 match listener.handle(now, b"client", &client) {
-                    Answer::Silence => {}
-                    Answer::Reply(reply) => {
-                        replies.push((client.socket, Packet::Handshake(reply)));
+                    ListenerAction::Ignore => {}
+                    ListenerAction::Reply(reply) => {
+                        replies.push((client.socket_id, Packet::Handshake(reply)));
                     }
-                    Answer::Accept => {
+                    ListenerAction::Accept => {
                         let config = config(listener.options(), *mode, 9);
                         *self = End::Connected(Connection::accept(config, &client, now));
                     }

@@ -2,7 +2,7 @@
 
 use crate::end::{End, pair};
 use crate::path::{Conditions, Net};
-use dumbbell_udt::{Mode, Options, SendError};
+use dumbbell_udt::{Mode, SendError, TransportOptions};
 use dumbbell_units::Span;
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn number(message: &[u8]) -> u32 {
 
 /// Sends messages over a bad path; gives their numbers as they were received.
 fn exchange(seed: u64, count: u32, ttl: Option<Span>, in_order: bool, limit: Span) -> Vec<u32> {
-    let ends = pair(&Options::default(), Mode::Message, 77);
+    let ends = pair(&TransportOptions::default(), Mode::Message, 77);
     let mut net = Net::new(ends, Conditions::BAD, seed);
     let (mut sent, mut received) = (0, Vec::new());
     let mut done_at = None;
@@ -35,7 +35,7 @@ fn exchange(seed: u64, count: u32, ttl: Option<Span>, in_order: bool, limit: Spa
             }
         }
         // Every packet was acknowledged, be it that it arrived or that it was given up.
-        let all_gone = sent == count && client.room() == 8192 * 1456;
+        let all_gone = sent == count && client.send_buffer_free() == 8192 * 1456;
         let server = ends[1].connection().expect("it is open");
         while let Some(bytes) = server.read_message() {
             let number = number(&bytes);
@@ -83,7 +83,7 @@ fn messages_that_are_late_are_given_up_and_do_not_hold_up_others() {
 
 #[test]
 fn a_message_longer_than_the_send_buffer_is_refused() {
-    let options = Options { send_buffer: 32, ..Options::default() };
+    let options = TransportOptions { send_buffer: 32, ..TransportOptions::default() };
     let mut net = Net::new(pair(&options, Mode::Message, 1), Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
     let client = net.ends[0].connection().expect("it is open");

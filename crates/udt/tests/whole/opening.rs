@@ -3,7 +3,9 @@
 use crate::end::{End, config, pair};
 use crate::path::{Conditions, Net};
 use dumbbell_net::Endpoint;
-use dumbbell_udt::{Connection, Ended, Handshake, Mode, Options, Packet, Request, Role, Seq};
+use dumbbell_udt::{
+    CloseReason, Connection, Handshake, Mode, Packet, RequestType, Role, Seq, TransportOptions,
+};
 use dumbbell_units::{Rate, Span, Time};
 
 fn both_open(ends: &mut [End; 2], _: Time) -> bool {
@@ -12,7 +14,7 @@ fn both_open(ends: &mut [End; 2], _: Time) -> bool {
 
 fn rendezvous(seed: u64, later: Span, conditions: Conditions) -> Net {
     let open = |socket, isn, start| {
-        let config = config(&Options::default(), Mode::Stream, socket);
+        let config = config(&TransportOptions::default(), Mode::Stream, socket);
         End::Connected(Connection::open(config, Role::Rendezvous, Seq::new(isn), start))
     };
     // Each direction has a number of its own.
@@ -21,7 +23,8 @@ fn rendezvous(seed: u64, later: Span, conditions: Conditions) -> Net {
 
 #[test]
 fn a_client_is_served_after_two_round_trips() {
-    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 5), Conditions::CLEAN, 1);
+    let mut net =
+        Net::new(pair(&TransportOptions::default(), Mode::Stream, 5), Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), both_open);
     assert_eq!(net.now, Time::ZERO + Span::from_millis(40));
 }
@@ -29,7 +32,7 @@ fn a_client_is_served_after_two_round_trips() {
 #[test]
 fn a_client_is_served_over_a_bad_path() {
     for seed in 0..50 {
-        let ends = pair(&Options::default(), Mode::Stream, 5);
+        let ends = pair(&TransportOptions::default(), Mode::Stream, 5);
         Net::new(ends, Conditions { loss: 0.5, ..Conditions::BAD }, seed)
             .run_until(Span::from_secs(60), both_open);
     }
@@ -66,51 +69,52 @@ fn two_that_connect_to_each_other_meet_on_a_bad_path_and_have_data_cross_both_wa
 
 #[test]
 fn who_is_not_answered_gives_up_when_patience_ends() {
-    let mut lone = config(&Options::default(), Mode::Stream, 7);
-    lone.patience = Some(Span::from_secs(3));
+    let mut lone = config(&TransportOptions::default(), Mode::Stream, 7);
+    lone.connect_timeout = Some(Span::from_secs(3));
     let lone = Connection::open(lone, Role::Client, Seq::new(1), Time::ZERO);
-    let [_, listener] = pair(&Options::default(), Mode::Stream, 1);
+    let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 1);
     let ends = [End::Connected(lone), listener];
     let mut net = Net::new(ends, Conditions { loss: 1.0, ..Conditions::CLEAN }, 1);
     net.run_until(Span::from_secs(4), |ends, _| {
-        ends[0].connection().and_then(|c| c.ended()) == Some(Ended::TimedOut)
+        ends[0].connection().and_then(|c| c.close_reason()) == Some(CloseReason::TimedOut)
     });
     assert_eq!(net.now, Time::ZERO + Span::from_secs(3));
 }
 
 #[test]
 fn a_client_that_wants_messages_is_refused_by_a_listener_for_streams() {
-    let [client, _] = pair(&Options::default(), Mode::Message, 1);
-    let [_, listener] = pair(&Options::default(), Mode::Stream, 1);
+    let [client, _] = pair(&TransportOptions::default(), Mode::Message, 1);
+    let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 1);
     let mut net = Net::new([client, listener], Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), |ends, _| {
-        ends[0].connection().and_then(|c| c.ended()) == Some(Ended::Refused)
+        ends[0].connection().and_then(|c| c.close_reason()) == Some(CloseReason::Refused)
     });
 }
 
 #[test]
 fn a_refusal_that_does_not_know_the_clients_number_is_not_believed() {
-    let [mut client, _] = pair(&Options::default(), Mode::Stream, 5);
+    let [mut client, _] = pair(&TransportOptions::default(), Mode::Stream, 5);
     let Some(Packet::Handshake(asked)) = client.poll(Time::ZERO) else { panic!("it asks") };
     let mut refuse = |isn| {
-        let refusal = Handshake { request: Request::REJECTION, isn: Seq::new(isn), ..asked };
+        let refusal =
+            Handshake { request_type: RequestType::REJECTION, isn: Seq::new(isn), ..asked };
         let connection = client.connection().expect("it is one");
         connection.receive(Time::ZERO, &Packet::Handshake(refusal), &[]);
-        connection.ended()
+        connection.close_reason()
     };
     assert_eq!(refuse(12_345), None);
-    assert_eq!(refuse(5), Some(Ended::Refused));
+    assert_eq!(refuse(5), Some(CloseReason::Refused));
 }
 
 #[test]
 fn the_lesser_packet_size_counts_for_both() {
-    let small = Options { mss: 576, ..Options::default() };
-    let [client, _] = pair(&Options::default(), Mode::Stream, 1);
+    let small = TransportOptions { mss: 576, ..TransportOptions::default() };
+    let [client, _] = pair(&TransportOptions::default(), Mode::Stream, 1);
     let [_, listener] = pair(&small, Mode::Stream, 1);
     let mut net = Net::new([client, listener], Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), both_open);
     let connection = net.ends[0].connection().expect("it is open");
-    assert_eq!(connection.room(), 8192 * 532);
+    assert_eq!(connection.send_buffer_free(), 8192 * 532);
     // UDT begins with a packet each microsecond, however long a packet is.
     let rate = connection.sender_stats().pacing_rate.expect("UDT paces");
     assert_eq!(rate, Rate::from_bytes_per_sec(532e6));

@@ -4,7 +4,8 @@ use crate::end::{End, config, named, pair};
 use crate::path::{Conditions, Net};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
-    Ack, AckKind, Config, Connection, Data, MessagePart, Mode, Nak, Options, Packet, Role, Seq,
+    Ack, AckKind, Config, Connection, DataHeader, MessagePart, Mode, Nak, Packet, Role, Seq,
+    TransportOptions,
 };
 use dumbbell_units::{Span, Time};
 
@@ -20,7 +21,7 @@ fn transfer(net: &mut Net, total: u64, limit: Span) -> Time {
     net.run_until(limit, |ends, now| {
         if ends.iter().all(End::is_open) {
             let client = ends[0].connection().expect("it is open");
-            let room = (client.room() as u64).min(total - sent);
+            let room = (client.send_buffer_free() as u64).min(total - sent);
             if room > 0 {
                 let taken = client.send(now, &pattern(sent, room as usize));
                 sent += taken.expect("it is open") as u64;
@@ -41,14 +42,14 @@ fn transfer(net: &mut Net, total: u64, limit: Span) -> Time {
 }
 
 /// Buffers small enough to be full at times.
-fn small() -> Options {
-    Options { receive_buffer: 64, send_buffer: 64, ..Options::default() }
+fn small() -> TransportOptions {
+    TransportOptions { receive_buffer: 64, send_buffer: 64, ..TransportOptions::default() }
 }
 
 #[test]
 fn a_stream_arrives_exactly_over_a_bad_path() {
     for seed in 0..10 {
-        for options in [small(), Options::default()] {
+        for options in [small(), TransportOptions::default()] {
             let mut net = Net::new(pair(&options, Mode::Stream, 77), Conditions::BAD, seed);
             transfer(&mut net, 300_000, Span::from_secs(120));
         }
@@ -58,7 +59,7 @@ fn a_stream_arrives_exactly_over_a_bad_path() {
 #[test]
 fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
     for before in [0, 1, 15, 100] {
-        let ends = pair(&Options::default(), Mode::Stream, 0x7fff_ffff - before);
+        let ends = pair(&TransportOptions::default(), Mode::Stream, 0x7fff_ffff - before);
         let mut net = Net::new(ends, Conditions { loss: 0.05, ..Conditions::CLEAN }, 3);
         transfer(&mut net, 500_000, Span::from_secs(60));
     }
@@ -67,7 +68,7 @@ fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
 #[test]
 fn reordered_packets_are_no_worse_than_lost_ones() {
     let jitter = Span::from_millis(30);
-    let ends = pair(&Options::default(), Mode::Stream, 1);
+    let ends = pair(&TransportOptions::default(), Mode::Stream, 1);
     let mut net = Net::new(ends, Conditions { jitter, ..Conditions::CLEAN }, 5);
     transfer(&mut net, 1_000_000, Span::from_secs(60));
 }
@@ -75,7 +76,8 @@ fn reordered_packets_are_no_worse_than_lost_ones() {
 /// Two ends after the first one has sent `bytes`, of which all packets after the first `kept` were
 /// taken off the wire.
 fn with_a_lost_tail(bytes: usize, kept: usize) -> Net {
-    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
+    let mut net =
+        Net::new(pair(&TransportOptions::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
     let client = net.ends[0].connection().expect("it is open");
     assert_eq!(client.send(net.now, &pattern(0, bytes)), Ok(bytes));
@@ -134,7 +136,8 @@ fn a_tail_whose_probe_is_lost_too_is_probed_again_after_twice_as_long() {
 
 #[test]
 fn what_is_acknowledged_in_time_is_not_probed() {
-    let mut net = Net::new(pair(&Options::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
+    let mut net =
+        Net::new(pair(&TransportOptions::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
     transfer(&mut net, 1_000_000, Span::from_secs(60));
     net.run_for(Span::from_secs(1));
     let stats = net.ends[0].connection().expect("it is open").sender_stats();
@@ -145,13 +148,14 @@ fn what_is_acknowledged_in_time_is_not_probed() {
 #[test]
 fn every_64th_packet_is_acknowledged_before_a_syn_has_passed_unless_told_otherwise() {
     for (light_acks, expected) in [(true, 3), (false, 0)] {
-        let options = Options { light_acks, ..Options::default() };
+        let options = TransportOptions { light_acks, ..TransportOptions::default() };
         let mut net = Net::new(pair(&options, Mode::Stream, 1), Conditions::CLEAN, 1);
         net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
         let server = net.ends[1].connection().expect("it is open");
         let mut light = 0;
         for seq in (1..=200).map(Seq::new) {
-            let data = Data { seq, message: MessagePart::default(), timestamp: 0, length: 1456 };
+            let data =
+                DataHeader { seq, message: MessagePart::default(), timestamp: 0, length: 1456 };
             server.receive(net.now, &Packet::Data(data), &[0; 1456]);
             while let Some(packet) = server.poll(net.now) {
                 light += usize::from(matches!(packet, Packet::Ack(AckKind::Light, _)));
@@ -207,9 +211,9 @@ fn a_lost_packet_is_sent_again_as_soon_as_it_is_reported() {
 fn under_the_rules_of_ns_2_an_acknowledgement_ends_the_pause_that_a_report_began() {
     for (cc, then) in [("udt(rules=ns-2)", &[2][..]), ("udt", &[])] {
         let algorithm = named(cc, 1456);
-        let config = Config { algorithm, ..config(&Options::default(), Mode::Stream, 7) };
+        let config = Config { algorithm, ..config(&TransportOptions::default(), Mode::Stream, 7) };
         let client = Connection::open(config, Role::Client, Seq::new(1), Time::ZERO);
-        let [_, listener] = pair(&Options::default(), Mode::Stream, 1);
+        let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 1);
         let mut net = Net::new([End::Connected(client), listener], Conditions::CLEAN, 1);
         net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
         let client = net.ends[0].connection().expect("it is open");
@@ -249,13 +253,13 @@ fn what_a_report_tells_again_before_the_sender_could_answer_is_not_lost_again() 
 #[test]
 fn at_a_hundredth_of_loss_nothing_stalls_for_a_second() {
     for seed in 0..5 {
-        let ends = pair(&Options::default(), Mode::Stream, 1);
+        let ends = pair(&TransportOptions::default(), Mode::Stream, 1);
         let mut net = Net::new(ends, Conditions { loss: 0.01, ..Conditions::CLEAN }, seed);
         let (mut last, mut worst) = (None, Span::ZERO);
         let mut read = 0;
         net.run_until(Span::from_secs(120), |ends, now| {
             if let Some(client) = ends[0].connection().filter(|client| client.is_open()) {
-                let room = client.room();
+                let room = client.send_buffer_free();
                 client.send(now, &pattern(0, room)).expect("it is open");
             }
             if let Some(server) = ends[1].connection() {
@@ -278,7 +282,8 @@ fn corrupt_packets_end_a_connection_at_worst() {
     // UDT has no checksum of its own: what is read may be wrong, but nothing else may happen.
     for seed in 0..20 {
         let conditions = Conditions { corruption: 0.2, ..Conditions::BAD };
-        let mut net = Net::new(pair(&Options::default(), Mode::Stream, 9), conditions, seed);
+        let mut net =
+            Net::new(pair(&TransportOptions::default(), Mode::Stream, 9), conditions, seed);
         net.run_until(Span::from_secs(600), |ends, now| {
             let mut out = [0; 4096];
             for end in ends.iter_mut() {

@@ -2,13 +2,13 @@
 
 use crate::packet::MessagePart;
 use crate::seq::MessageNumber;
-use crate::supply::MessageRange;
+use crate::source::MessageRange;
 use dumbbell_units::Time;
 use std::collections::VecDeque;
 
 /// Packets that wait to be sent or acknowledged.
 #[derive(Debug)]
-pub(crate) struct SendQueue {
+pub(crate) struct SendBuffer {
     chunks: VecDeque<Chunk>,
     /// The number of the first packet here.
     first: u64,
@@ -16,32 +16,32 @@ pub(crate) struct SendQueue {
     payload: usize,
     capacity: usize,
     /// Buffers to be used again.
-    spare: Vec<Vec<u8>>,
+    free_list: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
 struct Chunk {
     data: Vec<u8>,
     part: MessagePart,
-    expires: Time,
+    expires_at: Time,
     message: MessageRange,
 }
 
-impl SendQueue {
+impl SendBuffer {
     /// Room for `capacity` packets of `payload` bytes.
-    pub(crate) fn new(payload: u16, capacity: u32) -> SendQueue {
-        SendQueue {
+    pub(crate) fn new(payload: u16, capacity: u32) -> SendBuffer {
+        SendBuffer {
             chunks: VecDeque::new(),
             first: 0,
             message: MessageNumber::FIRST,
             payload: usize::from(payload),
             capacity: capacity as usize,
-            spare: Vec::new(),
+            free_list: Vec::new(),
         }
     }
 
     /// Bytes for which there is room.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn free_bytes(&self) -> usize {
         (self.capacity - self.chunks.len()) * self.payload
     }
 
@@ -52,18 +52,18 @@ impl SendQueue {
         let parts = bytes.len().div_ceil(self.payload) as u64;
         let message = MessageRange { number: self.message, first, last: first + parts.max(1) - 1 };
         for (piece, packet) in bytes.chunks(self.payload).zip(first..) {
-            let mut data = self.spare.pop().unwrap_or_default();
+            let mut data = self.free_list.pop().unwrap_or_default();
             data.extend_from_slice(piece);
             let (begins, ends) = (packet == message.first, packet == message.last);
             let part = MessagePart::new(self.message, begins, ends, in_order);
-            self.chunks.push_back(Chunk { data, part, expires, message });
+            self.chunks.push_back(Chunk { data, part, expires_at: expires, message });
         }
         if parts > 0 {
             self.message = self.message.next();
         }
     }
 
-    pub(crate) fn has(&self, next: u64) -> Result<(), Time> {
+    pub(crate) fn available(&self, next: u64) -> Result<(), Time> {
         if next < self.first + self.chunks.len() as u64 { Ok(()) } else { Err(Time::MAX) }
     }
 
@@ -82,7 +82,7 @@ impl SendQueue {
     }
 
     pub(crate) fn expired(&self, packet: u64, now: Time) -> Option<MessageRange> {
-        self.chunk(packet).filter(|chunk| chunk.expires < now).map(|chunk| chunk.message)
+        self.chunk(packet).filter(|chunk| chunk.expires_at < now).map(|chunk| chunk.message)
     }
 
     pub(crate) fn release(&mut self, packet: u64) {
@@ -90,7 +90,7 @@ impl SendQueue {
             && let Some(mut chunk) = self.chunks.pop_front()
         {
             chunk.data.clear();
-            self.spare.push(chunk.data);
+            self.free_list.push(chunk.data);
             self.first += 1;
         }
     }

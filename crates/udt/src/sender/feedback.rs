@@ -1,8 +1,8 @@
 //! What the receiver's reports and the EXP timer do to a sender.
 
-use super::{Held, Sender};
+use super::{Blocked, Sender};
 use crate::packet::{Ack, AckKind, Nak};
-use crate::rtt::Rtt;
+use crate::rtt::RttEstimator;
 use dumbbell_cc::{Ack as Acknowledged, CaState, CongestionControl, PeerReport, Signal};
 use dumbbell_units::{Span, Time};
 use std::ops::Range;
@@ -12,9 +12,9 @@ const MAX_RATE: u32 = 1 << 30;
 
 impl Sender {
     /// An acknowledgement came. One of packets that were never sent is ignored.
-    pub(crate) fn on_ack(&mut self, now: Time, kind: AckKind, ack: &Ack, rtt: &mut Rtt) {
+    pub(crate) fn on_ack(&mut self, now: Time, kind: AckKind, ack: &Ack, rtt: &mut RttEstimator) {
         self.path.now = now;
-        let Some(next) = self.numbering.packet(ack.next, self.acked) else { return };
+        let Some(next) = self.numbering.index_near(ack.next, self.acked) else { return };
         if next > self.next {
             return;
         }
@@ -30,26 +30,26 @@ impl Sender {
             self.flow_window = ack.window;
             self.advance(next);
         }
-        if next > self.kept {
-            self.on_report(next, kind, ack, rtt);
+        if next > self.data_acked {
+            self.on_data_ack(next, kind, ack, rtt);
         }
     }
 
     /// Everything before `next` has arrived.
     fn advance(&mut self, next: u64) {
         if next > self.acked {
-            (self.quiet_since, self.probes) = (self.path.now, 0);
+            (self.last_activity, self.tail_probes) = (self.path.now, 0);
         }
         self.acked = next;
         self.losses.remove_below(next);
-        self.wake = self.path.now.max(self.due);
+        self.next_poll_at = self.path.now.max(self.next_send_at);
     }
 
     /// An acknowledgement with a report: data is released, the algorithm told.
-    fn on_report(&mut self, next: u64, kind: AckKind, ack: &Ack, rtt: &mut Rtt) {
+    fn on_data_ack(&mut self, next: u64, kind: AckKind, ack: &Ack, rtt: &mut RttEstimator) {
         let now = self.path.now;
-        let advanced = next - self.kept;
-        rtt.sample(Span::from_micros(u64::from(ack.rtt_us)));
+        let advanced = next - self.data_acked;
+        rtt.update(Span::from_micros(u64::from(ack.rtt_us)));
         if kind == AckKind::Full {
             let smooth = |old: u32, new: u32| match new {
                 0 => old,
@@ -61,8 +61,8 @@ impl Sender {
         let prior_in_flight = self.path.in_flight;
         let newest = self.in_flight[advanced as usize - 1];
         self.in_flight.drain(..advanced as usize);
-        self.kept = next;
-        self.supply.release(next);
+        self.data_acked = next;
+        self.source.release(next);
         self.path.una = next;
         self.path.delivered += advanced;
         self.path.delivered_at = now;
@@ -70,11 +70,11 @@ impl Sender {
         if self.path.ca_state != CaState::Open && next >= self.episode_end {
             self.path.ca_state = CaState::Open;
         }
-        let sample = (!newest.again).then(|| now.since(newest.departure.send_state.sent_at));
+        let sample = (!newest.retransmitted).then(|| now.since(newest.info.send_state.sent_at));
         if let Some(sample) = sample {
             self.on_rtt(sample);
         }
-        self.path.cwnd_limited = self.held == Held::Cwnd;
+        self.path.cwnd_limited = self.blocked == Blocked::Cwnd;
         self.path.window_full = self.path.cwnd_limited;
         let delivered = advanced as u32;
         let acknowledged = Acknowledged {
@@ -82,7 +82,7 @@ impl Sender {
             acked: delivered,
             rtt: sample,
             prior_in_flight,
-            rate: self.rate.sample(&self.path, Some(&newest.departure)),
+            rate: self.rate.sample(&self.path, Some(&newest.info)),
             report: Some(PeerReport {
                 advanced: delivered,
                 rtt: Span::from_micros(u64::from(ack.rtt_us)),
@@ -94,9 +94,9 @@ impl Sender {
             ..Acknowledged::default()
         };
         self.cc.on_ack(&self.path, &acknowledged);
-        self.refresh();
+        self.update_control();
         if self.cc.is_ack_clocked() {
-            self.send_at_once();
+            self.send_immediately();
         }
         self.check_completion();
     }
@@ -114,8 +114,8 @@ impl Sender {
         let mut packets = 0;
         let mut after = self.acked;
         for (from, to) in nak.ranges() {
-            let numbers = self.numbering.packet(from, self.acked);
-            let Some((from, to)) = numbers.zip(self.numbering.packet(to, self.acked)) else {
+            let numbers = self.numbering.index_near(from, self.acked);
+            let Some((from, to)) = numbers.zip(self.numbering.index_near(to, self.acked)) else {
                 continue;
             };
             let lost = from.max(after)..to + 1;
@@ -123,7 +123,7 @@ impl Sender {
                 continue;
             }
             after = lost.end;
-            let new = self.lose(lost.clone());
+            let new = self.mark_lost(lost.clone());
             if new > 0 {
                 first = first.or(Some(lost.start));
                 packets += lost.end - lost.start;
@@ -134,20 +134,20 @@ impl Sender {
         let Some(first) = first else { return };
         self.update_in_flight();
         if !nak.continued {
-            self.signal(Signal::Nak, packets as u32, first);
+            self.report_congestion(Signal::Nak, packets as u32, first);
             // "The lost packet should be sent out immediately" (CUDT::processCtrl).
-            self.send_at_once();
+            self.send_immediately();
         }
     }
 
     /// Has packets sent again; gives how many were not waiting for it. What was sent again less than
     /// a round trip ago is under way: a report that is repeated cannot know of it.
-    fn lose(&mut self, lost: Range<u64>) -> u64 {
+    fn mark_lost(&mut self, lost: Range<u64>) -> u64 {
         let (mut new, mut from) = (0, lost.start);
         let recent = self.path.now - self.path.min_rtt.unwrap_or(Span::ZERO);
         for packet in lost.clone() {
-            let sent = &self.in_flight[(packet - self.kept) as usize];
-            if sent.again && sent.departure.send_state.sent_at > recent {
+            let sent = &self.in_flight[(packet - self.data_acked) as usize];
+            if sent.retransmitted && sent.info.send_state.sent_at > recent {
                 new += self.losses.insert(from..packet);
                 from = packet + 1;
             }
@@ -156,16 +156,16 @@ impl Sender {
     }
 
     /// The next packet need not wait for its time.
-    fn send_at_once(&mut self) {
-        self.due = self.due.min(self.path.now);
-        self.wake = self.path.now;
+    fn send_immediately(&mut self) {
+        self.next_send_at = self.next_send_at.min(self.path.now);
+        self.next_poll_at = self.path.now;
     }
 
     /// Nothing was heard from the peer for long: all that is not acknowledged is sent again.
     /// `false` if there is nothing.
     pub(crate) fn on_expiry(&mut self, now: Time) -> bool {
         self.path.now = now;
-        if !self.is_waiting() {
+        if !self.has_unacked() {
             return false;
         }
         self.stats.timeouts += 1;
@@ -175,13 +175,13 @@ impl Sender {
             self.path.lost += new;
             self.update_in_flight();
         }
-        self.signal(Signal::Timeout, (self.next - self.acked) as u32, self.acked);
-        self.send_at_once();
+        self.report_congestion(Signal::Timeout, (self.next - self.acked) as u32, self.acked);
+        self.send_immediately();
         true
     }
 
     fn check_completion(&mut self) {
-        if self.stats.completed.is_none() && Some(self.kept) == self.supply.packets() {
+        if self.stats.completed.is_none() && Some(self.data_acked) == self.source.total_packets() {
             self.stats.completed = Some(self.path.now);
         }
     }

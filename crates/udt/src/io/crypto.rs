@@ -12,26 +12,26 @@
 
 use crate::codec;
 use crate::connection::Connection;
-use crate::packet::{Data, Packet, User};
+use crate::packet::{DataHeader, Packet, UserDefined};
 use dumbbell_units::{Span, Time};
 use snow::{Builder, HandshakeState, StatelessTransportState};
 use std::fmt;
 use std::net::IpAddr;
 
 /// Bytes by which sealed data is longer: the message's word and the seal.
-pub(super) const OVERHEAD: u16 = WORD as u16 + SEAL as u16;
-const WORD: usize = 4;
-const SEAL: usize = 16;
+pub(super) const CRYPTO_OVERHEAD: u16 = MESSAGE_FIELD as u16 + TAG as u16;
+const MESSAGE_FIELD: usize = 4;
+const TAG: usize = 16;
 const COUNTER: usize = 8;
 /// Numbers of control packets, apart from those of data.
 const CONTROL: u64 = 1 << 63;
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"dumbbell udt 1";
 /// Kinds of the applications' own packets.
-const AGREE: u16 = 0x6462;
-const SEALED: u16 = 0x6463;
+const NOISE_HANDSHAKE: u16 = 0x6462;
+const ENCRYPTED_CONTROL: u16 = 0x6463;
 /// How long an answer is waited for.
-const RETRY: Span = Span::from_millis(250);
+const RETRY_INTERVAL: Span = Span::from_millis(250);
 /// Longer than any packet.
 const SCRATCH: usize = 1 << 16;
 
@@ -81,51 +81,51 @@ impl Key {
 }
 
 /// What stands between the engine and the network.
-pub(super) enum Guard {
+pub(super) enum CryptoState {
     /// Nothing.
     Plain,
     /// The two ends do not have a common secret yet.
-    Agreeing(Box<Agreement>),
+    Handshaking(Box<NoiseHandshake>),
     /// They do.
-    Sealed(Box<Seal>),
+    Encrypted(Box<NoiseTransport>),
 }
 
 /// What comes of a datagram.
-pub(super) enum Opened<'a> {
+pub(super) enum Decrypted<'a> {
     /// Packets for the engine, and their payload.
     Packets(codec::Datagram<'a>),
     /// Nothing, or it was for the guard itself.
-    Nothing,
+    Discard,
 }
 
 /// A secret in the making.
-pub(super) struct Agreement {
+pub(super) struct NoiseHandshake {
     key: Key,
     /// The side that speaks first: its state, and its message.
-    first: Option<(HandshakeState, Vec<u8>)>,
+    initiator: Option<(HandshakeState, Vec<u8>)>,
     next_try: Time,
 }
 
 /// Seals and opens packets.
-pub(super) struct Seal {
+pub(super) struct NoiseTransport {
     noise: StatelessTransportState,
     /// The answer to the first message, and that message; the side that spoke first has neither.
-    answer: Option<(Vec<u8>, Vec<u8>)>,
-    answers: bool,
+    response: Option<(Vec<u8>, Vec<u8>)>,
+    response_pending: bool,
     /// Control packets sealed.
-    sealed: u64,
-    opened: Window,
+    next_counter: u64,
+    replay: ReplayWindow,
     scratch: Vec<u8>,
 }
 
 /// Which of the latest 64 counters were seen.
 #[derive(Debug, Default)]
-struct Window {
+struct ReplayWindow {
     next: u64,
     seen: u64,
 }
 
-impl Window {
+impl ReplayWindow {
     /// Whether this counter was not seen before, as far as is remembered.
     fn accept(&mut self, counter: u64) -> bool {
         if counter >= self.next {
@@ -146,27 +146,28 @@ fn builder(key: &Key) -> Option<Builder<'_>> {
 }
 
 fn user(kind: u16, length: usize) -> Packet {
-    Packet::User(User { kind, info: 0, length: length as u16 })
+    Packet::UserDefined(UserDefined { kind, info: 0, length: length as u16 })
 }
 
-impl Guard {
+impl CryptoState {
     /// The guard of a connection that has, or has not, a key.
-    pub(super) fn new(key: Option<&Key>) -> Guard {
-        key.map_or(Guard::Plain, |key| {
-            let agreement = Agreement { key: key.clone(), first: None, next_try: Time::MAX };
-            Guard::Agreeing(Box::new(agreement))
+    pub(super) fn new(key: Option<&Key>) -> CryptoState {
+        key.map_or(CryptoState::Plain, |key| {
+            let agreement =
+                NoiseHandshake { key: key.clone(), initiator: None, next_try: Time::MAX };
+            CryptoState::Handshaking(Box::new(agreement))
         })
     }
 
     /// Whether the application may have the connection.
     pub(super) fn is_ready(&self) -> bool {
-        !matches!(self, Guard::Agreeing(_))
+        !matches!(self, CryptoState::Handshaking(_))
     }
 
     /// The connection is open. Of a rendezvous the side with the greater socket id speaks first.
     pub(super) fn begin(&mut self, now: Time, speaks_first: bool) {
-        let Guard::Agreeing(agreement) = self else { return };
-        if agreement.first.is_some() || !speaks_first {
+        let CryptoState::Handshaking(agreement) = self else { return };
+        if agreement.initiator.is_some() || !speaks_first {
             return;
         }
         let Some(mut state) = builder(&agreement.key).and_then(|b| b.build_initiator().ok()) else {
@@ -175,7 +176,7 @@ impl Guard {
         let mut message = vec![0; 128];
         if let Ok(length) = state.write_message(&[], &mut message) {
             message.truncate(length);
-            agreement.first = Some((state, message));
+            agreement.initiator = Some((state, message));
             agreement.next_try = now;
         }
     }
@@ -183,10 +184,10 @@ impl Guard {
     /// When there is something to send that no engine knows of.
     pub(super) fn next_timeout(&self) -> Time {
         match self {
-            Guard::Plain => Time::MAX,
-            Guard::Agreeing(agreement) => agreement.next_try,
-            Guard::Sealed(seal) => {
-                if seal.answers {
+            CryptoState::Plain => Time::MAX,
+            CryptoState::Handshaking(agreement) => agreement.next_try,
+            CryptoState::Encrypted(seal) => {
+                if seal.response_pending {
                     Time::ZERO
                 } else {
                     Time::MAX
@@ -198,22 +199,22 @@ impl Guard {
     /// A message of the guard's own, if one is due.
     pub(super) fn poll(&mut self, now: Time) -> Option<(Packet, &[u8])> {
         let message = match self {
-            Guard::Agreeing(agreement) if now >= agreement.next_try => {
-                agreement.next_try = now + RETRY;
-                &agreement.first.as_ref()?.1
+            CryptoState::Handshaking(agreement) if now >= agreement.next_try => {
+                agreement.next_try = now + RETRY_INTERVAL;
+                &agreement.initiator.as_ref()?.1
             }
-            Guard::Sealed(seal) if seal.answers => {
-                seal.answers = false;
-                &seal.answer.as_ref()?.0
+            CryptoState::Encrypted(seal) if seal.response_pending => {
+                seal.response_pending = false;
+                &seal.response.as_ref()?.0
             }
             _ => return None,
         };
-        Some((user(AGREE, message.len()), message))
+        Some((user(NOISE_HANDSHAKE, message.len()), message))
     }
 
     /// Whether a control packet may leave as it is: handshakes do in any case.
-    pub(super) fn lets_pass(&self, packet: &Packet) -> bool {
-        matches!(self, Guard::Plain) || matches!(packet, Packet::Handshake(_))
+    pub(super) fn allows_plaintext(&self, packet: &Packet) -> bool {
+        matches!(self, CryptoState::Plain) || matches!(packet, Packet::Handshake(_))
     }
 
     /// Appends a data packet for the peer.
@@ -221,148 +222,154 @@ impl Guard {
         &mut self,
         engine: &Connection,
         packet: &Packet,
-        data: &Data,
+        data: &DataHeader,
         to: IpAddr,
         out: &mut Vec<u8>,
     ) {
         let payload = engine.payload(packet);
-        let Guard::Sealed(seal) = self else {
+        let CryptoState::Encrypted(seal) = self else {
             return codec::encode(packet, engine.destination(), to, payload, out);
         };
         seal.scratch.clear();
         seal.scratch.extend_from_slice(&data.message.word().to_be_bytes());
         seal.scratch.extend_from_slice(payload);
-        let Some(number) = engine.outgoing(data.seq) else { return };
+        let Some(number) = engine.sent_index(data.seq) else { return };
         codec::encode(packet, engine.destination(), to, &[], out);
-        append_sealed(&seal.noise, number, &seal.scratch, out);
+        encrypt_into(&seal.noise, number, &seal.scratch, out);
     }
 
     /// Appends a whole control packet, sealed; nothing while there is no secret.
-    pub(super) fn seal_control(
+    pub(super) fn encrypt_control(
         &mut self,
         plain: &[u8],
         socket: u32,
         to: IpAddr,
         out: &mut Vec<u8>,
     ) {
-        let Guard::Sealed(seal) = self else { return };
-        let number = seal.sealed;
-        seal.sealed += 1;
-        codec::encode(&user(SEALED, COUNTER + plain.len() + SEAL), socket, to, &[], out);
+        let CryptoState::Encrypted(seal) = self else { return };
+        let number = seal.next_counter;
+        seal.next_counter += 1;
+        codec::encode(&user(ENCRYPTED_CONTROL, COUNTER + plain.len() + TAG), socket, to, &[], out);
         out.extend_from_slice(&number.to_be_bytes());
-        append_sealed(&seal.noise, CONTROL | number, plain, out);
+        encrypt_into(&seal.noise, CONTROL | number, plain, out);
     }
 
     /// A datagram came; `scratch` takes what was sealed.
-    pub(super) fn open<'a>(
+    pub(super) fn decrypt<'a>(
         &mut self,
         engine: &Connection,
         datagram: codec::Datagram<'a>,
         scratch: &'a mut Vec<u8>,
-    ) -> Opened<'a> {
+    ) -> Decrypted<'a> {
         let passes = matches!(datagram.packet, Packet::Handshake(_));
         match (self, datagram.packet) {
-            (Guard::Plain, _) => Opened::Packets(datagram),
-            _ if passes => Opened::Packets(datagram),
-            (guard, Packet::User(User { kind: AGREE, .. })) => {
-                guard.agree(datagram.payload);
-                Opened::Nothing
+            (CryptoState::Plain, _) => Decrypted::Packets(datagram),
+            _ if passes => Decrypted::Packets(datagram),
+            (crypto, Packet::UserDefined(UserDefined { kind: NOISE_HANDSHAKE, .. })) => {
+                crypto.on_noise_message(datagram.payload);
+                Decrypted::Discard
             }
-            (Guard::Sealed(seal), Packet::User(User { kind: SEALED, .. })) => {
-                seal.open_control(datagram.payload, scratch).unwrap_or(Opened::Nothing)
+            (
+                CryptoState::Encrypted(seal),
+                Packet::UserDefined(UserDefined { kind: ENCRYPTED_CONTROL, .. }),
+            ) => seal.decrypt_control(datagram.payload, scratch).unwrap_or(Decrypted::Discard),
+            (CryptoState::Encrypted(seal), Packet::Data(data)) => {
+                seal.decrypt_data(engine, &data, datagram, scratch).unwrap_or(Decrypted::Discard)
             }
-            (Guard::Sealed(seal), Packet::Data(data)) => {
-                seal.open_data(engine, &data, datagram, scratch).unwrap_or(Opened::Nothing)
-            }
-            _ => Opened::Nothing,
+            _ => Decrypted::Discard,
         }
     }
 
     /// A Noise message came.
-    fn agree(&mut self, message: &[u8]) {
+    fn on_noise_message(&mut self, message: &[u8]) {
         match self {
-            Guard::Plain => {}
-            Guard::Agreeing(agreement) => {
-                if let Some(seal) = agreement.conclude(message) {
-                    *self = Guard::Sealed(Box::new(seal));
+            CryptoState::Plain => {}
+            CryptoState::Handshaking(agreement) => {
+                if let Some(seal) = agreement.complete(message) {
+                    *self = CryptoState::Encrypted(Box::new(seal));
                 }
             }
-            Guard::Sealed(seal) => {
-                seal.answers |= seal.answer.as_ref().is_some_and(|(_, first)| first == message);
+            CryptoState::Encrypted(seal) => {
+                seal.response_pending |=
+                    seal.response.as_ref().is_some_and(|(_, first)| first == message);
             }
         }
     }
 }
 
-impl Agreement {
+impl NoiseHandshake {
     /// The secret, if the message is of someone who has the key.
-    fn conclude(&mut self, message: &[u8]) -> Option<Seal> {
+    fn complete(&mut self, message: &[u8]) -> Option<NoiseTransport> {
         let mut out = vec![0; 256];
-        if let Some((state, _)) = &mut self.first {
+        if let Some((state, _)) = &mut self.initiator {
             state.read_message(message, &mut out).ok()?;
-            return Seal::new(self.first.take()?.0, None);
+            return NoiseTransport::new(self.initiator.take()?.0, None);
         }
         let mut state = builder(&self.key)?.build_responder().ok()?;
         state.read_message(message, &mut out).ok()?;
         let length = state.write_message(&[], &mut out).ok()?;
         out.truncate(length);
-        Seal::new(state, Some((out, message.to_vec())))
+        NoiseTransport::new(state, Some((out, message.to_vec())))
     }
 }
 
-impl Seal {
-    fn new(state: HandshakeState, answer: Option<(Vec<u8>, Vec<u8>)>) -> Option<Seal> {
-        Some(Seal {
+impl NoiseTransport {
+    fn new(state: HandshakeState, answer: Option<(Vec<u8>, Vec<u8>)>) -> Option<NoiseTransport> {
+        Some(NoiseTransport {
             noise: state.into_stateless_transport_mode().ok()?,
-            answers: answer.is_some(),
-            answer,
-            sealed: 0,
-            opened: Window::default(),
+            response_pending: answer.is_some(),
+            response: answer,
+            next_counter: 0,
+            replay: ReplayWindow::default(),
             scratch: Vec::new(),
         })
     }
 
-    fn open_control<'a>(&mut self, sealed: &[u8], scratch: &'a mut Vec<u8>) -> Option<Opened<'a>> {
+    fn decrypt_control<'a>(
+        &mut self,
+        sealed: &[u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<Decrypted<'a>> {
         let (counter, sealed) = sealed.split_first_chunk::<COUNTER>()?;
         let number = u64::from_be_bytes(*counter);
         if number >= CONTROL {
             return None;
         }
-        open_sealed(&self.noise, CONTROL | number, sealed, scratch)?;
-        if !self.opened.accept(number) {
+        decrypt_into(&self.noise, CONTROL | number, sealed, scratch)?;
+        if !self.replay.accept(number) {
             return None;
         }
         let datagram = codec::decode(scratch).ok()?;
         let control = !matches!(datagram.packet, Packet::Data(_));
-        Some(if control { Opened::Packets(datagram) } else { Opened::Nothing })
+        Some(if control { Decrypted::Packets(datagram) } else { Decrypted::Discard })
     }
 
-    fn open_data<'a>(
+    fn decrypt_data<'a>(
         &mut self,
         engine: &Connection,
-        data: &Data,
+        data: &DataHeader,
         datagram: codec::Datagram<'a>,
         scratch: &'a mut Vec<u8>,
-    ) -> Option<Opened<'a>> {
-        let number = engine.incoming(data.seq).filter(|&number| number < CONTROL)?;
-        open_sealed(&self.noise, number, datagram.payload, scratch)?;
-        let (word, payload) = scratch.split_first_chunk::<WORD>()?;
+    ) -> Option<Decrypted<'a>> {
+        let number = engine.received_index(data.seq).filter(|&number| number < CONTROL)?;
+        decrypt_into(&self.noise, number, datagram.payload, scratch)?;
+        let (word, payload) = scratch.split_first_chunk::<MESSAGE_FIELD>()?;
         if u32::from_be_bytes(*word) != data.message.word() {
             return None;
         }
-        let data = Data { length: payload.len() as u16, ..*data };
-        Some(Opened::Packets(datagram.with_data(data, payload)))
+        let data = DataHeader { length: payload.len() as u16, ..*data };
+        Some(Decrypted::Packets(datagram.with_data(data, payload)))
     }
 }
 
-fn append_sealed(noise: &StatelessTransportState, nonce: u64, plain: &[u8], out: &mut Vec<u8>) {
+fn encrypt_into(noise: &StatelessTransportState, nonce: u64, plain: &[u8], out: &mut Vec<u8>) {
     let at = out.len();
-    out.resize(at + plain.len() + SEAL, 0);
+    out.resize(at + plain.len() + TAG, 0);
     let written = noise.write_message(nonce, plain, &mut out[at..]);
     debug_assert!(written.is_ok(), "a packet is not too long to be sealed");
 }
 
-fn open_sealed(
+fn decrypt_into(
     noise: &StatelessTransportState,
     nonce: u64,
     sealed: &[u8],
@@ -380,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_counter_is_accepted_once_whatever_the_order() {
-        let mut window = Window::default();
+        let mut window = ReplayWindow::default();
         let accepted: Vec<bool> =
             [0, 2, 1, 1, 2, 200, 150, 150, 100].map(|counter| window.accept(counter)).into();
         assert_eq!(accepted, [true, true, true, false, false, true, true, false, false]);
@@ -395,13 +402,13 @@ mod tests {
 
     #[test]
     fn who_has_another_key_does_not_agree() {
-        let mut first = Guard::new(Some(&Key::new([1; 32])));
+        let mut first = CryptoState::new(Some(&Key::new([1; 32])));
         first.begin(Time::ZERO, true);
         let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec());
         let message = message.expect("the first one speaks");
         for (key, agrees) in [([2; 32], false), ([1; 32], true)] {
-            let mut second = Guard::new(Some(&Key::new(key)));
-            second.agree(&message);
+            let mut second = CryptoState::new(Some(&Key::new(key)));
+            second.on_noise_message(&message);
             assert_eq!(second.is_ready(), agrees);
         }
     }

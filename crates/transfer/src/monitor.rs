@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Lets another thread see how far a transfer is, and stop it.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct TransferMonitor {
     /// What this is a part of.
-    whole: Option<Arc<Watch>>,
+    parent: Option<Arc<TransferMonitor>>,
     stopped: AtomicBool,
     bytes: AtomicU64,
     total: AtomicU64,
@@ -23,7 +23,7 @@ pub struct Watch {
 #[derive(Debug, Default)]
 struct Inner {
     /// What is being done.
-    what: String,
+    file: String,
     latest: Option<Statistics>,
     samples: Vec<Sample>,
     events: Vec<String>,
@@ -33,7 +33,7 @@ struct Inner {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// The file under way.
-    pub what: String,
+    pub file: String,
     /// Bytes that are done, those that were there before included.
     pub bytes: u64,
     /// Bytes in all.
@@ -57,15 +57,15 @@ pub struct Sample {
     pub connection: u64,
 }
 
-impl Watch {
+impl TransferMonitor {
     /// A watch over something that has not begun.
-    pub fn new() -> Watch {
-        Watch::default()
+    pub fn new() -> TransferMonitor {
+        TransferMonitor::default()
     }
 
     /// A watch over a part of what another one watches: it is stopped with that.
-    pub(crate) fn of(whole: &Arc<Watch>) -> Arc<Watch> {
-        Arc::new(Watch { whole: Some(whole.clone()), ..Watch::default() })
+    pub(crate) fn child_of(whole: &Arc<TransferMonitor>) -> Arc<TransferMonitor> {
+        Arc::new(TransferMonitor { parent: Some(whole.clone()), ..TransferMonitor::default() })
     }
 
     /// Stops what is watched, which ends with [`TransferError::Stopped`].
@@ -78,7 +78,7 @@ impl Watch {
         let inner = self.inner();
         let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
         Progress {
-            what: inner.what.clone(),
+            file: inner.file.clone(),
             bytes: number(&self.bytes),
             total: number(&self.total),
             resumed: number(&self.resumed),
@@ -97,7 +97,7 @@ impl Watch {
         std::mem::take(&mut self.inner().events)
     }
 
-    pub(crate) fn tell(&self, event: String) {
+    pub(crate) fn log_event(&self, event: String) {
         self.inner().events.push(event);
     }
 
@@ -106,17 +106,17 @@ impl Watch {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn check(&self) -> Result<(), TransferError> {
+    pub(crate) fn check_stopped(&self) -> Result<(), TransferError> {
         if self.is_stopped() { Err(TransferError::Stopped) } else { Ok(()) }
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
-            || self.whole.as_ref().is_some_and(|whole| whole.is_stopped())
+            || self.parent.as_ref().is_some_and(|whole| whole.is_stopped())
     }
 
     /// A transfer begins, or begins again.
-    pub(crate) fn begin(&self, files: u64, total: u64) {
+    pub(crate) fn start(&self, files: u64, total: u64) {
         for (counter, value) in [
             (&self.files, 0),
             (&self.bytes, 0),
@@ -129,18 +129,18 @@ impl Watch {
     }
 
     /// Another file, or more of it, is to come.
-    pub(crate) fn expect(&self, files: u64, bytes: u64) {
+    pub(crate) fn add_expected(&self, files: u64, bytes: u64) {
         self.all_files.fetch_add(files, Ordering::Relaxed);
         self.total.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn begin_file(&self, what: &str, resumed: u64) {
-        self.inner().what = what.to_owned();
+        self.inner().file = what.to_owned();
         self.bytes.fetch_add(resumed, Ordering::Relaxed);
         self.resumed.fetch_add(resumed, Ordering::Relaxed);
     }
 
-    pub(crate) fn advance(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -149,20 +149,24 @@ impl Watch {
     }
 
     /// Samples a connection at an interval until it has gone.
-    pub(crate) fn record(self: &Arc<Watch>, socket: &Arc<Socket>, interval: Duration) {
-        let (watch, socket) = (Arc::downgrade(self), Arc::downgrade(socket));
+    pub(crate) fn sample_periodically(
+        self: &Arc<TransferMonitor>,
+        socket: &Arc<Socket>,
+        interval: Duration,
+    ) {
+        let (monitor, socket) = (Arc::downgrade(self), Arc::downgrade(socket));
         let connection = self.inner().samples.last().map_or(0, |last| last.connection + 1);
         std::thread::spawn(move || {
-            while let (Some(watch), Some(socket)) = (watch.upgrade(), socket.upgrade()) {
-                watch.sample(&socket, connection);
-                drop((watch, socket));
+            while let (Some(monitor), Some(socket)) = (monitor.upgrade(), socket.upgrade()) {
+                monitor.sample(&socket, connection);
+                drop((monitor, socket));
                 std::thread::sleep(interval);
             }
         });
     }
 
     /// Samples a connection once more, when it has ended.
-    pub(crate) fn conclude(&self, socket: &Socket) {
+    pub(crate) fn sample_final(&self, socket: &Socket) {
         let connection = self.inner().samples.last().map(|last| last.connection);
         if let Some(connection) = connection {
             self.sample(socket, connection);

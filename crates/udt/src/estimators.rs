@@ -13,30 +13,30 @@ const PAIRS: usize = 64;
 
 /// How fast packets arrive.
 #[derive(Clone, Debug)]
-pub(crate) struct ArrivalMeter {
-    intervals: Window<ARRIVALS>,
+pub(crate) struct ArrivalRateEstimator {
+    intervals: IntervalWindow<ARRIVALS>,
     last: Option<Time>,
     /// Packets that came then: whoever reads packets in batches has many at one instant. They
     /// share the time until the next one.
-    then: u64,
+    packets_at_last: u64,
 }
 
 /// What packet pairs tell of the path's capacity.
 #[derive(Clone, Debug)]
-pub(crate) struct CapacityMeter {
-    intervals: Box<Window<PAIRS>>,
-    first: Option<Time>,
+pub(crate) struct CapacityEstimator {
+    intervals: Box<IntervalWindow<PAIRS>>,
+    first_at: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
-struct Window<const N: usize> {
+struct IntervalWindow<const N: usize> {
     nanos: [u64; N],
     at: usize,
 }
 
-impl<const N: usize> Window<N> {
-    fn filled_with(span: Span) -> Window<N> {
-        Window { nanos: [span.as_nanos(); N], at: 0 }
+impl<const N: usize> IntervalWindow<N> {
+    fn filled_with(span: Span) -> IntervalWindow<N> {
+        IntervalWindow { nanos: [span.as_nanos(); N], at: 0 }
     }
 
     #[inline]
@@ -65,9 +65,13 @@ fn per_second(nanos: u64, count: u64) -> u32 {
     }
 }
 
-impl ArrivalMeter {
-    pub(crate) fn new() -> ArrivalMeter {
-        ArrivalMeter { intervals: Window::filled_with(Span::from_secs(1)), last: None, then: 0 }
+impl ArrivalRateEstimator {
+    pub(crate) fn new() -> ArrivalRateEstimator {
+        ArrivalRateEstimator {
+            intervals: IntervalWindow::filled_with(Span::from_secs(1)),
+            last: None,
+            packets_at_last: 0,
+        }
     }
 
     /// A data packet arrived.
@@ -75,15 +79,15 @@ impl ArrivalMeter {
     pub(crate) fn on_arrival(&mut self, now: Time) {
         if self.last != Some(now) {
             if let Some(last) = self.last {
-                let share = now.since(last) / self.then;
-                for _ in 0..self.then.min(ARRIVALS as u64) {
+                let share = now.since(last) / self.packets_at_last;
+                for _ in 0..self.packets_at_last.min(ARRIVALS as u64) {
                     self.intervals.push(share);
                 }
             }
             self.last = Some(now);
-            self.then = 0;
+            self.packets_at_last = 0;
         }
-        self.then += 1;
+        self.packets_at_last += 1;
     }
 
     /// Packets a second; 0 if arrivals are too uneven to tell.
@@ -93,33 +97,33 @@ impl ArrivalMeter {
     }
 }
 
-impl CapacityMeter {
-    pub(crate) fn new() -> CapacityMeter {
-        CapacityMeter {
-            intervals: Box::new(Window::filled_with(Span::from_millis(1))),
-            first: None,
+impl CapacityEstimator {
+    pub(crate) fn new() -> CapacityEstimator {
+        CapacityEstimator {
+            intervals: Box::new(IntervalWindow::filled_with(Span::from_millis(1))),
+            first_at: None,
         }
     }
 
     /// The first packet of a pair arrived.
     #[inline]
-    pub(crate) fn begin(&mut self, now: Time) {
-        self.first = Some(now);
+    pub(crate) fn on_pair_first(&mut self, now: Time) {
+        self.first_at = Some(now);
     }
 
     /// The second packet of a pair arrived.
     #[inline]
-    pub(crate) fn end(&mut self, now: Time) {
+    pub(crate) fn on_pair_second(&mut self, now: Time) {
         // Two that were read at one instant tell nothing.
-        if let Some(first) = self.first.take().filter(|&first| first < now) {
+        if let Some(first) = self.first_at.take().filter(|&first| first < now) {
             self.intervals.push(now.since(first));
         }
     }
 
     /// The pair is spoilt: something came between.
     #[inline]
-    pub(crate) fn spoil(&mut self) {
-        self.first = None;
+    pub(crate) fn invalidate_pair(&mut self) {
+        self.first_at = None;
     }
 
     /// Packets a second. UDT4 counts the median once more.
@@ -139,14 +143,14 @@ mod tests {
 
     #[test]
     fn packets_120_us_apart_arrive_at_8334_a_second() {
-        let mut meter = ArrivalMeter::new();
+        let mut meter = ArrivalRateEstimator::new();
         (0..17).for_each(|packet| meter.on_arrival(at(packet * 120)));
         assert_eq!(meter.rate(), 8334, "rounded up, as in UDT4");
     }
 
     #[test]
     fn a_pause_is_left_out_of_the_arrival_rate() {
-        let mut meter = ArrivalMeter::new();
+        let mut meter = ArrivalRateEstimator::new();
         (0..17).for_each(|packet| {
             meter.on_arrival(at(packet * 100 + if packet > 8 { 5_000 } else { 0 }))
         });
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn packets_that_are_read_in_batches_arrive_at_the_rate_of_the_batches() {
-        let mut meter = ArrivalMeter::new();
+        let mut meter = ArrivalRateEstimator::new();
         for batch in 0..10 {
             (0..5).for_each(|_| meter.on_arrival(at(batch * 1000)));
         }
@@ -164,39 +168,39 @@ mod tests {
 
     #[test]
     fn before_there_are_nine_arrivals_the_rate_is_that_of_the_initial_second() {
-        let mut meter = ArrivalMeter::new();
+        let mut meter = ArrivalRateEstimator::new();
         (0..8).for_each(|packet| meter.on_arrival(at(packet * 100)));
         assert_eq!(meter.rate(), 1, "the window holds seconds at first");
     }
 
     #[test]
     fn the_capacity_is_a_thousand_at_first_and_then_what_most_pairs_say() {
-        let mut meter = CapacityMeter::new();
+        let mut meter = CapacityEstimator::new();
         assert_eq!(meter.capacity(), 1000);
         for pair in 0..64 {
-            meter.begin(at(pair * 10_000));
+            meter.on_pair_first(at(pair * 10_000));
             // Every eighth pair had something between.
-            meter.end(at(pair * 10_000 + if pair % 8 == 0 { 900 } else { 12 }));
+            meter.on_pair_second(at(pair * 10_000 + if pair % 8 == 0 { 900 } else { 12 }));
         }
         assert_eq!(meter.capacity(), 83_334);
     }
 
     #[test]
     fn a_pair_that_is_read_at_one_instant_is_no_sample() {
-        let mut meter = CapacityMeter::new();
+        let mut meter = CapacityEstimator::new();
         for pair in 0..64 {
-            meter.begin(at(pair));
-            meter.end(at(pair));
+            meter.on_pair_first(at(pair));
+            meter.on_pair_second(at(pair));
         }
         assert_eq!(meter.capacity(), 1000);
     }
 
     #[test]
     fn a_second_half_without_a_first_is_no_sample() {
-        let mut meter = CapacityMeter::new();
-        meter.begin(at(0));
-        meter.spoil();
-        meter.end(at(5));
+        let mut meter = CapacityEstimator::new();
+        meter.on_pair_first(at(0));
+        meter.invalidate_pair();
+        meter.on_pair_second(at(5));
         assert_eq!(meter.capacity(), 1000);
     }
 }

@@ -8,7 +8,7 @@ const MAX_NAME: usize = 255;
 
 /// Where a path that a peer names is below `root`; nothing if it is not below it, or if a name
 /// would be one of the machine's own.
-pub(crate) fn below(root: &Path, path: &str) -> Option<PathBuf> {
+pub(crate) fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
     let names: Vec<&str> = path.split('/').collect();
     let harmless = |name: &&str| {
         let mut components = Path::new(name).components();
@@ -23,8 +23,8 @@ pub(crate) fn below(root: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// The same for a path that is to be written, unless a link on the way leads out of `root`.
-pub(crate) fn within(root: &Path, path: &str) -> Option<PathBuf> {
-    let place = below(root, path)?;
+pub(crate) fn resolve_for_write(root: &Path, path: &str) -> Option<PathBuf> {
+    let place = resolve(root, path)?;
     let Ok(home) = root.canonicalize() else { return Some(place) }; // It is yet to be made.
     let there = place.ancestors().find(|part| part.symlink_metadata().is_ok())?;
     there.canonicalize().is_ok_and(|real| real.starts_with(home)).then_some(place)
@@ -37,12 +37,12 @@ mod tests {
     #[test]
     fn a_path_stays_below_the_folder() {
         let root = Path::new("/srv/files");
-        assert_eq!(below(root, "a/b.txt"), Some(PathBuf::from("/srv/files/a/b.txt")));
-        assert_eq!(below(root, "..."), Some(PathBuf::from("/srv/files/...")));
+        assert_eq!(resolve(root, "a/b.txt"), Some(PathBuf::from("/srv/files/a/b.txt")));
+        assert_eq!(resolve(root, "..."), Some(PathBuf::from("/srv/files/...")));
         for bad in ["", "..", "a/../b", "/etc/passwd", "a//b", ".", "a/", "a\0b", "..\\a"] {
-            assert_eq!(below(root, bad), None, "{bad:?}");
+            assert_eq!(resolve(root, bad), None, "{bad:?}");
         }
-        assert_eq!(below(root, &"x".repeat(300)), None);
+        assert_eq!(resolve(root, &"x".repeat(300)), None);
     }
 
     #[cfg(unix)]
@@ -55,12 +55,12 @@ mod tests {
         std::os::unix::fs::symlink(root.join("a"), root.join("in"))?;
         std::os::unix::fs::symlink(root.join("nowhere"), root.join("dangling"))?;
         for good in ["b", "a/b", "c/d/e", "in/b"] {
-            assert_eq!(within(root, good), Some(root.join(good)));
+            assert_eq!(resolve_for_write(root, good), Some(root.join(good)));
         }
         for bad in ["out", "out/b", "out/c/d", "dangling", "dangling/b", ".."] {
-            assert_eq!(within(root, bad), None, "{bad}");
+            assert_eq!(resolve_for_write(root, bad), None, "{bad}");
         }
-        assert_eq!(within(&root.join("new"), "b"), Some(root.join("new/b")));
+        assert_eq!(resolve_for_write(&root.join("new"), "b"), Some(root.join("new/b")));
         Ok(())
     }
 }

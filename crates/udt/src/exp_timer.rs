@@ -6,48 +6,48 @@
 //! draft's formula differs.) A connection may say that it waits less long.
 
 use crate::config::SYN;
-use crate::rtt::Rtt;
+use crate::rtt::RttEstimator;
 use dumbbell_units::{Span, Time};
 
-const LEAST: Span = Span::from_millis(300);
-const MOST_EXPIRIES: u32 = 16;
+const MIN_INTERVAL: Span = Span::from_millis(300);
+const MAX_EXPIRIES: u32 = 16;
 /// How often the answer of a peer that is taken for dead earlier must be overdue.
-const OVERDUE_TIMES: u64 = 4;
-const LONGEST_SILENCE: Span = Span::from_secs(5);
+const MIN_OVERDUE_RTOS: u64 = 4;
+const MIN_BROKEN_INTERVAL: Span = Span::from_secs(5);
 
 /// The EXP timer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Expiry {
+pub(crate) struct ExpTimer {
     /// When the peer was heard last, or when the timer expired last.
-    since: Time,
+    base: Time,
     /// Expiries in a row, the coming one included.
     count: u32,
     /// When anything was heard from the peer.
-    alive: Time,
+    last_heard: Time,
     /// How long it may be silent, if less long than to UDT4.
-    silence: Option<Span>,
+    idle_timeout: Option<Span>,
 }
 
 /// What an expiry means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expired {
+pub(crate) enum ExpEvent {
     /// The peer is silent.
-    Silent,
+    Expired,
     /// The peer is dead.
-    Dead,
+    PeerDead,
 }
 
-impl Expiry {
-    pub(crate) fn new(now: Time, silence: Option<Span>) -> Expiry {
-        Expiry { since: now, count: 1, alive: now, silence }
+impl ExpTimer {
+    pub(crate) fn new(now: Time, idle_timeout: Option<Span>) -> ExpTimer {
+        ExpTimer { base: now, count: 1, last_heard: now, idle_timeout }
     }
 
     /// Something was heard from the peer, and of `news` to what was sent.
     #[inline]
-    pub(crate) fn heard(&mut self, now: Time, news: bool) {
-        self.alive = now;
+    pub(crate) fn on_packet(&mut self, now: Time, news: bool) {
+        self.last_heard = now;
         if news {
-            (self.since, self.count) = (now, 1);
+            (self.base, self.count) = (now, 1);
         }
     }
 
@@ -56,44 +56,44 @@ impl Expiry {
     /// avoid mis-fired timeout", CUDT::send), which is before it leaves.
     #[inline]
     pub(crate) fn restart(&mut self, now: Time) {
-        self.since = now;
+        self.base = now;
     }
 
     /// The timer is not due before this: the 300 ms alone.
     #[inline]
     pub(crate) fn earliest(&self) -> Time {
-        self.since + LEAST
+        self.base + MIN_INTERVAL
     }
 
     /// When the peer has been silent for too long, if less long than to UDT4.
     #[inline]
-    fn dead_at(&self, rtt: &Rtt) -> Time {
-        match self.silence {
-            Some(silence) => self.alive + silence.max(rtt.overdue() * OVERDUE_TIMES),
+    fn dead_at(&self, rtt: &RttEstimator) -> Time {
+        match self.idle_timeout {
+            Some(idle_timeout) => self.last_heard + idle_timeout.max(rtt.rto() * MIN_OVERDUE_RTOS),
             None => Time::MAX,
         }
     }
 
     /// When the timer is due.
     #[inline]
-    pub(crate) fn due(&self, rtt: &Rtt) -> Time {
+    pub(crate) fn deadline(&self, rtt: &RttEstimator) -> Time {
         let count = u64::from(self.count);
-        let due = self.since + (rtt.overdue() * count + SYN).max(LEAST * count);
+        let due = self.base + (rtt.rto() * count + SYN).max(MIN_INTERVAL * count);
         due.min(self.dead_at(rtt))
     }
 
     /// Whether the timer is due, and what that means. The next interval begins.
     #[inline]
-    pub(crate) fn poll(&mut self, now: Time, rtt: &Rtt) -> Option<Expired> {
-        if now < self.earliest() || now < self.due(rtt) {
+    pub(crate) fn poll(&mut self, now: Time, rtt: &RttEstimator) -> Option<ExpEvent> {
+        if now < self.earliest() || now < self.deadline(rtt) {
             return None;
         }
-        let dead = match self.silence {
+        let dead = match self.idle_timeout {
             Some(_) => now >= self.dead_at(rtt),
-            None => self.count > MOST_EXPIRIES && now.since(self.since) > LONGEST_SILENCE,
+            None => self.count > MAX_EXPIRIES && now.since(self.base) > MIN_BROKEN_INTERVAL,
         };
-        (self.since, self.count) = (now, self.count + 1);
-        Some(if dead { Expired::Dead } else { Expired::Silent })
+        (self.base, self.count) = (now, self.count + 1);
+        Some(if dead { ExpEvent::PeerDead } else { ExpEvent::Expired })
     }
 }
 
@@ -103,22 +103,28 @@ mod tests {
 
     #[test]
     fn the_timer_is_due_after_the_round_trip_and_a_syn_but_not_before_300_ms() {
-        let mut rtt = Rtt::INITIAL;
-        assert_eq!(Expiry::new(Time::ZERO, None).due(&rtt), Time::ZERO + Span::from_millis(310));
-        (0..100).for_each(|_| rtt.sample(Span::from_millis(10)));
-        assert_eq!(Expiry::new(Time::ZERO, None).due(&rtt), Time::ZERO + Span::from_millis(300));
+        let mut rtt = RttEstimator::INITIAL;
+        assert_eq!(
+            ExpTimer::new(Time::ZERO, None).deadline(&rtt),
+            Time::ZERO + Span::from_millis(310)
+        );
+        (0..100).for_each(|_| rtt.update(Span::from_millis(10)));
+        assert_eq!(
+            ExpTimer::new(Time::ZERO, None).deadline(&rtt),
+            Time::ZERO + Span::from_millis(300)
+        );
     }
 
     #[test]
     fn a_dead_peer_on_a_short_path_is_noticed_after_46_s_as_by_udt4() {
-        let mut rtt = Rtt::INITIAL;
-        (0..100).for_each(|_| rtt.sample(Span::from_millis(10)));
-        let mut timer = Expiry::new(Time::ZERO, None);
+        let mut rtt = RttEstimator::INITIAL;
+        (0..100).for_each(|_| rtt.update(Span::from_millis(10)));
+        let mut timer = ExpTimer::new(Time::ZERO, None);
         let mut expiries = 0;
         let dead_at = loop {
-            let now = timer.due(&rtt);
+            let now = timer.deadline(&rtt);
             expiries += 1;
-            if timer.poll(now, &rtt) == Some(Expired::Dead) {
+            if timer.poll(now, &rtt) == Some(ExpEvent::PeerDead) {
                 break now;
             }
         };
@@ -127,25 +133,25 @@ mod tests {
 
     #[test]
     fn a_peer_that_only_says_that_it_is_alive_is_not_dead() {
-        let rtt = Rtt::INITIAL;
-        let mut timer = Expiry::new(Time::ZERO, Some(Span::from_secs(5)));
+        let rtt = RttEstimator::INITIAL;
+        let mut timer = ExpTimer::new(Time::ZERO, Some(Span::from_secs(5)));
         for second in 1..100 {
             let now = Time::ZERO + Span::from_secs(second);
-            timer.heard(now, false);
-            assert_ne!(timer.poll(now, &rtt), Some(Expired::Dead));
+            timer.on_packet(now, false);
+            assert_ne!(timer.poll(now, &rtt), Some(ExpEvent::PeerDead));
         }
         assert_eq!(
             timer.poll(Time::ZERO + Span::from_secs(104), &rtt),
-            Some(Expired::Dead),
+            Some(ExpEvent::PeerDead),
             "5 s after it was heard last"
         );
     }
 
     #[test]
     fn on_a_long_path_silence_is_borne_until_the_answer_is_overdue_four_times() {
-        let mut rtt = Rtt::INITIAL;
-        (0..100).for_each(|_| rtt.sample(Span::from_secs(2)));
-        let timer = Expiry::new(Time::ZERO, Some(Span::from_secs(5)));
+        let mut rtt = RttEstimator::INITIAL;
+        (0..100).for_each(|_| rtt.update(Span::from_secs(2)));
+        let timer = ExpTimer::new(Time::ZERO, Some(Span::from_secs(5)));
         assert!(timer.dead_at(&rtt) >= Time::ZERO + Span::from_secs(8));
     }
 }

@@ -1,16 +1,16 @@
 //! What there is to send: bulk data out of nowhere, or what an application hands over.
 
 use crate::packet::MessagePart;
-use crate::send_queue::SendQueue;
+use crate::send_buffer::SendBuffer;
 use crate::seq::MessageNumber;
 use dumbbell_net::Application;
 use dumbbell_units::{Rate, Span, Time};
 
 /// What there is to send.
 #[derive(Debug)]
-pub(crate) enum Supply {
-    Bulk(BulkSupply),
-    Queue(SendQueue),
+pub(crate) enum Source {
+    Bulk(BulkSource),
+    Queue(SendBuffer),
 }
 
 /// A message and its packets, both ends included.
@@ -21,13 +21,13 @@ pub(crate) struct MessageRange {
     pub(crate) last: u64,
 }
 
-impl Supply {
+impl Source {
     /// Whether packet `next` may be sent now; if not, when to ask again.
     #[inline]
-    pub(crate) fn has(&self, next: u64, now: Time) -> Result<(), Time> {
+    pub(crate) fn available(&self, next: u64, now: Time) -> Result<(), Time> {
         match self {
-            Supply::Bulk(bulk) => bulk.has(next, now),
-            Supply::Queue(queue) => queue.has(next),
+            Source::Bulk(bulk) => bulk.has(next, now),
+            Source::Queue(queue) => queue.available(next),
         }
     }
 
@@ -35,38 +35,38 @@ impl Supply {
     #[inline]
     pub(crate) fn describe(&self, packet: u64) -> (u16, MessagePart) {
         match self {
-            Supply::Bulk(bulk) => bulk.describe(packet),
-            Supply::Queue(queue) => queue.describe(packet),
+            Source::Bulk(bulk) => bulk.describe(packet),
+            Source::Queue(queue) => queue.describe(packet),
         }
     }
 
     /// The message of a packet, if it is too late to send it.
     pub(crate) fn expired(&self, packet: u64, now: Time) -> Option<MessageRange> {
         match self {
-            Supply::Bulk(_) => None,
-            Supply::Queue(queue) => queue.expired(packet, now),
+            Source::Bulk(_) => None,
+            Source::Queue(queue) => queue.expired(packet, now),
         }
     }
 
     /// Packets before this one are not needed any more.
     pub(crate) fn release(&mut self, packet: u64) {
-        if let Supply::Queue(queue) = self {
+        if let Source::Queue(queue) = self {
             queue.release(packet);
         }
     }
 
     /// How many packets there will be in all, if that is known.
-    pub(crate) fn packets(&self) -> Option<u64> {
+    pub(crate) fn total_packets(&self) -> Option<u64> {
         match self {
-            Supply::Bulk(bulk) => Some(bulk.packets),
-            Supply::Queue(_) => None,
+            Source::Bulk(bulk) => Some(bulk.packets),
+            Source::Queue(_) => None,
         }
     }
 }
 
 /// Data that exists only as a number of bytes, in packets as full as possible, each a message.
 #[derive(Clone, Debug)]
-pub struct Bulk {
+pub struct BulkData {
     /// Bytes to send; without it, as many as there is time for.
     pub bytes: Option<u64>,
     /// From when on no new data is sent.
@@ -78,24 +78,24 @@ pub struct Bulk {
 
 /// Bulk data, cut into packets.
 #[derive(Clone, Debug)]
-pub(crate) struct BulkSupply {
+pub(crate) struct BulkSource {
     bytes: Option<u64>,
     packets: u64,
     stop: Time,
     application: Option<Application>,
-    since: Time,
+    started_at: Time,
     payload: u16,
 }
 
-impl BulkSupply {
+impl BulkSource {
     /// Packets carry `payload` bytes; the application begins to write at `now`.
-    pub(crate) fn new(bulk: &Bulk, payload: u16, now: Time) -> BulkSupply {
-        BulkSupply {
+    pub(crate) fn new(bulk: &BulkData, payload: u16, now: Time) -> BulkSource {
+        BulkSource {
             bytes: bulk.bytes,
             packets: bulk.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(payload))),
             stop: bulk.stop.unwrap_or(Time::MAX),
             application: Application::from_rates(&bulk.app_rates, payload),
-            since: now,
+            started_at: now,
             payload,
         }
     }
@@ -109,10 +109,10 @@ impl BulkSupply {
         match &self.application {
             None => Ok(()),
             Some(application) => {
-                if next < u64::from(application.written(now.since(self.since))) {
+                if next < u64::from(application.written(now.since(self.started_at))) {
                     return Ok(());
                 }
-                Err(self.since + application.due(next as u32 + 1))
+                Err(self.started_at + application.due(next as u32 + 1))
             }
         }
     }
@@ -120,7 +120,7 @@ impl BulkSupply {
     /// Length and message of a packet.
     #[inline]
     pub(crate) fn describe(&self, packet: u64) -> (u16, MessagePart) {
-        let message = MessagePart::new(MessageNumber::after(packet), true, true, false);
+        let message = MessagePart::new(MessageNumber::nth(packet), true, true, false);
         match self.bytes {
             Some(bytes) if packet + 1 == self.packets => {
                 ((bytes - packet * u64::from(self.payload)) as u16, message)
@@ -134,9 +134,9 @@ impl BulkSupply {
 mod tests {
     use super::*;
 
-    fn bulk(bytes: u64, app_rate: Option<Rate>) -> BulkSupply {
+    fn bulk(bytes: u64, app_rate: Option<Rate>) -> BulkSource {
         let app_rates = app_rate.map(|rate| (Span::ZERO, rate)).into_iter().collect();
-        BulkSupply::new(&Bulk { bytes: Some(bytes), stop: None, app_rates }, 1456, Time::ZERO)
+        BulkSource::new(&BulkData { bytes: Some(bytes), stop: None, app_rates }, 1456, Time::ZERO)
     }
 
     #[test]
