@@ -1,24 +1,24 @@
-//! The acknowledgements that were sent and not yet acknowledged themselves.
+//! ACK history window: ACKs sent and not yet confirmed by an ACK2 (UDT4's `CACKWindow`).
 
 use dumbbell_units::Time;
 use std::collections::VecDeque;
 
-/// How many are remembered, as in UDT4.
+/// Size of the window, as in UDT4.
 const ENTRIES: usize = 1024;
 
-/// Acknowledgements in the order of their numbers, which have 31 bits and begin with 1.
+/// Sent ACKs in the order of their ACK sequence numbers, which have 31 bits and start at 1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AckWindow {
-    /// What each acknowledged, and when it was sent.
+    /// (acknowledged up to, send time) of each ACK.
     entries: VecDeque<(u64, Time)>,
-    /// The number of the newest.
+    /// ACK sequence number of the last entry.
     newest: u32,
 }
 
 impl AckWindow {
     const MASK: u32 = 0x7fff_ffff;
 
-    /// An acknowledgement of everything before `next` is sent: gives its number.
+    /// Records an ACK of all packets before `next`. Returns its ACK sequence number.
     pub(crate) fn push(&mut self, next: u64, now: Time) -> u32 {
         if self.entries.len() == ENTRIES {
             self.entries.pop_front();
@@ -28,8 +28,8 @@ impl AckWindow {
         self.newest
     }
 
-    /// The acknowledgement of that number has arrived: what it acknowledged, and when it was sent.
-    /// It and the ones before it are forgotten.
+    /// Handles an ACK2: returns what the ACK acknowledged and its send time, and removes this and
+    /// all earlier entries.
     pub(crate) fn acknowledge(&mut self, number: u32) -> Option<(u64, Time)> {
         let back = (self.newest.wrapping_sub(number) & AckWindow::MASK) as usize;
         let at = self.entries.len().checked_sub(back + 1)?;

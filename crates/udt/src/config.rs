@@ -1,34 +1,33 @@
-//! What a connection is told when it is made.
+//! Options of a connection.
 
 use crate::packet::{HEADER, IP_UDP_HEADER};
 use dumbbell_units::Span;
 use serde::{Deserialize, Serialize};
 
-/// The interval at which UDT acknowledges and adjusts its rate.
+/// SYN, UDT's interval of acknowledgements and rate control: 10 ms.
 pub const SYN: Span = Span::from_millis(10);
 
-/// Options of the transport; the defaults are UDT4's (libudt 4.11).
+/// Transport options of a connection. The defaults are those of libudt 4.11, except `nak_repeat`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct TransportOptions {
-    /// Greatest packet, bytes, IP and UDP headers included.
+    /// Maximum packet size including IP and UDP headers, bytes (UDT_MSS).
     pub mss: u16,
-    /// Packets that may be in flight to this end at most (UDT_FC).
+    /// Maximum packets in flight towards this end (UDT_FC).
     pub window: u32,
-    /// Packets that the sender keeps until they are acknowledged (UDT_SNDBUF).
+    /// Size of the send buffer, packets (UDT_SNDBUF).
     pub send_buffer: u32,
-    /// Packets that the receiver keeps (UDT_RCVBUF).
+    /// Size of the receive buffer, packets (UDT_RCVBUF).
     pub receive_buffer: u32,
-    /// Packets after which an acknowledgement is sent before SYN has passed; 0 for none.
+    /// Data packets per acknowledgement, if a SYN does not pass first. 0: one per SYN only.
     pub ack_interval: u32,
-    /// Whether the sender is told of every 64th packet before SYN has passed, by an acknowledgement
-    /// that says nothing else. UDT4 does so, Gu's module for NS-2 does not.
+    /// Whether the receiver sends a light ACK every 64 packets within a SYN, as UDT4 does and Gu's
+    /// ns-2 module does not.
     pub light_acks: bool,
-    /// Whether losses are reported again until they are repaired. The draft says so, UDT4 does not.
+    /// Whether NAKs are repeated until the loss is repaired, as the draft specifies and UDT4 omits.
     pub nak_repeat: bool,
-    /// Whether acknowledgements pass over what is missing: it is reported once and then given up, as
-    /// in Gu's module for NS-2, which papers simulate UDT with. Only where data is counted; an
-    /// application that reads has all of it.
+    /// Whether acknowledgements skip gaps: a loss is reported once and then abandoned, as in Gu's ns-2
+    /// module, with which papers simulate UDT. Ignored unless received data is only counted.
     pub skip_gaps: bool,
 }
 
@@ -48,28 +47,29 @@ impl Default for TransportOptions {
 }
 
 impl TransportOptions {
-    /// The window that algorithms begin with, packets (UDT4's).
+    /// Initial congestion window, packets (UDT4's).
     pub const INITIAL_WINDOW: u32 = 16;
-    /// The least MSS: a handshake must fit.
+    /// Minimum MSS, bytes: one handshake fits.
     pub const MIN_MSS: u16 = 92;
-    /// The least buffer, packets (UDT4's).
+    /// Minimum buffer and window, packets (UDT4's).
     pub const MIN_BUFFER: u32 = 32;
-    /// The greatest buffer, packets: sequence numbers are compared within 2^30, and memory is
-    /// bounded.
+    /// Maximum buffer and window, packets. It bounds memory and keeps sequence numbers comparable,
+    /// which must be less than 2^30 apart.
     pub const MAX_BUFFER: u32 = 1 << 24;
 
-    /// The defaults for an algorithm, by its name and options: UDT's own want the receiver's reports
-    /// once a SYN, those made for TCP an acknowledgement of every second packet, as UDT4's own
-    /// example of a TCP algorithm asks for.
+    /// Default options for the algorithm `cc`, given as name and options.
+    ///
+    /// UDT's own algorithms expect one acknowledgement per SYN. Algorithms made for TCP get one every
+    /// second packet, as UDT4's example of a TCP algorithm sets it.
     pub fn for_algorithm(cc: &str) -> TransportOptions {
         let own = matches!(cc.split('(').next().unwrap_or(cc).trim(), "udt" | "ar-udt");
         TransportOptions { ack_interval: if own { 0 } else { 2 }, ..TransportOptions::default() }
     }
 
-    /// Whether a connection can have these options.
+    /// Checks the ranges of all options.
     ///
     /// # Errors
-    /// At the first that is out of range.
+    /// The first option that is out of range.
     pub fn check(&self) -> Result<(), OptionError> {
         let packets = (TransportOptions::MIN_BUFFER, TransportOptions::MAX_BUFFER, "packets");
         let mss = (u32::from(TransportOptions::MIN_MSS), u32::from(u16::MAX), "bytes");
@@ -86,30 +86,30 @@ impl TransportOptions {
         Ok(())
     }
 
-    /// Payload of a full packet, bytes.
+    /// Payload of a full packet, bytes: MSS less IP, UDP and UDT headers.
     pub fn max_payload(&self) -> u16 {
         self.mss - (IP_UDP_HEADER + HEADER) as u16
     }
 
-    /// Packets that may be in flight to this end: what the handshake says.
+    /// Maximum packets in flight towards this end, as announced in the handshake.
     pub fn flight_window(&self) -> u32 {
         self.receive_buffer.min(self.window)
     }
 }
 
-/// An option that is out of range.
+/// An option is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{value} is not from {min} to {max} {unit}")]
 pub struct OptionError {
-    /// The option.
+    /// Name of the option, as in experiment files.
     pub key: &'static str,
-    /// Its value.
+    /// Its rejected value.
     pub value: u32,
-    /// The least that it may be.
+    /// Minimum valid value.
     pub min: u32,
-    /// The most that it may be.
+    /// Maximum valid value.
     pub max: u32,
-    /// What it is counted in.
+    /// Unit of these values.
     pub unit: &'static str,
 }
 
@@ -124,7 +124,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The handshake's socket type; libudt's, not the draft's.
+    /// Socket type in the handshake. libudt's values; the draft's are smaller by 1.
     pub(crate) const fn socket_type(self) -> u8 {
         match self {
             Mode::Stream => 1,

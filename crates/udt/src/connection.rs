@@ -1,9 +1,8 @@
-//! A connection: a sending and a receiving half, the handshake before them, the EXP timer beside
-//! them, and the end.
+//! A UDT connection: handshake, sender, receiver, EXP timer and shutdown.
 //!
-//! It knows no clock, no socket and no address. Whoever drives it carries its packets to the peer,
-//! adds the peer's socket id ([`Connection::destination`]) and the payload
-//! ([`Connection::payload`]), and hands over what comes from the peer's address alone.
+//! A connection has no clock, socket or address. Its driver sends the polled packets to the peer,
+//! with the peer's socket id ([`Connection::destination`]) and the payload
+//! ([`Connection::payload`]), and passes in only packets from the peer's address.
 
 mod application;
 
@@ -25,58 +24,57 @@ use dumbbell_units::{Span, Time};
 
 pub use application::SendError;
 
-/// What a connection is to be.
+/// Configuration of a connection.
 pub struct Config {
-    /// Options of the transport.
+    /// Transport options.
     pub options: TransportOptions,
-    /// Stream or messages.
+    /// Stream or message mode.
     pub mode: Mode,
-    /// Congestion control, made for this connection and this end's packets.
+    /// Congestion control, configured for this end's `TransportOptions::max_payload`.
     pub algorithm: Algorithm,
-    /// Makes it for packets of another payload, if those of the peer turn out to be shorter.
+    /// Creates the algorithm again if the handshake settles on a smaller packet size.
     pub new_algorithm: Option<NewAlgorithm>,
-    /// What is sent: bulk data, or what the application hands over.
+    /// Bulk data to send. `None`: the application writes the data.
     pub bulk: Option<BulkData>,
-    /// Whether data that arrives is kept for the application to read, or only counted.
+    /// Whether received data is kept for the application. Otherwise it is only counted.
     pub keep_received: bool,
-    /// This end's socket id: above 0.
+    /// This end's socket id, above 0.
     pub socket_id: u32,
-    /// How long to try to connect; without it, for ever.
+    /// Maximum duration of the handshake. `None`: unlimited.
     pub connect_timeout: Option<Span>,
-    /// After how long a silence the peer is taken for dead, if its answer is overdue four times
-    /// over as well; without it, when UDT4 does so: after 46 s or more.
+    /// Time without any packet from the peer after which the connection is broken, and at least
+    /// four times RTT + 4 RTTVar. `None`: UDT4's rule, 46 s or more.
     pub idle_timeout: Option<Span>,
-    /// Bytes of every packet's payload that whoever carries packets needs, as for a seal.
+    /// Bytes of each data packet's payload that encryption takes; 0 without.
     pub crypto_overhead: u16,
 }
 
-/// Makes a connection's algorithm anew, for so many bytes of payload in a full packet.
+/// Creates a connection's algorithm for the given payload of a full packet, bytes.
 pub type NewAlgorithm = Box<dyn FnOnce(u32) -> Option<Algorithm> + Send>;
 
-/// When a packet arrived, as exactly as is known.
+/// Arrival of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it arrived.
+    /// Receive timestamp, the kernel's if there is one.
     pub at: Time,
-    /// Packets that arrived with it as one piece, before it: a network card or the kernel puts
-    /// together what comes without a gap.
+    /// Number of packets before it in the same GRO batch, all of which share one timestamp.
     pub gro_index: u16,
 }
 
-/// Why a connection has ended.
+/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// This end closed it.
     Closed,
     /// The peer closed it.
     PeerClosed,
-    /// The peer did not answer, or fell silent.
+    /// The handshake or the idle timeout expired.
     TimedOut,
-    /// The peer refused it.
+    /// The peer rejected the handshake.
     Refused,
 }
 
-/// A connection.
+/// A UDT connection.
 pub struct Connection {
     options: TransportOptions,
     mode: Mode,
@@ -84,18 +82,18 @@ pub struct Connection {
     keep_received: bool,
     opened_at: Time,
     socket_id: u32,
-    /// How this end opens the connection; none if it was asked for it.
+    /// How this end opens the connection; `None` if it accepted it.
     role: Option<Role>,
-    /// Until the connection is open.
+    /// The algorithm until the connection is established.
     algorithm: Option<Algorithm>,
     new_algorithm: Option<NewAlgorithm>,
     idle_timeout: Option<Span>,
     crypto_overhead: u16,
     state: ConnectionState,
-    /// Since the connection was open; they outlive it, so that what arrived can be read.
+    /// Sender and receiver; kept after the connection is closed so that received data can be read.
     established: Option<Established>,
     closing: bool,
-    /// What was sent by the peer's application as an error, not yet told.
+    /// Error code of the peer's application, not yet taken.
     peer_error: Option<u32>,
 }
 
@@ -105,14 +103,14 @@ enum ConnectionState {
     Closed(CloseReason),
 }
 
-/// An open connection.
+/// The parts of an established connection.
 struct Established {
     peer_socket_id: u32,
     rtt: RttEstimator,
     sender: Sender,
     receiver: Receiver,
     expiry: ExpTimer,
-    /// The answer to handshakes that come late; a client gives none.
+    /// Response to repeated handshakes; a client sends none.
     late_response: Option<Handshake>,
     response_pending: bool,
     ack2_pending: Option<u32>,
@@ -120,7 +118,9 @@ struct Established {
 }
 
 impl Connection {
-    /// A connection that is opened from `start` on. The initial sequence number should be random.
+    /// Creates a connection that starts its handshake at `start`.
+    ///
+    /// The initial sequence number should be random.
     pub fn open(config: Config, role: Role, isn: Seq, start: Time) -> Connection {
         let own = initial_request(&config.options, config.mode, isn, config.socket_id);
         let deadline = config.connect_timeout.map_or(Time::MAX, |timeout| start + timeout);
@@ -129,8 +129,8 @@ impl Connection {
         Connection { role: Some(role), ..connection }
     }
 
-    /// The server's end of a connection for which a client has asked with a valid cookie
-    /// ([`Listener`](crate::Listener)).
+    /// Creates the server's end of a connection, after
+    /// [`ListenerAction::Accept`](crate::ListenerAction::Accept) for the `client`'s handshake.
     pub fn accept(config: Config, client: &Handshake, now: Time) -> Connection {
         let own = initial_request(&config.options, config.mode, client.isn, config.socket_id);
         let own = Handshake { cookie: client.cookie, ..own };
@@ -173,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// The handshake is done: makes the halves.
+    /// Completes the handshake: creates sender and receiver.
     fn establish(
         &mut self,
         now: Time,
@@ -187,8 +187,8 @@ impl Connection {
         let mss = peer.mss.clamp(least, u32::from(self.options.mss).max(least));
         let payload =
             ((mss - IP_UDP_HEADER - HEADER) as u16).saturating_sub(self.crypto_overhead).max(1);
-        // As UDT4, which makes it once the MSS is known (CUDT::connect): to an algorithm for larger
-        // packets a rate would be more packets than it has in mind.
+        // As UDT4, which creates the algorithm once the MSS is known (CUDT::connect): an algorithm
+        // counts in packets of the size that it was created for.
         if mss < u32::from(self.options.mss)
             && let Some(made) = self.new_algorithm.take().and_then(|make| make(u32::from(payload)))
         {
@@ -226,12 +226,12 @@ impl Connection {
         self.socket_id
     }
 
-    /// How this end opened the connection; none if the peer did.
+    /// How this end opened the connection; `None` if it accepted it.
     pub fn role(&self) -> Option<Role> {
         self.role
     }
 
-    /// The socket id that packets go to; 0 for a peer that is not known yet.
+    /// The peer's socket id; 0 until it is known.
     pub fn destination(&self) -> u32 {
         match &self.state {
             ConnectionState::Connecting(opening) => opening.destination(),
@@ -239,12 +239,12 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is open.
+    /// Whether the connection is established and not closed.
     pub fn is_open(&self) -> bool {
         matches!(self.state, ConnectionState::Open)
     }
 
-    /// Why the connection has ended, if it has.
+    /// Why the connection is closed; `None` if it is not.
     pub fn close_reason(&self) -> Option<CloseReason> {
         match self.state {
             ConnectionState::Closed(why) => Some(why),
@@ -252,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// Counters and present values of the sending half.
+    /// Counters and current values of the sender.
     pub fn sender_stats(&self) -> SenderStats {
         match (&self.established, &self.algorithm) {
             (Some(established), _) => established.sender.stats(),
@@ -261,7 +261,7 @@ impl Connection {
         }
     }
 
-    /// Counters of the receiving half.
+    /// Counters of the receiver.
     pub fn receiver_stats(&self) -> ReceiverStats {
         self.established
             .as_ref()
@@ -269,27 +269,26 @@ impl Connection {
             .unwrap_or_default()
     }
 
-    /// Shows the algorithm's internals.
+    /// Passes each internal variable of the algorithm to `show`.
     pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some(established) = &self.established {
             established.sender.inspect(show);
         }
     }
 
-    /// Microseconds since the socket was opened, wrapping.
+    /// Timestamp field of data packets: microseconds since the connection was created, wrapping.
     #[inline]
     fn timestamp(&self, now: Time) -> u32 {
         now.since(self.opened_at).as_micros() as u32
     }
 
-    /// A packet came from the peer, with its payload.
+    /// Handles a packet from the peer that arrives `now`.
     #[inline]
     pub fn receive(&mut self, now: Time, packet: &Packet, payload: &[u8]) {
         self.receive_at(now, Arrival { at: now, gro_index: 0 }, packet, payload);
     }
 
-    /// A packet of the peer, with its payload, is handed over some time after it arrived, as by
-    /// sockets.
+    /// Handles a packet from the peer that arrived some time before `now`.
     #[inline]
     pub fn receive_at(&mut self, now: Time, arrival: Arrival, packet: &Packet, payload: &[u8]) {
         if let ConnectionState::Connecting(opening) = &mut self.state {
@@ -304,7 +303,8 @@ impl Connection {
         else {
             return;
         };
-        // To UDT4 anything counts, but a peer that says only that it is alive misses what was sent.
+        // In UDT4 every packet restarts the EXP timer. Here a keep-alive does not while data is
+        // unacknowledged: a peer that sends nothing else has not received that data.
         let misses = matches!(packet, Packet::KeepAlive) && established.sender.has_unacked();
         established.expiry.on_packet(now, !misses);
         if let Some(why) = established.handle(now, arrival, packet, payload) {
@@ -358,7 +358,7 @@ impl Connection {
         self.state = ConnectionState::Closed(why);
     }
 
-    /// Ends the connection as soon as all data was acknowledged.
+    /// Closes the connection as soon as all data is acknowledged.
     pub fn close(&mut self) {
         self.closing = true;
         if let ConnectionState::Connecting(_) = self.state
@@ -370,7 +370,7 @@ impl Connection {
 }
 
 impl Established {
-    /// A packet came on an open connection; gives why that ends it, if it does.
+    /// Handles a packet of an established connection. Returns the reason if it closes the connection.
     #[inline]
     fn handle(
         &mut self,

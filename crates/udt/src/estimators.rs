@@ -1,27 +1,27 @@
-//! What the receiver measures: how fast packets arrive, and the capacity of the path.
+//! The receiver's estimators: packet arrival rate and link capacity (packet pairs).
 //!
-//! Both are medians over a window, as UDT4 has them: values beyond an eighth and eight times the
-//! median are left out, the rest is averaged. UDT4 counts whole microseconds, here it is
-//! nanoseconds: at 10 Gbit/s packets are 1.2 us apart.
+//! Both filter a window of intervals as UDT4 does: intervals within (median / 8, median * 8) are
+//! averaged. UDT4 counts microseconds; here intervals are in nanoseconds, since at 10 Gbit/s packets
+//! are 1.2 us apart.
 
 use dumbbell_units::{Span, Time};
 
-/// Slots of the window of arrivals.
+/// Arrival intervals in the window.
 const ARRIVALS: usize = 16;
-/// Slots of the window of packet pairs.
+/// Packet pair intervals in the window.
 const PAIRS: usize = 64;
 
-/// How fast packets arrive.
+/// Estimates the packet arrival rate.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrivalRateEstimator {
     intervals: IntervalWindow<ARRIVALS>,
     last: Option<Time>,
-    /// Packets that came then: whoever reads packets in batches has many at one instant. They
-    /// share the time until the next one.
+    /// Packets that arrived at `last`. Packets read in one batch have one timestamp; the time until
+    /// the next one is divided among them.
     packets_at_last: u64,
 }
 
-/// What packet pairs tell of the path's capacity.
+/// Estimates the link capacity from packet pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct CapacityEstimator {
     intervals: Box<IntervalWindow<PAIRS>>,
@@ -45,8 +45,8 @@ impl<const N: usize> IntervalWindow<N> {
         self.at = (self.at + 1) % N;
     }
 
-    /// The median, and sum and number of the intervals strictly within an eighth and eight times
-    /// the median. UDT4 takes the median of all slots but the last.
+    /// (median, sum, count) of the intervals strictly between median / 8 and median * 8. As in UDT4,
+    /// the median is that of all slots but the last.
     fn filtered(&self) -> (u64, u64, u64) {
         let mut sorted = self.nanos;
         let (_, &mut median, _) = sorted[..N - 1].select_nth_unstable(N / 2);
@@ -56,7 +56,7 @@ impl<const N: usize> IntervalWindow<N> {
     }
 }
 
-/// Packets a second, rounded up, at one packet in `nanos / count`.
+/// Packets/s, rounded up, of `count` intervals that take `nanos` together; 0 if `nanos` is 0.
 fn per_second(nanos: u64, count: u64) -> u32 {
     if nanos == 0 {
         0
@@ -74,7 +74,7 @@ impl ArrivalRateEstimator {
         }
     }
 
-    /// A data packet arrived.
+    /// Records the arrival of a data packet.
     #[inline]
     pub(crate) fn on_arrival(&mut self, now: Time) {
         if self.last != Some(now) {
@@ -90,7 +90,7 @@ impl ArrivalRateEstimator {
         self.packets_at_last += 1;
     }
 
-    /// Packets a second; 0 if arrivals are too uneven to tell.
+    /// Arrival rate, packets/s; 0 if at most half of the intervals pass the filter.
     pub(crate) fn rate(&self) -> u32 {
         let (_, sum, count) = self.intervals.filtered();
         if count > ARRIVALS as u64 / 2 { per_second(sum, count) } else { 0 }
@@ -105,28 +105,28 @@ impl CapacityEstimator {
         }
     }
 
-    /// The first packet of a pair arrived.
+    /// Records the arrival of a pair's first packet.
     #[inline]
     pub(crate) fn on_pair_first(&mut self, now: Time) {
         self.first_at = Some(now);
     }
 
-    /// The second packet of a pair arrived.
+    /// Records the arrival of a pair's second packet.
     #[inline]
     pub(crate) fn on_pair_second(&mut self, now: Time) {
-        // Two that were read at one instant tell nothing.
+        // Equal timestamps are no sample: both were read in one batch.
         if let Some(first) = self.first_at.take().filter(|&first| first < now) {
             self.intervals.push(now.since(first));
         }
     }
 
-    /// The pair is spoilt: something came between.
+    /// Discards the current pair.
     #[inline]
     pub(crate) fn invalidate_pair(&mut self) {
         self.first_at = None;
     }
 
-    /// Packets a second. UDT4 counts the median once more.
+    /// Capacity, packets/s. As in UDT4, the median counts twice in the average.
     pub(crate) fn capacity(&self) -> u32 {
         let (median, sum, count) = self.intervals.filtered();
         per_second(sum + median, count + 1)
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_read_in_batches_arrive_at_the_rate_of_the_batches() {
+    fn packets_read_in_batches_have_the_average_rate_of_the_batches() {
         let mut meter = ArrivalRateEstimator::new();
         for batch in 0..10 {
             (0..5).for_each(|_| meter.on_arrival(at(batch * 1000)));
@@ -167,26 +167,26 @@ mod tests {
     }
 
     #[test]
-    fn before_there_are_nine_arrivals_the_rate_is_that_of_the_initial_second() {
+    fn with_fewer_than_nine_intervals_the_rate_is_the_initial_one() {
         let mut meter = ArrivalRateEstimator::new();
         (0..8).for_each(|packet| meter.on_arrival(at(packet * 100)));
-        assert_eq!(meter.rate(), 1, "the window holds seconds at first");
+        assert_eq!(meter.rate(), 1, "all intervals are 1 s initially");
     }
 
     #[test]
-    fn the_capacity_is_a_thousand_at_first_and_then_what_most_pairs_say() {
+    fn the_capacity_is_1000_initially_and_then_that_of_most_pairs() {
         let mut meter = CapacityEstimator::new();
         assert_eq!(meter.capacity(), 1000);
         for pair in 0..64 {
             meter.on_pair_first(at(pair * 10_000));
-            // Every eighth pair had something between.
+            // Every eighth pair is separated by cross traffic.
             meter.on_pair_second(at(pair * 10_000 + if pair % 8 == 0 { 900 } else { 12 }));
         }
         assert_eq!(meter.capacity(), 83_334);
     }
 
     #[test]
-    fn a_pair_that_is_read_at_one_instant_is_no_sample() {
+    fn a_pair_with_equal_timestamps_is_no_sample() {
         let mut meter = CapacityEstimator::new();
         for pair in 0..64 {
             meter.on_pair_first(at(pair));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_half_without_a_first_is_no_sample() {
+    fn a_second_packet_without_a_first_is_no_sample() {
         let mut meter = CapacityEstimator::new();
         meter.on_pair_first(at(0));
         meter.invalidate_pair();

@@ -1,9 +1,9 @@
-//! The EXP timer: how long the peer may be silent.
+//! The EXP timer: retransmission and liveness when no packet arrives from the peer.
 //!
-//! After N expiries in a row it is due N (RTT + 4 RTTVar) + SYN after the last packet or expiry, or
-//! after data was sent when none was in flight, and not before N * 300 ms. The peer is taken for
-//! dead after more than 16 expiries if the last interval was longer than 5 s. (libudt 4.11; the
-//! draft's formula differs.) A connection may say that it waits less long.
+//! The N-th expiry in a row comes max(N (RTT + 4 RTTVar) + SYN, N * 300 ms) after the last packet or
+//! expiry, or after data was sent when none was in flight. The peer is dead after more than 16
+//! expiries if the last interval exceeded 5 s. These rules are libudt 4.11's; the draft's formula
+//! differs. An idle timeout replaces the rule for dead peers.
 
 use crate::config::SYN;
 use crate::rtt::RttEstimator;
@@ -11,29 +11,29 @@ use dumbbell_units::{Span, Time};
 
 const MIN_INTERVAL: Span = Span::from_millis(300);
 const MAX_EXPIRIES: u32 = 16;
-/// How often the answer of a peer that is taken for dead earlier must be overdue.
+/// Minimum idle timeout in units of RTT + 4 RTTVar.
 const MIN_OVERDUE_RTOS: u64 = 4;
 const MIN_BROKEN_INTERVAL: Span = Span::from_secs(5);
 
 /// The EXP timer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpTimer {
-    /// When the peer was heard last, or when the timer expired last.
+    /// Start of the current interval: the last packet, expiry or restart.
     base: Time,
-    /// Expiries in a row, the coming one included.
+    /// N: expiries in a row, the next one included.
     count: u32,
-    /// When anything was heard from the peer.
+    /// Time of the last packet from the peer.
     last_heard: Time,
-    /// How long it may be silent, if less long than to UDT4.
+    /// Replaces UDT4's rule for dead peers.
     idle_timeout: Option<Span>,
 }
 
-/// What an expiry means.
+/// Result of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpEvent {
-    /// The peer is silent.
+    /// The timer expired: retransmit or send a keep-alive.
     Expired,
-    /// The peer is dead.
+    /// The peer is considered dead.
     PeerDead,
 }
 
@@ -42,7 +42,7 @@ impl ExpTimer {
         ExpTimer { base: now, count: 1, last_heard: now, idle_timeout }
     }
 
-    /// Something was heard from the peer, and of `news` to what was sent.
+    /// Records a packet from the peer. `restarts`: it also restarts the timer.
     #[inline]
     pub(crate) fn on_packet(&mut self, now: Time, news: bool) {
         self.last_heard = now;
@@ -51,21 +51,20 @@ impl ExpTimer {
         }
     }
 
-    /// Something is sent, and nothing waited for an answer before: the answer is not due at once.
-    /// UDT4 does so when data is handed over and the send buffer is empty ("delay the EXP timer to
-    /// avoid mis-fired timeout", CUDT::send), which is before it leaves.
+    /// Restarts the interval when data is sent and none was in flight. UDT4 restarts it earlier, when
+    /// data enters an empty send buffer ("delay the EXP timer to avoid mis-fired timeout", CUDT::send).
     #[inline]
     pub(crate) fn restart(&mut self, now: Time) {
         self.base = now;
     }
 
-    /// The timer is not due before this: the 300 ms alone.
+    /// Lower bound of the deadline, without the RTT: 300 ms after the start of the interval.
     #[inline]
     pub(crate) fn earliest(&self) -> Time {
         self.base + MIN_INTERVAL
     }
 
-    /// When the peer has been silent for too long, if less long than to UDT4.
+    /// When the idle timeout expires; never without one.
     #[inline]
     fn dead_at(&self, rtt: &RttEstimator) -> Time {
         match self.idle_timeout {
@@ -74,7 +73,7 @@ impl ExpTimer {
         }
     }
 
-    /// When the timer is due.
+    /// When the timer expires next.
     #[inline]
     pub(crate) fn deadline(&self, rtt: &RttEstimator) -> Time {
         let count = u64::from(self.count);
@@ -82,7 +81,7 @@ impl ExpTimer {
         due.min(self.dead_at(rtt))
     }
 
-    /// Whether the timer is due, and what that means. The next interval begins.
+    /// Handles an expiry, if the timer is due, and starts the next interval.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, rtt: &RttEstimator) -> Option<ExpEvent> {
         if now < self.earliest() || now < self.deadline(rtt) {

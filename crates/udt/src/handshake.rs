@@ -1,56 +1,56 @@
-//! Opening a connection: the client's and the rendezvous' side of the handshake.
+//! The initiating side of the handshake: client and rendezvous.
 //!
-//! A client asks for a cookie (request 1), gets it (1), asks for the connection with it (-1), and
-//! is granted it (-1); both directions then begin with the client's initial sequence number. In a
-//! rendezvous both sides ask (0), each answers what it hears with -1, and two -1 make a
-//! connection; each direction begins with its own number. What is not answered is asked again.
+//! Client: request (type 1), response with a cookie (1), request with the cookie (-1), response (-1).
+//! Both directions then use the client's initial sequence number. Rendezvous: both sides send
+//! requests (0) and respond to them with -1; a -1 in response to a -1 completes the handshake. Each
+//! direction has its own initial sequence number. Requests are retransmitted until a response arrives.
 
 use crate::config::{Mode, TransportOptions};
 use crate::packet::{Handshake, RequestType};
 use crate::seq::Seq;
 use dumbbell_units::{Span, Time};
 
-/// The protocol's version.
+/// UDT's protocol version.
 pub(crate) const VERSION: u8 = 4;
-/// How long an answer is waited for.
+/// Interval of retransmissions of the handshake.
 const RETRY_INTERVAL: Span = Span::from_millis(250);
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The peer listens.
+    /// Connects to a listener.
     Client,
-    /// The peer connects, too.
+    /// Both ends connect to each other.
     Rendezvous,
 }
 
-/// A handshake under way.
+/// State of the handshake at an initiating end.
 #[derive(Clone, Debug)]
 pub(crate) struct Initiator {
     role: Role,
-    /// What is asked or answered next, and again if nothing comes.
+    /// The handshake to send, and to retransmit.
     request: Handshake,
-    /// What a rendezvous has heard of the peer.
+    /// Rendezvous only: the peer's last handshake.
     peer: Option<Handshake>,
     next_send: Time,
-    /// When the present request was sent first, if it was sent only once.
+    /// Send time of the current request; `None` after a retransmission (Karn's rule).
     sent_at: Option<Time>,
     transmissions: u32,
     deadline: Time,
 }
 
-/// What came of a packet.
+/// Status of the handshake after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeStatus {
-    /// Nothing yet.
+    /// Not complete yet.
     Pending,
-    /// The connection is open; this is the peer's handshake, and how long its answer took.
+    /// Complete: the peer's handshake, and the RTT of the last exchange if it is unambiguous.
     Complete(Handshake, Option<Span>),
-    /// The peer refused.
+    /// The peer rejected the connection.
     Refused,
 }
 
-/// The handshake that `options` ask for.
+/// The handshake of the first request.
 pub(crate) fn initial_request(
     options: &TransportOptions,
     mode: Mode,
@@ -70,7 +70,7 @@ pub(crate) fn initial_request(
 }
 
 impl Initiator {
-    /// Begins at `start` and ends without success at `give_up_at`.
+    /// A handshake that starts at `start` and fails at `deadline`.
     pub(crate) fn new(role: Role, own: Handshake, start: Time, deadline: Time) -> Initiator {
         let request = match role {
             Role::Client => RequestType::INDUCTION,
@@ -88,17 +88,17 @@ impl Initiator {
         }
     }
 
-    /// The initial sequence number of this side.
+    /// This end's initial sequence number.
     pub(crate) fn isn(&self) -> Seq {
         self.request.isn
     }
 
-    /// What late handshakes are answered with once the connection is open. Only a rendezvous' are.
+    /// Request type of the response to repeated handshakes once connected; rendezvous only.
     pub(crate) fn late_response(&self) -> Option<RequestType> {
         (self.role == Role::Rendezvous).then_some(RequestType::AGREEMENT)
     }
 
-    /// The socket id that requests go to.
+    /// Destination socket id of requests; 0 until the peer's is known.
     pub(crate) fn destination(&self) -> u32 {
         self.peer.map_or(0, |heard| heard.socket_id)
     }
@@ -107,12 +107,12 @@ impl Initiator {
         self.next_send.min(self.deadline)
     }
 
-    /// Whether it is time to give up.
+    /// Whether the deadline has passed.
     pub(crate) fn is_expired(&self, now: Time) -> bool {
         now >= self.deadline
     }
 
-    /// The request that is to be sent now.
+    /// The handshake to send now, if one is due.
     pub(crate) fn poll(&mut self, now: Time) -> Option<Handshake> {
         if now < self.next_send {
             return None;
@@ -123,7 +123,7 @@ impl Initiator {
         Some(self.request)
     }
 
-    /// Asks or answers anew, at once.
+    /// Schedules a new request or response for immediate transmission.
     fn send_next(&mut self, now: Time, request: RequestType) {
         self.request.request_type = request;
         self.next_send = now;
@@ -135,7 +135,7 @@ impl Initiator {
         self.sent_at.map(|asked| now.since(asked))
     }
 
-    /// A handshake came from the peer.
+    /// Handles a handshake from the peer.
     pub(crate) fn handle(&mut self, now: Time, peer: &Handshake) -> HandshakeStatus {
         if peer.version != VERSION || peer.socket_type != self.request.socket_type {
             return HandshakeStatus::Pending;
@@ -147,8 +147,8 @@ impl Initiator {
     }
 
     fn handle_response(&mut self, now: Time, peer: &Handshake) -> HandshakeStatus {
-        // A listener sends back what it was sent, also if it refuses; who forges its address does
-        // not know the number. UDT4 believes a refusal without it.
+        // Responses and rejections echo the ISN, which an off-path attacker does not know. UDT4
+        // accepts rejections without this check.
         if peer.isn != self.request.isn || self.transmissions == 0 {
             return HandshakeStatus::Pending;
         }
@@ -187,7 +187,7 @@ impl Initiator {
         HandshakeStatus::Pending
     }
 
-    /// Something else than a handshake came: a peer that sends it takes the connection for open.
+    /// Handles another packet: a rendezvous peer that sends one has completed the handshake.
     pub(crate) fn handle_other(&mut self) -> HandshakeStatus {
         match self.peer {
             Some(heard) if self.role == Role::Rendezvous => HandshakeStatus::Complete(heard, None),

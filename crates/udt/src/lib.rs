@@ -1,12 +1,12 @@
-//! UDT4 without I/O: the engine behind UDT flows of the simulator and over UDP sockets.
+//! UDT4 without I/O: the engine behind UDT flows in the simulator and over UDP sockets.
 //!
-//! Wire format and behaviour are libudt 4.11's, and draft-gg-udt-03's where that says more. What
-//! the library is known to be weak at is done otherwise, and said so where it is done: timers are
-//! exact, losses are reported until they are repaired, and nothing that a peer says is believed
-//! beyond what it can know.
+//! Wire format and behaviour follow libudt 4.11, and draft-gg-udt-03 where libudt leaves a choice.
+//! Known weaknesses of libudt are avoided, and each difference is documented where it is
+//! implemented: timers are exact, losses are reported until they are repaired, and every field
+//! received from the peer is validated.
 //!
-//! A [`Connection`] handles packets and is polled for packets; it knows no clock, no socket and no
-//! address. A [`Listener`] decides which clients get one.
+//! A [`Connection`] is sans-I/O: it takes received packets and is polled for packets to send, and has
+//! no clock, socket or address. A [`Listener`] decides which clients get a connection.
 
 mod ack_window;
 pub mod codec;

@@ -1,5 +1,5 @@
-//! The listening side of the handshake. It keeps nothing of a client until the client has shown,
-//! by a cookie, that it has the address that it says.
+//! The listening side of the handshake. It is stateless until the client's cookie proves that the
+//! client receives packets at its source address.
 
 use crate::config::{Mode, TransportOptions};
 use crate::handshake::VERSION;
@@ -8,10 +8,10 @@ use dumbbell_units::Time;
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 
-/// How long a cookie is given out; it is accepted for as long again.
+/// Cookies change with this period, and are valid in their own and the next one.
 const COOKIE_EPOCH_NANOS: u64 = 60_000_000_000;
 
-/// Answers clients that ask for a connection.
+/// Handles the handshakes of clients.
 #[derive(Clone, Debug)]
 pub struct Listener {
     options: TransportOptions,
@@ -19,26 +19,26 @@ pub struct Listener {
     key: [u8; 16],
 }
 
-/// What is to be done with a handshake that came.
+/// What to do with a received handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerAction {
-    /// Nothing.
+    /// Drop it.
     Ignore,
-    /// This is sent back, to the socket id that the client said.
+    /// Send this response to the client's socket id.
     Reply(Handshake),
-    /// The client has proved its address: [`Connection::accept`](crate::Connection::accept) makes
-    /// the connection, unless this client (address, socket id, initial sequence number) has one,
-    /// which is then given the handshake and answers itself.
+    /// The client's address is validated. If this client (address, socket id, initial sequence
+    /// number) has a connection, pass the handshake to it; otherwise create one by
+    /// [`Connection::accept`](crate::Connection::accept).
     Accept,
 }
 
 impl Listener {
-    /// A listener whose cookies are made with `key`, which nobody must know.
+    /// A listener that computes cookies with the secret `key`.
     pub fn new(options: TransportOptions, mode: Mode, key: [u8; 16]) -> Listener {
         Listener { options, mode, key }
     }
 
-    /// A handshake for socket id 0 came from the address that `from` stands for.
+    /// Handles a handshake to socket id 0. `from` encodes its source address.
     pub fn handle(&self, now: Time, from: &[u8], client: &Handshake) -> ListenerAction {
         let epoch = now.as_nanos() / COOKIE_EPOCH_NANOS;
         if client.request_type == RequestType::INDUCTION {
@@ -62,12 +62,12 @@ impl Listener {
         ListenerAction::Accept
     }
 
-    /// The refusal of a client that may not be served.
+    /// The rejection of a client.
     pub fn refuse(&self, client: &Handshake) -> Handshake {
         Handshake { request_type: RequestType::REJECTION, ..*client }
     }
 
-    /// The options of connections that are accepted.
+    /// Options of accepted connections.
     pub fn options(&self) -> &TransportOptions {
         &self.options
     }
@@ -99,7 +99,7 @@ mod tests {
         initial_request(&TransportOptions::default(), Mode::Stream, Seq::new(5), 42)
     }
 
-    /// A client that has a cookie and asks for the connection.
+    /// A client's second request, with a cookie.
     fn concluding(listener: &Listener, from: &[u8], when: Time) -> Handshake {
         match listener.handle(when, from, &asking()) {
             ListenerAction::Reply(reply) => {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_answer_is_the_request_with_a_cookie() {
+    fn the_first_response_is_the_request_with_a_cookie() {
         let reply = match listener().handle(at(0), b"a", &asking()) {
             ListenerAction::Reply(reply) => reply,
             other => panic!("{other:?}"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_good_for_its_minute_and_the_next_one() {
+    fn a_cookie_is_valid_in_its_minute_and_the_next_one() {
         let listener = listener();
         let client = concluding(&listener, b"a", at(59));
         assert_eq!(listener.handle(at(60), b"a", &client), ListenerAction::Accept);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_of_no_use_to_another_address_or_another_listener() {
+    fn a_cookie_is_invalid_for_another_address_or_another_listener() {
         let client = concluding(&listener(), b"a", at(0));
         assert_eq!(listener().handle(at(0), b"b", &client), ListenerAction::Ignore);
         let other = Listener::new(TransportOptions::default(), Mode::Stream, [8; 16]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_another_version_or_mode_is_refused() {
+    fn a_client_of_another_version_or_mode_is_rejected() {
         let client = concluding(&listener(), b"a", at(0));
         for wrong in [Handshake { version: 5, ..client }, Handshake { socket_type: 2, ..client }] {
             let refusal = Handshake { request_type: RequestType::REJECTION, ..wrong };

@@ -1,14 +1,13 @@
-//! Which packets were lost, as ranges: at the sender those to be sent again, at the receiver those
-//! that are missing.
+//! Loss lists: at the sender the packets to retransmit, at the receiver the missing packets.
 //!
-//! Losses are found at the high end and go at the low end, both of which a double-ended queue does
-//! in constant time; in between a range is found by bisection.
+//! Both are deques of ranges: adding at the high end and removing at the low end take constant time,
+//! other ranges are found by binary search.
 
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Packets to be sent again, in order: disjoint ranges that do not touch.
+/// Packets to retransmit, as ascending ranges with gaps between them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendLossList {
     ranges: VecDeque<Range<u64>>,
@@ -16,18 +15,18 @@ pub(crate) struct SendLossList {
 }
 
 impl SendLossList {
-    /// How many packets there are.
+    /// Number of packets.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         self.packets
     }
 
-    /// Adds packets; gives how many were not in the list.
+    /// Adds packets. Returns the number of those that were not in the list.
     pub(crate) fn insert(&mut self, lost: Range<u64>) -> u64 {
         if lost.is_empty() {
             return 0;
         }
-        // The ranges that touch the new one become one with it.
+        // Ranges that overlap or adjoin the new one are merged with it.
         let from = self.ranges.partition_point(|range| range.end < lost.start);
         let to = self.ranges.partition_point(|range| range.start <= lost.end);
         let touched = self.ranges.range(from..to);
@@ -45,13 +44,13 @@ impl SendLossList {
         new
     }
 
-    /// The first packet.
+    /// The lowest packet.
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
         self.ranges.front().map(|range| range.start)
     }
 
-    /// Takes the first packet out.
+    /// Removes and returns the lowest packet.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<u64> {
         let first = self.first()?;
@@ -59,7 +58,7 @@ impl SendLossList {
         Some(first)
     }
 
-    /// Takes out all packets before `packet`.
+    /// Removes all packets before `packet`.
     #[inline]
     pub(crate) fn remove_below(&mut self, packet: u64) {
         while let Some(first) = self.ranges.front_mut() {
@@ -76,14 +75,14 @@ impl SendLossList {
     }
 }
 
-/// Packets that are missing, in order, and when each range is to be reported (again).
+/// Missing packets as ascending ranges, each with the time of its next report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveLossList {
     ranges: VecDeque<LostRange>,
     packets: u64,
-    /// Ranges from this packet on were never reported.
+    /// Ranges from this packet on are not reported yet.
     unreported_from: u64,
-    /// When a range is to be reported again; it may have gone since.
+    /// Earliest repetition of a report; its range may have been removed since.
     repeat_at: Option<Time>,
 }
 
@@ -94,31 +93,31 @@ struct LostRange {
 }
 
 impl ReceiveLossList {
-    /// The first packet that is missing.
+    /// The lowest missing packet.
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
         self.ranges.front().map(|missing| missing.range.start)
     }
 
-    /// How many packets are missing.
+    /// Number of missing packets.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         self.packets
     }
 
-    /// How many ranges there are.
+    /// Number of ranges.
     #[cfg(test)]
     pub(crate) fn ranges(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Packets beyond all others turned out to be missing.
+    /// Adds missing packets above all others.
     pub(crate) fn push(&mut self, lost: Range<u64>) {
         self.packets += lost.end - lost.start;
         self.ranges.push_back(LostRange { range: lost, repeat_at: Time::MAX });
     }
 
-    /// A packet arrived; `false` if it was not missing.
+    /// Removes a packet that arrived; `false` if it was not missing.
     pub(crate) fn remove(&mut self, packet: u64) -> bool {
         let at = self.ranges.partition_point(|missing| missing.range.end <= packet);
         let Some(missing) = self.ranges.get_mut(at) else { return false };
@@ -140,7 +139,7 @@ impl ReceiveLossList {
         true
     }
 
-    /// Takes out all packets of a range.
+    /// Removes all packets of a range.
     pub(crate) fn remove_range(&mut self, gone: Range<u64>) {
         let at = self.ranges.partition_point(|missing| missing.range.end <= gone.start);
         while let Some(missing) = self.ranges.get_mut(at) {
@@ -166,20 +165,20 @@ impl ReceiveLossList {
         }
     }
 
-    /// Whether something is to be reported for the first time.
+    /// Whether a range is not reported yet.
     #[inline]
     pub(crate) fn has_unreported(&self) -> bool {
         self.ranges.back().is_some_and(|missing| missing.range.start >= self.unreported_from)
     }
 
-    /// When something is to be reported again.
+    /// Time of the next repetition of a report.
     #[inline]
     pub(crate) fn repeat_at(&self) -> Time {
         self.repeat_at.unwrap_or(Time::MAX)
     }
 
-    /// Gives `report` the first and last packet of every range that is due until it takes no more.
-    /// A range is due at once and then again after every `interval`, if there is one.
+    /// Passes first and last packet of each due range to `report` until it returns `false`. A range is
+    /// due immediately, and again after each `interval` if there is one.
     pub(crate) fn report(
         &mut self,
         now: Time,
@@ -197,7 +196,7 @@ impl ReceiveLossList {
             let fresh = missing.range.start >= self.unreported_from;
             if fresh || missing.repeat_at <= now {
                 if !report(missing.range.start, missing.range.end - 1) {
-                    // The rest is reported when this is called again, at once.
+                    // The remaining ranges are due at the next call.
                     next = Some(now);
                     break;
                 }
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_reported_at_once_and_then_again_and_again() {
+    fn a_loss_is_reported_immediately_and_then_periodically() {
         let mut losses = ReceiveLossList::default();
         losses.push(3..5);
         assert!(losses.has_unreported());
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_new_loss_is_reported_when_there_are_others() {
+    fn a_new_loss_is_reported_without_the_earlier_ones() {
         let mut losses = ReceiveLossList::default();
         losses.push(3..5);
         reported(&mut losses, 0, 9);
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_reported_when_asked_again() {
+    fn ranges_that_do_not_fit_are_reported_by_the_next_call() {
         let mut losses = ReceiveLossList::default();
         for start in [0, 10, 20] {
             losses.push(start..start + 2);
@@ -268,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_senders_list_holds_what_a_set_of_numbers_holds(
+        fn the_senders_list_equals_a_set_of_numbers(
             inserts in prop::collection::vec((0u64..60, 0u64..20), 0..40), floor in 0u64..60,
         ) {
             let mut losses = SendLossList::default();
@@ -285,7 +284,7 @@ mod tests {
         }
 
         #[test]
-        fn a_receivers_list_holds_what_a_set_of_numbers_holds(
+        fn the_receivers_list_equals_a_set_of_numbers(
             gaps in prop::collection::vec((1u64..5, 1u64..9), 0..20),
             arrivals in prop::collection::vec(0u64..200, 0..80),
             gone in prop::collection::vec((0u64..200, 0u64..40), 0..4),

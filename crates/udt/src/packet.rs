@@ -1,65 +1,64 @@
-//! Packets as the engine handles them. What they are on the wire is in `codec`.
+//! Packets inside the engine. Their wire format is in `codec`.
 //!
-//! A packet says nothing of where it goes: a connection has one peer, and whoever carries packets
-//! adds the peer's address and socket id. The payload of data is beside the packet too. So a
-//! packet takes 32 bytes and is copied, which simulated links do without allocating; what a
-//! longer loss report says takes several packets.
+//! A packet holds neither destination nor payload: the driver adds the peer's address and socket id,
+//! and payload is passed beside the packet. A packet is therefore 32 bytes and `Copy`, so that
+//! simulated links do not allocate. A long NAK takes several packets.
 
 use crate::seq::{MessageNumber, Seq};
 
-/// Bytes of the IPv4 and UDP headers; counted for IPv6 too, as UDT4 does.
+/// IPv4 and UDP headers, bytes. UDT4 uses the same number for IPv6.
 pub const IP_UDP_HEADER: u32 = 28;
-/// Bytes of UDT's header.
+/// UDT header, bytes.
 pub const HEADER: u32 = 16;
 
 /// A UDT packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Packet {
-    /// Payload.
+    /// Data.
     Data(DataHeader),
-    /// Opens a connection.
+    /// Handshake (type 0).
     Handshake(Handshake),
-    /// Says that the connection is alive.
+    /// Keep-alive (type 1).
     KeepAlive,
-    /// Acknowledges everything before a packet.
+    /// Acknowledgement of all packets before one (type 2).
     Ack(AckKind, Ack),
-    /// Names packets that are missing.
+    /// Report of missing packets (type 3).
     Nak(Nak),
-    /// Tells of growing delay. UDT4 never sends it.
+    /// Warning of growing delay (type 4). UDT4 never sends it.
     CongestionWarning,
-    /// Ends the connection.
+    /// Shutdown of the connection (type 5).
     Shutdown,
-    /// Acknowledges an acknowledgement.
+    /// Acknowledgement of an ACK (type 6).
     Ack2 {
-        /// The number of the acknowledgement.
+        /// ACK sequence number.
         number: u32,
     },
-    /// Asks the receiver to give up a message that came too late to be sent again.
+    /// Request to drop a message whose time to live has expired (type 7).
     DropRequest(DropRequest),
-    /// The peer's application failed.
+    /// Error of the peer's application (type 8).
     PeerError {
-        /// Why.
+        /// Error code.
         code: u32,
     },
-    /// Something of the applications' own.
+    /// User-defined packet (type 0x7FFF).
     UserDefined(UserDefined),
 }
 
-/// The header of a data packet.
+/// Header of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataHeader {
-    /// Its sequence number.
+    /// Packet sequence number.
     pub seq: Seq,
-    /// The message that it is part of.
+    /// Message field.
     pub message: MessagePart,
-    /// When it was sent, microseconds since the sender's socket was opened, wrapping.
+    /// Send time, microseconds since the sender's socket was opened, wrapping.
     pub timestamp: u32,
-    /// Bytes of payload.
+    /// Payload, bytes.
     pub length: u16,
 }
 
-/// Which part of which message a data packet is, as it is on the wire: first (bit 31), last
-/// (bit 30), to be delivered in order (bit 29), number.
+/// Message field of a data packet, as on the wire: first packet of the message (bit 31), last
+/// (bit 30), in-order delivery (bit 29), message number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MessagePart(u32);
 
@@ -68,7 +67,7 @@ impl MessagePart {
     const LAST: u32 = 1 << 30;
     const IN_ORDER: u32 = 1 << 29;
 
-    /// A part of the message of that number.
+    /// The field from its parts.
     pub const fn new(number: MessageNumber, first: bool, last: bool, in_order: bool) -> Self {
         let first = if first { MessagePart::FIRST } else { 0 };
         let last = if last { MessagePart::LAST } else { 0 };
@@ -76,7 +75,7 @@ impl MessagePart {
         MessagePart(first | last | in_order | number.get())
     }
 
-    /// From the word on the wire.
+    /// The field from the word on the wire.
     pub const fn from_word(word: u32) -> Self {
         MessagePart(word)
     }
@@ -86,12 +85,12 @@ impl MessagePart {
         self.0
     }
 
-    /// Whether the message begins here.
+    /// Whether this is the message's first packet.
     pub const fn is_first(self) -> bool {
         self.0 & MessagePart::FIRST != 0
     }
 
-    /// Whether the message ends here.
+    /// Whether this is the message's last packet.
     pub const fn is_last(self) -> bool {
         self.0 & MessagePart::LAST != 0
     }
@@ -101,96 +100,96 @@ impl MessagePart {
         self.0 & MessagePart::IN_ORDER != 0
     }
 
-    /// The message's number.
+    /// Message number.
     pub const fn number(self) -> MessageNumber {
         MessageNumber::new(self.0)
     }
 }
 
-/// A handshake. The address that it carries on the wire is the codec's business: nobody reads it.
+/// Handshake. The address in its wire format is written by the codec and never read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handshake {
-    /// Protocol version; 4, the only one. A greater number than 255 on the wire becomes 255.
+    /// UDT version, 4. Values above 255 are decoded as 255.
     pub version: u8,
-    /// 1 stream, 2 message. A greater number than 255 on the wire becomes 255.
+    /// Socket type: 1 stream, 2 message. Values above 255 are decoded as 255.
     pub socket_type: u8,
     /// Initial sequence number.
     pub isn: Seq,
-    /// Greatest packet, bytes, IP and UDP headers included.
+    /// Maximum packet size including IP and UDP headers, bytes.
     pub mss: u32,
-    /// Packets that may be in flight to whoever sends this.
+    /// Maximum flow window, packets: limit of packets in flight towards the sender of the handshake.
     pub window: u32,
-    /// What is asked or answered.
+    /// Request type (the draft's connection type).
     pub request_type: RequestType,
-    /// Socket id of whoever sends this.
+    /// Socket id of the sender of the handshake.
     pub socket_id: u32,
-    /// Proof that the client has the address that it says.
+    /// SYN cookie, which proves that the client receives packets at its source address.
     pub cookie: u32,
 }
 
-/// What a handshake asks or answers.
+/// Request type of a handshake (the draft's connection type).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestType(pub i32);
 
 impl RequestType {
-    /// A client asks for a cookie, and the listener gives it.
+    /// First request of a client, and the response with the cookie.
     pub const INDUCTION: RequestType = RequestType(1);
-    /// A rendezvous begins.
+    /// First request of a rendezvous.
     pub const RENDEZVOUS: RequestType = RequestType(0);
-    /// A client asks for the connection, and the listener agrees; also a rendezvous' answer.
+    /// Request with the cookie and its response; in a rendezvous, a response.
     pub const CONCLUSION: RequestType = RequestType(-1);
-    /// A rendezvous is complete already.
+    /// Response of a rendezvous that is already connected.
     pub const AGREEMENT: RequestType = RequestType(-2);
-    /// The connection is refused.
+    /// Rejection.
     pub const REJECTION: RequestType = RequestType(1002);
 }
 
-/// How much an acknowledgement says.
+/// Kind of ACK, by its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AckKind {
-    /// Only what has arrived: the light ACK.
+    /// Light ACK: `next` only.
     Light,
-    /// That, round-trip times and free buffer.
+    /// Also `rtt_us`, `rtt_var_us` and `window`.
     Short,
-    /// That, arrival rate and capacity.
+    /// Also `arrival_rate` and `capacity`.
     Full,
 }
 
-/// An acknowledgement. What its kind does not say is zero.
+/// Acknowledgement. Fields that its kind omits are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ack {
-    /// Its own number, which the ACK2 repeats; 0 in a light ACK.
+    /// ACK sequence number, echoed by the ACK2; 0 in a light ACK.
     pub number: u32,
-    /// Everything before this packet has arrived.
+    /// All packets before this sequence number have arrived.
     pub next: Seq,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u32,
-    /// Its mean deviation, microseconds.
+    /// RTT variance (mean deviation), microseconds.
     pub rtt_var_us: u32,
-    /// Packets for which the receiver has room.
+    /// Available receive buffer, packets.
     pub window: u32,
-    /// Arrival rate, packets/s; 0 if not known.
+    /// Packet arrival rate, packets/s; 0 if unknown.
     pub arrival_rate: u32,
-    /// Capacity by packet pairs, packets/s; 0 if not known.
+    /// Estimated link capacity, packets/s; 0 if unknown.
     pub capacity: u32,
 }
 
-/// Ranges of missing packets, compressed: a word is a sequence number, or, with the highest bit
-/// set, the first of a range whose last is the next word.
+/// Negative acknowledgement: compressed ranges of missing packets. A word is a sequence number or,
+/// with the highest bit set, the first of a range whose last is the next word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Nak {
     words: [u32; Nak::MAX_WORDS],
     len: u8,
-    /// Whether this continues the report of the packet before it, and is no event of its own.
+    /// Whether this is a further part of the previous NAK rather than a new one.
     pub continued: bool,
 }
 
 impl Nak {
-    /// The most words of one packet; a longer report takes several.
+    /// Maximum number of words; a longer report is split into several.
     pub const MAX_WORDS: usize = 6;
     const RANGE: u32 = 1 << 31;
 
-    /// Adds packets from `first` to `last`, both included; `false` if there is no room.
+    /// Adds the packets `first..=last`; `false` if they do not fit.
     pub fn push(&mut self, first: Seq, last: Seq) -> bool {
         let len = usize::from(self.len);
         let alone = first == last;
@@ -205,13 +204,13 @@ impl Nak {
         true
     }
 
-    /// The words as they are on the wire.
+    /// The words on the wire.
     pub fn words(&self) -> &[u32] {
         &self.words[..usize::from(self.len)]
     }
 
-    /// Takes as many words as make whole ranges and fit; gives the packet and the rest. A range
-    /// without an end is left out.
+    /// Decodes as many whole ranges as fit. Returns the NAK and the remaining words. A range without
+    /// an end is dropped.
     pub fn from_words(words: &[u32]) -> (Nak, &[u32]) {
         let mut nak = Nak::default();
         let mut rest = words;
@@ -239,7 +238,7 @@ impl Nak {
         true
     }
 
-    /// The ranges, from the first packet to the last, both included.
+    /// The ranges as (first, last), both inclusive.
     pub fn ranges(&self) -> impl Iterator<Item = (Seq, Seq)> + '_ {
         let mut words = self.words().iter();
         std::iter::from_fn(move || {
@@ -250,30 +249,30 @@ impl Nak {
     }
 }
 
-/// Asks to give up a message.
+/// Message drop request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DropRequest {
-    /// The message.
+    /// Message number.
     pub message: MessageNumber,
-    /// Its first packet.
+    /// First packet of the message.
     pub first: Seq,
-    /// Its last packet.
+    /// Last packet of the message.
     pub last: Seq,
 }
 
-/// A packet of the applications' own; its content is its payload.
+/// User-defined packet; its body is passed as payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UserDefined {
-    /// Which kind.
+    /// Extended type.
     pub kind: u16,
-    /// A word beside the content.
+    /// Additional info.
     pub info: u32,
-    /// Bytes of content.
+    /// Body, bytes.
     pub length: u16,
 }
 
 impl Packet {
-    /// Bytes on the wire, IP and UDP headers included.
+    /// Packet size including IP and UDP headers, bytes.
     #[inline(never)]
     pub fn size(&self) -> u32 {
         match self {
@@ -282,7 +281,7 @@ impl Packet {
         }
     }
 
-    /// Bytes after UDT's header. Control packets that say nothing have four bytes of padding.
+    /// Body after the UDT header, bytes. Control packets without a body have four bytes of padding.
     pub(crate) fn body_len(&self) -> u32 {
         match self {
             Packet::Data(data) => u32::from(data.length),
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_does_not_fit_into_a_packet_is_never_cut_within_a_range() {
+    fn a_nak_that_does_not_fit_is_split_between_ranges() {
         let words: Vec<u32> = (0..5).flat_map(|i| [(i * 10) | Nak::RANGE, i * 10 + 3]).collect();
         let (first, rest) = Nak::from_words(&words);
         assert_eq!(first.words(), &words[..6]);
@@ -367,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_without_an_end_is_left_out() {
+    fn a_range_without_an_end_is_dropped() {
         let (nak, rest) = Nak::from_words(&[5, Nak::RANGE | 7]);
         assert_eq!((nak.words(), rest), (&[5][..], &[][..]));
     }

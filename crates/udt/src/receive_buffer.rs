@@ -1,8 +1,8 @@
-//! Data that arrived and was not yet read.
+//! The receive buffer: data that has arrived and is not read yet.
 //!
-//! Packets rest in a ring from the first one not read; nothing is kept beyond the buffer's size,
-//! whatever a peer sends. A stream gives its bytes in order once they are acknowledged. A message
-//! is given when all of it is there: in its turn, or, if the sender allows it, before.
+//! Packets are stored in a ring that starts at the first unread one and never exceeds the buffer's
+//! size. Stream data is readable in order once it is acknowledged. A message is readable once it is
+//! complete: in order, or earlier if its sender allows out-of-order delivery.
 
 use crate::config::Mode;
 use crate::packet::{DataHeader, MessagePart};
@@ -10,31 +10,31 @@ use crate::seq::MessageNumber;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What arrived and was not read.
+/// The receive buffer.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     slots: VecDeque<Slot>,
-    /// The packet of the first slot.
+    /// Packet index of the first slot.
     base: u64,
-    /// Packets before this one were acknowledged.
+    /// All packets before this one are acknowledged.
     acked: u64,
     capacity: u32,
     mode: Mode,
-    /// Bytes of the first slot that a stream has given already.
+    /// Stream: bytes of the first slot that are already read.
     read_offset: usize,
-    /// Bytes acknowledged so far.
+    /// Bytes acknowledged.
     bytes: u64,
-    /// Buffers to be used again.
+    /// Empty payload buffers for reuse.
     free_list: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
 enum Slot {
-    /// Did not arrive yet.
+    /// Not arrived.
     Empty,
-    /// Arrived.
+    /// Arrived and unread.
     Full(MessagePart, Vec<u8>),
-    /// Was read, or given up by the sender.
+    /// Read, or dropped by the sender.
     Consumed,
 }
 
@@ -52,18 +52,18 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Packets from `acked` on for which there is room.
+    /// Free space, packets, if all before `acked` are acknowledged.
     pub(crate) fn free_packets(&self, acked: u64) -> u32 {
         let unread = acked.saturating_sub(self.base).min(u64::from(self.capacity));
         self.capacity - unread as u32
     }
 
-    /// Bytes acknowledged so far.
+    /// Bytes acknowledged.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The slot of a packet, if there is room for it.
+    /// The slot of a packet; `None` if it is beyond the free space.
     fn slot(&mut self, packet: u64, acked: u64) -> Option<&mut Slot> {
         let at = packet.checked_sub(self.base)?;
         if packet.saturating_sub(acked) >= u64::from(self.free_packets(acked)) {
@@ -105,7 +105,7 @@ impl ReceiveBuffer {
         self.pop_consumed();
     }
 
-    /// Forgets the slots at the front that are of no use any more.
+    /// Removes acknowledged and consumed slots from the front.
     fn pop_consumed(&mut self) {
         while self.base < self.acked && matches!(self.slots.front(), Some(Slot::Consumed)) {
             self.slots.pop_front();
@@ -113,7 +113,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Reads what there is of a stream; gives the number of bytes.
+    /// Reads stream data. Returns the number of bytes.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let mut written = 0;
         while self.base < self.acked && written < out.len() {
@@ -134,7 +134,7 @@ impl ReceiveBuffer {
         written
     }
 
-    /// The bytes of the next message, if one is complete.
+    /// Reads the next complete message.
     pub(crate) fn read_message(&mut self) -> Option<Vec<u8>> {
         debug_assert_eq!(self.mode, Mode::Message);
         let message = self.deliverable()?;
@@ -149,7 +149,7 @@ impl ReceiveBuffer {
         Some(whole)
     }
 
-    /// Whether there is something to read.
+    /// Whether data or a complete message can be read.
     pub(crate) fn is_readable(&self) -> bool {
         match self.mode {
             Mode::Stream => self.base < self.acked,
@@ -157,7 +157,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The slot was read.
+    /// Marks a slot as read and keeps its payload buffer for reuse.
     fn consume(&mut self, at: usize) {
         let Some(slot) = self.slots.get_mut(at) else { return };
         if let Slot::Full(_, mut bytes) = std::mem::replace(slot, Slot::Consumed) {
@@ -166,7 +166,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The slots of the first message that may be given.
+    /// Slots of the first deliverable message.
     fn deliverable(&self) -> Option<Range<usize>> {
         let acked = self.acked.saturating_sub(self.base) as usize;
         let mut begun: Option<(usize, MessageNumber)> = None;
@@ -185,7 +185,7 @@ impl ReceiveBuffer {
                 return Some(from..at + 1);
             }
         }
-        // A message greater than the buffer is given in pieces, or else it would stay for ever.
+        // A message larger than the buffer can never complete: it is delivered in parts.
         let full = self.free_packets(self.acked) == 0 && acked > 0;
         full.then_some(0..acked.min(self.slots.len()))
     }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_given_in_its_turn_or_before_if_the_sender_allows_it() {
+    fn a_message_is_delivered_in_order_unless_the_sender_waives_it() {
         for (in_order, early) in [(true, None), (false, Some(b"23".to_vec()))] {
             let mut buffer = ReceiveBuffer::new(Mode::Message, 8);
             buffer.insert(1, 0, &data(2, true, false, in_order), b"2");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_given_up_is_passed_over() {
+    fn a_dropped_message_is_skipped() {
         let mut buffer = ReceiveBuffer::new(Mode::Message, 8);
         buffer.insert(1, 0, &data(1, false, true, true), b"1");
         buffer.insert(2, 0, &data(2, true, true, true), b"2");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_greater_than_the_buffer_is_given_in_pieces() {
+    fn a_message_larger_than_the_buffer_is_delivered_in_parts() {
         let mut buffer = ReceiveBuffer::new(Mode::Message, 2);
         buffer.insert(0, 0, &data(1, true, false, true), b"1");
         buffer.insert(1, 0, &data(1, false, false, true), b"2");

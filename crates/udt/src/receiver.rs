@@ -1,10 +1,10 @@
-//! The receiving half of a connection: what has arrived, what is missing, and what the sender is
-//! told of it.
+//! The receiver: loss detection, acknowledgements (ACK) and loss reports (NAK).
 //!
-//! Acknowledgements leave every SYN while there is something to acknowledge, and sooner after a
-//! packet that is not full or after as many packets as the options say; light ones after every 64
-//! packets between. A loss is reported as soon as a later packet arrives, and again until it is
-//! repaired. What was measured goes along with acknowledgements once a SYN.
+//! - An ACK is sent every SYN while data is unacknowledged, after `ack_interval` packets, and
+//!   immediately after a packet that is not full.
+//! - A light ACK is sent every 64 packets in between.
+//! - One ACK per SYN is a full one, with arrival rate and capacity.
+//! - A NAK is sent as soon as a packet after a gap arrives, and repeated until the gap is filled.
 
 use crate::ack_window::AckWindow;
 use crate::config::{SYN, TransportOptions};
@@ -17,67 +17,67 @@ use crate::seq::{Seq, SequenceSpace};
 use crate::sink::Sink;
 use dumbbell_units::{Span, Time};
 
-/// Packets between two light acknowledgements.
+/// Packets per light ACK.
 const LIGHT_INTERVAL: u32 = 64;
-/// The least window that is ever announced.
+/// Minimum advertised window, packets.
 const MIN_WINDOW: u32 = 2;
 
-/// The receiving half.
+/// The receiver.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     numbering: SequenceSpace,
     max_payload: u16,
-    /// Packets that may be in flight at most, whatever there is room for.
+    /// Upper limit of the advertised window, packets.
     window: u32,
     pub(crate) ack_interval: u32,
     light_acks: bool,
     nak_repeat: bool,
     skip_gaps: bool,
     pub(crate) sink: Sink,
-    /// One past the highest packet that arrived.
+    /// Largest received packet (LRSN) + 1.
     next: u64,
     losses: ReceiveLossList,
-    /// The next report of losses is the rest of the last one.
+    /// The next NAK continues the previous one.
     nak_continues: bool,
-    /// What was acknowledged last: everything before may be read.
+    /// All packets before this one are acknowledged and readable (UDT4's `m_iRcvLastAck`).
     acked: u64,
-    /// What the sender is known to know of.
+    /// Acknowledged up to here by an ACK that an ACK2 confirmed (`m_iRcvLastAckAck`).
     last_ack2: u64,
     acks: AckWindow,
-    /// When the last acknowledgement that said everything was sent.
+    /// Time of the last full ACK.
     last_full_ack_at: Option<Time>,
-    /// When the last acknowledgement with a number was sent.
+    /// Time of the last short or full ACK.
     last_ack_at: Time,
-    /// The earliest time of the next acknowledgement.
+    /// Earliest time of the next short or full ACK.
     ack_due: Time,
-    /// Packets since the last acknowledgement that a timer sent.
+    /// Packets since the last short or full ACK.
     packets_since_ack: u32,
-    /// Light acknowledgements since then.
+    /// Light ACKs since then.
     light_acks_sent: u32,
-    /// Packets for which there was room when the sender was told last.
+    /// Window in the last short or full ACK, packets.
     advertised_window: u32,
-    /// There is much more room than that.
+    /// Reading has enlarged the window enough for a window update.
     window_reopened: bool,
     arrival_rate: ArrivalRateEstimator,
     capacity: CapacityEstimator,
     stats: ReceiverStats,
 }
 
-/// What a receiving half has counted.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// Data packets that arrived.
+    /// Received data packets.
     pub packets: u64,
-    /// Those that had arrived before, or for which there was no room.
+    /// Received data packets that were duplicates or beyond the receive buffer.
     pub discarded: u64,
-    /// Packets that were found missing.
+    /// Packets found missing.
     pub missing: u64,
-    /// Payload bytes that arrived in order.
+    /// Payload received in order, bytes.
     pub bytes: u64,
 }
 
 impl Receiver {
-    /// Waits for packet 0.
+    /// A receiver that expects packet 0.
     pub(crate) fn new(
         now: Time,
         numbering: SequenceSpace,
@@ -114,7 +114,7 @@ impl Receiver {
     }
 
     pub(crate) fn stats(&self) -> ReceiverStats {
-        // With gaps passed over, everything that came in time is in order.
+        // If gaps are skipped, all accepted packets count as in order.
         let in_order = match self.skip_gaps {
             true => self.stats.packets - self.stats.discarded,
             false => self.first_missing(),
@@ -122,12 +122,12 @@ impl Receiver {
         ReceiverStats { bytes: self.sink.in_order_bytes(in_order, self.max_payload), ..self.stats }
     }
 
-    /// The packet of that sequence number.
+    /// Index of the packet with this sequence number.
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
         self.numbering.index_near(seq, self.acked)
     }
 
-    /// Everything before this packet has arrived, or was given up.
+    /// All packets before this one have arrived or were dropped.
     #[inline]
     fn first_missing(&self) -> u64 {
         match self.losses.first() {
@@ -136,7 +136,7 @@ impl Receiver {
         }
     }
 
-    /// A data packet arrived.
+    /// Handles a data packet.
     #[inline]
     pub(crate) fn on_data(
         &mut self,
@@ -174,11 +174,11 @@ impl Receiver {
         }
     }
 
-    /// Packets sent for the first time come in pairs. One that fills a gap, or comes after one,
-    /// is no half of a pair.
+    /// Passes the packet to the capacity estimator if it belongs to a pair. Retransmissions and
+    /// packets after a gap do not.
     #[inline]
     fn measure_pair(&mut self, arrival: Arrival, packet: u64, data: &DataHeader) {
-        // UDT4's clock has microseconds: no two packets are nearer to each other.
+        // Packets of a GRO batch count as 1 us apart, the resolution of UDT4's clock.
         let now = arrival.at + Span::from_micros(u64::from(arrival.gro_index));
         if packet != self.next {
             self.capacity.invalidate_pair();
@@ -189,7 +189,7 @@ impl Receiver {
         }
     }
 
-    /// The sender acknowledges an acknowledgement.
+    /// Handles an ACK2.
     pub(crate) fn on_ack2(&mut self, now: Time, number: u32, rtt: &mut RttEstimator) {
         if let Some((next, sent_at)) = self.acks.acknowledge(number) {
             rtt.update(now.since(sent_at));
@@ -197,8 +197,7 @@ impl Receiver {
         }
     }
 
-    /// The sender gives up a message. A range that is not one, or beyond what there is room for,
-    /// is ignored.
+    /// Handles a message drop request. Invalid ranges and those beyond the buffer are ignored.
     pub(crate) fn on_drop_request(&mut self, now: Time, drop: &DropRequest) {
         let numbers = self.numbering.index_near(drop.first, self.acked);
         let Some((first, last)) = numbers.zip(self.numbering.index_near(drop.last, self.acked))
@@ -217,14 +216,14 @@ impl Receiver {
         self.ack_due = now;
     }
 
-    /// Packets that may be in flight. UDT4's acknowledgements know only of the buffer: its UDT_FC
-    /// counts in the handshake, and no more after it.
+    /// Window to advertise, packets. UDT4 applies UDT_FC in the handshake only; its ACKs advertise the
+    /// buffer alone.
     #[inline]
     fn flight_window(&self) -> u32 {
         self.sink.free_packets(self.acked).min(self.window)
     }
 
-    /// When to poll next.
+    /// Time of the next poll.
     #[inline]
     pub(crate) fn next_timeout(&self, rtt: &RttEstimator) -> Time {
         let report = match self.losses.has_unreported() {
@@ -234,14 +233,14 @@ impl Receiver {
         report.min(self.next_ack(rtt))
     }
 
-    /// The application has read. A sender that knows of little room is told when there is much
-    /// again; UDT4's would have to find out by trying.
+    /// The application has read data: schedules a window update if the window has grown enough. UDT4
+    /// sends none.
     pub(crate) fn on_read(&mut self) {
         let room = self.flight_window();
         self.window_reopened |= u64::from(room) >= 2 * u64::from(self.advertised_window) + 64;
     }
 
-    /// When the next acknowledgement is due, if nothing more arrives.
+    /// Time of the next ACK if no further packet arrives.
     #[inline]
     fn next_ack(&self, rtt: &RttEstimator) -> Time {
         if self.window_reopened {
@@ -252,13 +251,13 @@ impl Receiver {
             return Time::MAX;
         }
         match next == self.acked {
-            // It was sent before: the ACK2 is overdue.
+            // Already acknowledged: repeated if the ACK2 is overdue.
             true => self.ack_due.max(self.last_ack_at + rtt.rto()),
             false => self.ack_due,
         }
     }
 
-    /// The next packet that is to be sent now.
+    /// The next packet to send now.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, rtt: &RttEstimator) -> Option<Packet> {
         if self.has_nak(now)
@@ -279,22 +278,20 @@ impl Receiver {
         None
     }
 
-    /// Whether losses are to be reported now.
+    /// Whether a NAK is due.
     #[inline]
     fn has_nak(&self, now: Time) -> bool {
         self.losses.has_unreported() || now >= self.losses.repeat_at()
     }
 
-    /// A report of losses, as long as a packet can be; `None` if those that were to be reported
-    /// again have gone.
+    /// The next NAK, as long as fits; `None` if the losses to report again are repaired.
     fn make_nak(&mut self, now: Time, rtt: &RttEstimator) -> Option<Nak> {
         let mut nak = Nak::default();
         nak.continued = self.nak_continues;
-        // As in UDT4's code, where it is switched off, but for a least interval of 300 ms and one
-        // timer for all losses: when the answer is overdue, and the sender had time to send all that
-        // is missing, if it is as fast as it was. If it has become slow, it knows what of a report
-        // is under way. Longer and longer intervals, as the draft has them, would let the sender's
-        // EXP timer expire first, and all be sent again.
+        // RTT + 4 RTTVar plus the time to retransmit all losses at the arrival rate, as in UDT4's
+        // disabled code, but per loss and without its minimum of 300 ms. A slower sender ignores
+        // reports of packets that are under way. The draft's growing intervals would let the
+        // sender's EXP timer expire first, which retransmits everything.
         let repairs = match self.arrival_rate.rate() {
             0 => Span::ZERO,
             rate => Span::from_secs(self.losses.len()) / u64::from(rate),
@@ -311,13 +308,13 @@ impl Receiver {
         (!nak.words().is_empty()).then_some(nak)
     }
 
-    /// What has arrived may be read, as far as nothing before it is missing.
+    /// Makes all data before the first gap readable.
     pub(crate) fn release(&mut self) {
         self.acked = self.first_missing();
         self.sink.release(self.acked);
     }
 
-    /// The acknowledgement that a timer or a count asks for, if it has something to say.
+    /// The short or full ACK that is due, unless it would repeat the previous one.
     fn make_ack(&mut self, now: Time, rtt: &RttEstimator) -> Option<Packet> {
         let next = self.first_missing();
         self.packets_since_ack = 0;
@@ -325,7 +322,7 @@ impl Receiver {
         let unchanged = next == self.acked;
         let known = next == self.last_ack2 || unchanged && now < self.last_ack_at + rtt.rto();
         if known && !std::mem::take(&mut self.window_reopened) {
-            // Not before a SYN has passed, or else the timer would come up again and again.
+            // The next check is in a SYN, or else the timer would be due continuously.
             self.ack_due = now + SYN;
             return None;
         }

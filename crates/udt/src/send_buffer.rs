@@ -1,4 +1,4 @@
-//! What an application handed over to be sent, cut into packets, until it is acknowledged.
+//! The send buffer: the application's data, split into packets, until it is acknowledged.
 
 use crate::packet::MessagePart;
 use crate::seq::MessageNumber;
@@ -6,16 +6,16 @@ use crate::source::MessageRange;
 use dumbbell_units::Time;
 use std::collections::VecDeque;
 
-/// Packets that wait to be sent or acknowledged.
+/// The send buffer.
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
     chunks: VecDeque<Chunk>,
-    /// The number of the first packet here.
+    /// Packet index of the first chunk.
     first: u64,
     message: MessageNumber,
     payload: usize,
     capacity: usize,
-    /// Buffers to be used again.
+    /// Empty payload buffers for reuse.
     free_list: Vec<Vec<u8>>,
 }
 
@@ -28,7 +28,7 @@ struct Chunk {
 }
 
 impl SendBuffer {
-    /// Room for `capacity` packets of `payload` bytes.
+    /// A buffer of `capacity` packets of `payload` bytes.
     pub(crate) fn new(payload: u16, capacity: u32) -> SendBuffer {
         SendBuffer {
             chunks: VecDeque::new(),
@@ -40,13 +40,12 @@ impl SendBuffer {
         }
     }
 
-    /// Bytes for which there is room.
+    /// Free space, bytes.
     pub(crate) fn free_bytes(&self) -> usize {
         (self.capacity - self.chunks.len()) * self.payload
     }
 
-    /// Adds bytes as one message; they must not be more than there is room for. After `expires`
-    /// the message is not sent again.
+    /// Adds one message, which must fit into the free space. It is not retransmitted after `expires`.
     pub(crate) fn push(&mut self, bytes: &[u8], in_order: bool, expires: Time) {
         let first = self.first + self.chunks.len() as u64;
         let parts = bytes.len().div_ceil(self.payload) as u64;
@@ -76,7 +75,7 @@ impl SendBuffer {
             .map_or_else(Default::default, |chunk| (chunk.data.len() as u16, chunk.part))
     }
 
-    /// The bytes of a packet.
+    /// Payload of a packet.
     pub(crate) fn payload(&self, packet: u64) -> &[u8] {
         self.chunk(packet).map_or(&[], |chunk| &chunk.data)
     }

@@ -1,16 +1,14 @@
-//! The sending half of a connection: which packet leaves when, and what the receiver's reports do
-//! to it.
+//! The sender: transmission, pacing and retransmission of packets.
 //!
-//! Two things limit sending: a window (packets between the first one not acknowledged and the next
-//! one: the least of the algorithm's, the receiver's and the send buffer) and a period between
-//! packets (the algorithm's rate). Lost packets go first, and no window holds them back. Every
-//! packet whose sequence number is a multiple of 16 is followed without a gap by the next one: a
-//! packet pair, by which the receiver measures the path's capacity.
+//! New packets are limited by a window (the minimum of congestion window, flow window and send
+//! buffer), all packets by the packet sending period (the algorithm's pacing rate). Retransmissions
+//! take precedence and ignore the window. Each new packet whose sequence number is a multiple of 16
+//! is followed immediately by the next one: a packet pair, by which the receiver estimates the link
+//! capacity.
 //!
-//! Nobody reports that the last packets of all are lost, and UDT4 sends them again when its EXP timer
-//! expires, after 300 ms or more. Here the very last one is sent again when an answer is overdue: it
-//! fills the gap, or shows it to the receiver, which then reports it (the idea is RFC 8985's, section
-//! 7). A receiver that has it takes it for a duplicate.
+//! Tail loss probe: no NAK reports the loss of the last packets. UDT4 retransmits them when its EXP
+//! timer expires, after 300 ms or more. Here the last packet is retransmitted after about two RTT, as
+//! in RFC 8985, section 7: it repairs the loss, or lets the receiver detect the gap.
 
 mod feedback;
 
@@ -26,21 +24,21 @@ use dumbbell_cc::{
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Probes whose intervals double; by then the EXP timer has long expired.
+/// Maximum exponent of the probe interval's backoff. The EXP timer expires long before.
 const MAX_PROBE_DOUBLINGS: u32 = 10;
 
-/// What limits a sender, once the handshake has settled it.
+/// A sender's limits, negotiated by the handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Payload of a full packet, bytes.
     pub(crate) payload: u16,
-    /// Packets that the receiver can take at first: what its handshake says.
+    /// The receiver's initial window, from its handshake, packets.
     pub(crate) flow_window: u32,
-    /// Packets that are kept until they are acknowledged.
+    /// Send buffer, packets.
     pub(crate) send_buffer: u32,
 }
 
-/// The sending half.
+/// The sender.
 pub(crate) struct Sender {
     pub(crate) numbering: SequenceSpace,
     cc: Algorithm,
@@ -49,30 +47,30 @@ pub(crate) struct Sender {
     path: Path,
     limits: Limits,
     pub(crate) source: Source,
-    /// What is known of the packets from `kept` on.
+    /// Packets `data_acked..next`.
     in_flight: VecDeque<InFlight>,
-    /// The first packet that is kept: all before it were acknowledged with a report.
+    /// All packets before this one are acknowledged by short or full ACKs and no longer buffered
+    /// (UDT4's `m_iSndLastDataAck`).
     data_acked: u64,
-    /// The first packet that was not acknowledged.
+    /// All packets before this one are acknowledged, light ACKs included (`m_iSndLastAck`).
     acked: u64,
-    /// The next new packet.
+    /// Index of the next new packet.
     next: u64,
     losses: SendLossList,
     flow_window: u32,
-    /// When the next packet may leave.
+    /// Time at which pacing allows the next packet.
     next_send_at: Time,
-    /// When to look again, if that is known.
+    /// Time of the next poll, as far as known.
     next_poll_at: Time,
-    /// What kept the last packet back.
+    /// What blocks transmission.
     blocked: Blocked,
-    /// Since when nothing was sent and nothing acknowledged, and how often that was answered by a
-    /// probe since the last acknowledgement.
+    /// Time of the last transmission or advancing ACK.
     last_activity: Time,
     tail_probes: u32,
-    /// Losses before this packet belong to the present episode.
+    /// Losses before this packet belong to the current loss episode.
     episode_end: u64,
     rate: RateSampler,
-    /// The receiver's measurements, smoothed, packets/s.
+    /// Smoothed arrival rate and capacity from full ACKs, packets/s.
     arrival_rate: u32,
     capacity: u32,
     stats: Counters,
@@ -81,26 +79,26 @@ pub(crate) struct Sender {
 /// A packet in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
-    /// State when it was sent last.
+    /// State of the connection at its last transmission.
     info: PacketInfo,
-    /// Whether it was sent more than once.
+    /// Whether it was retransmitted.
     retransmitted: bool,
 }
 
-/// What keeps a packet back.
+/// What blocks the transmission of new packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blocked {
-    /// Nothing; or the period between packets.
+    /// Nothing, or pacing.
     No,
-    /// The algorithm's window.
+    /// The congestion window.
     Cwnd,
-    /// The receiver's window or the send buffer.
+    /// The flow window or the send buffer.
     FlowWindow,
-    /// There is no data.
+    /// No data is available.
     AppLimited,
 }
 
-/// What was counted.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     sent: u64,
@@ -113,7 +111,7 @@ struct Counters {
     completed: Option<Time>,
 }
 
-/// What a sender shows that has sent nothing.
+/// Statistics before anything is sent.
 pub(crate) fn initial_stats(control: &ControlParameters) -> SenderStats {
     SenderStats {
         cwnd: control.cwnd,
@@ -138,7 +136,7 @@ pub(crate) fn initial_stats(control: &ControlParameters) -> SenderStats {
 }
 
 impl Sender {
-    /// A sender that may begin at `now`.
+    /// A sender that may transmit from `now` on.
     pub(crate) fn new(
         now: Time,
         numbering: SequenceSpace,
@@ -167,14 +165,14 @@ impl Sender {
             tail_probes: 0,
             episode_end: 0,
             rate: RateSampler::new(now),
-            // Both as UDT4 has them before there is a report.
+            // UDT4's initial values.
             arrival_rate: 16,
             capacity: 1,
             stats: Counters::default(),
         }
     }
 
-    /// The handshake is done; `rtt` is what it took.
+    /// Completes the handshake, whose RTT is `rtt`.
     pub(crate) fn establish(&mut self, now: Time, rtt: Option<Span>) {
         self.path.now = now;
         if let Some(rtt) = rtt {
@@ -184,7 +182,7 @@ impl Sender {
         self.update_control();
     }
 
-    /// Counters and present values.
+    /// Counters and current values.
     pub(crate) fn stats(&self) -> SenderStats {
         SenderStats {
             cwnd: f64::from(self.cwnd().min(self.flow_window).max(1)),
@@ -207,25 +205,25 @@ impl Sender {
         }
     }
 
-    /// Shows the algorithm's internals.
+    /// Passes each internal variable of the algorithm to `show`.
     pub(crate) fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.cc.inspect(show);
     }
 
-    /// Whether something is not yet acknowledged.
+    /// Whether sent packets are unacknowledged.
     #[inline]
     pub(crate) fn has_unacked(&self) -> bool {
         self.acked < self.next
     }
 
-    /// Whether all that was sent is acknowledged with a report.
+    /// Whether all sent packets are acknowledged by short or full ACKs.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.data_acked == self.next
     }
 
-    /// Whether everything that there is to send was acknowledged. Light acknowledgements do not
-    /// count: the peer gives data to its application when it sends the others.
+    /// Whether all data is sent and acknowledged. Light ACKs do not count: the peer makes data
+    /// readable when it sends the other kinds.
     pub(crate) fn is_done(&self, now: Time) -> bool {
         self.is_idle() && self.source.available(self.next, now) == Err(Time::MAX)
     }
@@ -235,23 +233,23 @@ impl Sender {
         usize::from(self.limits.payload)
     }
 
-    /// The packet of that sequence number.
+    /// Index of the packet with this sequence number.
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
         self.numbering.index_near(seq, self.acked)
     }
 
-    /// New data may be there.
+    /// New data may be available.
     pub(crate) fn on_new_data(&mut self, now: Time) {
         self.next_poll_at = self.next_poll_at.min(now);
     }
 
-    /// When to poll next.
+    /// Time of the next poll.
     #[inline]
     pub(crate) fn next_timeout(&self) -> Time {
         if self.has_unacked() { self.next_poll_at.min(self.cc_timer) } else { self.next_poll_at }
     }
 
-    /// The next packet that may leave now. `timestamp` is what data says of the present.
+    /// The next packet to send now, with the given `timestamp` field.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, timestamp: u32) -> Option<Packet> {
         self.path.now = now;
@@ -268,7 +266,7 @@ impl Sender {
         self.send_new(timestamp)
     }
 
-    /// Sends a new packet if data, windows and the period allow.
+    /// Sends a new packet if data, windows and pacing allow.
     #[inline]
     fn send_new(&mut self, timestamp: u32) -> Option<Packet> {
         let now = self.path.now;
@@ -296,7 +294,7 @@ impl Sender {
         Some(self.transmit(packet, in_flight == 0, app_limited, timestamp))
     }
 
-    /// Sends a lost packet again if the period allows.
+    /// Retransmits a lost packet if pacing allows.
     fn retransmit(&mut self, packet: u64, timestamp: u32) -> Option<Packet> {
         let now = self.path.now;
         if now < self.next_send_at {
@@ -313,7 +311,7 @@ impl Sender {
         Some(self.transmit(packet, false, false, timestamp))
     }
 
-    /// Gives up a message: what of it is lost is not sent again, what was not sent is left out.
+    /// Drops an expired message: its losses are not retransmitted, its unsent packets are skipped.
     fn drop_message(&mut self, message: MessageRange) -> Packet {
         self.losses.remove_below(message.last + 1);
         while self.next <= message.last {
@@ -327,7 +325,7 @@ impl Sender {
         })
     }
 
-    /// Sends nothing new until then, and a probe if an answer is overdue.
+    /// Blocks new packets until `until`; sends a tail loss probe if one is due.
     fn block(&mut self, blocked: Blocked, until: Time, timestamp: u32) -> Option<Packet> {
         self.blocked = blocked;
         let probe_at = self.probe_at();
@@ -335,20 +333,20 @@ impl Sender {
             self.next_poll_at = until.min(probe_at);
             return None;
         }
-        // Of a message that is given up nothing departs, and the next probe is not due at once either.
+        // Set here too: if the message is dropped, nothing is transmitted.
         (self.last_activity, self.tail_probes) = (self.path.now, self.tail_probes + 1);
         self.losses.insert(self.next - 1..self.next);
         self.retransmit(self.next - 1, timestamp)
     }
 
-    /// When the last packet is sent again if nothing is heard: after two round trips (RFC 8985,
-    /// section 7.2) and a SYN, for which the receiver may wait; then after twice as long, and so on.
+    /// Time of the next tail loss probe: 2 SRTT (RFC 8985, section 7.2) + SYN, the receiver's
+    /// maximum ACK delay, after the last activity; doubled after each probe.
     fn probe_at(&self) -> Time {
         let Some(srtt) = self.path.srtt.filter(|_| self.has_unacked()) else { return Time::MAX };
         self.last_activity + (srtt * 2 + SYN) * (1u64 << self.tail_probes.min(MAX_PROBE_DOUBLINGS))
     }
 
-    /// A packet leaves.
+    /// Transmits a packet and updates all state.
     #[inline]
     fn transmit(&mut self, packet: u64, from_idle: bool, limited: bool, timestamp: u32) -> Packet {
         let at = (packet - self.data_acked) as usize;
@@ -369,8 +367,8 @@ impl Sender {
         Packet::Data(DataHeader { seq, message, timestamp, length })
     }
 
-    /// Settles when the packet after the one that leaves now may leave: a period after this one
-    /// was due, as far as it is not late by more than a SYN, so that periods are kept on average.
+    /// Schedules the packet after this one: a period after this one's scheduled time, so that the
+    /// average rate is kept if it is late, by a SYN at most.
     #[inline]
     fn schedule_next(&mut self, begins_pair: bool) {
         let now = self.path.now;
@@ -388,13 +386,13 @@ impl Sender {
         self.next_poll_at = self.next_send_at.max(now);
     }
 
-    /// The algorithm's window, whole packets.
+    /// The congestion window, whole packets.
     #[inline]
     fn cwnd(&self) -> u32 {
         (self.control.cwnd as u32).max(1)
     }
 
-    /// Asks the algorithm again after it was told something.
+    /// Reads the algorithm's control parameters after an event.
     #[inline]
     fn update_control(&mut self) {
         self.control = self.cc.control();
@@ -403,7 +401,7 @@ impl Sender {
         self.cc_timer = self.cc.next_timer().unwrap_or(Time::MAX);
     }
 
-    /// Tells the algorithm of congestion.
+    /// Reports a congestion event to the algorithm.
     fn report_congestion(&mut self, signal: Signal, packets: u32, seq: u64) {
         let new_episode = seq >= self.episode_end || signal == Signal::Timeout;
         if new_episode {
@@ -422,7 +420,7 @@ impl Sender {
         self.update_control();
     }
 
-    /// A round-trip time of our own: SRTT <- 7/8 SRTT + 1/8 R (RFC 6298).
+    /// Adds an RTT sample measured by the sender: SRTT <- 7/8 SRTT + 1/8 R (RFC 6298).
     fn on_rtt(&mut self, rtt: Span) {
         let smooth = |srtt: Span| Span::from_nanos((7 * srtt.as_nanos() + rtt.as_nanos()) / 8);
         self.path.srtt = Some(self.path.srtt.map_or(rtt, smooth));

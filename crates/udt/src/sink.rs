@@ -1,24 +1,24 @@
-//! Where data goes that arrives: it is counted and forgotten, or kept until it is read.
+//! Destination of received data: counted and discarded, or buffered for the application.
 
 use crate::packet::DataHeader;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::seq::MessageNumber;
 use std::ops::Range;
 
-/// Where data goes.
+/// Destination of received data.
 #[derive(Debug)]
 pub(crate) enum Sink {
-    /// An application that reads at once and keeps nothing.
+    /// Data is counted and discarded.
     Count(ByteCounter),
-    /// An application that reads when it likes.
+    /// Data is buffered until the application reads it.
     Buffer(ReceiveBuffer),
 }
 
-/// Counts bytes.
+/// Counts received bytes.
 #[derive(Debug)]
 pub(crate) struct ByteCounter {
     window: u32,
-    /// Bytes by which packets that arrived fell short of full ones.
+    /// Sum of (full payload - payload) over all received packets, bytes.
     shortfall: u64,
 }
 
@@ -29,7 +29,7 @@ impl ByteCounter {
 }
 
 impl Sink {
-    /// Packets from `acked` on for which there is room.
+    /// Free space, packets, if all before `acked` are acknowledged.
     #[inline]
     pub(crate) fn free_packets(&self, acked: u64) -> u32 {
         match self {
@@ -38,7 +38,7 @@ impl Sink {
         }
     }
 
-    /// A packet arrived for the first time, `full` bytes long or shorter.
+    /// Stores a new packet; `full` is the payload of a full one.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -56,14 +56,14 @@ impl Sink {
         }
     }
 
-    /// The sender gave up these packets.
+    /// Drops the packets of a message that its sender has dropped.
     pub(crate) fn drop_message(&mut self, message: MessageNumber, gone: Range<u64>, acked: u64) {
         if let Sink::Buffer(buffer) = self {
             buffer.drop_message(message, gone, acked);
         }
     }
 
-    /// Packets before this one were acknowledged: they may be read.
+    /// Makes all packets before `acked` readable.
     #[inline]
     pub(crate) fn release(&mut self, acked: u64) {
         if let Sink::Buffer(buffer) = self {
@@ -71,8 +71,8 @@ impl Sink {
         }
     }
 
-    /// Bytes that arrived in order, if everything before `next` has. Of a short packet that came
-    /// out of order a counter knows too early.
+    /// Bytes received in order, if all packets before `next` have arrived. A counter subtracts the
+    /// shortfall of packets that arrived out of order too early.
     pub(crate) fn in_order_bytes(&self, next: u64, full: u16) -> u64 {
         match self {
             Sink::Count(counter) => (next * u64::from(full)).saturating_sub(counter.shortfall),

@@ -1,4 +1,4 @@
-//! What there is to send: bulk data out of nowhere, or what an application hands over.
+//! Source of data to send: generated bulk data, or the application's send buffer.
 
 use crate::packet::MessagePart;
 use crate::send_buffer::SendBuffer;
@@ -6,14 +6,14 @@ use crate::seq::MessageNumber;
 use dumbbell_net::Application;
 use dumbbell_units::{Rate, Span, Time};
 
-/// What there is to send.
+/// Source of data to send.
 #[derive(Debug)]
 pub(crate) enum Source {
     Bulk(BulkSource),
     Queue(SendBuffer),
 }
 
-/// A message and its packets, both ends included.
+/// A message and its packets `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageRange {
     pub(crate) number: MessageNumber,
@@ -22,7 +22,10 @@ pub(crate) struct MessageRange {
 }
 
 impl Source {
-    /// Whether packet `next` may be sent now; if not, when to ask again.
+    /// Whether packet `next` is available.
+    ///
+    /// # Errors
+    /// The time at which it will be, or `Time::MAX` if that is unknown.
     #[inline]
     pub(crate) fn available(&self, next: u64, now: Time) -> Result<(), Time> {
         match self {
@@ -31,7 +34,7 @@ impl Source {
         }
     }
 
-    /// Length and message of a packet.
+    /// Length, bytes, and message field of a packet.
     #[inline]
     pub(crate) fn describe(&self, packet: u64) -> (u16, MessagePart) {
         match self {
@@ -40,7 +43,7 @@ impl Source {
         }
     }
 
-    /// The message of a packet, if it is too late to send it.
+    /// The message of a packet, if its time to live has expired.
     pub(crate) fn expired(&self, packet: u64, now: Time) -> Option<MessageRange> {
         match self {
             Source::Bulk(_) => None,
@@ -48,14 +51,14 @@ impl Source {
         }
     }
 
-    /// Packets before this one are not needed any more.
+    /// Discards all packets before this one.
     pub(crate) fn release(&mut self, packet: u64) {
         if let Source::Queue(queue) = self {
             queue.release(packet);
         }
     }
 
-    /// How many packets there will be in all, if that is known.
+    /// Total number of packets, if known.
     pub(crate) fn total_packets(&self) -> Option<u64> {
         match self {
             Source::Bulk(bulk) => Some(bulk.packets),
@@ -64,19 +67,19 @@ impl Source {
     }
 }
 
-/// Data that exists only as a number of bytes, in packets as full as possible, each a message.
+/// Generated data of a measurement, in full packets, each a message.
 #[derive(Clone, Debug)]
 pub struct BulkData {
-    /// Bytes to send; without it, as many as there is time for.
+    /// Bytes to send. `None`: unlimited.
     pub bytes: Option<u64>,
-    /// From when on no new data is sent.
+    /// Time at which new data ends.
     pub stop: Option<Time>,
-    /// The rates at which the application writes, from how long after the beginning on; without
-    /// any, data is always waiting.
+    /// Rates at which the application writes, each with its start relative to the connection's
+    /// establishment. Empty: data is always available.
     pub app_rates: Vec<(Span, Rate)>,
 }
 
-/// Bulk data, cut into packets.
+/// Bulk data, split into packets.
 #[derive(Clone, Debug)]
 pub(crate) struct BulkSource {
     bytes: Option<u64>,
@@ -88,7 +91,7 @@ pub(crate) struct BulkSource {
 }
 
 impl BulkSource {
-    /// Packets carry `payload` bytes; the application begins to write at `now`.
+    /// Bulk data in packets of `payload` bytes; the application starts to write at `now`.
     pub(crate) fn new(bulk: &BulkData, payload: u16, now: Time) -> BulkSource {
         BulkSource {
             bytes: bulk.bytes,
@@ -100,7 +103,6 @@ impl BulkSource {
         }
     }
 
-    /// Whether packet `next` may be sent now; if not, when to ask again.
     #[inline]
     pub(crate) fn has(&self, next: u64, now: Time) -> Result<(), Time> {
         if next >= self.packets || now >= self.stop {
@@ -117,7 +119,6 @@ impl BulkSource {
         }
     }
 
-    /// Length and message of a packet.
     #[inline]
     pub(crate) fn describe(&self, packet: u64) -> (u16, MessagePart) {
         let message = MessagePart::new(MessageNumber::nth(packet), true, true, false);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_packet_carries_what_is_left() {
+    fn the_last_packet_carries_the_remaining_bytes() {
         let supply = bulk(3000, None);
         let lengths: Vec<u16> = (0..supply.packets).map(|n| supply.describe(n).0).collect();
         assert_eq!(lengths, [1456, 1456, 88]);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_there_when_the_application_has_written_it() {
+    fn a_packet_is_available_once_the_application_has_written_it() {
         let supply = bulk(1_000_000, Some(Rate::from_bytes_per_sec(145_600.0)));
         let due = Time::ZERO + Span::from_millis(10);
         assert_eq!(supply.has(0, Time::ZERO), Err(due));

@@ -1,4 +1,4 @@
-//! Control packets as bytes.
+//! Wire format of control packets.
 
 use super::{CONTROL, Datagram, DecodeError, handshake, put, words};
 use crate::packet::{Ack, AckKind, DropRequest, Nak, Packet, UserDefined};
@@ -16,7 +16,7 @@ const DROP_REQUEST: u16 = 7;
 const PEER_ERROR: u16 = 8;
 const USER: u16 = 0x7fff;
 
-/// Takes a control packet apart; `first` and `info` are its first two words.
+/// Decodes a control packet; `first` and `info` are its first two words.
 pub(super) fn decode(
     first: u32,
     info: u32,
@@ -54,7 +54,7 @@ pub(super) fn decode(
     Ok(datagram)
 }
 
-/// An acknowledgement says as much as its length allows.
+/// Decodes an ACK, whose kind follows from its length.
 fn decode_ack(number: u32, body: &[u8]) -> Option<Packet> {
     let ([next], rest) = words(body)?;
     let mut ack = Ack { number, next: Seq::new(next), ..Ack::default() };
@@ -69,9 +69,9 @@ fn decode_ack(number: u32, body: &[u8]) -> Option<Packet> {
     Some(Packet::Ack(AckKind::Full, ack))
 }
 
-/// As much of a report of losses as a packet holds, and the bytes after that.
+/// Decodes the part of a NAK that one [`Nak`] holds. Returns it and the remaining bytes.
 pub(super) fn decode_losses(bytes: &[u8], continued: bool) -> (Nak, &[u8]) {
-    // A word more than a packet holds tells where a range would be cut.
+    // One word more than a `Nak` holds shows whether a range would be split.
     let mut buffer = [0; Nak::MAX_WORDS + 1];
     let mut filled = 0;
     for (word, bytes) in buffer.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -85,7 +85,7 @@ pub(super) fn decode_losses(bytes: &[u8], continued: bool) -> (Nak, &[u8]) {
     (nak, rest)
 }
 
-/// Appends a control packet. Those that say nothing are padded by a word.
+/// Appends a control packet. Those without a body get one word of padding.
 pub(super) fn encode(
     packet: &Packet,
     destination: u32,

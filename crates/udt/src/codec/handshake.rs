@@ -1,13 +1,13 @@
-//! Handshakes as bytes: twelve words, the last four of which hold the address that the packet goes
-//! to. UDT4 writes addresses as its machines hold them, which on little-endian ones, nearly all,
-//! turns every four bytes around; nobody reads them.
+//! Wire format of handshakes: twelve words, the last four of which are the destination's address.
+//! UDT4 converts addresses twice, so on little-endian machines each group of four bytes is reversed.
+//! The address is never read.
 
 use super::{put, words};
 use crate::packet::{Handshake, RequestType};
 use crate::seq::Seq;
 use std::net::IpAddr;
 
-/// Takes a handshake apart; `None` if it has another length than every handshake has.
+/// Decodes a handshake; `None` unless it has exactly twelve words.
 pub(super) fn decode(body: &[u8]) -> Option<Handshake> {
     let ([version, mode, isn, mss, window, request, socket, cookie, _, _, _, _], []) =
         words::<12>(body)?
@@ -26,7 +26,7 @@ pub(super) fn decode(body: &[u8]) -> Option<Handshake> {
     })
 }
 
-/// Appends a handshake for the address `to`.
+/// Appends a handshake to the destination address `to`.
 pub(super) fn encode(handshake: &Handshake, to: IpAddr, out: &mut Vec<u8>) {
     put(
         out,

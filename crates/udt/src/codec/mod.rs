@@ -1,10 +1,9 @@
-//! Packets as bytes, as UDT4 has them on the wire.
+//! UDT4's wire format.
 //!
-//! A UDP payload is a header of four words and what follows; all words are big-endian. Data has
-//! its sequence number (highest bit 0), message, timestamp and the destination's socket id, then
-//! the payload. Control packets have their type, a word of their own, a timestamp, which UDT4
-//! leaves zero, and the socket id, then more words. Of what comes in, no length is believed: there
-//! is nothing in a packet but what is there.
+//! A UDP payload is a header of four big-endian words and a body. The header of a data packet is
+//! sequence number (highest bit 0), message field, timestamp, destination socket id. That of a
+//! control packet is type (highest bit 1), additional info, timestamp (0 in UDT4), destination
+//! socket id. Lengths are taken from the UDP payload only.
 
 mod control;
 mod handshake;
@@ -13,51 +12,51 @@ use crate::packet::{DataHeader, MessagePart, Nak, Packet};
 use crate::seq::Seq;
 use std::net::IpAddr;
 
-/// The bit that tells control packets from data.
+/// Flag bit of control packets.
 const CONTROL: u32 = 1 << 31;
 
-/// A UDP payload taken apart.
+/// A decoded UDP payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// The socket id that it is for; 0 for one that wants to connect.
+    /// Destination socket id; 0 for connection requests.
     pub destination: u32,
-    /// The packet; of a long report of losses the beginning.
+    /// The packet. Of a NAK longer than [`Nak::MAX_WORDS`], the first part.
     pub packet: Packet,
-    /// The payload of data, and the content of a user's packet.
+    /// Payload of a data or user-defined packet.
     pub payload: &'a [u8],
-    /// Words of a report of losses that are not in `packet`.
+    /// Remaining words of a long NAK.
     more_losses: &'a [u8],
 }
 
-/// Why bytes are no packet.
+/// Why a UDP payload is not a UDT packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There are not even as many bytes as a header has, or as the type needs.
+    /// Shorter than the header, or than the body of its type.
     #[error("{found} bytes are too few for a packet of type {kind:?}, which has {needed}")]
     TooShort {
-        /// The control packet's type; none for data and if there is no header.
+        /// Type of the control packet; `None` if the header is incomplete.
         kind: Option<u16>,
-        /// Bytes that are needed.
+        /// Minimum length, bytes.
         needed: usize,
-        /// Bytes that there are.
+        /// Actual length, bytes.
         found: usize,
     },
-    /// There are more bytes than any IP packet has.
+    /// Longer than any IP packet, bytes.
     #[error("{0} bytes are more than a packet can have")]
     TooLong(usize),
-    /// There is no such type of control packet.
+    /// Unknown type of control packet.
     #[error("there is no control packet of type {0}")]
     UnknownType(u16),
 }
 
 impl<'a> Datagram<'a> {
-    /// The same with other data.
+    /// The datagram with its data packet replaced, as after decryption.
     #[cfg(feature = "io")]
     pub(crate) fn with_data(self, data: DataHeader, payload: &'a [u8]) -> Datagram<'a> {
         Datagram { packet: Packet::Data(data), payload, ..self }
     }
 
-    /// All packets that this stands for: one, but for a long report of losses.
+    /// The packets: one, or several parts of a long NAK.
     pub fn packets(&self) -> impl Iterator<Item = Packet> + '_ {
         let mut rest = self.more_losses;
         let more = std::iter::from_fn(move || {
@@ -72,15 +71,15 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// The socket id that a UDP payload is for, if it is long enough for a packet.
+/// Destination socket id of a UDP payload; `None` if it is shorter than a header.
 pub fn destination(bytes: &[u8]) -> Option<u32> {
     words::<4>(bytes).map(|([.., destination], _)| destination)
 }
 
-/// Takes a UDP payload apart.
+/// Decodes a UDP payload.
 ///
 /// # Errors
-/// If it is not a UDT packet.
+/// [`DecodeError`] if it is not a UDT packet.
 pub fn decode(bytes: &[u8]) -> Result<Datagram<'_>, DecodeError> {
     if bytes.len() > usize::from(u16::MAX) {
         return Err(DecodeError::TooLong(bytes.len()));
@@ -100,8 +99,9 @@ pub fn decode(bytes: &[u8]) -> Result<Datagram<'_>, DecodeError> {
     Ok(Datagram { destination, packet: Packet::Data(data), payload: body, more_losses: &[] })
 }
 
-/// Appends a packet to `out`, as a UDP payload for the socket `destination` at `to`. Only data and
-/// users' packets have a `payload`; it should be as long as they say.
+/// Appends a packet to `out`, as the UDP payload for the socket id `destination` at address `to`.
+///
+/// `payload` is used for data and user-defined packets only and must have their `length`.
 pub fn encode(packet: &Packet, destination: u32, to: IpAddr, payload: &[u8], out: &mut Vec<u8>) {
     if let Packet::Data(data) = packet {
         put(out, &[data.seq.get(), data.message.word(), data.timestamp, destination]);
@@ -111,13 +111,13 @@ pub fn encode(packet: &Packet, destination: u32, to: IpAddr, payload: &[u8], out
     control::encode(packet, destination, to, payload, out);
 }
 
-/// Appends the ranges of a [`continued`](Nak::continued) report of losses to the datagram that
-/// holds its beginning, which must be the last thing in `out`.
+/// Appends the ranges of a [`continued`](Nak::continued) NAK to the datagram of its first part, which
+/// must be the last one in `out`.
 pub fn append_nak(nak: &Nak, out: &mut Vec<u8>) {
     put(out, nak.words());
 }
 
-/// The first words of `bytes`, and the bytes after them.
+/// Splits `N` big-endian words off `bytes`.
 fn words<const N: usize>(bytes: &[u8]) -> Option<([u32; N], &[u8])> {
     let (head, rest) = bytes.split_at_checked(4 * N)?;
     let mut words = [0; N];

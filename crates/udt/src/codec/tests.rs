@@ -64,7 +64,7 @@ fn nak() -> impl Strategy<Value = Packet> {
     })
 }
 
-/// Any packet, with its payload.
+/// An arbitrary packet and its payload.
 fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
     let payload = prop::collection::vec(any::<u8>(), 0..100);
     let data = (seq(), any::<u32>(), any::<u32>(), payload.clone());
@@ -143,7 +143,7 @@ proptest! {
             ranges.iter().map(|&(first, more)| (first, first.plus(more))).collect();
         prop_assert_eq!(told, expected);
         prop_assert!(!naks[0].continued && naks[1..].iter().all(|nak| nak.continued));
-        // And back into one datagram.
+        // The parts encode to the same datagram.
         let mut again = encoded(&Packet::Nak(naks[0]), &[]);
         naks[1..].iter().for_each(|nak| append_nak(nak, &mut again));
         prop_assert_eq!(again, bytes);
@@ -167,7 +167,7 @@ fn a_handshake_is_as_libudt_sends_it() {
         0x80, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,  1, 2, 3, 4,
         0, 0, 0, 4,  0, 0, 0, 1,  0x11, 0x22, 0x33, 0x44,  0, 0, 0x05, 0xdc,
         0, 0, 0x20, 0,  0xff, 0xff, 0xff, 0xff,  0x0a, 0x0b, 0x0c, 0x0d,  0xde, 0xad, 0xbe, 0xef,
-        // 10.77.0.2, turned around.
+        // 10.77.0.2, bytes reversed.
         0x02, 0x00, 0x4d, 0x0a,  0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,
     ];
     assert_eq!(encoded(&packet, &[]), expected);

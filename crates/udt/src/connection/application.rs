@@ -1,4 +1,4 @@
-//! What an application does with a connection.
+//! The application's interface of a connection: send, receive, close.
 
 use super::{Connection, ConnectionState};
 use crate::config::Mode;
@@ -9,22 +9,22 @@ use crate::sink::Sink;
 use crate::source::Source;
 use dumbbell_units::{Span, Time};
 
-/// What bulk data consists of.
+/// Content of bulk data.
 static ZEROS: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
 
-/// Why data could not be sent.
+/// Why data cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The connection is not open, or this end closed it.
+    /// The connection is not open, or this end has closed it.
     #[error("the connection is not open")]
     NotOpen,
-    /// The connection carries messages, or a stream, and the other was asked for.
+    /// Stream data on a connection in message mode, or the reverse. The value is the connection's mode.
     #[error("the connection carries {}, not {}", name(*.0), other(*.0))]
     WrongMode(Mode),
-    /// The message is greater than the send buffer.
+    /// The message exceeds the whole send buffer, whose size is given in bytes.
     #[error("the message is longer than the send buffer of {0} bytes")]
     TooLong(usize),
-    /// There is no room for the message now.
+    /// The message exceeds the free part of the send buffer.
     #[error("the send buffer is full")]
     Full,
 }
@@ -44,10 +44,10 @@ fn other(mode: Mode) -> &'static str {
 }
 
 impl Connection {
-    /// Sends bytes of a stream; gives how many there was room for.
+    /// Queues stream data. Returns the number of bytes that fit into the send buffer.
     ///
     /// # Errors
-    /// If the connection is not open or carries messages.
+    /// [`SendError::NotOpen`] or [`SendError::WrongMode`].
     pub fn send(&mut self, now: Time, bytes: &[u8]) -> Result<usize, SendError> {
         self.check_sendable(Mode::Stream)?;
         let room = self.send_buffer_free();
@@ -55,11 +55,13 @@ impl Connection {
         Ok(bytes.len().min(room))
     }
 
-    /// Sends a message. If it takes longer than `ttl`, it is not sent again. With `in_order`, it is
-    /// not delivered before the messages before it.
+    /// Queues a message.
+    ///
+    /// Losses are not retransmitted once the message is older than `ttl`. With `in_order`, the message
+    /// is not delivered before earlier ones.
     ///
     /// # Errors
-    /// If the connection is not open, carries a stream, or has no room for all of the message.
+    /// Any [`SendError`]; nothing is queued then.
     pub fn send_message(
         &mut self,
         now: Time,
@@ -95,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Bytes for which the send buffer has room.
+    /// Free part of the send buffer, bytes.
     pub fn send_buffer_free(&self) -> usize {
         match self.established.as_ref().map(|established| &established.sender.source) {
             Some(Source::Queue(queue)) => queue.free_bytes(),
@@ -103,22 +105,22 @@ impl Connection {
         }
     }
 
-    /// Bytes of the whole send buffer.
+    /// Size of the send buffer, bytes.
     pub fn send_capacity(&self) -> usize {
         self.options.send_buffer as usize * self.max_payload()
     }
 
-    /// Payload of a full packet, bytes; 0 before the connection is open.
+    /// Payload of a full packet, bytes; 0 before the connection is established.
     pub fn max_payload(&self) -> usize {
         self.established.as_ref().map_or(0, |established| established.sender.max_payload())
     }
 
-    /// Whether something was sent that the peer is not known to have.
+    /// Whether queued data is not acknowledged yet.
     pub fn has_unacknowledged(&self) -> bool {
         self.established.as_ref().is_some_and(|established| !established.sender.is_done(Time::MAX))
     }
 
-    /// Has the peer's data acknowledged after so many packets; 0 for once a SYN.
+    /// Sets the number of data packets per acknowledgement; 0: one per SYN only.
     pub fn set_ack_interval(&mut self, packets: u32) {
         self.options.ack_interval = packets;
         if let Some(established) = &mut self.established {
@@ -126,17 +128,17 @@ impl Connection {
         }
     }
 
-    /// How many packets before the one of that number were sent for the first time.
+    /// Index of a sent packet, counted from 0 at the initial sequence number.
     pub fn sent_index(&self, seq: Seq) -> Option<u64> {
         self.established.as_ref()?.sender.index_of(seq)
     }
 
-    /// How many packets of the peer come before the one of that number.
+    /// Index of a received packet, counted from 0 at the peer's initial sequence number.
     pub fn received_index(&self, seq: Seq) -> Option<u64> {
         self.established.as_ref()?.receiver.index_of(seq)
     }
 
-    /// The payload of a data packet that was just polled.
+    /// Payload of a data packet that was just polled; empty for other packets.
     pub fn payload(&self, packet: &Packet) -> &[u8] {
         let (Packet::Data(DataHeader { seq, length, .. }), Some(established)) =
             (packet, &self.established)
@@ -151,14 +153,14 @@ impl Connection {
         }
     }
 
-    /// Reads what there is of a stream; gives the number of bytes, 0 if there are none now.
+    /// Reads stream data into `out`. Returns the number of bytes, 0 if none is available.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
         let read = self.buffer().map_or(0, |buffer| buffer.read(out));
         self.after_read();
         read
     }
 
-    /// The next message, if one is complete.
+    /// Reads the next complete message.
     pub fn read_message(&mut self) -> Option<Vec<u8>> {
         let message = self.buffer()?.read_message();
         self.after_read();
@@ -171,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Whether there is something to read.
+    /// Whether data or a complete message can be read.
     pub fn is_readable(&self) -> bool {
         match self.established.as_ref().map(|established| &established.receiver.sink) {
             Some(Sink::Buffer(buffer)) => buffer.is_readable(),
@@ -179,7 +181,7 @@ impl Connection {
         }
     }
 
-    /// The error that the peer's application told of, once.
+    /// Takes the error code that the peer's application sent.
     pub fn take_peer_error(&mut self) -> Option<u32> {
         self.peer_error.take()
     }

@@ -1,5 +1,5 @@
-//! The same connections for asynchronous programs: tokio's traits over the drivers' threads, which
-//! wake tasks as they wake blocked threads. Any executor will do.
+//! Asynchronous sockets: tokio's traits over the driver threads, which wake tasks as they wake blocked
+//! threads. They work with any executor.
 
 use super::error::Error;
 use super::settings::Settings;
@@ -14,10 +14,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection, for asynchronous programs. Dropping it closes it.
+/// An asynchronous [`Socket`]. Dropping it closes the connection.
 pub struct AsyncSocket(Socket);
 
-/// Waits for connections, for asynchronous programs.
+/// An asynchronous [`Listener`](super::Listener).
 pub struct AsyncListener(super::Listener);
 
 impl From<Socket> for AsyncSocket {
@@ -33,7 +33,7 @@ impl From<super::Listener> for AsyncListener {
 }
 
 impl AsyncListener {
-    /// Listens at an address; a port of 0 is any that is free.
+    /// Listens at an address; port 0 selects a free port.
     ///
     /// # Errors
     /// As [`Listener::bind`](super::Listener::bind).
@@ -41,12 +41,12 @@ impl AsyncListener {
         super::Listener::bind(local, settings).map(AsyncListener)
     }
 
-    /// The address at which it listens.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.0.local_addr()
     }
 
-    /// Waits for the next connection.
+    /// Accepts the next connection.
     pub async fn accept(&self) -> AsyncSocket {
         poll_fn(|context| match self.0.poll_accept(context.waker()) {
             Some(socket) => Poll::Ready(AsyncSocket(socket)),
@@ -69,7 +69,7 @@ impl AsyncSocket {
         AsyncSocket::open(Socket::open(local, peer, Role::Client, settings)?).await
     }
 
-    /// Connects to a peer that connects too.
+    /// Connects to a peer that connects at the same time.
     ///
     /// # Errors
     /// As [`Socket::rendezvous`].
@@ -95,15 +95,15 @@ impl AsyncSocket {
         Ok(AsyncSocket(socket))
     }
 
-    /// The connection for threads: what does not wait can be used as it is.
+    /// The underlying blocking socket, for operations that do not block.
     pub fn get_ref(&self) -> &Socket {
         &self.0
     }
 
-    /// Sends a message, as [`Socket::send_message`].
+    /// Sends a message without a time to live; see [`Socket::send_message`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Socket::send_message`].
     pub async fn send_message(&self, bytes: &[u8], in_order: bool) -> Result<(), Error> {
         poll_fn(|context| {
             let shared = &self.0.shared;
@@ -126,7 +126,7 @@ impl AsyncSocket {
         .await
     }
 
-    /// The next message; nothing if the peer has closed.
+    /// Receives the next message; `None` if the peer has closed the connection.
     ///
     /// # Errors
     /// As [`Socket::recv_message`].
@@ -150,7 +150,7 @@ impl AsyncSocket {
         .await
     }
 
-    /// Counters and present values.
+    /// Counters and current values.
     pub fn statistics(&self) -> Statistics {
         self.0.statistics()
     }
@@ -194,12 +194,12 @@ impl AsyncWrite for AsyncSocket {
         }
     }
 
-    /// Does nothing: what was written is sent.
+    /// Does nothing: written data is sent in any case.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Closes the connection; done when all that was sent is acknowledged.
+    /// Closes the connection; ready when all sent data is acknowledged.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.0.shared.lock();
         state.engine.close();

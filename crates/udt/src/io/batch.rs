@@ -1,7 +1,4 @@
-//! What leaves in one go, and what arrived in one go.
-//!
-//! Data packets of one size are handed to the kernel as one piece (GSO), and come from it as one
-//! (GRO); several such pieces are read by one call.
+//! Batches of packets: GSO for sending, GRO and `recvmmsg` for receiving.
 
 use crate::codec;
 use crate::packet::Packet;
@@ -9,31 +6,31 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 
-/// The greatest UDP payload.
+/// Maximum UDP payload, bytes.
 const MAX_UDP_PAYLOAD: usize = 65_507;
-/// Pieces that are read by one call.
+/// GRO batches per system call.
 const MAX_GRO_BATCHES: usize = 16;
 
-/// Packets that leave to one address.
+/// Packets to one address: control packets, sent singly, and data packets, sent as one GSO batch.
 #[derive(Debug)]
 pub(super) struct SendBatch {
     to: SocketAddr,
-    /// Data packets, one after the other.
+    /// Data packets, concatenated.
     data: Vec<u8>,
-    /// The size of all of them but the last, which may be shorter.
+    /// Size of all data packets but the last, which may be shorter, bytes.
     segment: usize,
     segments: usize,
     max_segments: usize,
-    /// A packet that turned out to be longer than the ones before it.
+    /// A last data packet that is longer than the others.
     oversized: Vec<u8>,
-    /// Control packets, and where each ends.
+    /// Control packets, concatenated, and the end of each.
     control: Vec<u8>,
     control_ends: Vec<usize>,
-    /// What of both was sent already.
+    /// Number of `send` calls already made: control packets, then data, then `oversized`.
     sent: usize,
 }
 
-/// Whether another packet fits.
+/// Whether another data packet fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Available,
@@ -41,7 +38,7 @@ pub(super) enum Space {
 }
 
 impl SendBatch {
-    /// Nothing, of which data may have up to `most` packets.
+    /// An empty batch of at most `most` data packets.
     pub(super) fn new(most: usize) -> SendBatch {
         SendBatch {
             to: SocketAddr::from(([0, 0, 0, 0], 0)),
@@ -56,7 +53,7 @@ impl SendBatch {
         }
     }
 
-    /// Begins anew with packets for `to`.
+    /// Clears the batch for packets to `to`.
     pub(super) fn begin(&mut self, to: SocketAddr) {
         self.to = to;
         self.data.clear();
@@ -70,8 +67,8 @@ impl SendBatch {
         self.segments == 0 && self.control_ends.is_empty()
     }
 
-    /// Adds a data packet, which `write` appends; gives whether one as long as the first fits too.
-    /// A pair is never parted, since the second half shall follow the first without a gap.
+    /// Adds a data packet, appended by `write`. Returns whether another full one fits. Packet pairs are
+    /// not split, because their packets must leave without a gap.
     pub(super) fn push_data(
         &mut self,
         begins_pair: bool,
@@ -98,8 +95,7 @@ impl SendBatch {
         if length < self.segment || full { Space::Full } else { Space::Available }
     }
 
-    /// Adds a control packet; `write` gets all that was written before, to go on with the last one
-    /// or begin another.
+    /// Adds a control packet, appended by `write`. `goes_on`: it extends the last one instead.
     pub(super) fn push_control(&mut self, goes_on: bool, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.control);
         if goes_on {
@@ -108,7 +104,7 @@ impl SendBatch {
         self.control_ends.push(self.control.len());
     }
 
-    /// The length of the last control packet.
+    /// Length of the last control packet, bytes.
     pub(super) fn last_control(&self) -> usize {
         match self.control_ends[..] {
             [] => 0,
@@ -117,8 +113,10 @@ impl SendBatch {
         }
     }
 
-    /// Sends what was not sent yet; `WouldBlock` if the kernel takes no more now. What it refuses
-    /// for other reasons is as good as lost on the way.
+    /// Sends all remaining packets.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the kernel's send buffer is full. Packets with other errors count as lost.
     pub(super) fn send(&mut self, udp: &UdpSocket, state: &UdpSocketState) -> io::Result<()> {
         while self.sent < self.control_ends.len() {
             let from = self.sent.checked_sub(1).map_or(0, |before| self.control_ends[before]);
@@ -150,7 +148,7 @@ fn would_block(sent: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Sends one packet, if the kernel takes it now.
+/// Sends one packet, unless the kernel's send buffer is full.
 pub(super) fn send_one(
     udp: &UdpSocket,
     state: &UdpSocketState,
@@ -158,18 +156,18 @@ pub(super) fn send_one(
 ) {
     let mut bytes = Vec::with_capacity(64);
     codec::encode(packet, socket, to.ip(), &[], &mut bytes);
-    // What does not leave is as good as lost on the way.
+    // A packet that cannot be sent counts as lost.
     let _ = state.try_send(udp.into(), &transmit(to, &bytes, None));
 }
 
-/// Where pieces are read into.
+/// Receive buffer of several GRO batches.
 pub(super) struct ReceiveBatch {
     buffer: Vec<u8>,
     batch_size: usize,
     metas: [RecvMeta; MAX_GRO_BATCHES],
 }
 
-/// Packets that arrived as one piece.
+/// Packets from one address that the kernel or network card has coalesced.
 pub(super) struct GroBatch<'a> {
     pub(super) from: SocketAddr,
     pub(super) meta: &'a RecvMeta,
@@ -177,7 +175,7 @@ pub(super) struct GroBatch<'a> {
 }
 
 impl GroBatch<'_> {
-    /// The packets.
+    /// The UDP payloads.
     pub(super) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes.chunks(self.meta.stride.max(1))
     }
@@ -185,7 +183,7 @@ impl GroBatch<'_> {
 
 impl ReceiveBatch {
     pub(super) fn new() -> ReceiveBatch {
-        // A piece that is not put together is no greater than an MSS can be.
+        // The maximum of a UDP payload, coalesced or not.
         let batch_size = 1 << 16;
         ReceiveBatch {
             buffer: vec![0; batch_size * MAX_GRO_BATCHES],
@@ -194,7 +192,10 @@ impl ReceiveBatch {
         }
     }
 
-    /// Reads what there is, up to a number of pieces; `WouldBlock` if there is nothing.
+    /// Reads up to `MAX_GRO_BATCHES` batches. Returns their number.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there are none.
     pub(super) fn receive(&mut self, udp: &UdpSocket, state: &UdpSocketState) -> io::Result<usize> {
         let mut pieces = self.buffer.chunks_exact_mut(self.batch_size);
         let mut slices: [IoSliceMut<'_>; MAX_GRO_BATCHES] =
@@ -202,7 +203,7 @@ impl ReceiveBatch {
         state.recv(udp.into(), &mut slices, &mut self.metas)
     }
 
-    /// The pieces that were read.
+    /// The first `count` batches.
     pub(super) fn batches(&self, count: usize) -> impl Iterator<Item = GroBatch<'_>> {
         let read = self.metas[..count].iter().zip(self.buffer.chunks_exact(self.batch_size));
         read.map(|(meta, bytes)| GroBatch { from: meta.addr, meta, bytes: &bytes[..meta.len] })

@@ -1,9 +1,9 @@
-//! The engine's time, from the machine's clocks.
+//! The engine's clock and conversions of durations.
 
 use dumbbell_units::{Span, Time};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Counts from when it was made.
+/// Monotonic clock that starts at 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     epoch: Instant,
@@ -14,25 +14,25 @@ impl Clock {
         Clock { epoch: Instant::now() }
     }
 
-    /// The present.
+    /// Current time.
     #[inline]
     pub(crate) fn now(&self) -> Time {
         Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
-    /// The present by this clock and by the kernel's.
+    /// Current time by this clock, and since 1970 by the kernel's.
     pub(crate) fn now_and_wall(&self) -> (Time, Duration) {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         (self.now(), wall)
     }
 }
 
-/// The engine's word for a duration.
+/// Converts to the engine's type.
 pub(crate) fn span(duration: Duration) -> Span {
     Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The standard library's word for a span.
+/// Converts to the standard library's type.
 pub(crate) fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
 }

@@ -1,14 +1,14 @@
-//! The encrypted mode: Noise over an open connection, between two ends that have the same key.
+//! The encrypted mode: Noise with a pre-shared key over an established UDT connection.
 //!
-//! Once UDT's own handshake is done, the side that connected sends a Noise message as a packet of
-//! the applications' own, which UDT4's ends ignore, until the other side answers
-//! (`Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s`: a fresh secret for every connection, and nobody without the
-//! key can make one). After that
+//! After UDT's handshake the connecting side sends a Noise handshake message in a user-defined packet,
+//! which UDT4 ignores, until the other side responds. The pattern
+//! `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` gives fresh keys for each connection and authenticates both
+//! ends by the pre-shared key. After that
 //!
-//! - the payload of data is sealed together with the word that says which message it is part of,
-//!   under the packet's number, so that sent again it is the same bytes;
-//! - a control packet is sealed whole, under a counter that the other side accepts once;
-//! - everything else is ignored, but repeated handshakes, which say nothing new.
+//! - the payload and message field of a data packet are encrypted with its index as the nonce, so that
+//!   a retransmission has the same bytes;
+//! - a control packet is encrypted whole, with a counter as the nonce, which the receiver accepts once;
+//! - plaintext packets are ignored, except UDT handshakes.
 
 use crate::codec;
 use crate::connection::Connection;
@@ -18,24 +18,24 @@ use snow::{Builder, HandshakeState, StatelessTransportState};
 use std::fmt;
 use std::net::IpAddr;
 
-/// Bytes by which sealed data is longer: the message's word and the seal.
+/// Bytes that encryption adds to a data packet: message field and authentication tag.
 pub(super) const CRYPTO_OVERHEAD: u16 = MESSAGE_FIELD as u16 + TAG as u16;
 const MESSAGE_FIELD: usize = 4;
 const TAG: usize = 16;
 const COUNTER: usize = 8;
-/// Numbers of control packets, apart from those of data.
+/// Nonces of control packets have this bit; those of data packets do not.
 const CONTROL: u64 = 1 << 63;
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"dumbbell udt 1";
-/// Kinds of the applications' own packets.
+/// Extended types of user-defined packets.
 const NOISE_HANDSHAKE: u16 = 0x6462;
 const ENCRYPTED_CONTROL: u16 = 0x6463;
-/// How long an answer is waited for.
+/// Interval of retransmissions of the first handshake message.
 const RETRY_INTERVAL: Span = Span::from_millis(250);
-/// Longer than any packet.
+/// Upper limit of a packet, bytes.
 const SCRATCH: usize = 1 << 16;
 
-/// A secret of 32 bytes that both ends have.
+/// Pre-shared key of the encrypted mode, 32 bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
@@ -46,22 +46,22 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// A key of these bytes, which nobody must be able to guess: a password is none.
+    /// A key from uniformly random bytes. A password is not suitable.
     pub const fn new(bytes: [u8; 32]) -> Key {
         Key(bytes)
     }
 
-    /// A new key.
+    /// A new random key.
     ///
     /// # Errors
-    /// If the system has no random numbers.
+    /// If the operating system has no random numbers.
     pub fn generate() -> std::io::Result<Key> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
         Ok(Key(bytes))
     }
 
-    /// A key written as 64 hexadecimal digits; `None` if it is not.
+    /// Parses 64 hexadecimal digits; `None` for other text.
     pub fn from_hex(text: &str) -> Option<Key> {
         let text = text.trim();
         if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -80,45 +80,45 @@ impl Key {
     }
 }
 
-/// What stands between the engine and the network.
+/// Encryption between engine and network.
 pub(super) enum CryptoState {
-    /// Nothing.
+    /// Not encrypted.
     Plain,
-    /// The two ends do not have a common secret yet.
+    /// The Noise handshake is not complete.
     Handshaking(Box<NoiseHandshake>),
-    /// They do.
+    /// The Noise handshake is complete.
     Encrypted(Box<NoiseTransport>),
 }
 
-/// What comes of a datagram.
+/// Result of decrypting a datagram.
 pub(super) enum Decrypted<'a> {
-    /// Packets for the engine, and their payload.
+    /// Packets for the engine.
     Packets(codec::Datagram<'a>),
-    /// Nothing, or it was for the guard itself.
+    /// Invalid, or a Noise handshake message.
     Discard,
 }
 
-/// A secret in the making.
+/// An incomplete Noise handshake.
 pub(super) struct NoiseHandshake {
     key: Key,
-    /// The side that speaks first: its state, and its message.
+    /// State and message of the Noise initiator.
     initiator: Option<(HandshakeState, Vec<u8>)>,
     next_try: Time,
 }
 
-/// Seals and opens packets.
+/// Encrypts and decrypts packets.
 pub(super) struct NoiseTransport {
     noise: StatelessTransportState,
-    /// The answer to the first message, and that message; the side that spoke first has neither.
+    /// Responder only: its message, and the initiator's message that it responds to.
     response: Option<(Vec<u8>, Vec<u8>)>,
     response_pending: bool,
-    /// Control packets sealed.
+    /// Nonce of the next control packet.
     next_counter: u64,
     replay: ReplayWindow,
     scratch: Vec<u8>,
 }
 
-/// Which of the latest 64 counters were seen.
+/// Replay protection: which of the latest 64 counters were received.
 #[derive(Debug, Default)]
 struct ReplayWindow {
     next: u64,
@@ -126,7 +126,7 @@ struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Whether this counter was not seen before, as far as is remembered.
+    /// Records a counter; `false` if it is a duplicate or older than the window.
     fn accept(&mut self, counter: u64) -> bool {
         if counter >= self.next {
             let ahead = counter - self.next + 1;
@@ -150,7 +150,7 @@ fn user(kind: u16, length: usize) -> Packet {
 }
 
 impl CryptoState {
-    /// The guard of a connection that has, or has not, a key.
+    /// The initial state, with or without a key.
     pub(super) fn new(key: Option<&Key>) -> CryptoState {
         key.map_or(CryptoState::Plain, |key| {
             let agreement =
@@ -159,12 +159,13 @@ impl CryptoState {
         })
     }
 
-    /// Whether the application may have the connection.
+    /// Whether the application may use the connection.
     pub(super) fn is_ready(&self) -> bool {
         !matches!(self, CryptoState::Handshaking(_))
     }
 
-    /// The connection is open. Of a rendezvous the side with the greater socket id speaks first.
+    /// Starts the Noise handshake once the connection is established. The initiator is the client, or
+    /// the end with the larger socket id of a rendezvous.
     pub(super) fn begin(&mut self, now: Time, speaks_first: bool) {
         let CryptoState::Handshaking(agreement) = self else { return };
         if agreement.initiator.is_some() || !speaks_first {
@@ -181,7 +182,7 @@ impl CryptoState {
         }
     }
 
-    /// When there is something to send that no engine knows of.
+    /// Time of the next handshake message.
     pub(super) fn next_timeout(&self) -> Time {
         match self {
             CryptoState::Plain => Time::MAX,
@@ -196,7 +197,7 @@ impl CryptoState {
         }
     }
 
-    /// A message of the guard's own, if one is due.
+    /// The handshake message to send, if one is due.
     pub(super) fn poll(&mut self, now: Time) -> Option<(Packet, &[u8])> {
         let message = match self {
             CryptoState::Handshaking(agreement) if now >= agreement.next_try => {
@@ -212,12 +213,12 @@ impl CryptoState {
         Some((user(NOISE_HANDSHAKE, message.len()), message))
     }
 
-    /// Whether a control packet may leave as it is: handshakes do in any case.
+    /// Whether a control packet is sent in plaintext, as UDT handshakes always are.
     pub(super) fn allows_plaintext(&self, packet: &Packet) -> bool {
         matches!(self, CryptoState::Plain) || matches!(packet, Packet::Handshake(_))
     }
 
-    /// Appends a data packet for the peer.
+    /// Appends a data packet, encrypted if required.
     pub(super) fn write_data(
         &mut self,
         engine: &Connection,
@@ -238,7 +239,7 @@ impl CryptoState {
         encrypt_into(&seal.noise, number, &seal.scratch, out);
     }
 
-    /// Appends a whole control packet, sealed; nothing while there is no secret.
+    /// Appends an encrypted control packet; nothing before the Noise handshake is complete.
     pub(super) fn encrypt_control(
         &mut self,
         plain: &[u8],
@@ -254,7 +255,7 @@ impl CryptoState {
         encrypt_into(&seal.noise, CONTROL | number, plain, out);
     }
 
-    /// A datagram came; `scratch` takes what was sealed.
+    /// Decrypts a datagram into `scratch`.
     pub(super) fn decrypt<'a>(
         &mut self,
         engine: &Connection,
@@ -280,7 +281,7 @@ impl CryptoState {
         }
     }
 
-    /// A Noise message came.
+    /// Handles a Noise handshake message.
     fn on_noise_message(&mut self, message: &[u8]) {
         match self {
             CryptoState::Plain => {}
@@ -298,7 +299,7 @@ impl CryptoState {
 }
 
 impl NoiseHandshake {
-    /// The secret, if the message is of someone who has the key.
+    /// Completes the handshake if the message is authentic.
     fn complete(&mut self, message: &[u8]) -> Option<NoiseTransport> {
         let mut out = vec![0; 256];
         if let Some((state, _)) = &mut self.initiator {
@@ -386,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_is_accepted_once_whatever_the_order() {
+    fn a_counter_is_accepted_once_in_any_order() {
         let mut window = ReplayWindow::default();
         let accepted: Vec<bool> =
             [0, 2, 1, 1, 2, 200, 150, 150, 100].map(|counter| window.accept(counter)).into();
@@ -394,14 +395,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_as_it_was_written() {
+    fn a_key_survives_conversion_to_hex_and_back() {
         let key = Key::generate().expect("there are random numbers");
         assert_eq!(Key::from_hex(&key.to_hex()), Some(key));
         assert_eq!(Key::from_hex("password"), None);
     }
 
     #[test]
-    fn who_has_another_key_does_not_agree() {
+    fn the_noise_handshake_fails_with_another_key() {
         let mut first = CryptoState::new(Some(&Key::new([1; 32])));
         first.begin(Time::ZERO, true);
         let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec());

@@ -1,10 +1,9 @@
-//! The thread that reads and writes a UDP socket for its connections.
+//! The driver: the thread that reads and writes a UDP socket for its connections.
 //!
-//! It goes around: what has arrived is given to the engines, what the engines have to say leaves,
-//! and then it sleeps until something arrives, a program has done something, or the next of the
-//! engines' timers is due. Timers are as exact as the kernel's; of what is late by then, as when
-//! packets are nearer to each other than one can sleep, the engine sends as much as is due, and
-//! that leaves as one piece.
+//! Its event loop passes received packets to the engines, sends the engines' packets, and sleeps until
+//! a packet arrives, an application wakes it, or the next timer is due. Timers have the kernel's
+//! precision. Packets that are overdue after a sleep, because their spacing is below that precision,
+//! are sent as one batch.
 
 pub(super) mod socket_table;
 
@@ -26,12 +25,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Calls that read before something is written again.
+/// Maximum number of read calls before the next transmission.
 const MAX_READS: usize = 4;
-/// A driver that has nothing to do looks around this often, to see whether it is needed.
+/// Maximum sleep, after which the driver checks whether it is still needed.
 const MAX_SLEEP: Span = Span::from_secs(1);
 
-/// A driver.
+/// The driver of a UDP socket.
 pub(super) struct Driver {
     udp: UdpSocket,
     state: UdpSocketState,
@@ -41,24 +40,24 @@ pub(super) struct Driver {
     listening: Option<ListenerState>,
     outgoing: SendBatch,
     incoming: ReceiveBatch,
-    /// What was sealed.
+    /// Buffer of decrypted packets.
     scratch: Vec<u8>,
     dirty: Vec<u32>,
-    /// The kernel takes no more packets now.
+    /// The kernel's send buffer is full.
     send_blocked: bool,
 }
 
-/// A UDP socket as drivers want it, bound to `local`.
+/// Binds a UDP socket to `local` and requests buffers of `buffer` bytes.
 pub(super) fn bind(local: SocketAddr, buffer: usize) -> io::Result<(UdpSocket, UdpSocketState)> {
     let udp = UdpSocket::bind(local)?;
     let (udp, state) = adopt(udp)?;
-    // The kernel may allow less.
+    // The kernel may grant less.
     let _ = state.set_recv_buffer_size((&udp).into(), buffer);
     let _ = state.set_send_buffer_size((&udp).into(), buffer);
     Ok((udp, state))
 }
 
-/// A UDP socket that someone else has bound.
+/// Prepares a bound UDP socket.
 pub(super) fn adopt(udp: UdpSocket) -> io::Result<(UdpSocket, UdpSocketState)> {
     let state = UdpSocketState::new((&udp).into())?;
     Ok((udp, state))
@@ -86,16 +85,16 @@ impl Driver {
         }
     }
 
-    /// Adds a connection that this end opens.
+    /// Adds a connection opened by this end.
     pub(super) fn add(&mut self, shared: Arc<SharedConnection>) {
         self.sockets.insert(shared, None);
     }
 
-    /// Drives, in a thread of its own, as long as there are connections or a listener.
+    /// Starts the thread, which runs as long as there are connections or a listener.
     pub(super) fn start(mut self) -> io::Result<()> {
         let thread = std::thread::Builder::new().name("udt".to_owned());
         thread.spawn(move || {
-            // Timers to the microsecond; a kernel that does not know that is as exact as it is.
+            // Timer precision of 1 us; a failure is harmless.
             #[cfg(target_os = "linux")]
             let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1_000));
             while self.run_once() {}
@@ -103,7 +102,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Goes around once; `false` if there is nothing left to do.
+    /// Runs the event loop once; `false` if no connection or listener is left.
     fn run_once(&mut self) -> bool {
         if self.handle.is_listener_closed() {
             self.listening = None;
@@ -126,13 +125,13 @@ impl Driver {
         true
     }
 
-    /// Reads what has arrived; gives whether there may be more.
+    /// Handles received packets. Returns whether there may be more.
     fn receive(&mut self) -> bool {
         for _ in 0..MAX_READS {
             let Ok(count) = self.incoming.receive(&self.udp, &self.state) else { return false };
             let (now, wall) = self.handle.clock.now_and_wall();
             for piece in self.incoming.batches(count) {
-                // A time stamp of the future says that the kernel's clock was set.
+                // A timestamp in the future means that the kernel's clock was adjusted.
                 let age =
                     piece.meta.timestamp.map_or(Span::ZERO, |at| span(wall.saturating_sub(at)));
                 let at = now - age;
@@ -150,7 +149,7 @@ impl Driver {
         true
     }
 
-    /// Sends what is due; gives when the next is.
+    /// Sends the packets that are due. Returns the time of the next ones.
     fn transmit(&mut self) -> Time {
         if self.send_blocked && self.outgoing.send(&self.udp, &self.state).is_err() {
             return Time::MAX;
@@ -183,7 +182,7 @@ impl Driver {
         self.sockets.next_due()
     }
 
-    /// Sleeps until `next`, or until something happens.
+    /// Sleeps until `next`, a packet arrives or an application wakes the driver.
     fn sleep(&mut self, next: Time) {
         let left = next.since(self.handle.clock.now()).min(MAX_SLEEP);
         if left.is_zero() || !self.handle.prepare_sleep(self.listening.is_some()) {
@@ -198,7 +197,7 @@ impl Driver {
             tv_sec: (left.as_nanos() / 1_000_000_000) as _,
             tv_nsec: (left.as_nanos() % 1_000_000_000) as _,
         };
-        // An interrupted sleep is a short one.
+        // An interrupted sleep only ends early.
         let _ = poll(&mut wanted, Some(&timeout));
         let rang = wanted[1].revents().contains(PollFlags::IN);
         self.handle.set_awake();
@@ -208,7 +207,7 @@ impl Driver {
     }
 }
 
-/// What is needed to give packets to whom they are for.
+/// Dispatches received packets to connections and the listener.
 struct Dispatcher<'a> {
     sockets: &'a mut SocketTable,
     listening: Option<&'a mut ListenerState>,
@@ -219,7 +218,7 @@ struct Dispatcher<'a> {
 }
 
 impl Dispatcher<'_> {
-    /// Gives the packets of a piece to whom they are for.
+    /// Dispatches the packets of a batch, which were received at `at`.
     fn dispatch(mut self, now: Time, at: Time, piece: &GroBatch<'_>) {
         let mut datagrams = piece.datagrams().zip(0..).peekable();
         while let Some(&(bytes, _)) = datagrams.peek() {
@@ -248,7 +247,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// A packet for no connection: of someone who wants one, or did not hear of the end.
+    /// Handles a packet for no open connection: a client's handshake, or one for a closed connection.
     #[cold]
     fn handle_unknown_peer(&mut self, now: Time, bytes: &[u8], socket: u32, from: SocketAddr) {
         let Ok(datagram) = codec::decode(bytes) else { return };
@@ -275,7 +274,7 @@ impl Dispatcher<'_> {
     }
 }
 
-/// An open connection with a key has its ends agree on a secret.
+/// Starts the Noise handshake of an established connection with a key.
 fn begin_crypto(state: &mut SharedState, now: Time, id: u32) {
     if state.crypto.is_ready() || !state.engine.is_open() {
         return;
@@ -288,7 +287,7 @@ fn begin_crypto(state: &mut SharedState, now: Time, id: u32) {
     state.crypto.begin(now, first);
 }
 
-/// Gives a packet to its connection.
+/// Passes a packet to its connection.
 fn deliver(
     state: &mut SharedState,
     now: Time,
@@ -305,7 +304,7 @@ fn deliver(
     }
 }
 
-/// Collects what a connection has to send now.
+/// Collects the packets that a connection sends now.
 fn collect_packets(
     state: &mut SharedState,
     now: Time,
@@ -348,7 +347,7 @@ fn collect_packets(
                 });
                 Space::Available
             }
-            // Until there is a secret, nothing leaves in the clear.
+            // Before the Noise handshake is complete, control packets are dropped.
             _ => Space::Available,
         };
         if space == Space::Full {

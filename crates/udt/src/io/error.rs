@@ -1,47 +1,47 @@
-//! What can go wrong on a connection.
+//! Errors of sockets.
 
 use crate::config::OptionError;
 use crate::connection::{CloseReason, SendError};
 use dumbbell_cc::ConfigError;
 use std::io;
 
-/// Why something could not be done.
+/// Error of a socket or listener.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// Error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// There is no such algorithm, or it has no such option.
+    /// Unknown algorithm, or invalid option of an algorithm.
     #[error(transparent)]
     Algorithm(#[from] ConfigError),
-    /// An option of the transport is out of range.
+    /// A transport option is out of range.
     #[error("{}: {}", .0.key, .0)]
     Option(#[from] OptionError),
-    /// Nobody answered.
+    /// The connect timeout expired.
     #[error("there is no answer")]
     ConnectTimeout,
-    /// The peer refused the connection.
+    /// The peer rejected the connection.
     #[error("the peer refuses the connection")]
     Refused,
-    /// The peer has another key, or none.
+    /// The peer has a different key or none.
     #[error("the peer does not have this key")]
     Key,
-    /// The peer has been silent for too long.
+    /// The idle timeout expired.
     #[error("the peer has fallen silent")]
     IdleTimeout,
-    /// The peer closed the connection.
+    /// The peer has closed the connection.
     #[error("the peer has closed the connection")]
     PeerClosed,
-    /// This end closed the connection.
+    /// This end has closed the connection.
     #[error("the connection is closed")]
     Closed,
-    /// It takes longer than the timeout that was set.
+    /// The timeout of the operation expired.
     #[error("it takes longer than the timeout")]
     TimedOut,
-    /// The connection is of the other mode, or the message is too long.
+    /// Wrong mode, or a message that exceeds the send buffer.
     #[error(transparent)]
     Send(SendError),
-    /// The peer's application failed.
+    /// The peer's application reported this error code.
     #[error("the peer's application has failed with code {0}")]
     PeerError(u32),
 }

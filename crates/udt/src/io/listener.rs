@@ -1,4 +1,4 @@
-//! Listening for connections.
+//! Listener for incoming connections.
 
 use super::clock::{Clock, span};
 use super::crypto::CryptoState;
@@ -20,46 +20,46 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// Waits for connections. It and all its connections have one UDP socket.
+/// Listens for connections. The listener and its connections share one UDP socket.
 pub struct Listener {
     local: SocketAddr,
     driver: Arc<DriverHandle>,
     queue: Arc<AcceptQueue>,
 }
 
-/// Connections that wait to be accepted.
+/// Connections waiting for `accept`, and the task that waits for one.
 #[derive(Default)]
 pub(super) struct AcceptQueue {
     waiting: Mutex<(VecDeque<Arc<SharedConnection>>, Option<Waker>)>,
     arrived: Condvar,
 }
 
-/// The driver's side of a listener.
+/// The driver's state of a listener.
 pub(super) struct ListenerState {
     protocol: Protocol,
     settings: Settings,
     local: SocketAddr,
     queue: Arc<AcceptQueue>,
     next_id: u32,
-    /// Connections whose ends do not have a common secret yet.
+    /// Connections whose Noise handshake is not complete.
     handshaking: Vec<Arc<SharedConnection>>,
 }
 
 impl Listener {
-    /// Listens at an address; a port of 0 is any that is free.
+    /// Listens at an address; port 0 selects a free port.
     ///
     /// # Errors
-    /// If the settings are not valid, or the address cannot be had.
+    /// If the settings are invalid, or the address cannot be bound.
     pub fn bind(local: impl ToSocketAddrs, settings: &Settings) -> Result<Listener, Error> {
         settings.check()?;
         let local = local.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable);
         Listener::start(bind(local.map_err(std::io::Error::from)?, settings.udp_buffer)?, settings)
     }
 
-    /// Listens at a UDP socket that is bound already, and keeps its buffers.
+    /// Listens on a bound UDP socket, whose buffer sizes are kept.
     ///
     /// # Errors
-    /// If the settings are not valid.
+    /// If the settings are invalid.
     pub fn from_udp_socket(udp: UdpSocket, settings: &Settings) -> Result<Listener, Error> {
         settings.check()?;
         Listener::start(adopt(udp)?, settings)
@@ -86,15 +86,15 @@ impl Listener {
         Ok(Listener { local, driver: driver, queue })
     }
 
-    /// The address at which it listens.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Waits for the next connection.
+    /// Accepts the next connection. Without `timeout`, it waits without limit.
     ///
     /// # Errors
-    /// If none comes within `timeout`; without it, it waits for ever.
+    /// [`Error::TimedOut`] if none arrives within `timeout`.
     pub fn accept(&self, timeout: Option<Duration>) -> Result<Socket, Error> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut waiting = lock(&self.queue.waiting);
@@ -110,7 +110,7 @@ impl Listener {
         }
     }
 
-    /// The next connection; without one, `waker` is woken when there is.
+    /// Accepts a waiting connection. If there is none, `waker` is woken when one arrives.
     #[cfg(feature = "tokio")]
     pub(crate) fn poll_accept(&self, waker: &Waker) -> Option<Socket> {
         let mut waiting = lock(&self.queue.waiting);
@@ -123,7 +123,7 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Connections that were not accepted are closed.
+    /// Closes connections that were not accepted.
     fn drop(&mut self) {
         self.driver.close_listener();
         lock(&self.queue.waiting).0.drain(..).map(Socket::from_shared).for_each(drop);
@@ -131,7 +131,7 @@ impl Drop for Listener {
 }
 
 impl ListenerState {
-    /// A handshake came for no connection; gives what is answered.
+    /// Handles a handshake to socket id 0. Returns the response.
     pub(super) fn handle_handshake(
         &mut self,
         now: Time,
@@ -147,7 +147,7 @@ impl ListenerState {
         }
     }
 
-    /// A client has shown that it has its address, and asks for a connection.
+    /// Creates the connection of a client with a valid cookie, or passes a repeated handshake to it.
     fn accept(
         &mut self,
         now: Time,
@@ -186,8 +186,8 @@ impl ListenerState {
         None
     }
 
-    /// Whether one more connection may wait. Strangers who ask and never agree on a secret must not
-    /// keep out who has the key: the one that has had the longest time for it gives way.
+    /// Whether the backlog has space for a connection. If it is full, the oldest connection with an
+    /// incomplete Noise handshake is dropped, so that clients without the key cannot exhaust it.
     fn make_room(&mut self, sockets: &mut SocketTable) -> bool {
         self.promote_ready();
         let accepted = lock(&self.queue.waiting).0.len();
@@ -201,7 +201,7 @@ impl ListenerState {
         gives_way
     }
 
-    /// Gives connections to the program whose ends have agreed on a secret meanwhile.
+    /// Moves connections whose Noise handshake is complete to the accept queue.
     pub(super) fn promote_ready(&mut self) {
         if self.handshaking.is_empty() {
             return;
@@ -228,7 +228,7 @@ impl AcceptQueue {
     }
 }
 
-/// The address as bytes, for cookies.
+/// The address as bytes, as input of cookies.
 fn address(from: SocketAddr) -> [u8; 18] {
     let mut bytes = [0; 18];
     match from.ip() {

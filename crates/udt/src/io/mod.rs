@@ -1,14 +1,13 @@
-//! Connections over UDP sockets: the engine with a clock and a network.
+//! Blocking and asynchronous UDT sockets over UDP.
 //!
-//! [`Socket::connect`], [`Socket::rendezvous`] and [`Listener`] give [`Socket`]s, which block as
-//! those of the standard library do. Every UDP socket has a thread, its driver, which alone reads
-//! and writes it and lets the engine's timers be as exact as the kernel's; the program's own
-//! threads only put data into a connection and take it out. A listener and the connections that it
-//! accepts share one UDP socket. Asynchronous
-//! programs use `AsyncSocket` and `AsyncListener` (feature `tokio`).
+//! [`Socket::connect`], [`Socket::rendezvous`] and [`Listener::accept`] return [`Socket`]s, which block
+//! like those of the standard library. Each UDP socket has one driver thread, which alone reads and
+//! writes it and runs the engines' timers with the kernel's precision. A listener and the connections
+//! that it accepts share one UDP socket. `AsyncSocket` and `AsyncListener` (feature `tokio`) are the
+//! asynchronous equivalents.
 //!
-//! With a [`Key`], everything but the opening handshake is encrypted and authenticated; both ends
-//! must have the same one. UDT4's own ends know nothing of that and are not reached.
+//! With a [`Key`], everything but UDT's handshake is encrypted and authenticated. Both ends need the
+//! same key; UDT4 peers do not support this mode.
 
 #[cfg(feature = "tokio")]
 mod asynchronous;

@@ -1,4 +1,4 @@
-//! What a connection over UDP sockets is told when it is made.
+//! Settings of sockets.
 
 use super::clock::span;
 use super::crypto::{CRYPTO_OVERHEAD, Key};
@@ -10,35 +10,34 @@ use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_units::Time;
 use std::time::Duration;
 
-/// What a connection is to be, and how patient.
+/// Settings of a socket or listener.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Options of the transport.
+    /// Transport options.
     pub options: TransportOptions,
-    /// Stream or messages.
+    /// Stream or message mode.
     pub mode: Mode,
-    /// Congestion control, by its name and options as in experiments: `"udt"`, `"cubic"`,
-    /// `"ar-udt(alpha1=0.05)"`.
+    /// Congestion control, as name and options: `"udt"`, `"cubic"`, `"ar-udt(alpha1=0.05)"`.
     pub algorithm: String,
-    /// How long to try to connect (UDT4: 3 s, 30 s in a rendezvous).
+    /// Maximum duration of connecting (UDT4: 3 s, 30 s for a rendezvous).
     pub connect_timeout: Duration,
-    /// How long the peer may be silent before it is taken for dead; longer on paths whose answers
-    /// take longer.
+    /// Time without any packet from the peer after which the connection is broken; at least four
+    /// times RTT + 4 RTTVar.
     pub idle_timeout: Duration,
-    /// How long closing waits until all that was sent is acknowledged (UDT_LINGER).
+    /// Maximum time for which closing waits for acknowledgements (UDT_LINGER). For callers of
+    /// [`Socket::close`](super::Socket::close); the crate does not apply it.
     pub linger: Duration,
-    /// With it everything is encrypted, and only who has it too is talked to.
+    /// Key of the encrypted mode; `None`: plain UDT.
     pub key: Option<Key>,
-    /// Connections that a listener keeps until they are accepted.
+    /// Maximum number of connections that wait for `accept`.
     pub backlog: usize,
-    /// Bytes that the kernel is asked to keep of what arrives (UDP_RCVBUF) and of what is sent
-    /// (UDP_SNDBUF); it may allow less.
+    /// Requested kernel buffers, bytes (UDP_RCVBUF, UDP_SNDBUF); the kernel may grant less.
     pub udp_buffer: usize,
-    /// Sends this, which nobody hands over, and closes when it has arrived: for measurements.
+    /// For measurements: sends this generated data and closes when it is acknowledged.
     pub bulk: Option<BulkData>,
-    /// Whether what arrives is kept until the program reads it, or only counted.
+    /// Whether received data is kept for reading. Otherwise it is only counted.
     pub keep_received: bool,
-    /// The initial sequence number, where it must not be random.
+    /// Initial sequence number; `None`: random.
     pub isn: Option<u32>,
 }
 
@@ -62,16 +61,16 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The defaults for a congestion control algorithm.
+    /// Default settings for a congestion control algorithm.
     pub fn for_algorithm(algorithm: &str) -> Settings {
         let options = TransportOptions::for_algorithm(algorithm);
         Settings { options, algorithm: algorithm.to_owned(), ..Settings::default() }
     }
 
-    /// Whether a connection can be made so.
+    /// Checks options and algorithm.
     ///
     /// # Errors
-    /// At the first option that is out of range, or if there is no such algorithm.
+    /// [`Error::Option`] for the first option out of range, or [`Error::Algorithm`].
     pub fn check(&self) -> Result<(), Error> {
         self.options.check()?;
         self.algorithm(&self.connection_config(Time::ZERO)?).map(drop)
@@ -94,7 +93,7 @@ impl Settings {
         Ok(Algorithm::parse(&self.algorithm, init)?)
     }
 
-    /// What the engine is told.
+    /// The engine's configuration.
     pub(crate) fn config(&self, now: Time, socket: u32) -> Result<Config, Error> {
         self.options.check()?;
         let (name, init) = (self.algorithm.clone(), self.connection_config(now)?);
@@ -119,7 +118,7 @@ impl Settings {
     }
 }
 
-/// A number that nobody can guess.
+/// An unpredictable number.
 pub(crate) fn random() -> Result<u32, Error> {
     getrandom::u32().map_err(|error| Error::Io(error.into()))
 }

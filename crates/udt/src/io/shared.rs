@@ -1,4 +1,4 @@
-//! A connection as its driver and the program's threads share it.
+//! State shared by the driver thread and the application's threads.
 
 use super::clock::Clock;
 use super::crypto::CryptoState;
@@ -16,15 +16,15 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-/// What programs tell a driver.
+/// The application's handle of a driver: schedules connections and wakes the driver.
 pub(super) struct DriverHandle {
     pub(super) clock: Clock,
-    /// Sockets that want to be looked at.
+    /// Socket ids that the driver must poll.
     dirty: Mutex<Vec<u32>>,
-    /// Whether the driver waits for the network, or will before it looks here again.
+    /// Whether the driver sleeps, or will before it reads `dirty` again.
     asleep: AtomicBool,
     wake_tx: UnixStream,
-    /// The listener has gone.
+    /// The listener was dropped.
     listener_closed: AtomicBool,
 }
 
@@ -39,34 +39,34 @@ impl DriverHandle {
 
     fn wake(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
-            // A bell that is full rings already.
+            // If the pipe is full, the driver is woken already.
             let _ = (&self.wake_tx).write(&[1]);
         }
     }
 
-    /// Has the driver look at a socket.
+    /// Makes the driver poll a socket.
     fn mark_dirty(&self, socket: u32) {
         lock(&self.dirty).push(socket);
         self.wake();
     }
 
-    /// The listener is not needed any more.
+    /// Tells the driver that the listener was dropped.
     pub(super) fn close_listener(&self) {
         self.listener_closed.store(true, Ordering::SeqCst);
         self.wake();
     }
 
-    /// Whether the listener is not needed any more.
+    /// Whether the listener was dropped.
     pub(super) fn is_listener_closed(&self) -> bool {
         self.listener_closed.load(Ordering::SeqCst)
     }
 
-    /// The sockets to look at.
+    /// Moves the dirty socket ids to `into`.
     pub(super) fn take_dirty(&self, into: &mut Vec<u32>) {
         into.append(&mut lock(&self.dirty));
     }
 
-    /// The driver is about to sleep; `false` if there is something new.
+    /// Announces that the driver will sleep; `false` if it must not.
     pub(super) fn prepare_sleep(&self, listens: bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let may = lock(&self.dirty).is_empty() && !(listens && self.is_listener_closed());
@@ -76,13 +76,13 @@ impl DriverHandle {
         may
     }
 
-    /// The driver is awake.
+    /// Announces that the driver is awake.
     pub(super) fn set_awake(&self) {
         self.asleep.store(false, Ordering::SeqCst);
     }
 }
 
-/// A connection.
+/// A connection, shared.
 pub(super) struct SharedConnection {
     pub(super) id: u32,
     pub(super) peer: SocketAddr,
@@ -94,52 +94,52 @@ pub(super) struct SharedConnection {
     writable: Condvar,
 }
 
-/// What is behind the lock.
+/// The part of a shared connection behind its lock.
 pub(super) struct SharedState {
     pub(super) engine: Connection,
     pub(super) crypto: CryptoState,
-    /// When it is given up if it is not ready; it may be asked for later.
+    /// Deadline of the Noise handshake.
     pub(super) ready_deadline: Time,
-    /// Why it has ended, if the engine does not know.
+    /// A failure outside the engine.
     pub(super) failed: Option<Failure>,
     opened_at: Option<Time>,
-    /// When the driver will look at it next.
+    /// Time of the driver's next poll.
     pub(super) next_scheduled: Time,
     readers: u32,
-    /// Writers that wait, and for how many bytes at least.
+    /// Waiting writers, and the space that they need, bytes.
     writers: u32,
     wanted: usize,
     read_waker: Option<Waker>,
     write_waker: Option<Waker>,
 }
 
-/// Why a connection has failed beside the engine.
+/// Failure of a connection outside the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The peer has another key, or none.
+    /// The peer has a different key or none.
     Key,
 }
 
-/// What is known of a connection: counters and present values.
+/// Counters and current values of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statistics {
-    /// Since the connection was open.
+    /// Time since the connection was established.
     pub elapsed: Span,
-    /// Of what is sent.
+    /// The sender's.
     pub sender: SenderStats,
-    /// Of what arrives.
+    /// The receiver's.
     pub receiver: ReceiverStats,
     /// Payload of a full packet, bytes.
     pub max_payload: usize,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole after every statement.
+    // The state behind these locks is consistent after each statement, so poisoning is harmless.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedState {
-    /// Why nothing more comes of it, if that is so.
+    /// Why the connection is unusable; `None` while it is not.
     pub(super) fn error(&self) -> Option<Error> {
         match self.failed {
             Some(Failure::Key) => Some(Error::Key),
@@ -150,18 +150,18 @@ impl SharedState {
         }
     }
 
-    /// Whether the application may use it.
+    /// Whether the application may use the connection.
     pub(super) fn is_ready(&self) -> bool {
         self.engine.is_open() && self.crypto.is_ready()
     }
 
-    /// When the driver has to look at it.
+    /// Time at which the driver must poll the connection.
     pub(super) fn next_timeout(&self) -> Time {
         let next = self.engine.next_timeout().min(self.crypto.next_timeout());
         if self.crypto.is_ready() { next } else { next.min(self.ready_deadline) }
     }
 
-    /// Bytes that a writer is woken for: what it wants, or a quarter of the buffer.
+    /// Whether the send buffer has the space that waiting writers need.
     fn has_send_space(&self) -> bool {
         self.engine.send_buffer_free() >= self.wanted.max(1)
     }
@@ -217,12 +217,12 @@ impl SharedConnection {
         lock(&self.state)
     }
 
-    /// The driver looks at it now, whatever is asked for from here on it is poked for.
+    /// Clears the dirty flag before a poll: later events set it again.
     pub(super) fn clear_dirty(&self) {
         self.is_dirty.store(false, Ordering::SeqCst);
     }
 
-    /// The program has done something: has the driver look if it would too late.
+    /// Notifies the driver after an operation of the application, if its next poll would be too late.
     pub(super) fn notify_driver(&self, state: &SharedState) {
         if state.next_timeout() < state.next_scheduled
             && !self.is_dirty.swap(true, Ordering::SeqCst)
@@ -231,7 +231,7 @@ impl SharedConnection {
         }
     }
 
-    /// The driver has done something: wakes whom it concerns.
+    /// Wakes waiting readers and writers after a poll by the driver.
     pub(super) fn notify_waiters(&self, state: &mut SharedState, now: Time) {
         let over = state.error().is_some();
         if state.opened_at.is_none() && state.is_ready() {
@@ -250,7 +250,10 @@ impl SharedConnection {
         }
     }
 
-    /// Waits until there is something to read, or `deadline`.
+    /// Waits until the driver signals data to read or the end of the connection.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] at `deadline`.
     pub(super) fn wait_readable<'a>(
         &'a self,
         mut state: MutexGuard<'a, SharedState>,
@@ -262,7 +265,11 @@ impl SharedConnection {
         if timely { Ok(state) } else { Err(Error::TimedOut) }
     }
 
-    /// Waits until the connection is open, there is room for `wanted` bytes, or it has ended.
+    /// Waits until the driver signals an open connection, `wanted` bytes of free send buffer, or the
+    /// end of the connection.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] at `deadline`.
     pub(super) fn wait_writable<'a>(
         &'a self,
         mut state: MutexGuard<'a, SharedState>,
@@ -276,8 +283,7 @@ impl SharedConnection {
         if timely { Ok(state) } else { Err(Error::TimedOut) }
     }
 
-    /// Has the task of an asynchronous program woken when there is something to read, or room for
-    /// `wanted` bytes.
+    /// Registers a task to be woken when data can be read (`None`) or `wanted` bytes can be written.
     #[cfg(feature = "tokio")]
     pub(super) fn register(state: &mut SharedState, waker: &Waker, wanted: Option<usize>) {
         let slot = match wanted {
@@ -291,7 +297,7 @@ impl SharedConnection {
     }
 }
 
-/// Waits until something is announced; `false` if the deadline comes first.
+/// Waits for a notification; `false` if the deadline passes first.
 pub(super) fn wait<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,4 +1,4 @@
-//! A connection as programs use it.
+//! Blocking sockets.
 
 use super::clock::{Clock, duration, span};
 use super::crypto::CryptoState;
@@ -16,19 +16,19 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Bytes that are copied while the driver waits.
+/// Maximum number of bytes copied per lock, during which the driver waits.
 const MAX_COPY: usize = 1 << 16;
 
-/// A connection over UDP. It can be used by several threads at once.
+/// A connection over UDP, usable by several threads at once.
 ///
-/// Dropping it closes it: what was sent still arrives if the program goes on for long enough.
-/// [`close`](Socket::close) waits until it has.
+/// Dropping it closes the connection in the background; [`close`](Socket::close) waits until all sent
+/// data is acknowledged.
 pub struct Socket {
     pub(super) shared: Arc<SharedConnection>,
     pub(super) timeouts: Timeouts,
 }
 
-/// How long reading and writing may take.
+/// Timeouts of reading and writing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timeouts {
     read: Option<Duration>,
@@ -39,7 +39,7 @@ impl Socket {
     /// Connects to a listener.
     ///
     /// # Errors
-    /// If the settings are not valid, or there is no connection within the time that they give.
+    /// If the settings are invalid, or no connection is established within their `connect_timeout`.
     pub fn connect(peer: impl ToSocketAddrs, settings: &Settings) -> Result<Socket, Error> {
         let mut error = Error::from(io::Error::from(io::ErrorKind::AddrNotAvailable));
         for peer in peer.to_socket_addrs()? {
@@ -56,7 +56,7 @@ impl Socket {
         Err(error)
     }
 
-    /// Connects to a peer that connects too: both bind a port that the other one knows.
+    /// Connects to a peer that connects at the same time. Both ends need to know the other's port.
     ///
     /// # Errors
     /// As [`connect`](Socket::connect).
@@ -73,11 +73,11 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Begins to connect to a listener, over a UDP socket that is bound already and keeps its
-    /// buffers. It does not wait until the connection is open.
+    /// Starts to connect over a bound UDP socket, whose buffer sizes are kept. Does not wait until the
+    /// connection is established.
     ///
     /// # Errors
-    /// If the settings are not valid.
+    /// If the settings are invalid.
     pub fn start_connect(
         udp: UdpSocket,
         peer: SocketAddr,
@@ -86,7 +86,7 @@ impl Socket {
         Socket::start(adopt(udp)?, peer, Role::Client, settings)
     }
 
-    /// A connection that is being opened.
+    /// Binds a UDP socket and starts to connect.
     pub(super) fn open(
         local: SocketAddr,
         peer: SocketAddr,
@@ -144,36 +144,36 @@ impl Socket {
         Ok(())
     }
 
-    /// The address of this end.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.local
     }
 
-    /// The address of the peer.
+    /// The peer's address.
     pub fn peer_addr(&self) -> SocketAddr {
         self.shared.peer
     }
 
-    /// Sets how long reading may take before [`Error::TimedOut`]; without it, for ever.
+    /// Sets the timeout of reading, after which it fails with [`Error::TimedOut`]. `None`: unlimited.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) {
         self.timeouts.read = timeout;
     }
 
-    /// Sets how long writing may take before [`Error::TimedOut`]; without it, for ever.
+    /// Sets the timeout of writing, after which it fails with [`Error::TimedOut`]. `None`: unlimited.
     pub fn set_write_timeout(&mut self, timeout: Option<Duration>) {
         self.timeouts.write = timeout;
     }
 
-    /// Has the peer's data acknowledged after so many packets, if a SYN has not passed before; 0:
-    /// not before. Algorithms made for TCP, at the peer, want it: UDT's own do not.
+    /// Sets the number of received packets per acknowledgement; 0: one per SYN only. A peer that uses
+    /// an algorithm made for TCP needs more frequent ones.
     pub fn set_ack_interval(&self, packets: u32) {
         self.shared.lock().engine.set_ack_interval(packets);
     }
 
-    /// Sends bytes of a stream; waits until there is room for some of them and gives how many.
+    /// Sends stream data: waits for free send buffer and returns the number of queued bytes.
     ///
     /// # Errors
-    /// If the connection has ended or carries messages, or after the timeout.
+    /// If the connection is closed or in message mode, or after the timeout.
     pub fn send(&self, bytes: &[u8]) -> Result<usize, Error> {
         if bytes.is_empty() {
             return Ok(0);
@@ -189,10 +189,10 @@ impl Socket {
         }
     }
 
-    /// Sends all bytes of a stream.
+    /// Sends all of `bytes` as stream data.
     ///
     /// # Errors
-    /// As [`send`](Socket::send); some may have been sent.
+    /// As [`send`](Socket::send); some bytes may be sent.
     pub fn send_all(&self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             bytes = &bytes[self.send(bytes)?..];
@@ -200,12 +200,14 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends a message; waits until there is room for all of it. If it takes longer than `ttl` it
-    /// is not sent again; with `in_order` it is not delivered before those before it.
+    /// Sends a message: waits until it fits into the send buffer.
+    ///
+    /// Losses are not retransmitted once the message is older than `ttl`. With `in_order`, it is not
+    /// delivered before earlier messages.
     ///
     /// # Errors
-    /// If the connection has ended, carries a stream, or is never to have room for so much; or
-    /// after the timeout.
+    /// If the connection is closed or in stream mode, the message exceeds the send buffer, or after
+    /// the timeout.
     pub fn send_message(
         &self,
         bytes: &[u8],
@@ -228,11 +230,11 @@ impl Socket {
         }
     }
 
-    /// Reads what there is of a stream; waits until there is something and gives the number of
-    /// bytes, 0 if the peer has closed and all was read.
+    /// Receives stream data: waits for some and returns the number of bytes, 0 if the peer has closed
+    /// the connection and all is read.
     ///
     /// # Errors
-    /// If the connection has ended otherwise, or after the timeout.
+    /// If the connection is closed otherwise, or after the timeout.
     pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);
@@ -247,7 +249,7 @@ impl Socket {
         }
     }
 
-    /// The next message; waits until there is one. Nothing if the peer has closed.
+    /// Receives the next message; `None` if the peer has closed the connection.
     ///
     /// # Errors
     /// As [`recv`](Socket::recv).
@@ -266,31 +268,30 @@ impl Socket {
         }
     }
 
-    /// Counters and present values.
+    /// Counters and current values.
     pub fn statistics(&self) -> Statistics {
         self.shared.lock().statistics(self.shared.now())
     }
 
-    /// Why nothing more comes of the connection, if that is so.
+    /// Why the connection is unusable; `None` while it is not.
     pub fn error(&self) -> Option<Error> {
         self.shared.lock().error()
     }
 
-    /// Shows the algorithm's internals.
+    /// Passes each internal variable of the algorithm to `show`.
     pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.shared.lock().engine.inspect(show);
     }
 
-    /// Closes the connection and waits until all that was sent is acknowledged, or `linger` has
-    /// passed; then what is left is given up.
+    /// Closes the connection and waits at most `linger` until all sent data is acknowledged.
     ///
     /// # Errors
-    /// If something that was sent did not arrive, as far as is known.
+    /// If sent data is not acknowledged.
     pub fn close(self, linger: Duration) -> Result<(), Error> {
         self.shutdown(linger)
     }
 
-    /// As [`close`](Socket::close), of a socket that others hold, too.
+    /// As [`close`](Socket::close), for a shared socket.
     ///
     /// # Errors
     /// As [`close`](Socket::close).
@@ -309,7 +310,7 @@ impl Socket {
         }
     }
 
-    /// The smoothed round-trip time, if there is one yet.
+    /// Smoothed round-trip time; `None` before the first sample.
     pub fn rtt(&self) -> Option<Duration> {
         self.statistics().sender.srtt.map(duration)
     }
@@ -323,7 +324,7 @@ impl Drop for Socket {
     }
 }
 
-/// Why no more can be sent, if so.
+/// Fails if the connection is unusable or the peer's application has reported an error.
 fn check_open(state: &mut MutexGuard<'_, SharedState>) -> Result<(), Error> {
     if let Some(code) = state.engine.take_peer_error() {
         return Err(Error::PeerError(code));
@@ -331,20 +332,20 @@ fn check_open(state: &mut MutexGuard<'_, SharedState>) -> Result<(), Error> {
     state.error().map_or(Ok(()), Err)
 }
 
-/// Bytes for which there is to be room before a writer is woken: what it wants, or so much that
-/// it need not be woken again at once.
+/// Free send buffer at which a writer is woken, bytes: what it wants, at most a quarter of the
+/// buffer.
 pub(super) fn wake_threshold(state: &SharedState, wanted: usize) -> usize {
     wanted.min(state.engine.send_capacity() / 4)
 }
 
-/// Sends what there is room for; nothing if there is none.
+/// Queues what fits; `None` if the send buffer is full.
 pub(super) fn try_send(
     shared: &SharedConnection,
     state: &mut MutexGuard<'_, SharedState>,
     bytes: &[u8],
 ) -> Result<Option<usize>, Error> {
     check_open(state)?;
-    // Only the last packet of what a program hands over is shorter than others.
+    // Whole packets, so that only the last packet of a call is short.
     let payload = state.engine.max_payload().max(1);
     let whole = (MAX_COPY / payload).max(1) * payload;
     let some = &bytes[..bytes.len().min(whole)];
@@ -353,7 +354,7 @@ pub(super) fn try_send(
     Ok(Some(sent).filter(|&sent| sent > 0))
 }
 
-/// Reads what there is; nothing if there is nothing yet.
+/// Reads available data; `None` if there is none yet.
 pub(super) fn try_recv(
     shared: &SharedConnection,
     state: &mut MutexGuard<'_, SharedState>,
@@ -368,7 +369,7 @@ pub(super) fn try_recv(
     Ok(at_end(state)?.then_some(0))
 }
 
-/// Whether the peer has closed the connection.
+/// Whether the peer has closed the connection. Fails if it is unusable otherwise.
 fn at_end(state: &SharedState) -> Result<bool, Error> {
     match state.engine.close_reason() {
         Some(CloseReason::PeerClosed) if state.failed.is_none() => Ok(true),

@@ -1,4 +1,4 @@
-//! What the receiver's reports and the EXP timer do to a sender.
+//! The sender's reaction to ACKs, NAKs and the EXP timer.
 
 use super::{Blocked, Sender};
 use crate::packet::{Ack, AckKind, Nak};
@@ -7,11 +7,11 @@ use dumbbell_cc::{Ack as Acknowledged, CaState, CongestionControl, PeerReport, S
 use dumbbell_units::{Span, Time};
 use std::ops::Range;
 
-/// The highest rate that is believed, packets/s: a peer may say anything.
+/// Upper limit of rates from the peer, packets/s.
 const MAX_RATE: u32 = 1 << 30;
 
 impl Sender {
-    /// An acknowledgement came. One of packets that were never sent is ignored.
+    /// Handles an ACK. One of packets that were not sent is ignored.
     pub(crate) fn on_ack(&mut self, now: Time, kind: AckKind, ack: &Ack, rtt: &mut RttEstimator) {
         self.path.now = now;
         let Some(next) = self.numbering.index_near(ack.next, self.acked) else { return };
@@ -35,7 +35,7 @@ impl Sender {
         }
     }
 
-    /// Everything before `next` has arrived.
+    /// Advances the acknowledged range to `next`.
     fn advance(&mut self, next: u64) {
         if next > self.acked {
             (self.last_activity, self.tail_probes) = (self.path.now, 0);
@@ -45,7 +45,7 @@ impl Sender {
         self.next_poll_at = self.path.now.max(self.next_send_at);
     }
 
-    /// An acknowledgement with a report: data is released, the algorithm told.
+    /// Handles a short or full ACK of new packets: frees the send buffer, reports to the algorithm.
     fn on_data_ack(&mut self, next: u64, kind: AckKind, ack: &Ack, rtt: &mut RttEstimator) {
         let now = self.path.now;
         let advanced = next - self.data_acked;
@@ -106,8 +106,8 @@ impl Sender {
         self.path.in_flight = outstanding.saturating_sub(self.losses.len() as u32);
     }
 
-    /// Packets were reported missing. Ranges that were never sent, run backwards or do not ascend are
-    /// ignored, and so is a report that says nothing new.
+    /// Handles a NAK. Ranges that were not sent, are reversed or do not ascend are ignored, and so is
+    /// a NAK without new losses.
     pub(crate) fn on_nak(&mut self, now: Time, nak: &Nak) {
         self.path.now = now;
         let mut first = None;
@@ -140,8 +140,8 @@ impl Sender {
         }
     }
 
-    /// Has packets sent again; gives how many were not waiting for it. What was sent again less than
-    /// a round trip ago is under way: a report that is repeated cannot know of it.
+    /// Marks packets for retransmission. Returns the number of newly marked ones. Packets that were
+    /// retransmitted less than a minimum RTT ago are skipped: the NAK predates that transmission.
     fn mark_lost(&mut self, lost: Range<u64>) -> u64 {
         let (mut new, mut from) = (0, lost.start);
         let recent = self.path.now - self.path.min_rtt.unwrap_or(Span::ZERO);
@@ -155,14 +155,14 @@ impl Sender {
         new + self.losses.insert(from..lost.end)
     }
 
-    /// The next packet need not wait for its time.
+    /// Allows the next packet immediately.
     fn send_immediately(&mut self) {
         self.next_send_at = self.next_send_at.min(self.path.now);
         self.next_poll_at = self.path.now;
     }
 
-    /// Nothing was heard from the peer for long: all that is not acknowledged is sent again.
-    /// `false` if there is nothing.
+    /// Handles an expiry of the EXP timer: all unacknowledged packets are retransmitted. `false` if
+    /// there are none.
     pub(crate) fn on_expiry(&mut self, now: Time) -> bool {
         self.path.now = now;
         if !self.has_unacked() {

@@ -1,4 +1,4 @@
-//! The connections of a driver, by their socket ids, and what is left of those that have ended.
+//! The connections of a driver by socket id, and closed ones in TIME_WAIT.
 
 use crate::codec::Datagram;
 use crate::io::batch::{SendBatch, send_one};
@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// How long a peer that did not hear of the end is told of it again, and how often at most.
+/// How long a closed connection responds to packets with a shutdown, and the minimum interval.
 const TIME_WAIT: Span = Span::from_secs(10);
 const MIN_SHUTDOWN_INTERVAL: Span = Span::from_millis(10);
-/// How long a driver stays for that alone: it holds a port that another may want.
+/// How long the driver keeps running, and its port bound, for closed connections alone.
 const LINGER: Span = Span::from_millis(300);
 
-/// A client of a listener: its address, its socket id, its initial sequence number.
+/// Identifies a client's connection: address, socket id, initial sequence number.
 pub(in crate::io) type Client = (SocketAddr, u32, u32);
 
 /// The connections of a driver.
@@ -30,11 +30,11 @@ pub(in crate::io) struct SocketTable {
 struct Entry {
     shared: Arc<SharedConnection>,
     client: Option<Client>,
-    /// When to look at it next.
+    /// Time of the next poll.
     due: Time,
 }
 
-/// A connection that has ended.
+/// A closed connection (TIME_WAIT).
 struct Closed {
     shared: Arc<SharedConnection>,
     closed_at: Time,
@@ -42,13 +42,13 @@ struct Closed {
 }
 
 impl SocketTable {
-    /// Whether nobody is left to be served.
+    /// Whether the driver may end.
     pub(in crate::io) fn is_idle(&self, now: Time) -> bool {
         self.open.is_empty()
             && self.closed.values().all(|closed| now.since(closed.closed_at) >= LINGER)
     }
 
-    /// A socket id that is not in use, counting on from `from`.
+    /// The first unused socket id from `from` on.
     pub(in crate::io) fn free_id(&self, from: u32) -> u32 {
         let mut id = from & 0x3fff_ffff;
         while id == 0 || self.open.contains_key(&id) || self.closed.contains_key(&id) {
@@ -64,25 +64,25 @@ impl SocketTable {
         self.open.insert(shared.id, Entry { shared, client, due: Time::ZERO });
     }
 
-    /// The connection that a client has already.
+    /// The connection of a client.
     pub(in crate::io) fn of_client(&self, client: &Client) -> Option<Arc<SharedConnection>> {
         let entry = self.open.get(self.clients.get(client)?)?;
         Some(entry.shared.clone())
     }
 
-    /// The connection of that id, if its peer has that address.
+    /// The connection with this socket id and peer address.
     pub(super) fn get(&self, socket: u32, from: SocketAddr) -> Option<Arc<SharedConnection>> {
         let entry = self.open.get(&socket).filter(|entry| entry.shared.peer == from)?;
         Some(entry.shared.clone())
     }
 
-    /// The rendezvous with that address: its first packets know no socket id.
+    /// The rendezvous connection with a peer, whose first packets go to socket id 0.
     pub(super) fn rendezvous_with(&self, from: SocketAddr) -> Option<Arc<SharedConnection>> {
         let meets = |entry: &&Entry| entry.client.is_none() && entry.shared.peer == from;
         self.open.values().find(meets).map(|entry| entry.shared.clone())
     }
 
-    /// Has a connection looked at at once.
+    /// Schedules a connection for an immediate poll.
     pub(in crate::io) fn schedule_now(&mut self, socket: u32) {
         self.schedule(socket, Time::ZERO);
     }
@@ -93,41 +93,41 @@ impl SocketTable {
         }
     }
 
-    /// The connections to be looked at now.
+    /// The connections that are due.
     pub(super) fn due(&self, now: Time) -> Vec<Arc<SharedConnection>> {
         let due = self.open.values().filter(|entry| entry.due <= now);
         due.map(|entry| entry.shared.clone()).collect()
     }
 
-    /// When to look at one next.
+    /// Time of the next poll or of the next expiry of a closed connection.
     pub(super) fn next_due(&self) -> Time {
         let time_wait = if self.open.is_empty() { LINGER } else { TIME_WAIT };
         let expiries = self.closed.values().map(|closed| closed.closed_at + time_wait);
         self.open.values().map(|entry| entry.due).chain(expiries).min().unwrap_or(Time::MAX)
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     pub(in crate::io) fn remove(&mut self, socket: u32) -> Option<Arc<SharedConnection>> {
         let entry = self.open.remove(&socket)?;
         entry.client.and_then(|client| self.clients.remove(&client));
         Some(entry.shared)
     }
 
-    /// A connection has ended.
+    /// Moves a connection to TIME_WAIT.
     pub(super) fn close(&mut self, socket: u32, now: Time) {
         let Some(shared) = self.remove(socket) else { return };
         self.closed.insert(socket, Closed { shared, closed_at: now, last_shutdown: Time::ZERO });
     }
 
-    /// Forgets those that ended long ago.
+    /// Removes closed connections whose TIME_WAIT has passed.
     pub(super) fn expire_closed(&mut self, now: Time) {
         if !self.closed.is_empty() {
             self.closed.retain(|_, closed| now.since(closed.closed_at) < TIME_WAIT);
         }
     }
 
-    /// A packet came for a connection that has ended: the end is repeated, since it is told of
-    /// once only, and without it a peer waits for long.
+    /// Responds to a packet for a closed connection with a shutdown. The first shutdown is sent once
+    /// only; a peer that misses it would wait for its idle timeout.
     pub(super) fn resend_shutdown(
         &mut self,
         now: Time,
@@ -157,7 +157,7 @@ impl SocketTable {
         sealed.begin(from);
         sealed
             .push_control(false, |out| state.crypto.encrypt_control(&plain, peer, from.ip(), out));
-        // What does not leave is as good as lost on the way.
+        // A packet that cannot be sent counts as lost.
         let _ = sealed.send(udp, udp_state);
     }
 }
