@@ -1,4 +1,5 @@
-//! Sans-IO TCP endpoints, close enough to Linux to be compared with it packet for packet.
+//! TCP and Multipath TCP endpoints without I/O. They follow Linux closely enough to be compared with
+//! it packet by packet.
 
 mod multipath;
 mod pacing;

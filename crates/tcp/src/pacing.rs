@@ -1,22 +1,23 @@
-//! How Linux spreads packets over time: pacing, and bursts by segmentation offload.
+//! Pacing and bursts by segmentation offload, as in Linux's `tcp_update_pacing_rate`,
+//! `tcp_tso_autosize`, `tcp_tso_should_defer` and `tcp_update_skb_after_send`.
 
 use crate::Stack;
 use dumbbell_cc::ControlParameters;
 use dumbbell_units::{Rate, Span, Time};
 
-/// Packets that leave unpaced when a connection begins (as sch_fq and internal pacing do).
+/// Packets that leave unpaced at the start of a connection (`sch_fq` and internal pacing).
 const UNPACED_PACKETS: u64 = 10;
-/// Greatest burst by segmentation offload, bytes.
+/// Maximum burst by segmentation offload, bytes.
 const GSO_MAX_SIZE: f64 = 65_536.0;
-/// A burst holds what the pacing rate sends in about a millisecond: 2^-10 s (sk_pacing_shift).
+/// Duration of a burst at the pacing rate: 2^-10 s (`sk_pacing_shift`).
 const BURST_TIME: f64 = 1.0 / 1024.0;
-/// Least burst, packets (tcp_min_tso_segs).
+/// Minimum burst, packets (`tcp_min_tso_segs`).
 const MIN_TSO_SEGS: u32 = 2;
-/// Sending waits for a fuller burst for at most this long.
+/// Maximum wait for a full burst.
 const MAX_DEFER: Span = Span::from_millis(1);
 
-/// The rate at which packets leave: the algorithm's own, or Linux's rule for windows: 200 % of
-/// cwnd/srtt below ssthresh/2, 120 % above (tcp_update_pacing_rate).
+/// The pacing rate: the algorithm's own, otherwise Linux's rule for windows: 200 % of cwnd/srtt below
+/// ssthresh/2, 120 % above (`tcp_update_pacing_rate`).
 #[inline]
 pub(crate) fn pacing_rate(
     control: &ControlParameters,
@@ -31,8 +32,8 @@ pub(crate) fn pacing_rate(
     srtt.map(|srtt| Rate::from_bytes_in(cwnd * f64::from(mss) * factor, srtt))
 }
 
-/// Packets in a full burst (tcp_tso_autosize): what the rate sends in a millisecond, more on very
-/// short paths, at most 64 kB.
+/// Packets of a full burst (`tcp_tso_autosize`): a millisecond at the pacing rate, more on very short
+/// paths, at most 64 kB.
 #[inline]
 pub(crate) fn tso_autosize(
     stack: &Stack,
@@ -43,15 +44,15 @@ pub(crate) fn tso_autosize(
     if !stack.tso {
         return 1;
     }
-    // The shorter the path, the larger the burst: 64 kB, halved for each 512 us of round trip.
+    // Short paths add 64 kB, halved for each 512 us of round trip (`tcp_tso_rtt_log`).
     let halvings = (min_rtt.as_micros() >> 9).min(31) as i32;
     let near = if halvings < 17 { GSO_MAX_SIZE / f64::from(1 << halvings) } else { 0.0 };
     let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(GSO_MAX_SIZE);
     ((bytes / f64::from(stack.mss)) as u32).max(control.min_send_quantum.unwrap_or(MIN_TSO_SEGS))
 }
 
-/// Whether a burst that is not full should wait (tcp_tso_should_defer): only while the last one
-/// left within a millisecond and the next acknowledgement is expected within one.
+/// Whether a burst that is not full should wait (`tcp_tso_should_defer`): if the last burst left
+/// within the last millisecond and the next acknowledgement is expected within the next.
 #[inline]
 pub(crate) fn tso_should_defer(
     now: Time,
@@ -63,8 +64,8 @@ pub(crate) fn tso_should_defer(
         return false;
     }
     let Some(oldest) = oldest_sent_at else { return false };
-    let patience = MAX_DEFER.min(srtt / 2);
-    (oldest + srtt) <= now + patience
+    let max_wait = MAX_DEFER.min(srtt / 2);
+    (oldest + srtt) <= now + max_wait
 }
 
 /// Departure times of paced bursts.
@@ -80,8 +81,8 @@ impl Pacer {
         self.next
     }
 
-    /// A burst of `bytes` leaves now: the next follows when it has been sent at `rate`, sooner by
-    /// what this one was late, but by half of that time at most (tcp_update_skb_after_send).
+    /// A burst of `bytes` leaves now. The next follows after `bytes / rate`, less this burst's
+    /// lateness, which counts up to half of that time (`tcp_update_skb_after_send`).
     #[inline]
     pub(crate) fn on_burst(&mut self, now: Time, bytes: f64, rate: Rate, packets_sent: u64) {
         let due = self.next;

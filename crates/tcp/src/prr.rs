@@ -1,24 +1,37 @@
-//! Proportional rate reduction (RFC 6937bis, as in Linux): while a window reduction is carried
-//! out, packets leave in proportion to what is delivered, so that the window arrives at ssthresh
-//! when the episode ends instead of stopping and then bursting.
+//! Proportional rate reduction (RFC 9937, as in Linux's `tcp_cwnd_reduction`). During a window
+//! reduction, packets leave in proportion to deliveries, so that the window reaches ssthresh when
+//! the episode ends. Without it the sender would pause and then send a burst.
+//!
+//! | here | Linux | RFC 9937 |
+//! |---|---|---|
+//! | `ssthresh` | `snd_ssthresh` | ssthresh |
+//! | `prior_cwnd` | `prior_cwnd` | RecoverFS: flight size (SND.NXT - SND.UNA) less SACKed |
+//! | `prr_delivered`, `prr_out` | the same | prr_delivered, prr_out |
+//! | `sndcnt` | `sndcnt` | SndCnt |
+//! | `safe_ack` | `FLAG_SND_UNA_ADVANCED && !newly_lost` | SafeACK |
+//!
+//! Linux's denominator is the window before the reduction, the RFC's the flight size: where less than
+//! the window is in flight, Linux sends fewer packets per delivery. This follows Linux.
 
 /// One window reduction in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
-    /// Target window (ssthresh), packets.
+    /// Target of the reduction, packets.
     ssthresh: u32,
-    /// Window when the reduction began (RecoverFS).
+    /// Window when the reduction began, packets.
     prior_cwnd: u32,
+    /// Packets delivered since then.
     prr_delivered: u32,
+    /// Packets sent since then.
     prr_out: u32,
-    /// The window in force.
+    /// The window in force, packets.
     cwnd: u32,
 }
 
 impl Prr {
-    pub(crate) fn new(target: f64, prior_cwnd: u32) -> Prr {
+    pub(crate) fn new(ssthresh: f64, prior_cwnd: u32) -> Prr {
         Prr {
-            ssthresh: target as u32,
+            ssthresh: ssthresh as u32,
             prior_cwnd: prior_cwnd.max(1),
             prr_delivered: 0,
             prr_out: 0,
@@ -36,25 +49,25 @@ impl Prr {
         self.prr_out += 1;
     }
 
-    /// `delivered` packets were newly delivered. `safe` says that the cumulative acknowledgement
-    /// advanced and nothing was newly marked lost (the RFC's SafeACK).
-    pub(crate) fn on_ack(&mut self, in_flight: u32, delivered: u32, safe: bool) {
+    /// `delivered` packets were newly delivered. `safe_ack`: the cumulative acknowledgement advanced
+    /// and no packet was newly marked lost.
+    pub(crate) fn on_ack(&mut self, in_flight: u32, delivered: u32, safe_ack: bool) {
         if delivered == 0 {
             return;
         }
         self.prr_delivered += delivered;
-        let allowed = if in_flight > self.ssthresh {
-            let share = (u64::from(self.ssthresh) * u64::from(self.prr_delivered))
+        let sndcnt = if in_flight > self.ssthresh {
+            let proportion = (u64::from(self.ssthresh) * u64::from(self.prr_delivered))
                 .div_ceil(u64::from(self.prior_cwnd)) as u32;
-            share.saturating_sub(self.prr_out)
+            proportion.saturating_sub(self.prr_out)
         } else {
-            let pace =
-                self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + u32::from(safe);
-            pace.min(self.ssthresh - in_flight)
+            let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered)
+                + u32::from(safe_ack);
+            limit.min(self.ssthresh - in_flight)
         };
-        // The first retransmission of an episode always goes out (fast retransmit).
-        let allowed = allowed.max(u32::from(self.prr_out == 0));
-        self.cwnd = in_flight + allowed;
+        // The first packet of an episode always leaves (fast retransmit).
+        let sndcnt = sndcnt.max(u32::from(self.prr_out == 0));
+        self.cwnd = in_flight + sndcnt;
     }
 }
 

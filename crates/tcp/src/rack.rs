@@ -1,8 +1,16 @@
-//! RACK: loss detection by time (RFC 8985).
+//! RACK: loss detection by time (RFC 8985, section 6.2; Linux `tcp_recovery.c`).
 //!
-//! A packet is lost if one that was sent sufficiently later has been delivered: later by the
-//! reordering window, which is zero once three packets were delivered out of order and no
-//! reordering was ever seen (section 6.2, steps 3 to 5).
+//! A packet is lost if one that was sent later by more than the reordering window was delivered.
+//! The window is zero once three packets are SACKed, or in recovery, as long as no reordering was
+//! seen.
+//!
+//! | here | RFC 8985, section 6.2 | Linux |
+//! |---|---|---|
+//! | [`Rack::advance`] | step 2, RACK_update() | `tcp_rack_advance` |
+//! | [`Rack::update_reordering`] | step 3, RACK_detect_reordering() | `tcp_check_sack_reordering` |
+//! | [`Rack::on_dsack`], [`Rack::on_recovery_end`], [`Rack::reo_wnd`] | step 4, RACK_update_reo_wnd() | `tcp_rack_update_reo_wnd`, `tcp_rack_reo_wnd` |
+//! | [`Rack::detect_loss`] | step 5, RACK_detect_loss() | `tcp_rack_detect_loss` |
+//! | [`Rack::mark_losses_on_rto`] | section 6.3, RACK_mark_losses_on_RTO() | `tcp_timeout_mark_lost` |
 
 use crate::LossDetection;
 use crate::scoreboard::Scoreboard;
@@ -11,27 +19,31 @@ use dumbbell_cc::{CaState, Path};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// Rounds without D-SACK after which the reordering window shrinks again (section 6.2, step 4).
+/// Recoveries without D-SACK after which the reordering window is reset (Linux
+/// `TCP_RACK_RECOVERY_THRESH`).
 const REO_WND_PERSIST: u32 = 16;
-/// Selectively acknowledged packets that prove loss where no reordering was seen.
+/// SACKed packets above a hole that prove a loss where no reordering was seen (RFC 6675).
 const DUP_THRESH: u32 = 3;
 
-/// RACK's state.
+/// RACK's variables (RFC 8985, section 5.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// The most recently sent packet that was delivered (RACK.xmit_ts, RACK.end_seq).
+    /// The most recently sent packet that was delivered: RACK.xmit_ts, RACK.end_seq.
     segment: Option<(Time, u32)>,
     /// Its round-trip time (RACK.rtt).
     rtt: Span,
-    /// Whether packets were seen to be delivered out of order (RACK.reordering_seen).
+    /// Packets were delivered out of order (RACK.reordering_seen).
     reordering_seen: bool,
-    /// By how many packets one was overtaken at most (tp->reordering).
+    /// Maximum number of packets that overtook one (Linux `tp->reordering`).
     reordering: u32,
+    /// The reordering window in quarters of the minimum RTT (RACK.reo_wnd_mult).
     reo_wnd_mult: u64,
+    /// Recoveries until it is reset (RACK.reo_wnd_persist).
     reo_wnd_persist: u32,
-    /// A D-SACK was seen; the window grows once a round trip.
+    /// Delivered packets that end the round trip in which a D-SACK last widened the window
+    /// (RACK.dsack_round).
     dsack_round: Option<u64>,
-    /// Original transmissions below this were judged already.
+    /// Original transmissions below this need no further check.
     loss_cursor: u32,
     /// Retransmissions in the order of sending.
     retransmissions: VecDeque<(Time, u32)>,
@@ -52,8 +64,8 @@ impl Rack {
         }
     }
 
-    /// A packet was delivered (step 2). A retransmission acknowledged sooner than any round trip
-    /// was not what was acknowledged: the original was.
+    /// A packet was delivered (step 2). If it was acknowledged within less than the minimum RTT of
+    /// its retransmission, the original was delivered.
     #[inline]
     pub(crate) fn advance(&mut self, path: &Path, number: u32, packet: &SentPacket) {
         let rtt = path.now.since(packet.sent_at());
@@ -64,24 +76,25 @@ impl Rack {
         keep_last_sent(&mut self.segment, number, packet);
     }
 
-    /// A packet was delivered after so many that had been sent after it (step 3).
+    /// A packet was delivered after `overtaken_by` packets that were sent after it (step 3).
     pub(crate) fn update_reordering(&mut self, overtaken_by: u32) {
         self.reordering_seen = true;
         self.reordering = self.reordering.max(overtaken_by);
     }
 
-    /// Whether packets are overtaken by more than would prove loss where none are.
+    /// Whether packets are overtaken by more than DupThresh others.
     #[inline]
     pub(crate) fn is_reordering_high(&self) -> bool {
         self.reordering > DUP_THRESH
     }
 
-    /// A packet was sent again.
+    /// A packet was retransmitted.
     pub(crate) fn on_retransmit(&mut self, now: Time, number: u32) {
         self.retransmissions.push_back((now, number));
     }
 
-    /// The receiver reported a duplicate: the window was too small (step 4).
+    /// The receiver reported a duplicate: the window was too small. It grows once per round trip
+    /// (step 4).
     pub(crate) fn on_dsack(&mut self, path: &Path) {
         if self.dsack_round.is_none_or(|end| path.delivered >= end) {
             self.dsack_round = Some(path.delivered + u64::from(path.in_flight));
@@ -90,7 +103,7 @@ impl Rack {
         }
     }
 
-    /// A recovery episode ended (step 4: the window shrinks after 16 of them without D-SACK).
+    /// A recovery ended: the window is reset after 16 without D-SACK (step 4).
     pub(crate) fn on_recovery_end(&mut self) {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
         if self.reo_wnd_persist == 0 {
@@ -98,7 +111,7 @@ impl Rack {
         }
     }
 
-    /// The reordering window (RACK_update_reo_wnd).
+    /// The reordering window (step 4).
     fn reo_wnd(&self, scoreboard: &Scoreboard, path: &Path) -> Span {
         if !self.reordering_seen
             && (matches!(path.ca_state, CaState::Recovery | CaState::Loss)
@@ -110,20 +123,20 @@ impl Rack {
         (quarter * self.reo_wnd_mult).min(path.srtt.unwrap_or(Span::ZERO))
     }
 
-    /// Marks what is lost by now into `lost` (step 5). Gives how long to wait for the packets that
-    /// are not yet, if there are any.
+    /// Marks the packets that are lost by now and appends them to `lost` (step 5). Returns the time
+    /// until all others sent before the last delivered packet are lost, if there are any.
     pub(crate) fn detect_loss(
         &mut self,
         scoreboard: &mut Scoreboard,
         path: &Path,
         lost: &mut Vec<u32>,
     ) -> Option<Span> {
-        let newest = self.segment?;
-        let window = self.reo_wnd(scoreboard, path);
-        let deadline = |sent_at: Time| sent_at + self.rtt + window;
-        let mut wait: Option<Span> = None;
+        let segment = self.segment?;
+        let reo_wnd = self.reo_wnd(scoreboard, path);
+        let deadline = |sent_at: Time| sent_at + self.rtt + reo_wnd;
+        let mut reo_timeout: Option<Span> = None;
         let mut wait_for = |remaining: Span| {
-            wait = Some(wait.map_or(remaining, |other| other.max(remaining)));
+            reo_timeout = Some(reo_timeout.map_or(remaining, |other| other.max(remaining)));
         };
         let mut cursor = self.loss_cursor.max(scoreboard.una());
         let mut undecided = None;
@@ -133,7 +146,7 @@ impl Rack {
             let settled = packet
                 .has(PacketFlags::SACKED.union(PacketFlags::LOST).union(PacketFlags::RETRANS_OUT));
             if !settled {
-                let sent_before = (sent_at, cursor) < newest;
+                let sent_before = (sent_at, cursor) < segment;
                 if sent_before && deadline(sent_at) <= path.now {
                     scoreboard.mark_lost(cursor);
                     lost.push(cursor);
@@ -141,9 +154,9 @@ impl Rack {
                     if sent_before {
                         wait_for(deadline(sent_at).since(path.now));
                     }
-                    // A retransmission that was taken for lost until its episode was undone is
-                    // not among `retransmissions` any more: it is judged here, though it was sent
-                    // later than the originals after it.
+                    // A retransmission marked lost before its episode was undone is no longer in
+                    // `retransmissions`: it is checked here, although it was sent later than the
+                    // originals after it.
                     if !packet.ever_retransmitted() {
                         break;
                     }
@@ -159,7 +172,7 @@ impl Rack {
                 packet.has(PacketFlags::RETRANS_OUT) && packet.sent_at() == sent_at
             };
             if live {
-                if (sent_at, number) >= newest {
+                if (sent_at, number) >= segment {
                     break;
                 }
                 if deadline(sent_at) > path.now {
@@ -171,35 +184,35 @@ impl Rack {
             }
             self.retransmissions.pop_front();
         }
-        wait
+        reo_timeout
     }
 
-    /// After a timeout: everything that was sent long enough ago is lost, the first packet in any
-    /// case; what was sent recently may still arrive (Linux's tcp_timeout_mark_lost). Who counts
-    /// duplicates knows no such time: all is lost (RFC 6675, section 5.1).
+    /// Marks losses after a timeout. RACK: the first packet, and all that were sent more than
+    /// RACK.rtt ago; the others may still arrive (section 6.3). DupThresh: all packets (RFC 6675,
+    /// section 5.1).
     pub(crate) fn mark_losses_on_rto(
         &mut self,
-        by: LossDetection,
+        loss_detection: LossDetection,
         scoreboard: &mut Scoreboard,
         path: &Path,
         lost: &mut Vec<u32>,
     ) {
         for number in scoreboard.una()..scoreboard.next_seq() {
             let sent_at = scoreboard.packet(number).sent_at();
-            let recent = by == LossDetection::Rack && sent_at + self.rtt > path.now;
+            let recent = loss_detection == LossDetection::Rack && sent_at + self.rtt > path.now;
             if (number == scoreboard.una() || !recent) && scoreboard.mark_lost(number) {
                 lost.push(number);
             }
         }
     }
 
-    /// Loss marks were taken back: judge everything again.
+    /// Loss marks were removed: checks all packets again.
     pub(crate) fn reset_loss_cursor(&mut self, scoreboard: &Scoreboard) {
         self.loss_cursor = scoreboard.una();
     }
 
-    /// What the newest delivered packet of an acknowledgement means for detection by counting
-    /// (RFC 6675): everything below three selectively acknowledged packets is lost.
+    /// DupThresh instead of RACK (RFC 6675): marks packets from `from` on with three SACKed packets
+    /// above, and returns the new `from`.
     pub(crate) fn detect_loss_by_dupthresh(
         scoreboard: &mut Scoreboard,
         from: u32,
@@ -216,13 +229,17 @@ impl Rack {
     }
 }
 
-/// Keeps the newest of the packets that an acknowledgement delivers: when it was sent, and its
-/// number; at the same instant the higher one is later.
+/// Keeps the packet sent last: its send time and number. Of packets sent at the same time, the one
+/// with the higher number is later (RACK_sent_after()).
 #[inline]
-pub(crate) fn keep_last_sent(newest: &mut Option<(Time, u32)>, number: u32, packet: &SentPacket) {
+pub(crate) fn keep_last_sent(
+    last_sent: &mut Option<(Time, u32)>,
+    number: u32,
+    packet: &SentPacket,
+) {
     let sent = (packet.sent_at(), number);
-    if newest.is_none_or(|newest| newest < sent) {
-        *newest = Some(sent);
+    if last_sent.is_none_or(|last| last < sent) {
+        *last_sent = Some(sent);
     }
 }
 
@@ -244,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retransmission_that_was_lost_before_an_undo_is_still_found_lost_after_it() {
+    fn a_retransmission_lost_before_an_undo_is_found_lost_after_it() {
         let (mut rack, mut scoreboard) = (Rack::new(), Scoreboard::new());
         let mut path = Path::new(1448, at(0));
         for number in 0..4 {
@@ -253,7 +270,7 @@ mod tests {
         scoreboard.mark_lost(0);
         scoreboard.retransmit(0, &sent(100));
         rack.on_retransmit(at(100), 0);
-        // A timeout takes the retransmission for lost; that is undone.
+        // A timeout marks the retransmission lost; that is undone.
         scoreboard.mark_lost(0);
         let mut lost = Vec::new();
         rack.detect_loss(&mut scoreboard, &path, &mut lost);

@@ -1,12 +1,11 @@
-//! A set of packet numbers kept as ranges: what arrived out of order, what was selectively
-//! acknowledged.
+//! A set of packet numbers as ranges: packets received out of order, or selectively acknowledged.
 
 use std::collections::VecDeque;
 
 /// Disjoint, non-adjacent ranges `start..end` in ascending order.
 ///
-/// Ranges are removed at the front (the cumulative acknowledgement) and mostly inserted near the
-/// back (new data), which a double-ended queue does in constant time.
+/// Ranges are removed at the front (cumulative acknowledgements) and mostly inserted near the back
+/// (new data), in constant time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeSet {
     ranges: VecDeque<(u32, u32)>,
@@ -34,7 +33,7 @@ impl RangeSet {
 
     /// Whether `number` is in the set.
     pub(crate) fn contains(&self, number: u32) -> bool {
-        // The usual case first: it is beyond all.
+        // Fast path: the number is above all ranges.
         if self.end().is_none_or(|end| end <= number) {
             return false;
         }
@@ -42,18 +41,18 @@ impl RangeSet {
         self.ranges.get(at).is_some_and(|&(start, _)| start <= number)
     }
 
-    /// Inserts `start..end` and calls `new` for each part of it that was not yet in the set.
-    pub(crate) fn insert(&mut self, start: u32, end: u32, mut new: impl FnMut(u32, u32)) {
+    /// Inserts `start..end` and calls `on_new` for each part of it that was not in the set.
+    pub(crate) fn insert(&mut self, start: u32, end: u32, mut on_new: impl FnMut(u32, u32)) {
         if start >= end {
             return;
         }
-        // The usual case first: the newest block grows at its end.
+        // Fast path: the last range grows at its end.
         if let Some(last) = self.ranges.back_mut()
             && last.0 <= start
             && start <= last.1
         {
             if end > last.1 {
-                new(last.1, end);
+                on_new(last.1, end);
                 last.1 = end;
             }
             return;
@@ -65,17 +64,17 @@ impl RangeSet {
             && s <= end
         {
             if s <= start && end <= e {
-                return; // As the older blocks of an acknowledgement, it is known.
+                return; // An older block of an acknowledgement.
             }
             if gap < s {
-                new(gap, s);
+                on_new(gap, s);
             }
             gap = gap.max(e);
             merged = (merged.0.min(s), merged.1.max(e));
             past += 1;
         }
         if gap < end {
-            new(gap, end);
+            on_new(gap, end);
         }
         match past - first {
             0 => self.ranges.insert(first, merged),
@@ -107,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_range_set_holds_what_a_set_of_numbers_holds(
+        fn a_range_set_equals_a_set_of_numbers(
             inserts in prop::collection::vec((0u32..60, 0u32..20), 0..40),
             floor in 0u32..60,
         ) {

@@ -1,8 +1,16 @@
-//! The receiving side: reassembly and acknowledgements, as Linux sends them.
+//! The receiving side of a connection: reassembly and acknowledgements, as Linux sends them
+//! (`tcp_data_queue`, `__tcp_ack_snd_check`).
 //!
-//! A second full segment is acknowledged at once, a single one after 40 ms, but at once if it ends
-//! what the application wrote, or a burst; the first few one by one (quick ACKs), and so while the receive window grows; segments out of order at once (RFC 5681, 4.2), but from the fourth on thinned
-//! to one acknowledgement a millisecond or 1/20 of a round trip (SACK compression, Linux 4.18).
+//! A segment in order is acknowledged
+//!
+//! - with the second full-sized one (RFC 5681, 4.2), otherwise after 40 ms;
+//! - immediately, if it has PSH: it ends a write or a burst;
+//! - immediately, while quick ACKs last at the start of a connection;
+//! - immediately, while the receive window grows;
+//! - immediately, if it fills a hole or a CE mark changes.
+//!
+//! A segment out of order is acknowledged immediately. From the fourth on, SACK compression (Linux
+//! 4.18) reduces this to one acknowledgement per millisecond or 1/20 of a round trip.
 
 use crate::ranges::RangeSet;
 use crate::sack_blocks::SackBlocks;
@@ -11,75 +19,84 @@ use dumbbell_net::{Endpoint, prefetch};
 use dumbbell_units::{Span, Time};
 use std::sync::Arc;
 
-/// Duplicate acknowledgements that are sent at once before compression begins.
+/// Duplicate acknowledgements sent immediately before compression begins
+/// (`TCP_FASTRETRANS_THRESH`).
 const FASTRETRANS_THRESH: u8 = 3;
-/// Acknowledgements that one compressed acknowledgement may stand for (tcp_comp_sack_nr).
+/// Maximum acknowledgements that one compressed acknowledgement replaces (`tcp_comp_sack_nr`).
 const COMP_SACK_NR: u8 = 44;
-/// Longest delay by compression (tcp_comp_sack_delay_ns).
+/// Maximum delay by compression (`tcp_comp_sack_delay_ns`).
 const COMP_SACK_DELAY: Span = Span::from_millis(1);
 
 const NO_PACKET: u32 = u32::MAX;
 
-/// The receive window that Linux begins with, packets: 64 kB.
+/// Linux's initial receive window, packets: 64 kB.
 const INITIAL_RCV_WINDOW: u64 = 45;
 
-/// A compressed acknowledgement does not wait for more blocks than this (TCP_SACK_BLOCKS_EXPECTED):
-/// the option has room for three, and what falls out would never be reported.
+/// SACK blocks beyond which a compressed acknowledgement is sent (`TCP_SACK_BLOCKS_EXPECTED`): the
+/// option has space for three, and a block that falls out would never be reported.
 const SACK_BLOCKS_EXPECTED: usize = 2;
 
-/// The receiving side of a connection. On as few cache lines as it takes.
+/// The receiving side of a connection; three cache lines.
 #[repr(align(64))]
 pub struct Receiver {
     stack: Arc<Stack>,
     is_open: bool,
+    /// Next packet expected (RCV.NXT).
     rcv_nxt: u32,
     out_of_order: RangeSet,
-    /// What the SACK option tells of them.
+    /// The SACK blocks that report them.
     sack_blocks: SackBlocks,
-    /// The packet that came again, to be told as such; `NO_PACKET` if none did.
+    /// A packet that arrived twice, to be reported by D-SACK; `NO_PACKET` if there is none.
     dsack: u32,
-    /// The one packet whose payload is not an MSS, the last one, and how long it is.
+    /// The last packet, the only one whose payload is not an MSS: its number and payload.
     last_segment: (u32, u16),
     unacked: u32,
+    /// Quick ACKs left (`icsk_ack.quick`).
     quick_acks: u16,
     ack_at: Time,
+    /// Flags of the acknowledgement to send now.
     reply: Option<Flags>,
-    /// An acknowledgement made before the latest segment was taken in; seldom there.
+    /// An acknowledgement built before the latest segment was processed; rare.
     pending_ack: Option<Box<Segment>>,
-    /// Timestamp to echo (RFC 7323's TS.Recent) and the packet expected at the last
-    /// acknowledgement.
+    /// Timestamp to echo (RFC 7323: TS.Recent).
     ts_recent: u32,
+    /// `rcv_nxt` of the last acknowledgement (RFC 7323: Last.ACK.sent).
     last_ack_sent: u32,
+    /// `rcv_nxt` when the duplicate acknowledgements began; Linux's name, as the next two.
     compressed_ack_rcv_nxt: u32,
     dup_ack_counter: u8,
     compressed_ack: u8,
     handshake: Handshake,
+    /// ECE is set on acknowledgements.
     ece: bool,
+    /// Packets received with CE since the last acknowledgement.
     marked: u8,
     autotune: RcvBufAutotune,
 }
 
-/// How far the handshake is, as the receiver sees it.
+const _: () = assert!(size_of::<Receiver>() == 192);
+
+/// The receiver's handshake.
 #[derive(Clone, Copy, Debug)]
 enum Handshake {
     Listen,
-    /// The first SYN-ACK was sent then.
+    /// The first SYN-ACK was sent at this time.
     SynAckSent(Time),
-    /// Data came so long after it.
+    /// Round-trip time from the SYN-ACK to the first data.
     Rtt(Span),
 }
 
-/// How the receive window follows what arrives (tcp_rcv_space_adjust), packets. That it is large
-/// enough for the sender is taken for granted; it tells what is acknowledged quickly.
+/// The growth of the receive window (`tcp_rcv_space_adjust`), packets. It does not limit the sender
+/// here; it decides which packets are acknowledged immediately.
 #[derive(Clone, Copy, Debug)]
 struct RcvBufAutotune {
-    /// What it may grow to.
+    /// Maximum that the window may grow to (`window_clamp`).
     max_window: u32,
-    /// What arrived in all.
+    /// Packets received.
     received: u32,
-    /// The most that arrived in a round trip.
+    /// Maximum received in a round trip (`rcvq_space.space`).
     max_in_round: u32,
-    /// What had arrived when the present round trip began, and when that ends.
+    /// `received` when the current round trip began.
     round_start: u32,
     round_end: Time,
 }
@@ -95,7 +112,8 @@ impl RcvBufAutotune {
         }
     }
 
-    /// A packet arrived; gives whether the window still grows, by two for each (tcp_grow_window).
+    /// A packet arrived. Returns whether the window still grows, by two per packet
+    /// (`tcp_grow_window`).
     #[inline]
     fn on_packet(&mut self, now: Time, rtt: Span) -> bool {
         self.received += 1;
@@ -106,13 +124,14 @@ impl RcvBufAutotune {
         INITIAL_RCV_WINDOW + 2 * u64::from(self.received) < u64::from(self.max_window)
     }
 
-    /// Twice what arrived, and in slow start what it will grow to (tcp_rcvbuf_grow).
+    /// A round trip ended: the maximum becomes twice what arrived in it, and in slow start what will
+    /// arrive in the next (`tcp_rcvbuf_grow`).
     fn grow(&mut self) {
         let (new, old) =
             (u64::from(self.received - self.round_start), u64::from(self.max_in_round));
         if new > old {
-            let most = 2 * new + 4 * new * (new - old) / old;
-            self.max_window = self.max_window.max(u32::try_from(most).unwrap_or(u32::MAX));
+            let max_window = 2 * new + 4 * new * (new - old) / old;
+            self.max_window = self.max_window.max(u32::try_from(max_window).unwrap_or(u32::MAX));
             self.max_in_round = self.received - self.round_start;
         }
     }
@@ -122,7 +141,7 @@ fn quick_acks(stack: &Stack) -> u16 {
     u16::try_from(stack.quick_acks).unwrap_or(u16::MAX)
 }
 
-/// Counters, for tables.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
     /// Payload bytes received in order.
@@ -187,17 +206,17 @@ impl Receiver {
         if let Handshake::SynAckSent(at) = self.handshake {
             self.handshake = Handshake::Rtt(now.since(at));
         }
-        let changed = self.update_ecn(segment);
+        let ecn_ack_now = self.update_ecn(segment);
         let payload = segment.size - self.stack.header;
         if payload != self.stack.mss {
             self.last_segment = (segment.number, payload);
         }
-        // RFC 7323, 4.3: the timestamp of the segment that the last acknowledgement waits for.
+        // RFC 7323, 4.3: echo the first segment that was not acknowledged yet.
         if segment.number <= self.last_ack_sent {
             self.ts_recent = segment.timestamp;
         }
         let rtt = Span::from_micros(u64::from(segment.window));
-        let grows = self.stack.autotuning && self.autotune.on_packet(now, rtt);
+        let window_grows = self.stack.autotuning && self.autotune.on_packet(now, rtt);
         if segment.number == self.rcv_nxt {
             self.advance_rcv_nxt();
             self.unacked += 1;
@@ -206,9 +225,9 @@ impl Receiver {
             } else if self.unacked >= 2
                 || self.quick_acks > 0
                 || !self.stack.delayed_ack
-                || changed
+                || ecn_ack_now
                 || self.stack.push && segment.flags.contains(Flags::PSH)
-                || grows
+                || window_grows
             {
                 self.reply = Some(Flags::default());
             } else {
@@ -220,7 +239,7 @@ impl Receiver {
         }
     }
 
-    /// The expected packet came: it and what follows it is now in order.
+    /// The expected packet arrived: advances over it and the packets queued behind it.
     #[inline]
     fn advance_rcv_nxt(&mut self) {
         self.rcv_nxt += 1;
@@ -234,7 +253,7 @@ impl Receiver {
         }
     }
 
-    /// A packet came that is not the next one (tcp_data_queue_ofo).
+    /// A packet arrived that is not the next one (`tcp_data_queue_ofo`).
     fn queue_out_of_order(&mut self, number: u32) {
         if number < self.rcv_nxt || self.out_of_order.contains(number) {
             self.dsack = number;
@@ -250,17 +269,17 @@ impl Receiver {
         self.sack_blocks.add(number);
     }
 
-    /// Acknowledges at once, or later if compression has begun (tcp_ack_snd_check).
+    /// Acknowledges immediately, or later if compression has begun (`__tcp_ack_snd_check`).
     fn ack_out_of_order(&mut self, now: Time) {
         if self.compressed_ack_rcv_nxt != self.rcv_nxt {
             self.compressed_ack_rcv_nxt = self.rcv_nxt;
             self.dup_ack_counter = 0;
         }
-        let at_once = !self.stack.sack_compression
+        let immediately = !self.stack.sack_compression
             || self.dsack != NO_PACKET
             || self.dup_ack_counter < FASTRETRANS_THRESH
             || self.compressed_ack >= COMP_SACK_NR;
-        if at_once {
+        if immediately {
             self.dup_ack_counter = self.dup_ack_counter.saturating_add(1);
             self.reply = Some(Flags::default());
             return;
@@ -275,9 +294,11 @@ impl Receiver {
         }
     }
 
-    /// Gives whether it is to be acknowledged at once: DCTCP's feedback if the mark differs from the
-    /// last one (RFC 8257, 3.2), else the first mark and the answer to it, as the sender's window may
-    /// be small then (__tcp_ecn_check_ce, tcp_ecn_accept_cwr).
+    /// Updates the ECN state. Returns whether the segment is acknowledged immediately:
+    ///
+    /// - DCTCP: if the mark differs from the last one (RFC 8257, 3.2).
+    /// - Classic: on the first mark and on CWR, as the sender's window may be small then
+    ///   (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`).
     #[inline]
     fn update_ecn(&mut self, segment: &Segment) -> bool {
         if self.stack.ecn == Ecn::Off {
@@ -288,18 +309,18 @@ impl Receiver {
         if self.stack.ecn == Ecn::Accurate {
             return std::mem::replace(&mut self.ece, marked) != marked;
         }
-        let answered = segment.flags.contains(Flags::CWR);
-        self.ece &= !answered;
-        let first = marked && !self.ece;
-        if first {
+        let cwr = segment.flags.contains(Flags::CWR);
+        self.ece &= !cwr;
+        let first_mark = marked && !self.ece;
+        if first_mark {
             self.quick_acks = self.quick_acks.max(2);
         }
         self.ece |= marked;
-        answered || first
+        cwr || first_mark
     }
 
-    /// Writes what was received beyond the next packet into an acknowledgement, a duplicate first
-    /// (RFC 2018, RFC 2883); gives the number of blocks.
+    /// Writes the SACK blocks into an acknowledgement, a D-SACK block first (RFC 2018, RFC 2883).
+    /// Returns the number of blocks.
     #[inline(never)]
     fn write_sack_blocks(&mut self, segment: &mut Segment) -> usize {
         let number = std::mem::replace(&mut self.dsack, NO_PACKET);
@@ -335,8 +356,7 @@ impl Receiver {
             false => self.stack.ack_size(blocks),
         };
         self.unacked = 0;
-        // The first is of data: before it there is nothing to acknowledge quickly
-        // (tcp_event_data_recv).
+        // The SYN-ACK uses no quick ACK: counting begins with data (`tcp_event_data_recv`).
         if !flags.contains(Flags::SYN) {
             self.quick_acks = self.quick_acks.saturating_sub(1);
         }
@@ -372,15 +392,5 @@ impl Endpoint for Receiver {
     #[inline]
     fn next_timeout(&self) -> Time {
         self.ack_at
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Receiver;
-
-    #[test]
-    fn a_receiver_takes_three_cache_lines() {
-        assert_eq!(size_of::<Receiver>(), 192);
     }
 }

@@ -1,19 +1,21 @@
-//! Round-trip time estimation and the retransmission timeout (RFC 6298, as Linux has it).
+//! Round-trip time estimation and the retransmission timeout (RFC 6298, as in Linux's
+//! `tcp_rtt_estimator` and `__tcp_set_rto`).
 //!
 //! SRTT <- 7/8 SRTT + 1/8 R';  RTTVAR <- 3/4 RTTVAR + 1/4 |SRTT - R'|;  RTO <- SRTT + 4 RTTVAR.
-//! Linux differs in two ways that matter on steady paths: the deviation is the greatest of the
-//! last round trip rather than the smoothed one when it rises, and its term `4 RTTVAR` (not the
-//! whole RTO) has the floor of 200 ms, so that RTO >= SRTT + 200 ms.
+//! Linux differs in two ways that matter on steady paths:
+//!
+//! - RTTVAR rises to the maximum deviation of the round trip at once and decays slowly.
+//! - The minimum of 200 ms applies to `4 RTTVAR`, not to the RTO: RTO >= SRTT + 200 ms.
 
 use crate::RtoRule;
 use dumbbell_units::{Span, Time};
 
 /// Initial retransmission timeout, before any sample (RFC 6298, 2.1).
 const INITIAL_RTO: Span = Span::from_secs(1);
-/// Greatest retransmission timeout (Linux's TCP_RTO_MAX).
+/// Maximum retransmission timeout (Linux's `TCP_RTO_MAX`).
 const MAX_RTO: Span = Span::from_secs(120);
 
-/// Round-trip times of one connection.
+/// RTT estimator of one connection; `mdev`, `mdev_max`, `rttvar` and `rtt_seq` are Linux's fields.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     min_rto: Span,
@@ -21,10 +23,11 @@ pub(crate) struct RttEstimator {
     srtt: Option<Span>,
     /// Smoothed mean deviation.
     mdev: Span,
-    /// Greatest deviation of the present round trip, and when that round trip ends.
+    /// Maximum of `mdev` in the current round trip.
     mdev_max: Span,
+    /// Next sequence number when the current round trip began.
     rtt_seq: u32,
-    /// Deviation in force: the greatest of the last round trip, decaying.
+    /// Deviation of the timeout: maximum of the last round trip, decaying.
     rttvar: Span,
     latest: Span,
     min: Option<Span>,
@@ -63,7 +66,7 @@ impl RttEstimator {
         self.min
     }
 
-    /// The retransmission timeout, backed off.
+    /// The retransmission timeout, with exponential backoff.
     pub(crate) fn rto(&self) -> Span {
         let base = match self.srtt {
             None => INITIAL_RTO,
@@ -75,40 +78,39 @@ impl RttEstimator {
         (base * (1 << self.backoff)).min(MAX_RTO)
     }
 
-    /// The timer expired: the next timeout is twice as long (RFC 6298, 5.5).
+    /// The timer expired: doubles the timeout (RFC 6298, 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(15);
     }
 
-    /// The round-trip time was measured: the timeout is what the estimate says again (RFC 6298, 5.7).
+    /// A round-trip time was measured: ends the backoff (RFC 6298, 5.7).
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
 
-    /// The least round-trip time also counts samples that do not enter the average.
+    /// Updates the minimum, also with samples that do not enter the average.
     #[inline]
     pub(crate) fn update_min(&mut self, rtt: Span) {
         self.latest = rtt;
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
     }
 
-    /// A sample for the average. `una` and `next` are the first packet not acknowledged and the
-    /// next packet to be sent; they tell where a round trip ends.
+    /// Adds a sample to the average. `una` and `next_seq` are the first packet not acknowledged and
+    /// the next to be sent; they delimit round trips.
     #[inline]
-    pub(crate) fn update(&mut self, rtt: Span, una: u32, next: u32) {
+    pub(crate) fn update(&mut self, rtt: Span, una: u32, next_seq: u32) {
         let Some(srtt) = self.srtt else {
             self.srtt = Some(rtt);
             self.mdev = rtt / 2;
             self.rttvar = self.mdev;
             self.mdev_max = self.mdev;
-            self.rtt_seq = next;
+            self.rtt_seq = next_seq;
             return;
         };
         let (old, new) = (srtt.as_nanos(), rtt.as_nanos());
         self.srtt = Some(Span::from_nanos(old - old / 8 + new / 8));
         let error = Span::from_nanos(new.abs_diff(old));
-        // A sample far below the average widens the deviation slowly: it is good news (Eifel).
-        // The weight of a sample, 1/32 or 1/4, as a shift.
+        // A sample far below the average raises the deviation slowly (Eifel): weight 1/32, not 1/4.
         let shift = if new < old && error > self.mdev { 5 } else { 2 };
         let deviation = self.mdev.as_nanos();
         self.mdev =
@@ -122,7 +124,7 @@ impl RttEstimator {
                 self.rttvar =
                     self.rttvar.saturating_sub((self.rttvar.saturating_sub(self.mdev_max)) / 4);
             }
-            self.rtt_seq = next;
+            self.rtt_seq = next_seq;
             self.mdev_max = self.min_rto / 4;
         }
     }
@@ -134,8 +136,8 @@ pub(crate) fn timestamp(now: Time) -> u32 {
     (now.as_nanos() / 1_000) as u32
 }
 
-/// The round-trip time that an echoed timestamp tells: in Linux timestamps count milliseconds, and
-/// none takes less than one (tcp_rtt_tsopt_us).
+/// The round-trip time by the echoed timestamp. Linux's timestamps count milliseconds; the minimum
+/// is one (`tcp_rtt_tsopt_us`).
 pub(crate) fn rtt_from_tsecr(now: Time, echo: u32) -> Span {
     let micros = now.as_nanos() / 1_000;
     let sent = micros.saturating_sub(u64::from(timestamp(now).wrapping_sub(echo)));
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn by_rfc_6298_the_least_timeout_bounds_the_whole_of_it() {
+    fn the_minimum_of_rfc_6298_applies_to_the_whole_timeout() {
         let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298);
         rtt.update(Span::from_millis(100), 0, 10);
         assert_eq!(rtt.rto(), Span::from_secs(1));

@@ -1,11 +1,11 @@
-//! The blocks of the SACK option (RFC 2018), kept as Linux's receiver keeps them: the block that
-//! changed last comes first (tcp_sack_new_ofo_skb), blocks that meet become one
-//! (tcp_sack_maybe_coalesce), and those that are in order by now go (tcp_sack_remove).
+//! The blocks of the SACK option (RFC 2018), as Linux's receiver keeps them: the block that changed
+//! last comes first (`tcp_sack_new_ofo_skb`), blocks that meet are merged
+//! (`tcp_sack_maybe_coalesce`), and blocks that are now in order are removed (`tcp_sack_remove`).
 
-/// How many are kept (TCP_NUM_SACKS); what falls out is not told again.
+/// Maximum number of blocks (`TCP_NUM_SACKS`). The oldest block beyond it is never reported again.
 const NUM_SACKS: usize = 4;
 
-/// Blocks `start..end` of packets that arrived out of order, the most recent first.
+/// Blocks `start..end` of packets that arrived out of order, the last changed first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SackBlocks {
     blocks: [(u32, u32); NUM_SACKS],
@@ -13,39 +13,40 @@ pub(crate) struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// The blocks, the most recent first.
+    /// The blocks, the last changed first.
     #[inline]
     pub(crate) fn newest_first(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// Which block a packet belongs to or extends; one past the last if it begins a new one.
+    /// Index of the block that a packet belongs to or extends; the number of blocks if it begins a new
+    /// one.
     #[inline]
     pub(crate) fn index_of(&self, number: u32) -> usize {
         let touches = |&(start, end): &(u32, u32)| start <= number + 1 && number <= end;
         self.newest_first().iter().position(touches).unwrap_or(usize::from(self.count))
     }
 
-    /// A packet arrived out of order: its block, at its [`place`](Self::place), comes first.
+    /// A packet arrived out of order: moves its block to the front.
     #[inline]
     pub(crate) fn add(&mut self, number: u32) {
-        let (place, count) = (self.index_of(number), usize::from(self.count));
+        let (index, count) = (self.index_of(number), usize::from(self.count));
         let mut block = (number, number + 1);
-        if place < count {
-            merge(&mut block, self.blocks[place]);
+        if index < count {
+            merge(&mut block, self.blocks[index]);
         } else {
             self.count = (count + 1).min(NUM_SACKS) as u8;
         }
-        for later in (0..place.min(NUM_SACKS - 1)).rev() {
+        for later in (0..index.min(NUM_SACKS - 1)).rev() {
             self.blocks[later + 1] = self.blocks[later];
         }
         self.blocks[0] = block;
-        if place < count && count > 1 {
+        if index < count && count > 1 {
             self.coalesce();
         }
     }
 
-    /// Takes into the first block all others that it meets.
+    /// Merges all blocks that meet the first one into it.
     fn coalesce(&mut self) {
         let mut first = self.blocks[0];
         let mut kept = 1;
@@ -62,7 +63,7 @@ impl SackBlocks {
         self.count = kept as u8;
     }
 
-    /// Everything below `next` is in order by now.
+    /// Removes the blocks that are now in order, below `next`.
     pub(crate) fn remove_below(&mut self, next: u32) {
         let mut kept = 0;
         for at in 0..usize::from(self.count) {
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_meet_become_one() {
+    fn blocks_that_meet_are_merged() {
         assert_eq!(after(&[3, 5, 9, 4]).newest_first(), [(3, 6), (9, 10)]);
     }
 
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_order_by_now_is_told_no_longer() {
+    fn blocks_in_order_are_no_longer_reported() {
         let mut blocks = after(&[3, 7, 11]);
         blocks.remove_below(7);
         assert_eq!(blocks.newest_first(), [(11, 12)]);
@@ -119,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_tell_only_what_arrived_the_latest_first_and_none_twice(
+        fn blocks_report_received_packets_once_the_latest_first(
             numbers in prop::collection::vec(1u32..40, 1..60),
             floor in 1u32..40,
         ) {
@@ -129,9 +130,9 @@ mod tests {
                 arrived.insert(number);
                 let (start, end) = blocks.newest_first()[0];
                 prop_assert!((start..end).contains(&number));
-                let told: Vec<u32> = blocks.newest_first().iter().flat_map(|&(s, e)| s..e).collect();
-                let distinct: BTreeSet<u32> = told.iter().copied().collect();
-                prop_assert_eq!(told.len(), distinct.len());
+                let reported: Vec<u32> = blocks.newest_first().iter().flat_map(|&(s, e)| s..e).collect();
+                let distinct: BTreeSet<u32> = reported.iter().copied().collect();
+                prop_assert_eq!(reported.len(), distinct.len());
                 prop_assert!(distinct.is_subset(&arrived));
             }
             blocks.remove_below(floor);

@@ -1,4 +1,13 @@
-//! What the sender knows of every packet that is not yet acknowledged (RFC 6675's scoreboard).
+//! The scoreboard (RFC 6675, section 3): every packet sent and not cumulatively acknowledged.
+//!
+//! | here | RFC 6675 | Linux |
+//! |---|---|---|
+//! | [`Scoreboard::una`] | HighACK + 1 | `snd_una` |
+//! | [`Scoreboard::next_seq`] | HighData + 1 | `snd_nxt` |
+//! | [`Scoreboard::sack`], [`Scoreboard::acknowledge`] | Update() | `tcp_sacktag_write_queue`, `tcp_clean_rtx_queue` |
+//! | [`Scoreboard::in_flight`] | Pipe, SetPipe() | `tcp_packets_in_flight` |
+//! | [`Scoreboard::is_lost_below`] | IsLost() with DupThresh 3 | |
+//! | [`Scoreboard::next_retransmission`] | NextSeg(), rule 1 | `tcp_xmit_retransmit_queue` |
 
 use crate::ranges::RangeSet;
 use crate::sent_packet::{PacketFlags, SentPacket};
@@ -10,7 +19,7 @@ use std::collections::BinaryHeap;
 /// The packets from the first unacknowledged to the next new one.
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    /// A ring of a power of two, indexed by packet number.
+    /// A ring buffer, indexed by packet number modulo its length (a power of two).
     packets: Vec<SentPacket>,
     una: u32,
     next_seq: u32,
@@ -18,9 +27,10 @@ pub(crate) struct Scoreboard {
     sacked_out: u32,
     lost_out: u32,
     retrans_out: u32,
-    /// Lost packets that wait to be retransmitted, lowest first; some may be stale.
+    /// Lost packets to be retransmitted, lowest first. Entries may be stale: acknowledged or already
+    /// retransmitted.
     to_retransmit: BinaryHeap<Reverse<u32>>,
-    /// No packet from this one on was ever sacked, lost or retransmitted.
+    /// No packet from this one on was ever SACKed, lost or retransmitted.
     first_clean: u32,
 }
 
@@ -45,7 +55,7 @@ impl Scoreboard {
         self.una
     }
 
-    /// Next packet to be sent for the first time.
+    /// Next new packet.
     #[inline]
     pub(crate) fn next_seq(&self) -> u32 {
         self.next_seq
@@ -99,7 +109,7 @@ impl Scoreboard {
         &mut self.packets[number as usize & mask]
     }
 
-    /// Asks for the memory of the packets that are acknowledged next, and of those sent next.
+    /// Prefetches the records of the packets acknowledged next and sent next.
     #[inline]
     pub(crate) fn prefetch(&self) {
         for number in [self.una, self.una + 1, self.next_seq, self.next_seq + 1] {
@@ -107,14 +117,14 @@ impl Scoreboard {
         }
     }
 
-    /// A new packet was sent; gives its number.
+    /// Adds a new packet and returns its number.
     #[inline]
-    pub(crate) fn push(&mut self, departure: &PacketInfo) -> u32 {
+    pub(crate) fn push(&mut self, info: &PacketInfo) -> u32 {
         if self.packets_out() as usize == self.packets.len() {
             self.grow();
         }
         let number = self.next_seq;
-        *self.packet_mut(number) = SentPacket::new(departure);
+        *self.packet_mut(number) = SentPacket::new(info);
         self.next_seq += 1;
         number
     }
@@ -129,8 +139,8 @@ impl Scoreboard {
         self.packets = larger;
     }
 
-    /// A packet was selectively acknowledged in `start..end`: calls `delivered` for each that is
-    /// news. Parts outside the outstanding packets are ignored.
+    /// Marks the packets in `start..end` as SACKed, and calls `delivered` for each that was not.
+    /// Packets that are not outstanding are ignored.
     pub(crate) fn sack(
         &mut self,
         start: u32,
@@ -153,9 +163,9 @@ impl Scoreboard {
         self.first_clean = self.next_seq;
     }
 
-    /// Everything below `ack` is acknowledged. Calls `delivered` with packets that had not been
-    /// selectively acknowledged before, and with how many each stands for: of a run of packets
-    /// that nothing ever happened to, the first and the last tell all.
+    /// Acknowledges all packets below `ack`. Calls `delivered(number, packet, count)` for those that
+    /// were not SACKed. A run of packets never SACKed, lost or retransmitted is reported as its
+    /// first packet, with count 1, and its last, which counts for the rest.
     #[inline(always)]
     pub(crate) fn acknowledge(
         &mut self,
@@ -183,7 +193,7 @@ impl Scoreboard {
         self.sacked.remove_below(ack);
     }
 
-    /// Takes a packet out of the counts of lost packets and of retransmissions in flight.
+    /// Removes a delivered packet from `lost_out` and `retrans_out`.
     fn leave_network(&mut self, number: u32) {
         let packet = *self.packet(number);
         self.packet_mut(number).clear(PacketFlags::LOST.union(PacketFlags::RETRANS_OUT));
@@ -191,7 +201,7 @@ impl Scoreboard {
         self.retrans_out -= u32::from(packet.has(PacketFlags::RETRANS_OUT));
     }
 
-    /// Marks a packet lost, or its retransmission. Gives whether that is news.
+    /// Marks a packet or its retransmission lost. Returns false if it is SACKed or already marked.
     pub(crate) fn mark_lost(&mut self, number: u32) -> bool {
         let packet = *self.packet(number);
         if packet.has(PacketFlags::SACKED) || packet.needs_retransmit() {
@@ -206,7 +216,7 @@ impl Scoreboard {
         true
     }
 
-    /// Takes back every loss mark (the episode was spurious).
+    /// Removes all loss marks: the episode was spurious.
     pub(crate) fn unmark_lost(&mut self) {
         for number in self.una..self.next_seq {
             self.packet_mut(number).clear(PacketFlags::LOST);
@@ -226,17 +236,16 @@ impl Scoreboard {
         None
     }
 
-    /// A packet was sent again.
-    pub(crate) fn retransmit(&mut self, number: u32, departure: &PacketInfo) {
+    /// Records that a packet was retransmitted.
+    pub(crate) fn retransmit(&mut self, number: u32, info: &PacketInfo) {
         let packet = self.packet_mut(number);
-        let was_under_way = packet.has(PacketFlags::RETRANS_OUT);
-        packet.retransmit(departure);
-        self.retrans_out += u32::from(!was_under_way);
+        let was_retrans_out = packet.has(PacketFlags::RETRANS_OUT);
+        packet.retransmit(info);
+        self.retrans_out += u32::from(!was_retrans_out);
         self.first_clean = self.next_seq;
     }
 
-    /// Packets below which three or more were selectively acknowledged (RFC 6675's IsLost): gives
-    /// the end of that range.
+    /// End of the range in which IsLost() is true: at least three packets above each were SACKed.
     pub(crate) fn is_lost_below(&self) -> u32 {
         let mut above = 0;
         for (start, end) in self.sacked.descending() {

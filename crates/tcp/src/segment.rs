@@ -1,4 +1,4 @@
-//! A TCP segment as it crosses the network.
+//! A TCP segment in the network.
 //!
 //! Sequence numbers count packets: every segment but a flow's last carries a full MSS, so byte
 //! numbers follow from packet numbers (`isn + 1 + number * mss`). Packet number 0 is the first
@@ -8,7 +8,7 @@ use dumbbell_net::Packet;
 
 /// A segment: data from the sender, or an acknowledgement from the receiver.
 ///
-/// 36 bytes, so that with its envelope a packet in flight takes 40.
+/// 36 bytes, so that a packet in flight takes 40 with its envelope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// Data: the packet's number. Acknowledgement: the number of the next packet expected.
@@ -17,7 +17,7 @@ pub struct Segment {
     /// (TSecr, RFC 7323).
     pub timestamp: u32,
     /// Acknowledgement: receive window in packets beyond `number`. Data: the sender's smoothed
-    /// round-trip time, microseconds, which a receiver measures by the timestamps of both sides.
+    /// round-trip time, microseconds; a real receiver measures it by timestamps.
     pub window: u32,
     /// SACK blocks as (start low, start high, length), so that the struct packs tightly.
     pub(crate) blocks: [[u16; 3]; 3],
@@ -26,13 +26,15 @@ pub struct Segment {
     /// Kind and flags.
     pub flags: Flags,
     /// Acknowledgement: packets that arrived CE-marked since the last acknowledgement, saturating
-    /// (what AccECN would tell; classic ECN uses only [`Flags::ECE`]).
+    /// (AccECN's feedback; classic ECN uses only [`Flags::ECE`]).
     pub marked: u8,
     pub(crate) protocol: Protocol,
 }
 
-/// The one value of a byte that is there for what it cannot be: a sum of protocols, of which this
-/// one is TCP, finds room in it to say which it is.
+const _: () = assert!(size_of::<Segment>() == 36);
+
+/// One-variant enum. Its 255 unused values are a niche in which an enum of protocols stores its
+/// discriminant, so that enum stays as small as this segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Protocol {
@@ -49,7 +51,7 @@ impl Flags {
     pub const ACK: Flags = Flags(1);
     /// Handshake: SYN from the sender; with `ACK`, the receiver's SYN-ACK.
     pub const SYN: Flags = Flags(1 << 1);
-    /// The data was sent before.
+    /// The data is a retransmission.
     pub const RETRANSMISSION: Flags = Flags(1 << 2);
     /// The data is ECN-capable (ECT(0)).
     pub const ECT: Flags = Flags(1 << 3);
@@ -61,8 +63,8 @@ impl Flags {
     pub const CWR: Flags = Flags(1 << 6);
     /// Acknowledgement: the first SACK block reports a duplicate (D-SACK, RFC 2883).
     pub const DSACK: Flags = Flags(1 << 7);
-    /// Data: the application wrote no more, or the burst ends here (PSH). The same bit as `DSACK`,
-    /// which only acknowledgements have.
+    /// Data: the end of a write or of a burst (PSH). The same bit as `DSACK`, which only
+    /// acknowledgements have.
     pub const PSH: Flags = Flags(1 << 7);
 
     /// Whether all of `other` are set.
@@ -71,7 +73,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// These and `other`.
+    /// The union with `other`.
     #[inline]
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
@@ -89,10 +91,10 @@ impl Segment {
         })
     }
 
-    /// Sets the SACK blocks, of which the first three count; gives how many there are.
+    /// Sets the SACK blocks, at most three, and returns their number.
     ///
-    /// A block longer than 65,535 packets is reported by its newest part: what is left out was
-    /// reported before, and a SACK block may always tell less.
+    /// A block longer than 65,535 packets is reported by its upper end. The rest was reported before,
+    /// and a SACK block may always report less.
     pub fn set_blocks(&mut self, blocks: impl IntoIterator<Item = (u32, u32)>) -> usize {
         let mut count = 0;
         for (slot, (start, end)) in self.blocks.iter_mut().zip(blocks) {
@@ -104,7 +106,7 @@ impl Segment {
         count
     }
 
-    /// Whether this is anything but data: an acknowledgement, or part of the handshake.
+    /// Whether this is an acknowledgement or part of the handshake, not data.
     #[inline]
     pub(crate) const fn is_control(&self) -> bool {
         self.flags.0 & (Flags::ACK.0 | Flags::SYN.0) != 0
@@ -137,19 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_takes_36_bytes() {
-        assert_eq!(size_of::<Segment>(), 36);
-    }
-
-    #[test]
-    fn sack_blocks_come_back_as_they_were_set() {
+    fn sack_blocks_are_read_as_they_were_set() {
         let mut segment = Segment::default();
         segment.set_blocks([(70_000, 70_002), (9, 10)]);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(70_000, 70_002), (9, 10)]);
     }
 
     #[test]
-    fn a_block_too_long_to_write_keeps_its_newest_part() {
+    fn a_block_too_long_to_write_keeps_its_upper_end() {
         let mut segment = Segment::default();
         segment.set_blocks([(0, 100_000)]);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(34_465, 100_000)]);

@@ -1,14 +1,18 @@
-//! The sending side: its state, the handshake, and what drives it. What it sends is decided in
-//! `transmit.rs`, what acknowledgements do to it in `acknowledge.rs`, what happens when none come
-//! in `timer.rs`, and what a multipath connection does with it in `subflow.rs`; all follow Linux's
-//! order of doing things.
+//! The sending side of a connection: its state, the handshake and the endpoint's interface.
+//!
+//! | module | contents | Linux |
+//! |---|---|---|
+//! | `acknowledge` | what an acknowledgement changes | `tcp_ack` and `tcp_fastretrans_alert` |
+//! | `transmit` | which packets leave, and when | `tcp_write_xmit` |
+//! | `timer` | retransmission timeout, tail loss probe, RACK's reordering timer | `tcp_timer.c` |
+//! | `subflow` | a sender as a subflow of a multipath connection | MPTCP v0.95 |
 
 mod acknowledge;
 mod subflow;
 mod timer;
 mod transmit;
 
-use timer::TimerKind;
+use timer::Timer;
 use transmit::CwndUsage;
 
 use crate::pacing::{self, Pacer};
@@ -26,35 +30,44 @@ use dumbbell_net::{Application, Endpoint, prefetch};
 use dumbbell_units::{Rate, Span, Time};
 use std::sync::Arc;
 
-/// SYNs that are sent again after a second each; from then on the pause doubles
-/// (tcp_syn_linear_timeouts, Linux 6.5).
+/// SYN retransmissions one second apart; the timeout doubles after these
+/// (`tcp_syn_linear_timeouts`, since Linux 6.5).
 const LINEAR_SYNS: u32 = 4;
 
-/// What a sender is to send, and how.
+/// Parameters of a [`Sender`].
 pub struct SenderConfig {
     /// TCP behaviours.
     pub stack: Arc<Stack>,
-    /// Congestion control, made for this connection.
+    /// Congestion control, created for this connection.
     pub algorithm: Algorithm,
-    /// When the SYN leaves.
+    /// Time of the first SYN.
     pub start: Time,
-    /// From when on no new data is sent.
+    /// Time after which no new data is sent; `None` for no limit.
     pub stop: Option<Time>,
-    /// Bytes to send; without it, as many as there is time for.
+    /// Payload bytes of the flow; `None` for an unlimited flow.
     pub bytes: Option<u64>,
-    /// The rates at which the application writes, from how long after the beginning on; without
-    /// any, data is always waiting.
+    /// The application's write rates, each from a time after the handshake on. Empty: the
+    /// application always has data to send.
     pub app_rates: Vec<(Span, Rate)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
-    /// Waiting for the start, or for the SYN-ACK.
+    /// The SYN or the SYN-ACK is outstanding.
     Connecting {
         syn_sent_at: Option<Time>,
         syns_sent: u32,
     },
     Established,
+}
+
+/// An outstanding tail loss probe (RFC 8985, section 7.4).
+#[derive(Clone, Copy, Debug)]
+struct TailLossProbe {
+    /// The next sequence number when the probe was sent (TLP.end_seq, Linux `tlp_high_seq`).
+    end_seq: u32,
+    /// Whether the probe was a retransmission (TLP.is_retrans, Linux `tlp_retrans`).
+    is_retrans: bool,
 }
 
 /// The sending side of a connection.
@@ -63,12 +76,13 @@ pub struct Sender {
     cc: Algorithm,
     control: ControlParameters,
     cc_timer: Time,
-    own_recovery: bool,
+    uses_prr: bool,
     state: ConnectionState,
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
-    /// Whether a multipath connection hands over packets as they fit: where those end, no write does.
+    /// Whether this is a subflow of a multipath connection, which enqueues packets as they fit.
+    /// The end of the queue is then not the end of a write.
     is_subflow: bool,
     application: Option<Box<Application>>,
     established_at: Time,
@@ -78,46 +92,51 @@ pub struct Sender {
     rtt_sum: (f64, u64),
     rate: RateSampler,
     rack: Rack,
+    /// DupThresh loss detection has marked every packet below this that it considers lost.
     dupthresh_cursor: u32,
     prr: Option<Prr>,
-    /// The window in force while it grows back after a recovery (`Stack::max_burst`).
+    /// The window while it grows back after a recovery; see `Stack::max_burst`.
     post_recovery_cwnd: Option<u32>,
-    /// `next` when the present episode began; it ends when this is acknowledged.
+    /// The next sequence number when the current episode began; the episode ends when it is
+    /// acknowledged.
     high_seq: u32,
     undo: Undo,
-    /// Whether what is delivered may show that the last timeout was spurious (tp->frto).
+    /// F-RTO (RFC 5682) may still find the last timeout spurious (Linux `tp->frto`).
     frto: bool,
-    /// Whether new packets go before those to be sent again, so that their acknowledgements tell
-    /// (REXMIT_NEW).
+    /// F-RTO's step 2b: new packets go before retransmissions (Linux `REXMIT_NEW`).
     frto_send_new: bool,
-    /// Whether the timer expired since the cumulative acknowledgement advanced (icsk_retransmits).
+    /// Whether the retransmission timer expired since the cumulative acknowledgement advanced
+    /// (Linux `icsk_retransmits > 0`).
     rto_since_advance: bool,
-    /// First packet that the peer's window does not cover.
+    /// First packet beyond the peer's receive window (Linux `tcp_wnd_end`).
     window_end: u32,
-    /// `next` when a tail loss probe was sent, and whether it was a retransmission.
-    tlp: Option<(u32, bool)>,
-    /// The probe that is due repeats the last packet.
+    tlp: Option<TailLossProbe>,
+    /// The next packet is a tail loss probe that retransmits the last packet sent.
     tlp_retransmits: bool,
+    /// The next new packet carries CWR (Linux `TCP_ECN_QUEUE_CWR`).
     cwr_pending: bool,
-    timer: (Time, TimerKind),
+    timer: Timer,
     pacer: Pacer,
-    /// When pacing or the application lets the next packet go, if that is what is waited for.
+    /// When pacing or the application lets the next packet leave; `Time::MAX` if neither is the
+    /// limit.
     wake_at: Time,
-    /// Packets left of the burst that is being sent.
+    /// Packets of the current burst that are not sent yet.
     burst_left: u32,
-    /// Whether its last one has PSH: it is of several packets, or all that was written
-    /// (__tcp_transmit_skb, tcp_push).
+    /// Whether the burst's last packet has PSH: it has several packets (`__tcp_transmit_skb`) or
+    /// ends the application's data (`tcp_push`).
     burst_ends_with_psh: bool,
     last_sent_at: Time,
     app_limited: bool,
+    /// Whether a packet was sent since sending last stopped (`sent_pkts` of `tcp_write_xmit`).
     sent_since_stop: bool,
     cwnd_usage: CwndUsage,
+    /// Packets marked lost by the current event.
     newly_lost: Vec<u32>,
     sent: u64,
     retransmitted: u64,
     timeouts: u32,
     recoveries: u32,
-    /// Episodes that the algorithm was told of, whatever began them.
+    /// Episodes reported to the algorithm: losses, ECN and timeouts.
     episodes: u32,
     spurious: u32,
     completed: Option<Time>,
@@ -143,7 +162,7 @@ impl Sender {
         let packets = bytes.map_or(u32::MAX, |bytes| bytes.div_ceil(mss) as u32);
         let control = algorithm.control();
         Sender {
-            own_recovery: !algorithm.uses_prr(),
+            uses_prr: algorithm.uses_prr(),
             cc: algorithm,
             control,
             cc_timer: Time::MAX,
@@ -175,7 +194,7 @@ impl Sender {
             tlp: None,
             tlp_retransmits: false,
             cwr_pending: false,
-            timer: (start, TimerKind::Rto),
+            timer: Timer::rto(start),
             pacer: Pacer::default(),
             wake_at: Time::MAX,
             burst_left: 0,
@@ -196,7 +215,7 @@ impl Sender {
         }
     }
 
-    /// Counters and present values.
+    /// Counters and current values.
     pub fn stats(&self) -> SenderStats {
         SenderStats {
             cwnd: f64::from(self.cwnd()),
@@ -226,13 +245,13 @@ impl Sender {
         self.bytes.map_or(acked, |bytes| acked.min(bytes))
     }
 
-    /// Shows the algorithm's internals.
+    /// Reports the algorithm's internal variables.
     pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.cc.inspect(show);
     }
 
-    /// The window in force: during a reduction PRR's, otherwise the algorithm's; whole packets, at
-    /// least one.
+    /// The congestion window in force: PRR's during a reduction, otherwise the algorithm's. Whole
+    /// packets, at least one.
     #[inline]
     fn cwnd(&self) -> u32 {
         match &self.prr {
@@ -243,14 +262,15 @@ impl Sender {
         }
     }
 
-    /// A window that was just cut does not slow down the packets that are still out.
+    /// The pacing rate. A window that was just reduced does not slow down packets that replace
+    /// those still out.
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
         let packets = f64::from(self.cwnd().max(self.scoreboard.packets_out()));
         pacing::pacing_rate(&self.control, packets, self.path.srtt, self.path.mss)
     }
 
-    /// Asks the algorithm again after it was told something.
+    /// Reads the algorithm's window and pacing rate after an event.
     #[inline(always)]
     fn update_control(&mut self) {
         self.control = self.cc.control();
@@ -259,16 +279,17 @@ impl Sender {
         self.cc_timer = self.cc.next_timer().unwrap_or(Time::MAX);
     }
 
-    /// Begins a window reduction: the algorithm has set its window, PRR leads there.
+    /// Begins a window reduction: PRR moves the window to the one that the algorithm has set
+    /// (`tcp_init_cwnd_reduction`).
     fn init_cwnd_reduction(&mut self, prior_cwnd: u32) {
         self.high_seq = self.scoreboard.next_seq();
         self.tlp = None;
         self.post_recovery_cwnd = None;
         self.cwr_pending = true;
-        self.prr = (!self.own_recovery).then(|| Prr::new(self.control.cwnd, prior_cwnd));
+        self.prr = self.uses_prr.then(|| Prr::new(self.control.cwnd, prior_cwnd));
     }
 
-    /// Whether the window is what limits sending (tcp_is_cwnd_limited).
+    /// Whether the window limits sending (`tcp_is_cwnd_limited`).
     #[inline]
     fn is_cwnd_limited(&self) -> bool {
         let cwnd = self.cwnd();
@@ -276,12 +297,12 @@ impl Sender {
             || f64::from(cwnd) < self.control.ssthresh && cwnd < 2 * self.cwnd_usage.max_packets_out
     }
 
-    fn send_syn(&mut self, attempts: u32) -> Segment {
+    fn send_syn(&mut self, syns_sent: u32) -> Segment {
         let now = self.path.now;
         self.state =
-            ConnectionState::Connecting { syn_sent_at: Some(now), syns_sent: attempts + 1 };
-        self.timer = (now + self.rtt.rto(), TimerKind::Rto);
-        if attempts >= LINEAR_SYNS {
+            ConnectionState::Connecting { syn_sent_at: Some(now), syns_sent: syns_sent + 1 };
+        self.timer = Timer::rto(now + self.rtt.rto());
+        if syns_sent >= LINEAR_SYNS {
             self.rtt.back_off();
         }
         Segment {
@@ -292,16 +313,16 @@ impl Sender {
         }
     }
 
-    fn on_syn_ack(&mut self, segment: &Segment, syn_sent: Time, attempts: u32) {
+    fn on_syn_ack(&mut self, segment: &Segment, syn_sent_at: Time, syns_sent: u32) {
         let now = self.path.now;
         self.state = ConnectionState::Established;
         self.established_at = now;
         self.window_end = segment.window;
         self.rtt.reset_backoff();
-        self.timer = (Time::MAX, TimerKind::Rto);
-        if attempts == 1 || self.stack.timestamps() {
-            let rtt = match attempts {
-                1 => now.since(syn_sent),
+        self.timer = Timer::OFF;
+        if syns_sent == 1 || self.stack.timestamps() {
+            let rtt = match syns_sent {
+                1 => now.since(syn_sent_at),
                 _ => rtt_from_tsecr(now, segment.timestamp),
             };
             self.rtt.update_min(rtt);
@@ -313,14 +334,14 @@ impl Sender {
         self.update_control();
     }
 
-    /// Tells the algorithm of congestion and takes its answer.
+    /// Reports congestion to the algorithm and reads its new window.
     fn notify_congestion(&mut self, event: &CongestionEvent) {
         self.episodes += u32::from(event.new_episode);
         self.cc.on_congestion(&self.path, event);
         self.update_control();
     }
 
-    /// Notes the end of a finite flow.
+    /// Records when a finite flow is completely acknowledged.
     fn check_completion(&mut self) {
         if self.scoreboard.una() == self.packets && self.completed.is_none() {
             self.completed = Some(self.path.now);
@@ -340,10 +361,10 @@ impl Endpoint for Sender {
                     self.on_acknowledgement(segment);
                 }
             }
-            ConnectionState::Connecting { syn_sent_at: Some(sent), syns_sent: attempts }
+            ConnectionState::Connecting { syn_sent_at: Some(syn_sent_at), syns_sent }
                 if segment.flags.contains(Flags::SYN) =>
             {
-                self.on_syn_ack(segment, sent, attempts);
+                self.on_syn_ack(segment, syn_sent_at, syns_sent);
             }
             ConnectionState::Connecting { .. } => {}
         }
@@ -352,10 +373,11 @@ impl Endpoint for Sender {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         self.path.now = now;
-        if let ConnectionState::Connecting { syns_sent: attempts, .. } = self.state {
-            return (now >= self.timer.0 && now < self.stop).then(|| self.send_syn(attempts));
+        if let ConnectionState::Connecting { syns_sent, .. } = self.state {
+            return (now >= self.timer.expires && now < self.stop)
+                .then(|| self.send_syn(syns_sent));
         }
-        if now >= self.timer.0 {
+        if now >= self.timer.expires {
             self.on_retransmission_timer();
         }
         if now >= self.cc_timer {
@@ -370,9 +392,9 @@ impl Endpoint for Sender {
 
     #[inline]
     fn next_timeout(&self) -> Time {
-        if self.state != ConnectionState::Established && self.timer.0 >= self.stop {
+        if self.state != ConnectionState::Established && self.timer.expires >= self.stop {
             return Time::MAX;
         }
-        self.timer.0.min(self.wake_at).min(self.cc_timer)
+        self.timer.expires.min(self.wake_at).min(self.cc_timer)
     }
 }

@@ -1,36 +1,38 @@
-//! What is kept of a packet from its first transmission to its acknowledgement.
+//! The sender's record of a packet between its first transmission and its acknowledgement.
 //!
-//! Thousands of flows have hundreds of thousands of these, so one takes half a cache line: times before
-//! it was sent are kept as how long before, and counters without the upper bits, which the connection
-//! still knows when the packet is acknowledged.
+//! Thousands of flows have hundreds of thousands of records, so a record takes half a cache line.
+//! Earlier times are stored as differences to the send time. Counters are stored without their upper
+//! bits, which are restored from the connection's counters.
 
 use dumbbell_cc::{PacketInfo, Path, SendState};
 use dumbbell_units::{Span, Time};
 
-/// A packet between its first transmission and its acknowledgement.
+/// A packet that was sent and not cumulatively acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct SentPacket {
     sent_at: Time,
-    /// How long before it `PacketInfo::first_sent_at` was, ns (40 bits); packets in flight (24).
+    /// `sent_at - PacketInfo::first_sent_at`, ns (40 bits); packets in flight (24 bits).
     first_sent_in_flight: u64,
-    /// How long before it `PacketInfo::delivered_at` was, ns (40 bits); packets lost by then (24).
+    /// `sent_at - PacketInfo::delivered_at`, ns (40 bits); packets lost by then (24 bits).
     delivered_at_lost: u64,
-    /// Packets delivered by then (32 bits), marked (24), what happened to this one (8).
+    /// Packets delivered by then (32 bits), CE-marked by then (24 bits), flags (8 bits).
     delivered_marked_flags: u64,
 }
 
-/// What happened to a packet: bits.
+const _: () = assert!(size_of::<SentPacket>() == 32);
+
+/// State of a packet, as a set of bits (Linux `TCPCB_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketFlags(u8);
 
 impl PacketFlags {
     pub(crate) const SACKED: PacketFlags = PacketFlags(1);
     pub(crate) const LOST: PacketFlags = PacketFlags(1 << 1);
-    /// Retransmitted, and that retransmission is in flight.
+    /// A retransmission is in flight (`TCPCB_SACKED_RETRANS`).
     pub(crate) const RETRANS_OUT: PacketFlags = PacketFlags(1 << 2);
     pub(crate) const EVER_RETRANSMITTED: PacketFlags = PacketFlags(1 << 3);
-    /// The application was the limit when it was sent.
+    /// The flow was application-limited when the packet was sent.
     const APP_LIMITED: PacketFlags = PacketFlags(1 << 4);
 
     #[inline]
@@ -39,8 +41,8 @@ impl PacketFlags {
     }
 }
 
-/// The lower bits of a word whose upper 40 are a time: 18 minutes of nanoseconds, and what lay
-/// longer ago counts as those.
+/// Bits of the counter in a word whose upper 40 bits are a time difference. The difference saturates
+/// at 18 minutes.
 const COUNT_BITS: u32 = 24;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 const FLAG_BITS: u32 = 8;
@@ -51,13 +53,14 @@ fn pack(before: Span, count: u32) -> u64 {
     before << COUNT_BITS | u64::from(count) & COUNT
 }
 
-/// The time that a word tells, before `at`.
+/// The time of a word that was packed at time `at`.
 #[inline]
 fn unpack_time(at: Time, word: u64) -> Time {
     Time::from_nanos(at.as_nanos() - (word >> COUNT_BITS))
 }
 
-/// What a counter was whose lower bits were kept, and which has hardly moved since.
+/// Restores a counter from its lower bits and its current value, from which it differs by less than
+/// 2^23.
 #[inline]
 fn widen_counter(kept: u32, now: u32) -> u32 {
     let above = u32::BITS - COUNT_BITS;
@@ -65,10 +68,10 @@ fn widen_counter(kept: u32, now: u32) -> u32 {
 }
 
 impl SentPacket {
-    /// A packet that is sent for the first time.
+    /// The record of a packet sent for the first time.
     #[inline]
-    pub(crate) fn new(departure: &PacketInfo) -> SentPacket {
-        let &PacketInfo { send_state, first_sent_at, delivered_at } = departure;
+    pub(crate) fn new(info: &PacketInfo) -> SentPacket {
+        let &PacketInfo { send_state, first_sent_at, delivered_at } = info;
         let marked = u64::from(send_state.marked) & COUNT;
         let limited = if send_state.app_limited { PacketFlags::APP_LIMITED.0 } else { 0 };
         let delivered = send_state.delivered << (COUNT_BITS + FLAG_BITS);
@@ -83,24 +86,24 @@ impl SentPacket {
         }
     }
 
-    /// The packet is sent again.
+    /// The packet is retransmitted.
     #[inline]
-    pub(crate) fn retransmit(&mut self, departure: &PacketInfo) {
+    pub(crate) fn retransmit(&mut self, info: &PacketInfo) {
         let before = u64::from(!PacketFlags::APP_LIMITED.0)
             & self.delivered_marked_flags
             & ((1 << FLAG_BITS) - 1);
-        *self = SentPacket::new(departure);
+        *self = SentPacket::new(info);
         self.delivered_marked_flags |= before;
         self.set(PacketFlags::RETRANS_OUT.union(PacketFlags::EVER_RETRANSMITTED));
     }
 
-    /// When it was sent last.
+    /// When the packet was last sent.
     #[inline]
     pub(crate) fn sent_at(&self) -> Time {
         self.sent_at
     }
 
-    /// What the connection knew when it was sent last, told by what it knows now.
+    /// The connection's state when the packet was last sent, restored with its current state.
     #[inline]
     pub(crate) fn info(&self, path: &Path) -> PacketInfo {
         let delivered = (self.delivered_marked_flags >> (COUNT_BITS + FLAG_BITS)) as u32;
@@ -122,13 +125,13 @@ impl SentPacket {
         }
     }
 
-    /// Whether any of these happened to it.
+    /// Whether any of `flags` is set.
     #[inline]
-    pub(crate) fn has(&self, marks: PacketFlags) -> bool {
-        self.delivered_marked_flags & u64::from(marks.0) != 0
+    pub(crate) fn has(&self, flags: PacketFlags) -> bool {
+        self.delivered_marked_flags & u64::from(flags.0) != 0
     }
 
-    /// Whether it is lost, and not sent again since.
+    /// Whether the packet is lost and not retransmitted since.
     #[inline]
     pub(crate) fn needs_retransmit(&self) -> bool {
         self.has(PacketFlags::LOST) && !self.has(PacketFlags::RETRANS_OUT)
@@ -140,13 +143,13 @@ impl SentPacket {
     }
 
     #[inline]
-    pub(crate) fn set(&mut self, marks: PacketFlags) {
-        self.delivered_marked_flags |= u64::from(marks.0);
+    pub(crate) fn set(&mut self, flags: PacketFlags) {
+        self.delivered_marked_flags |= u64::from(flags.0);
     }
 
     #[inline]
-    pub(crate) fn clear(&mut self, marks: PacketFlags) {
-        self.delivered_marked_flags &= !u64::from(marks.0);
+    pub(crate) fn clear(&mut self, flags: PacketFlags) {
+        self.delivered_marked_flags &= !u64::from(flags.0);
     }
 }
 
@@ -156,12 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_packet_takes_half_a_cache_line() {
-        assert_eq!(size_of::<SentPacket>(), 32);
-    }
-
-    #[test]
-    fn a_packet_that_is_sent_again_stays_what_it_was_but_for_its_departure() {
+    fn a_retransmission_keeps_the_flags_but_not_the_send_state() {
         let send_state = SendState { app_limited: true, ..SendState::default() };
         let mut packet = SentPacket::new(&PacketInfo { send_state, ..PacketInfo::default() });
         packet.set(PacketFlags::LOST);
@@ -174,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_departure_is_recalled_to_the_last_bit(
+        fn packet_info_is_restored_exactly(
             sent_at in 1u64 << 40..1 << 62,
             (first, last) in (0u64..1 << 40, 0u64..1 << 40),
             (delivered, lost, marked) in (any::<u32>(), any::<u32>(), any::<u32>()),

@@ -3,7 +3,7 @@
 use dumbbell_units::Span;
 use serde::{Deserialize, Serialize};
 
-/// How a TCP stack behaves beside its congestion control.
+/// TCP behaviours other than congestion control.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stack {
@@ -13,9 +13,9 @@ pub struct Stack {
     pub header: u16,
     /// Initial window, packets (RFC 6928).
     pub initial_window: u32,
-    /// Least retransmission timeout, nanoseconds.
+    /// Minimum retransmission timeout, nanoseconds.
     pub min_rto_ns: u64,
-    /// How the retransmission timeout is counted.
+    /// How the retransmission timeout is computed.
     pub rto: RtoRule,
     /// Whether the transport paces algorithms that set no rate of their own, at 200 % of
     /// cwnd/srtt in slow start and 120 % after it, as Linux does under fq.
@@ -24,25 +24,26 @@ pub struct Stack {
     pub tso: bool,
     /// Whether windows grow by packets acknowledged (RFC 3465) rather than by acknowledgements.
     pub byte_counting: bool,
-    /// How losses are found.
+    /// How losses are detected.
     pub loss_detection: LossDetection,
-    /// Whether a tail loss probe is sent (RFC 8985 section 7).
+    /// Whether tail loss probes are sent (RFC 8985, section 7).
     pub tail_loss_probe: bool,
     /// Whether spurious reductions are undone (RFC 4015, D-SACK).
     pub undo: bool,
     /// Whether acknowledgements of full segments are delayed at all.
     pub delayed_ack: bool,
-    /// How long an acknowledgement is held back for a second segment, nanoseconds.
+    /// How long an acknowledgement waits for a second segment, nanoseconds.
     pub delayed_ack_ns: u64,
-    /// Segments acknowledged one by one at the start (Linux's quick ACKs).
+    /// Segments acknowledged individually at the start (Linux's quick ACKs).
     pub quick_acks: u32,
-    /// Whether what ends a write or a burst is acknowledged at once: it has PSH, and the application
-    /// has read all (__tcp_cleanup_rbuf, tcp_measure_rcv_mss; since 6.6 for full segments too).
+    /// Whether a segment with PSH is acknowledged immediately, as the application has read all: the
+    /// end of a write or a burst (`__tcp_cleanup_rbuf`, `tcp_measure_rcv_mss`; since Linux 6.6 for full
+    /// segments too).
     pub push: bool,
-    /// Whether the receive window grows with what arrives: while it does, every packet is
-    /// acknowledged (tcp_grow_window).
+    /// Whether the receive window grows with arriving packets. While it grows, every packet is
+    /// acknowledged (`tcp_grow_window`).
     pub autotuning: bool,
-    /// Whether acknowledgements of out-of-order segments are thinned as in Linux since 4.18.
+    /// Whether acknowledgements of out-of-order segments are compressed, as in Linux since 4.18.
     pub sack_compression: bool,
     /// Explicit congestion notification.
     pub ecn: Ecn,
@@ -51,34 +52,34 @@ pub struct Stack {
     /// Whether the window is cut when the application was idle for longer than a retransmission
     /// timeout (RFC 5681 section 4.1, RFC 2861).
     pub slow_start_after_idle: bool,
-    /// Tick of the clock that coarse times are read from, nanoseconds; 0 is for none. Linux's
-    /// jiffies, of which a second has 100 to 1000 as the kernel was built.
+    /// Tick of the coarse clock, nanoseconds; 0 for an exact clock. Linux's jiffies: 100 to 1000 per
+    /// second, depending on the kernel's configuration.
     pub tick_ns: u64,
-    /// Packets by which the window may exceed what is in flight when a recovery ends; it then
-    /// grows back to ssthresh as in slow start. 0 is without limit. Kernels before PRR kept the
-    /// window at the flight size (tcp_cwnd_down), so that no burst followed a recovery.
+    /// Packets by which the window may exceed the flight size when a recovery ends (ns-2's
+    /// `maxburst_`, Linux's `tcp_max_burst`); 0 for no limit. The window then grows back to ssthresh as
+    /// in slow start. Kernels before PRR kept the window at the flight size (`tcp_cwnd_down`), so that
+    /// no burst followed a recovery.
     pub max_burst: u32,
 }
 
-/// How the retransmission timeout is counted.
+/// How the retransmission timeout is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtoRule {
-    /// srtt and, whichever is longer, four deviations or the least timeout; anew when the oldest
-    /// packet is sent again.
+    /// SRTT + max(4 RTTVAR, minimum). Restarted when the oldest packet is retransmitted.
     Linux,
-    /// srtt and four deviations, but no less than the least timeout; sending again leaves a timer
-    /// that runs as it is (RFC 6298, 2.4 and 5.1).
+    /// max(SRTT + 4 RTTVAR, minimum). A retransmission does not restart a running timer (RFC 6298, 2.4
+    /// and 5.1).
     Rfc6298,
 }
 
-/// How losses are found.
+/// How losses are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossDetection {
     /// By time: RACK (RFC 8985).
     Rack,
-    /// By counting: three packets delivered above it (RFC 6675).
+    /// By counting: three packets above are SACKed (RFC 6675).
     DupThresh,
 }
 
@@ -88,9 +89,9 @@ pub enum LossDetection {
 pub enum Ecn {
     /// Packets are not ECN-capable.
     Off,
-    /// RFC 3168: one reduction a round trip.
+    /// RFC 3168: one reduction per round trip.
     Classic,
-    /// Every mark is told to the algorithm (DCTCP's and AccECN's feedback).
+    /// The algorithm receives every mark (DCTCP's and AccECN's feedback).
     Accurate,
 }
 
@@ -98,7 +99,7 @@ impl Stack {
     /// The names that [`Stack::named`] knows.
     pub const NAMES: &[&str] = &["linux", "linux-2.6.18", "ns-3"];
 
-    /// Linux of today, default settings, sender without the fq qdisc.
+    /// Linux 6.18, default settings, without the fq qdisc.
     pub fn linux() -> Stack {
         Stack {
             mss: 1448,
@@ -136,8 +137,8 @@ impl Stack {
         60
     }
 
-    /// Bytes on the wire of an acknowledgement with so many SACK blocks: 8 bytes each, and 4 for
-    /// the option's kind, length and padding (RFC 2018).
+    /// Bytes on the wire of an acknowledgement with `blocks` SACK blocks: 8 per block, and 4 for the
+    /// option's kind, length and padding (RFC 2018).
     pub fn ack_size(&self, blocks: usize) -> u16 {
         let sack = if blocks > 0 { 4 + 8 * blocks as u16 } else { 0 };
         self.header + sack
@@ -149,7 +150,7 @@ impl Stack {
         match name {
             "linux" => Some(linux),
             // 2.6.18 (2006) counted acknowledgements (tcp_abc was off by default since 2.6.18),
-            // found losses by SACK counting and began with 3 segments (RFC 3390).
+            // detected losses by DupThresh and began with 3 segments (RFC 3390).
             "linux-2.6.18" => Some(Stack {
                 initial_window: 3,
                 tso: false,
@@ -162,10 +163,10 @@ impl Stack {
                 max_burst: 1,
                 ..linux
             }),
-            // The defaults of ns-3.44 (`src/internet/model/tcp-socket.cc`, `tcp-socket-base.cc`) but for
-            // the MSS, 536 there, and the buffers, 131,072 bytes, which papers raise. The first
-            // segment is acknowledged at once (`ProcessSynRcvd`). Growth by packets acknowledged is
-            // `TcpLinuxReno`'s and `TcpCubic`'s; `TcpNewReno` counts acknowledgements.
+            // The defaults of ns-3.44 (`src/internet/model/tcp-socket.cc`, `tcp-socket-base.cc`), except
+            // the MSS (536 there) and the buffers (131,072 bytes), which papers raise. The first segment
+            // is acknowledged immediately (`ProcessSynRcvd`). `TcpLinuxReno` and `TcpCubic` grow by
+            // packets acknowledged, `TcpNewReno` by acknowledgements.
             "ns-3" => Some(Stack {
                 min_rto_ns: Span::from_secs(1).as_nanos(),
                 rto: RtoRule::Rfc6298, // `TcpSocketBase::EstimateRtt`, `SendDataPacket`

@@ -1,35 +1,36 @@
-//! Telling spurious reductions, so that they can be undone: by timestamps (Eifel, RFC 3522) or by
-//! D-SACK (RFC 3708).
+//! Detection of spurious reductions, by timestamps (Eifel, RFC 3522) or D-SACK (RFC 3708), as Linux's
+//! `tcp_may_undo` combines them.
 
-/// What is known of the retransmissions of the present episode.
+/// The retransmissions of the current episode; Linux's field names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
-    /// First packet of the episode; an episode that may be undone is going on.
+    /// First unacknowledged packet when the episode began; `None` outside of episodes that may be
+    /// undone.
     undo_marker: Option<u32>,
-    /// Retransmissions not yet reported as duplicates; `None` while there were none.
+    /// Retransmissions not yet reported as duplicates; `None` before the first.
     undo_retrans: Option<u32>,
     /// Timestamp of the first retransmission.
     retrans_stamp: Option<u32>,
 }
 
 impl Undo {
-    /// An episode begins at packet `una`, while `retransmitting` retransmissions are in flight.
-    pub(crate) fn init(&mut self, una: u32, retransmitting: u32) {
+    /// An episode begins (`tcp_init_undo`).
+    pub(crate) fn init(&mut self, una: u32, retrans_out: u32) {
         self.undo_marker = Some(una);
-        self.undo_retrans = (retransmitting > 0).then_some(retransmitting);
-        if retransmitting == 0 {
+        self.undo_retrans = (retrans_out > 0).then_some(retrans_out);
+        if retrans_out == 0 {
             self.retrans_stamp = None;
         }
     }
 
-    /// The episode ended. The first retransmission stays known while retransmissions are in
-    /// flight: what is acknowledged next may still be an original of this episode.
+    /// The episode ended. `retrans_stamp` stays for an episode that begins while retransmissions are
+    /// in flight: the next acknowledgement may be for an original of this one.
     pub(crate) fn clear(&mut self) {
         self.undo_marker = None;
         self.undo_retrans = None;
     }
 
-    /// A packet was sent again.
+    /// A packet was retransmitted.
     pub(crate) fn on_retransmit(&mut self, timestamp: u32) {
         self.retrans_stamp.get_or_insert(timestamp);
         if self.undo_marker.is_some() {
@@ -37,23 +38,23 @@ impl Undo {
         }
     }
 
-    /// The receiver reported that packet `number` came twice.
+    /// The receiver reported that packet `number` arrived twice.
     pub(crate) fn on_dsack(&mut self, number: u32) {
-        if self.undo_marker.is_some_and(|marker| number >= marker)
-            && let Some(unexplained) = &mut self.undo_retrans
+        if self.undo_marker.is_some_and(|undo_marker| number >= undo_marker)
+            && let Some(undo_retrans) = &mut self.undo_retrans
         {
-            *unexplained = unexplained.saturating_sub(1);
+            *undo_retrans = undo_retrans.saturating_sub(1);
         }
     }
 
-    /// Whether an acknowledgement that advanced echoes a timestamp older than the first
-    /// retransmission: it acknowledges an original.
+    /// Whether an acknowledgement echoes a timestamp from before the first retransmission: an
+    /// original arrived late (`tcp_packet_delayed`).
     pub(crate) fn packet_delayed(&self, echo: u32) -> bool {
         self.undo_marker.is_some()
             && self.retrans_stamp.is_some_and(|first| (echo.wrapping_sub(first) as i32) < 0)
     }
 
-    /// Whether every retransmission turned out to be a duplicate.
+    /// Whether the receiver reported every retransmission as a duplicate (`tcp_try_undo_dsack`).
     pub(crate) fn all_retrans_dsacked(&self) -> bool {
         self.undo_marker.is_some() && self.undo_retrans == Some(0)
     }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_episode_is_spurious_once_every_retransmission_came_back_as_a_duplicate() {
+    fn an_episode_is_spurious_once_every_retransmission_was_a_duplicate() {
         let mut undo = Undo::default();
         undo.init(10, 0);
         assert!(!undo.all_retrans_dsacked(), "nothing was retransmitted yet");

@@ -1,25 +1,25 @@
-//! The data sequence signal (RFC 8684, section 3.3): what subflows' segments tell of the data of
-//! the whole connection.
+//! The data sequence signal, the DSS option (RFC 8684, section 3.3): the connection's data numbers on
+//! subflows' segments.
 //!
-//! Data carries its place in the connection's data where a plain segment has nothing to tell (the
-//! receive window). An acknowledgement carries the data acknowledged to where the receive window,
-//! which belongs to the connection, counts from; it takes the room of the third SACK block, as on
-//! the wire, where 40 bytes of options hold timestamps, the signal and two blocks.
+//! - Data carries its data sequence number in `window`, which data segments of subflows do not need.
+//! - An acknowledgement carries the data acknowledgement in place of the third SACK block, and the
+//!   connection's receive window. On the wire, 40 bytes of options hold timestamps, the DSS and two
+//!   SACK blocks.
 
 use crate::{Flags, Segment, Stack};
 
-/// Bytes of the option on a data segment: data acknowledgement, data and subflow sequence number
+/// Bytes of the DSS option on a data segment: data acknowledgement, data and subflow sequence number
 /// of 4 bytes each, length and padding (RFC 8684, figure 9).
 const DSS_LEN: u16 = 20;
 
-/// Bytes of the option on an acknowledgement: 4 of data acknowledgement, and what says so.
+/// Bytes of the DSS option on an acknowledgement: a data acknowledgement of 4 bytes, kind and flags.
 const DATA_ACK_LEN: u16 = 8;
 
 /// SACK blocks that fit beside it.
 const MAX_SACK_BLOCKS: usize = 2;
 
 impl Stack {
-    /// The stack of a subflow: packets stay as large, and the option takes room in them.
+    /// The stack of a subflow: the same packet size, with the DSS option taken from the payload.
     #[must_use]
     pub fn of_subflow(&self) -> Stack {
         let option = DSS_LEN.min(self.mss - 1);
@@ -28,7 +28,7 @@ impl Stack {
 }
 
 impl Segment {
-    /// Data: its place in the connection's data, in packets.
+    /// Data: its data sequence number (DSN), in packets.
     #[inline]
     pub(crate) fn dsn(&self) -> u32 {
         self.window
@@ -39,15 +39,14 @@ impl Segment {
         self.window = number;
     }
 
-    /// Acknowledgement: the next packet of the connection's data that is expected; `window` counts
-    /// from there.
+    /// Acknowledgement: the next DSN expected (Data ACK). `window` counts from there.
     #[inline]
     pub(crate) fn data_ack(&self) -> u32 {
         let [low, high, _] = self.blocks[MAX_SACK_BLOCKS];
         u32::from(low) | u32::from(high) << 16
     }
 
-    /// Puts the signal on an acknowledgement.
+    /// Adds the DSS option to an acknowledgement.
     #[inline]
     pub(crate) fn set_data_ack(&mut self, next: u32, window: u32, stack: &Stack) {
         self.window = window;
@@ -58,7 +57,7 @@ impl Segment {
         self.blocks[MAX_SACK_BLOCKS] = [next as u16, (next >> 16) as u16, 0];
     }
 
-    /// The acknowledgement without the signal: no window limits a subflow by itself.
+    /// The acknowledgement as the subflow sees it: no DSS, and no receive window of its own.
     #[inline]
     pub(crate) fn without_dss(&self) -> Segment {
         let mut plain = *self;
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_data_acknowledgement_leaves_room_for_two_sack_blocks() {
+    fn a_data_acknowledgement_leaves_space_for_two_sack_blocks() {
         let stack = Stack::linux().of_subflow();
         let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
         segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
@@ -84,10 +83,10 @@ mod tests {
         assert_eq!(segment.without_dss().data_ack(), 0);
     }
 
-    /// IPv4, TCP, timestamps and a signal of 8 bytes, which with two SACK blocks fill the header:
-    /// MPTCP_SUB_LEN_DSS_ALIGN and MPTCP_SUB_LEN_ACK_ALIGN.
+    /// IPv4, TCP, timestamps and 8 bytes of DSS, which with two SACK blocks fill the header:
+    /// `MPTCP_SUB_LEN_DSS_ALIGN` and `MPTCP_SUB_LEN_ACK_ALIGN`.
     #[test]
-    fn an_acknowledgement_s_signal_is_8_bytes() {
+    fn the_dss_option_of_an_acknowledgement_is_8_bytes() {
         let stack = Stack::linux().of_subflow();
         let mut plain = Segment { size: stack.ack_size(0), ..Segment::default() };
         plain.set_data_ack(7, 500, &stack);
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_subflows_are_as_large_as_others() {
+    fn packets_of_subflows_have_the_size_of_others() {
         let (plain, subflow) = (Stack::linux(), Stack::linux().of_subflow());
         assert_eq!(subflow.mss + subflow.header, plain.mss + plain.header);
     }

@@ -1,8 +1,8 @@
-//! The connection's data put in order again.
+//! Reassembly of the connection's data.
 
 use crate::ranges::RangeSet;
 
-/// What has arrived of the connection's data.
+/// The connection's data received so far, by packet number.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     next: u32,
@@ -10,12 +10,12 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
-    /// The first packet that is missing.
+    /// The first packet missing.
     pub(super) fn next(&self) -> u32 {
         self.next
     }
 
-    /// A packet arrived on some subflow, for the first time or again.
+    /// A packet arrived on a subflow; it may be a duplicate.
     #[inline]
     pub(super) fn arrive(&mut self, number: u32) {
         if number > self.next {

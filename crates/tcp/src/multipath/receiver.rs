@@ -1,7 +1,7 @@
-//! The receiving side of a multipath connection: a receiver for each subflow, and one data stream.
+//! The receiving side of a multipath connection: one receiver per subflow, and one data stream.
 //!
-//! A subflow hands its packets on in its own order (as Linux does), so a hole in a subflow holds
-//! back what came after it on the same path, even if its data has come by another path since.
+//! A subflow delivers its packets in its own order, as in Linux. A hole in a subflow therefore blocks
+//! later packets of the same subflow, even if their data has arrived on another one.
 
 use super::reassembly::Reassembly;
 use crate::{Receiver, ReceiverStats, Segment, Stack};
@@ -10,19 +10,19 @@ use dumbbell_units::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A receiver, and what it holds back.
+/// A subflow's receiver and the packets that it has not delivered.
 struct SubflowReceiver {
     receiver: Receiver,
-    /// Packets that the subflow has handed on.
+    /// Packets delivered to the connection.
     delivered: u32,
-    /// Data numbers of the packets from `passed` on, or `MISSING`.
+    /// DSNs of the packets from `delivered` on; `MISSING` for holes.
     held_dsns: VecDeque<u32>,
 }
 
 const MISSING: u32 = u32::MAX;
 
 impl SubflowReceiver {
-    /// Takes a packet in, and hands on what is now in the subflow's order.
+    /// Receives a packet, and delivers what is now in the subflow's order.
     #[inline]
     fn receive(&mut self, segment: &Segment, data: &mut Reassembly) {
         let next = self.receiver.stats().packets as u32;
@@ -34,12 +34,12 @@ impl SubflowReceiver {
             data.arrive(segment.dsn());
             return;
         }
-        if let Some(place) = segment.number.checked_sub(self.delivered) {
-            let place = place as usize;
-            if self.held_dsns.len() <= place {
-                self.held_dsns.resize(place + 1, MISSING);
+        if let Some(index) = segment.number.checked_sub(self.delivered) {
+            let index = index as usize;
+            if self.held_dsns.len() <= index {
+                self.held_dsns.resize(index + 1, MISSING);
             }
-            self.held_dsns[place] = segment.dsn();
+            self.held_dsns[index] = segment.dsn();
         }
         while self.delivered < next
             && let Some(number) = self.held_dsns.pop_front()
@@ -55,25 +55,25 @@ pub struct MultipathReceiver {
     subflows: Vec<SubflowReceiver>,
     data: Reassembly,
     stack: Arc<Stack>,
-    /// The last packet, if it is shorter than others: its number and payload.
+    /// The last packet, if it is shorter than others: its DSN and payload.
     last_segment: Option<(u32, u16)>,
-    /// Subflows that may have something to send, by bit.
+    /// Subflows that may have acknowledgements to send, as bits.
     pending_mask: u32,
     timers_checked: bool,
     port: u8,
 }
 
 impl MultipathReceiver {
-    /// A receiver with so many subflows, each of which waits for a SYN. `stack` is the subflows'
-    /// ([`Stack::of_subflow`]); its receive window is shared by all of them.
+    /// A receiver with `subflows` subflows, each waiting for a SYN. `stack` is [`Stack::of_subflow`]; all
+    /// subflows share its receive window.
     pub fn new(stack: &Arc<Stack>, subflows: u8) -> MultipathReceiver {
-        let branch = || SubflowReceiver {
+        let subflow = || SubflowReceiver {
             receiver: Receiver::new(Arc::clone(stack)),
             delivered: 0,
             held_dsns: VecDeque::new(),
         };
         MultipathReceiver {
-            subflows: (0..subflows).map(|_| branch()).collect(),
+            subflows: (0..subflows).map(|_| subflow()).collect(),
             data: Reassembly::default(),
             stack: Arc::clone(stack),
             last_segment: None,
@@ -83,7 +83,7 @@ impl MultipathReceiver {
         }
     }
 
-    /// Counters of the connection: what the application could read.
+    /// Counters of the connection: data that the application could read.
     pub fn stats(&self) -> ReceiverStats {
         let packets = self.data.next();
         let missing = self.last_segment.filter(|&(number, _)| number < packets);
@@ -111,8 +111,8 @@ impl MultipathReceiver {
 
     /// Processes a segment that arrived at `now` on a subflow's port.
     pub fn handle_on_port(&mut self, now: Time, port: u8, segment: &Segment) {
-        let branch = &mut self.subflows[usize::from(port)];
-        branch.receiver.handle(now, segment);
+        let subflow = &mut self.subflows[usize::from(port)];
+        subflow.receiver.handle(now, segment);
         self.pending_mask |= 1 << port;
         if segment.is_control() {
             return;
@@ -121,7 +121,7 @@ impl MultipathReceiver {
         if payload != self.stack.mss {
             self.last_segment = Some((segment.dsn(), payload));
         }
-        branch.receive(segment, &mut self.data);
+        subflow.receive(segment, &mut self.data);
     }
 
     /// The port of the segment that [`poll`](Endpoint::poll) returned last.
@@ -139,8 +139,8 @@ impl Endpoint for MultipathReceiver {
 
     fn poll(&mut self, now: Time) -> Option<Segment> {
         if !std::mem::replace(&mut self.timers_checked, true) {
-            for (branch, bit) in self.subflows.iter().zip(0..) {
-                self.pending_mask |= u32::from(branch.receiver.next_timeout() <= now) << bit;
+            for (subflow, bit) in self.subflows.iter().zip(0..) {
+                self.pending_mask |= u32::from(subflow.receiver.next_timeout() <= now) << bit;
             }
         }
         while self.pending_mask != 0 {
@@ -157,7 +157,7 @@ impl Endpoint for MultipathReceiver {
     }
 
     fn next_timeout(&self) -> Time {
-        let timeouts = self.subflows.iter().map(|branch| branch.receiver.next_timeout());
+        let timeouts = self.subflows.iter().map(|subflow| subflow.receiver.next_timeout());
         timeouts.min().unwrap_or(Time::MAX)
     }
 }

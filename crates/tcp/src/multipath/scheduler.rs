@@ -1,30 +1,30 @@
-//! Which subflow takes the next packets (the schedulers of the MPTCP project's Linux, v0.95; Linux
-//! itself has another, mptcp_subflow_get_send).
+//! Schedulers: which subflow takes the next packets. They are those of the MPTCP project's Linux,
+//! v0.95; mainline Linux has another (`mptcp_subflow_get_send`).
 //!
-//! All choose among subflows that are available and have room in their windows:
+//! All choose among available subflows with space in their windows:
 //!
-//! - `lowest-rtt` (the default there): the one of the least smoothed round-trip time.
-//! - `round-robin`: one packet each, in turns.
-//! - `redundant`: all of them; every packet is sent on every subflow (mptcp_redundant.c).
-//! - `blest` (Ferlin et al., IFIP Networking 2016; mptcp_blest.c): as `lowest-rtt`, but a slower
-//!   subflow is left out if what the fastest could send meanwhile would not fit into the receive
-//!   window any more. The estimate is scaled by lambda, which follows what happens: 1.2 at first,
-//!   4 % more after an RTT in which the window blocked, 1 % less otherwise, from 1.0 to 1.3.
-//! - `ecf` (Lim et al., CoNEXT 2017; mptcp_ecf.c): as `lowest-rtt`, but a slower subflow is left
-//!   out if the fastest would have sent all that waits earlier.
+//! - `lowest-rtt` (the default there): the subflow with the lowest smoothed RTT.
+//! - `round-robin`: one packet each in turn.
+//! - `redundant`: every packet is sent on every subflow (`mptcp_redundant.c`).
+//! - `blest` (Ferlin et al., IFIP Networking 2016; `mptcp_blest.c`): as `lowest-rtt`, but skips a slower
+//!   subflow if the receive window would then block the fastest one. The estimate of what the fastest
+//!   one sends is scaled by lambda: 1.2 at first, +4 % after an RTT in which the window blocked,
+//!   otherwise -1 %, within 1.0 to 1.3.
+//! - `ecf` (Lim et al., CoNEXT 2017; `mptcp_ecf.c`): as `lowest-rtt`, but skips a slower subflow if the
+//!   fastest one would complete the backlog earlier.
 
 use crate::Sender;
 use dumbbell_units::{Span, Time};
 
-/// How packets are given to subflows.
+/// How packets are assigned to subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// The least round-trip time first.
+    /// Lowest round-trip time first.
     #[default]
     LowestRtt,
-    /// In turns.
+    /// In turn.
     RoundRobin,
-    /// Everything on every subflow.
+    /// Every packet on every subflow.
     Redundant,
     /// Lowest RTT, without blocking the receive window.
     Blest,
@@ -49,22 +49,22 @@ impl Scheduler {
     }
 }
 
-/// What a scheduler knows of the connection, packets.
+/// The connection's backlog, packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backlog {
-    /// What waits to be given to a subflow.
+    /// Packets available and not assigned to a subflow.
     pub(super) unsent: u32,
     /// The receive window.
     pub(super) window: u32,
 }
 
-/// A scheduler at work.
+/// A scheduler and its state.
 #[derive(Debug)]
 pub(super) struct SchedulerState {
     pub(super) scheduler: Scheduler,
     next_turn: usize,
     blest: Blest,
-    /// ECF waits for the fastest subflow.
+    /// ECF is waiting for the fastest subflow.
     ecf_waiting: bool,
 }
 
@@ -73,7 +73,7 @@ impl SchedulerState {
         SchedulerState { scheduler, next_turn: 0, blest: Blest::default(), ecf_waiting: false }
     }
 
-    /// Whether whoever has room while the receive window is closed may repeat what blocks it.
+    /// Whether a subflow with space may retransmit the packet that blocks the receive window.
     pub(super) fn is_opportunistic(&self) -> bool {
         !matches!(self.scheduler, Scheduler::RoundRobin | Scheduler::Redundant)
     }
@@ -83,56 +83,56 @@ impl SchedulerState {
         self.blest.blocked = true;
     }
 
-    /// The subflow for the next packets, and how many it takes at most.
+    /// The subflow for the next packets, and the maximum number of packets it takes.
     #[inline]
     pub(super) fn select_subflow<'a>(
         &mut self,
         now: Time,
         subflows: impl ExactSizeIterator<Item = &'a Sender> + Clone,
-        load: Backlog,
+        backlog: Backlog,
     ) -> Option<(usize, u32)> {
-        let rooms = subflows.clone().map(|sender| sender.cwnd_space(now)).enumerate();
+        let spaces = subflows.clone().map(|sender| sender.cwnd_space(now)).enumerate();
         if self.scheduler == Scheduler::RoundRobin {
             let count = subflows.len();
-            let open = rooms.filter(|&(_, room)| room > 0);
+            let open = spaces.filter(|&(_, space)| space > 0);
             let from = self.next_turn;
             let (next, _) = open.min_by_key(|&(at, _)| (at + count - from) % count)?;
             self.next_turn = (next + 1) % count;
             return Some((next, 1));
         }
         let srtt = |sender: &Sender| sender.path().srtt.unwrap_or(Span::MAX);
-        let open = rooms.zip(subflows.clone()).filter(|((_, room), _)| *room > 0);
-        let ((at, room), sender) = open.min_by_key(|(_, sender)| srtt(sender))?;
+        let open = spaces.zip(subflows.clone()).filter(|((_, space), _)| *space > 0);
+        let ((at, space), sender) = open.min_by_key(|(_, sender)| srtt(sender))?;
         if matches!(self.scheduler, Scheduler::LowestRtt | Scheduler::Redundant) {
-            return Some((at, room));
+            return Some((at, space));
         }
         let ready = subflows.clone().filter(|sender| sender.is_established());
         let fastest = ready.min_by_key(|sender| srtt(sender))?;
         self.blest.update_rtts(subflows);
         if srtt(sender) <= srtt(fastest) {
-            return Some((at, room));
+            return Some((at, space));
         }
-        let waits = match self.scheduler {
-            Scheduler::Blest => self.blest.blest_waits(now, at, sender, fastest, load),
-            _ => self.should_wait_ecf(sender, fastest, load),
+        let should_wait = match self.scheduler {
+            Scheduler::Blest => self.blest.blest_waits(now, at, sender, fastest, backlog),
+            _ => self.should_wait_ecf(sender, fastest, backlog),
         };
-        // One by one: every packet that is given away changes the answer.
-        (!waits).then_some((at, 1))
+        // One packet: each assignment changes the decision.
+        (!should_wait).then_some((at, 1))
     }
 
     /// ECF's two inequalities, with beta = 1/4.
-    fn should_wait_ecf(&mut self, slow: &Sender, fast: &Sender, load: Backlog) -> bool {
+    fn should_wait_ecf(&mut self, slow: &Sender, fast: &Sender, backlog: Backlog) -> bool {
         let window = |sender: &Sender| f64::from(sender.cwnd_and_ssthresh().0);
         let secs = |span: Option<Span>| span.unwrap_or(Span::ZERO).as_secs_f64();
         let (cwnd_f, cwnd_s) = (window(fast), window(slow));
         let (rtt_f, rtt_s) = (secs(fast.path().srtt), secs(slow.path().srtt));
-        // Linux keeps twice the mean deviation in its place.
+        // Linux uses twice the mean deviation.
         let delta = (fast.rtt_deviation().max(slow.rtt_deviation()) * 2).as_secs_f64();
-        let waiting = f64::from(load.unsent);
+        let unsent = f64::from(backlog.unsent);
         let margin = if self.ecf_waiting { 1.25 } else { 1.0 };
-        let by_fast = rtt_f * (waiting.max(cwnd_f) + cwnd_f);
+        let by_fast = rtt_f * (unsent.max(cwnd_f) + cwnd_f);
         if by_fast < margin * cwnd_f * (rtt_s + delta) {
-            if rtt_s * waiting.max(cwnd_s) >= cwnd_s * (2.0 * rtt_f + delta) {
+            if rtt_s * unsent.max(cwnd_s) >= cwnd_s * (2.0 * rtt_f + delta) {
                 self.ecf_waiting = true;
                 return true;
             }
@@ -143,13 +143,13 @@ impl SchedulerState {
     }
 }
 
-/// BLEST's memory.
+/// BLEST's state.
 #[derive(Debug)]
 struct Blest {
     lambda: f64,
     updated: Time,
     blocked: bool,
-    /// Least and greatest smoothed round-trip time of each subflow.
+    /// Minimum and maximum smoothed RTT of each subflow.
     rtts: Vec<(Span, Span)>,
 }
 
@@ -162,9 +162,9 @@ impl Default for Blest {
 impl Blest {
     fn update_rtts<'a>(&mut self, subflows: impl ExactSizeIterator<Item = &'a Sender>) {
         self.rtts.resize(subflows.len(), (Span::MAX, Span::ZERO));
-        for ((least, most), sender) in self.rtts.iter_mut().zip(subflows) {
+        for ((min, max), sender) in self.rtts.iter_mut().zip(subflows) {
             if let Some(srtt) = sender.path().srtt {
-                (*least, *most) = ((*least).min(srtt), (*most).max(srtt));
+                (*min, *max) = ((*min).min(srtt), (*max).max(srtt));
             }
         }
     }
@@ -175,10 +175,10 @@ impl Blest {
         at: usize,
         slow: &Sender,
         fast: &Sender,
-        load: Backlog,
+        backlog: Backlog,
     ) -> bool {
-        let (least, most) = self.rtts[at];
-        if now.since(self.updated) >= least {
+        let (min, max) = self.rtts[at];
+        if now.since(self.updated) >= min {
             let change = if std::mem::take(&mut self.blocked) { 0.04 } else { -0.01 };
             self.lambda = (self.lambda + change).clamp(1.0, 1.3);
             self.updated = now;
@@ -186,16 +186,16 @@ impl Blest {
         let (cwnd, _) = slow.cwnd_and_ssthresh();
         let in_flight = slow.path().in_flight + 1;
         let filled = (f64::from(in_flight) / f64::from(cwnd)).min(1.0);
-        let swing = most.saturating_sub(least).as_secs_f64();
-        let lingers = least.as_secs_f64() + swing * filled;
-        let lingers = lingers.max(slow.path().srtt.unwrap_or(Span::ZERO).as_secs_f64());
-        let by_fast = self.lambda * packets_sent_within(fast, lingers);
+        let rtt_range = max.saturating_sub(min).as_secs_f64();
+        let linger_time = min.as_secs_f64() + rtt_range * filled;
+        let linger_time = linger_time.max(slow.path().srtt.unwrap_or(Span::ZERO).as_secs_f64());
+        let by_fast = self.lambda * packets_sent_within(fast, linger_time);
         let (una, end) = slow.sequence_range();
-        by_fast > f64::from(load.window) - f64::from(end - una) - 1.0
+        by_fast > f64::from(backlog.window) - f64::from(end - una) - 1.0
     }
 }
 
-/// Packets that a subflow will send within so many seconds, by Reno's growth.
+/// Packets that a subflow sends within `secs` by Reno's growth (`mptcp_blest_estimate_bytes`).
 fn packets_sent_within(sender: &Sender, secs: f64) -> f64 {
     let rtt = sender.path().srtt.unwrap_or(Span::ZERO).as_secs_f64().max(1e-6);
     let rounds = (secs / rtt).floor() + 1.0;

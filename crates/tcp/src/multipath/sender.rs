@@ -1,13 +1,13 @@
-//! The sending side of a multipath connection.
+//! The sending side of a multipath connection, as in Linux's Multipath TCP v0.95. Beside scheduling:
 //!
-//! What happens to data besides being scheduled, as in Linux's Multipath TCP v0.95:
-//!
-//! - After a retransmission timeout of a subflow, all that it holds is given to the others too
-//!   (reinjection), once, and it gets nothing new until what it lost is acknowledged.
-//! - If the receive window is full while a subflow has room, it repeats the packet that the window
-//!   waits for (opportunistic retransmission), if it is at least four times as fast as the subflow
-//!   that holds it or that one's window is four packets or less; and the slower subflow's window
-//!   is halved (penalisation), if nothing is amiss there, at most once in an RTT of the faster.
+//! - Reinjection: after a retransmission timeout of a subflow, its packets are also sent on others,
+//!   once. The subflow gets no new data until its losses are acknowledged.
+//! - Opportunistic retransmission (`mptcp_rcv_buf_optimization`): the receive window is full and a
+//!   subflow has space. It retransmits the packet that blocks the window, if its RTT is less than a
+//!   quarter of that of the subflow that has the packet, or that subflow's window is at most four
+//!   packets.
+//! - Penalisation: the window of that slower subflow is halved, if its state is Open, at most once per
+//!   RTT of the faster one.
 
 use super::scheduler::{Backlog, Scheduler, SchedulerState};
 use super::stream::DataStream;
@@ -19,67 +19,67 @@ use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a connection is to send, and how.
+/// Parameters of a [`MultipathSender`].
 pub struct MultipathConfig {
     /// TCP behaviours of the subflows ([`Stack::of_subflow`]).
     pub stack: Arc<Stack>,
     /// Congestion control of each subflow.
     pub algorithms: Vec<Algorithm>,
-    /// Which subflow takes the next packets.
+    /// The scheduler.
     pub scheduler: Scheduler,
-    /// When the first subflow's SYN leaves.
+    /// Time of the first subflow's first SYN.
     pub start: Time,
-    /// From when on no new data is sent.
+    /// Time after which no new data is sent; `None` for no limit.
     pub stop: Option<Time>,
-    /// Bytes to send; without it, as many as there is time for.
+    /// Payload bytes of the flow; `None` for an unlimited flow.
     pub bytes: Option<u64>,
-    /// The rates at which the application writes, from how long after the beginning on; without
-    /// any, data is always waiting.
+    /// The application's write rates, each from a time after the handshake on. Empty: the
+    /// application always has data to send.
     pub app_rates: Vec<(Span, Rate)>,
 }
 
-/// Counters of the connection, beside those of its subflows.
+/// Counters of the connection; subflows have their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultipathStats {
     /// Payload bytes acknowledged in order.
     pub acked_bytes: u64,
-    /// Packets sent on another subflow after a timeout.
+    /// Packets reinjected on another subflow after a timeout.
     pub reinjected: u64,
-    /// Packets repeated because the receive window waited for them.
+    /// Opportunistic retransmissions.
     pub opportunistic: u64,
-    /// Reductions of slow subflows for blocking the receive window.
+    /// Penalisations.
     pub penalties: u64,
-    /// When everything had been acknowledged, for flows of finite length.
+    /// When all data was acknowledged; `None` before, and for unlimited flows.
     pub completed: Option<Time>,
 }
 
-/// A subflow's sender and what the connection keeps of it.
+/// A subflow's sender and the connection's state of it.
 struct SubflowSender {
     sender: Sender,
-    /// Data numbers of the packets from the subflow's first unacknowledged one on.
+    /// DSNs of the packets enqueued, from the subflow's first unacknowledged one on.
     dsns: VecDeque<u32>,
-    /// The subflow's number of the first of them.
+    /// The subflow's sequence number of the first of them.
     first_seq: u32,
     timeouts: u32,
-    /// The others were given what it holds, and it was offered nothing since.
+    /// Its packets were reinjected, and it got no new data since.
     reinjected: bool,
     episodes: u32,
     losses: LossIntervals,
-    /// The next packet that a redundant scheduler sends here.
+    /// The next packet that the redundant scheduler sends here.
     redundant_next: u32,
-    /// When it last had another subflow penalised.
+    /// When another subflow was last penalised on its behalf.
     penalised_at: Time,
 }
 
 impl SubflowSender {
-    /// Gives it a packet.
+    /// Enqueues a packet.
     #[inline]
     fn enqueue(&mut self, number: u32) {
         self.dsns.push_back(number);
         self.sender.enqueue(1);
     }
 
-    /// Forgets what is acknowledged, and notes losses.
+    /// Removes acknowledged packets and records losses.
     #[inline]
     fn on_acknowledged(&mut self) {
         let (una, _) = self.sender.sequence_range();
@@ -104,27 +104,27 @@ pub struct MultipathSender {
     stream: DataStream,
     scheduler: SchedulerState,
     stack: Arc<Stack>,
-    /// Subflows that may have something to send, by bit.
+    /// Subflows that may have packets to send, as bits.
     pending_mask: u32,
-    /// Data may have to be given out.
+    /// The scheduler may have packets to assign.
     needs_scheduling: bool,
     port: u8,
     reinjected: u64,
     opportunistic: u64,
     penalties: u64,
-    /// The packet that was last repeated opportunistically.
+    /// The packet last retransmitted opportunistically.
     last_opportunistic: Option<u32>,
 }
 
 impl MultipathSender {
-    /// The most subflows of a connection.
+    /// Maximum number of subflows.
     pub const MAX_SUBFLOWS: usize = 32;
 
     /// A sender that connects at `config.start`.
     pub fn new(config: MultipathConfig) -> MultipathSender {
         let MultipathConfig { stack, algorithms, scheduler, start, stop, bytes, app_rates } =
             config;
-        let branch = |(at, algorithm)| SubflowSender {
+        let subflow = |(at, algorithm)| SubflowSender {
             sender: Sender::subflow(SenderConfig {
                 stack: Arc::clone(&stack),
                 algorithm,
@@ -143,7 +143,7 @@ impl MultipathSender {
             penalised_at: start,
         };
         MultipathSender {
-            subflows: algorithms.into_iter().enumerate().map(branch).collect(),
+            subflows: algorithms.into_iter().enumerate().map(subflow).collect(),
             stream: DataStream::new(bytes, &app_rates, stop, stack.mss),
             scheduler: SchedulerState::new(scheduler),
             stack,
@@ -168,59 +168,59 @@ impl MultipathSender {
         }
     }
 
-    /// Counters and present values of a subflow.
+    /// Counters and current values of a subflow.
     pub fn subflow_stats(&self, subflow: u8) -> SenderStats {
         self.subflows[usize::from(subflow)].sender.stats()
     }
 
-    /// Shows the internals of a subflow's algorithm.
+    /// Reports the internal variables of a subflow's algorithm.
     pub fn inspect(&self, subflow: u8, show: &mut dyn FnMut(Metric)) {
         self.subflows[usize::from(subflow)].sender.inspect(show);
     }
 
-    /// Tells a subflow of the others.
+    /// Updates what a subflow's algorithm sees of its siblings.
     #[inline]
     fn share_siblings(&mut self, port: usize) {
         let (before, rest) = self.subflows.split_at_mut(port);
-        let Some((branch, after)) = rest.split_first_mut() else { return };
+        let Some((subflow, after)) = rest.split_first_mut() else { return };
         let others = before.iter().chain(after.iter());
-        branch.sender.set_siblings(others.filter_map(|other| {
+        subflow.sender.set_siblings(others.filter_map(|other| {
             let delivered = other.sender.path().delivered;
             other.sender.sibling_view(other.losses.between(delivered))
         }));
     }
 
-    /// The first subflow is open: so is the connection, and the others join.
+    /// The first subflow opened the connection: the others join.
     fn open(&mut self, now: Time, window: u32) {
         self.stream.open(now, window);
-        for (at, branch) in self.subflows.iter_mut().enumerate().skip(1) {
-            branch.sender.connect(now);
+        for (at, subflow) in self.subflows.iter_mut().enumerate().skip(1) {
+            subflow.sender.connect(now);
             self.pending_mask |= 1 << at;
         }
     }
 
-    /// Gives data to subflows that have room.
+    /// Assigns packets to subflows.
     fn schedule(&mut self, now: Time) {
-        for (at, branch) in self.subflows.iter().enumerate() {
-            self.pending_mask |= u32::from(branch.sender.next_timeout() <= now) << at;
+        for (at, subflow) in self.subflows.iter().enumerate() {
+            self.pending_mask |= u32::from(subflow.sender.next_timeout() <= now) << at;
         }
         if self.scheduler.scheduler == Scheduler::Redundant {
             return self.schedule_redundant(now);
         }
         loop {
-            let again = self.stream.has_reinjections();
-            let waiting = self.stream.unsent(now);
-            if !again && waiting == 0 {
+            let reinjects = self.stream.has_reinjections();
+            let unsent = self.stream.unsent(now);
+            if !reinjects && unsent == 0 {
                 return;
             }
             let window = self.stream.window_end - self.stream.una;
-            let load = Backlog { unsent: waiting, window };
-            let senders = self.subflows.iter().map(|branch| &branch.sender);
-            let Some((at, room)) = self.scheduler.select_subflow(now, senders, load) else {
+            let backlog = Backlog { unsent, window };
+            let senders = self.subflows.iter().map(|subflow| &subflow.sender);
+            let Some((at, space)) = self.scheduler.select_subflow(now, senders, backlog) else {
                 return;
             };
             self.subflows[at].reinjected = false;
-            if again {
+            if reinjects {
                 if let Some(number) = self.stream.next_reinjection(at as u8) {
                     self.reinjected += 1;
                     self.enqueue_on(at, number);
@@ -228,7 +228,7 @@ impl MultipathSender {
                 continue;
             }
             let open = self.stream.window_end.saturating_sub(self.stream.next_seq);
-            let packets = room.min(waiting).min(open);
+            let packets = space.min(unsent).min(open);
             if packets == 0 {
                 if self.scheduler.is_opportunistic() {
                     self.optimize_rcv_buf(now, at);
@@ -249,33 +249,33 @@ impl MultipathSender {
         self.pending_mask |= 1 << at;
     }
 
-    /// Gives every packet to every subflow that has room.
+    /// Assigns every packet to every subflow with space.
     fn schedule_redundant(&mut self, now: Time) {
-        let waiting = self.stream.unsent(now);
+        let unsent = self.stream.unsent(now);
         let end =
-            self.stream.window_end.min(self.stream.next_seq + waiting).max(self.stream.next_seq);
+            self.stream.window_end.min(self.stream.next_seq + unsent).max(self.stream.next_seq);
         for at in 0..self.subflows.len() {
-            let branch = &mut self.subflows[at];
-            let from = branch.redundant_next.max(self.stream.una);
-            let packets = branch.sender.cwnd_space(now).min(end.saturating_sub(from));
-            branch.redundant_next = from + packets;
-            self.stream.next_seq = self.stream.next_seq.max(branch.redundant_next);
+            let subflow = &mut self.subflows[at];
+            let from = subflow.redundant_next.max(self.stream.una);
+            let packets = subflow.sender.cwnd_space(now).min(end.saturating_sub(from));
+            subflow.redundant_next = from + packets;
+            self.stream.next_seq = self.stream.next_seq.max(subflow.redundant_next);
             for number in from..from + packets {
                 self.enqueue_on(at, number);
             }
         }
     }
 
-    /// The receive window is full, though this subflow has room (mptcp_rcv_buf_optimization).
+    /// The receive window is full and subflow `at` has space (`mptcp_rcv_buf_optimization`).
     fn optimize_rcv_buf(&mut self, now: Time, at: usize) {
         self.scheduler.on_blocked();
         let (head, srtt) = (self.stream.una, self.subflows[at].srtt());
-        let holds = |other: usize| self.stream.path_mask_of_una() & 1 << other != 0;
-        let held_here = holds(at);
+        let was_assigned = |other: usize| self.stream.path_mask_of_una() & 1 << other != 0;
+        let has_it = was_assigned(at);
         let mut others = (0..self.subflows.len()).filter(|&other| other != at);
-        let Some(slow) = others.find(|&other| holds(other)) else { return };
-        let may = now.since(self.subflows[at].penalised_at) >= srtt;
-        if may
+        let Some(slow) = others.find(|&other| was_assigned(other)) else { return };
+        let may_penalise = now.since(self.subflows[at].penalised_at) >= srtt;
+        if may_penalise
             && srtt < self.subflows[slow].srtt()
             && self.subflows[slow].sender.on_receive_window_penalty(now)
         {
@@ -283,36 +283,36 @@ impl MultipathSender {
             self.penalties += 1;
         }
         let slow = &self.subflows[slow];
-        let worth = slow.sender.cwnd_and_ssthresh().0 <= 4 || srtt * 4 < slow.srtt();
-        if worth && !held_here && self.last_opportunistic != Some(head) {
+        let is_worthwhile = slow.sender.cwnd_and_ssthresh().0 <= 4 || srtt * 4 < slow.srtt();
+        if is_worthwhile && !has_it && self.last_opportunistic != Some(head) {
             self.last_opportunistic = Some(head);
             self.opportunistic += 1;
             self.enqueue_on(at, head);
         }
     }
 
-    /// Puts the connection's part on a segment that a subflow sends.
+    /// Adds the DSS option and the payload size to a subflow's segment.
     #[inline]
     fn add_dss(&self, port: usize, mut segment: Segment) -> Segment {
         if segment.flags.contains(Flags::SYN) {
             return segment;
         }
-        let branch = &self.subflows[port];
-        let number = branch.dsns[(segment.number - branch.first_seq) as usize];
+        let subflow = &self.subflows[port];
+        let number = subflow.dsns[(segment.number - subflow.first_seq) as usize];
         segment.set_dsn(number);
         segment.size = self.stream.payload(number) + self.stack.header;
         segment
     }
 
-    /// After a timeout of a subflow, others are to send what it holds. After further ones there is
-    /// nothing new: meanwhile it is given nothing (MPTCP_REINJECT marks each packet in Linux).
+    /// Reinjects a subflow's packets after its timeout. Further timeouts add nothing, as it got no new
+    /// data since (Linux marks each packet `MPTCP_REINJECT`).
     fn reinject(&mut self, port: usize) {
-        let branch = &mut self.subflows[port];
-        branch.timeouts = branch.sender.timeouts();
-        branch.on_acknowledged();
-        let repeated = std::mem::replace(&mut branch.reinjected, true);
+        let subflow = &mut self.subflows[port];
+        subflow.timeouts = subflow.sender.timeouts();
+        subflow.on_acknowledged();
+        let already_reinjected = std::mem::replace(&mut subflow.reinjected, true);
         let redundant = self.scheduler.scheduler == Scheduler::Redundant;
-        if self.subflows.len() > 1 && !repeated && !redundant {
+        if self.subflows.len() > 1 && !already_reinjected && !redundant {
             self.stream.reinject(port as u8, self.subflows[port].dsns.iter().copied());
             self.needs_scheduling = true;
         }
@@ -333,10 +333,10 @@ impl MultipathSender {
         if !segment.flags.contains(Flags::SYN) {
             self.stream.acknowledge(now, segment.data_ack(), segment.window);
         }
-        let branch = &mut self.subflows[at];
-        branch.sender.handle(now, &segment.without_dss());
-        branch.on_acknowledged();
-        if !self.stream.is_open() && branch.sender.is_established() {
+        let subflow = &mut self.subflows[at];
+        subflow.sender.handle(now, &segment.without_dss());
+        subflow.on_acknowledged();
+        if !self.stream.is_open() && subflow.sender.is_established() {
             self.open(now, segment.window);
         }
     }
@@ -364,9 +364,9 @@ impl Endpoint for MultipathSender {
                 return None;
             }
             let port = self.pending_mask.trailing_zeros() as usize;
-            let branch = &mut self.subflows[port];
-            let segment = branch.sender.poll(now);
-            if branch.sender.timeouts() != branch.timeouts {
+            let subflow = &mut self.subflows[port];
+            let segment = subflow.sender.poll(now);
+            if subflow.sender.timeouts() != subflow.timeouts {
                 self.reinject(port);
             }
             if let Some(segment) = segment {
@@ -378,7 +378,7 @@ impl Endpoint for MultipathSender {
     }
 
     fn next_timeout(&self) -> Time {
-        let timeouts = self.subflows.iter().map(|branch| branch.sender.next_timeout());
+        let timeouts = self.subflows.iter().map(|subflow| subflow.sender.next_timeout());
         timeouts.fold(self.stream.wake_at, Time::min)
     }
 }

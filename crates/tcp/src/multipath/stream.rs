@@ -1,32 +1,32 @@
-//! The sender's view of the connection's data: what is acknowledged, what may be sent, what is to
-//! be sent once more by another path.
+//! The connection's data as its sender sees it: acknowledged, available, to be reinjected on another
+//! subflow.
 
 use dumbbell_net::Application;
 use dumbbell_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// The data of a connection, numbered by packets.
+/// The data of a connection, numbered in packets.
 pub(super) struct DataStream {
-    /// First packet that is not acknowledged.
+    /// First packet not acknowledged.
     pub(super) una: u32,
-    /// Next packet that no subflow was given yet.
+    /// Next packet to be assigned to a subflow.
     pub(super) next_seq: u32,
-    /// One past the last packet that there is.
+    /// One past the last packet of the flow.
     end: u32,
-    /// First packet that the receive window does not cover.
+    /// First packet beyond the receive window.
     pub(super) window_end: u32,
     bytes: Option<u64>,
     mss: u16,
     application: Option<Application>,
     stop: Time,
     established_at: Option<Time>,
-    /// When the application will have written the next packet, if that is what is waited for.
+    /// When the application will have written the next packet; `Time::MAX` if that is not the limit.
     pub(super) wake_at: Time,
-    /// Packets to be sent by another subflow than the one named.
+    /// Packets to be reinjected, each with the subflow that has it already.
     reinject_queue: VecDeque<(u32, u8)>,
-    /// Who was given each packet from `una` on, a bit for each subflow (Linux's path_mask).
+    /// Subflows that each packet from `una` on was assigned to, as bits (Linux `path_mask`).
     path_masks: VecDeque<u32>,
-    /// When all was acknowledged.
+    /// When all data was acknowledged.
     pub(super) completed: Option<Time>,
 }
 
@@ -77,22 +77,22 @@ impl DataStream {
         }
     }
 
-    /// Notes that `subflow` was given a packet that is not acknowledged.
+    /// Records that an unacknowledged packet was assigned to `subflow`.
     #[inline]
     pub(super) fn record_path(&mut self, number: u32, subflow: usize) {
-        let place = (number - self.una) as usize;
-        if self.path_masks.len() <= place {
-            self.path_masks.resize(place + 1, 0);
+        let index = (number - self.una) as usize;
+        if self.path_masks.len() <= index {
+            self.path_masks.resize(index + 1, 0);
         }
-        self.path_masks[place] |= 1 << subflow;
+        self.path_masks[index] |= 1 << subflow;
     }
 
-    /// Who was given the packet that the receive window waits for, a bit for each subflow.
+    /// Subflows that `una` was assigned to, as bits.
     pub(super) fn path_mask_of_una(&self) -> u32 {
         self.path_masks.front().copied().unwrap_or(0)
     }
 
-    /// New packets that there are, whatever the window.
+    /// New packets available, regardless of the receive window.
     #[inline]
     pub(super) fn unsent(&mut self, now: Time) -> u32 {
         self.wake_at = Time::MAX;
@@ -127,7 +127,7 @@ impl DataStream {
         self.bytes.map_or(acked, |bytes| acked.min(bytes))
     }
 
-    /// What `subflow` holds is to be sent by others, too.
+    /// Queues packets of `subflow` for reinjection on others.
     pub(super) fn reinject(&mut self, subflow: u8, numbers: impl Iterator<Item = u32>) {
         let una = self.una;
         self.reinject_queue.retain(|&(number, from)| from != subflow && number >= una);
@@ -135,7 +135,7 @@ impl DataStream {
             .extend(numbers.filter(|&number| number >= una).map(|number| (number, subflow)));
     }
 
-    /// Whether something is to be sent once more.
+    /// Whether packets are queued for reinjection.
     #[inline]
     pub(super) fn has_reinjections(&mut self) -> bool {
         while self.reinject_queue.front().is_some_and(|&(number, _)| number < self.una) {
@@ -144,8 +144,8 @@ impl DataStream {
         !self.reinject_queue.is_empty()
     }
 
-    /// The next packet that this subflow is to repeat for another. One that it holds itself is
-    /// dropped from the list: now that it is available, its own retransmission is on its way.
+    /// The next packet to reinject on `subflow`. Its own packets are removed from the queue: it is
+    /// available, so it retransmits them itself.
     pub(super) fn next_reinjection(&mut self, subflow: u8) -> Option<u32> {
         while let Some((number, from)) = self.reinject_queue.pop_front() {
             if number >= self.una && from != subflow {

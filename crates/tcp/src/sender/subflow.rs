@@ -1,13 +1,13 @@
-//! A sender as a subflow of a multipath connection, which hands it packets as they fit, instead of
-//! an application of its own.
+//! A sender as a subflow of a multipath connection (RFC 8684). The connection enqueues packets as
+//! they fit; there is no application of the subflow's own.
 
 use super::{ConnectionState, Sender, SenderConfig};
 use dumbbell_cc::{CaState, CongestionControl, Path, Subflow};
 use dumbbell_units::{Span, Time};
 
 impl Sender {
-    /// A sender that connects at `config.start`, or when [`Sender::connect`] says if that is
-    /// [`Time::MAX`], and has nothing to send yet.
+    /// A sender with an empty queue that connects at `config.start`. If that is [`Time::MAX`],
+    /// [`Sender::connect`] starts it.
     pub(crate) fn subflow(config: SenderConfig) -> Sender {
         let mut sender = Sender::new(config);
         sender.packets = 0;
@@ -15,43 +15,44 @@ impl Sender {
         sender
     }
 
-    /// Lets the SYN leave.
+    /// Sends the SYN at `now`.
     pub(crate) fn connect(&mut self, now: Time) {
-        self.timer.0 = now;
+        self.timer.expires = now;
     }
 
     pub(crate) fn is_established(&self) -> bool {
         self.state == ConnectionState::Established
     }
 
-    /// Whether new data may be sent: not before the handshake is over, nor after a timeout until
-    /// what was lost then is acknowledged (mptcp_is_def_unavailable, mptcp_is_temp_unavailable).
+    /// Whether new data may be sent: after the handshake, and not in Loss
+    /// (`mptcp_is_def_unavailable`, `mptcp_is_temp_unavailable`).
     pub(crate) fn is_available(&self) -> bool {
         self.is_established() && self.path.ca_state != CaState::Loss
     }
 
-    /// Packets that fit into the window besides those in flight, those to be sent again, and those
-    /// handed over that have not left; none while pacing holds back.
+    /// Packets that may be enqueued: the window, less the packets in flight, to be retransmitted and
+    /// enqueued. 0 while pacing delays the next packet.
     #[inline]
     pub(crate) fn cwnd_space(&self, now: Time) -> u32 {
         if !self.is_available() || self.path.paced && self.pacer.next() > now {
             return 0;
         }
-        let waiting = self.packets - self.scoreboard.next_seq();
-        // A tail loss probe is sent again without being lost.
-        let again = self.scoreboard.lost_out().saturating_sub(self.scoreboard.retrans_out());
-        let room = self.cwnd().saturating_sub(self.path.in_flight + waiting + again);
-        let burst = if self.path.paced { self.full_burst().saturating_sub(waiting) } else { room };
-        room.min(burst)
+        let queued = self.packets - self.scoreboard.next_seq();
+        // A tail loss probe's retransmission is in flight without having been lost.
+        let to_retransmit =
+            self.scoreboard.lost_out().saturating_sub(self.scoreboard.retrans_out());
+        let space = self.cwnd().saturating_sub(self.path.in_flight + queued + to_retransmit);
+        let burst = if self.path.paced { self.full_burst().saturating_sub(queued) } else { space };
+        space.min(burst)
     }
 
-    /// Takes over so many packets, to be sent in order.
+    /// Enqueues packets, to be sent in order.
     #[inline]
     pub(crate) fn enqueue(&mut self, packets: u32) {
         self.packets += packets;
     }
 
-    /// The packets that are acknowledged, and one past the last that was handed over.
+    /// First packet not acknowledged, and one past the last enqueued.
     #[inline]
     pub(crate) fn sequence_range(&self) -> (u32, u32) {
         (self.scoreboard.una(), self.packets)
@@ -62,8 +63,8 @@ impl Sender {
         &self.path
     }
 
-    /// The mean deviation of the round-trip time, which Linux never lets fall below a quarter of the
-    /// least timeout (tcp_rtt_estimator).
+    /// Mean deviation of the round-trip time, at least a quarter of the minimum RTO as in Linux
+    /// (`tcp_rtt_estimator`).
     pub(crate) fn rtt_deviation(&self) -> Span {
         self.rtt.rttvar().max(Span::from_nanos(self.stack.min_rto_ns) / 4)
     }
@@ -78,13 +79,13 @@ impl Sender {
         self.timeouts
     }
 
-    /// Reductions that the algorithm was told of so far: for loss, ECN and timeouts.
+    /// Episodes reported to the algorithm so far: losses, ECN and timeouts.
     #[inline]
     pub(crate) fn episodes(&self) -> u32 {
         self.episodes
     }
 
-    /// What the siblings are to know; `None` before there is a round-trip time.
+    /// This subflow as coupled algorithms of its siblings see it; `None` before the first RTT sample.
     #[inline]
     pub(crate) fn sibling_view(&self, delivered_between_losses: [u64; 2]) -> Option<Subflow> {
         Some(Subflow {
@@ -96,14 +97,14 @@ impl Sender {
         })
     }
 
-    /// Tells the algorithm of its siblings.
+    /// Sets what the algorithm sees of its siblings.
     #[inline]
     pub(crate) fn set_siblings(&mut self, siblings: impl Iterator<Item = Subflow>) {
         self.path.siblings.clear();
         self.path.siblings.extend(siblings);
     }
 
-    /// Has the window halved, if nothing is amiss. Says whether it was.
+    /// Halves the window if the state is Open; returns whether it did.
     pub(crate) fn on_receive_window_penalty(&mut self, now: Time) -> bool {
         let open = self.path.ca_state == CaState::Open;
         if open {

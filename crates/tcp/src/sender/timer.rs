@@ -1,91 +1,114 @@
-//! The retransmission timer: timeouts, tail loss probes (RFC 8985, section 7) and the end of RACK's
-//! reordering window.
+//! The retransmission timer: retransmission timeout (RFC 6298), tail loss probe (RFC 8985,
+//! section 7) and RACK's reordering timer (RFC 8985, section 6.3).
 
-use super::Sender;
+use super::{Sender, TailLossProbe};
 use dumbbell_cc::CaState;
 use dumbbell_units::{Span, Time};
 
-/// What the retransmission timer will do when it expires; Linux has one timer for all three.
+/// The sender's one timer (Linux `icsk_retransmit_timer`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timer {
+    pub(super) expires: Time,
+    pub(super) kind: TimerKind,
+}
+
+/// What the timer stands for (Linux `icsk_pending`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {
-    /// Retransmission timeout.
+    /// Retransmission timeout (`ICSK_TIME_RETRANS`).
     Rto,
-    /// Tail loss probe.
+    /// Tail loss probe (`ICSK_TIME_LOSS_PROBE`).
     LossProbe,
-    /// RACK's reordering window ends.
+    /// End of RACK's reordering window (`ICSK_TIME_REO_TIMEOUT`).
     Reorder,
 }
 
+impl Timer {
+    pub(super) const OFF: Timer = Timer::rto(Time::MAX);
+
+    #[inline]
+    pub(super) const fn rto(expires: Time) -> Timer {
+        Timer { expires, kind: TimerKind::Rto }
+    }
+}
+
 impl Sender {
-    /// Sets the retransmission timer anew from the present (tcp_set_xmit_timer).
+    /// Restarts the timer now (`tcp_set_xmit_timer`).
     #[inline]
     pub(super) fn set_xmit_timer(&mut self) {
         if self.scoreboard.packets_out() == 0 {
-            self.timer = (Time::MAX, TimerKind::Rto);
+            self.timer = Timer::OFF;
         } else {
             self.arm(self.path.now + self.rtt.rto());
         }
     }
 
-    /// Sending moves the probe, but not a timeout that is running, and neither beyond the timeout of
-    /// the oldest packet (tcp_event_new_data_sent, tcp_schedule_loss_probe).
+    /// Restarts the probe after new data was sent (`tcp_event_new_data_sent`). A running timeout
+    /// stays, and the probe comes no later than the oldest packet's timeout
+    /// (`tcp_schedule_loss_probe`).
     pub(super) fn rearm_after_sending(&mut self) {
-        let running = self.timer.0 != Time::MAX && self.timer.1 == TimerKind::Rto;
-        self.arm(if running { self.timer.0 } else { self.oldest_rto_at() });
+        let is_running = self.timer.expires != Time::MAX && self.timer.kind == TimerKind::Rto;
+        self.arm(if is_running { self.timer.expires } else { self.oldest_rto_at() });
     }
 
-    /// Arms the timeout for `due`, or a probe in its place, which comes no later unless that is past.
+    /// Arms a probe, or the timeout at `rto_at` if no probe is allowed. The probe comes no later
+    /// than `rto_at`, unless that has passed.
     #[inline]
-    fn arm(&mut self, due: Time) {
+    fn arm(&mut self, rto_at: Time) {
         let now = self.path.now;
         self.timer = match self.calc_pto() {
-            Some(timeout) if due > now => (due.min(now + timeout), TimerKind::LossProbe),
-            Some(timeout) => (now + timeout, TimerKind::LossProbe),
-            None => (due.max(now), TimerKind::Rto),
+            Some(pto) => {
+                let expires = if rto_at > now { rto_at.min(now + pto) } else { now + pto };
+                Timer { expires, kind: TimerKind::LossProbe }
+            }
+            None => Timer::rto(rto_at.max(now)),
         };
     }
 
-    /// Two round trips, and time for a delayed acknowledgement if one packet is out
-    /// (RFC 8985, 7.2; Linux allows its minimum RTO for it). Only when nothing is amiss.
+    /// The probe timeout (RFC 8985, 7.2: `TLP_calc_PTO`): two round trips, and with one packet out
+    /// the worst delayed acknowledgement, for which Linux takes its minimum RTO. `None` if a probe
+    /// is not allowed.
     fn calc_pto(&self) -> Option<Span> {
-        let calm = matches!(self.path.ca_state, CaState::Open | CaState::Cwr);
-        if !self.stack.tail_loss_probe || !calm {
+        let is_allowed = matches!(self.path.ca_state, CaState::Open | CaState::Cwr);
+        if !self.stack.tail_loss_probe || !is_allowed {
             return None;
         }
         let srtt = self.path.srtt?;
-        let delayed_ack = if self.scoreboard.packets_out() == 1 {
+        let max_ack_delay = if self.scoreboard.packets_out() == 1 {
             Span::from_nanos(self.stack.min_rto_ns)
         } else {
-            Span::from_millis(2)
+            Span::from_millis(2) // TCP_TIMEOUT_MIN
         };
-        Some(srtt * 2 + delayed_ack)
+        Some(srtt * 2 + max_ack_delay)
     }
 
-    /// When the oldest packet out was last sent.
+    /// When the oldest outstanding packet was last sent.
     pub(super) fn oldest_sent_at(&self) -> Time {
         self.scoreboard.packet(self.scoreboard.una()).sent_at()
     }
 
-    /// The timeout, counted from then (tcp_rto_delta_us).
+    /// The oldest outstanding packet's timeout (`tcp_rto_delta_us`).
     fn oldest_rto_at(&self) -> Time {
         self.oldest_sent_at() + self.rtt.rto()
     }
 
+    /// Arms the oldest outstanding packet's timeout (`tcp_rearm_rto`).
     fn rearm_rto(&mut self) {
-        self.timer = (self.oldest_rto_at().max(self.path.now), TimerKind::Rto);
+        self.timer = Timer::rto(self.oldest_rto_at().max(self.path.now));
     }
 
+    /// The timer expired (`tcp_write_timer_handler`).
     pub(super) fn on_retransmission_timer(&mut self) {
         if self.scoreboard.packets_out() == 0 {
-            self.timer = (Time::MAX, TimerKind::Rto);
+            self.timer = Timer::OFF;
             return;
         }
-        match self.timer.1 {
+        match self.timer.kind {
             TimerKind::Rto => self.enter_loss(),
-            // One is out already: what is sent since has put off the timeout, no more.
+            // A probe is outstanding. Sending since then has postponed the timeout, nothing else.
             TimerKind::LossProbe if self.tlp.is_some() => self.rearm_rto(),
             TimerKind::LossProbe => {
-                self.timer = (self.path.now + self.rtt.rto(), TimerKind::Rto);
+                self.timer = Timer::rto(self.path.now + self.rtt.rto());
                 self.send_loss_probe();
             }
             TimerKind::Reorder => {
@@ -95,14 +118,14 @@ impl Sender {
         }
     }
 
-    /// Lets one packet go regardless of the window: new data if there is some, else the last
-    /// packet again (RFC 8985, 7.3). It arms no other probe.
+    /// Sends one packet regardless of the window: new data if there is any, otherwise the last
+    /// packet again (RFC 8985, 7.3; `tcp_send_loss_probe`). Arms no further probe.
     fn send_loss_probe(&mut self) {
         let sendable = self.sendable();
-        let repeat = sendable == 0;
+        let is_retrans = sendable == 0;
         self.burst_ends_with_psh = sendable == 1 && !self.is_subflow;
-        self.tlp = Some((self.scoreboard.next_seq(), repeat));
-        self.tlp_retransmits = repeat;
+        self.tlp = Some(TailLossProbe { end_seq: self.scoreboard.next_seq(), is_retrans });
+        self.tlp_retransmits = is_retrans;
         self.begin_burst(1);
         self.sent_since_stop = false;
     }

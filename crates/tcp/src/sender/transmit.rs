@@ -1,23 +1,26 @@
-//! What leaves, and when: the window, pacing, bursts, the application and the peer's window
-//! (tcp_write_xmit).
+//! Which packet leaves next, and when (`tcp_write_xmit`): the congestion window, pacing, bursts by
+//! segmentation offload, the application's data and the peer's window.
 
 use super::Sender;
-use super::timer::TimerKind;
+use super::timer::{Timer, TimerKind};
 use crate::rtt::timestamp;
 use crate::{Ecn, Flags, RtoRule, Segment, pacing};
 use dumbbell_cc::{CaState, CongestionControl, Sent};
 use dumbbell_units::{Rate, Span, Time};
 
-/// Whether the window was what limited sending (tcp_cwnd_validate).
+/// How far the congestion window was used (`tcp_cwnd_validate`; Linux's field names).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CwndUsage {
+    /// The window limited sending in the current round.
     pub(super) is_cwnd_limited: bool,
+    /// Maximum of packets outstanding in the current round.
     pub(super) max_packets_out: u32,
+    /// Next sequence number when these were recorded; the round ends when it is acknowledged.
     cwnd_usage_seq: u32,
 }
 
 impl Sender {
-    /// New packets that the application and the peer's window allow.
+    /// New packets that the application has written and the peer's window allows.
     #[inline]
     pub(super) fn sendable(&mut self) -> u32 {
         if self.path.now >= self.stop {
@@ -34,7 +37,7 @@ impl Sender {
         end.saturating_sub(self.scoreboard.next_seq())
     }
 
-    /// Decides whether a burst may leave now, and how long it is (tcp_write_xmit's loop head).
+    /// Decides whether a burst may leave now, and its length (the head of `tcp_write_xmit`'s loop).
     #[inline(always)]
     pub(super) fn plan_burst(&mut self) -> bool {
         self.wake_at = Time::MAX;
@@ -73,6 +76,7 @@ impl Sender {
         true
     }
 
+    /// Packets of a full burst.
     pub(super) fn full_burst(&self) -> u32 {
         if !self.stack.tso {
             return 1;
@@ -83,10 +87,10 @@ impl Sender {
     }
 
     fn tso_should_defer(&self) -> bool {
-        let calm = !matches!(self.path.ca_state, CaState::Recovery | CaState::Loss);
+        let in_recovery = matches!(self.path.ca_state, CaState::Recovery | CaState::Loss);
         let oldest = (self.scoreboard.packets_out() > 0).then(|| self.oldest_sent_at());
         let srtt = self.path.srtt.unwrap_or(Span::ZERO);
-        calm && pacing::tso_should_defer(self.path.now, self.last_sent_at, oldest, srtt)
+        !in_recovery && pacing::tso_should_defer(self.path.now, self.last_sent_at, oldest, srtt)
     }
 
     pub(super) fn begin_burst(&mut self, packets: u32) {
@@ -96,14 +100,15 @@ impl Sender {
         if self.path.paced
             && let Some(rate) = self.pacing_rate()
         {
-            // Linux paces what is in the socket's buffers: payload, without headers.
+            // Linux paces payload bytes, without headers.
             let payload = f64::from(packets) * f64::from(self.stack.mss);
             self.pacer.on_burst(now, payload, rate, self.sent);
         }
         self.last_sent_at = now;
     }
 
-    /// Nothing more can be sent now: note whether the window was the reason.
+    /// Nothing more can be sent now. Records whether the window was the limit
+    /// (`tcp_cwnd_validate`), and rearms the timer if packets were sent.
     #[inline]
     fn stop_sending(&mut self, by_window: bool) -> bool {
         let limited = by_window || self.path.in_flight >= self.cwnd();
@@ -123,21 +128,23 @@ impl Sender {
         }
         if self.sent_since_stop {
             self.sent_since_stop = false;
-            if self.timer.1 != TimerKind::Reorder {
+            if self.timer.kind != TimerKind::Reorder {
                 self.rearm_after_sending();
             }
         }
         false
     }
 
-    /// The window to go on with after the application was idle: half for every retransmission
-    /// timeout that this took, down to the initial one (tcp_cwnd_restart). Algorithms with a model
-    /// of the path are spared, as in Linux. The other half of RFC 2861, a window that shrinks while
-    /// little of it is used, is in Linux too but without effect there: every acknowledgement puts it
-    /// off (tcp_cong_avoid).
+    /// Returns the window after the application was idle: halved once per retransmission timeout of
+    /// idle time, at least the initial window (RFC 5681, 4.1; `tcp_cwnd_restart`). Algorithms with a
+    /// model of the path keep theirs, as in Linux.
+    ///
+    /// RFC 2861 also reduces a window of which little is used. That is in Linux too
+    /// (`tcp_cwnd_application_limited`), but without effect there: every acknowledgement postpones
+    /// it (`tcp_cong_avoid`).
     fn restart_after_idle(&mut self) -> u32 {
         let (idle, rto) = (self.path.now.since(self.last_sent_at), self.rtt.rto());
-        let restarts = self.stack.slow_start_after_idle && !self.own_recovery;
+        let restarts = self.stack.slow_start_after_idle && self.uses_prr;
         if !restarts || self.scoreboard.packets_out() > 0 || idle <= rto {
             return self.cwnd();
         }
@@ -149,11 +156,11 @@ impl Sender {
         self.cwnd()
     }
 
-    /// The timeout counts from when the oldest packet was last sent (tcp_xmit_retransmit_queue).
+    /// Restarts the timeout if the oldest packet is retransmitted (`tcp_xmit_retransmit_queue`).
     fn rearm_for_retransmission(&mut self, number: u32) {
-        let restarts = self.stack.rto == RtoRule::Linux && self.timer.1 != TimerKind::Reorder;
+        let restarts = self.stack.rto == RtoRule::Linux && self.timer.kind != TimerKind::Reorder;
         if number == self.scoreboard.una() && restarts {
-            self.timer = (self.path.now + self.rtt.rto(), TimerKind::Rto);
+            self.timer = Timer::rto(self.path.now + self.rtt.rto());
         }
     }
 
@@ -164,12 +171,12 @@ impl Sender {
         let from_idle = self.path.in_flight == 0;
         let outstanding = self.scoreboard.packets_out();
         let departure = self.rate.depart(&mut self.path, outstanding);
-        let again = self.next_retransmission();
-        let pushed = self.burst_left == 0
-            && again.map_or(self.burst_ends_with_psh, |number| {
+        let retransmission = self.next_retransmission();
+        let psh = self.burst_left == 0
+            && retransmission.map_or(self.burst_ends_with_psh, |number| {
                 number + 1 == self.scoreboard.next_seq()
             });
-        let number = match again {
+        let number = match retransmission {
             Some(number) => {
                 self.scoreboard.retransmit(number, &departure);
                 self.rack.on_retransmit(self.path.now, number);
@@ -186,24 +193,24 @@ impl Sender {
         if let Some(prr) = &mut self.prr {
             prr.on_sent();
         }
-        let retransmission = again.is_some();
+        let retransmission = retransmission.is_some();
         let app_limited = std::mem::take(&mut self.app_limited);
         let sent = Sent { seq: u64::from(number), retransmission, from_idle, app_limited };
         self.cc.on_sent(&self.path, &sent);
         if from_idle {
             self.update_control();
         }
-        self.build_segment(number, retransmission, pushed)
+        self.build_segment(number, retransmission, psh)
     }
 
-    /// Whether something is to be sent again, and before anything new.
+    /// Whether a retransmission goes before new packets.
     #[inline]
     fn should_retransmit(&mut self) -> bool {
         if self.scoreboard.lost_out() == 0 {
             return false;
         }
         if self.frto_send_new {
-            // Once some are on their way, the next acknowledgement is waited for (tcp_xmit_recovery).
+            // With new packets sent, F-RTO waits for their acknowledgement (`tcp_xmit_recovery`).
             if self.sendable() > 0 || self.scoreboard.next_seq() > self.high_seq {
                 return false;
             }
@@ -212,7 +219,7 @@ impl Sender {
         self.scoreboard.next_retransmission().is_some()
     }
 
-    /// The packet that is to be sent again before anything new.
+    /// The packet to retransmit before new packets, if any.
     #[inline]
     fn next_retransmission(&mut self) -> Option<u32> {
         if std::mem::take(&mut self.tlp_retransmits) {
@@ -225,8 +232,8 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn build_segment(&mut self, number: u32, retransmission: bool, pushed: bool) -> Segment {
-        let mut flags = if pushed { Flags::PSH } else { Flags::default() };
+    fn build_segment(&mut self, number: u32, retransmission: bool, psh: bool) -> Segment {
+        let mut flags = if psh { Flags::PSH } else { Flags::default() };
         if retransmission {
             flags = flags.with(Flags::RETRANSMISSION);
         } else if self.stack.ecn != Ecn::Off {
