@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_paced_at_twice_their_rate_in_slow_start_and_at_120_percent_after_it() {
+    fn windows_are_paced_at_200_percent_in_slow_start_and_then_at_120() {
         let srtt = Some(Span::from_millis(100));
         let window_rate = 100.0 * 1448.0 / 0.1;
         let slow = pacing_rate(&control(f64::INFINITY), 100.0, srtt, 1448).expect("srtt is known");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_burst_brings_the_next_forward_by_half_its_length_at_most() {
+    fn a_late_burst_advances_the_next_by_half_its_length_at_most() {
         let rate = Rate::from_bytes_per_sec(1e6);
         let mut pacer = Pacer::default();
         pacer.on_burst(Time::from_nanos(10_000_000), 1000.0, rate, 100);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn above_the_target_packets_leave_in_proportion_to_deliveries() {
+    fn above_ssthresh_packets_leave_in_proportion_to_deliveries() {
         let mut prr = Prr::new(50.0, 100);
         for acked in 1..=40u32 {
             let in_flight = 100 - acked + prr.prr_out;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_target_a_safe_acknowledgement_sends_one_more_than_was_delivered() {
+    fn below_ssthresh_a_safe_ack_sends_one_more_than_was_delivered() {
         let mut prr = Prr::new(50.0, 100);
         prr.on_sent();
         prr.on_ack(10, 2, true);
@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn the_window_never_overshoots_the_target() {
+    fn the_window_never_exceeds_ssthresh() {
         let mut prr = Prr::new(50.0, 100);
         prr.on_ack(49, 20, true);
         assert_eq!(prr.cwnd(), 50);
     }
 
     #[test]
-    fn the_first_retransmission_always_goes_out() {
+    fn the_first_packet_of_an_episode_always_leaves() {
         let mut prr = Prr::new(2.0, 100);
         prr.on_ack(90, 1, false);
         assert_eq!(prr.cwnd(), 91);

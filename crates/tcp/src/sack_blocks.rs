@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn of_five_blocks_the_oldest_is_forgotten() {
+    fn of_five_blocks_the_oldest_is_dropped() {
         let blocks = after(&[3, 5, 7, 9, 11]);
         assert_eq!(blocks.newest_first(), [(11, 12), (9, 10), (7, 8), (5, 6)]);
         assert_eq!(blocks.index_of(3), 4);

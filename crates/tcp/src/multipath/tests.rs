@@ -1,4 +1,4 @@
-//! Whole connections over paths that lose, fail and come back.
+//! Multipath connections over paths that lose packets, fail and recover.
 
 use super::*;
 use crate::{Flags, Segment, Stack};
@@ -9,37 +9,37 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// A path of some rate and delay, with a queue, that loses packets and may fail for a while.
+/// A path with a rate, a delay, a queue, random losses and an outage.
 #[derive(Clone, Debug)]
 struct Way {
-    /// How long a packet takes to be sent, us.
+    /// Transmission time of a packet, us.
     packet_us: u64,
     delay_ms: u64,
     queue: usize,
-    /// One packet in so many is lost; 0 for none.
+    /// One packet in `loses_one_in` is lost; 0 for none.
     loses_one_in: u64,
-    /// From when until when nothing gets through, ms.
+    /// Begin and end of the outage, ms.
     fails: (u64, u64),
 }
 
 const GOOD: Way =
     Way { packet_us: 500, delay_ms: 10, queue: 50, loses_one_in: 0, fails: (u64::MAX, u64::MAX) };
 
-/// A network, the two ends, and an application that checks what it reads.
+/// Paths, the two endpoints, and an application that checks the data it reads.
 struct Network {
     ways: Vec<Way>,
     sender: MultipathSender,
     receiver: MultipathReceiver,
     window: u32,
     now: Time,
-    /// What is under way: when, in which order, to the receiver or not, by which path.
+    /// Segments in flight by arrival time and order: towards the receiver or not, path, segment.
     flights: BTreeMap<(Time, u64), (bool, u8, Segment)>,
     count: u64,
-    /// When each path has sent what waits on it.
+    /// End of transmission of each packet queued on each path.
     free_at: Vec<Vec<Time>>,
-    /// Which data each packet of each subflow carried when it was sent first.
+    /// DSN that each packet of each subflow carried first.
     carried: HashMap<(u8, u32), u32>,
-    /// Data that reached the receiver.
+    /// DSNs received.
     arrived: BTreeSet<u32>,
     read: u32,
     checksum: u64,
@@ -47,7 +47,7 @@ struct Network {
     sent: Vec<u64>,
 }
 
-/// The content of a packet of data, mixed into a checksum that depends on the order.
+/// Mixes a packet's content into a checksum that depends on the order.
 fn mix(checksum: u64, number: u32) -> u64 {
     let content = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (checksum.rotate_left(5) ^ content).wrapping_mul(0x100_0000_01b3)
@@ -137,7 +137,7 @@ impl Network {
         }
     }
 
-    /// Runs until all is acknowledged; gives when. Fails if that takes ten simulated minutes.
+    /// Runs until all data is acknowledged and returns that time. Fails after ten simulated minutes.
     fn run(&mut self) -> Time {
         loop {
             while let Some(segment) = self.sender.poll(self.now) {
@@ -221,7 +221,7 @@ fn two_equal_paths_carry_data_twice_as_fast_as_one() {
 }
 
 #[test]
-fn what_a_dead_path_holds_goes_by_another_after_its_timeout() {
+fn packets_of_a_dead_path_are_reinjected_after_its_timeout() {
     let dead = Way { fails: (500, 1_000_000), ..GOOD };
     let mut network = Network::new(&[dead, GOOD], 5000, 1000, Scheduler::LowestRtt, "reno");
     let end = network.run().as_secs_f64();
@@ -230,10 +230,10 @@ fn what_a_dead_path_holds_goes_by_another_after_its_timeout() {
     assert!(end < 3.5, "{end} s");
 }
 
-/// A packet that was reinjected once is so marked (MPTCP_REINJECT): further timeouts of the dead path
-/// do not have it sent again, though the other takes seconds for what waits.
+/// Further timeouts of a dead path do not reinject a packet again (`MPTCP_REINJECT`), although the
+/// other path takes seconds for its backlog.
 #[test]
-fn what_a_dead_path_holds_is_given_to_another_once() {
+fn packets_of_a_dead_path_are_reinjected_once() {
     let dead = Way { packet_us: 100, delay_ms: 50, queue: 1000, fails: (1000, 1_000_000), ..GOOD };
     let other = Way { packet_us: 4000, queue: 1000, ..GOOD };
     let mut network = Network::new(&[other, dead], 20_000, 10_000, Scheduler::LowestRtt, "reno");
@@ -267,7 +267,7 @@ fn round_robin_takes_turns_and_redundant_sends_everything_everywhere() {
     assert!(both[0] >= 990 && both[1] >= 900, "{both:?}");
 }
 
-/// A path of 10 ms and one of 400 ms, and a receive window that the slow one fills.
+/// Paths of 10 ms and 400 ms, with a receive window that the slow one fills.
 fn lopsided(scheduler: Scheduler) -> Network {
     let slow = Way { packet_us: 2000, delay_ms: 200, queue: 400, ..GOOD };
     let fast = Way { delay_ms: 5, queue: 20, ..GOOD };
@@ -277,15 +277,15 @@ fn lopsided(scheduler: Scheduler) -> Network {
 }
 
 #[test]
-fn a_window_that_waits_for_a_slow_path_is_opened_by_the_fast_one() {
+fn opportunistic_retransmission_unblocks_the_receive_window() {
     let stats = lopsided(Scheduler::LowestRtt).sender.stats();
     assert!(stats.opportunistic > 0 && stats.penalties > 0, "{stats:?}");
 }
 
-/// Who holds the packet that the window waits for is known (path_mask), though packets before it are
-/// delivered and not acknowledged on their own path yet: here some 300, which come back for 200 ms.
+/// `path_mask` names the subflow of the packet that blocks the window, although packets before it are
+/// not acknowledged on their own path yet: here some 300, whose acknowledgements take 200 ms.
 #[test]
-fn a_slow_path_is_penalised_though_its_acknowledgements_are_on_their_way() {
+fn a_slow_path_is_penalised_while_its_acknowledgements_are_in_flight() {
     let slow = Way { packet_us: 600, delay_ms: 200, queue: 400, ..GOOD };
     let fast = Way { packet_us: 250, delay_ms: 5, ..GOOD };
     let mut network = Network::new(&[fast, slow], 40_000, 1000, Scheduler::LowestRtt, "reno");
@@ -295,7 +295,7 @@ fn a_slow_path_is_penalised_though_its_acknowledgements_are_on_their_way() {
 }
 
 #[test]
-fn blest_leaves_a_slow_path_alone_that_would_block_the_window() {
+fn blest_skips_a_slow_path_that_would_block_the_window() {
     let slow = |scheduler| {
         let network = lopsided(scheduler);
         (network.sent[1], network.now)
@@ -305,7 +305,7 @@ fn blest_leaves_a_slow_path_alone_that_would_block_the_window() {
 }
 
 #[test]
-fn ecf_ends_a_transfer_on_the_fast_path_when_waiting_for_it_is_faster() {
+fn ecf_waits_for_the_fast_path_when_that_completes_earlier() {
     let end = |scheduler| {
         let slow = Way { delay_ms: 200, ..GOOD };
         let fast = Way { delay_ms: 5, ..GOOD };

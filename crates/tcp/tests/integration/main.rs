@@ -1,4 +1,4 @@
-//! Sender and receiver together, over a path that the tests control.
+//! Sender and receiver over a path that the tests control.
 
 mod pipe;
 mod receiving;

@@ -1,4 +1,4 @@
-//! A path between a sender and a receiver whose every packet a test may drop, delay or mark.
+//! A path between a sender and a receiver. A test may drop, delay or mark any packet.
 
 use dumbbell_cc::{Algorithm, ConnectionConfig, SenderStats};
 use dumbbell_net::{Endpoint, Packet};
@@ -6,7 +6,7 @@ use dumbbell_tcp::{Flags, Receiver, Segment, Sender, SenderConfig, Stack};
 use dumbbell_units::{Rate, Span, Time};
 use std::sync::Arc;
 
-/// What happens to a packet on its way.
+/// A packet's fate on the path.
 #[derive(Clone, Copy)]
 pub enum Fate {
     Arrives,
@@ -20,9 +20,9 @@ pub enum Fate {
 pub struct Pipe {
     pub sender: Sender,
     pub receiver: Receiver,
-    /// Every data segment sent, with its time.
+    /// Every data segment sent, with its send time.
     pub sent: Vec<(Time, Segment)>,
-    /// Every acknowledgement that arrived at the sender, with its time.
+    /// Every acknowledgement received, with its arrival time.
     pub acks: Vec<(Time, Segment)>,
     in_flight: Vec<(Time, u64, bool, Segment)>,
     count: u64,
@@ -41,7 +41,7 @@ pub struct Flow {
     pub bytes: Option<u64>,
     pub stop: Option<Time>,
     pub app_rates: Vec<(Span, Rate)>,
-    /// One way.
+    /// One-way delay.
     pub delay: Span,
 }
 
@@ -69,8 +69,12 @@ pub fn lossless(_: usize, _: &Segment) -> Fate {
 /// Loses the first transmission of the given packets.
 pub fn losing(numbers: &'static [u32]) -> impl FnMut(usize, &Segment) -> Fate {
     move |_, segment| {
-        let again = segment.flags.contains(Flags::RETRANSMISSION);
-        if !again && numbers.contains(&segment.number) { Fate::Lost } else { Fate::Arrives }
+        let is_retransmission = segment.flags.contains(Flags::RETRANSMISSION);
+        if !is_retransmission && numbers.contains(&segment.number) {
+            Fate::Lost
+        } else {
+            Fate::Arrives
+        }
     }
 }
 
@@ -108,7 +112,7 @@ impl Pipe {
         }
     }
 
-    /// Loses so many SYNs.
+    /// Loses the first `count` SYNs.
     pub fn lose_syns(&mut self, count: u32) {
         self.lost_syns = count;
     }
@@ -117,13 +121,14 @@ impl Pipe {
         self.sender.stats()
     }
 
-    /// Numbers of the data segments sent again, in order.
+    /// Numbers of the data segments retransmitted, in order.
     pub fn retransmissions(&self) -> Vec<u32> {
-        let again = self.sent.iter().filter(|(_, s)| s.flags.contains(Flags::RETRANSMISSION));
-        again.map(|(_, segment)| segment.number).collect()
+        let retransmissions =
+            self.sent.iter().filter(|(_, s)| s.flags.contains(Flags::RETRANSMISSION));
+        retransmissions.map(|(_, segment)| segment.number).collect()
     }
 
-    /// Runs until `end`; `fate` decides about every data segment, by its number of transmission.
+    /// Runs until `end`. `fate` decides about every data segment, by the index of its transmission.
     pub fn run(&mut self, end: Time, mut fate: impl FnMut(usize, &Segment) -> Fate) {
         loop {
             let arrival = self.in_flight.iter().map(|&(at, order, ..)| (at, order)).min();

@@ -7,7 +7,7 @@ use dumbbell_units::{Rate, Span, Time};
 const MSS: u64 = 1448;
 const ROUND_TRIP: u64 = 100_000_000 + 150_000;
 
-/// When acknowledgements arrived after the SYN-ACK, and of how many packets.
+/// Arrival times of the acknowledgements after the SYN-ACK, ns, and the packets they acknowledge.
 fn acknowledged(stack: Stack, packets: u64) -> Vec<(u64, u32)> {
     let mut pipe = Pipe::new(Flow { stack, bytes: Some(packets * MSS), ..Flow::default() });
     pipe.run(millis(1_000), lossless);
@@ -16,7 +16,7 @@ fn acknowledged(stack: Stack, packets: u64) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn what_ends_a_write_is_acknowledged_at_once() {
+fn the_end_of_a_write_is_acknowledged_immediately() {
     let stack = Stack { quick_acks: 0, ..Stack::linux() };
     assert_eq!(acknowledged(stack, 1), [(ROUND_TRIP, 1)]);
 }
@@ -28,7 +28,7 @@ fn without_push_a_full_segment_alone_is_acknowledged_after_40_ms() {
 }
 
 #[test]
-fn the_first_segment_is_acknowledged_quickly_although_there_was_a_syn_ack() {
+fn quick_acks_begin_with_the_first_data_segment() {
     let numbers = |stack| acknowledged(stack, 18).iter().map(|ack| ack.1).collect::<Vec<_>>();
     let linux: Vec<u32> = (1..=16).chain([18]).collect();
     assert_eq!(numbers(Stack { push: false, autotuning: false, ..Stack::linux() }), linux);
@@ -45,7 +45,7 @@ fn every_second_segment_is_acknowledged() {
 }
 
 #[test]
-fn what_ends_a_burst_is_acknowledged_at_once() {
+fn the_end_of_a_burst_is_acknowledged_immediately() {
     let stack = Stack { quick_acks: 0, initial_window: 6, autotuning: false, ..Stack::linux() };
     let delay = Span::from_millis(1);
     let mut pipe = Pipe::new(Flow { stack, delay, ..Flow::default() });
@@ -55,7 +55,7 @@ fn what_ends_a_burst_is_acknowledged_at_once() {
 }
 
 #[test]
-fn an_application_that_writes_a_packet_at_a_time_waits_for_no_delayed_acknowledgement() {
+fn single_packet_writes_wait_for_no_delayed_acknowledgement() {
     let rate = Rate::from_bits_per_sec(200_000.0);
     let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
     pipe.run(millis(6_000), lossless);
@@ -64,7 +64,7 @@ fn an_application_that_writes_a_packet_at_a_time_waits_for_no_delayed_acknowledg
 }
 
 #[test]
-fn the_first_mark_and_the_answer_to_it_are_acknowledged_at_once() {
+fn the_first_ce_mark_and_the_cwr_are_acknowledged_immediately() {
     let stack = Stack {
         quick_acks: 0,
         push: false,
@@ -73,7 +73,7 @@ fn the_first_mark_and_the_answer_to_it_are_acknowledged_at_once() {
         ..Stack::linux()
     };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
-    let answered = |segment: &Segment| segment.flags.contains(Flags::CWR);
+    let has_cwr = |segment: &Segment| segment.flags.contains(Flags::CWR);
     pipe.run(
         millis(900),
         |_, segment| {
@@ -81,30 +81,30 @@ fn the_first_mark_and_the_answer_to_it_are_acknowledged_at_once() {
         },
     );
     let ack_of = |number: u32| pipe.acks.iter().any(|(_, ack)| ack.number == number + 1);
-    let (_, first) = pipe.sent.iter().find(|(_, segment)| answered(segment)).expect("it answers");
+    let (_, first) = pipe.sent.iter().find(|(_, segment)| has_cwr(segment)).expect("CWR is sent");
     assert!(ack_of(40));
     assert!(ack_of(first.number));
 }
 
 #[test]
-fn a_reduction_for_a_loss_answers_marks_as_well() {
+fn a_reduction_for_a_loss_also_sends_cwr() {
     let stack = Stack { ecn: Ecn::Classic, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
     pipe.run(millis(1_500), |_, segment| match segment.number {
         100 if !segment.flags.contains(Flags::RETRANSMISSION) => Fate::Lost,
         _ => Fate::Arrives,
     });
-    let told: Vec<Time> = pipe
+    let with_cwr: Vec<Time> = pipe
         .sent
         .iter()
         .filter(|(_, segment)| segment.flags.contains(Flags::CWR))
         .map(|sent| sent.0)
         .collect();
-    assert_eq!(told.len(), 1, "once for the episode");
+    assert_eq!(with_cwr.len(), 1, "once for the episode");
 }
 
 #[test]
-fn while_the_receive_window_grows_packets_are_acknowledged_one_by_one() {
+fn while_the_receive_window_grows_every_packet_is_acknowledged() {
     let acks_of_a_thousand = |receive_window: u32, from: u32| {
         let stack = Stack { quick_acks: 0, push: false, receive_window, ..Stack::linux() };
         let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
@@ -112,21 +112,21 @@ fn while_the_receive_window_grows_packets_are_acknowledged_one_by_one() {
         let range = from..from + 1_000;
         pipe.acks[1..].iter().filter(|(_, ack)| range.contains(&ack.number)).count()
     };
-    // Slow start doubles what arrives in a round trip, and the window with it, somewhat ahead of it;
-    // where as much arrives as before, it is large enough.
+    // In slow start the packets per round trip double, and the receive window grows somewhat ahead of
+    // them. With constant packets per round trip it does not grow.
     let (growing, steady) = (acks_of_a_thousand(1 << 20, 100), acks_of_a_thousand(200, 2_000));
     assert!(growing > 700, "{growing}");
     assert!(steady <= 500, "{steady}");
 }
 
 #[test]
-fn an_acknowledgement_is_as_large_as_its_at_most_three_blocks_make_it() {
+fn an_acknowledgement_has_three_sack_blocks_at_most_and_their_size() {
     let stack = Stack { initial_window: 20, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack: stack.clone(), ..Flow::default() });
     pipe.run(millis(300), losing(&[1, 3, 5, 7, 9, 11]));
     for (_, ack) in &pipe.acks[1..] {
         assert_eq!(ack.size, stack.ack_size(ack.blocks().count()), "{ack:?}");
     }
-    let most = pipe.acks.iter().map(|(_, ack)| ack.blocks().count()).max();
-    assert_eq!(most, Some(3));
+    let max_blocks = pipe.acks.iter().map(|(_, ack)| ack.blocks().count()).max();
+    assert_eq!(max_blocks, Some(3));
 }

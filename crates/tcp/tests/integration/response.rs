@@ -1,11 +1,11 @@
-//! The whole transport against the response functions of theory: the mean window under one loss
-//! in every so many packets.
+//! The transport's mean window with one loss per `period` packets, compared with the response
+//! functions of Mathis et al. and of RFC 9438.
 
 use crate::pipe::{Fate, Flow, Pipe};
 use dumbbell_units::{Span, Time};
 
-/// Packets delivered per round trip over `seconds`, after half of that to settle, when every
-/// `period`th transmission is lost. Slow start is ended early, before it fills the path.
+/// Packets delivered per round trip over `seconds`, after a warm-up of half of that, with every
+/// `period`th transmission lost. A first loss ends slow start before it fills the path.
 fn mean_window(cc: &'static str, rtt: Span, period: usize, seconds: u64) -> f64 {
     let mut pipe = Pipe::new(Flow { cc, delay: rtt / 2, ..Flow::default() });
     let mut lose = |order: usize, _: &_| {
@@ -15,14 +15,14 @@ fn mean_window(cc: &'static str, rtt: Span, period: usize, seconds: u64) -> f64 
     let before = pipe.stats();
     pipe.run(Time::ZERO + Span::from_secs(seconds / 2 + seconds), &mut lose);
     let stats = pipe.stats();
-    assert_eq!(stats.timeouts, 0, "the theory knows no timeouts");
+    assert_eq!(stats.timeouts, 0, "the formulas assume no timeouts");
     let samples = (stats.rtt_sum.1 - before.rtt_sum.1) as f64;
     let rtt = (stats.rtt_sum.0 - before.rtt_sum.0) / samples;
     (stats.delivered - before.delivered) as f64 / seconds as f64 * rtt
 }
 
 #[test]
-fn reno_holds_the_window_of_mathis() {
+fn reno_has_the_mean_window_of_mathis() {
     for (rtt, period, seconds) in
         [(100, 1_000, 400), (100, 10_000, 800), (300, 400, 1_000), (300, 1_000, 1_000)]
     {
@@ -34,7 +34,7 @@ fn reno_holds_the_window_of_mathis() {
 }
 
 #[test]
-fn cubic_holds_the_window_of_rfc_9438_equation_6() {
+fn cubic_has_the_mean_window_of_rfc_9438_equation_6() {
     for (c, period) in [(0.4, 10_000), (4.0, 10_000)] {
         let p = 1.0 / period as f64;
         let root = (c * 3.7 / (4.0 * 0.3_f64)).sqrt().sqrt();

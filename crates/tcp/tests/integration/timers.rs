@@ -1,10 +1,10 @@
-//! Timeouts and probes: when they come, and what they do to the window and to what is sent next.
+//! Timeouts and tail loss probes: when they expire, the window after them, the packets sent next.
 
 use crate::pipe::{Fate, Flow, Pipe, losing, lossless, millis};
 use dumbbell_tcp::{Flags, Segment, Stack};
 use dumbbell_units::{Rate, Span};
 
-fn is_again(segment: &Segment) -> bool {
+fn is_retransmission(segment: &Segment) -> bool {
     segment.flags.contains(Flags::RETRANSMISSION)
 }
 
@@ -19,7 +19,7 @@ fn a_dead_path_doubles_the_timeout_each_time() {
     );
     let stats = pipe.stats();
     assert!(stats.timeouts >= 4, "{}", stats.timeouts);
-    let again = pipe.sent.iter().filter(|(_, segment)| is_again(segment));
+    let again = pipe.sent.iter().filter(|(_, segment)| is_retransmission(segment));
     let times: Vec<u64> =
         again.filter(|(_, s)| s.number == 50).map(|(at, _)| at.as_nanos()).collect();
     let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -30,9 +30,9 @@ fn a_dead_path_doubles_the_timeout_each_time() {
 }
 
 #[test]
-fn a_timeout_that_a_delay_caused_is_undone() {
+fn a_timeout_caused_by_a_delay_is_undone() {
     let mut pipe = Pipe::new(Flow::default());
-    // From 500 to 1,100 ms nothing arrives: nothing is lost, everything is late.
+    // Packets sent between 450 and 1,050 ms arrive late; none is lost.
     pipe.run(millis(2_500), |_, segment| match segment.timestamp {
         450_000..1_050_000 => Fate::NotBefore(millis(1_100)),
         _ => Fate::Arrives,
@@ -43,23 +43,25 @@ fn a_timeout_that_a_delay_caused_is_undone() {
 }
 
 #[test]
-fn a_timeout_counts_from_when_the_oldest_packet_was_sent_again() {
+fn a_retransmission_of_the_oldest_packet_restarts_the_timeout() {
     let stack = Stack { receive_window: 10, ..Stack::linux() };
     let delay = Span::from_millis(150);
     let mut pipe = Pipe::new(Flow { stack, delay, ..Flow::default() });
-    // Two packets of its round trip follow it: the end of RACK's window finds it lost, 375 ms after
-    // it was sent. Its timeout, 500 ms, would come before the acknowledgement of what is sent again.
+    // Two packets of its round trip follow packet 57: it is found lost at the end of RACK's window,
+    // 375 ms after it was sent. Its timeout of 500 ms would expire before the retransmission is
+    // acknowledged.
     pipe.run(millis(5_000), losing(&[57]));
     let stats = pipe.stats();
     assert_eq!(pipe.retransmissions(), [57]);
     assert_eq!((stats.recoveries, stats.timeouts), (1, 0));
 }
 
-/// Loses all that is sent between 450 and 850 ms, and what is sent again of these packets once more.
-fn losing_after_a_timeout(numbers: &'static [u32]) -> impl FnMut(usize, &Segment) -> Fate {
+/// Loses all packets sent between 450 and 850 ms, and the first retransmission of each of `numbers`.
+fn losing_after_450_ms(numbers: &'static [u32]) -> impl FnMut(usize, &Segment) -> Fate {
     let mut left = numbers.to_vec();
     move |_, segment| {
-        let at = left.iter().position(|&number| is_again(segment) && number == segment.number);
+        let at =
+            left.iter().position(|&number| is_retransmission(segment) && number == segment.number);
         match at.map(|at| left.swap_remove(at)) {
             Some(_) => Fate::Lost,
             None if (450_000..850_000).contains(&segment.timestamp) => Fate::Lost,
@@ -69,15 +71,15 @@ fn losing_after_a_timeout(numbers: &'static [u32]) -> impl FnMut(usize, &Segment
 }
 
 #[test]
-fn what_was_sent_again_after_a_timeout_and_is_lost_as_well_is_a_loss_of_its_own() {
+fn a_lost_retransmission_after_a_timeout_is_a_loss_of_its_own() {
     let stats = |numbers| {
         let mut pipe = Pipe::new(Flow { cc: "reno", ..Flow::default() });
-        pipe.run(millis(2_500), losing_after_a_timeout(numbers));
+        pipe.run(millis(2_500), losing_after_450_ms(numbers));
         pipe.stats()
     };
     let (once, twice) = (stats(&[]), stats(&[180]));
     assert_eq!((once.timeouts, once.recoveries), (1, 0));
-    // RFC 8985, 6.2: RACK finds a lost retransmission. It halves what slow start had reached.
+    // RFC 8985, 6.2: RACK detects a lost retransmission. The window that slow start reached is halved.
     assert_eq!((twice.timeouts, twice.recoveries), (1, 1));
     assert!(twice.ssthresh < once.ssthresh / 2.0, "{} and {}", twice.ssthresh, once.ssthresh);
 }
@@ -85,35 +87,39 @@ fn what_was_sent_again_after_a_timeout_and_is_lost_as_well_is_a_loss_of_its_own(
 #[test]
 fn a_timeout_after_some_progress_is_an_episode_of_its_own() {
     let mut pipe = Pipe::new(Flow { cc: "reno", ..Flow::default() });
-    // The first packet that is sent again arrives; of the two that follow it nothing is heard.
-    pipe.run(millis(2_500), losing_after_a_timeout(&[151, 152]));
+    // The first retransmission arrives; the two after it are lost.
+    pipe.run(millis(2_500), losing_after_450_ms(&[151, 152]));
     let stats = pipe.stats();
     assert_eq!(stats.timeouts, 2);
     assert_eq!(stats.ssthresh, 2.0);
 }
 
 #[test]
-fn after_a_timeout_new_packets_go_first_and_tell_whether_the_others_were_lost() {
+fn after_a_timeout_f_rto_sends_two_new_packets_first() {
     let mut pipe = Pipe::new(Flow::default());
-    pipe.run(millis(1_400), losing_after_a_timeout(&[]));
-    let first =
-        pipe.sent.iter().position(|(_, segment)| is_again(segment) && segment.number == 150);
-    let next = |at: usize| (is_again(&pipe.sent[at].1), pipe.sent[at].1.number);
-    let first = first.expect("it is sent again");
+    pipe.run(millis(1_400), losing_after_450_ms(&[]));
+    let first = pipe
+        .sent
+        .iter()
+        .position(|(_, segment)| is_retransmission(segment) && segment.number == 150);
+    let next = |at: usize| (is_retransmission(&pipe.sent[at].1), pipe.sent[at].1.number);
+    let first = first.expect("it is retransmitted");
     let new = next(first - 1).1 + 1;
-    // RFC 5682, 3.1, step 2b: two new ones; step 3a: their acknowledgement tells that 151 was lost.
+    // RFC 5682, 3.1, step 2b: two new packets; step 3a: their acknowledgement shows that 151 was lost.
     let after: Vec<_> = (first + 1..first + 5).map(next).collect();
     assert_eq!(after, [(false, new), (false, new + 1), (true, 151), (true, 152)]);
 }
 
 #[test]
-fn without_new_packets_the_lost_ones_are_sent_again_at_once() {
+fn without_new_packets_the_lost_ones_are_retransmitted_at_once() {
     let bytes = Some(160 * 1448);
     let mut pipe = Pipe::new(Flow { bytes, ..Flow::default() });
-    pipe.run(millis(1_400), losing_after_a_timeout(&[]));
-    let first =
-        pipe.sent.iter().position(|(_, segment)| is_again(segment) && segment.number == 150);
-    let after = &pipe.sent[first.expect("it is sent again") + 1..];
+    pipe.run(millis(1_400), losing_after_450_ms(&[]));
+    let first = pipe
+        .sent
+        .iter()
+        .position(|(_, segment)| is_retransmission(segment) && segment.number == 150);
+    let after = &pipe.sent[first.expect("it is retransmitted") + 1..];
     assert_eq!((after[0].1.number, after[1].1.number), (151, 152));
 }
 
@@ -122,7 +128,7 @@ fn a_timeout_of_one_late_packet_is_undone_by_its_timestamp() {
     let rate = Rate::from_bits_per_sec(40_000.0);
     let app_rates = vec![(Span::ZERO, rate)]; // One packet in 290 ms.
     let mut pipe = Pipe::new(Flow { app_rates, ..Flow::default() });
-    pipe.run(millis(4_000), |_, segment| match (segment.number, is_again(segment)) {
+    pipe.run(millis(4_000), |_, segment| match (segment.number, is_retransmission(segment)) {
         (5, false) => Fate::Late(Span::from_millis(800)),
         (5..=7, _) => Fate::Lost,
         _ => Fate::Arrives,
@@ -133,24 +139,30 @@ fn a_timeout_of_one_late_packet_is_undone_by_its_timestamp() {
 }
 
 #[test]
-fn what_is_sent_later_does_not_put_off_the_probe_beyond_the_timeout_of_the_oldest() {
-    // A packet every 23 ms: each would put the probe off by two round trips.
+fn new_data_does_not_postpone_the_probe_beyond_the_oldest_timeout() {
+    // A packet every 23 ms: each would postpone the probe by two round trips.
     let rate = Rate::from_bits_per_sec(500_000.0);
     let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
     pipe.run(millis(4_000), |_, segment| {
         if segment.timestamp >= 3_000_000 { Fate::Lost } else { Fate::Arrives }
     });
-    let unheard = pipe.sent.iter().find(|(at, _)| *at >= millis(3_000)).expect("it goes on").0;
-    let probe = pipe.sent.iter().find(|(_, segment)| is_again(segment)).expect("one is sent").0;
-    // srtt + 200 ms from when the oldest was sent; then what is due there, a probe or a timeout.
-    let after = probe.since(unheard).as_micros() / 1_000;
+    let first_lost =
+        pipe.sent.iter().find(|(at, _)| *at >= millis(3_000)).expect("the flow continues").0;
+    let probe = pipe
+        .sent
+        .iter()
+        .find(|(_, segment)| is_retransmission(segment))
+        .expect("a probe is sent")
+        .0;
+    // A probe or a timeout, srtt + 200 ms after the oldest packet was sent.
+    let after = probe.since(first_lost).as_micros() / 1_000;
     assert!((295..650).contains(&after), "{after}");
 }
 
 #[test]
-fn what_is_sent_after_a_probe_puts_off_the_timeout() {
-    // A packet every 60 ms, of which nothing is heard from 3 s on. The probe is due 300 ms later; the
-    // window lets others go for some 200 ms more.
+fn packets_sent_after_a_probe_postpone_the_timeout() {
+    // A packet every 60 ms; all are lost from 3 s on. The probe leaves 300 ms later, and the window
+    // allows new packets for some 200 ms more.
     let rate = Rate::from_bits_per_sec(190_000.0);
     let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
     let timeout = (3_000..6_000).find(|&ms| {
@@ -159,18 +171,18 @@ fn what_is_sent_after_a_probe_puts_off_the_timeout() {
         });
         pipe.stats().timeouts > 0
     });
-    let mut new = pipe.sent.iter().filter(|(_, segment)| !is_again(segment));
-    let last = new.next_back().expect("it wrote").0.as_nanos() / 1_000_000;
+    let mut new = pipe.sent.iter().filter(|(_, segment)| !is_retransmission(segment));
+    let last = new.next_back().expect("new packets were sent").0.as_nanos() / 1_000_000;
     // tcp_schedule_loss_probe, tcp_send_loss_probe: two round trips and 2 ms after the last.
-    let after = timeout.expect("nothing is heard") - last;
+    let after = timeout.expect("a timeout") - last;
     assert!((202..=204).contains(&after), "{after}");
 }
 
 #[test]
-fn a_lost_retransmission_times_out_after_what_was_sent_before_it_has_arrived() {
+fn older_arrivals_restart_the_timeout_of_a_lost_retransmission() {
     let stack = Stack { receive_window: 40, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
-    // The retransmission is lost too; what was sent before it arrives until a round trip later.
+    // The retransmission is lost too. Packets sent before it arrive until a round trip later.
     pipe.run(millis(5_000), {
         let mut left = 2;
         move |_, segment| {
@@ -181,16 +193,18 @@ fn a_lost_retransmission_times_out_after_what_was_sent_before_it_has_arrived() {
             Fate::Arrives
         }
     });
-    let again: Vec<_> = pipe.sent.iter().filter(|(_, s)| is_again(s) && s.number == 200).collect();
-    let last_older = pipe.acks.iter().filter(|(at, ack)| *at < again[1].0 && ack.number == 200);
-    let heard = last_older.map(|(at, _)| *at).max().expect("others arrive");
-    let after = again[1].0.since(heard).as_micros() / 1_000;
+    let retransmissions: Vec<_> =
+        pipe.sent.iter().filter(|(_, s)| is_retransmission(s) && s.number == 200).collect();
+    let last_older =
+        pipe.acks.iter().filter(|(at, ack)| *at < retransmissions[1].0 && ack.number == 200);
+    let last_arrival = last_older.map(|(at, _)| *at).max().expect("older packets arrive");
+    let after = retransmissions[1].0.since(last_arrival).as_micros() / 1_000;
     // tcp_clean_rtx_queue: srtt + 200 ms from there.
     assert!((295..330).contains(&after), "{after}");
 }
 
 #[test]
-fn the_first_four_syns_are_repeated_after_a_second_each() {
+fn the_first_four_syns_are_retransmitted_a_second_apart() {
     let mut pipe = Pipe::new(Flow::default());
     pipe.lose_syns(7);
     pipe.run(millis(20_000), lossless);
@@ -200,7 +214,7 @@ fn the_first_four_syns_are_repeated_after_a_second_each() {
 }
 
 #[test]
-fn the_echo_of_a_repeated_syn_tells_the_round_trip_time_in_whole_milliseconds() {
+fn a_retransmitted_syn_s_echo_gives_the_rtt_in_whole_milliseconds() {
     let mut pipe = Pipe::new(Flow { bytes: Some(1), ..Flow::default() });
     pipe.lose_syns(1);
     pipe.run(millis(1_101), lossless);

@@ -1,4 +1,4 @@
-//! Sender and receiver together, over a path whose packets the tests control.
+//! The transport over a path whose packets the tests control: windows, recovery, undo, ECN, pacing.
 
 use crate::pipe::{Fate, Flow, Pipe, losing, lossless, millis};
 use dumbbell_cc::CaState;
@@ -7,11 +7,15 @@ use dumbbell_units::{Rate, Span, Time};
 
 const MSS: u64 = 1448;
 
-/// Holds back the first transmission of the given packets.
-fn holding(numbers: std::ops::Range<u32>, by: Span) -> impl FnMut(usize, &Segment) -> Fate {
+/// Delays the first transmission of the given packets.
+fn delaying(numbers: std::ops::Range<u32>, by: Span) -> impl FnMut(usize, &Segment) -> Fate {
     move |_, segment| {
-        let again = segment.flags.contains(Flags::RETRANSMISSION);
-        if !again && numbers.contains(&segment.number) { Fate::Late(by) } else { Fate::Arrives }
+        let is_retransmission = segment.flags.contains(Flags::RETRANSMISSION);
+        if !is_retransmission && numbers.contains(&segment.number) {
+            Fate::Late(by)
+        } else {
+            Fate::Arrives
+        }
     }
 }
 
@@ -25,7 +29,7 @@ fn the_handshake_costs_one_round_trip() {
 }
 
 #[test]
-fn ten_packets_leave_at_first_and_slow_start_doubles_them_every_round_trip() {
+fn slow_start_begins_with_ten_packets_and_doubles_every_round_trip() {
     let mut pipe = Pipe::new(Flow::default());
     for (round, packets) in [(0u64, 10), (1, 30), (2, 70), (3, 150)] {
         pipe.run(millis(195 + 100 * round), lossless);
@@ -34,7 +38,7 @@ fn ten_packets_leave_at_first_and_slow_start_doubles_them_every_round_trip() {
 }
 
 #[test]
-fn a_finite_flow_ends_with_a_short_packet_and_delivers_its_bytes_exactly() {
+fn a_finite_flow_ends_with_a_short_packet_and_delivers_all_its_bytes() {
     let bytes = 20 * MSS + 1;
     let mut pipe = Pipe::new(Flow { bytes: Some(bytes), ..Flow::default() });
     pipe.run(millis(2_000), losing(&[3, 20]));
@@ -46,7 +50,7 @@ fn a_finite_flow_ends_with_a_short_packet_and_delivers_its_bytes_exactly() {
 }
 
 #[test]
-fn one_lost_packet_is_sent_again_once_and_halves_the_window() {
+fn one_loss_is_retransmitted_once_and_halves_the_window() {
     let mut pipe = Pipe::new(Flow::default());
     pipe.run(millis(900), losing(&[100]));
     assert_eq!(pipe.retransmissions(), [100]);
@@ -60,9 +64,9 @@ fn one_lost_packet_is_sent_again_once_and_halves_the_window() {
 fn every_third_packet_of_a_window_is_recovered_without_a_timeout() {
     let mut pipe = Pipe::new(Flow::default());
     pipe.run(millis(3_000), |_, segment| {
-        let again = segment.flags.contains(Flags::RETRANSMISSION);
+        let is_retransmission = segment.flags.contains(Flags::RETRANSMISSION);
         let hole = (150..300).contains(&segment.number) && segment.number % 3 == 0;
-        if hole && !again { Fate::Lost } else { Fate::Arrives }
+        if hole && !is_retransmission { Fate::Lost } else { Fate::Arrives }
     });
     let expected: Vec<u32> = (150..300).step_by(3).collect();
     assert_eq!(pipe.retransmissions(), expected, "each hole once, in order, and nothing else");
@@ -71,7 +75,7 @@ fn every_third_packet_of_a_window_is_recovered_without_a_timeout() {
 }
 
 #[test]
-fn a_retransmission_that_is_lost_is_found_by_rack_and_sent_again() {
+fn rack_detects_a_lost_retransmission() {
     let mut lost = 0;
     let mut pipe = Pipe::new(Flow::default());
     pipe.run(millis(2_000), |_, segment| {
@@ -86,11 +90,11 @@ fn a_retransmission_that_is_lost_is_found_by_rack_and_sent_again() {
 }
 
 #[test]
-fn what_was_sent_in_a_recovery_and_lost_reduces_again_as_that_ends() {
+fn a_loss_of_a_packet_sent_in_recovery_reduces_the_window_again() {
     let ssthresh = |also: &'static [u32]| {
         let (mut holes, mut losing) = (0, losing(also));
         let mut pipe = Pipe::new(Flow::default());
-        // Packet 100 is lost twice, so that the recovery outlasts the round trip that 252 is sent in.
+        // Packet 100 is lost twice, so that the recovery lasts longer than the round trip of 252.
         pipe.run(millis(1_100), |count, segment| {
             if segment.number == 100 && holes < 2 {
                 holes += 1;
@@ -108,7 +112,7 @@ fn what_was_sent_in_a_recovery_and_lost_reduces_again_as_that_ends() {
 }
 
 #[test]
-fn counting_duplicates_finds_a_loss_as_soon_as_three_packets_arrived_after_it() {
+fn dupthresh_detects_a_loss_when_three_packets_above_are_sacked() {
     let stack = Stack { loss_detection: LossDetection::DupThresh, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
     pipe.run(millis(900), losing(&[100]));
@@ -122,7 +126,7 @@ fn counting_duplicates_finds_a_loss_as_soon_as_three_packets_arrived_after_it() 
 }
 
 #[test]
-fn the_last_packet_of_a_flow_is_repaired_by_a_probe_after_two_round_trips() {
+fn a_probe_repairs_the_loss_of_the_last_packet_after_two_round_trips() {
     let flow = Flow { bytes: Some(10 * MSS), ..Flow::default() };
     let mut pipe = Pipe::new(flow);
     pipe.run(millis(2_000), losing(&[9]));
@@ -131,15 +135,15 @@ fn the_last_packet_of_a_flow_is_repaired_by_a_probe_after_two_round_trips() {
     assert!(pipe.stats().completed.expect("it is complete") < millis(650));
 }
 
-/// A packet a second: every packet is the last one for long.
-fn a_packet_a_second() -> Pipe {
+/// A flow of one packet per second: every packet is followed by a pause.
+fn one_packet_per_second() -> Pipe {
     let rate = Rate::from_bytes_per_sec(MSS as f64);
     Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() })
 }
 
 #[test]
-fn a_probe_that_repaired_a_loss_reduces_the_window_once_later_data_is_acknowledged() {
-    let mut pipe = a_packet_a_second();
+fn a_probe_that_repaired_a_loss_reduces_the_window() {
+    let mut pipe = one_packet_per_second();
     pipe.run(millis(5_900), losing(&[4]));
     assert_eq!(pipe.retransmissions(), [4]);
     assert!(pipe.stats().ssthresh.is_infinite(), "the original may still arrive");
@@ -149,9 +153,9 @@ fn a_probe_that_repaired_a_loss_reduces_the_window_once_later_data_is_acknowledg
 }
 
 #[test]
-fn a_probe_that_was_not_needed_reduces_nothing() {
-    let mut pipe = a_packet_a_second();
-    pipe.run(millis(9_000), holding(4..5, Span::from_millis(550)));
+fn an_unnecessary_probe_reduces_nothing() {
+    let mut pipe = one_packet_per_second();
+    pipe.run(millis(9_000), delaying(4..5, Span::from_millis(550)));
     assert_eq!(pipe.retransmissions(), [4]);
     assert!(pipe.stats().ssthresh.is_infinite());
     assert!(pipe.acks.iter().any(|(_, ack)| ack.flags.contains(Flags::DSACK)));
@@ -170,7 +174,7 @@ fn losing_at_random(share: f64) -> impl FnMut(usize, &Segment) -> Fate {
 }
 
 #[test]
-fn where_packets_are_lost_but_never_late_no_reduction_is_taken_for_spurious() {
+fn losses_without_reordering_cause_no_undo() {
     for (delay, share) in [(5, 0.05), (50, 0.02), (50, 0.1), (150, 0.01), (150, 0.05)] {
         for cc in ["reno", "cubic", "bbr"] {
             let delay = Span::from_millis(delay);
@@ -183,7 +187,7 @@ fn where_packets_are_lost_but_never_late_no_reduction_is_taken_for_spurious() {
 }
 
 #[test]
-fn where_packets_are_overtaken_by_many_a_window_grows_as_where_they_are_not() {
+fn a_window_grows_with_high_reordering_as_without() {
     let window = |late: usize| {
         let mut pipe = Pipe::new(Flow { cc: "reno(initial_ssthresh=100)", ..Flow::default() });
         pipe.run(millis(20_000), |order, _| {
@@ -196,15 +200,15 @@ fn where_packets_are_overtaken_by_many_a_window_grows_as_where_they_are_not() {
 }
 
 #[test]
-fn reordering_within_a_quarter_of_the_round_trip_is_not_taken_for_loss_once_seen() {
-    // No queue: where one comes and goes with bursts, packets are later than by 20 ms.
+fn reordering_by_less_than_a_quarter_rtt_is_no_loss_once_seen() {
+    // No queue: with one, packets would be delayed by more than 20 ms.
     let stack = Stack { receive_window: 400, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
     pipe.run(millis(3_000), |order, _| {
         if order % 50 == 49 { Fate::Late(Span::from_millis(20)) } else { Fate::Arrives }
     });
     let stats = pipe.stats();
-    // The first reordering may be taken for loss; then it is undone, and RACK has learned.
+    // The first reordering may cause a recovery. It is undone, and RACK has seen reordering.
     assert_eq!(stats.recoveries, stats.spurious, "{stats:?}");
     assert!(stats.recoveries <= 1, "{stats:?}");
 }
@@ -222,8 +226,9 @@ fn an_application_that_writes_slowly_keeps_the_window_from_growing() {
     assert!(cwnd <= 2.0 * 24.0, "{cwnd}");
 }
 
-/// Writes up to 32 Mbit/s for 4 s from 100 ms on, so that some 280 packets are used of the window,
-/// then at other rates. The window when all of that is acknowledged, and at `end` ms.
+/// The application writes at up to 32 Mbit/s for 4 s, so that some 280 packets of the window are used,
+/// then at the rates of `then`. Returns the window when the first part is acknowledged, and at `end`
+/// ms.
 fn windows(cc: &'static str, stack: Stack, then: &[(u64, f64)], end: u64) -> (f64, f64) {
     let rates = [(0, 4e6), (500, 8e6), (1_000, 16e6), (1_500, 32e6)];
     let rates = rates.iter().chain(then);
@@ -238,8 +243,8 @@ fn windows(cc: &'static str, stack: Stack, then: &[(u64, f64)], end: u64) -> (f6
 const RENO: &str = "reno(initial_ssthresh=350)";
 
 #[test]
-fn a_pause_halves_the_window_for_every_retransmission_timeout_down_to_the_initial_one() {
-    // The timeout is 300 to 310 ms: the round-trip time and the least variation.
+fn an_idle_application_halves_the_window_once_per_timeout() {
+    // The timeout is 300 to 310 ms: the round-trip time and the minimum of 200 ms.
     for (until, halvings) in [(4_250, 0), (4_500, 1), (4_800, 2), (5_100, 3), (11_000, 5)] {
         let pause = [(4_000, 0.0), (until, 1e6)];
         let (before, cwnd) = windows(RENO, Stack::linux(), &pause, until + 150);
@@ -249,7 +254,7 @@ fn a_pause_halves_the_window_for_every_retransmission_timeout_down_to_the_initia
 }
 
 #[test]
-fn a_window_outlives_a_pause_if_the_stack_says_so_or_if_a_model_of_the_path_sets_it() {
+fn the_window_survives_idleness_if_the_stack_or_a_model_sets_it() {
     let pause = [(4_000, 0.0), (4_900, 1e6)];
     let keeping = Stack { slow_start_after_idle: false, ..Stack::linux() };
     for (cc, stack) in [(RENO, keeping), ("bbr", Stack::linux())] {
@@ -259,7 +264,7 @@ fn a_window_outlives_a_pause_if_the_stack_says_so_or_if_a_model_of_the_path_sets
 }
 
 #[test]
-fn the_receive_window_bounds_what_is_in_flight() {
+fn the_receive_window_limits_the_packets_in_flight() {
     let stack = Stack { receive_window: 25, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
     pipe.run(millis(2_000), lossless);
@@ -268,21 +273,21 @@ fn the_receive_window_bounds_what_is_in_flight() {
 }
 
 #[test]
-fn no_burst_follows_a_recovery_whose_end_frees_the_receive_window_if_bursts_are_limited() {
-    // The peer's window is full behind the hole: once it is filled, all of it is free at once.
+fn max_burst_limits_the_burst_at_the_end_of_a_recovery() {
+    // The peer's window is full behind the hole; filling the hole frees all of it at once.
     let burst_after = |max_burst: u32| {
         let stack = Stack { receive_window: 60, max_burst, ..Stack::linux() };
         let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
         pipe.run(millis(3_000), losing(&[400]));
-        let mut most = 0;
+        let mut max_burst_seen = 0;
         for (i, (at, segment)) in pipe.sent.iter().enumerate() {
             let later = &pipe.sent[i..];
             if segment.number > 400 {
                 let burst = later.iter().take_while(|(t, _)| *t < *at + Span::from_micros(100));
-                most = most.max(burst.count());
+                max_burst_seen = max_burst_seen.max(burst.count());
             }
         }
-        most
+        max_burst_seen
     };
     assert!(burst_after(0) >= 20, "{}", burst_after(0));
     assert!(burst_after(1) < burst_after(0) / 2, "{}", burst_after(1));
@@ -295,11 +300,11 @@ fn after_its_stop_a_flow_sends_nothing_new() {
     assert!(pipe.sent.iter().all(|(at, segment)| {
         *at < millis(450) || segment.flags.contains(Flags::RETRANSMISSION)
     }));
-    assert_eq!(pipe.stats().in_flight, 0, "what was lost is still repaired");
+    assert_eq!(pipe.stats().in_flight, 0, "losses are still repaired");
 }
 
 #[test]
-fn classic_ecn_reduces_the_window_once_a_round_trip_without_retransmitting() {
+fn classic_ecn_halves_the_window_once_per_round_trip() {
     let stack = Stack { ecn: Ecn::Classic, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
     pipe.run(millis(560), |_, segment| {
@@ -326,7 +331,7 @@ fn paced_packets_leave_evenly_instead_of_in_bursts() {
 }
 
 #[test]
-fn with_segmentation_offload_bursts_hold_what_the_rate_sends_in_a_millisecond() {
+fn bursts_by_segmentation_offload_last_a_millisecond() {
     let mut pipe = Pipe::new(Flow::default());
     pipe.run(millis(2_000), losing(&[1300]));
     let mut bursts = vec![1u32];
