@@ -91,8 +91,8 @@ ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)
 {
 	bool yields = cwnd < rule->w_max;
 
-	rule->w_max = yields ? cwnd / 2048 * (1024 + 819) : cwnd;
-	return cwnd <= LOW_WINDOW ? cwnd / 2 : cwnd / 1024 * 819;
+	rule->w_max = yields ? scaled(cwnd, 1024 + 819, 2048) : cwnd;
+	return cwnd <= LOW_WINDOW ? cwnd / 2 : scaled(cwnd, 819, 1024);
 }
 
 ALWAYS_INLINE void on_timeout(struct sock *sk, struct rule *rule)

@@ -79,7 +79,7 @@ ALWAYS_INLINE u64 cubic_increase(struct cubic *cubic, u64 now, u32 min_rtt, u64 
 ALWAYS_INLINE u64 cubic_decrease(struct cubic *cubic, u64 cwnd)
 {
 	/* Fast convergence: (1 + beta) / 2. */
-	cubic->w_max = cwnd < cubic->w_max ? cwnd / 100 * 85 : cwnd;
+	cubic->w_max = cwnd < cubic->w_max ? scaled(cwnd, 85, 100) : cwnd;
 	cubic->epoch_start = 0;
-	return cwnd / 10 * 7;
+	return scaled(cwnd, 7, 10);
 }

@@ -19,7 +19,7 @@
  * other's present windows at every acknowledgement, which makes alpha1 and alpha2 converge.
  *
  * Twin of crates/cc/src/dbac.rs, which says what the paper leaves open. Fixed point: windows and
- * growth in 2^-32 packets; powers and roots by logarithms in Q24.
+ * growth in 2^-32 packets; powers and roots by logarithms.
  */
 #include "kernel.h"
 #include "fixed.h"
@@ -28,7 +28,7 @@
 
 #define THRESHOLD 1000000
 /* log2(sqrt(1.5e6) / 1.054): avgReno / avgCubic is that power of 2, times RTT^(-3/4) in us. */
-#define LOG2_SHARE Q24(10.182390668047537)
+#define LOG2_SHARE Q32(10.182390668047537)
 #define ONE (1ULL << 32)
 
 /* All that a socket has for its algorithm: 13 words. */
@@ -55,10 +55,10 @@ ALWAYS_INLINE bool is_large(u64 cwnd_q10, u32 mss)
 /* Equations 3 and 4: what Reno would hold for each packet that CUBIC holds; rtt in 2^-3 us. */
 SEPARATE u64 reno_for_cubic(u32 rtt)
 {
-	u64 rtt_power = log2_of(max(rtt, 8)) - (3ULL << 24);
+	u64 rtt_power = log2_of(max(rtt, 8)) - (3ULL << 32);
 
 	/* 2^20 times as much, so that no exponent is negative. */
-	rtt_power = LOG2_SHARE + (20ULL << 24) - rtt_power * 3 / 4;
+	rtt_power = LOG2_SHARE + (20ULL << 32) - rtt_power * 3 / 4;
 	return exp2_of(rtt_power) >> 20;
 }
 
@@ -76,8 +76,8 @@ ALWAYS_INLINE u64 lia_alpha(const struct members *members, u64 *alpha)
 	EACH(i, MOST_SUBFLOWS) {
 		const struct member *member = &members->all[i];
 
-		total += member->cwnd;
-		if (member->cwnd && is_at_least(member->cwnd, member->rtt, best.cwnd, best.rtt))
+		total += member->cwnd >> 22;
+		if (member->cwnd && is_at_least(member->cwnd >> 22, member->rtt, best.cwnd >> 22, best.rtt))
 			best = *member;
 	}
 	growth = pooled_growth(members, best.cwnd, best.rtt);
@@ -95,8 +95,8 @@ ALWAYS_INLINE bool find_coupled(struct sock *sk, u64 cwnd, struct members *membe
 	EACH(i, MOST_SUBFLOWS) {
 		struct member *member = &members->all[i];
 
-		if (is_large(member->cwnd, mss))
-			member->cwnd = member->cwnd * (reno_for_cubic(member->rtt) >> 12) >> 20;
+		if (is_large(member->cwnd >> 22, mss))
+			member->cwnd = (member->cwnd >> 12) * (reno_for_cubic(member->rtt) >> 12) >> 8;
 	}
 	return true;
 }

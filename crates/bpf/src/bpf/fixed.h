@@ -5,23 +5,35 @@
 #pragma once
 
 #define Q32(number) ((u64)((number) * 4294967296.0))
-#define Q24(number) ((u64)((number) * 16777216.0))
 
-/* a / b of two Q32, in Q32; a below 2^18 and b at least 2^-14. */
+/* a / b of two Q32, in Q32, for b below 2^24: to the last bit, in digits of 8 bits. */
 ALWAYS_INLINE u64 ratio(u64 a, u64 b)
 {
-	return (a << 14) / (b >> 18);
+	u64 quotient = a / b, rest = a % b;
+
+	for (int digit = 0; digit < 4; digit++) {
+		rest <<= 8;
+		quotient = quotient << 8 | rest / b;
+		rest %= b;
+	}
+	return quotient;
 }
 
 /* counted times growth, both Q32; the growth may be negative. */
 ALWAYS_INLINE s64 times(u64 counted, s64 growth)
 {
-	s64 rest = counted >> 16 & 0xffff;
+	s64 high = counted >> 16 & 0xffff, low = counted & 0xffff;
 
-	return (s64)(counted >> 32) * growth + (rest * growth >> 16);
+	return (s64)(counted >> 32) * growth + (high * growth >> 16) + (low * growth >> 32);
 }
 
-/* The logarithm to base 2 of a whole number, in Q24. The error is below 2^-22. */
+/* x times a fraction of small integers, rounded down. */
+ALWAYS_INLINE u64 scaled(u64 x, u32 numerator, u32 denominator)
+{
+	return x / denominator * numerator + x % denominator * numerator / denominator;
+}
+
+/* The logarithm to base 2 of a whole number, in Q32. The error is below 2^-28. */
 ALWAYS_INLINE u64 log2_of(u64 x)
 {
 	u64 log = 0;
@@ -34,7 +46,7 @@ ALWAYS_INLINE u64 log2_of(u64 x)
 	}
 	/* The mantissa, from 1 to 2 in Q31, is squared for every binary digit of its logarithm. */
 	x = x << (63 - (log & 63)) >> 32;
-	EACH(digit, 24) {
+	EACH(digit, 32) {
 		x = x * x >> 31;
 		log = log << 1 | x >> 32;
 		x >>= x >> 32 & 1;
@@ -42,15 +54,15 @@ ALWAYS_INLINE u64 log2_of(u64 x)
 	return log;
 }
 
-/* 2 to the power of a Q24 below 31, in Q32: the series of e^x to the eighth power. */
+/* 2 to the power of a Q32 below 31, in Q32: the series of e^x to the eleventh power. */
 ALWAYS_INLINE u64 exp2_of(u64 x)
 {
 	/* ln(2)^n / n! in Q32. */
-	static const u64 terms[] = { 2977044472, 1031764991, 238388332, 41309550,
-				     5726720,	 661577,     65510,	5676 };
-	u64 f = (x & 0xffffff) << 8, sum = 0;
+	static const u64 terms[] = { 2977044472, 1031764991, 238388332, 41309550, 5726720, 661577,
+				     65510,	 5676,	     437,	30,	  2 };
+	u64 f = (u32)x, sum = 0;
 
-	for (int n = 7; n >= 0; n--)
+	for (int n = 10; n >= 0; n--)
 		sum = (sum + terms[n]) * f >> 32;
-	return (sum + (1ULL << 32)) << (x >> 24);
+	return (sum + (1ULL << 32)) << (x >> 32);
 }

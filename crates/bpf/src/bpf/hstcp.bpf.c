@@ -14,17 +14,17 @@
  * is w^0.8 / 12.8. Up to Low_Window it is Reno: a 1, b 0.5. Above 100,000, where the RFC's table
  * ends, b stays and a follows the equation.
  *
- * Twin of crates/cc/src/hstcp.rs, equations in place of Linux's table. Fixed point: logarithms in
- * Q24, by digits; powers by a series. a is kept for the window in whole packets.
+ * Twin of crates/cc/src/hstcp.rs, equations in place of Linux's table. Fixed point, Q32:
+ * logarithms by digits, powers by a series. a is kept for the window in whole packets.
  */
 #include "kernel.h"
 #include "fixed.h"
 
 #define LOW_WINDOW 38
 #define TOP 100000
-#define LOG2_LOW_WINDOW Q24(5.247927513443585)
+#define LOG2_LOW_WINDOW Q32(5.247927513443585)
 /* log2(83000) - log2(38) */
-#define LOG2_RANGE Q24(11.092896202565427)
+#define LOG2_RANGE Q32(11.092896202565427)
 
 struct rule {
 	/* The window, in packets, that `a` is for; 0 for none. */
@@ -32,28 +32,26 @@ struct rule {
 	u64 a;
 };
 
-/* b(w) in Q24, of log2(w) in Q24. */
+/* b(w) of log2(w). */
 ALWAYS_INLINE u64 b_of(u64 log)
 {
 	/* log2(100000) = 16.61 */
-	u64 above = less(min(log, Q24(16.609640474436812)), LOG2_LOW_WINDOW);
+	u64 above = less(min(log, Q32(16.609640474436812)), LOG2_LOW_WINDOW);
 
-	return Q24(0.5) - (above << 24) / LOG2_RANGE * 2 / 5;
+	return Q32(0.5) - ratio(above, LOG2_RANGE) * 2 / 5;
 }
 
-/* a(w) in Q32. */
 ALWAYS_INLINE u64 a_of(u64 packets)
 {
-	u64 log, b, shape, power;
+	u64 log, b, power;
 
 	if (packets <= LOW_WINDOW)
 		return 1ULL << 32;
 	log = log2_of(packets);
 	b = b_of(log);
-	shape = (2 * b << 24) / (Q24(2) - b);
 	power = exp2_of(log * 4 / 5);
-	/* times shape in Q24, over 12.8 */
-	return max((power >> 14) * shape / 1024 * 5 / 64, 1ULL << 32);
+	/* 1 / 12.8 is 5 / 64. */
+	return max((u64)times(power, ratio(2 * b, Q32(2) - b)) * 5 / 64, 1ULL << 32);
 }
 
 ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
@@ -69,9 +67,9 @@ ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)
 {
-	u64 b = b_of(log2_of(cwnd) - (32ULL << 24));
+	u64 b = b_of(log2_of(cwnd) - (32ULL << 32));
 
-	return cwnd - ((cwnd >> 14) * b >> 10);
+	return cwnd - times(cwnd, b);
 }
 
 ALWAYS_INLINE void on_timeout(struct sock *sk, struct rule *rule)

@@ -37,7 +37,7 @@ ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 	EACH(i, MOST_SUBFLOWS) {
 		struct member *member = &members.all[i];
 
-		if (member->cwnd && is_at_least(member->cwnd, member->rtt, best.cwnd, best.rtt))
+		if (member->cwnd && is_at_least(member->cwnd >> 22, member->rtt, best.cwnd >> 22, best.rtt))
 			best = *member;
 	}
 	return min(pooled_growth(&members, best.cwnd, best.rtt), reno);

@@ -19,7 +19,9 @@
  *
  * A sibling that runs another algorithm (it was given one of its own) counts as delivering nothing
  * between losses. Twin of crates/cc/src/olia.rs. Fixed point: windows and growth in 2^-32 packets,
- * sums in 2^-20 packets, windows that are compared in 2^-10.
+ * sums in 2^-20 packets. The greatest window is the greatest to the last bit, as in the paper and the
+ * draft; mptcp_olia.c, whose windows are whole packets, takes windows that are less than a packet
+ * apart for equally great.
  */
 #include "kernel.h"
 #include "fixed.h"

@@ -16,7 +16,7 @@
 #define MOST_SUBFLOWS 8
 
 struct member {
-	/* Packets, in Q10; 0 where there is no such subflow. */
+	/* Packets, in Q32; 0 where there is no such subflow. */
 	u64 cwnd;
 	/* Smoothed round-trip time, in eighths of a microsecond as the kernel keeps it. */
 	u32 rtt;
@@ -26,13 +26,13 @@ struct member {
 };
 
 /* The window of another subflow, whose first word of own memory is the fraction if it runs the same. */
-ALWAYS_INLINE u64 window_in_q10(struct sock *sk, const struct tcp_congestion_ops *ops)
+ALWAYS_INLINE u64 sibling_cwnd(struct sock *sk, const struct tcp_congestion_ops *ops)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 cwnd = (u64)READ(tp, snd_cwnd) << 10;
+	u64 cwnd = (u64)READ(tp, snd_cwnd) << 32;
 
 	if (READ(tp, inet_conn.icsk_ca_ops) == ops)
-		cwnd += READ(tp, inet_conn.icsk_ca_priv[0]) >> 22;
+		cwnd += READ(tp, inet_conn.icsk_ca_priv[0]);
 	return cwnd;
 }
 
@@ -64,7 +64,7 @@ ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *membe
 	__builtin_memset(members, 0, sizeof(*members));
 	if (!tp->srtt_us)
 		return false;
-	members->all[0] = (struct member){ cwnd >> 22, tp->srtt_us, 0, sk };
+	members->all[0] = (struct member){ cwnd, tp->srtt_us, 0, sk };
 	if (!tp->is_mptcp)
 		return true;
 	context = tp->inet_conn.icsk_ulp_data;
@@ -87,14 +87,15 @@ ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *membe
 			continue;
 		rtt = READ(tcp_sk(other), srtt_us);
 		if (rtt && found < MOST_SUBFLOWS)
-			members->all[found++] = (struct member){ window_in_q10(other, ops), rtt, 0, other };
+			members->all[found++] = (struct member){ sibling_cwnd(other, ops), rtt, 0, other };
 	}
 	return true;
 }
 
 /*
  * LIA's and OLIA's sums, relative to one path: sum(w_i rtt / rtt_i), in Q20, as a window of few
- * packets on a path that is hundreds of times as long adds next to nothing.
+ * packets on a path that is hundreds of times as long adds next to nothing. The division is by
+ * parts: the product of a window of 2^22 packets in Q20 and a round-trip time of 2^27 us has 70 bits.
  */
 ALWAYS_INLINE u64 window_at(const struct members *members, u32 rtt)
 {
@@ -102,11 +103,10 @@ ALWAYS_INLINE u64 window_at(const struct members *members, u32 rtt)
 
 	EACH(i, MOST_SUBFLOWS) {
 		const struct member *member = &members->all[i];
-		u64 product = member->cwnd * rtt;
+		u64 high = (member->cwnd >> 22) * rtt, low = (member->cwnd >> 12 & 1023) * rtt;
 
-		/* Windows of 2^22 packets, round-trip times of 2^27 us. */
 		if (member->cwnd)
-			sum += (product / member->rtt << 10) + (product % member->rtt << 10) / member->rtt;
+			sum += (high / member->rtt << 10) + ((high % member->rtt << 10) + low) / member->rtt;
 	}
 	return sum;
 }
@@ -117,9 +117,10 @@ ALWAYS_INLINE u64 window_at(const struct members *members, u32 rtt)
  */
 ALWAYS_INLINE u64 pooled_growth(const struct members *members, u64 cwnd, u32 rtt)
 {
-	u64 sum = max(window_at(members, rtt), 1);
+	u64 sum = min(max(window_at(members, rtt), 1), (1ULL << 44) - 1);
+	u64 share = (cwnd / sum << 20) + (cwnd % sum << 20) / sum;
 
-	return ((cwnd << 31) / sum << 31) / sum;
+	return (share << 20) / sum;
 }
 
 /*

@@ -1,8 +1,10 @@
 //! Builds a program for this machine and gives it events.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 /// What a program answers to an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,29 +18,41 @@ pub struct Answer {
 }
 
 /// A program built for this machine.
+#[derive(Clone)]
 pub struct Program(PathBuf);
 
-/// Builds a program; says so and gives `None` where there is no C compiler.
+/// Builds a program, once for all tests. Without a C compiler it prints that and returns `None`.
 pub fn build(name: &str) -> Option<Program> {
+    static BUILT: Mutex<BTreeMap<String, Program>> = Mutex::new(BTreeMap::new());
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     if Command::new(&compiler).arg("--version").output().is_err() {
         eprintln!("skipped: there is no C compiler ({compiler})");
         return None;
     }
+    let mut built = BUILT.lock().expect("no build panicked");
+    let program = built.entry(name.to_owned()).or_insert_with(|| compile(&compiler, name));
+    Some(program.clone())
+}
+
+/// Renamed into place when complete: another process may be running the same tests.
+fn compile(compiler: &str, name: &str) -> Program {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("twin-{name}"));
-    let status = Command::new(&compiler)
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = folder.join(name);
+    let unfinished = folder.join(format!("{name}-{}", std::process::id()));
+    let status = Command::new(compiler)
         .args(["-O1", "-Wall", "-Wno-unused", "-Werror", "-fsanitize=undefined"])
         .args(["-fno-sanitize-recover=undefined", "-DNATIVE"])
         .arg(format!("-DPROGRAM=\"bpf/{name}.bpf.c\""))
         .arg(format!("-DOPS={}", name.replace('-', "_")))
         .arg(sources.join("native.c"))
         .arg("-o")
-        .arg(&target)
+        .arg(&unfinished)
         .status()
         .expect("the compiler was found a moment ago");
     assert!(status.success(), "{name} does not compile");
-    Some(Program(target))
+    std::fs::rename(&unfinished, &target).expect("both are in the same folder");
+    Program(target)
 }
 
 impl Program {

@@ -129,32 +129,32 @@ fn turns_large(twin: f64, program: f64) -> bool {
 /// Any trace gives the same windows, within `share`.
 fn check(name: &str, share: f64, coupled: bool) {
     let Some(program) = build(name) else { return };
-    check_with(&program, name, share, coupled);
-}
-
-fn check_with(program: &Program, name: &str, share: f64, coupled: bool) {
     let steps = prop::collection::vec(step(coupled), 1..60);
-    let mut runner =
-        TestRunner::new(Config { cases: 256, failure_persistence: None, ..Config::default() });
-    let result = runner.run(&steps, |steps| {
-        let recorder = drive(name, &steps);
-        let mut pairs = recorder.replay(program);
-        if name == "dbac" {
-            // In recovery and upon a timeout the window is the kernel's, and so is the threshold
-            // after loss; the twin's follow alpha.
-            pairs = settled(&recorder, pairs);
-            // From there on one may be an acknowledgement behind the other.
-            let turns = pairs.iter().position(|pair| turns_large(pair.0.cwnd, pair.1.cwnd));
-            pairs.truncate(turns.unwrap_or(pairs.len()));
-            pairs.iter_mut().for_each(|(twin, program)| program.ssthresh = twin.ssthresh);
-        }
-        for answers in pairs {
-            assert_same(name, share, answers);
-        }
+    let config = Config { failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config).run(&steps, |steps| {
+        compare(&program, name, share, &steps);
         Ok(())
     });
     if let Err(error) = result {
         panic!("{error}");
+    }
+}
+
+/// This trace gives the same windows, within `share`.
+fn compare(program: &Program, name: &str, share: f64, steps: &[Step]) {
+    let recorder = drive(name, steps);
+    let mut pairs = recorder.replay(program);
+    if name == "dbac" {
+        // In recovery and upon a timeout the window is the kernel's, and so is the threshold
+        // after loss; the twin's follow alpha.
+        pairs = settled(&recorder, pairs);
+        // From there on one may be an acknowledgement behind the other.
+        let turns = pairs.iter().position(|pair| turns_large(pair.0.cwnd, pair.1.cwnd));
+        pairs.truncate(turns.unwrap_or(pairs.len()));
+        pairs.iter_mut().for_each(|(twin, program)| program.ssthresh = twin.ssthresh);
+    }
+    for answers in pairs {
+        assert_same(name, share, answers);
     }
 }
 
@@ -174,6 +174,24 @@ fn bic_is_its_twin_to_one_in_100_000() {
     check("bic", 1e-5, false);
 }
 
+/// 12.5 packets wait at the threshold of 2.7: 1 / 2.7 counts to the last bit.
+#[test]
+fn bic_divides_by_small_windows_without_rounding() {
+    let Some(program) = build("bic") else { return };
+    let acks = |count, packets| Step::Acks { count, packets, gap: Span::from_micros(1) };
+    let steps = [Step::Timeout, Step::Open, acks(3, 2), Step::Loss, Step::Timeout, acks(1, 13)];
+    compare(&program, "bic", 1e-5, &steps);
+}
+
+/// The window passes 42 packets, where `a` changes, at the same acknowledgement.
+#[test]
+fn highspeed_tcp_changes_a_at_the_same_acknowledgement() {
+    let Some(program) = build("hstcp") else { return };
+    let acks = |count, packets| Step::Acks { count, packets, gap: Span::from_micros(1) };
+    let steps = [Step::Timeout, acks(35, 2), Step::Open, Step::Timeout, acks(62, 14)];
+    compare(&program, "hstcp", 1e-4, &steps);
+}
+
 #[test]
 fn lia_is_its_twin_to_one_in_1000() {
     check("lia", 1e-3, true);
@@ -182,6 +200,28 @@ fn lia_is_its_twin_to_one_in_1000() {
 #[test]
 fn olia_is_its_twin_to_one_in_1000() {
     check("olia", 1e-3, true);
+}
+
+/// The window rises to the sibling's, which is the best path, and alpha is negative from there on: the
+/// two are 0.0003 packets apart then.
+#[test]
+fn olia_takes_the_larger_of_two_windows_that_are_nearly_the_same() {
+    let Some(program) = build("olia") else { return };
+    let sibling = Subflow {
+        cwnd: 25.912136,
+        srtt: Span::from_micros(106_477),
+        delivered_between_losses: [0, 2598],
+        slow_start: false,
+        active: true,
+    };
+    let steps = [
+        Step::Loss,
+        Step::Rtt(Span::from_micros(140_058)),
+        Step::Timeout,
+        Step::Siblings(vec![sibling]),
+        Step::Acks { count: 322, packets: 13, gap: Span::from_micros(1) },
+    ];
+    compare(&program, "olia", 1e-3, &steps);
 }
 
 #[test]
