@@ -1,7 +1,11 @@
 """Settings of all tests."""
 
+import os
+
 from hypothesis import settings
 
-# A machine that is busy is slow, and that is no failure.
-settings.register_profile("dumbbell", deadline=None)
-settings.load_profile("dumbbell")
+# Hypothesis draws the same examples in every run: a commit passes always or never. `make explore`
+# draws others. There is no deadline, as a busy machine is slow.
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
+settings.register_profile("explore", database=None, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
