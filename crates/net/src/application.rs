@@ -2,31 +2,32 @@
 
 use dumbbell_units::{Rate, Span};
 
-/// Writes full packets at a rate that changes at given times. Whole numbers, so that a packet is
-/// there exactly when it is due.
+/// An application that writes full packets at a rate that changes at given times. Integer
+/// arithmetic: a packet is written exactly at the time that [`due`](Self::due) returns.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// In order; the first begins at zero.
+    /// In order of time; the first starts at zero.
     steps: Vec<Step>,
-    /// Bytes of a packet, times the nanoseconds of a second.
+    /// Bytes of a packet times nanoseconds per second.
     packet: u128,
 }
 
-/// From when on which rate holds.
+/// A rate and the time from which it applies.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// Nanoseconds since the application began.
+    /// Nanoseconds since the application started.
     from: u64,
     bytes_per_sec: u64,
-    /// What was written before, bytes times the nanoseconds of a second.
+    /// Written before `from`: bytes times nanoseconds per second.
     before: u128,
 }
 
 impl Application {
-    /// Writes, from so long after its beginning on, at these rates, in packets of `mss` bytes.
+    /// An application that writes packets of `mss` bytes at `rates`: pairs of a time since its
+    /// start and the rate that applies from then on.
     ///
     /// # Panics
-    /// If there is no rate, or the times do not begin at zero or do not increase.
+    /// If `rates` is empty, the first time is not zero, or the times do not increase.
     pub fn new(rates: &[(Span, Rate)], mss: u16) -> Application {
         assert!(rates.first().is_some_and(|first| first.0.is_zero()), "rates begin at zero");
         assert!(rates.is_sorted_by(|a, b| a.0 < b.0), "the times of rates increase");
@@ -41,22 +42,25 @@ impl Application {
         Application { steps, packet: u128::from(mss) * 1_000_000_000 }
     }
 
-    /// The same, if there are rates: without any, data is always waiting.
+    /// An application that writes at these rates; `None` if there are none: the sender is then
+    /// never application-limited.
     pub fn from_rates(rates: &[(Span, Rate)], mss: u16) -> Option<Application> {
         (!rates.is_empty()).then(|| Application::new(rates, mss))
     }
 
-    /// Packets written within `span` from the beginning on.
+    /// The number of packets written in the first `span`.
     pub fn written(&self, span: Span) -> u32 {
         let now = span.as_nanos();
         let step = self.steps.iter().rev().find(|step| step.from <= now);
         step.map_or(0, |step| (step.written(now) / self.packet) as u32)
     }
 
-    /// How long it takes to write so many packets; [`Span::MAX`] if that never happens.
+    /// The time since the start at which packet number `packets` has been written; [`Span::MAX`] if
+    /// never.
     pub fn due(&self, packets: u32) -> Span {
         let wanted = u128::from(packets) * self.packet;
-        // The last step before which there was less. If it writes nothing, it is the very last.
+        // The last step before which less was written. Only the very last step can write nothing
+        // here.
         match self.steps.iter().rev().find(|step| step.before < wanted) {
             Some(step) if step.bytes_per_sec > 0 => {
                 let nanos = (wanted - step.before).div_ceil(u128::from(step.bytes_per_sec));
@@ -83,7 +87,7 @@ mod tests {
         Span::from_millis(ms)
     }
 
-    /// 1 packet a ms for 10 ms, none for 90 ms, then 2 packets a ms.
+    /// 1 packet per ms for 10 ms, none for 90 ms, then 2 packets per ms.
     fn pausing() -> Application {
         let rate = |packets: f64| Rate::from_bytes_per_sec(packets * 1_000_000.0);
         Application::new(&[(ms(0), rate(1.0)), (ms(10), rate(0.0)), (ms(100), rate(2.0))], 1000)

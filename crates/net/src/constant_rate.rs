@@ -1,53 +1,53 @@
-//! How long a link takes to put packets on the wire.
+//! A shaper of constant rate.
 //!
-//! A constant rate of `r` bit/s takes `8e9 * size / r` ns for a packet, which is seldom a whole
-//! number. Departures are whole nanoseconds; the remainder, counted in `1/r` ns, is carried to the
-//! next packet of the same busy period, so that however long the busy period lasts its end is
-//! never more than a nanosecond off.
+//! At `r` bit/s a packet takes `8e9 * size / r` ns, seldom a whole number. Departures are whole
+//! nanoseconds. The remainder, in units of `1/r` ns, is carried to the next packet of the same busy
+//! period, so the end of a busy period is never more than 1 ns off, however long it lasts.
 
 use dumbbell_units::{Span, Time};
 use std::num::NonZeroU64;
 
 const BITS_PER_BYTE_TIMES_NANOS: u128 = 8_000_000_000;
 
-/// A server of constant rate, first come first served.
+/// A shaper of constant rate, first in, first out.
 #[derive(Clone, Debug)]
 pub struct ConstantRate {
     rate: NonZeroU64,
-    /// When all that was accepted has left, rounded down; what rounding cut off is `remainder`.
+    /// End of the busy period, rounded down; `remainder` is what rounding cut off, in `1/rate` ns.
     busy_until: Time,
     remainder: u64,
-    /// The last size and what it takes: most packets of a link are of one size, and a comparison
-    /// is cheaper than a division.
+    /// The last packet size and its transmission time. Most packets of a link have one size, and a
+    /// comparison is cheaper than a division.
     size: u32,
     whole: u64,
     fraction: u64,
 }
 
 impl ConstantRate {
-    /// An idle server of `rate` bit/s.
+    /// An idle shaper of `rate` bit/s.
     pub fn new(rate: NonZeroU64) -> ConstantRate {
         ConstantRate { rate, busy_until: Time::ZERO, remainder: 0, size: 0, whole: 0, fraction: 0 }
     }
 
-    /// When everything accepted so far will have left.
+    /// When everything accepted so far has departed.
     #[inline]
     pub fn busy_until(&self) -> Time {
         self.busy_until
     }
 
-    /// Bit/s.
+    /// The rate in bit/s.
     pub(crate) fn rate(&self) -> u64 {
         self.rate.get()
     }
 
-    /// When the last of `bytes` that come at `now` would leave, to the nanosecond.
+    /// When the last of `bytes` that arrive at `now` would depart, rounded down to the nanosecond.
     pub fn departure(&self, now: Time, bytes: u64) -> Time {
         let work = u128::from(bytes) * BITS_PER_BYTE_TIMES_NANOS / u128::from(self.rate.get());
         self.busy_until.max(now) + Span::from_nanos(work as u64)
     }
 
-    /// Accepts a packet of `size` bytes that comes at `now`, and tells when its last bit leaves.
+    /// Accepts a packet of `size` bytes that arrives at `now`; returns the departure of its last
+    /// bit.
     #[inline]
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
         if now > self.busy_until {
@@ -59,7 +59,7 @@ impl ConstantRate {
         }
         let mut whole = self.whole;
         let rate = self.rate.get();
-        // Both are below the rate, so this is the sum modulo the rate without overflow.
+        // Both are below `rate`: this is their sum modulo `rate` without overflow.
         if self.remainder >= rate - self.fraction {
             self.remainder -= rate - self.fraction;
             whole += 1;
@@ -70,7 +70,7 @@ impl ConstantRate {
         self.busy_until
     }
 
-    /// How long a packet of `size` bytes takes: whole nanoseconds and the rest in `1/rate` ns.
+    /// Stores the transmission time of `size` bytes: whole nanoseconds and the rest in `1/rate` ns.
     #[cold]
     fn update_transmission_time(&mut self, size: u32) {
         let work = u128::from(size) * BITS_PER_BYTE_TIMES_NANOS;
@@ -112,7 +112,8 @@ mod tests {
     fn an_idle_server_begins_when_the_packet_comes() {
         let mut shaper = transmitter(3_000_000_000);
         shaper.accept(Time::ZERO, 1);
-        // 8/3 ns after 100 is 102 and a rest; the rest of the first packet is forgotten.
+        // 100 + 8/3 ns is 102 and a rest. The rest of the first packet is dropped with its busy
+        // period.
         assert_eq!(shaper.accept(Time::from_nanos(100), 1), Time::from_nanos(102));
         assert_eq!(shaper.accept(Time::from_nanos(100), 1), Time::from_nanos(105));
         assert_eq!(shaper.accept(Time::from_nanos(100), 1), Time::from_nanos(108));

@@ -1,14 +1,15 @@
-//! The far end of a link that does not deliver evenly.
+//! The delay stage of a link: jitter, reordering and route changes.
 //!
-//! Jitter: a packet comes out later than the delay says by a time drawn evenly from [0, jitter),
-//! but never before the packet in front of it, as on a path whose queues are first in, first out.
-//! So packets that follow each other closely share the delay of the slowest.
+//! Jitter: an extra delay, uniform in [0, jitter), but no packet leaves before the one in front of
+//! it, as on a path of first-in-first-out queues. Packets close together share the delay of the
+//! slowest.
 //!
-//! Reordering: a share of the packets, drawn independently, comes out later by a fixed time and is
-//! overtaken by those that follow within it. The least delay stays what the link's delay says.
+//! Reordering: each packet is delayed by a fixed extra time with a given probability, independently
+//! of others. Packets that follow within that time overtake it. The minimum delay stays the link's
+//! delay.
 //!
-//! Reroutes: from given times on packets take a route with another delay. What is under way stays
-//! on its route, so those on a shorter one overtake it.
+//! Reroutes: from given times on, packets take a route with another delay. Packets in transit stay
+//! on their route, so packets on a shorter new route overtake them.
 
 use crate::rng::{Rng, Stream};
 use dumbbell_units::{Span, Time};
@@ -16,41 +17,42 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Which packets are held back, and for how long.
+/// Which packets are delayed so that others overtake them, and by how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reordering {
-    /// The probability that a packet is held back, within [0, 1].
+    /// Probability that a packet is delayed, within [0, 1].
     pub share: f64,
-    /// How long.
+    /// The extra delay.
     #[serde(rename = "delay_ns")]
     pub delay: Span,
 }
 
-/// Packets that are to cross the link, or have, and are not out yet.
+/// Packets that are in transit, or will be once transmitted, ordered by delivery time.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayStage<P> {
     jitter: Span,
     reordering: Reordering,
-    /// Packets until the next one that is held back.
+    /// Packets until the next one that is delayed for reordering.
     until_reordered: u64,
     rng: Rng,
-    /// For packets that cross from when on, how much longer their route is; the next one last.
+    /// (start, extra delay) of the coming routes, latest first: packets that enter from `start` on
+    /// take that much longer than on the shortest route.
     reroutes: Vec<(Time, Span)>,
-    /// By how much the present route is longer than the shortest.
+    /// Extra delay of the current route over the shortest one.
     extra_delay: Span,
-    /// When the latest on the present route comes out, those held back apart.
+    /// Latest delivery on the current route, packets delayed for reordering excluded.
     last_delivery: Time,
-    /// Those that come out in the order in which they came.
+    /// Packets that are delivered in the order of their arrival.
     in_order: VecDeque<Delayed<P>>,
-    /// Those that are held back, and those on a shorter route than some before them.
+    /// Packets delayed for reordering, and packets that overtake others after a route change.
     out_of_order: BinaryHeap<Delayed<P>>,
-    /// How many packets have come.
+    /// Number of packets so far.
     count: u64,
 }
 
-/// A packet that is not out yet. The greatest is the first to come out; of two at one time, it is
-/// the one sent first.
+/// A packet in the stage. The maximum is the next one delivered: the earliest `delivery`, then the
+/// lowest `number`.
 #[derive(Clone, Debug)]
 struct Delayed<P> {
     delivery: Time,
@@ -59,8 +61,8 @@ struct Delayed<P> {
 }
 
 impl<P> DelayStage<P> {
-    /// A far end. The reroutes, if any, are in order: for packets that have crossed the shortest
-    /// route from when on, by how much theirs is longer.
+    /// An empty stage. `reroutes` are (start, extra delay over the shortest route), in order of
+    /// time.
     pub(crate) fn new(
         jitter: Span,
         reordering: Reordering,
@@ -85,7 +87,7 @@ impl<P> DelayStage<P> {
         }
     }
 
-    /// A packet will have crossed the link at `now`, none of those after it earlier.
+    /// Adds a packet that will have crossed the shortest route at `now`; `now` never decreases.
     pub(crate) fn push(&mut self, now: Time, packet: P) {
         while let Some((_, extra_delay)) =
             self.reroutes.pop_if(|next_delivery| next_delivery.0 <= now)
@@ -112,19 +114,19 @@ impl<P> DelayStage<P> {
         }
     }
 
-    /// When the next packet comes out; [`Time::MAX`] if there is none.
+    /// The time of the next delivery; [`Time::MAX`] if the stage is empty.
     pub(crate) fn next_delivery(&self) -> Time {
         let in_order = self.in_order.front().map_or(Time::MAX, |first| first.delivery);
         self.out_of_order.peek().map_or(in_order, |first| first.delivery.min(in_order))
     }
 
-    /// Whether there is a packet, and none that is yet to come is out before it.
+    /// Whether the stage holds packets and no later arrival can be delivered before them.
     pub(crate) fn next_arrival_is_final(&self) -> bool {
         let in_order = self.reordering.share == 0.0 && self.reroutes.is_empty();
         in_order && self.out_of_order.is_empty() && !self.in_order.is_empty()
     }
 
-    /// The next packet, if it is out by `now`.
+    /// The next packet, if it is delivered by `now`.
     pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
         if self.next_delivery() > now {
             return None;
@@ -139,7 +141,7 @@ impl<P> DelayStage<P> {
         first.map(|first| first.packet)
     }
 
-    /// How many packets are not out yet.
+    /// The number of packets in the stage.
     pub(crate) fn len(&self) -> usize {
         self.in_order.len() + self.out_of_order.len()
     }
@@ -179,14 +181,13 @@ mod tests {
         Time::ZERO + Span::from_micros(us)
     }
 
-    /// Packets cross every `until_reordered`; gives when each comes out, in the order in which they do.
+    /// Pushes a packet every `interval`; returns (delivery time, number) in the order of delivery.
     fn deliveries(
         mut delay_stage: DelayStage<u64>,
-        until_reordered: Span,
+        interval: Span,
         packets: u64,
     ) -> Vec<(Time, u64)> {
-        (0..packets)
-            .for_each(|number| delay_stage.push(Time::ZERO + until_reordered * number, number));
+        (0..packets).for_each(|number| delay_stage.push(Time::ZERO + interval * number, number));
         let mut delivery = Vec::new();
         while delay_stage.len() > 0 {
             let next_delivery = delay_stage.next_delivery();
@@ -206,7 +207,8 @@ mod tests {
         let out_of_order: Vec<f64> = out_of_order.collect();
         let mean = out_of_order.iter().sum::<f64>() / out_of_order.len() as f64;
         assert!(out_of_order.iter().all(|&out_of_order| (0.0..0.005).contains(&out_of_order)));
-        // A uniform of width 5 ms: mean 2.5 ms, of 100,000 within 5/sqrt(12e5) = 4.6 us each.
+        // Uniform of width 5 ms: mean 2.5 ms; standard error of 100,000 draws 5 ms / sqrt(12e5) =
+        // 4.6 us.
         assert!((mean - 0.0025).abs() < 4.0 * 4.6e-6, "{mean}");
         let early = out_of_order.iter().filter(|&&out_of_order| out_of_order < 0.0005).count();
         assert!(early.abs_diff(10_000) < 400, "{early}");
@@ -228,7 +230,7 @@ mod tests {
         let delivery = deliveries(delay_stage, Span::from_micros(100), 200_000);
         let held: Vec<_> = delivery.iter().filter(|&&(at, n)| at != us(100 * n)).collect();
         assert!(held.iter().all(|&&(at, n)| at == us(100 * n + 10_000)));
-        // 2000, give or take four standard deviations of 44.5.
+        // Expected 2000, tolerance four standard deviations of 44.5.
         assert!(held.len().abs_diff(2000) < 178, "{}", held.len());
         assert!(delivery.iter().map(|delivery| delivery.0).is_sorted());
     }
@@ -241,7 +243,8 @@ mod tests {
         let at =
             |n: u64| us(100 * n) + Span::from_micros(if (10..20).contains(&n) { 500 } else { 0 });
         assert!(delivery.iter().all(|&(time, n)| time == at(n)));
-        // Until 2.4 ms come the last five on the detour; of two at one time, the one sent first.
+        // Until 2.4 ms the last five packets of the longer route arrive; ties go to the one sent
+        // first.
         let order: Vec<u64> =
             delivery.iter().map(|delivery| delivery.1).skip(15).take(10).collect();
         assert_eq!(order, [15, 20, 16, 21, 17, 22, 18, 23, 19, 24]);

@@ -1,7 +1,7 @@
-//! Links, queues and routes, and what a protocol engine looks like from outside.
+//! Links, queues and routes, and the interface of protocol engines.
 //!
-//! Everything here is advanced lazily to a given time, so that the simulator (virtual clock) and
-//! the Linux testbed (real clock) drive the very same code. Links are generic over the packet.
+//! Links are evaluated lazily up to a given time, so that the simulator (virtual clock) and the
+//! Linux testbed (real clock) run the same code. They are generic over the packet type.
 
 mod application;
 mod aqm;
@@ -35,13 +35,12 @@ pub use trace::{OPPORTUNITY_BYTES, Trace};
 
 use dumbbell_units::Time;
 
-/// What a link needs to know of a packet.
+/// The properties of a packet that links use.
 pub trait Packet {
-    /// Bytes on the wire.
+    /// Size on the wire in bytes, IP header included.
     fn size(&self) -> u32;
 
-    /// A number that all packets of one flow in one direction have: queues that are fair to flows
-    /// tell them apart by it.
+    /// Number of the packet's flow and direction, for fair queueing (FQ-CoDel).
     fn flow(&self) -> u32 {
         0
     }
@@ -51,7 +50,7 @@ pub trait Packet {
         false
     }
 
-    /// Marks congestion experienced (RFC 3168: CE). Called only on ECN-capable packets.
+    /// Sets congestion experienced (RFC 3168: CE). Called on ECN-capable packets only.
     fn mark(&mut self) {}
 }
 

@@ -1,13 +1,13 @@
 //! A link: a loss process, a queue, a rate and a delay, in this order.
 //!
-//! All of a link is first in, first out, so when a droptail queue accepts a packet its departure
-//! is settled: it leaves when the packets before it have left and its own bits are on the wire. A
-//! packet therefore rests in a single ring, from its arrival at the near end until it comes out at
-//! the far end, together with its departure time. A cursor in the ring tells which packets still
-//! wait for their turn; it moves lazily, whenever somebody needs to know.
+//! Without AQM, jitter, reordering and reroutes everything is first in, first out, and a packet's
+//! departure is known on arrival: once all packets before it have departed and its own bits are on
+//! the wire. One ring therefore holds each packet with its departure, from its arrival at the near
+//! end to its delivery at the far end. The last packets of the ring are the queue. Their number is
+//! updated lazily, on access.
 //!
-//! Random losses strike at the entrance, as netem's do: a lost packet takes no queue and no
-//! capacity. What only some links have, a managed queue or an uneven far end, is in `managed.rs`.
+//! Random losses occur on arrival, before the queue, as in netem: a lost packet uses neither queue
+//! nor capacity. Links with the other features are in `managed_link.rs`.
 
 use crate::managed_link::ManagedLink;
 use crate::shaper::Shaper;
@@ -16,33 +16,33 @@ use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-/// What a link is like; by default it passes everything on at once.
+/// Parameters of a link. The default forwards everything immediately.
 #[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
-    /// Bits per second; `None` sends everything at once.
+    /// Rate in bit/s; `None` for no rate limit.
     pub rate: Option<NonZeroU64>,
-    /// Bytes that may leave at once after a pause: the depth of a token bucket. Without one the
-    /// link is a line, on which every packet takes its time.
+    /// Depth in bytes of a token bucket that shapes to `rate`; `None` for a plain transmitter, on
+    /// which every packet takes its transmission time.
     pub bucket: Option<u64>,
-    /// How the rate varies; takes the place of `rate` and `bucket`.
+    /// A rate that varies; replaces `rate` and `bucket`.
     pub rate_process: Option<RateProcess>,
     /// One-way propagation delay.
     pub delay: Span,
-    /// From when on packets that leave the near end take a route with another delay.
+    /// Route changes (start, delay): packets that depart from `start` on have this delay instead.
     pub reroutes: Vec<(Time, Span)>,
-    /// How much may wait for its turn.
+    /// Limit of the queue.
     pub queue: Limit,
-    /// Who is told of congestion before that limit is reached.
+    /// Active queue management, which acts below that limit.
     pub aqm: Option<AqmConfig>,
-    /// Probability of a random loss, within [0, 1).
+    /// Probability of independent random losses, within [0, 1).
     pub loss: f64,
-    /// Losses of another kind; they take the place of `loss`.
+    /// Another loss model; replaces `loss`.
     pub loss_model: Option<LossModel>,
-    /// Packets come out later by a random time below this, but in order.
+    /// Upper bound of a random extra delay that keeps the order of packets.
     pub jitter: Span,
-    /// Which packets are overtaken by others.
+    /// Packets that others overtake.
     pub reordering: Reordering,
-    /// Seed of all that is random.
+    /// Seed of all random numbers of the link.
     pub seed: u64,
 }
 
@@ -53,7 +53,7 @@ impl LinkConfig {
     }
 }
 
-/// A link that carries packets one way.
+/// A one-way link.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
     ring: VecDeque<Queued<P>>,
@@ -61,19 +61,19 @@ pub struct Link<P> {
     delay: Span,
     shaper: Shaper,
     loss: LossProcess,
-    /// What most links do without. If there is any, all packets are in there and the ring is empty.
+    /// AQM, jitter, reordering and reroutes. If present, it holds all packets and `ring` is empty.
     managed: Option<Box<ManagedLink<P>>>,
     accepted: u64,
     accepted_bytes: u64,
     lost: u64,
 }
 
-/// Who waits.
+/// A droptail queue (Linux's pfifo and bfifo).
 #[derive(Clone, Debug)]
 struct Droptail {
-    /// The packets that wait: the last ones in the ring.
+    /// The queued packets: the last ones in the ring.
     backlog: Backlog,
-    /// When the first of them waits no longer.
+    /// When the transmission of the first queued packet starts.
     next_start: Time,
     limit: Limit,
     dropped: u64,
@@ -82,38 +82,38 @@ struct Droptail {
 /// A packet on the link.
 #[derive(Clone, Debug)]
 struct Queued<P> {
-    /// When its last bit has left the near end.
+    /// When its last bit is on the wire.
     departure: Time,
     packet: P,
 }
 
-/// Why a packet did not get onto a link.
+/// Why a link dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// The queue was full.
+    /// The queue was full (tail drop or, in FQ-CoDel, overlimit drop).
     Overflow,
-    /// The queue's management chose to.
+    /// The AQM dropped it.
     Early,
-    /// The loss process struck.
+    /// The loss process dropped it.
     Loss,
 }
 
-/// What a link has done, and what waits on it.
+/// Counters of a link and its present queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
-    /// Packets sent: those whose transmission has begun.
+    /// Packets whose transmission has started.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Bytes of those packets.
     pub sent_bytes: u64,
-    /// Packets that found the queue full, or that its management dropped.
+    /// Packets dropped by the full queue or by the AQM.
     pub dropped: u64,
-    /// Packets that were lost at random.
+    /// Packets dropped by the loss process.
     pub lost: u64,
-    /// Packets that the queue's management marked. Droptail marks none.
+    /// Packets that the AQM marked (CE).
     pub marked: u64,
-    /// What waits now.
+    /// The present backlog of the queue.
     pub backlog: Backlog,
-    /// How long a packet that comes now would wait.
+    /// Time until a packet that arrives now would start its transmission.
     pub queueing_delay: Span,
 }
 
@@ -121,7 +121,8 @@ impl<P: Packet> Link<P> {
     /// An empty link.
     ///
     /// # Panics
-    /// If a probability is not one, or rates, reroutes or delivery opportunities are out of order.
+    /// If a probability is out of range, or if rates, reroutes or delivery opportunities are not in
+    /// order.
     pub fn new(config: &LinkConfig) -> Link<P> {
         let loss = match config.loss_model {
             None => LossProcess::uniform(config.loss, config.seed),
@@ -137,7 +138,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// A link without losses and extras.
+    /// A link without losses, AQM, jitter, reordering and reroutes.
     pub(crate) fn plain(config: &LinkConfig) -> Link<P> {
         Link {
             ring: VecDeque::new(),
@@ -157,20 +158,20 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// A pure delay: no rate, no queue, no loss.
+    /// A link that only delays: no rate limit, no queue limit, no loss.
     pub fn delay_line(delay: Span) -> Link<P> {
         Link::plain(&LinkConfig { delay, ..LinkConfig::default() })
     }
 
-    /// The one-way propagation delay, that of the shortest route if there are several.
+    /// The one-way propagation delay; with reroutes that of the shortest route.
     pub fn delay(&self) -> Span {
         self.delay
     }
 
-    /// A packet comes to the near end. Time must not run backwards from call to call.
+    /// Accepts a packet at the near end. `now` must not decrease from call to call.
     ///
     /// # Errors
-    /// If the packet is lost; the link has counted it.
+    /// If the packet is dropped; the link has counted it.
     #[inline(always)]
     pub fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
         if self.loss.drops_next() {
@@ -192,8 +193,8 @@ impl<P: Packet> Link<P> {
         Ok(())
     }
 
-    /// Finds a packet its place before a line; gives its departure. Who waits no longer is looked for
-    /// only if there seems to be no room.
+    /// Queues a packet for a transmitter of constant rate; returns its departure. The backlog is
+    /// updated only if the queue seems to be full.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         let Shaper::ConstantRate(line) = &mut self.shaper else { return Ok(now) };
@@ -212,7 +213,7 @@ impl<P: Packet> Link<P> {
         Ok(line.accept(now, size))
     }
 
-    /// The same for servers that are not a plain line.
+    /// The same for the other shapers.
     #[inline(never)]
     fn enqueue_shaped(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         self.advance(now);
@@ -220,7 +221,7 @@ impl<P: Packet> Link<P> {
             Shaper::TokenBucket(_) | Shaper::Trace(_) => {
                 self.shaper.departure(now, u64::from(size))
             }
-            shaper => shaper.start(now),
+            shaper => shaper.service_start(now),
         };
         if start > now {
             self.queue.add(now, start, size)?;
@@ -232,9 +233,10 @@ impl<P: Packet> Link<P> {
         Ok(departure)
     }
 
-    /// When the next packet comes out at the far end; [`Time::MAX`] if the link is empty. On a link
-    /// with a managed queue, jitter or reordering it may be an earlier time, at which
-    /// [`pop`](Self::pop) gives nothing and this a later one. A packet that is pushed may change it.
+    /// When the next packet is delivered at the far end; [`Time::MAX`] if the link is empty. A
+    /// later push may change it unless [`next_arrival_is_final`](Self::next_arrival_is_final). With
+    /// AQM, jitter or reordering it is a lower bound: [`pop`](Self::pop) may return nothing then,
+    /// and this a later time.
     #[inline]
     pub fn next_arrival(&self) -> Time {
         match self.ring.front() {
@@ -243,21 +245,21 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// When the latest packet comes out at the far end of a link without extras; [`Time::MAX`] if it
-    /// is empty.
+    /// When the last packet is delivered at the far end of a plain link; [`Time::MAX`] if it is
+    /// empty.
     pub(crate) fn last_arrival(&self) -> Time {
         self.ring.back().map_or(Time::MAX, |last| last.departure + self.delay)
     }
 
-    /// Whether neither a push changes [`next_arrival`](Self::next_arrival) nor anything is dropped
-    /// after it was accepted.
+    /// Whether no later push can change [`next_arrival`](Self::next_arrival), and no packet on the
+    /// link can be dropped any more.
     #[inline]
     pub fn next_arrival_is_final(&self) -> bool {
         !self.ring.is_empty()
             || self.managed.as_ref().is_some_and(|managed| managed.next_arrival_is_final())
     }
 
-    /// The next packet at the far end, if it has come out by `now`.
+    /// The next packet at the far end, if it is delivered by `now`.
     #[inline(always)]
     pub fn pop(&mut self, now: Time) -> Option<P> {
         let Some(head) = self.ring.front() else { return self.managed.as_mut()?.pop(now) };
@@ -270,9 +272,9 @@ impl<P: Packet> Link<P> {
         self.ring.pop_front().map(|head| head.packet)
     }
 
-    /// The packets that come out so many packets after the next one. None if there are not as many,
-    /// or they do not lie in one piece in memory, which is seldom; what a link with a managed queue,
-    /// jitter or reordering holds is not told.
+    /// Packets of the ring by position, 0 for the next delivery. `None` if there are fewer packets
+    /// or they are not contiguous in memory, which is rare, and on links with AQM, jitter or
+    /// reordering.
     #[inline]
     pub fn peek<const N: usize>(&self, ahead: [usize; N]) -> Option<[&P; N]> {
         let (front, _) = self.ring.as_slices();
@@ -280,30 +282,30 @@ impl<P: Packet> Link<P> {
         Some(ahead.map(|place| &front[place].packet))
     }
 
-    /// Packets on the link: waiting, being sent or under way.
+    /// The number of packets on the link: queued, in transmission or in propagation.
     pub fn len(&self) -> usize {
         self.ring.len() + self.managed.as_ref().map_or(0, |managed| managed.len())
     }
 
-    /// Whether there is no packet on the link.
+    /// Whether the link is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// From now on packets that are dropped after they were accepted, as some managements do, are
-    /// kept until [`take_discarded`](Self::take_discarded) gives them.
+    /// Keeps packets that are dropped after they were accepted (CoDel, FQ-CoDel) for
+    /// [`take_discarded`](Self::take_discarded).
     pub fn record_discarded(&mut self) {
         if let Some(managed) = &mut self.managed {
             managed.record_discarded();
         }
     }
 
-    /// The next of the packets that were dropped after they were accepted, when and why.
+    /// The next packet that was dropped after it was accepted, with time and reason.
     pub fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {
         self.managed.as_mut()?.take_discarded()
     }
 
-    /// What the link has done until `now`, and what waits then.
+    /// Counters and backlog at `now`.
     pub fn statistics(&mut self, now: Time) -> LinkStatistics {
         if let Some(managed) = &mut self.managed {
             return LinkStatistics { lost: self.lost, ..managed.statistics(now) };
@@ -324,13 +326,14 @@ impl<P: Packet> Link<P> {
         &self.shaper
     }
 
-    /// Moves the cursor past all packets whose transmission has begun.
+    /// Removes packets whose transmission has started by `now` from the backlog.
     #[inline(always)]
     fn advance(&mut self, now: Time) {
         while self.queue.backlog.packets > 0 && self.queue.next_start <= now {
             let place = self.ring.len() - self.queue.backlog.packets as usize;
             let first = &self.ring[place];
-            // On a line the next one begins when this one departs; else it waits until it leaves.
+            // After a plain transmitter's packet departs the next one starts. Behind a token bucket
+            // or a trace a packet is queued until its own departure.
             self.queue.next_start = match &self.shaper {
                 Shaper::TokenBucket(_) | Shaper::Trace(_) => {
                     self.ring.get(place + 1).map_or(now, |next| next.departure)
@@ -343,13 +346,13 @@ impl<P: Packet> Link<P> {
 }
 
 impl Droptail {
-    /// Whether there is room for a packet that is to be sent from `start` on.
+    /// Whether a packet whose transmission would start at `start` fits into the queue.
     #[inline]
     fn admits(&self, now: Time, start: Time, size: u32) -> bool {
         self.limit.admits(self.backlog, size, start.since(now))
     }
 
-    /// A packet begins to wait that is to be sent from `start` on, if there is room.
+    /// Queues a packet whose transmission starts at `start`, if it fits.
     #[inline]
     fn add(&mut self, now: Time, start: Time, size: u32) -> Result<(), DropReason> {
         if !self.admits(now, start, size) {

@@ -1,29 +1,30 @@
-//! Losses that do not come from full queues.
+//! Losses that are not caused by full queues.
 //!
 //! Uniform loss: every packet is lost with probability `p`, independently of all others.
 //!
 //! Gilbert-Elliott (E. N. Gilbert, "Capacity of a burst-noise channel", BSTJ 39, 1960; E. O.
-//! Elliott, BSTJ 42, 1963): a channel that is good or bad. A packet is lost with probability `good`
-//! in the good state and `bad` in the bad one. After each packet a good channel becomes bad with
-//! probability `p` and a bad one good with probability `r`. In the long run the channel is bad for
-//! `p / (p + r)` of the packets, for `1 / r` packets at a time. It begins in the good state.
+//! Elliott, BSTJ 42, 1963): a channel with a good and a bad state. A packet is lost with
+//! probability `good` in the good state and `bad` in the bad state. After each packet a good
+//! channel becomes bad with probability `p`, and a bad one good with probability `r`. In the long
+//! run a share of `p / (p + r)` of the packets meets the bad state, which lasts `1 / r` packets on
+//! average. The channel starts in the good state.
 //!
-//! Periodic loss: every n-th packet is lost, as response functions assume; the first after n/2 to n
-//! packets, by the seed.
+//! Periodic loss: every n-th packet is lost, as response functions assume. The first loss is after
+//! n/2 to n packets, depending on the seed.
 //!
-//! All are counted as gaps: how many packets still pass before something happens. A packet that
-//! passes costs a comparison; only losses and changes of state take a draw.
+//! All models count the packets until the next event. A packet that passes costs one comparison;
+//! only losses and state transitions draw random numbers.
 
 use crate::rng::{Rng, Stream};
 use serde::{Deserialize, Serialize};
 
-/// Losses that do not strike every packet alike.
+/// Losses other than independent ones of one probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossModel {
-    /// In bursts.
+    /// Losses in bursts.
     GilbertElliott(GilbertElliott),
-    /// Every so many packets one, at least one.
+    /// One loss every this many packets, at least 1.
     Periodic(u64),
 }
 
@@ -31,18 +32,18 @@ pub enum LossModel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
-    /// That a good channel becomes bad, for each packet.
+    /// Probability per packet of a transition from good to bad.
     pub p: f64,
-    /// That a bad channel becomes good, for each packet.
+    /// Probability per packet of a transition from bad to good.
     pub r: f64,
-    /// That a packet is lost while the channel is bad.
+    /// Loss probability in the bad state.
     pub bad: f64,
-    /// That a packet is lost while the channel is good.
+    /// Loss probability in the good state.
     pub good: f64,
 }
 
 impl GilbertElliott {
-    /// The share of packets that is lost in the long run.
+    /// The loss rate in the long run.
     pub fn mean(&self) -> f64 {
         if self.p == 0.0 {
             return self.good;
@@ -51,10 +52,10 @@ impl GilbertElliott {
     }
 }
 
-/// A loss process.
+/// A loss process: decides for each packet whether it is lost.
 #[derive(Clone, Debug)]
 pub struct LossProcess {
-    /// Packets that still pass before the process is asked again.
+    /// Packets that pass before the next loss or state transition.
     until_event: u64,
     process: Process,
     rng: Rng,
@@ -67,12 +68,12 @@ enum Process {
     Channel(Channel),
 }
 
-/// A Gilbert-Elliott channel and what comes next on it.
+/// A Gilbert-Elliott channel and its next events.
 #[derive(Clone, Debug)]
 struct Channel {
     parameters: GilbertElliott,
     is_bad: bool,
-    /// Packets before the next one that is lost if the state stays.
+    /// Packets before the next loss if the state stays.
     until_loss: u64,
     /// Packets before the one after which the state changes.
     until_transition: u64,
@@ -93,10 +94,10 @@ impl LossProcess {
         }
     }
 
-    /// Losses that do not strike every packet alike.
+    /// The losses of a model.
     ///
     /// # Panics
-    /// If a probability is not one, or a period is 0.
+    /// If a probability is out of range, or a period is 0.
     pub fn new(model: LossModel, seed: u64) -> LossProcess {
         match model {
             LossModel::GilbertElliott(parameters) => LossProcess::gilbert_elliott(parameters, seed),
@@ -104,10 +105,10 @@ impl LossProcess {
         }
     }
 
-    /// One loss every so many packets.
+    /// One loss every `every` packets.
     ///
     /// # Panics
-    /// If it is every 0 packets.
+    /// If `every` is 0.
     pub fn periodic(every: u64, seed: u64) -> LossProcess {
         assert!(every > 0, "a period is at least one packet");
         let mut rng = Rng::new(seed, Stream::Loss);
@@ -115,10 +116,10 @@ impl LossProcess {
         LossProcess { until_event: first, process: Process::Periodic(every), rng }
     }
 
-    /// Losses of a channel that is good or bad.
+    /// The losses of a Gilbert-Elliott channel.
     ///
     /// # Panics
-    /// If one of its probabilities is not within [0, 1].
+    /// If a probability is not within [0, 1].
     pub fn gilbert_elliott(parameters: GilbertElliott, seed: u64) -> LossProcess {
         for p in [parameters.p, parameters.r, parameters.bad, parameters.good] {
             assert!((0.0..=1.0).contains(&p), "the channel's probabilities lie within [0, 1]");
@@ -133,7 +134,7 @@ impl LossProcess {
     #[inline]
     pub fn drops_next(&mut self) -> bool {
         if self.until_event > 0 {
-            // Without losses the gap is 2^64 - 1, which no run lives to see the end of.
+            // Without losses the counter starts at 2^64 - 1, which no run reaches.
             self.until_event -= 1;
             return false;
         }
@@ -165,7 +166,7 @@ impl Channel {
         self.until_loss.min(self.until_transition)
     }
 
-    /// The packet after the gap: whether it is lost, and what comes after it.
+    /// Processes the next event: whether its packet is lost, and when the following event is.
     fn decide(&mut self, rng: &mut Rng) -> bool {
         let until_event = self.until_event();
         let is_lost = self.until_loss == until_event;
@@ -179,7 +180,7 @@ impl Channel {
         is_lost
     }
 
-    /// From one state to the other.
+    /// Changes the state and draws its next events.
     fn transition(&mut self, rng: &mut Rng) {
         self.is_bad = !self.is_bad;
         let GilbertElliott { p, r, bad, good } = self.parameters;
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_loss_says_nothing_about_the_next_one() {
-        // Independence: after a loss the next packet is lost as often as any other.
+        // Independence: after a loss the next packet is lost with the same probability.
         let gaps = gaps(LossProcess::uniform(0.2, 5), 1_000_000);
         let losses = gaps.len() as f64;
         let in_a_row = gaps.iter().filter(|&&until_event| until_event == 0).count() as f64;
@@ -284,8 +285,7 @@ mod tests {
 
     #[test]
     fn a_bad_channel_that_loses_all_gives_bursts_of_mean_length_one_over_r() {
-        // P(burst = n) = (1-r)^(n-1) r, and the good packets between two bursts are as
-        // geometric with p.
+        // P(burst = n) = (1-r)^(n-1) r. The packets between two bursts are geometric with p.
         let channel = GilbertElliott { p: 0.02, r: 0.2, bad: 1.0, good: 0.0 };
         let gaps = gaps(LossProcess::gilbert_elliott(channel, 4), 4_000_000);
         let between: Vec<u64> =

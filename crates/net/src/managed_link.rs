@@ -1,10 +1,10 @@
-//! What only some links have: a managed queue, and a far end that does not deliver evenly.
+//! A link with AQM, jitter, reordering or reroutes: AQM queue, then a plain link, then a delay
+//! stage.
 //!
-//! Such a link is a plain link with the one before it and the other behind; of the packets on it the
-//! plain link knows no more than the sizes. A managed queue decides which packet is sent, if any, when
-//! the server is free to send one; so its packets go onto the plain link only then. Nobody need look
-//! at the link at that time: as nothing else happens between two packets that come, the decisions up
-//! to a given time can be made up for in one go whenever somebody does.
+//! The plain link carries the sizes of the packets only. An AQM decides which packet to send, if
+//! any, when the shaper is free; only then does the packet enter the plain link. These decisions
+//! depend on past arrivals only, so they are evaluated lazily, up to the present, on the next
+//! access.
 
 use crate::aqm::AqmQueue;
 use crate::delay_stage::DelayStage;
@@ -15,14 +15,14 @@ use dumbbell_units::{Span, Time};
 pub(crate) struct ManagedLink<P> {
     managed: Option<AqmQueue<P>>,
     link: Link<SizeOnly>,
-    /// The packets that are on the line, and those that have crossed it: as the line is first in,
-    /// first out, it is known when they will have.
+    /// Packets on the plain link and behind it. The plain link is first in, first out, so the time
+    /// at which a packet will have crossed it is known when it enters.
     delay_stage: DelayStage<P>,
-    /// When a packet last came or began to be sent.
+    /// Time of the last arrival or start of transmission.
     last_event: Time,
 }
 
-/// What a packet is on the line: its size.
+/// A packet on the plain link: its size in bytes.
 #[derive(Clone, Copy, Debug)]
 struct SizeOnly(u32);
 
@@ -33,7 +33,7 @@ impl Packet for SizeOnly {
 }
 
 impl<P: Packet> ManagedLink<P> {
-    /// The extras of a link, if it has any.
+    /// The managed link of a configuration; `None` if a plain link is enough.
     pub(crate) fn new(config: &LinkConfig) -> Option<ManagedLink<P>> {
         let LinkConfig { aqm, queue, jitter, reordering, seed, .. } = *config;
         let has_plain_delay =
@@ -48,7 +48,7 @@ impl<P: Packet> ManagedLink<P> {
         Some(ManagedLink { managed, link, delay_stage, last_event: Time::ZERO })
     }
 
-    /// A packet comes to the near end.
+    /// Accepts a packet at the near end.
     #[cold]
     #[inline(never)]
     pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
@@ -60,7 +60,7 @@ impl<P: Packet> ManagedLink<P> {
         Ok(())
     }
 
-    /// The next packet at the far end, if it has come out by `now`.
+    /// The next packet at the far end, if it is delivered by `now`.
     #[cold]
     #[inline(never)]
     pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
@@ -69,12 +69,13 @@ impl<P: Packet> ManagedLink<P> {
         self.delay_stage.pop(now)
     }
 
-    /// No packet comes out earlier than this.
+    /// Lower bound of the next delivery.
     #[cold]
     #[inline(never)]
     pub(crate) fn next_arrival(&self) -> Time {
         let waits = self.managed.as_ref().is_some_and(|managed| managed.backlog().packets > 0);
-        let start = if waits { self.link.shaper().start(self.last_event) } else { Time::MAX };
+        let start =
+            if waits { self.link.shaper().service_start(self.last_event) } else { Time::MAX };
         self.delay_stage.next_delivery().min(start + self.link.delay())
     }
 
@@ -85,12 +86,12 @@ impl<P: Packet> ManagedLink<P> {
         self.managed.is_none() && self.delay_stage.next_arrival_is_final()
     }
 
-    /// Puts onto the line what the server takes up until `now`.
+    /// Starts all transmissions that start by `now`.
     fn transmit(&mut self, now: Time) {
         while let Some(managed) = &mut self.managed
             && managed.backlog().packets > 0
         {
-            let start = self.link.shaper().start(self.last_event);
+            let start = self.link.shaper().service_start(self.last_event);
             if start > now {
                 break;
             }
@@ -102,20 +103,20 @@ impl<P: Packet> ManagedLink<P> {
         }
     }
 
-    /// A packet comes to the line.
+    /// Starts the transmission of a packet.
     fn send(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
         self.link.push(now, SizeOnly(packet.size()))?;
         self.delay_stage.push(self.link.last_arrival(), packet);
         Ok(())
     }
 
-    /// Packets on the link.
+    /// The number of packets on the link.
     pub(crate) fn len(&self) -> usize {
         let backlog = self.managed.as_ref().map_or(0, |managed| managed.backlog().packets);
         backlog as usize + self.delay_stage.len()
     }
 
-    /// What the link has done until `now`, and what waits then.
+    /// Counters and backlog at `now`.
     pub(crate) fn statistics(&mut self, now: Time) -> LinkStatistics {
         self.transmit(now);
         let link = self.link.statistics(now);
@@ -123,7 +124,7 @@ impl<P: Packet> ManagedLink<P> {
         let (dropped, marked) = managed.counts();
         let mut backlog = managed.backlog();
         let queueing_delay = self.link.shaper().departure(now, backlog.bytes).since(now);
-        // A packet that the server has taken up waits on if it has to for tokens or opportunities.
+        // Behind a token bucket or a trace a dequeued packet may still wait in the plain link.
         backlog.packets += link.backlog.packets;
         backlog.bytes += link.backlog.bytes;
         LinkStatistics { dropped, marked, backlog, queueing_delay, ..link }
@@ -140,7 +141,8 @@ impl<P: Packet> ManagedLink<P> {
     }
 }
 
-/// For packets that cross the shortest route from when on, by how much theirs is longer.
+/// (start, extra delay over the shortest route) of the routes, for packets that have crossed the
+/// shortest route.
 fn extra_delays(config: &LinkConfig) -> Vec<(Time, Span)> {
     let shortest = config.min_delay();
     let beyond = |delay: Span| Span::from_nanos(delay.as_nanos() - shortest.as_nanos());

@@ -1,32 +1,32 @@
-//! A rate that changes at given times, as a link's user knows beforehand.
+//! A shaper whose rate changes at given times.
 //!
-//! The server works at the rate of the moment: a packet whose transmission has begun when the rate
-//! changes is finished at the new one. As with a constant rate, departures are whole nanoseconds
-//! and what rounding cuts off is carried. At rate zero nothing leaves.
+//! The rate applies immediately: the rest of a packet in transmission is sent at the new rate. As
+//! in a [`ConstantRate`](crate::ConstantRate), departures are whole nanoseconds and the remainder
+//! is carried. At rate zero nothing departs.
 
 use dumbbell_units::{Span, Time};
 
-/// A server of piecewise constant rate, first come first served.
+/// A shaper of piecewise constant rate, first in, first out.
 #[derive(Clone, Debug)]
 pub struct PiecewiseRate {
-    /// From when on which rate holds, bit/s.
+    /// (start, bit/s) of each step.
     steps: Vec<(Time, u64)>,
     progress: Progress,
 }
 
-/// How far the accepted work reaches.
+/// How far the accepted packets occupy the shaper.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
-    /// When all of it has left, rounded down.
+    /// End of the busy period, rounded down.
     busy_until: Time,
     /// What rounding cut off, in `1/rate` ns.
     remainder: u64,
-    /// The step that `busy_until` lies in.
+    /// The step that contains `busy_until`.
     step: usize,
 }
 
 impl PiecewiseRate {
-    /// A server whose rate is, from each time on, the one given with it, bit/s.
+    /// A shaper with these steps: (start, bit/s).
     ///
     /// # Panics
     /// If the first time is not zero, or the times do not increase.
@@ -39,23 +39,23 @@ impl PiecewiseRate {
         }
     }
 
-    /// When everything accepted so far will have left.
+    /// When everything accepted so far has departed.
     pub fn busy_until(&self) -> Time {
         self.progress.busy_until
     }
 
-    /// When the last of `bytes` that come at `now` would leave; [`Time::MAX`] if never.
+    /// When the last of `bytes` that arrive at `now` would depart; [`Time::MAX`] if never.
     pub fn departure(&self, now: Time, bytes: u64) -> Time {
         self.after(now, bytes).busy_until
     }
 
-    /// Accepts a packet of `size` bytes that comes at `now`; gives its departure.
+    /// Accepts a packet of `size` bytes that arrives at `now`; returns its departure.
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
         self.progress = self.after(now, u64::from(size));
         self.progress.busy_until
     }
 
-    /// The rate at `now`, bit/s.
+    /// The rate at `now` in bit/s.
     pub(crate) fn rate(&self, now: Time) -> u64 {
         let begun = self.steps.partition_point(|step| step.0 <= now);
         self.steps[begun - 1].1
@@ -68,7 +68,7 @@ impl PiecewiseRate {
                 self.steps[progress.step..].iter().take_while(|step| step.0 <= now).count();
             progress = Progress { busy_until: now, remainder: 0, step: progress.step + passed - 1 };
         }
-        // In bits times 1e-9, of which a rate of r bit/s does r a nanosecond.
+        // In units of 1e-9 bit: a rate of r bit/s sends r of them per nanosecond.
         let mut work = u128::from(bytes) * 8_000_000_000 + u128::from(progress.remainder);
         loop {
             let rate = u128::from(self.steps[progress.step].1);

@@ -1,27 +1,27 @@
-//! Queue limits: who may wait.
+//! Queue limits.
 //!
-//! Droptail as Linux's pfifo and bfifo have it: a packet that finds the limit reached is dropped.
-//! Only what waits counts; the packet in service does not, as it has left the queueing discipline
-//! for the device. A server of virtual finish times with a limit in bytes, such as a user-space
-//! emulator, counts the rest of the packet in service too and so differs by one packet at most.
+//! Droptail as in Linux's pfifo and bfifo: a packet that arrives at a full queue is dropped. The
+//! packet in transmission does not count, as it has left the queueing discipline for the device. An
+//! emulator that computes virtual finish times and has a limit in bytes also counts the rest of the
+//! packet in transmission, so it differs by at most one packet.
 
 use dumbbell_units::Span;
 
-/// How much may wait.
+/// The limit of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// Anything.
+    /// No limit.
     #[default]
     Unlimited,
-    /// So many packets.
+    /// Packets.
     Packets(u32),
-    /// So many bytes, headers included.
+    /// Bytes, headers included.
     Bytes(u64),
-    /// What is sent within so long: a packet that would wait longer is dropped.
+    /// Queueing delay: a packet that would wait longer is dropped.
     Time(Span),
 }
 
-/// What waits at present.
+/// The content of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets.
@@ -31,7 +31,7 @@ pub struct Backlog {
 }
 
 impl Limit {
-    /// Whether one more packet of `size` bytes may wait, when it would wait for `delay`.
+    /// Whether a packet of `size` bytes fits if it would wait for `delay`.
     #[inline]
     pub fn admits(self, backlog: Backlog, size: u32, delay: Span) -> bool {
         match self {
@@ -44,14 +44,14 @@ impl Limit {
 }
 
 impl Backlog {
-    /// A packet of `size` bytes begins to wait.
+    /// Adds a packet of `size` bytes.
     #[inline]
     pub(crate) fn add(&mut self, size: u32) {
         self.packets += 1;
         self.bytes += u64::from(size);
     }
 
-    /// A packet of `size` bytes waits no longer.
+    /// Removes a packet of `size` bytes.
     #[inline]
     pub(crate) fn remove(&mut self, size: u32) {
         self.packets -= 1;

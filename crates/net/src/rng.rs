@@ -1,10 +1,10 @@
-//! Whatever a link draws at random.
+//! The random numbers of a link.
 
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// What the numbers are drawn for. Each use has a stream of its own, so that switching one on
-/// changes nothing of another. The numbers are part of every result: they must not change.
+/// The use of the numbers. Each use has its own stream, so that enabling one changes no other.
+/// Results depend on these numbers: they must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Loss = 0,
@@ -12,7 +12,7 @@ pub(crate) enum Stream {
     DelayStage = 2,
 }
 
-/// A stream of random numbers.
+/// A stream of random numbers (xoshiro256++).
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(Xoshiro256PlusPlus);
 
@@ -30,13 +30,13 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// A number in [0, 1).
+    /// A number uniform in [0, 1).
     pub(crate) fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// How often something of probability `p` fails before it happens: `P(geometric = k) = (1-p)^k p`.
-    /// Inverting the distribution takes one draw a gap: `floor(ln U / ln(1-p))`, U in (0, 1].
+    /// Failures before the first success of probability `p`: `P(k) = (1-p)^k p`. One draw by
+    /// inversion: `floor(ln U / ln(1-p))`, U in (0, 1].
     pub(crate) fn geometric(&mut self, p: f64) -> u64 {
         if p <= 0.0 {
             return u64::MAX;

@@ -1,22 +1,22 @@
 //! Routes: the links that packets cross, in order.
 //!
-//! Ten thousand flows share a few routes, so equal routes are kept once, all of them in one table
-//! in which a packet finds its next link from its route and the number of the hop.
+//! Thousands of flows share a few routes. Equal routes are stored once, in one table that maps a
+//! route and a hop number to a link.
 
 use std::collections::BTreeMap;
 
-/// A link's place in the list of links.
+/// Index of a link in the list of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// A route's place in [`Routes`].
+/// Index of a route in [`Routes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
 
 /// All routes of a network.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    /// The routes' links one after the other, each route closed by [`END`].
+    /// The links of all routes in sequence; each route ends with [`END`].
     hops: Vec<u32>,
     known: BTreeMap<Vec<LinkId>, RouteId>,
 }
@@ -24,10 +24,11 @@ pub struct Routes {
 const END: u32 = u32::MAX;
 
 impl Routes {
-    /// The most links that a route may have.
+    /// The maximum number of links of a route.
     pub const MAX_HOPS: usize = u8::MAX as usize;
 
-    /// The route over these links. Without links, packets arrive as soon as they are sent.
+    /// Adds the route over these links, or returns the equal one. Over a route without links,
+    /// packets arrive immediately.
     ///
     /// # Panics
     /// If there are more than [`Routes::MAX_HOPS`] links.
@@ -43,7 +44,7 @@ impl Routes {
         route
     }
 
-    /// The link that is `hop` links down the route; `None` at its end.
+    /// Link number `hop` of the route; `None` after its last link.
     #[inline]
     pub fn hop(&self, route: RouteId, hop: u8) -> Option<LinkId> {
         let link = self.hops[route.0 as usize + usize::from(hop)];

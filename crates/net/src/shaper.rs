@@ -1,28 +1,28 @@
-//! What decides when packets leave.
+//! Shapers: when packets depart.
 
 use crate::{ConstantRate, LinkConfig, PiecewiseRate, TokenBucket, Trace};
 use dumbbell_units::{Span, Time};
 
-/// How the rate of a link varies.
+/// A rate that varies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// From each time on it is so many bit/s; see [`PiecewiseRate`].
+    /// (start, bit/s) of each step; see [`PiecewiseRate`].
     Piecewise(Vec<(Time, u64)>),
-    /// So much may leave at each of these times; see [`Trace`].
+    /// Times of delivery opportunities; see [`Trace`].
     Trace(Vec<Time>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Shaper {
-    /// Nothing: they leave at once.
+    /// No rate limit: packets depart on arrival.
     None,
-    /// A line: a packet waits until those before it are on the wire.
+    /// A transmitter: a packet waits until those before it are on the wire.
     ConstantRate(ConstantRate),
-    /// A line whose rate changes.
+    /// A transmitter whose rate changes.
     Piecewise(Box<PiecewiseRate>),
-    /// A token bucket: a packet waits until there are tokens for it.
+    /// A token bucket: a packet waits for its tokens.
     TokenBucket(TokenBucket),
-    /// Delivery opportunities: a packet waits until it may leave.
+    /// Delivery opportunities: a packet waits for its opportunity.
     Trace(Box<Trace>),
 }
 
@@ -41,50 +41,51 @@ impl Shaper {
         }
     }
 
-    /// When everything accepted so far will have left.
+    /// When everything accepted so far has departed.
     pub(crate) fn busy_until(&self) -> Time {
         match self {
             Shaper::None => Time::ZERO,
-            Shaper::ConstantRate(line) => line.busy_until(),
+            Shaper::ConstantRate(rate) => rate.busy_until(),
             Shaper::TokenBucket(bucket) => bucket.busy_until(),
-            Shaper::Piecewise(timeline) => timeline.busy_until(),
+            Shaper::Piecewise(rate) => rate.busy_until(),
             Shaper::Trace(trace) => trace.busy_until(),
         }
     }
 
-    /// When the server would take up a packet that is there from `now` on.
-    pub(crate) fn start(&self, now: Time) -> Time {
+    /// When the service of a packet that is present from `now` on starts.
+    pub(crate) fn service_start(&self, now: Time) -> Time {
         match self {
-            Shaper::Trace(trace) => trace.start(now),
+            Shaper::Trace(trace) => trace.service_start(now),
             _ => self.busy_until().max(now),
         }
     }
 
-    /// When the last of `bytes` that come at `now` would have left.
+    /// When the last of `bytes` that arrive at `now` would depart.
     pub(crate) fn departure(&self, now: Time, bytes: u64) -> Time {
         match self {
             Shaper::None => now,
-            Shaper::ConstantRate(line) => line.departure(now, bytes),
+            Shaper::ConstantRate(rate) => rate.departure(now, bytes),
             Shaper::TokenBucket(bucket) => bucket.departure(now, bytes),
-            Shaper::Piecewise(timeline) => timeline.departure(now, bytes),
+            Shaper::Piecewise(rate) => rate.departure(now, bytes),
             Shaper::Trace(trace) => trace.departure(now, bytes),
         }
     }
 
-    /// Accepts a packet of `size` bytes that comes at `now`; gives its departure.
+    /// Accepts a packet of `size` bytes that arrives at `now`; returns its departure.
     pub(crate) fn accept(&mut self, now: Time, size: u32) -> Time {
         match self {
             Shaper::None => now,
-            Shaper::ConstantRate(line) => line.accept(now, size),
+            Shaper::ConstantRate(rate) => rate.accept(now, size),
             Shaper::TokenBucket(bucket) => bucket.accept(now, size),
-            Shaper::Piecewise(timeline) => timeline.accept(now, size),
+            Shaper::Piecewise(rate) => rate.accept(now, size),
             Shaper::Trace(trace) => trace.accept(now, size),
         }
     }
 
-    /// How long a packet of `size` bytes that comes at `now` would wait behind so many bytes: for its
-    /// turn on a line, else until it leaves, as in a droptail queue.
-    pub(crate) fn wait(&self, now: Time, before: u64, size: u32) -> Span {
+    /// How long a packet of `size` bytes that arrives at `now` is queued behind `before` bytes:
+    /// until its transmission starts on a transmitter, else until it departs, as in the droptail
+    /// queue.
+    pub(crate) fn queueing_delay(&self, now: Time, before: u64, size: u32) -> Span {
         let bytes = match self {
             Shaper::TokenBucket(_) | Shaper::Trace(_) => before + u64::from(size),
             _ => before,
@@ -92,13 +93,14 @@ impl Shaper {
         self.departure(now, bytes).since(now)
     }
 
-    /// How many packets of `bytes` could have been sent at the rate of the moment since all had left.
+    /// RED's `m`: packets of `bytes` bytes that the link could have sent at the current rate since
+    /// it became idle.
     pub(crate) fn idle_packets(&self, now: Time, bytes: u32) -> f64 {
         let rate = match self {
             Shaper::None => 0,
-            Shaper::ConstantRate(line) => line.rate(),
+            Shaper::ConstantRate(rate) => rate.rate(),
             Shaper::TokenBucket(bucket) => bucket.rate(),
-            Shaper::Piecewise(timeline) => timeline.rate(now),
+            Shaper::Piecewise(rate) => rate.rate(now),
             Shaper::Trace(trace) => trace.mean_rate(),
         };
         let idle = now.since(self.busy_until());

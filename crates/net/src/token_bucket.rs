@@ -1,12 +1,13 @@
-//! A token bucket, as Linux's tbf and htb shape with it and Mininet's links are made of.
+//! A token bucket, as in Linux's tbf and htb, which also shape Mininet's links.
 //!
-//! Tokens (bytes) flow into the bucket at the rate and are kept up to its depth; a packet leaves as
-//! soon as there are tokens for it, at once and whole. A flow that was below the rate for a while
-//! may therefore send a burst of the bucket's depth at once.
+//! Tokens (bytes) accumulate at the rate, up to the bucket's depth. A packet departs as a whole as
+//! soon as there are tokens for it. After a pause a burst of the bucket's depth may therefore
+//! depart at once.
 //!
-//! The state is one time: when the bucket will be full again if nothing more leaves. At that time
-//! minus what the missing tokens take to flow in, there are just enough. As with a line's
-//! transmitter, times are whole nanoseconds and the remainder is carried.
+//! The state is one time, `full_at`: when the bucket is full again if nothing more departs. The
+//! tokens for a packet suffice at `full_at` minus `burst_time` plus the time that its tokens take
+//! to accumulate. As in a [`ConstantRate`](crate::ConstantRate), times are whole nanoseconds and
+//! the remainder is carried.
 
 use dumbbell_units::{Span, Time};
 use std::num::NonZeroU64;
@@ -15,7 +16,7 @@ use std::num::NonZeroU64;
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     rate: NonZeroU64,
-    /// How long an empty bucket takes to fill.
+    /// Time in which an empty bucket fills (tbf's burst / rate).
     burst_time: Span,
     full_at: Time,
     /// What rounding cut off `full_at`, in `1/rate` ns.
@@ -24,8 +25,8 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A bucket of `depth` bytes into which `rate` bit/s flow. A packet larger than the bucket
-    /// leaves when the bucket has been full for as long as the rest would take.
+    /// A bucket of `depth` bytes that fills at `rate` bit/s. A packet larger than the bucket
+    /// departs once the full bucket has gone without packets for the time of the missing tokens.
     pub fn new(rate: NonZeroU64, depth: u64) -> TokenBucket {
         let burst_time = u128::from(depth) * 8_000_000_000 / u128::from(rate.get());
         TokenBucket {
@@ -37,17 +38,17 @@ impl TokenBucket {
         }
     }
 
-    /// Bit/s.
+    /// The rate in bit/s.
     pub(crate) fn rate(&self) -> u64 {
         self.rate.get()
     }
 
-    /// When everything accepted so far will have left.
+    /// When everything accepted so far has departed.
     pub(crate) fn busy_until(&self) -> Time {
         self.last_departure
     }
 
-    /// When a packet of `size` bytes that comes at `now` leaves.
+    /// When a packet of `size` bytes that arrives at `now` departs.
     #[inline]
     pub fn departure(&self, now: Time, size: u64) -> Time {
         let (whole, _) = self.fill_time(size);
@@ -55,13 +56,13 @@ impl TokenBucket {
         now.max(self.last_departure).max(enough)
     }
 
-    /// The packet is accepted; gives its departure.
+    /// Accepts a packet of `size` bytes that arrives at `now`; returns its departure.
     #[inline]
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
         let departure = self.departure(now, u64::from(size));
         let (whole, fraction) = self.fill_time(u64::from(size));
-        // For a packet larger than the bucket tokens were waited for once it was full: they count
-        // only once.
+        // A packet larger than the bucket has already waited for its missing tokens: count them
+        // once.
         let since = departure - Span::from_nanos(whole).saturating_sub(self.burst_time);
         if since > self.full_at {
             self.full_at = since;
@@ -75,7 +76,7 @@ impl TokenBucket {
         departure
     }
 
-    /// How long the tokens for a packet take to flow in: whole nanoseconds and `1/rate` ns.
+    /// Time in which the tokens of a packet accumulate: whole nanoseconds and `1/rate` ns.
     fn fill_time(&self, size: u64) -> (u64, u64) {
         let work = u128::from(size) * 8_000_000_000;
         let rate = u128::from(self.rate.get());
@@ -87,7 +88,7 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    /// 100 Mbit/s: a packet of 1500 bytes takes 120 us to pay for.
+    /// 100 Mbit/s: the tokens of 1500 bytes accumulate in 120 us.
     fn bucket(depth: u64) -> TokenBucket {
         TokenBucket::new(NonZeroU64::new(100_000_000).expect("above zero"), depth)
     }

@@ -1,23 +1,23 @@
-//! A rate that a trace gives, in mahimahi's format.
+//! A shaper that follows a trace in mahimahi's format.
 //!
-//! A trace is a list of times in whole milliseconds that never decrease. At each of them 1500 bytes
-//! may leave; so much of an opportunity as finds no packet is lost. A packet may take what the one
-//! before left of an opportunity, and one larger than that departs with the opportunity that its
-//! last byte takes. The last time is the length of the trace, which begins anew when it ends
-//! (Netravali et al., "Mahimahi", USENIX ATC 2015, section 3; its `mm-link`).
+//! A trace is a non-decreasing list of times in whole milliseconds. Each is an opportunity to
+//! deliver 1500 bytes; bytes that find no packet are lost. A packet may use what the previous one
+//! left of an opportunity. A larger one departs with the opportunity that carries its last byte.
+//! The last time is the length of the trace, which then repeats (Netravali et al., "Mahimahi",
+//! USENIX ATC 2015, section 3; its `mm-link`).
 //!
-//! One difference: mahimahi reads its clock in milliseconds, so that a packet misses the
-//! opportunities of the millisecond in which it comes. Here it misses those before it.
+//! One difference: mahimahi's clock has a resolution of 1 ms, so a packet misses the opportunities
+//! of the millisecond in which it arrives. Here it misses only those before its arrival.
 
 use dumbbell_units::{Span, Time};
 
-/// Bytes that may leave at an opportunity.
+/// Bytes of a delivery opportunity.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
-/// A server that follows a trace, first come first served.
+/// A shaper that follows a trace, first in, first out.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The opportunities of one lap.
+    /// The opportunities of one period.
     times: Vec<Time>,
     period: Span,
     cursor: Cursor,
@@ -26,21 +26,21 @@ pub struct Trace {
 /// How far the opportunities are used.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
-    /// When the opportunity is that was used last.
+    /// Time of the opportunity used last.
     at: Time,
-    /// What is left of it, bytes.
+    /// What is left of it, in bytes.
     bytes_left: u32,
-    /// When the present lap began.
+    /// Start of the current period.
     period_start: Time,
-    /// The next opportunity of the lap.
+    /// Index of the next opportunity in the period.
     next: usize,
 }
 
 impl Trace {
-    /// A server with these delivery opportunities.
+    /// A shaper with these delivery opportunities.
     ///
     /// # Panics
-    /// If there is none, they decrease, or the last one is at zero.
+    /// If there are none, they decrease, or the last one is at zero.
     pub fn new(times: Vec<Time>) -> Trace {
         assert!(times.is_sorted(), "delivery opportunities never decrease");
         let period = times.last().copied().unwrap_or(Time::ZERO).since(Time::ZERO);
@@ -52,28 +52,28 @@ impl Trace {
         }
     }
 
-    /// When everything accepted so far will have left.
+    /// When everything accepted so far has departed.
     pub fn busy_until(&self) -> Time {
         self.cursor.at
     }
 
-    /// When the next byte that comes by `now` may leave.
-    pub fn start(&self, now: Time) -> Time {
+    /// When the next byte that has arrived by `now` can depart.
+    pub fn service_start(&self, now: Time) -> Time {
         self.after(now, 1).at
     }
 
-    /// When the last of `bytes` that come at `now` would leave.
+    /// When the last of `bytes` that arrive at `now` would depart.
     pub fn departure(&self, now: Time, bytes: u64) -> Time {
         self.after(now, bytes).at.max(now)
     }
 
-    /// Accepts a packet of `size` bytes that comes at `now`; gives its departure.
+    /// Accepts a packet of `size` bytes that arrives at `now`; returns its departure.
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
         self.cursor = self.after(now, u64::from(size));
         self.cursor.at
     }
 
-    /// The mean rate, bit/s.
+    /// The mean rate in bit/s.
     pub(crate) fn mean_rate(&self) -> u64 {
         let bits = self.times.len() as u128 * u128::from(OPPORTUNITY_BYTES) * 8;
         (bits * 1_000_000_000 / u128::from(self.period.as_nanos())) as u64
@@ -99,12 +99,12 @@ impl Trace {
         cursor
     }
 
-    /// When the next opportunity is.
+    /// The time of the next opportunity.
     fn time(&self, cursor: Cursor) -> Time {
         cursor.period_start + self.times[cursor.next].since(Time::ZERO)
     }
 
-    /// Passes over the opportunities before `now`.
+    /// Skips the opportunities before `now`.
     fn skip_missed(&self, cursor: &mut Cursor, now: Time) {
         let ago = now.since(cursor.period_start).as_nanos();
         if ago > self.period.as_nanos() {
@@ -142,8 +142,8 @@ mod tests {
         let mut trace = trace(&[1, 2, 3, 4]);
         let sizes = [500, 500, 500, 501, 1000, 3000, 1500];
         let departures = sizes.map(|size| trace.accept(ms(0), size));
-        // 1500 bytes at 1 ms; 501 of 1500 at 2; the next 1000 take 999 there and 1 at 3; 3000 take
-        // 1499 at 3, 1500 at 4 and 1 at 5.
+        // 1500 bytes at 1 ms; 501 of 1500 at 2 ms. The next 1000 use 999 there and 1 at 3 ms. 3000
+        // use 1499 at 3 ms, 1500 at 4 ms and 1 at 5 ms.
         assert_eq!(departures, [1, 1, 1, 2, 3, 5, 6].map(ms));
     }
 
@@ -177,7 +177,7 @@ mod tests {
             times.push(40 + end);
             times.sort_unstable();
             let mut shaper = trace(&times);
-            // The reference walks through all opportunities with a queue of what has come.
+            // The reference walks through all opportunities with a queue of the arrivals.
             let period = 40 + end;
             let all = (0..).flat_map(|repetition| times.iter().map(move |t| ms(repetition * period + t)));
             let mut now = Time::ZERO;

@@ -51,7 +51,7 @@ pub(crate) struct Timers {
     /// That page and those after it. There may be entries that have become void.
     buckets: Vec<Vec<u32>>,
     /// Entries in the calendar.
-    backlog: usize,
+    bucketed: usize,
     /// An empty page, for the memory that it has.
     spare: Vec<u32>,
     /// Entries after the calendar's end.
@@ -70,7 +70,7 @@ impl Timers {
             queue: EventQueue::new(owners.len()),
             bucket: 0,
             buckets: vec![Vec::new(); BUCKETS],
-            backlog: 0,
+            bucketed: 0,
             spare: Vec::new(),
             overflow: BinaryHeap::new(),
         };
@@ -86,7 +86,7 @@ impl Timers {
     #[inline]
     pub(crate) fn first(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
         let first = self.queue.first();
-        if first.0 == Time::MAX && self.backlog + self.overflow.len() > 0 {
+        if first.0 == Time::MAX && self.bucketed + self.overflow.len() > 0 {
             return self.advance(owners);
         }
         first
@@ -130,7 +130,7 @@ impl Timers {
             self.queue.set(number, at);
         } else if bucket < self.bucket + BUCKETS as u64 {
             self.buckets[bucket as usize % BUCKETS].push(number);
-            self.backlog += 1;
+            self.bucketed += 1;
         } else if at < Time::MAX {
             self.overflow.push(Reverse((at, number)));
         }
@@ -139,8 +139,8 @@ impl Timers {
     /// Opens pages until there is something on one; gives what comes first.
     #[cold]
     fn advance(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
-        while self.queue.first().0 == Time::MAX && self.backlog + self.overflow.len() > 0 {
-            if self.backlog == 0
+        while self.queue.first().0 == Time::MAX && self.bucketed + self.overflow.len() > 0 {
+            if self.bucketed == 0
                 && let Some(&Reverse((at, _))) = self.overflow.peek()
             {
                 self.bucket = bucket(at);
@@ -157,7 +157,7 @@ impl Timers {
         // An empty page takes its place, the calendar's last one from now on.
         let spare = std::mem::take(&mut self.spare);
         let mut entries = std::mem::replace(&mut self.buckets[at], spare);
-        self.backlog -= entries.len();
+        self.bucketed -= entries.len();
         self.bucket += 1;
         for (i, &number) in entries.iter().enumerate() {
             if let Some(&next) = entries.get(i + PREFETCH_DISTANCE) {

@@ -1,17 +1,17 @@
-//! Time, spans and rates, as every other crate counts them.
+//! Time, spans of time and rates, shared by all crates.
 //!
-//! Time is integer nanoseconds so that two runs of one experiment agree to the bit on every
-//! machine; rates are bytes per second in `f64`, which is what the papers' equations use.
+//! Time is integer nanoseconds, so that runs of one experiment agree to the bit on every machine.
+//! Rates are bytes per second in `f64`, as in the papers' equations.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// An instant: nanoseconds since the run began.
+/// An instant: nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
-/// A length of time in nanoseconds.
+/// A length of time, in nanoseconds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -23,30 +23,30 @@ pub struct Span(u64);
 pub struct Rate(f64);
 
 impl Time {
-    /// The beginning of the run.
+    /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than anything that happens: "never" for timers.
+    /// Later than every event: "never" for timers.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The instant `ns` nanoseconds after the run began.
+    /// The instant `ns` nanoseconds after the start of the run.
     #[inline]
     pub const fn from_nanos(ns: u64) -> Time {
         Time(ns)
     }
 
-    /// Nanoseconds since the run began.
+    /// Nanoseconds since the start of the run.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the run began.
+    /// Seconds since the start of the run.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The span since `earlier`; zero if `earlier` is in fact later.
+    /// The span since `earlier`; zero if `earlier` is later.
     #[inline]
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
@@ -54,7 +54,7 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of length zero.
     pub const ZERO: Span = Span(0);
     /// Longer than any run.
     pub const MAX: Span = Span(u64::MAX);
@@ -83,44 +83,44 @@ impl Span {
         Span(s * 1_000_000_000)
     }
 
-    /// A span of `s` seconds, rounded down to the nanosecond; negative and NaN become zero,
-    /// and what does not fit becomes [`Span::MAX`].
+    /// A span of `s` seconds, rounded down to the nanosecond. Negative values and NaN give zero;
+    /// values that do not fit give [`Span::MAX`].
     #[inline]
     pub fn from_secs_f64(s: f64) -> Span {
         Span((s * 1e9) as u64)
     }
 
-    /// Nanoseconds.
+    /// The span in nanoseconds.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds.
+    /// The span in whole microseconds, rounded down.
     #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Seconds.
+    /// The span in seconds.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// This span times a factor, rounded down to the nanosecond.
+    /// This span times `factor`, rounded down to the nanosecond.
     #[inline]
     pub fn mul_f64(self, factor: f64) -> Span {
         Span((self.0 as f64 * factor) as u64)
     }
 
-    /// `self - other`, or zero.
+    /// `self - other`; zero if `other` is longer.
     #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
 
-    /// Whether this is no time at all.
+    /// Whether the span is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -128,7 +128,7 @@ impl Span {
 }
 
 impl Rate {
-    /// Nothing a second.
+    /// Zero bytes per second.
     pub const ZERO: Rate = Rate(0.0);
 
     /// A rate of `bytes` bytes per second.
@@ -143,43 +143,43 @@ impl Rate {
         Rate(bits / 8.0)
     }
 
-    /// The rate at which `bytes` pass in `span`; zero if the span is zero.
+    /// The rate of `bytes` bytes in `span`; zero if the span is zero.
     #[inline]
     pub fn from_bytes_in(bytes: f64, span: Span) -> Rate {
         if span.is_zero() { Rate(0.0) } else { Rate(bytes / span.as_secs_f64()) }
     }
 
-    /// Bytes per second.
+    /// The rate in bytes per second.
     #[inline]
     pub const fn bytes_per_sec(self) -> f64 {
         self.0
     }
 
-    /// Bits per second.
+    /// The rate in bits per second.
     #[inline]
     pub fn bits_per_sec(self) -> f64 {
         self.0 * 8.0
     }
 
-    /// How long `bytes` take at this rate; [`Span::MAX`] at rate zero.
+    /// The transmission time of `bytes` bytes at this rate; [`Span::MAX`] at rate zero.
     #[inline]
     pub fn time_for(self, bytes: f64) -> Span {
         if self.0 > 0.0 { Span::from_secs_f64(bytes / self.0) } else { Span::MAX }
     }
 
-    /// How many bytes pass in `span`.
+    /// The bytes that pass in `span` at this rate.
     #[inline]
     pub fn bytes_in(self, span: Span) -> f64 {
         self.0 * span.as_secs_f64()
     }
 
-    /// The greater of two rates.
+    /// The larger of two rates.
     #[inline]
     pub fn max(self, other: Rate) -> Rate {
         Rate(self.0.max(other.0))
     }
 
-    /// The lesser of two rates.
+    /// The smaller of two rates.
     #[inline]
     pub fn min(self, other: Rate) -> Rate {
         Rate(self.0.min(other.0))

@@ -1,16 +1,17 @@
 //! CoDel: Controlled Delay (RFC 8289).
 //!
-//! A good queue empties now and then; a bad one stands. CoDel looks at how long each packet waited
-//! when it leaves (section 3.1). Once every packet of a whole `interval` (100 ms, a worst-case round
-//! trip) waited for `target` (5 ms) or longer, it drops one and enters the dropping state. There it
-//! drops the next packet after `interval / sqrt(count)`, where `count` is the number of drops since
-//! it entered (section 3.3: the rate of a TCP goes with 1/sqrt(p), so this makes it fall linearly),
-//! until a packet has waited for less than `target` or less than a packet is left to send. If it
-//! has to enter the state again soon, it goes on from the drop rate that it had (section 5.5).
+//! A good queue drains now and then; a bad queue stands. CoDel measures each packet's sojourn time
+//! when it is dequeued (section 3.1). Once all sojourn times of an `interval` (100 ms, a worst-case
+//! round trip) were at least `target` (5 ms), CoDel drops a packet and enters the dropping state.
+//! In this state the next drop follows after `interval / sqrt(count)`, where `count` is the number
+//! of drops since the state was entered. A TCP's rate is proportional to 1/sqrt(p), so this reduces
+//! it linearly (section 3.3). CoDel leaves the state when a sojourn time is below `target` or when
+//! at most MAXPACKET bytes are left. If it enters the state again soon, it resumes near the former
+//! drop rate (section 5.5).
 //!
-//! ECN-capable packets are marked where others are dropped (RFC 8290, section 5.2.6). Those that
-//! waited for longer than `ce_threshold`, if there is one, are marked in any case: a threshold as
-//! DCTCP wants it (section 5.2.7).
+//! ECN-capable packets are marked instead of dropped (RFC 8290, section 5.2.6). If `ce_threshold`
+//! is set, ECN-capable packets with a longer sojourn time are always marked: DCTCP's threshold (RFC
+//! 8290, section 5.2.7).
 
 use crate::Packet;
 use crate::aqm::fifo::{Counters, Fifo};
@@ -20,21 +21,22 @@ use serde::{Deserialize, Serialize};
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodelConfig {
-    /// The delay that a standing queue may cause.
+    /// Acceptable standing queueing delay (TARGET).
     #[serde(rename = "target_ns")]
     pub target: Span,
-    /// For how long the delay must have been above the target: about the longest round-trip time.
+    /// Time for which the delay must exceed the target: about the longest round-trip time
+    /// (INTERVAL).
     #[serde(rename = "interval_ns")]
     pub interval: Span,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// The delay above which every ECN-capable packet is marked, whatever CoDel decides.
+    /// Sojourn time above which every ECN-capable packet is marked; `None` for no threshold.
     #[serde(rename = "ce_threshold_ns")]
     pub ce_threshold: Option<Span>,
 }
 
 impl Default for CodelConfig {
-    /// RFC 8289, sections 4.3 and 4.4: 100 ms and 5 ms.
+    /// RFC 8289, sections 4.3 and 4.4: 5 ms and 100 ms.
     fn default() -> CodelConfig {
         CodelConfig {
             target: Span::from_millis(5),
@@ -45,23 +47,22 @@ impl Default for CodelConfig {
     }
 }
 
-/// A queue of not more than this is not a standing one (section 5.3, MAXPACKET): a full Ethernet
-/// frame.
+/// A queue of at most this many bytes is not standing (section 5.3): a full Ethernet frame.
 const MAXPACKET: u64 = 1514;
 
-/// The state that CoDel keeps of a queue (section 5.2).
+/// CoDel's state of one queue (section 5.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Codel {
     config: CodelConfig,
-    /// When dropping may begin, if the delay stays above the target until then.
+    /// When dropping may start if the delay stays above the target until then.
     first_above_time: Option<Time>,
-    /// When the next packet is to be dropped.
+    /// When the next packet is dropped in the dropping state.
     drop_next: Time,
-    /// Drops since the dropping state was entered, and what it was entered with last.
+    /// Drops since the dropping state was entered; `lastcount` is the value at its last entry.
     count: u32,
     lastcount: u32,
     dropping: bool,
-    /// How long the packet waited that was taken last.
+    /// Sojourn time of the packet dequeued last.
     sojourn_time: Span,
 }
 
@@ -78,7 +79,7 @@ impl Codel {
         }
     }
 
-    /// The packet to send at `now`, if `other_backlog` bytes wait in other queues for the same link.
+    /// The packet to send at `now`. `other_backlog` is the bytes in other queues of the same link.
     pub(crate) fn dequeue<P: Packet>(
         &mut self,
         now: Time,
@@ -96,7 +97,7 @@ impl Codel {
         Some(packet)
     }
 
-    /// The packet that CoDel lets through (section 5.5).
+    /// The packet that CoDel lets pass (section 5.5, `deque`).
     fn deque<P: Packet>(
         &mut self,
         now: Time,
@@ -138,25 +139,25 @@ impl Codel {
         next
     }
 
-    /// So many packets were dropped at the queue's limit: the signal gets stronger by them, too.
+    /// Counts packets dropped at the queue's limit as CoDel's own drops (Linux's `fq_codel_drop`).
     pub(crate) fn on_overlimit_drops(&mut self, packets: u32) {
         self.count += packets;
     }
 
-    /// Enters the dropping state; where dropping ended not long ago, at the rate that it had.
+    /// Enters the dropping state; soon after the last time at the former drop rate.
     fn enter_dropping(&mut self, now: Time) {
         self.dropping = true;
         let drops = self.count - self.lastcount;
-        // The first time there was no dropping before, though overflows may have been counted; in
-        // Linux it is then soon or not as its clock of 32 bits happens to stand.
+        // Before the first dropping state overlimit drops may already have been counted. In Linux
+        // the comparison then depends on the wrapped 32-bit clock.
         let is_soon = self.lastcount > 0 && now < self.drop_next + self.config.interval * 16;
         self.count = if drops > 1 && is_soon { drops } else { 1 };
         self.drop_next = self.control_law(now);
         self.lastcount = self.count;
     }
 
-    /// The first packet of the queue, and whether the delay has been too long for too long
-    /// (section 5.6, `dodequeue`).
+    /// The head of the queue, and whether it may be dropped (`ok_to_drop`; section 5.6,
+    /// `dodequeue`).
     fn dodequeue<P: Packet>(
         &mut self,
         now: Time,
@@ -178,7 +179,7 @@ impl Codel {
         Some((packet, now >= first_above_time))
     }
 
-    /// When to drop next (section 5.6, `control_law`).
+    /// The time of the next drop (section 5.6, `control_law`).
     fn control_law(&self, from: Time) -> Time {
         let wait = self.config.interval.as_nanos() as f64 / f64::from(self.count).sqrt();
         from + Span::from_nanos(wait as u64)
@@ -194,8 +195,8 @@ mod tests {
         Time::ZERO + Span::from_millis(ms)
     }
 
-    /// A queue that stands: one packet leaves every `gap` after having waited for `delay`, and there
-    /// are always more. Gives when packets were dropped or marked.
+    /// A standing queue: one packet departs every `GAP` with the same sojourn time, and more always
+    /// follow. Records the times of drops and marks.
     struct Standing {
         codel: Codel,
         queue: Fifo<TestPacket>,
@@ -221,7 +222,7 @@ mod tests {
                     self.queue
                         .push(self.now - delay, TestPacket { is_ecn, ..TestPacket::default() });
                 }
-                // Only the delay of what waits is to count, not when it was put there.
+                // Only the sojourn time of the waiting packets matters, not when they were added.
                 let mut fresh = Fifo::default();
                 for _ in 0..20 {
                     fresh.push(self.now - delay, TestPacket { is_ecn, ..TestPacket::default() });
@@ -239,7 +240,7 @@ mod tests {
         }
     }
 
-    /// When the control law drops, from a first drop on: `t += interval / sqrt(count)`.
+    /// The drop times of the control law from a first drop on: `t += interval / sqrt(count)`.
     fn law(first: Time, drops: u32) -> Vec<Time> {
         let mut next = first.as_nanos() as f64;
         let mut times = vec![first];
@@ -253,7 +254,7 @@ mod tests {
     fn assert_close(got: &[Time], expected: &[Time]) {
         assert_eq!(got.len(), expected.len(), "{got:?}");
         for (got, expected) in got.iter().zip(expected) {
-            // A drop happens with the first packet that leaves from then on.
+            // A drop happens with the first packet dequeued from then on.
             let late = got.since(*expected);
             assert!(got >= expected && late <= GAP, "{got:?} for {expected:?}");
         }
@@ -284,7 +285,7 @@ mod tests {
         );
     }
 
-    /// RFC 8290, section 5.2.7: marking from a delay on, beside CoDel, which drops the others.
+    /// RFC 8290, section 5.2.7: marks above a threshold, besides CoDel's drops of other packets.
     #[test]
     fn above_ce_threshold_each_ecn_capable_packet_is_marked_once() {
         let ce_threshold = Some(Span::from_millis(1));
@@ -330,7 +331,7 @@ mod tests {
         queue.pass(GAP, Span::from_millis(1), false);
         queue.pass(Span::from_millis(1000), Span::from_millis(6), false);
         let again = &queue.drops()[before as usize..];
-        // The first drop entered the state with a count of 1, so `before - 1` were counted on.
+        // The first drop entered the state with a count of 1, so `before - 1` drops were counted.
         let wait = again[1].since(again[0]).as_secs_f64();
         let expected = 0.1 / f64::from(before - 1).sqrt();
         assert!((wait - expected).abs() <= GAP.as_secs_f64(), "{wait} for {expected}");

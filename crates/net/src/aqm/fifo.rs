@@ -1,11 +1,11 @@
-//! What all queues here are made of: packets with the time since which they wait, and a tally of
-//! those that were dropped and marked.
+//! The parts of all AQM queues: a first-in-first-out queue with arrival times, and counters of
+//! drops and marks.
 
 use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::Time;
 use std::collections::VecDeque;
 
-/// Packets that wait, first in, first out.
+/// A first-in-first-out queue of packets with their arrival times.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<P> {
     packets: VecDeque<(Time, P)>,
@@ -28,7 +28,7 @@ impl<P: Packet> Fifo<P> {
         self.packets.push_back((now, packet));
     }
 
-    /// The first packet, and since when it waited.
+    /// The head of the queue and its arrival time.
     pub(crate) fn pop(&mut self) -> Option<(Time, P)> {
         let (since, packet) = self.packets.pop_front()?;
         self.backlog.remove(packet.size());
@@ -36,14 +36,14 @@ impl<P: Packet> Fifo<P> {
     }
 }
 
-/// What was not simply passed on.
+/// Drops and marks of an AQM queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Counters<P> {
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
-    /// Packets that were accepted and dropped later, when and why, until somebody takes them.
+    /// Packets that were dropped after they were accepted: time, reason and packet.
     pub(crate) discarded: VecDeque<(Time, DropReason, P)>,
-    /// Whether somebody does.
+    /// Whether `discarded` is filled.
     pub(crate) records_discarded: bool,
 }
 
@@ -62,7 +62,7 @@ impl<P: Packet> Counters<P> {
         }
     }
 
-    /// Tells a packet's sender of congestion: gives it back marked, if it may be, or drops it.
+    /// Signals congestion: returns the packet marked if `ecn` and it is ECN-capable, else drops it.
     pub(crate) fn drop_or_mark(&mut self, now: Time, ecn: bool, mut packet: P) -> Option<P> {
         if ecn && packet.is_ecn_capable() {
             packet.mark();

@@ -1,22 +1,21 @@
-//! FQ-CoDel (RFC 8290): a queue for each flow, deficit round robin between them, CoDel in each.
+//! FQ-CoDel (RFC 8290): one queue per flow, deficit round robin between them, CoDel in each.
 //!
-//! A packet's flow is hashed to one of 1024 queues (section 4.1). A queue that becomes active is
-//! appended to the list of new queues with a credit of one `quantum` of bytes. To send, the first
-//! queue of the new list is taken, or of the old list if there is none (section 4.2). If it has no
-//! credit left it gets another quantum and goes to the end of the old list, and the next one has its
-//! turn. CoDel takes a packet from it (RFC 8289), which its credit pays for. A queue found empty goes
-//! from the new list to the end of the old one, so that it cannot be new again at once, and from the
-//! old list it is removed. So a flow that sends less than its share finds its queue empty and new, and
-//! passes all that stand (section 1.3).
+//! A packet's flow is hashed to one of 1024 queues (section 4.1). A queue that becomes active joins
+//! the list of new queues with a credit of one `quantum` of bytes. The next packet comes from the
+//! first new queue or, without any, from the first old one (section 4.2). A queue without credit
+//! gets another quantum and moves to the end of the old list. Otherwise CoDel dequeues a packet
+//! from it (RFC 8289), and the packet's size is subtracted from the credit. A queue found empty
+//! moves from the new list to the end of the old list, so that it is not immediately new again.
+//! From the old list it is removed. A flow that sends less than its share therefore finds its queue
+//! empty and new, and is served before all standing queues (section 1.3).
 //!
-//! CoDel strikes nothing while less than a packet is left to send. RFC 8290 runs CoDel on each queue
-//! as if it were alone, so that every flow may keep a packet and one more for as long as it likes. Linux
-//! compares the bytes of all queues (net/sched/sch_fq_codel.c, fq_codel_dequeue: `qstats.backlog`), so
-//! that a flow's only packet is struck while others stand. This is as in Linux, which is what is
-//! measured in practice.
+//! CoDel never drops when at most MAXPACKET bytes are left. RFC 8290 applies this to each queue
+//! alone, so every flow may keep two packets queued for any time. Linux compares the backlog of all
+//! queues (net/sched/sch_fq_codel.c, fq_codel_dequeue: `qstats.backlog`), so a flow's only packet
+//! is dropped while other queues stand. This is Linux's rule, as measurements are of Linux.
 //!
-//! If there is no room, the queue with the most bytes loses half of them, 64 packets at most, from its
-//! head (section 4.1). To its CoDel they count as drops of its own (fq_codel_drop).
+//! At the limit the queue with the most bytes loses half of them from its head, at most 64 packets
+//! (section 4.1). Its CoDel counts them as its own drops (fq_codel_drop).
 
 use crate::aqm::codel::{Codel, CodelConfig};
 use crate::aqm::fifo::{Counters, Fifo};
@@ -30,34 +29,34 @@ use std::collections::VecDeque;
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FqCodelConfig {
-    /// CoDel's, in each queue.
+    /// The parameters of CoDel in each queue.
     #[serde(flatten)]
     pub codel: CodelConfig,
-    /// Bytes that a queue may send in its turn.
+    /// Bytes that a queue may send per round.
     pub quantum: u32,
-    /// How many queues there are.
+    /// The number of queues.
     pub queues: u32,
 }
 
 impl Default for FqCodelConfig {
-    /// RFC 8290, section 5.2: a full Ethernet frame and 1024 queues. Linux counts frames, with a header
-    /// of 14 bytes; here packets count from the IP header on, so 1514 less 14: a full packet uses up
-    /// a queue's first turn.
+    /// RFC 8290, section 5.2: a full Ethernet frame and 1024 queues. Linux counts frames with a
+    /// header of 14 bytes; packets here count from the IP header on. So the quantum is 1514 - 14
+    /// bytes, and a full packet uses up the first quantum.
     fn default() -> FqCodelConfig {
         FqCodelConfig { codel: CodelConfig::default(), quantum: 1500, queues: 1024 }
     }
 }
 
-/// The most packets that a full queue loses at once.
+/// The maximum number of packets of one overlimit drop (Linux's `drop_batch_size`).
 const DROP_BATCH_SIZE: u32 = 64;
 
 #[derive(Clone, Debug)]
 pub(crate) struct FqCodel<P> {
     quantum: i64,
     queues: Vec<Queue<P>>,
-    /// Active queues that have had no turn yet, and the others, by number.
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    /// Numbers of the active queues: those in their first round, and the others.
+    new_queues: VecDeque<u32>,
+    old_queues: VecDeque<u32>,
     backlog: Backlog,
     seed: u64,
 }
@@ -66,14 +65,14 @@ pub(crate) struct FqCodel<P> {
 struct Queue<P> {
     fifo: Fifo<P>,
     codel: Codel,
-    /// Bytes that it may still send in its turn.
+    /// Bytes that the queue may still send in this round.
     credit: i64,
     is_active: bool,
 }
 
 impl<P: Packet> FqCodel<P> {
     /// # Panics
-    /// If there is no queue or no quantum.
+    /// If there are no queues or the quantum is zero.
     pub(crate) fn new(config: FqCodelConfig, seed: u64) -> FqCodel<P> {
         assert!(config.queues > 0 && config.quantum > 0, "queues and quantum are above zero");
         let queue = || Queue {
@@ -85,8 +84,8 @@ impl<P: Packet> FqCodel<P> {
         FqCodel {
             quantum: i64::from(config.quantum),
             queues: (0..config.queues).map(|_| queue()).collect(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
+            new_queues: VecDeque::new(),
+            old_queues: VecDeque::new(),
             backlog: Backlog::default(),
             seed,
         }
@@ -98,11 +97,11 @@ impl<P: Packet> FqCodel<P> {
 
     /// The queue of a flow.
     fn queue_of(&self, flow: u32) -> u32 {
-        let queue_of = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
-        ((u128::from(queue_of) * self.queues.len() as u128) >> 64) as u32
+        let hash = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
+        ((u128::from(hash) * self.queues.len() as u128) >> 64) as u32
     }
 
-    /// Appends a packet; others make room for it until so few wait that it has some.
+    /// Adds a packet. Drops from the fattest queue until the backlog is below the limit.
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
@@ -121,11 +120,11 @@ impl<P: Packet> FqCodel<P> {
         if !queue.is_active {
             queue.is_active = true;
             queue.credit = self.quantum;
-            self.new.push_back(number);
+            self.new_queues.push_back(number);
         }
     }
 
-    /// Drops a batch (net/sched/sch_fq_codel.c, fq_codel_drop).
+    /// Drops a batch from the queue with the most bytes (net/sched/sch_fq_codel.c, fq_codel_drop).
     fn drop_from_fattest(&mut self, now: Time, counters: &mut Counters<P>) {
         let Some(fattest) = self.queues.iter_mut().max_by_key(|queue| queue.fifo.backlog().bytes)
         else {
@@ -146,14 +145,14 @@ impl<P: Packet> FqCodel<P> {
     /// The packet to send at `now`.
     pub(crate) fn dequeue(&mut self, now: Time, counters: &mut Counters<P>) -> Option<P> {
         loop {
-            let is_new = !self.new.is_empty();
-            let list = if is_new { &mut self.new } else { &mut self.old };
+            let is_new = !self.new_queues.is_empty();
+            let list = if is_new { &mut self.new_queues } else { &mut self.old_queues };
             let number = *list.front()?;
             let queue = &mut self.queues[number as usize];
             if queue.credit <= 0 {
                 queue.credit += self.quantum;
                 list.pop_front();
-                self.old.push_back(number);
+                self.old_queues.push_back(number);
                 continue;
             }
             let before = queue.fifo.backlog();
@@ -168,7 +167,7 @@ impl<P: Packet> FqCodel<P> {
             }
             list.pop_front();
             if is_new {
-                self.old.push_back(number);
+                self.old_queues.push_back(number);
             } else {
                 queue.is_active = false;
             }
@@ -224,13 +223,13 @@ mod tests {
         for flow in 1..=8 {
             (0..50).for_each(|_| bench.put(us(0), packet(flow, 1500)));
         }
-        // After their first turns the eight are old. A packet of a new flow is the next one sent,
-        // as often as it comes alone.
+        // After their first rounds the eight queues are old. A single packet of a new flow is sent
+        // next.
         (0..20).for_each(|_| assert!(bench.take(us(10)).is_some()));
         for round in 0..10 {
             bench.put(us(20 + round), packet(9, 200));
             assert_eq!(bench.take(us(20 + round)).map(|packet| packet.flow), Some(9));
-            // Its empty queue is old then, and has to be passed before it is new again.
+            // Its empty queue is then old, and the others are served before it is new again.
             (0..8).for_each(|_| assert!(bench.take(us(20 + round)).is_some()));
         }
     }
@@ -239,12 +238,12 @@ mod tests {
     fn an_empty_new_queue_becomes_old_before_it_can_be_new_again() {
         let mut bench = Bench::new();
         (0..50).for_each(|_| bench.put(us(0), packet(1, 500)));
-        // Three packets use up flow 1's credit of 1500; it becomes old with as much and has 1000 left
-        // after the fourth.
+        // Three packets use up flow 1's credit of 1500. It becomes old with a new quantum, of which
+        // 1000 bytes are left after the fourth packet.
         (0..4).for_each(|_| assert_eq!(bench.take(us(1)).map(|packet| packet.flow), Some(1)));
         bench.put(us(2), packet(2, 200));
         assert_eq!(bench.take(us(2)).map(|packet| packet.flow), Some(2), "a new flow is first");
-        // Found empty, flow 2 goes behind flow 1, which has credit for two packets more.
+        // Found empty, flow 2 moves behind flow 1, which has credit for two more packets.
         assert_eq!(bench.take(us(3)).map(|packet| packet.flow), Some(1));
         bench.put(us(4), packet(2, 200));
         let flows: Vec<u32> = (0..3).filter_map(|_| bench.take(us(5))).map(|p| p.flow).collect();
@@ -305,7 +304,7 @@ mod tests {
         let mut others = 0;
         for round in 0..4_000u64 {
             let now = us(round * 250);
-            // Flow 1 keeps 80 packets, 40 ms at a packet every 500 us; flow 2 sends one in 2 ms.
+            // Flow 1 keeps 80 packets queued, 40 ms at one per 500 us; flow 2 sends one every 2 ms.
             while bench.queues.queues[bench.queues.queue_of(1) as usize].fifo.backlog().packets < 80
             {
                 bench.put(now, packet(1, 1500));
@@ -328,8 +327,8 @@ mod tests {
 
     #[test]
     fn a_flows_only_packet_is_dropped_while_other_queues_stand() {
-        // 2 Mbit/s, 6 ms a packet: flow 1 always has 50 packets, which may be marked, and flow 2 one,
-        // which waits for flow 1's turn.
+        // 2 Mbit/s, 6 ms per packet. Flow 1 always has 50 ECN-capable packets queued, and flow 2
+        // one packet, which waits for flow 1's round.
         let mut bench = Bench::new();
         for now in (0..3_000_000).step_by(6_000).map(us) {
             for (flow, most) in [(1, 50), (2, 1)] {
@@ -341,9 +340,9 @@ mod tests {
             bench.take(now);
         }
         let times: Vec<Time> = bench.counters.discarded.iter().map(|&(at, ..)| at).collect();
-        // A strike empties the queue, so that CoDel begins anew: the next packet is a new flow's and
-        // passes, one that waits for too long begins an interval of 100 ms, and the first one after it
-        // is struck. That takes three turns of 12 ms at most.
+        // A drop empties the queue and resets CoDel: the next packet belongs to a new queue and
+        // passes. The next long sojourn time starts an interval of 100 ms, and the first packet
+        // after it is dropped. The sequence takes at most three rounds of 12 ms more.
         let allowed = Span::from_millis(100)..=Span::from_millis(136);
         let mut gaps = times.windows(2).map(|pair| pair[1].since(pair[0]));
         assert!(gaps.all(|gap| allowed.contains(&gap)), "{times:?}");
@@ -365,14 +364,14 @@ mod tests {
             }
             drops.clone()
         };
-        // A packet every 0.5 ms that waited for longer than 5 ms: a drop within an interval from the
-        // tenth one on, and the next one an interval later.
+        // One packet per 0.5 ms, from the tenth on with a sojourn time above 5 ms: one drop after
+        // an interval, and the next one an interval later.
         let drops = send(&mut bench, 500, 150_000);
         assert_eq!(drops.len(), 1);
         (0..200).for_each(|_| bench.put(us(150_000), packet(1, 1500)));
         assert_eq!(bench.counters.discarded.len(), 2 * 64, "two batches of overflows");
         let drops = send(&mut bench, 150_000, 300_000);
-        // With the second drop the count is 1 + 128 + 1, and it goes on from there.
+        // With the second drop the count is 1 + 128 + 1, and it continues from there.
         let mut expected = drops[0].as_nanos() as f64 + 100e6;
         for (count, at) in (130..).zip(&drops[1..]) {
             let late = at.as_nanos() as f64 - expected;

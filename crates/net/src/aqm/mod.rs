@@ -1,8 +1,9 @@
-//! Active queue management: who is told of congestion before the queue is full, and who is next.
+//! Active queue management (AQM): drops or marks before the queue is full, and the choice of the
+//! next packet.
 //!
-//! RED and PIE decide as a packet comes, CoDel and FQ-CoDel as one is sent. A packet that is to
-//! learn of congestion is marked if it is ECN-capable and dropped if not. Behind all of them is the
-//! link's limit, at which packets are dropped as they are without them.
+//! RED and PIE decide when a packet arrives, CoDel and FQ-CoDel when one is dequeued. They signal
+//! congestion by a mark on ECN-capable packets and by a drop of others. The link's queue limit
+//! applies besides, as it does without AQM.
 
 mod codel;
 mod fifo;
@@ -26,7 +27,7 @@ use pie::Pie;
 use red::{MAX_PACKET_SIZE, Red};
 use serde::{Deserialize, Serialize};
 
-/// Which management a link's queue has, and its parameters.
+/// The AQM of a link and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AqmConfig {
@@ -34,22 +35,22 @@ pub enum AqmConfig {
     Red(RedConfig),
     /// Controlled Delay (RFC 8289).
     Codel(CodelConfig),
-    /// CoDel in a queue for each flow (RFC 8290).
+    /// CoDel in one queue per flow (RFC 8290).
     FqCodel(FqCodelConfig),
     /// Proportional Integral controller Enhanced (RFC 8033).
     Pie(PieConfig),
 }
 
-/// What happens to a packet that comes.
+/// The decision about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,
-    /// It is to be marked, or dropped if it is not ECN-capable.
+    /// Mark the packet, or drop it if it is not ECN-capable.
     Mark,
     Drop,
 }
 
-/// A managed queue.
+/// A queue with AQM.
 #[derive(Clone, Debug)]
 pub(crate) struct AqmQueue<P> {
     discipline: Discipline<P>,
@@ -91,7 +92,7 @@ impl<P: Packet> AqmQueue<P> {
         }
     }
 
-    /// A packet comes, to wait for `shaper`. The tally counts it if it is dropped.
+    /// Queues an arriving packet for `shaper`, or counts and drops it.
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
@@ -100,11 +101,11 @@ impl<P: Packet> AqmQueue<P> {
     ) -> Result<(), DropReason> {
         let (backlog, size) = (self.backlog(), packet.size());
         let AqmQueue { discipline, limit, counters } = self;
-        // A packet that need not wait takes no room.
-        let limit = if shaper.start(now) > now { *limit } else { Limit::Unlimited };
+        // A packet that is sent immediately does not occupy the queue.
+        let limit = if shaper.service_start(now) > now { *limit } else { Limit::Unlimited };
         let admits = |backlog: Backlog| {
             let wait = match limit {
-                Limit::Time(_) => shaper.wait(now, backlog.bytes, size),
+                Limit::Time(_) => shaper.queueing_delay(now, backlog.bytes, size),
                 _ => Span::ZERO,
             };
             limit.admits(backlog, size, wait)
@@ -123,7 +124,7 @@ impl<P: Packet> AqmQueue<P> {
                 (red.on_arrival(backlog, shaper.idle_packets(now, MAX_PACKET_SIZE), size), fifo)
             }
             Discipline::Pie(pie, fifo) => {
-                pie.advance(now, backlog);
+                pie.update_until(now, backlog);
                 (pie.on_arrival(backlog), fifo)
             }
         };
@@ -155,9 +156,9 @@ impl<P: Packet> AqmQueue<P> {
             Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, 0, counters),
             Discipline::FqCodel(queues) => queues.dequeue(now, counters),
             Discipline::Pie(pie, fifo) => {
-                pie.advance(now, backlog);
+                pie.update_until(now, backlog);
                 let (since, packet) = fifo.pop()?;
-                pie.sent(now.since(since));
+                pie.on_departure(now.since(since));
                 Some(packet)
             }
         }
@@ -172,7 +173,7 @@ impl<P: Packet> AqmQueue<P> {
         self.counters.records_discarded = true;
     }
 
-    /// The next packet that was accepted and dropped later, when and why.
+    /// The next packet that was dropped after it was accepted, with time and reason.
     pub(crate) fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {
         self.counters.discarded.pop_front()
     }
@@ -182,7 +183,7 @@ impl<P: Packet> AqmQueue<P> {
 pub(crate) mod tests {
     use crate::Packet;
 
-    /// A packet that shows all that a queue may look at.
+    /// A packet with all properties that queues use.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct TestPacket {
         pub(crate) size: u32,

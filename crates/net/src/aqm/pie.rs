@@ -1,32 +1,34 @@
 //! PIE: Proportional Integral controller Enhanced (RFC 8033).
 //!
-//! Packets are dropped at random as they come (section 4.1), with a probability that a PI
-//! controller adjusts every `update` (15 ms) from the queueing delay and its trend (section 4.2):
+//! Packets are dropped at random on arrival (section 4.1), with a probability `p` that a PI
+//! controller updates every `update` (15 ms) from the queueing delay and its trend (section 4.2):
 //!
-//! `p += s (alpha (delay - target) + beta (delay - old delay))`
+//! `p += s (alpha (current_qdelay - target) + beta (current_qdelay - qdelay_old))`
 //!
-//! where the step is scaled by `s` from 1/2048 for `p` below 0.000001 up to 1 from 0.1 on, so that
-//! it is always small beside `p`; it is at most 0.02 once `p` is at 0.1 (section 5.5). While delay and old delay
-//! are below half the target, `p` also shrinks by 2 % an update.
+//! The factor `s` rises from 1/2048 for `p` below 0.000001 to 1 from 0.1 on, which keeps the step
+//! small relative to `p`. From `p` = 0.1 on the step is at most 0.02 (section 5.5). While both
+//! delays are below half the target, `p` also shrinks by 2 % per update.
 //!
-//! Nothing is dropped while the old delay is below half the target and `p` below 0.2, nor if no
-//! more than two packets wait (section 4.1), nor within `burst` (150 ms) after congestion has begun
-//! (section 4.4). Drops are spread more evenly than chance would (section 5.4): none before the
-//! probabilities since the last one add up to 0.85, and one when they come to 8.5.
+//! Nothing is dropped while `qdelay_old` is below half the target and `p` below 0.2, nor while the
+//! backlog is at most two packets (section 4.1), nor within `burst` (150 ms) after the start of
+//! congestion (section 4.4). Drops are derandomized (section 5.4): none before the probabilities
+//! since the last drop add up to 0.85, and one for certain at 8.5.
 //!
-//! The delay is that of the packet sent last, measured by its time of arrival as section 4.3 allows,
-//! or zero if none waits.
+//! The delay is the sojourn time of the packet sent last, as section 4.3 allows, or zero if the
+//! queue is empty.
 //!
-//! PIE is active all the time: to switch it off while the queue is short (section 5.3) is an option
-//! that spares work, not a rule.
+//! PIE is always active. Switching it off while the queue is short (section 5.3) only saves work.
 //!
 //! ECN-capable packets are marked instead while `p` is at most `ecn_limit` (section 5.1: 0.1).
 //!
-//! Linux's (net/sched/sch_pie.c) differs: above 250 ms it adds 0.02 to `p` at every update, whatever
-//! `p` is; `p` shrinks by 1/64, and only while delay and old delay are zero (pie_calculate_probability).
-//! Packets pass while the present delay is below half the target, not the old one, and while less
-//! than two full frames wait, so that the third may be struck (pie_drop_early). An overflow resets the
-//! sum of probabilities (pie_qdisc_enqueue).
+//! Linux (net/sched/sch_pie.c) differs:
+//! - Above 250 ms it adds 0.02 to `p` at every update, at any `p` (pie_calculate_probability).
+//! - `p` shrinks by 1/64, and only while both delays are zero (pie_calculate_probability).
+//! - Packets pass while the current delay, not the old one, is below half the target
+//!   (pie_drop_early).
+//! - Packets pass while the backlog is less than two full frames: the third packet may be dropped
+//!   (pie_drop_early).
+//! - A tail drop resets the sum of probabilities (pie_qdisc_enqueue).
 
 use crate::Backlog;
 use crate::aqm::Verdict;
@@ -38,13 +40,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PieConfig {
-    /// The queueing delay aimed at (QDELAY_REF).
+    /// Target queueing delay (QDELAY_REF).
     #[serde(rename = "target_ns")]
     pub target: Span,
-    /// How often the probability is adjusted (T_UPDATE).
+    /// Update interval of the drop probability (T_UPDATE).
     #[serde(rename = "update_ns")]
     pub update: Span,
-    /// For how long a burst passes untouched (MAX_BURST).
+    /// Length of a burst that passes without drops (MAX_BURST).
     #[serde(rename = "burst_ns")]
     pub burst: Span,
     /// Weight of the delay beyond the target, 1/s.
@@ -53,7 +55,7 @@ pub struct PieConfig {
     pub beta: f64,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// The drop probability beyond which ECN-capable packets are dropped too.
+    /// Drop probability above which ECN-capable packets are dropped too.
     pub ecn_limit: f64,
 }
 
@@ -72,7 +74,7 @@ impl Default for PieConfig {
     }
 }
 
-/// How the step is scaled for a probability below so much (section 4.2).
+/// (upper bound of the probability, scale of the step) (section 4.2).
 const SCALES: [(f64, f64); 6] = [
     (0.000_001, 1.0 / 2048.0),
     (0.000_01, 1.0 / 512.0),
@@ -82,10 +84,10 @@ const SCALES: [(f64, f64); 6] = [
     (0.1, 1.0 / 2.0),
 ];
 
-/// Two mean packets: a queue as short as that is left alone.
+/// Two mean packets: a backlog of at most this many bytes is never dropped from (section 4.1).
 const MIN_BACKLOG: u64 = 2 * 1500;
 
-/// The state of PIE.
+/// The state of PIE; names as in RFC 8033, appendix A.
 #[derive(Clone, Debug)]
 pub(crate) struct Pie {
     config: PieConfig,
@@ -93,8 +95,8 @@ pub(crate) struct Pie {
     /// Sum of the probabilities since the last drop.
     accu_prob: f64,
     burst_allowance: Span,
-    /// Delay of the packet sent last, and the delay at the last update.
-    delay: Span,
+    /// Sojourn time of the packet sent last, and the delay at the last update.
+    current_qdelay: Span,
     qdelay_old: Span,
     next_update: Time,
     rng: Rng,
@@ -107,30 +109,30 @@ impl Pie {
             drop_prob: 0.0,
             accu_prob: 0.0,
             burst_allowance: config.burst,
-            delay: Span::ZERO,
+            current_qdelay: Span::ZERO,
             qdelay_old: Span::ZERO,
             next_update: Time::ZERO + config.update,
             rng,
         }
     }
 
-    /// Makes up for the updates until `now`, with so much waiting since the last call.
-    pub(crate) fn advance(&mut self, now: Time, backlog: Backlog) {
+    /// Runs the updates that are due by `now`. `backlog` is the queue since the last call.
+    pub(crate) fn update_until(&mut self, now: Time, backlog: Backlog) {
         while self.next_update <= now {
             if backlog.packets == 0 {
-                self.delay = Span::ZERO;
+                self.current_qdelay = Span::ZERO;
             }
-            self.update();
+            self.calculate_drop_prob();
             self.next_update += self.config.update;
         }
     }
 
-    /// A packet was sent that had waited for so long.
-    pub(crate) fn sent(&mut self, delay: Span) {
-        self.delay = delay;
+    /// Records the sojourn time of a packet that is sent.
+    pub(crate) fn on_departure(&mut self, delay: Span) {
+        self.current_qdelay = delay;
     }
 
-    /// What happens to a packet that finds so much waiting (Appendix A, `enqueue`).
+    /// Decides about a packet that finds this backlog (Appendix A, `enqueue`).
     pub(crate) fn on_arrival(&mut self, backlog: Backlog) -> Verdict {
         let drop_early = self.burst_allowance.is_zero() && self.drop_early(backlog);
         if self.drop_prob == 0.0 && self.is_calm() {
@@ -145,7 +147,7 @@ impl Pie {
 
     /// Whether the delay is and was below half the target.
     fn is_calm(&self) -> bool {
-        self.delay.max(self.qdelay_old) < self.config.target / 2
+        self.current_qdelay.max(self.qdelay_old) < self.config.target / 2
     }
 
     fn drop_early(&mut self, backlog: Backlog) -> bool {
@@ -165,11 +167,11 @@ impl Pie {
         drop_early
     }
 
-    /// Adjusts the probability (section 4.2; Appendix A, `calculate_drop_prob`).
-    fn update(&mut self) {
+    /// Updates the drop probability (section 4.2; Appendix A, `calculate_drop_prob`).
+    fn calculate_drop_prob(&mut self) {
         let PieConfig { target, alpha, beta, .. } = self.config;
         let [delay, old, target] =
-            [self.delay, self.qdelay_old, target].map(|span| span.as_nanos() as f64 / 1e9);
+            [self.current_qdelay, self.qdelay_old, target].map(|span| span.as_nanos() as f64 / 1e9);
         let scale = SCALES.iter().find(|(below, _)| self.drop_prob < *below);
         let mut step = alpha * (delay - target) + beta * (delay - old);
         step *= scale.map_or(1.0, |&(_, scale)| scale);
@@ -181,7 +183,7 @@ impl Pie {
             self.drop_prob *= 0.98;
         }
         self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
-        self.qdelay_old = self.delay;
+        self.qdelay_old = self.current_qdelay;
         self.burst_allowance = self.burst_allowance.saturating_sub(self.config.update);
     }
 }
@@ -201,10 +203,10 @@ mod tests {
         Span::from_millis(ms)
     }
 
-    /// What one update adds to this probability when the delay went from `old` to `delay`, s.
+    /// The change of this probability by one update when the delay went from `old` to `delay`.
     fn step(drop_prob: f64, old: Span, delay: Span) -> f64 {
-        let mut pie = Pie { drop_prob, qdelay_old: old, delay, ..pie() };
-        pie.update();
+        let mut pie = Pie { drop_prob, qdelay_old: old, current_qdelay: delay, ..pie() };
+        pie.calculate_drop_prob();
         pie.drop_prob - drop_prob
     }
 
@@ -240,10 +242,10 @@ mod tests {
 
     #[test]
     fn a_short_delay_shrinks_drop_prob_by_two_percent_an_update() {
-        // 0.125 (0 - 15) ms + 1.25 (0 - 0) = -0.001875, and 2 % of what is left.
+        // 0.125 (0 - 15) ms + 1.25 (0 - 0) = -0.001875, then 2 % of the rest.
         let got = step(0.5, Span::ZERO, Span::ZERO);
         assert!((got - ((0.5 - 0.001_875) * 0.98 - 0.5)).abs() < 1e-12, "{got}");
-        // Just at half the target nothing but the controller acts: 0.125 * -7.5 ms.
+        // At exactly half the target only the controller acts: 0.125 * -7.5 ms.
         let got = step(0.5, Span::from_micros(7_500), Span::from_micros(7_500));
         assert!((got + 0.000_937_5).abs() < 1e-12, "{got}");
         assert_eq!(step(0.0, Span::ZERO, Span::ZERO), 0.0, "it is never below zero");
@@ -252,18 +254,18 @@ mod tests {
 
     #[test]
     fn drop_prob_is_updated_every_15_ms_even_if_advanced_seldom() {
-        let delays = |pie: &mut Pie| pie.sent(ms(40));
+        let delays = |pie: &mut Pie| pie.on_departure(ms(40));
         let (mut often, mut seldom) = (pie(), pie());
         delays(&mut often);
         delays(&mut seldom);
         for now in 1..=1_000u64 {
-            often.advance(Time::ZERO + ms(now), STANDING);
+            often.update_until(Time::ZERO + ms(now), STANDING);
         }
-        seldom.advance(Time::ZERO + ms(1_000), STANDING);
+        seldom.update_until(Time::ZERO + ms(1_000), STANDING);
         assert_eq!(often.drop_prob, seldom.drop_prob);
         assert_eq!(seldom.next_update, Time::ZERO + ms(1_005));
-        // The first of 66 updates sees the delay rise from 0: 0.125 * 25 ms + 1.25 * 40 ms over
-        // 2048; each other one adds 0.003125 over the table's divisors.
+        // The first of 66 updates sees the delay rise from 0: (0.125 * 25 ms + 1.25 * 40 ms) /
+        // 2048. Each other one adds 0.003125 over the table's divisors.
         let mut p = 0.053_125 / 2048.0;
         for _ in 1..66 {
             let scale = SCALES.iter().find(|(below, _)| p < *below).map_or(1.0, |s| s.1);
@@ -276,13 +278,13 @@ mod tests {
     fn a_burst_of_150_ms_passes_without_drops() {
         let mut pie = pie();
         pie.on_arrival(Backlog::default());
-        pie.sent(ms(200));
+        pie.on_departure(ms(200));
         pie.drop_prob = 0.9;
         for update in 1..10 {
-            pie.advance(Time::ZERO + ms(15) * update, STANDING);
+            pie.update_until(Time::ZERO + ms(15) * update, STANDING);
             assert_eq!(pie.on_arrival(STANDING), Verdict::Pass, "{update} updates");
         }
-        pie.advance(Time::ZERO + ms(150), STANDING);
+        pie.update_until(Time::ZERO + ms(150), STANDING);
         let verdicts: Vec<Verdict> = (0..20).map(|_| pie.on_arrival(STANDING)).collect();
         assert!(verdicts.contains(&Verdict::Drop));
     }
@@ -293,7 +295,7 @@ mod tests {
             drop_prob: 0.19,
             burst_allowance: Span::ZERO,
             qdelay_old: ms(7),
-            delay: ms(20),
+            current_qdelay: ms(20),
             ..pie()
         };
         let drop_early =
@@ -307,8 +309,12 @@ mod tests {
 
     #[test]
     fn accu_prob_bounds_the_distance_between_drops() {
-        let congested =
-            Pie { burst_allowance: Span::ZERO, qdelay_old: ms(20), delay: ms(20), ..pie() };
+        let congested = Pie {
+            burst_allowance: Span::ZERO,
+            qdelay_old: ms(20),
+            current_qdelay: ms(20),
+            ..pie()
+        };
         let mut pie = Pie { drop_prob: 1.0 / 16.0, ..congested };
         let (mut gaps, mut gap) = (Vec::new(), 0);
         for _ in 0..1_000_000 {
@@ -318,7 +324,7 @@ mod tests {
                 gap = 0;
             }
         }
-        // From 0.85/p = 13.6 to 8.5/p = 136 packets; within, p for each.
+        // From 0.85/p = 13.6 to 8.5/p = 136 packets; in between with probability p each.
         assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&14), Some(&136)));
         let mean = gaps.iter().sum::<u32>() as f64 / gaps.len() as f64;
         assert!((mean - (13.0 + 16.0)).abs() < 0.5, "{mean}");
@@ -326,8 +332,12 @@ mod tests {
 
     #[test]
     fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_beyond() {
-        let congested =
-            Pie { burst_allowance: Span::ZERO, qdelay_old: ms(20), delay: ms(20), ..pie() };
+        let congested = Pie {
+            burst_allowance: Span::ZERO,
+            qdelay_old: ms(20),
+            current_qdelay: ms(20),
+            ..pie()
+        };
         let verdict = |drop_prob, ecn| {
             let config = PieConfig { ecn, ..PieConfig::default() };
             let mut pie = Pie { drop_prob, config, ..congested.clone() };

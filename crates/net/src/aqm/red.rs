@@ -1,20 +1,20 @@
-//! RED: Random Early Detection (Floyd and Jacobson, "Random early detection gateways for
-//! congestion avoidance", IEEE/ACM Transactions on Networking 1 (4), 1993).
+//! RED: Random Early Detection (Floyd and Jacobson, "Random early detection gateways for congestion
+//! avoidance", IEEE/ACM Transactions on Networking 1 (4), 1993).
 //!
-//! For every packet that comes, the average queue is updated (section 4, equation 1):
-//! `avg = avg + w (q - avg)`, or, after the link was idle for as long as `m` packets take to send at
-//! the rate of the moment, `avg = (1 - w)^m avg`. Below `min` all packets pass. From there to `max` the
-//! probability rises to `p_b = P (avg - min) / (max - min)` (equation 2), and a packet that comes as
-//! the n-th after the last one struck is struck with `p_b / (1 - (n - 1) p_b)` (section 7, method 2),
-//! which makes the distance between two strikes uniform in {1, ..., 1/p_b}. From `max` on all packets
-//! are struck; or, if it is gentle (Floyd, "Recommendation on using the gentle variant of RED",
-//! 2000), the probability rises on from `P` at `max` to 1 at `2 max`.
+//! Every arrival updates the average queue (section 4, equation 1): `avg = avg + w (q - avg)`.
+//! After an idle time in which the link could have sent `m` packets at its current rate, the update
+//! is `avg = (1 - w)^m avg`. Below `min` all packets pass. From `min` to `max` the probability
+//! rises as `p_b = max_p (avg - min) / (max - min)` (equation 2). With `count` packets since the
+//! last drop or mark, an arrival is dropped or marked with `p_a = p_b / (1 - count p_b)` (section
+//! 7, method 2), which makes the distance between two drops uniform in {1, ..., 1/p_b}. From `max`
+//! on all packets are dropped. The gentle variant instead raises `p_b` from `max_p` at `max` to 1
+//! at `2 max` (Floyd, "Recommendation on using the gentle variant of RED", 2000).
 //!
-//! Queue and thresholds are counted in packets or in bytes; in bytes a packet is struck in
-//! proportion to its size (section 5: `p_b` times its size over the largest).
+//! Queue and thresholds are in packets or in bytes. In bytes `p_b` is proportional to the packet's
+//! size over the maximum size (section 5).
 //!
-//! ECN-capable packets are marked where others are dropped, up to an average of `max`; beyond they
-//! are dropped too (RFC 3168, section 7), unless `hard_drop` is off.
+//! ECN-capable packets are marked instead of dropped up to an average of `max`. Above, they are
+//! dropped too (RFC 3168, section 7), unless `hard_drop` is off.
 
 use crate::Backlog;
 use crate::aqm::Verdict;
@@ -25,37 +25,37 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedConfig {
-    /// What thresholds and queues are counted in.
+    /// Unit of the thresholds and of the queue.
     pub unit: RedUnit,
-    /// The average queue from which on packets are struck at random.
+    /// Average queue from which packets are dropped at random (min_th).
     pub min: f64,
-    /// The average queue from which on all are, or twice as much if it is gentle.
+    /// Average queue from which all packets are dropped (max_th); with `gentle` twice as much.
     pub max: f64,
-    /// The probability of a strike as the average comes to `max`.
+    /// Drop probability `p_b` as the average approaches `max` (max_p).
     pub probability: f64,
-    /// The weight of the present queue in the average.
+    /// Weight of the present queue in the average (w_q).
     pub weight: f64,
-    /// Whether the probability rises on between `max` and twice `max`.
+    /// Whether the probability rises from `max` to twice `max` instead of jumping to 1.
     pub gentle: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Whether ECN-capable packets are dropped too when the average is beyond `max`.
+    /// Whether ECN-capable packets are dropped too when the average is above `max`.
     pub hard_drop: bool,
 }
 
-/// What RED counts in.
+/// The unit of RED's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RedUnit {
-    /// Packets, whatever their size.
+    /// Packets of any size.
     Packets,
     /// Bytes.
     Bytes,
 }
 
 impl Default for RedConfig {
-    /// 5 and 15 packets, 0.1 and 0.002, gentle: Floyd, "RED: Discussions of setting parameters",
-    /// 1997.
+    /// Floyd, "RED: Discussions of setting parameters", 1997: 5 and 15 packets, max_p 0.1, w_q
+    /// 0.002; gentle.
     fn default() -> RedConfig {
         RedConfig {
             unit: RedUnit::Packets,
@@ -70,7 +70,7 @@ impl Default for RedConfig {
     }
 }
 
-/// The largest packet, to which byte mode refers.
+/// The maximum packet size in bytes, to which byte mode refers.
 pub(crate) const MAX_PACKET_SIZE: u32 = 1500;
 
 /// The state of RED.
@@ -78,7 +78,7 @@ pub(crate) const MAX_PACKET_SIZE: u32 = 1500;
 pub(crate) struct Red {
     config: RedConfig,
     avg: f64,
-    /// Packets since the last one that was struck.
+    /// Packets since the last drop or mark.
     count: u32,
     rng: Rng,
 }
@@ -88,18 +88,18 @@ impl Red {
         Red { config, avg: 0.0, count: 0, rng }
     }
 
-    /// What happens to a packet of `size` bytes that finds so much waiting on a link that could have
-    /// sent `idle_packets` packets since it became idle.
+    /// Decides about an arriving packet of `size` bytes that finds this backlog. `idle_packets` is
+    /// `m`: packets that the link could have sent since it became idle.
     pub(crate) fn on_arrival(&mut self, backlog: Backlog, idle_packets: f64, size: u32) -> Verdict {
-        self.update(backlog, idle_packets);
-        let p = self.probability(size);
-        if p == 0.0 {
+        self.update_avg(backlog, idle_packets);
+        let p_b = self.p_b(size);
+        if p_b == 0.0 {
             self.count = 0;
             return Verdict::Pass;
         }
-        let passed = f64::from(self.count) * p;
-        let p = if passed < 1.0 { p / (1.0 - passed) } else { 1.0 };
-        if self.rng.uniform() >= p {
+        let passed = f64::from(self.count) * p_b;
+        let p_a = if passed < 1.0 { p_b / (1.0 - passed) } else { 1.0 };
+        if self.rng.uniform() >= p_a {
             self.count += 1;
             return Verdict::Pass;
         }
@@ -108,7 +108,7 @@ impl Red {
         if self.config.ecn && may_mark { Verdict::Mark } else { Verdict::Drop }
     }
 
-    fn update(&mut self, backlog: Backlog, idle_packets: f64) {
+    fn update_avg(&mut self, backlog: Backlog, idle_packets: f64) {
         let queue = match self.config.unit {
             RedUnit::Packets => f64::from(backlog.packets),
             RedUnit::Bytes => backlog.bytes as f64,
@@ -121,8 +121,8 @@ impl Red {
         }
     }
 
-    /// `p_b`.
-    fn probability(&self, size: u32) -> f64 {
+    /// `p_b` for a packet of `size` bytes.
+    fn p_b(&self, size: u32) -> f64 {
         let RedConfig { unit, min, max, probability, gentle, .. } = self.config;
         let avg = self.avg;
         let p = if avg < min {
@@ -162,8 +162,8 @@ mod tests {
         (0..packets).filter(on_arrival).count() as f64 / f64::from(packets)
     }
 
-    /// The mean of a distance that is uniform in {1, ..., n} is (n + 1) / 2, so the share of
-    /// packets struck is 2 p / (1 + p) if n = 1/p is whole.
+    /// The mean of a distance uniform in {1, ..., n} is (n + 1) / 2, so the share of dropped
+    /// packets is 2 p / (1 + p) if n = 1/p is whole.
     fn expected(p: f64) -> f64 {
         2.0 * p / (1.0 + p)
     }
@@ -182,13 +182,13 @@ mod tests {
             (40, 1.0),
             (99, 1.0),
         ] {
-            red.update(queue(packets), 0.0);
-            let got = red.probability(1500);
+            red.update_avg(queue(packets), 0.0);
+            let got = red.p_b(1500);
             assert!((got - p).abs() < 1e-12, "{got} for {p} at {packets}");
         }
         let mut abrupt = Red { config: RedConfig { gentle: false, ..red.config }, ..red.clone() };
-        abrupt.update(queue(20), 0.0);
-        assert_eq!(abrupt.probability(1500), 1.0);
+        abrupt.update_avg(queue(20), 0.0);
+        assert_eq!(abrupt.p_b(1500), 1.0);
     }
 
     #[test]
@@ -214,8 +214,8 @@ mod tests {
                 distance = 0;
             }
         }
-        // p = 0.1: 100,000 strikes, 10,000 at each distance from 1 to 10 and none beyond; the
-        // standard deviation is 95.
+        // p = 0.1: 100,000 drops, 10,000 at each distance from 1 to 10 and none beyond; standard
+        // deviation 95.
         assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 400), "{counts:?}");
     }
 
@@ -224,7 +224,7 @@ mod tests {
         let mut red = red(RedConfig::default());
         red.config.weight = 0.002;
         for _ in 0..500 {
-            red.update(queue(100), 0.0);
+            red.update_avg(queue(100), 0.0);
         }
         // 1 - (1 - w)^n of the step (section 6 of the paper).
         let expected = 100.0 * (1.0 - 0.998f64.powi(500));
@@ -237,8 +237,8 @@ mod tests {
         idle.config.weight = 0.002;
         idle.avg = 50.0;
         let mut empty = idle.clone();
-        idle.update(queue(0), 300.0);
-        (0..300).for_each(|_| empty.update(queue(0), 0.0));
+        idle.update_avg(queue(0), 300.0);
+        (0..300).for_each(|_| empty.update_avg(queue(0), 0.0));
         assert!((idle.avg - empty.avg).abs() < 1e-9);
     }
 
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn min_equal_to_max_and_weight_1_give_dctcps_step_marking() {
-        // RFC 8257, section 3.1: mark if the queue that a packet finds is longer than K.
+        // RFC 8257, section 3.1: mark if the queue at arrival exceeds K.
         let step = RedConfig { min: 20.0, max: 20.0, gentle: false, ..RedConfig::default() };
         let mut red = red(RedConfig { hard_drop: false, ..step });
         for _ in 0..1000 {

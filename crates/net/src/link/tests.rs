@@ -3,7 +3,7 @@ mod managed;
 use super::*;
 use proptest::prelude::*;
 
-/// A packet that is only its size and a number.
+/// A packet with a size and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NumberedPacket {
     size: u32,
@@ -20,7 +20,7 @@ pub(super) fn full(number: u32) -> NumberedPacket {
     NumberedPacket { size: 1500, number }
 }
 
-/// 100 Mbit/s, 10 ms: a packet of 1500 bytes takes 120 us on the wire.
+/// 100 Mbit/s, 10 ms: a packet of 1500 bytes takes 120 us to transmit.
 pub(super) fn link(queue: Limit) -> Link<NumberedPacket> {
     Link::new(&LinkConfig {
         rate: NonZeroU64::new(100_000_000),

@@ -1,4 +1,4 @@
-//! Links with managed queues, rates that vary, and uneven far ends.
+//! Links with AQM, varying rates, jitter, reordering and reroutes.
 
 use super::{full, limits, link, us};
 use crate::aqm::tests::TestPacket;
@@ -25,7 +25,7 @@ fn an_aqm_that_never_drops_sends_as_droptail_does() {
     let gentle = AqmConfig::Codel(CodelConfig::default());
     let (mut plain, mut managed) = (link(Limit::Packets(10)), managed(gentle, 100));
     for number in 0..500u64 {
-        // Never more than three wait.
+        // At most three packets are queued.
         let now = us(number / 3 * 400);
         assert!(plain.push(now, full(0)).is_ok() && managed.push(now, packet(0, false)).is_ok());
         assert_eq!(plain.next_arrival(), managed.next_arrival());
@@ -62,9 +62,10 @@ fn a_link_with_jitter_fixes_delivery_times_on_arrival() {
 
 #[test]
 fn codel_drops_within_105_ms_of_an_overload_then_by_its_law() {
-    // 10 Mbit/s: 1.2 ms a packet. Three come in the time of two, so a packet that comes at t waits
-    // for t/2, and one that leaves at t came at 2/3 t and waited for t/3: above 5 ms from the packet
-    // that leaves at 15.6 ms on (rounded up to a departure), dropped from 100 ms later on.
+    // 10 Mbit/s: 1.2 ms per packet. Three packets arrive in the transmission time of two, so a
+    // packet that arrives at t is queued for t/2, and one that departs at t has a sojourn time of
+    // t/3. It exceeds 5 ms from the departure at 15.6 ms on (rounded up to a departure), and the
+    // first drop is 100 ms later.
     let mut link = managed(AqmConfig::Codel(CodelConfig::default()), 10);
     link.record_discarded();
     let mut drops = Vec::new();
@@ -87,7 +88,7 @@ fn codel_drops_within_105_ms_of_an_overload_then_by_its_law() {
 
 #[test]
 fn pie_holds_the_delay_of_an_overload_near_its_target() {
-    // 10 Mbit/s and a tenth more than it carries: a ninth and more of the packets must go.
+    // 10 Mbit/s and an offered load of 110 %: one packet in eleven must be dropped.
     let mut link = managed(AqmConfig::Pie(PieConfig::default()), 10);
     let (mut delays, mut number) = (Vec::new(), 0u64);
     while number < 50_000 {
@@ -112,7 +113,7 @@ fn fq_codel_delays_a_sparse_flow_by_at_most_one_packet_time() {
     let mut on_the_way = VecDeque::new();
     for tick in 0..20_000u64 {
         let now = us(tick * 500);
-        // Three flows send 24 Mbit/s together over 10; a fourth 200 bytes every 20 ms.
+        // Three flows offer 24 Mbit/s together to 10 Mbit/s; a fourth sends 200 bytes every 20 ms.
         link.push(now, packet(1 + (tick % 3) as u32, false)).expect("there is no limit");
         if tick % 40 == 7 {
             link.push(now, TestPacket { size: 200, ..packet(9, false) })
@@ -125,14 +126,14 @@ fn fq_codel_delays_a_sparse_flow_by_at_most_one_packet_time() {
             *sent.entry(packet.flow).or_default() += 1;
             if packet.flow == 9 {
                 let since = on_the_way.pop_front().expect("it was pushed");
-                // At the very beginning the others are new as well.
+                // At the start the queues of the others are new as well.
                 if since > us(100_000) {
                     worst = worst.max(at.since(since));
                 }
             }
         }
     }
-    // It waits for the packet in service, 1.2 ms, is sent in 0.16 ms and under way for 10 ms.
+    // 1.2 ms for the packet in transmission, 0.16 ms for its own, 10 ms of propagation.
     assert!(worst <= Span::from_micros(11_360), "{worst}");
     let bulk: Vec<u64> = (1..4).map(|flow| sent[&flow]).collect();
     assert!(bulk.iter().all(|&n| n.abs_diff(bulk[0]) <= 2), "{bulk:?}");
@@ -147,7 +148,7 @@ fn red_marks_ecn_capable_packets_and_drops_others() {
         let mut marked = 0;
         for number in 0..20_000u64 {
             let now = us(number * 1_150);
-            // A drop is the link's answer; what it says is not needed.
+            // A drop is expected here and needs no handling.
             let _ = link.push(now, packet(0, is_ecn));
             marked += std::iter::from_fn(|| link.pop(now)).filter(|p| p.is_marked).count() as u64;
         }
@@ -155,8 +156,8 @@ fn red_marks_ecn_capable_packets_and_drops_others() {
         assert!(statistics.marked - marked < 20, "all marks come out but those on the link");
         (statistics.dropped, statistics.marked)
     };
-    // 4 % too much comes. Without marks RED drops that; marks do not help as nobody slows down,
-    // so that the average rises to where packets are dropped.
+    // The offered load is 4 % too high. Without marks RED drops the excess. With marks the average
+    // rises until packets are dropped too, as no sender slows down.
     let (dropped, marked) = counts(false);
     assert!(marked == 0 && dropped.abs_diff(833) < 60, "{dropped}");
     let (dropped, marked) = counts(true);
@@ -196,15 +197,15 @@ fn piecewise_rates_give_departures_to_the_nanosecond() {
     });
     let accepted = (0..10).filter(|_| link.push(us(500), packet(0, false)).is_ok()).count();
     assert_eq!(accepted, 8, "one is in service, seven wait");
-    // A packet takes 1 ms until 5 ms, when half of the fifth is sent; the rest takes 5 ms from 8 ms
-    // on, the next ones 10 ms each.
+    // A packet takes 1 ms until 5 ms, when half of the fifth is sent. Its rest takes 5 ms from 8 ms
+    // on, and each of the next ones 10 ms.
     for arrival in [2_500, 3_500, 4_500, 5_500, 14_000, 24_000, 34_000, 44_000] {
         assert_eq!(link.next_arrival(), us(arrival));
         assert!(link.pop(us(arrival)).is_some());
     }
 }
 
-/// Rates that step up a hundredfold, down, to nothing and back.
+/// Rates that step up a hundredfold, down, to zero and back.
 fn steps() -> RateProcess {
     let steps =
         [(0, 1_000_000), (100, 100_000_000), (300, 10_000_000), (500, 0), (520, 10_000_000)];
@@ -213,7 +214,7 @@ fn steps() -> RateProcess {
 
 #[test]
 fn a_limit_in_time_admits_the_same_packets_with_or_without_aqm() {
-    // Managements that never strike.
+    // AQMs that never drop or mark.
     let never = Span::from_secs(1_000);
     let red = RedConfig { min: 1e9, max: 2e9, ..RedConfig::default() };
     let aqms = [
@@ -267,8 +268,8 @@ fn fq_codel_limit_in_time_follows_the_current_rate() {
         });
         backlog.max()
     };
-    // A packet takes 12 ms at first, so that one may wait for what is left of the one before it, and
-    // 0.12 ms then: 100 behind each other.
+    // At first a packet takes 12 ms, so one may be queued behind the rest of the one in
+    // transmission; later it takes 0.12 ms, so 100 may be queued.
     assert_eq!(most(0, 80_000), Some(1));
     assert!(most(100_000, 200_000) >= Some(100));
     assert!(
@@ -278,8 +279,8 @@ fn fq_codel_limit_in_time_follows_the_current_rate() {
 
 #[test]
 fn red_decays_avg_on_an_idle_link_at_the_current_rate() {
-    // All are dropped from an average of 10 packets on. A packet takes 12 ms at first and 0.12 ms
-    // then.
+    // All packets are dropped from an average of 10 packets on. A packet takes 12 ms at first and
+    // 0.12 ms later.
     let red =
         RedConfig { min: 10.0, max: 10.0, weight: 0.1, gentle: false, ..RedConfig::default() };
     let passes_after = |idle| {
@@ -292,7 +293,8 @@ fn red_decays_avg_on_an_idle_link_at_the_current_rate() {
             ..LinkConfig::default()
         });
         let (begin, mut queue, mut average) = (us(2_000), 0, 0.0);
-        // All come at once: one is sent and the rest wait, until the average is at 10; it rises on.
+        // All packets arrive at once: one is sent and the rest are queued until the average is at
+        // 10.
         for number in 0..60 {
             average += 0.1 * (f64::from(queue) - average);
             let passes = link.push(begin, packet(0, false)).is_ok();
@@ -396,8 +398,8 @@ prop_compose! {
     }
 }
 
-/// What becomes of packets that come after these gaps (ns), as (number, when it comes out).
-/// `polls` tells whether somebody looks at the link between two packets.
+/// Sends packets of (gap in ns, size, flow, ECN-capable) over a link and records their fates. With
+/// `polls` the link is also accessed between two packets.
 fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], polls: bool) -> Journey {
     let mut link = Link::new(config);
     link.record_discarded();
@@ -442,7 +444,7 @@ struct Journey {
 }
 
 impl Journey {
-    /// Every packet is somewhere, and the statistics say so.
+    /// Every packet is accounted for, and the statistics agree.
     fn check(&self, link: &Link<TestPacket>, statistics: &LinkStatistics) {
         let gone = self.delivered.len() + self.discarded.len();
         assert_eq!(self.accepted, gone + link.len());
