@@ -1,4 +1,4 @@
-//! The engine alone: what links and the event loop cost with a protocol that costs nothing.
+//! The cost of links and the event loop alone, with a protocol that costs almost nothing.
 
 #[path = "../tests/toy/mod.rs"]
 mod toy;
@@ -10,7 +10,7 @@ use dumbbell_units::{Span, Time};
 use std::num::NonZeroU64;
 use toy::Toy;
 
-/// Pairs that share a bottleneck of 100 ms and keep 1.5 BDP in flight, for a second.
+/// Pairs that share a bottleneck of 100 ms and keep 1.5 BDP in flight.
 fn dumbbell(pairs: u64, rate: u64) -> Engine<Toy> {
     let bottleneck = Link::new(&LinkConfig {
         rate: NonZeroU64::new(rate),

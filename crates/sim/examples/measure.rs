@@ -1,4 +1,4 @@
-//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt]`, then prints packets a second, wall
+//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt]` prints packets per second, wall
 //! time and the peak memory of the process.
 
 #[path = "../benches/dumbbells/mod.rs"]
@@ -35,15 +35,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// For how long this process has run on a processor, s, from Linux's /proc. It tells more than wall
-/// time where others use the machine too.
+/// Processor time of this process in seconds, from Linux's /proc. More reliable than wall time on a
+/// shared machine.
 fn processor_time() -> Result<f64, Box<dyn Error>> {
     let schedstat = std::fs::read_to_string("/proc/self/schedstat")?;
     let ns = schedstat.split_whitespace().next().ok_or("no time in schedstat")?;
     Ok(ns.parse::<f64>()? / 1e9)
 }
 
-/// Peak resident memory, from Linux's /proc.
+/// Peak resident memory in MB, from Linux's /proc.
 fn peak_memory_mb() -> Result<f64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

@@ -1,16 +1,16 @@
-//! An algorithm of one's own beside the built-in CUBIC: `cargo run --release --example own_algorithm`.
+//! A user-defined algorithm next to the built-in CUBIC: `cargo run --release --example
+//! own_algorithm`.
 //!
-//! [`Calm`] keeps a few packets of its own in the queue, however long it is. Once a round trip it
-//! asks how many of its packets wait: of a window of `cwnd` packets those that are not on their way,
+//! [`Calm`] keeps a few packets queued at the bottleneck. Once per round trip it estimates its
+//! backlog there: the part of its window `cwnd` (packets) that is not in propagation,
 //!
 //! ```text
-//! waiting = cwnd * (1 - min_rtt / rtt)
+//! backlog = cwnd * (1 - min_rtt / rtt)
 //! ```
 //!
-//! (Brakmo and Peterson, "TCP Vegas", 1995). While they are fewer than `target` the window grows, by a
-//! packet a round or, at the beginning, twofold; otherwise it gives back those that are too many.
-//! `rtt` is the least of the round, which a burst of one's own does not lengthen. On loss the window
-//! is halved.
+//! (Brakmo and Peterson, "TCP Vegas", 1995). Below `target` the window grows by one packet per
+//! round, or doubles at the start; otherwise it shrinks by the excess. `rtt` is the minimum of the
+//! round, which the flow's own bursts do not increase. On loss the window is halved.
 
 use dumbbell_cc::{
     Ack, AlgorithmFactory, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
@@ -19,7 +19,7 @@ use dumbbell_cc::{
 use dumbbell_sim::{RunOutput, Scenario, ScenarioError};
 use std::collections::BTreeMap;
 
-/// Keeps `target` packets waiting.
+/// Keeps `target` packets queued.
 pub struct Calm {
     target: f64,
     cwnd: f64,
@@ -29,7 +29,7 @@ pub struct Calm {
 }
 
 impl Calm {
-    /// The algorithm at the beginning of a flow.
+    /// The algorithm at the start of a flow.
     pub fn new(init: &ConnectionConfig, target: f64) -> Calm {
         Calm {
             target,

@@ -1,23 +1,23 @@
-//! When the next packet comes out of each link.
+//! When each link delivers its next packet.
 //!
-//! Most networks have a link or two. To look at all of a few costs less than to keep them in order.
+//! Most networks have one or two links. Scanning a few is cheaper than keeping them ordered.
 
 use crate::event_queue::EventQueue;
 use dumbbell_units::Time;
 
-/// How many links are few.
+/// Up to this many links are scanned; more are in an event queue.
 const SCAN_MAX_LINKS: usize = 4;
 
-/// The times of all links.
+/// The next arrivals of all links.
 pub(crate) struct Arrivals {
-    /// Of the first links; [`Time::MAX`] where there is none, or no packet.
+    /// Times of the first links; [`Time::MAX`] for an empty or missing link.
     scanned: [Time; SCAN_MAX_LINKS],
-    /// Of all links, if there are more.
+    /// All links, if there are more than [`SCAN_MAX_LINKS`].
     queue: Option<EventQueue>,
 }
 
 impl Arrivals {
-    /// So many links, all of them empty.
+    /// The arrivals of `links` empty links.
     pub(crate) fn new(links: usize) -> Arrivals {
         Arrivals {
             scanned: [Time::MAX; SCAN_MAX_LINKS],
@@ -25,8 +25,7 @@ impl Arrivals {
         }
     }
 
-    /// When the next packet comes out of a link, and of which: of several at one time, of the link with
-    /// the lowest number. [`Time::MAX`] if all are empty.
+    /// The next arrival: time and link. Ties go to the lowest link; [`Time::MAX`] if all are empty.
     #[inline]
     pub(crate) fn first(&self) -> (Time, u32) {
         if let Some(queue) = &self.queue {
@@ -37,7 +36,7 @@ impl Arrivals {
         if cd.0 < ab.0 { cd } else { ab }
     }
 
-    /// From now on the next packet comes out of a link at `at`; none if that is [`Time::MAX`].
+    /// Sets the time of a link's next arrival; [`Time::MAX`] for none.
     #[inline]
     pub(crate) fn set(&mut self, link: u32, at: Time) {
         match &mut self.queue {

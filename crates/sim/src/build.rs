@@ -1,4 +1,4 @@
-//! From a scenario to a network with endpoints.
+//! Builds the network and the endpoints of a scenario.
 
 use crate::engine::{Engine, Observer};
 use crate::host::{Host, SimHost};
@@ -18,14 +18,14 @@ use dumbbell_udt::BulkData;
 use dumbbell_units::Time;
 use std::sync::Arc;
 
-/// What a run is made of.
+/// A network and its hosts, ready to run.
 pub(crate) struct Simulation<H: Endpoint> {
     network: Network<H::Packet>,
     hosts: Vec<H>,
 }
 
 impl<H: SimHost> Simulation<H> {
-    /// In the scenario's order.
+    /// The flows in the scenario's order.
     pub(crate) fn flows(&self) -> &[FlowPlan] {
         &self.network.flows
     }
@@ -36,10 +36,10 @@ impl<H: SimHost> Simulation<H> {
     }
 }
 
-/// Builds a scenario that was checked.
+/// Builds a checked scenario.
 ///
 /// # Errors
-/// If it was not and should not have passed.
+/// If the scenario is invalid after all.
 pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, ScenarioError> {
     let network = Network::new(scenario)?;
     let stacks = Stacks::of(scenario);
@@ -97,7 +97,7 @@ fn tcp_endpoints(
     [sender, receiver].map(Host::Tcp)
 }
 
-/// Every subflow has an algorithm of its own.
+/// The ends of a multipath connection, with one algorithm per subflow.
 fn multipath_endpoints(
     flow: &FlowSpec,
     stack: &Stack,
@@ -125,7 +125,7 @@ fn multipath_endpoints(
     Ok(endpoints.map(|end| Host::Multipath(Box::new(end))))
 }
 
-/// Both ends have the algorithm, though only one sends data.
+/// The ends of a UDT flow. Both have the algorithm, though only the client sends data.
 fn udt_endpoints(
     flow: &FlowSpec,
     options: &dumbbell_udt::TransportOptions,

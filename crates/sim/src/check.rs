@@ -1,4 +1,4 @@
-//! What a valid scenario is.
+//! Validation of scenarios.
 
 use crate::link_spec::check_rates;
 use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart};
@@ -9,21 +9,21 @@ use dumbbell_units::Time;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// The most flows of a scenario.
+/// The maximum number of flows of a scenario.
 pub const MAX_FLOWS: usize = 1_000_000;
-/// The most links of a path.
+/// The maximum number of links of a path.
 const MAX_PATH: usize = 250;
-/// The most rows of the series: ten thousand flows sampled ten thousand times.
+/// The maximum number of rows of the series: ten thousand flows sampled ten thousand times.
 const MAX_ROWS: u64 = 100_000_000;
-/// The longest time that can be asked for: over 11 days.
+/// The maximum of all times: over 11 days.
 const MAX_TIME_NS: u64 = 1_000_000_000_000_000;
 const MAX_RATE_BPS: f64 = 1e15;
 /// Data packets are numbered in 32 bits.
 const MAX_PACKETS: u64 = u32::MAX as u64 - 1;
-/// A nonzero delay or timer shorter than this would only slow the run down.
+/// A shorter nonzero RTO would only slow the run down.
 const MIN_RTO_NS: u64 = 1_000_000;
 
-/// Refuses a value unless it is valid.
+/// Returns an error unless `ok`: `key` of `part` cannot be `value`; it takes `valid`.
 pub(crate) fn ensure(
     ok: bool,
     part: impl FnOnce() -> ScenarioPart,
@@ -58,17 +58,17 @@ fn ensure_rate(
     ensure((1.0..=MAX_RATE_BPS).contains(&bps), part, key, bps, valid)
 }
 
-/// Names as an error lists them: not more than a line of them.
+/// Names as errors list them: at most ten.
 fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = if names.len() > 10 { ", ..." } else { "" };
     names.take(10).collect::<Vec<_>>().join(", ") + more
 }
 
 impl Scenario {
-    /// Whether this can be run. The fields are public; whoever sets them checks.
+    /// Checks that the scenario can be simulated. Needed after its public fields were changed.
     ///
     /// # Errors
-    /// If something in it cannot be simulated.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let here = || ScenarioPart::Scenario;
         ensure_time(self.duration_ns, 1, here, "duration_ns")?;
@@ -88,7 +88,7 @@ impl Scenario {
         self.check_flows()
     }
 
-    /// How many times the run is sampled: at zero, at every interval, and at the end.
+    /// The number of samples: at zero, at every interval, and at the end.
     pub(crate) fn samples(&self) -> u64 {
         self.duration_ns.div_ceil(self.sample_ns) + 1
     }
@@ -181,7 +181,7 @@ impl FlowSpec {
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
         match self.algorithm_factory {
-            // A maker cannot fail, and what it makes may be seen by its user.
+            // A factory cannot fail, and calling it here would be visible to its user.
             Some(_) => Ok(()),
             None => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
         }
@@ -250,8 +250,7 @@ impl FlowSpec {
         let valid = "at least 1 byte, and at most 65,535 together with stack.header";
         let size = u32::from(stack.mss) + u32::from(stack.header);
         ensure(stack.mss > 0 && size <= 0xffff, here, "stack.mss", stack.mss, valid)?;
-        // The least header is IPv4's and TCP's without options; an acknowledgement may add 28
-        // bytes of SACK blocks.
+        // The minimum is IPv4's and TCP's headers without options. SACK blocks add up to 28 bytes.
         let valid = "from 40 to 1,000 bytes";
         let header = stack.header;
         ensure((40..=1000).contains(&header), here, "stack.header", header, valid)?;
@@ -266,7 +265,7 @@ impl FlowSpec {
         ensure_time(stack.delayed_ack_ns, 0, here, "stack.delayed-ack-ns")
     }
 
-    /// What the flow's algorithm is told when the flow begins.
+    /// The configuration with which the flow's algorithm starts.
     pub(crate) fn init(&self, now: Time, seed: u64) -> ConnectionConfig {
         let (mss, initial_window) = match &self.udt {
             None => (self.stack.mss, self.stack.initial_window),

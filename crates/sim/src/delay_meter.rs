@@ -1,4 +1,4 @@
-//! How long packets of each flow were under way.
+//! One-way delays of each flow's packets.
 
 use crate::engine::EndpointId;
 use crate::histogram::Histogram;
@@ -6,37 +6,36 @@ use crate::pdu::SimPacket;
 use dumbbell_net::prefetch;
 use dumbbell_units::{Span, Time};
 
-/// Measures how much longer than the base delivered data packets were under way.
+/// Measures the delay of delivered data packets beyond the base delay.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayMeter {
     flows: Vec<Flow>,
 }
 
-/// In memory the histogram's counts come last, and what is before them on one cache line.
+/// `repr(C)`: the histogram's counts come last, and everything before them is on one cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Flow {
-    /// What the delay of an empty path is.
+    /// One-way delay of the empty path.
     base: Span,
-    /// When the clock of its timestamps began.
+    /// Zero of the clock of the flow's timestamps.
     clock: Time,
     delays: Histogram,
 }
 
 impl DelayMeter {
-    /// A meter for flows of the given base delays, one way, whose timestamps count from the given
-    /// times.
+    /// A meter for flows with these (one-way base delay, zero of the timestamps' clock).
     pub(crate) fn new(flows: impl IntoIterator<Item = (Span, Time)>) -> DelayMeter {
         let flow = |(base, clock)| Flow { base, clock, delays: Histogram::new() };
         DelayMeter { flows: flows.into_iter().map(flow).collect() }
     }
 
-    /// What was measured of a flow.
+    /// The delays of a pair of ports.
     pub(crate) fn delays(&self, pair: u32) -> &Histogram {
         &self.flows[pair as usize].delays
     }
 
-    /// Asks for the memory that [`on_delivered`](Self::on_delivered) is about to need.
+    /// Prefetches the memory that [`on_delivered`](Self::on_delivered) reads first.
     #[inline]
     pub(crate) fn prefetch(&self, to: EndpointId) {
         if to.is_receiver() {
@@ -44,7 +43,8 @@ impl DelayMeter {
         }
     }
 
-    /// The same once that is there.
+    /// Prefetches the bucket that the next delay probably falls into; reads what `prefetch`
+    /// fetched.
     #[inline]
     pub(crate) fn prefetch_indirect(&self, to: EndpointId) {
         if to.is_receiver() {
@@ -52,12 +52,11 @@ impl DelayMeter {
         }
     }
 
-    /// A packet is delivered.
+    /// Records the delay of a delivered data packet.
     #[inline]
     pub(crate) fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &impl SimPacket) {
         let Some(sent_at) = packet.data_sent_at() else { return };
-        // The timestamp tells when the packet was sent to the microsecond, so the delay is exact
-        // to a microsecond.
+        // Timestamps are in microseconds, so delays are exact to 1 us.
         let flow = &mut self.flows[to.pair() as usize];
         let now = now.since(flow.clock).as_micros() as u32;
         let delay = Span::from_micros(u64::from(now.wrapping_sub(sent_at)));

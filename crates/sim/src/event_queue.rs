@@ -1,34 +1,34 @@
-//! An event queue: one entry per source of events, ordered by time and then by source.
+//! An indexed 4-ary heap: at most one entry per source of events, ordered by time, then by source.
 //!
-//! Since a source has one entry at most, moving it is cheaper than leaving stale entries behind: a
-//! heap that knows the place of every source's entry. Each node has four children, which halves the
-//! depth of a binary heap, and siblings are on one cache line.
+//! A source has at most one entry, and moving it is cheaper than leaving stale entries behind; so
+//! the heap stores the position of each source's entry. Four children per node halve the depth of a
+//! binary heap, and the four siblings share one cache line.
 
 use dumbbell_units::Time;
 
-/// Entries are compared as one number: time in the upper 64 bits, source in the lower 32.
+/// Time in the upper 64 bits, source in the lower 32: one comparison orders entries.
 type Entry = u128;
 
 const ABSENT: u32 = u32::MAX;
 const CHILDREN: usize = 4;
 
-/// A place without an entry; every entry comes before it.
+/// A position without an entry; greater than every entry.
 const EMPTY: Entry = Entry::MAX;
 
-/// Children of one node.
+/// The children of one node, on one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Siblings([Entry; CHILDREN]);
 
-/// When every source acts next.
+/// The next event of every source.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// Places count on from siblings to siblings. The first ones have one entry, the root, at place
-    /// 3; the children of place p are at 4p - 8 to 4p - 5.
+    /// Positions count through the siblings. The first group holds only the root, at position 3;
+    /// the children of position p are at 4p - 8 to 4p - 5.
     heap: Vec<Siblings>,
-    /// One past the last entry's place.
+    /// One past the position of the last entry.
     end: usize,
-    /// Where in the heap each source's entry is.
+    /// The position of each source's entry.
     positions: Vec<u32>,
 }
 
@@ -45,7 +45,7 @@ fn source(entry: Entry) -> u32 {
 }
 
 impl EventQueue {
-    /// Nobody acts, of `sources` sources.
+    /// An empty queue for `sources` sources.
     pub(crate) fn new(sources: usize) -> EventQueue {
         let groups = (ROOT + sources).div_ceil(CHILDREN);
         EventQueue {
@@ -55,15 +55,15 @@ impl EventQueue {
         }
     }
 
-    /// When somebody acts next, and who: of several at one time, the source of the lowest number.
-    /// [`Time::MAX`] if nobody does.
+    /// The next event: time and source. Ties go to the lowest source; [`Time::MAX`] if the queue is
+    /// empty.
     #[inline]
     pub(crate) fn first(&self) -> (Time, u32) {
         let first = self.at(ROOT);
         (Time::from_nanos((first >> 32) as u64), source(first))
     }
 
-    /// From now on `source` acts at `at`; never if that is [`Time::MAX`].
+    /// Sets the time of a source's event; [`Time::MAX`] removes it.
     #[inline]
     pub(crate) fn set(&mut self, source: u32, at: Time) {
         let position = self.positions[source as usize];
@@ -110,7 +110,7 @@ impl EventQueue {
         self.positions[source(entry) as usize] = position as u32;
     }
 
-    /// Puts `entry` where `hole` is or nearer to the root.
+    /// Inserts `entry` at `hole` or nearer to the root.
     #[inline]
     fn sift_up(&mut self, mut hole: usize, entry: Entry) {
         while hole > ROOT {
@@ -125,7 +125,7 @@ impl EventQueue {
         self.put(hole, entry);
     }
 
-    /// Puts `entry` where `hole` is or farther from the root.
+    /// Inserts `entry` at `hole` or farther from the root.
     #[inline]
     fn sift_down(&mut self, mut hole: usize, entry: Entry) {
         while let Some(&Siblings([a, b, c, d])) = self.heap.get(hole - 2) {

@@ -1,9 +1,8 @@
-//! A histogram of delays in little memory, as 10,000 flows keep one each.
+//! A compact histogram of delays; 10,000 flows have one each.
 //!
-//! Log-linear, as in HdrHistogram: below eight units buckets are one unit wide, and from there on
-//! every power of two is cut into eight, so a bucket is never wider than an eighth of the delays
-//! in it. A unit is 2^12 ns, about 4 us, and the 224 buckets reach to 73 minutes; what is longer
-//! counts in the last one.
+//! Log-linear as HdrHistogram: below eight units buckets are one unit wide, above every power of
+//! two has eight buckets. So a bucket is at most an eighth as wide as the delays in it. A unit is
+//! 2^12 ns, about 4 us. The 224 buckets reach 73 minutes; longer delays count in the last one.
 
 use dumbbell_net::prefetch;
 use dumbbell_units::Span;
@@ -13,32 +12,33 @@ const SUBBUCKET_BITS: u32 = 3;
 const SUBBUCKETS: usize = 1 << SUBBUCKET_BITS;
 const BUCKETS: usize = 224;
 
-/// How often which delay was seen.
+/// A histogram of delays.
 ///
-/// What every delay changes comes first in memory, beside what the owner keeps before it.
+/// The fields that every delay changes come first, next to what the owner stores before the
+/// histogram.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Histogram {
     sum_ns: u64,
-    /// The latest delay's bucket: the next one's is mostly on the same cache line.
+    /// Bucket of the latest delay: the next delay mostly falls on the same cache line.
     latest: u32,
     buckets: [u32; BUCKETS],
 }
 
-/// The bucket that a delay of `ns` falls into.
+/// The bucket of a delay of `ns` nanoseconds.
 #[inline]
 fn bucket(ns: u64) -> usize {
     let units = ns >> UNIT_BITS;
     if units < SUBBUCKETS as u64 {
         return units as usize;
     }
-    // The position of the highest bit says which power of two, the next three bits which part.
+    // The highest bit gives the power of two, the next three bits its part.
     let power = units.ilog2() - SUBBUCKET_BITS;
     let part = (units >> power) as usize - SUBBUCKETS;
     ((power as usize + 1) * SUBBUCKETS + part).min(BUCKETS - 1)
 }
 
-/// The least delay of a bucket, ns.
+/// Lower bound of a bucket, in ns.
 fn lower_bound(bucket: usize) -> u64 {
     let (power, part) = (bucket / SUBBUCKETS, bucket % SUBBUCKETS);
     let units = if power == 0 { part } else { (SUBBUCKETS + part) << (power - 1) };
@@ -51,7 +51,7 @@ impl Histogram {
         Histogram { sum_ns: 0, latest: 0, buckets: [0; BUCKETS] }
     }
 
-    /// A delay was seen.
+    /// Counts a delay.
     #[inline]
     pub fn record(&mut self, delay: Span) {
         let ns = delay.as_nanos();
@@ -61,13 +61,13 @@ impl Histogram {
         self.sum_ns += ns;
     }
 
-    /// Asks for the memory that the next delay will probably need.
+    /// Prefetches the bucket that the next delay probably falls into.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.buckets[self.latest as usize]);
     }
 
-    /// Delays that others were seen to have, too.
+    /// Adds the delays of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (count, more) in self.buckets.iter_mut().zip(other.buckets) {
             *count += more;
@@ -75,19 +75,18 @@ impl Histogram {
         self.sum_ns += other.sum_ns;
     }
 
-    /// How many delays were seen.
+    /// The number of delays.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// Their mean, s, exactly; `None` without any.
+    /// The exact mean in seconds; `None` if empty.
     pub fn mean(&self) -> Option<f64> {
         let count = self.count();
         (count > 0).then(|| self.sum_ns as f64 / count as f64 / 1e9)
     }
 
-    /// The delay, s, that a share `q` of those seen does not exceed; within a bucket the delays are
-    /// taken to lie evenly. `None` without any.
+    /// The `q`-quantile in seconds, interpolated within its bucket; `None` if empty.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let rank = q * self.count() as f64;
         let mut below = 0.0;

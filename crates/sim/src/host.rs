@@ -1,7 +1,7 @@
-//! What hosts run: one protocol or another.
+//! Hosts: the endpoints of all protocols.
 //!
-//! A scenario of plain TCP flows alone, the most frequent by far, is simulated with hosts and
-//! packets that can be nothing else, so that it does not pay for what others need.
+//! Scenarios of plain TCP flows, the most frequent ones, run with hosts and packets of TCP only, so
+//! that they do not pay for the size of other protocols.
 
 use crate::engine::SimEndpoint;
 use crate::multipath_host::MultipathHost;
@@ -21,9 +21,9 @@ pub(crate) enum Host {
     Multipath(Box<MultipathHost>),
 }
 
-/// Hosts that a run can be made of.
+/// The host types that a run can consist of.
 pub(crate) trait SimHost: SimEndpoint<Packet: SimPacket> + Sampled {
-    /// The host as one of this kind, which it must be.
+    /// Converts a host, which must be of this type.
     fn of(host: Host) -> Self;
 }
 
@@ -42,7 +42,7 @@ impl SimHost for TcpHost {
     }
 }
 
-/// Calls the same method of whatever the host runs.
+/// Calls the same method on the host of any protocol.
 macro_rules! forward {
     ($self:ident, $host:ident => $call:expr) => {
         match $self {

@@ -1,8 +1,8 @@
-//! The simulator: a virtual clock, flows, and sampling into columns.
+//! The simulator: virtual clock, event loop, flows, and sampling into tables.
 //!
-//! `engine` runs endpoints over links and knows no protocol; `sample` and `tables` write down
-//! what they show. `host` puts protocols in. A `Scenario` is a run's description in plain numbers;
-//! running it gives an `RunOutput`.
+//! `engine` runs endpoints over links and is independent of protocols; `host` provides TCP, MPTCP
+//! and UDT endpoints. `sample` and `tables` record their state. A [`Scenario`] describes a run in
+//! plain numbers; [`Scenario::run`] returns a [`RunOutput`].
 
 mod arrivals;
 mod build;

@@ -1,5 +1,5 @@
-//! What a link of a scenario may have beyond a rate, a delay, a queue and random losses: what is
-//! valid, and what the network makes of it.
+//! AQM, varying rates, loss models, jitter, reordering and reroutes of a scenario's links:
+//! validation and conversion.
 
 use crate::check::{ensure, ensure_time};
 use crate::scenario::{LinkSpec, QueueSpec, ScenarioError, ScenarioPart};
@@ -7,9 +7,9 @@ use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, GilbertElliott, PieCon
 use dumbbell_net::{LossModel, RateProcess, Reordering};
 use dumbbell_units::{Rate, Span, Time};
 
-/// The most steps of a time line and opportunities of a trace.
+/// The maximum number of steps of a rate, opportunities of a trace, or reroutes.
 const MAX_STEPS: usize = 10_000_000;
-/// A controller that acts more often than this would only slow the run down.
+/// A shorter update interval would only slow the run down.
 const MIN_UPDATE_NS: u64 = 100_000;
 const MAX_QUEUES: u32 = 65_536;
 
@@ -50,7 +50,7 @@ fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> ScenarioPart + Copy) -> Result<
     }
 }
 
-/// Whether a time line of rates, if there is one, is valid.
+/// Checks a list of (time, rate).
 pub(crate) fn check_rates(
     rates: &[(u64, f64)],
     here: impl Fn() -> ScenarioPart + Copy,
@@ -79,7 +79,7 @@ fn check_codel(
 }
 
 impl LinkSpec {
-    /// How the rate varies, if it does.
+    /// The link's varying rate, if it has one.
     pub(crate) fn rate_process(&self) -> Option<RateProcess> {
         let step = |&(at, bps): &(u64, f64)| (Time::from_nanos(at), (bps + 0.5) as u64);
         let opportunity = |&ms: &u32| Time::ZERO + Span::from_millis(u64::from(ms));
@@ -88,7 +88,7 @@ impl LinkSpec {
         rates.map(RateProcess::Piecewise).or(trace.map(RateProcess::Trace))
     }
 
-    /// How long a full queue of packets of 1500 bytes takes to be sent. `None` if the queue has no
+    /// The transmission time of a full queue of packets of 1500 bytes. `None` if the queue has no
     /// limit or the rate varies.
     pub fn queue_time(&self) -> Option<Span> {
         let rate = Rate::from_bits_per_sec(self.rate_bps?);
@@ -99,7 +99,7 @@ impl LinkSpec {
         })
     }
 
-    /// Whether all that only some links have is valid.
+    /// Checks AQM, rates, losses, reroutes, jitter and reordering.
     pub(crate) fn check_link_options(&self) -> Result<(), ScenarioError> {
         let here = || ScenarioPart::Link(self.name.clone());
         self.check_rate_process()?;

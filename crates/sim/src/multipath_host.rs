@@ -1,4 +1,4 @@
-//! Multipath connections in the simulator, and what they show of themselves.
+//! Multipath connections in the simulator, and their rows in the tables.
 
 use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
@@ -65,8 +65,8 @@ impl SimEndpoint for MultipathHost {
     }
 }
 
-/// A connection as the sum of its subflows. What has no sum is left out; what was delivered is
-/// what the connection's own acknowledgements say.
+/// Fills a connection's row with the sums over its subflows. Quantities without a sum become NaN;
+/// `delivered` comes from the connection's own acknowledgements.
 fn sample_connection(sender: &MultipathSender, mss: u64, row: &mut SeriesRow) {
     let nan = f32::NAN;
     *row = SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..*row };
@@ -108,7 +108,7 @@ impl Sampled for MultipathHost {
         }
     }
 
-    /// Algorithms belong to subflows.
+    /// Algorithms belong to subflows; see `inspect_subflow`.
     fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 
     fn is_complete(&self) -> bool {

@@ -1,8 +1,8 @@
-//! The network of a scenario: its links, the routes of its flows, and when these start.
+//! The network of a scenario: its links, the routes and the start times of its flows.
 //!
-//! The order of flows in a scenario must not matter, yet something has to come first when two
-//! things happen at the same nanosecond. So flows are numbered in an order of their own: by what
-//! they are, and by name only where they are the same.
+//! Results must not depend on the order of flows in the scenario, yet events at the same nanosecond
+//! need an order. So flows are numbered canonically: by their properties, and by name only if these
+//! are equal.
 
 use crate::engine::{EndpointId, InFlight};
 use crate::sample::SampledFlow;
@@ -17,35 +17,35 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// The links of a scenario, and where its flows cross them.
+/// The links of a scenario and the routes of its flows.
 pub struct Network<P> {
     /// The scenario's links in its order, then delay lines for acknowledgements.
     pub links: Vec<Link<InFlight<P>>>,
     /// All routes.
     pub routes: Routes,
-    /// By port.
+    /// The route of each port, by port number.
     pub routes_of: Vec<RouteId>,
-    /// In the scenario's order.
+    /// The flows in the scenario's order.
     pub flows: Vec<FlowPlan>,
 }
 
-/// Where a flow of the scenario is in the run.
+/// A flow's place in the engine, its start and its paths.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// The number of its first pair of ports.
+    /// Number of its first pair of ports.
     pub pair: u32,
-    /// When it starts, jitter included.
+    /// Start time, jitter included.
     pub start: Time,
-    /// Its path, or the paths of its subflows.
+    /// Its path, or one path per subflow.
     pub paths: Vec<PathPlan>,
 }
 
-/// A path through empty links.
+/// The delays of a path with empty links, transmission times excluded.
 #[derive(Clone, Copy, Debug)]
 pub struct PathPlan {
-    /// One way.
+    /// One-way delay of data.
     pub delay: Span,
-    /// There and back.
+    /// Round-trip time.
     pub rtt: Span,
 }
 
@@ -74,10 +74,10 @@ impl FlowPlan {
 }
 
 impl<P: Packet> Network<P> {
-    /// The network of a scenario that was checked.
+    /// The network of a checked scenario.
     ///
     /// # Errors
-    /// If it was not and should not have passed.
+    /// If the scenario is invalid after all.
     pub fn new(scenario: &Scenario) -> Result<Network<P>, ScenarioError> {
         let mut builder = Builder::new(scenario);
         let order = canonical_order(scenario, &builder.names, &Stacks::of(scenario));
@@ -91,14 +91,14 @@ impl<P: Packet> Network<P> {
     }
 }
 
-/// The stacks that occur, each once.
+/// The distinct TCP stacks of a scenario.
 pub(crate) struct Stacks {
     of_flow: Vec<u32>,
     distinct: Vec<Arc<Stack>>,
 }
 
 impl Stacks {
-    /// Numbers the stacks by what is in them, not by where they occur first.
+    /// Numbers the stacks by their content, independent of the order of flows.
     pub(crate) fn of(scenario: &Scenario) -> Stacks {
         let text = |stack: &Stack| format!("{stack:?}");
         let known: BTreeMap<String, &Stack> = {
@@ -130,7 +130,7 @@ impl Stacks {
     }
 }
 
-/// The flows' places in the scenario, in the order that the run numbers them.
+/// Indices of the flows in the canonical order.
 fn canonical_order(
     scenario: &Scenario,
     links: &BTreeMap<&str, LinkId>,
@@ -158,7 +158,7 @@ struct Builder<'a, P> {
     names: BTreeMap<&'a str, LinkId>,
     links: Vec<Link<InFlight<P>>>,
     routes: Routes,
-    /// Delay lines for acknowledgements: all flows of one return delay share one.
+    /// Delay lines for acknowledgements, one per return delay.
     delay_lines: BTreeMap<u64, LinkId>,
     routes_of: Vec<RouteId>,
 }
@@ -181,7 +181,7 @@ impl<'a, P: Packet> Builder<'a, P> {
         }
     }
 
-    /// The links of a path and their delay.
+    /// The links of a path and the sum of their delays.
     fn path(
         &self,
         flow: &FlowSpec,
@@ -236,7 +236,7 @@ impl<'a, P: Packet> Builder<'a, P> {
     }
 }
 
-/// What the application writes, as something that can be ordered.
+/// The application's rates in a form that can be ordered.
 fn app_rates(flow: &FlowSpec) -> Vec<(u64, u64)> {
     flow.app_rates.iter().map(|&(at, bps)| (at, bps.to_bits())).collect()
 }

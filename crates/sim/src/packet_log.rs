@@ -1,30 +1,29 @@
-//! The packet log: every packet of the flows that asked for it, as it is sent, arrives or is
-//! dropped.
+//! The packet log: all packets of logged flows as they are sent, received or dropped.
 
 use crate::engine::{EndpointId, Observer};
 use crate::pdu::{Pdu, SimPacket};
 use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::Time;
 
-/// What happened to a packet.
+/// An event of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketEvent {
-    /// An endpoint sent it.
+    /// Sent by an endpoint.
     Sent,
-    /// It reached the other endpoint.
+    /// Received by the other endpoint.
     Received,
-    /// It did not get onto this link, or was dropped while it waited for it.
+    /// Dropped by this link, on arrival or from its queue.
     Dropped(LinkId, DropReason),
 }
 
-/// One line of the log.
+/// A record of the packet log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRecord {
-    /// When it happened.
+    /// Time of the event.
     pub at: Time,
-    /// What happened.
+    /// The event.
     pub event: PacketEvent,
-    /// The flow, by its place in the scenario.
+    /// Index of the flow in the scenario.
     pub flow: u32,
     /// Whether the flow's sender sent the packet; otherwise its receiver did.
     pub by_sender: bool,
@@ -32,23 +31,23 @@ pub struct PacketRecord {
     pub packet: Pdu,
 }
 
-/// The packets of the flows that are logged, in the order of events; one that was dropped while it
-/// waited comes when that was noticed.
+/// The packets of logged flows in the order of events. A drop from a queue is recorded when the
+/// link reports it.
 #[derive(Clone, Debug, Default)]
 pub struct PacketLog {
-    /// By pair of endpoints: the flow's place in the scenario, if it is logged. Empty if none is.
+    /// By pair of ports: the flow's index in the scenario if it is logged. Empty if none is.
     flows: Vec<Option<u32>>,
     records: Vec<PacketRecord>,
 }
 
 impl PacketLog {
-    /// A log of those pairs of endpoints that have a flow here.
+    /// A log for pairs of ports: the flow of each pair that is logged.
     pub(crate) fn new(flows: Vec<Option<u32>>) -> PacketLog {
         let any = flows.iter().any(Option::is_some);
         PacketLog { flows: if any { flows } else { Vec::new() }, records: Vec::new() }
     }
 
-    /// All that was recorded.
+    /// All records.
     pub fn records(&self) -> &[PacketRecord] {
         &self.records
     }

@@ -1,12 +1,12 @@
-//! What travels on simulated links: packets of several protocols.
+//! Packets of several protocols on simulated links.
 
 use dumbbell_net::Packet;
 use dumbbell_tcp::{Flags, Segment};
 
-/// A packet of one protocol or another (a protocol data unit).
+/// A packet of any protocol (protocol data unit).
 ///
-/// The second fits into the first around a byte that says which it is, so that a packet in flight
-/// takes as little as one of TCP alone.
+/// The UDT packet fits around the niche in the segment that stores the discriminant, so a `Pdu` is
+/// as small as a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pdu {
     /// A TCP segment.
@@ -17,12 +17,12 @@ pub enum Pdu {
 
 const _: () = assert!(size_of::<Option<Pdu>>() == 36);
 
-/// What the simulator asks of a packet beyond what links do.
+/// Properties of packets that the simulator uses and links do not.
 pub(crate) trait SimPacket: Packet + Copy {
-    /// When the sender sent this data, microseconds, wrapping; `None` if it is not data.
+    /// When the data was sent, in microseconds, wrapping; `None` for packets without data.
     fn data_sent_at(&self) -> Option<u32>;
 
-    /// The packet as one of any protocol.
+    /// The packet as a [`Pdu`].
     fn pdu(&self) -> Pdu;
 }
 

@@ -1,4 +1,4 @@
-//! Running a scenario, and what comes of it.
+//! Runs scenarios.
 
 use crate::build::build;
 use crate::delay_meter::DelayMeter;
@@ -16,32 +16,32 @@ use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOutput {
-    /// One row a flow.
+    /// One row per flow.
     pub flows: Flows,
-    /// Flows over time.
+    /// The state of flows over time.
     pub series: Series,
-    /// Links over time.
+    /// The state of links over time.
     pub links: Links,
-    /// Algorithms' internals over time.
+    /// The internals of algorithms over time.
     pub internals: Internals,
     /// Data packets sent by all flows, retransmissions included.
     pub data_packets: u64,
-    /// One row a subflow, of flows that have several; `flow` counts the subflows of all flows.
+    /// One row per subflow of multipath flows; `flow` numbers the subflows of all flows.
     pub subflows: Flows,
-    /// Subflows over time.
+    /// The state of subflows over time.
     pub subflow_series: Series,
     /// The internals of subflows' algorithms over time.
     pub subflow_internals: Internals,
-    /// Events that the engine handled.
+    /// Events that the engine processed.
     pub events: u64,
-    /// The packets of the flows that are logged.
+    /// The packets of logged flows.
     pub packets: PacketLog,
 }
 
-/// Who looks on while packets travel.
+/// The observers of a run.
 struct Observers {
     meter: DelayMeter,
     log: PacketLog,
@@ -84,8 +84,8 @@ impl Scenario {
         Ok(outcome.expect("only `progress` ends a run early"))
     }
 
-    /// Runs as long as `progress` lets it: it is asked at every sample, and told which share of the
-    /// simulated time has passed. `None` if it did not let the run come to its end.
+    /// Runs and calls `progress` at every sample with the completed share of the simulated time.
+    /// Returns `None` if `progress` ended the run early.
     ///
     /// # Errors
     /// If the scenario is not valid.
@@ -127,14 +127,14 @@ impl Scenario {
         }))
     }
 
-    /// Who looks on, in the run's own order of flows.
+    /// The observers, in the canonical order of flows.
     fn observers(&self, flows: &[FlowPlan]) -> Observers {
         let mut order: Vec<usize> = (0..flows.len()).collect();
         order.sort_by_key(|&flow| flows[flow].pair);
         let pairs =
             || order.iter().flat_map(|&flow| flows[flow].paths.iter().map(move |p| (flow, p)));
         let logged = |(flow, _): (usize, _)| self.flows[flow].log.then_some(flow as u32);
-        // UDT's timestamps count from when the socket was opened (draft-gg-udt-03, section 2).
+        // UDT's timestamps count from the opening of the socket (draft-gg-udt-03, section 2).
         let clock = |flow: usize| match self.flows[flow].udt {
             Some(_) => flows[flow].start,
             None => Time::ZERO,
@@ -145,7 +145,7 @@ impl Scenario {
         }
     }
 
-    /// Lets time pass, and samples.
+    /// Runs all events and samples at the interval.
     fn run_sampled<H: SimHost, O: Observer<H::Packet>>(
         &self,
         flows: &[FlowPlan],

@@ -1,4 +1,4 @@
-//! Looking at all flows and links at an interval, and writing down what is seen.
+//! Samples flows and links at an interval.
 
 use crate::engine::{EndpointId, Engine, Observer, SimEndpoint};
 use crate::tables::{FlowRow, Internals, LinkRow, Links, Series, SeriesRow};
@@ -6,48 +6,48 @@ use dumbbell_cc::Metric;
 use dumbbell_net::{LinkId, Packet};
 use dumbbell_units::Time;
 
-/// What an endpoint shows of itself. Either end of a flow fills in what it knows.
+/// An endpoint that shows its state. Sender and receiver of a flow fill in the same row.
 pub trait Sampled {
-    /// The present state.
+    /// Fills in the current state.
     fn sample(&self, row: &mut SeriesRow);
 
-    /// The state at the end of the run.
+    /// Fills in the state at the end of the run.
     fn finish(&self, row: &mut FlowRow);
 
-    /// The algorithm's internals.
+    /// Shows the algorithm's internals.
     fn inspect(&self, show: &mut dyn FnMut(Metric));
 
-    /// Whether it has done all that it had to do and shows nothing new from now on.
+    /// Whether the flow is complete, so that its state no longer changes.
     fn is_complete(&self) -> bool;
 
-    /// How many subflows it has, if it is a multipath connection.
+    /// The number of subflows; 0 unless it is a multipath connection.
     fn subflows(&self) -> u8 {
         0
     }
 
-    /// The present state of a subflow.
+    /// Fills in the current state of a subflow.
     fn sample_subflow(&self, _subflow: u8, _row: &mut SeriesRow) {}
 
-    /// A subflow's state at the end of the run.
+    /// Fills in a subflow's state at the end of the run.
     fn finish_subflow(&self, _subflow: u8, _row: &mut FlowRow) {}
 
-    /// The internals of a subflow's algorithm.
+    /// Shows the internals of a subflow's algorithm.
     fn inspect_subflow(&self, _subflow: u8, _show: &mut dyn FnMut(Metric)) {}
 }
 
-/// Rows for which room is made at once; more come as they are needed.
+/// Maximum number of rows allocated in advance.
 const MOST_ROWS_AT_ONCE: usize = 1 << 24;
 
-/// A flow as the tables know it.
+/// A flow to sample.
 #[derive(Clone, Debug)]
 pub(crate) struct SampledFlow {
     /// Its sender; the peer is its receiver.
     pub(crate) sender: EndpointId,
-    /// When it starts.
+    /// Start time.
     pub(crate) start: Time,
-    /// The number of its first subflow among those of all flows.
+    /// Number of its first subflow among those of all flows.
     pub(crate) first_subflow: u32,
-    /// It had completed when it was last looked at.
+    /// Whether it was complete at the last sample.
     pub(crate) complete: bool,
 }
 
@@ -64,8 +64,8 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Samples these flows and the first `links` links, about `samples` times; algorithms'
-    /// internals only if `inspect`.
+    /// A sampler of these flows and of the first `links` links, for about `samples` samples; with
+    /// `inspect` also of algorithms' internals.
     pub(crate) fn new(flows: Vec<SampledFlow>, links: u32, samples: u64, inspect: bool) -> Sampler {
         let room = |flows: usize| flows.saturating_mul(samples as usize).min(MOST_ROWS_AT_ONCE);
         Sampler {
@@ -80,7 +80,7 @@ impl Sampler {
         }
     }
 
-    /// Writes down the present state.
+    /// Records the current state.
     pub(crate) fn sample<E, O>(&mut self, engine: &mut Engine<E, O>)
     where
         E: SimEndpoint + Sampled,
@@ -123,7 +123,7 @@ impl Sampler {
     }
 }
 
-/// A link as a row shows it.
+/// The row of a link at time `t` (s).
 pub fn link_row<E, O>(engine: &mut Engine<E, O>, link: u32, t: f64) -> LinkRow
 where
     E: SimEndpoint,

@@ -1,6 +1,6 @@
 //! A scenario: everything that a run depends on, in plain numbers, as JSON.
 //!
-//! Times are nanoseconds, rates bit/s. `check.rs` says what is valid.
+//! Times are in nanoseconds, rates in bit/s. `check.rs` defines which values are valid.
 
 use dumbbell_cc::{AlgorithmFactory, ConfigError};
 use dumbbell_net::{AqmConfig, LossModel, Reordering};
@@ -9,84 +9,85 @@ use dumbbell_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Links, flows, and how long to watch them.
+/// A run: links, flows, duration and sampling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Seed of everything drawn at random.
+    /// Seed of all random numbers.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// How long the run lasts.
+    /// Duration of the run.
     pub duration_ns: u64,
     /// Interval of the samples.
     pub sample_ns: u64,
-    /// Every flow starts later than it says by a random time below this.
+    /// Upper bound of the random delay of every flow's start.
     #[serde(default)]
     pub start_jitter_ns: u64,
     /// Whether algorithms' internals are sampled too.
     #[serde(default = "default_true")]
     pub internals: bool,
-    /// What algorithms of a user's own are made of: a name and a hash. It changes nothing here, and
-    /// whoever files runs under their scenario has all that decides them in it.
+    /// Name and source hash of each user-defined algorithm. Ignored by the simulator; makes the
+    /// scenario usable as a cache key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
     /// The links.
     pub links: Vec<LinkSpec>,
-    /// The flows. Their order changes nothing but the order of the results.
+    /// The flows. Their order affects the order of the results only.
     pub flows: Vec<FlowSpec>,
 }
 
-/// A link, one way. By default it passes everything on at once.
+/// A one-way link. The default forwards everything immediately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
-    /// What paths call it.
+    /// The name that paths use.
     pub name: String,
-    /// Bit/s, rounded to a whole number; null sends everything at once.
+    /// Rate, rounded to a whole number of bit/s; null for no limit.
     pub rate_bps: Option<f64>,
-    /// Instead of it, from which time (ns, the first 0, increasing) on how many bit/s; 0 for none.
+    /// Piecewise constant rate instead: (start in ns, bit/s), the first start 0, increasing; a rate
+    /// may be 0.
     #[serde(default)]
     pub rates: Option<Vec<(u64, f64)>>,
-    /// Instead of it, when 1500 bytes may leave (ms, never decreasing), over and over.
+    /// Trace instead: delivery opportunities of 1500 bytes in ms, non-decreasing, repeating.
     #[serde(default)]
     pub trace_ms: Option<Vec<u32>>,
-    /// Depth in bytes of the token bucket that shapes to this rate; null for a line.
+    /// Depth in bytes of a token bucket that shapes to `rate_bps`; null for a plain transmitter.
     #[serde(default)]
     pub bucket_bytes: Option<u64>,
-    /// Propagation delay.
+    /// One-way propagation delay.
     pub delay_ns: u64,
-    /// From when on (ns, increasing) which delay (ns) takes its place.
+    /// Route changes: (start in ns, new delay in ns), increasing.
     #[serde(default)]
     pub reroutes: Vec<(u64, u64)>,
-    /// How much may wait, the packet being sent not counted; null for no limit.
+    /// Queue limit, the packet in transmission excluded; null for no limit.
     #[serde(default)]
     pub queue: Option<QueueSpec>,
-    /// Active queue management; null for none.
+    /// Active queue management; null for droptail.
     #[serde(default)]
     pub aqm: Option<AqmConfig>,
-    /// Probability that a packet is lost at random, before it gets into the queue.
+    /// Probability of independent random losses before the queue.
     #[serde(default)]
     pub loss: f64,
-    /// Losses of another kind instead; null for none.
+    /// Another loss model instead of `loss`; null for none.
     #[serde(default)]
     pub loss_model: Option<LossModel>,
-    /// Packets come out later, but in order, by a random time below this.
+    /// Upper bound of a random extra delay that keeps the order of packets.
     #[serde(default)]
     pub jitter_ns: u64,
-    /// Packets that others overtake; null for none.
+    /// Delayed packets that others overtake; null for none.
     #[serde(default)]
     pub reorder: Option<Reordering>,
 }
 
-/// How much may wait for a link. A packet that finds no room is dropped.
+/// The limit of a queue. Packets that do not fit are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueSpec {
-    /// So many packets.
+    /// Packets.
     Packets(u32),
-    /// So many bytes, headers included.
+    /// Bytes, headers included.
     Bytes(u64),
-    /// What the link sends in so long.
+    /// Queueing delay in nanoseconds.
     Ns(u64),
 }
 
@@ -94,11 +95,11 @@ pub enum QueueSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
-    /// Its name, which no other flow has.
+    /// Its unique name.
     pub name: String,
-    /// Congestion control: `cubic`, `cubic(hystart=off)`.
+    /// Congestion control with options: `cubic`, `cubic(hystart=off)`.
     pub cc: String,
-    /// Makes the algorithm, if it is a user's own; `cc` is then only what it is called.
+    /// Factory of a user-defined algorithm, whose name is `cc`.
     #[serde(skip)]
     pub algorithm_factory: Option<AlgorithmFactory>,
     /// The links that data crosses, in order.
@@ -106,44 +107,45 @@ pub struct FlowSpec {
     /// The links that acknowledgements cross.
     #[serde(default)]
     pub return_path: Vec<String>,
-    /// A pure delay for acknowledgements, after those links.
+    /// Additional delay of acknowledgements, after those links.
     #[serde(default)]
     pub return_delay_ns: u64,
-    /// When the connection is opened, jitter apart.
+    /// When the connection is opened, jitter excluded.
     #[serde(default)]
     pub start_ns: u64,
-    /// From when on no new data is sent.
+    /// When the sender stops sending new data; null for never.
     #[serde(default)]
     pub stop_ns: Option<u64>,
-    /// Bytes to send; null for as many as there is time for.
+    /// Bytes to send; null for no limit.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// Rate at which the application writes, bit/s; null if data is always waiting.
+    /// Rate at which the application writes, bit/s; null if the sender is never
+    /// application-limited.
     #[serde(default)]
     pub app_rate_bps: Option<f64>,
-    /// Instead of it, from how long (ns, the first 0, increasing) after the connection was opened on
-    /// how many bit/s; 0 for none.
+    /// Piecewise constant rate instead: (time since the start in ns, bit/s), the first time 0,
+    /// increasing; a rate may be 0.
     #[serde(default)]
     pub app_rates: Vec<(u64, f64)>,
-    /// Further paths: the flow is a multipath connection, and `path` is its first subflow's.
+    /// Paths of the additional subflows of a multipath connection; `path` is the first subflow's.
     #[serde(default)]
     pub additional_subflows: Vec<PathSpec>,
-    /// Which of several subflows takes the next packets: one of [`Scheduler::NAMES`].
+    /// Scheduler of the subflows: one of [`Scheduler::NAMES`].
     #[serde(default = "lowest_rtt")]
     pub scheduler: String,
-    /// TCP behaviours; of no meaning to UDT.
+    /// Behaviour of the TCP stack; ignored for UDT.
     #[serde(default = "Stack::linux")]
     pub stack: Stack,
-    /// UDT instead of TCP, with these options.
+    /// UDT with these options instead of TCP.
     #[serde(default)]
     pub udt: Option<dumbbell_udt::TransportOptions>,
-    /// On the testbed, what the kernel calls the algorithm, if not as we do.
+    /// Testbed only: the kernel's name of the algorithm, if it differs from ours.
     #[serde(default)]
     pub kernel_cc: Option<String>,
-    /// On the testbed, the program that is the flow's sender, and
+    /// Testbed only: command run as the sender.
     #[serde(default)]
     pub command: Option<String>,
-    /// the one that is its receiver.
+    /// Testbed only: command run as the receiver.
     #[serde(default)]
     pub server: Option<String>,
     /// Whether every packet is recorded.
@@ -160,13 +162,13 @@ pub struct PathSpec {
     /// The links that acknowledgements cross.
     #[serde(default)]
     pub return_path: Vec<String>,
-    /// A pure delay for acknowledgements, after those links.
+    /// Additional delay of acknowledgements, after those links.
     #[serde(default)]
     pub return_delay_ns: u64,
 }
 
 impl FlowSpec {
-    /// The paths of all subflows; of a plain flow, its only one.
+    /// The paths of all subflows; a plain flow has one.
     pub(crate) fn paths(&self) -> Vec<PathSpec> {
         let FlowSpec { path, return_path, return_delay_ns, .. } = self.clone();
         let mut paths = vec![PathSpec { path, return_path, return_delay_ns }];
@@ -174,7 +176,8 @@ impl FlowSpec {
         paths
     }
 
-    /// The rates at which the application writes; none if data is always waiting.
+    /// (time since the start, rate) at which the application writes; empty if the sender is never
+    /// application-limited.
     pub fn write_rates(&self) -> Vec<(Span, Rate)> {
         let steady = self.app_rate_bps.map(|bps| (0, bps));
         let steps = steady.into_iter().chain(self.app_rates.iter().copied());
@@ -205,7 +208,7 @@ pub enum ScenarioError {
         /// What was found and what was expected.
         message: String,
     },
-    /// A value is not one that the key can have.
+    /// A value is not valid for its key.
     #[error("{part}: {key} cannot be {value}; it takes {valid}")]
     Value {
         /// The link, the flow, or the scenario itself.
@@ -214,15 +217,15 @@ pub enum ScenarioError {
         key: &'static str,
         /// The value that was given.
         value: String,
-        /// The values that it takes.
+        /// The values that the key takes.
         valid: String,
     },
-    /// The congestion control algorithm is not one.
+    /// The congestion control algorithm is unknown or its options are invalid.
     #[error("{part}: cc: {error}")]
     Algorithm {
         /// The flow.
         part: ScenarioPart,
-        /// Why not.
+        /// The reason.
         error: ConfigError,
     },
 }
@@ -232,9 +235,9 @@ pub enum ScenarioError {
 pub enum ScenarioPart {
     /// The scenario's own keys.
     Scenario,
-    /// The link of that name.
+    /// The link of this name.
     Link(String),
-    /// The flow of that name.
+    /// The flow of this name.
     Flow(String),
 }
 
@@ -252,13 +255,13 @@ impl Scenario {
     /// Reads and checks a scenario.
     ///
     /// # Errors
-    /// If it is not JSON of the right shape, or something in it cannot be simulated; the error
-    /// names the place and the key and says what is valid.
+    /// If the text is not JSON of the right shape or a value is not valid. The error names the
+    /// part, the key and the valid values.
     pub fn from_json(json: &str) -> Result<Scenario, ScenarioError> {
         Scenario::from_json_with(json, &BTreeMap::new())
     }
 
-    /// The same with algorithms of a user's own, by what flows call them.
+    /// Reads and checks a scenario with user-defined algorithms, by the names that flows use.
     ///
     /// # Errors
     /// As [`from_json`](Scenario::from_json).

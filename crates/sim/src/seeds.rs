@@ -1,9 +1,9 @@
-//! One seed for the run, and from it one for everything in it that draws at random.
+//! Derives the seed of each random stream from the seed of the run.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Who draws. The numbers are part of every result: they must not change.
+/// The use of a seed. Results depend on these numbers: they must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     LinkLoss = 1,
@@ -11,14 +11,14 @@ pub(crate) enum Purpose {
     Algorithm = 3,
 }
 
-/// The seed of one thing: of `index` among those that draw for this purpose.
+/// The seed of stream number `index` of a purpose.
 pub(crate) fn derive(seed: u64, purpose: Purpose, index: u32) -> u64 {
     let run = SplitMix64::seed_from_u64(seed).next_u64();
     let thing = (purpose as u64) << 32 | u64::from(index);
     SplitMix64::seed_from_u64(run ^ thing).next_u64()
 }
 
-/// A number drawn evenly from 0 to `below`, which is not included unless it is zero.
+/// A number uniform in [0, below); 0 if `below` is 0.
 pub(crate) fn uniform(seed: u64, below: u64) -> u64 {
     let draw = SplitMix64::seed_from_u64(seed).next_u64();
     ((u128::from(draw) * u128::from(below)) >> 64) as u64
@@ -47,7 +47,7 @@ mod tests {
         for draw in draws {
             counts[(draw / 100) as usize] += 1;
         }
-        // 10,000 a tenth, give or take four standard deviations of 95.
+        // 10,000 per tenth, tolerance four standard deviations of 95.
         assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 380), "{counts:?}");
     }
 

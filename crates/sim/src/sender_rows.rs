@@ -1,16 +1,16 @@
-//! Senders, whatever drives them, as rows of the tables.
+//! Rows of the tables from a sender's statistics, in the simulator and on the testbed.
 
 use crate::histogram::Histogram;
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::{CaState, SenderStats};
 use dumbbell_units::{Span, Time};
 
-/// Seconds, or NaN if not known yet.
+/// Seconds; NaN if not known yet.
 fn secs(span: Option<Span>) -> f32 {
     span.map_or(f32::NAN, |span| span.as_secs_f64() as f32)
 }
 
-/// The number of a phase in the tables.
+/// The code of a congestion control state in the tables.
 fn ca_state_code(state: CaState) -> u8 {
     match state {
         CaState::Open => 0,
@@ -21,8 +21,8 @@ fn ca_state_code(state: CaState) -> u8 {
     }
 }
 
-/// A sender's state as a row shows it. Packets carry `mss` bytes of payload; `total_bytes` is all that there
-/// is to deliver, bytes.
+/// Fills in a sender's current state. Packets carry `mss` bytes of payload; `total_bytes` bounds
+/// the delivered bytes.
 pub fn fill_series_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut SeriesRow) {
     let pacing_rate = stats.pacing_rate.map_or(f64::NAN, |rate| rate.bits_per_sec());
     *row = SeriesRow {
@@ -43,7 +43,7 @@ pub fn fill_series_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mu
     };
 }
 
-/// What became of a sender, as a row shows it.
+/// Fills in a sender's state at the end of the run; arguments as [`fill_series_row`].
 pub fn fill_flow_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut FlowRow) {
     let (sum, samples) = stats.rtt_sum;
     *row = FlowRow {
@@ -61,7 +61,7 @@ pub fn fill_flow_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut 
 }
 
 impl SeriesRow {
-    /// Adds what another connection, or subflow, shows: windows and counters are sums.
+    /// Adds windows, rates and counters of another connection or subflow.
     pub fn add(&mut self, of: &SeriesRow) {
         self.cwnd += of.cwnd;
         self.delivery_rate += of.delivery_rate;
@@ -73,7 +73,7 @@ impl SeriesRow {
 }
 
 impl FlowRow {
-    /// The row with the base round-trip time and the delays beyond it.
+    /// The row with base round-trip time and the mean and quantiles of the delays beyond it.
     #[must_use]
     pub fn with_delays(self, base_rtt: Span, delays: &Histogram) -> FlowRow {
         FlowRow {
@@ -86,7 +86,7 @@ impl FlowRow {
         }
     }
 
-    /// Adds what another connection, or subflow, counted.
+    /// Adds the counters of another connection or subflow.
     pub fn add(&mut self, of: &FlowRow) {
         self.sent += of.sent;
         self.retransmitted += of.retransmitted;

@@ -1,10 +1,10 @@
-//! The tables of an outcome. Names, types and meanings of all columns are here and nowhere else.
+//! The tables of a run: the only definition of the names, types and meanings of all columns.
 //!
-//! A table is a struct of vectors, one a column, which whoever speaks Arrow takes over without
-//! copying. Units: s, bit/s, bytes, packets. In `f32` and `f64` columns NaN stands for "not known
-//! yet"; columns of `Option` are nullable.
+//! A table is a struct of one vector per column, which Arrow takes over without copying. Units are
+//! s, bit/s, bytes and packets. In `f32` and `f64` columns NaN means "not known yet"; columns of
+//! `Option` are nullable.
 
-/// A column on its way out.
+/// A column, ready for export.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
     /// Small numbers and states.
@@ -19,16 +19,16 @@ pub enum Column {
     F64(Vec<f64>),
     /// Values that may be missing.
     NullableF64(Vec<Option<f64>>),
-    /// Texts out of a short list: for each row the place in `names`.
+    /// Strings from a short list: for each row an index into `names`.
     Names {
-        /// The place in `names` of each row's text.
+        /// For each row the index into `names`.
         keys: Vec<u32>,
-        /// The texts.
+        /// The strings.
         names: Vec<&'static str>,
     },
 }
 
-/// A type that columns can be made of.
+/// A type of table cells.
 trait Cell: Sized {
     fn column(cells: Vec<Self>) -> Column;
 }
@@ -71,7 +71,7 @@ macro_rules! table {
         }
 
         impl $table {
-            /// An empty table with room for so many rows.
+            /// An empty table with capacity for `rows` rows.
             pub fn with_capacity(rows: usize) -> $table {
                 $table { $($field: Vec::with_capacity(rows),)* }
             }
@@ -90,9 +90,9 @@ macro_rules! table {
 }
 
 table! {
-    /// The state of every flow, at an interval, from its start until it is complete.
+    /// The state of every flow, at the sampling interval, from its start until it is complete.
     Series of SeriesRow {
-        /// The flow's place in the scenario.
+        /// Index of the flow in the scenario.
         flow: u32,
         /// Time, s.
         t: f64,
@@ -104,7 +104,7 @@ table! {
         srtt: f32,
         /// Latest round-trip time, s.
         rtt: f32,
-        /// Least round-trip time, s.
+        /// Minimum round-trip time, s.
         min_rtt: f32,
         /// Pacing rate, bit/s; NaN if packets are not paced.
         pacing_rate: f32,
@@ -128,35 +128,35 @@ table! {
 }
 
 table! {
-    /// The state of every link, at an interval.
+    /// The state of every link, at the sampling interval.
     Links of LinkRow {
-        /// The link's place in the scenario.
+        /// Index of the link in the scenario.
         link: u32,
         /// Time, s.
         t: f64,
-        /// Packets that wait; the one being sent does not count.
+        /// Queued packets, the one in transmission excluded.
         queue_packets: u32,
-        /// Their bytes.
+        /// Bytes of those packets.
         queue_bytes: u64,
         /// Bytes sent so far, headers included.
         sent_bytes: u64,
-        /// Packets that found the queue full so far.
+        /// Packets dropped by the full queue or by the AQM so far.
         dropped: u64,
         /// Packets lost at random so far.
         lost: u64,
-        /// Packets marked so far.
+        /// Packets marked (CE) so far.
         marked: u64,
     }
 }
 
 table! {
-    /// What became of every flow.
+    /// The result of every flow.
     Flows of FlowRow {
-        /// The flow's place in the scenario.
+        /// Index of the flow in the scenario.
         flow: u32,
         /// When it started, jitter included, s.
         start: f64,
-        /// When all of a finite flow had been acknowledged, s.
+        /// When all data of a finite flow was acknowledged, s.
         completed: Option<f64>,
         /// Data packets sent, retransmissions included.
         sent: u64,
@@ -174,9 +174,9 @@ table! {
         recoveries: u32,
         /// Reductions that were undone as spurious.
         spurious: u32,
-        /// Round-trip time without any queue or transmission, s.
+        /// Round-trip time without queueing and transmission, s.
         base_rtt: f64,
-        /// One-way delay of delivered data packets beyond the base, mean, s.
+        /// One-way delay of delivered data packets beyond the base delay: mean, s.
         queue_delay_mean: Option<f64>,
         /// Its median, s.
         queue_delay_p50: Option<f64>,
@@ -189,14 +189,14 @@ table! {
     }
 }
 
-/// What algorithms show of themselves, at an interval: one row a value.
+/// Internals of algorithms at the sampling interval: one row per value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Internals {
-    /// The flow's place in the scenario.
+    /// Index of the flow in the scenario.
     pub flow: Vec<u32>,
     /// Time, s.
     pub t: Vec<f64>,
-    /// What the value is: its place in `names`.
+    /// Index of the value's name in `names`.
     pub name: Vec<u32>,
     /// The value, in the unit that the algorithm documents.
     pub value: Vec<f64>,

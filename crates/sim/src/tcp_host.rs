@@ -1,4 +1,4 @@
-//! One end of a TCP flow in the simulator, and what it shows of itself.
+//! One end of a TCP flow in the simulator, and its rows in the tables.
 
 use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
@@ -9,18 +9,18 @@ use dumbbell_net::Endpoint;
 use dumbbell_tcp::{Receiver, Segment, Sender};
 use dumbbell_units::Time;
 
-/// One end of a TCP flow. Boxed, as a sender is many times as large as a receiver.
+/// One end of a TCP flow. Boxed, as a sender is many times larger than a receiver.
 pub(crate) enum TcpHost {
     Sender(Box<TcpSender>),
     Receiver(Box<Receiver>),
 }
 
-/// A sender, and what its bytes are counted by. On as few cache lines as it takes.
+/// A sender and the units of its bytes; aligned to use as few cache lines as possible.
 #[repr(align(64))]
 pub(crate) struct TcpSender {
     pub(crate) sender: Sender,
     pub(crate) mss: u64,
-    /// All that there is to deliver.
+    /// Total bytes to deliver.
     pub(crate) bytes: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Timers, one for each of thousands of endpoints, nearly all of which are moved before they are
-//! due: every acknowledgement moves a retransmission timeout, every second packet calls off an
-//! acknowledgement that was to come 40 ms later.
+//! The timers of thousands of endpoints: a timing wheel in front of an event queue.
 //!
-//! So a timer that is moved to a later time, or called off, keeps the entry that it has, and is
-//! looked at again when that comes up. Entries that are not due soon are in a calendar: a ring of
-//! about a millisecond a page, whose pages are in no order. When a page is opened, most of its
-//! entries have become later ones or none; the others go to an event queue that has the exact order.
+//! Nearly all timers are moved before they expire: every acknowledgement moves a retransmission
+//! timeout, and every second packet cancels a delayed acknowledgement. So a timer that is moved
+//! later or cancelled keeps its entry, which is checked again when it comes up. Entries that are
+//! not due soon are in a timing wheel: a ring of unordered buckets, each about 1 ms wide. When a
+//! bucket is opened, most of its entries have been moved or cancelled. The others go to an event
+//! queue, which has the exact order.
 
 use crate::event_queue::EventQueue;
 use dumbbell_net::prefetch;
@@ -13,48 +13,48 @@ use dumbbell_units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A page's width, as a power of two, ns.
+/// Width of a bucket in ns, as a power of two.
 const BUCKET_BITS: u32 = 20;
-/// Pages of the calendar: half a second, which retransmission timeouts seldom exceed.
+/// Number of buckets: half a second, which retransmission timeouts seldom exceed.
 const BUCKETS: usize = 512;
-/// How many entries ahead of its own a timer's memory is asked for when a page is opened.
+/// How many entries ahead a timer's memory is prefetched when a bucket is opened.
 const PREFETCH_DISTANCE: usize = 8;
 
-/// When a timer is due, and when it is looked at.
+/// When a timer expires, and where its entry is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     due: Time,
-    /// The time of its earliest entry, not after `due` unless that has passed; [`Time::MAX`]
-    /// without one.
+    /// Time of its earliest entry, not after `due` unless that has passed; [`Time::MAX`] without an
+    /// entry.
     queued_at: Time,
 }
 
 impl Timer {
-    /// A timer that is due at a time, or never at [`Time::MAX`].
+    /// A timer that expires at `due`; [`Time::MAX`] for never.
     pub(crate) fn new(due: Time) -> Timer {
         Timer { due, queued_at: Time::MAX }
     }
 }
 
-/// Something that has a timer.
+/// An owner of a timer.
 pub(crate) trait HasTimer {
     fn timer(&self) -> &Timer;
     fn timer_mut(&mut self) -> &mut Timer;
 }
 
-/// The order of timers, which are numbered by the places of those that have them, and kept there.
+/// The order of all timers. Timers are stored in their owners and numbered by the owners' indices.
 pub(crate) struct Timers {
-    /// Entries on pages that were opened.
+    /// Entries of opened buckets.
     queue: EventQueue,
-    /// The first page that was not opened, counted from time zero.
+    /// Number of the first bucket that is not open, counted from time zero.
     bucket: u64,
-    /// That page and those after it. There may be entries that have become void.
+    /// That bucket and the following ones. Entries may be stale.
     buckets: Vec<Vec<u32>>,
-    /// Entries in the calendar.
+    /// Number of entries in the buckets.
     bucketed: usize,
-    /// An empty page, for the memory that it has.
+    /// An empty bucket, kept for its memory.
     spare: Vec<u32>,
-    /// Entries after the calendar's end.
+    /// Entries later than all buckets.
     overflow: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
@@ -64,7 +64,7 @@ fn bucket(at: Time) -> u64 {
 }
 
 impl Timers {
-    /// The timers of all these.
+    /// The timers of these owners.
     pub(crate) fn new(owners: &mut [impl HasTimer]) -> Timers {
         let mut timers = Timers {
             queue: EventQueue::new(owners.len()),
@@ -81,8 +81,8 @@ impl Timers {
         timers
     }
 
-    /// When some timer is to be looked at next, and which: of several at one time the one of the
-    /// lowest number. [`Time::MAX`] if none is set.
+    /// The next entry to check: time and timer. Ties go to the lowest number; [`Time::MAX`] if no
+    /// timer is set.
     #[inline]
     pub(crate) fn first(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
         let first = self.queue.first();
@@ -92,8 +92,9 @@ impl Timers {
         first
     }
 
-    /// Whether the timer that comes first is due at `now`, its time; if not it is moved on. One that
-    /// is due is set anew, or stays unset, until [`finish_expiry`](Self::settle).
+    /// Whether the first timer expires at `now`, the time of its entry; otherwise its entry is
+    /// moved. An expired timer must be set again, or left unset, before
+    /// [`finish_expiry`](Self::finish_expiry).
     pub(crate) fn expire(&mut self, owner: &mut impl HasTimer, number: u32, now: Time) -> bool {
         let due = owner.timer().due;
         if due <= now {
@@ -105,20 +106,21 @@ impl Timers {
         false
     }
 
-    /// A timer that came up has its new time by now, and no entry but for that.
+    /// Removes the entry of an expired timer unless the timer was set to a time in the open
+    /// buckets.
     pub(crate) fn finish_expiry(&mut self, owner: &impl HasTimer, number: u32) {
         if bucket(owner.timer().queued_at) >= self.bucket {
             self.queue.set(number, Time::MAX);
         }
     }
 
-    /// Sets a timer to a time, [`Time::MAX`] for none. It comes up later than `now` in any case.
+    /// Sets a timer; [`Time::MAX`] cancels it. It expires after `now` in any case.
     #[inline]
     pub(crate) fn set(&mut self, owner: &mut impl HasTimer, number: u32, now: Time, due: Time) {
         let timer = owner.timer_mut();
         timer.due = due;
         if due < timer.queued_at {
-            // A nanosecond keeps the clock moving should the timer be due at once.
+            // At least 1 ns later, so that a timer that is due immediately does not stop the clock.
             self.enter(owner, number, due.max(now + Span::from_nanos(1)));
         }
     }
@@ -136,7 +138,7 @@ impl Timers {
         }
     }
 
-    /// Opens pages until there is something on one; gives what comes first.
+    /// Opens buckets until one has an entry; returns the first.
     #[cold]
     fn advance(&mut self, owners: &mut [impl HasTimer]) -> (Time, u32) {
         while self.queue.first().0 == Time::MAX && self.bucketed + self.overflow.len() > 0 {
@@ -150,11 +152,11 @@ impl Timers {
         self.queue.first()
     }
 
-    /// Opens the next page.
+    /// Opens the next bucket.
     fn open_bucket(&mut self, owners: &mut [impl HasTimer]) {
         let opened = self.bucket;
         let at = opened as usize % BUCKETS;
-        // An empty page takes its place, the calendar's last one from now on.
+        // An empty bucket takes its place, as the last one of the ring.
         let spare = std::mem::take(&mut self.spare);
         let mut entries = std::mem::replace(&mut self.buckets[at], spare);
         self.bucketed -= entries.len();
@@ -165,7 +167,7 @@ impl Timers {
             }
             let owner = &mut owners[number as usize];
             let Timer { due, queued_at } = *owner.timer();
-            // Otherwise its earliest entry is another one by now.
+            // Otherwise the entry is stale.
             if bucket(queued_at) == opened {
                 self.enter(owner, number, due.max(queued_at));
             }
@@ -218,7 +220,7 @@ mod tests {
             self.timers.set(&mut self.owners[number as usize], number, now, due);
         }
 
-        /// Lets the timer that comes first expire; gives when, and which, if there is one.
+        /// Runs until the first timer expires; returns time and number.
         fn next(&mut self) -> Option<(Time, u32)> {
             loop {
                 let (now, number) = self.timers.first(&mut self.owners);
@@ -280,7 +282,7 @@ mod tests {
             let mut expected = [Time::MAX; 8];
             let mut now = Time::ZERO;
             for (number, after, expiries) in moves {
-                // From a nanosecond to two seconds, so that some are beyond the calendar.
+                // From 1 ns to 2 s, so that some are beyond the buckets.
                 let due = after.map(|(power, part)| ((16 + part) << power) >> 4);
                 let due = due.map_or(Time::MAX, |after| now + Span::from_nanos(after));
                 clock.set(now, number, due);

@@ -1,4 +1,4 @@
-//! UDT in the simulator: a client that connects and sends, a server that listens and receives.
+//! UDT in the simulator: a client that connects and sends, and a server that listens and receives.
 
 use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
@@ -12,15 +12,15 @@ use dumbbell_udt::{
 };
 use dumbbell_units::Time;
 
-/// Socket ids of both ends; any numbers do, as a flow has its route to itself.
+/// Socket ids of client and server; any two numbers work, as every flow has its own routes.
 pub(crate) const SOCKETS: [u32; 2] = [1, 2];
-/// What the listener takes for the client's address.
+/// The client's address as the listener sees it.
 const CLIENT: &[u8] = b"client";
 
 /// One end of a UDT flow.
 pub(crate) struct UdtHost {
     state: State,
-    /// Bytes that the flow has to send.
+    /// Total bytes to send.
     bytes: u64,
     payload: u64,
 }
@@ -32,24 +32,24 @@ pub(crate) struct UdtHost {
 enum State {
     Connected(Connection),
     Listening(Server),
-    /// Between the two.
+    /// During the change from listening to connected.
     Accepting,
 }
 
-/// A server without a client.
+/// A server before the connection.
 struct Server {
     listener: Listener,
-    /// What the connection will be.
+    /// Configuration of the connection to accept.
     config: Config,
     reply: Option<Packet>,
 }
 
-/// What a flow's sender is to do.
+/// What the client sends and when.
 pub(crate) struct ClientConfig {
     pub(crate) options: TransportOptions,
     pub(crate) bulk: BulkData,
     pub(crate) start: Time,
-    /// Seed of whatever the ends draw at random.
+    /// Seed of the ends' random numbers.
     pub(crate) seed: u64,
 }
 
@@ -57,7 +57,7 @@ impl UdtHost {
     /// The end that connects and sends.
     pub(crate) fn client(client: ClientConfig, algorithm: Algorithm) -> UdtHost {
         let (payload, bytes) = (u64::from(client.options.max_payload()), client.bulk.bytes);
-        // Pairs begin at multiples of 16, whether packets are counted from here or from 0.
+        // A multiple of 16, so that packet pairs are the same counted from here or from 0.
         let isn = Seq::new(client.seed as u32 & !15);
         let config = Config { bulk: Some(client.bulk), ..config(client.options, algorithm, 0) };
         let mut connection = Connection::open(config, Role::Client, isn, client.start);
@@ -91,7 +91,7 @@ impl UdtHost {
         self.connection().map_or(0, |connection| connection.receiver_stats().bytes)
     }
 
-    /// The server's first packets.
+    /// Processes a packet before the connection exists.
     #[cold]
     fn listen(&mut self, now: Time, packet: &Packet) {
         let State::Listening(server) = &mut self.state else { return };

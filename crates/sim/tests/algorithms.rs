@@ -1,16 +1,16 @@
-//! Every algorithm through the whole engine: senders, links, receivers.
+//! Every algorithm in whole simulations: senders, links, receivers.
 
 use dumbbell_cc::NAMES;
 use dumbbell_sim::{RunOutput, Scenario};
 use dumbbell_tcp::Stack;
 
-/// `flows` flows of `cc` from the beginning on, over a link of `mbps` Mbit/s with a base RTT of
-/// `rtt_ms` ms, for `seconds`; `link` is added to the link.
+/// `flows` flows of `cc` over a link of `mbps` Mbit/s with a base RTT of `rtt_ms` ms, for
+/// `seconds`; `link` is added to the link's JSON.
 fn run(cc: &str, flows: u32, path: (f64, u64), seconds: u64, ecn: &str, link: &str) -> RunOutput {
     let (mbps, rtt_ms) = path;
     let mut stack = serde_json::to_value(Stack::linux()).expect("it is plain data");
     stack["ecn"] = ecn.into();
-    // Bursts of offloaded segments would pass a threshold of a few packets by themselves.
+    // Offloaded bursts alone would exceed a threshold of a few packets.
     stack["tso"] = (ecn == "off").into();
     let half = rtt_ms * 500_000;
     let flows: Vec<String> = (0..flows)
@@ -30,7 +30,7 @@ fn run(cc: &str, flows: u32, path: (f64, u64), seconds: u64, ecn: &str, link: &s
     Scenario::from_json(&json).expect("it is valid").run().expect("it runs")
 }
 
-/// Share of the link that was used after a quarter of the time.
+/// Utilisation of the link after the first quarter of the run.
 fn utilisation(outcome: &RunOutput, mbps: f64) -> f64 {
     let (sent, t) = (&outcome.links.sent_bytes, &outcome.links.t);
     let (from, to) = (sent.len() / 4, sent.len() - 1);
@@ -43,7 +43,7 @@ fn every_algorithm_uses_most_of_a_link_and_no_more_than_there_is() {
         let queue = r#""queue": {"packets": 200}"#;
         let outcome = run(name, 2, (20.0, 40), 20, "off", queue);
         let used = utilisation(&outcome, 20.0);
-        // UDT begins anew at 3 % when it finds losses in slow start.
+        // UDT restarts at 3 % when it meets losses in slow start.
         let least = if name.contains("udt") { 0.4 } else { 0.6 };
         assert!((least..=1.001).contains(&used), "{name} uses {used}");
         for (&received, &sent) in outcome.flows.received.iter().zip(&outcome.flows.sent) {
@@ -64,8 +64,8 @@ fn every_algorithm_comes_through_losses_in_bursts_reordering_and_jitter() {
     }
 }
 
-/// Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3: a queue of at most
-/// K + N packets, and a busy link where K is above (C RTT + K) / 7.
+/// Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3: the queue is at most K +
+/// N packets, and the link is busy if K is above (C RTT + K) / 7.
 #[test]
 fn dctcp_holds_the_queue_at_the_threshold_that_marks_and_the_link_busy() {
     let threshold = 20.0;
@@ -84,7 +84,7 @@ fn dctcp_holds_the_queue_at_the_threshold_that_marks_and_the_link_busy() {
     let (dropped, marked) = (outcome.links.dropped.last(), outcome.links.marked.last());
     assert_eq!(dropped, Some(&0));
     assert!(marked > Some(&100), "{marked:?}");
-    // Reno answers the same marks by half and leaves the link idle now and then.
+    // Reno halves its window on the same marks and leaves the link idle now and then.
     let reno = utilisation(&run("reno", 2, (1000.0, 1), 2, "classic", step), 1000.0);
     assert!(reno < used, "{reno} and {used}");
 }

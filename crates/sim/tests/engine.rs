@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::num::NonZeroU64;
 use toy::{Toy, ToyPacket};
 
-/// Everything that happened.
+/// All events of a run.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct EventLog {
     sent: Vec<(Time, EndpointId, u32)>,
@@ -53,7 +53,7 @@ fn config(mbit: u64, delay_us: u64) -> LinkConfig {
     }
 }
 
-/// One pair: there over two links, back over a delay line.
+/// One pair of endpoints: data over two links, acknowledgements over a delay line.
 fn two_hops(sender: Toy) -> Engine<Toy, EventLog> {
     let links = vec![
         Link::new(&config(100, 1000)),
@@ -73,9 +73,9 @@ fn packets_over_two_links_arrive_exactly_on_time() {
     engine.run_until(us(12_000));
     let (sender, receiver) = (EndpointId(0), EndpointId(1));
     // 1500 bytes take 120 us on the first link and 1200 us on the second. Packet 0 reaches the
-    // second link at 500 + 120 + 1000 = 1620 and the receiver at 1620 + 1200 + 2000 = 4820;
-    // packet 1 waits behind it and comes 1200 us later. Packet 2 leaves with the acknowledgement
-    // of packet 0 at 4820 + 3000 = 7820 and takes 4320 us.
+    // second link at 500 + 120 + 1000 = 1620 and the receiver at 1620 + 1200 + 2000 = 4820; packet
+    // 1 is queued behind it and arrives 1200 us later. Packet 2 leaves with the acknowledgement of
+    // packet 0 at 4820 + 3000 = 7820 and takes 4320 us.
     assert_eq!(
         engine.observer().delivered,
         [
@@ -109,10 +109,10 @@ fn events_at_the_end_time_itself_still_happen() {
     assert_eq!(engine.observer().delivered.len(), 1);
 }
 
-/// An endpoint whose timer another endpoint's packets move.
+/// An endpoint whose timer is set when packets arrive.
 #[derive(Default)]
 struct TimerEndpoint {
-    /// (when a packet comes, the timer is then set to)
+    /// (arrival of a packet, time to which the timer is then set)
     resets: Vec<(Time, Time)>,
     timer: Time,
     expirations: Vec<Time>,
@@ -172,7 +172,7 @@ impl Endpoint for Either {
 
 impl SimEndpoint for Either {}
 
-/// When an alarm rings that is set as `resets` say; a packet comes at 100, 200, ... 900 us.
+/// When a timer expires that is reset at these times; packets arrive at 100, 200, ... 900 us.
 fn expirations_of(first: Time, resets: &[(Time, Time)]) -> Vec<Time> {
     let mut routes = Routes::default();
     let route = routes.add(&[LinkId(0)]);
@@ -221,7 +221,7 @@ fn a_timer_set_to_the_past_expires_at_once() {
     assert_eq!(expirations, [us(200)]);
 }
 
-/// As many toys as it has ports.
+/// An endpoint with one toy per port; the second field is the last port polled.
 struct Several(Vec<Toy>, u8);
 
 impl Endpoint for Several {
@@ -293,7 +293,7 @@ fn each_port_of_an_endpoint_talks_to_its_peer_over_routes_of_its_own() {
 #[derive(Clone, Debug)]
 struct Topology {
     links: Vec<LinkConfig>,
-    /// Links there, links back, window, start.
+    /// (forward links, reverse links, window, start)
     flows: Vec<(Vec<usize>, Vec<usize>, u32, u64)>,
 }
 
@@ -446,7 +446,7 @@ proptest! {
         let mut engine = topology.build();
         engine.run_until(us(100_000));
         let log = engine.into_observer();
-        // What a management drops later is told later, so drops need not be in order.
+        // Drops from AQM queues are reported late, so drops need not be in order.
         for times in [log.sent, log.delivered] {
             prop_assert!(times.is_sorted_by_key(|entry| entry.0));
         }

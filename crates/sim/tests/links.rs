@@ -1,8 +1,8 @@
-//! Scenarios whose links have more than a rate and a droptail queue.
+//! Scenarios whose links have more than a constant rate and a droptail queue.
 
 use dumbbell_sim::{RunOutput, Scenario};
 
-/// `flows` flows of `cc` over a link of 20 Mbit/s and 40 ms for 20 s; `link` is added to it.
+/// `flows` flows of `cc` over a link of 20 Mbit/s and 40 ms for 20 s; `link` is added to its JSON.
 fn json(cc: &str, flows: u32, ecn: &str, link: &str) -> String {
     let stack = serde_json::to_value(dumbbell_tcp::Stack::linux()).map(|mut stack| {
         stack["ecn"] = ecn.into();
@@ -39,7 +39,7 @@ const PIE: &str = r#""aqm": {"pie": {"target_ns": 15000000, "update_ns": 1500000
 const RED: &str = r#""aqm": {"red": {"unit": "packets", "min": 5, "max": 15, "probability": 0.1,
     "weight": 0.002, "gentle": true, "ecn": true, "hard_drop": true}}"#;
 
-/// Share of the link that was used after the first 5 s.
+/// Utilisation of the link after the first 5 s.
 fn utilisation(outcome: &RunOutput) -> f64 {
     let sent = &outcome.links.sent_bytes;
     (sent[200] - sent[50]) as f64 * 8.0 / 15.0 / 20e6
@@ -51,11 +51,11 @@ fn median_delay(outcome: &RunOutput) -> f64 {
 
 #[test]
 fn every_aqm_keeps_cubic_near_its_target_and_the_link_busy() {
-    // Droptail with 1 BDP stands at tens of milliseconds.
+    // With a droptail queue of 1 BDP the delay stands at tens of milliseconds.
     let droptail = run("cubic", 4, "off", &format!(r#"{RATE}, "queue": {{"bytes": 100000}}"#));
     assert!(median_delay(&droptail) > 0.02, "{}", median_delay(&droptail));
-    // RED's threshold is of the average; the kernel's four flows behind it have medians of 1.8 to
-    // 1.9 ms.
+    // RED's thresholds apply to the average; in Linux four flows behind it have median delays of
+    // 1.8 to 1.9 ms.
     for (aqm, least, most) in
         [(CODEL, 0.002, 0.010), (FQ_CODEL, 0.002, 0.010), (PIE, 0.008, 0.022), (RED, 0.0015, 0.012)]
     {
@@ -80,7 +80,7 @@ fn ecn_flows_are_marked_and_lose_almost_nothing() {
 
 #[test]
 fn fq_codel_gives_cubic_and_bbr_equal_shares() {
-    // BBR takes a droptail queue of 0.5 BDP for itself; with a queue each there is nothing to take.
+    // BBR monopolises a droptail queue of 0.5 BDP; per-flow queues prevent that.
     let mut scenario: serde_json::Value =
         serde_json::from_str(&json("cubic", 2, "off", &format!("{RATE}, {FQ_CODEL}")))
             .expect("it is JSON");
@@ -120,7 +120,7 @@ fn a_seed_gives_the_same_run_with_everything_that_is_random() {
            "loss_model": {{"gilbert_elliott": {{"p": 0.0005, "r": 0.3, "bad": 0.5, "good": 0}}}}"#
     );
     let (once, again) = (run("bbr", 3, "off", &link), run("bbr", 3, "off", &link));
-    // As text, in which what is not a number equals itself.
+    // As text, in which NaN equals NaN.
     assert!(format!("{once:?}") == format!("{again:?}"));
     assert!(once.links.lost.last() > Some(&0));
 }

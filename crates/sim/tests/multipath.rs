@@ -1,6 +1,5 @@
-//! Multipath connections, whole: what coupled algorithms achieve and leave to others.
-//!
-//! The goals are those of RFC 6356, section 1; the fixed points those of the algorithms' papers.
+//! Multipath connections in whole simulations: the goals of coupled congestion control (RFC 6356,
+//! section 1) and the equilibria of the algorithms' papers.
 
 use dumbbell_sim::{RunOutput, Scenario};
 use dumbbell_tcp::{Ecn, Stack};
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 const MS: u64 = 1_000_000;
 const COUPLED: [&str; 3] = ["lia", "olia", "balia"];
 
-/// A link of `mbit` (0 for no limit), 25 ms and a loss probability.
+/// A link of `mbit` Mbit/s (0 for no limit), 25 ms and a loss probability.
 fn link(name: &str, mbit: u64, loss: f64) -> Value {
     let rate = (mbit > 0).then_some(mbit as f64 * 1e6);
     // A BDP of 50 ms.
@@ -40,19 +39,19 @@ fn run(seconds: u64, links: Vec<Value>, flows: Vec<Value>) -> RunOutput {
     scenario.run().expect("it is valid")
 }
 
-/// Mbit/s of every flow of an outcome.
+/// Mbit/s of every flow.
 fn rates(outcome: &RunOutput, seconds: u64) -> Vec<f64> {
     let delivered = outcome.flows.delivered.iter();
     delivered.map(|&bytes| bytes as f64 * 8e-6 / seconds as f64).collect()
 }
 
-/// Mbit/s of every subflow of an outcome.
+/// Mbit/s of every subflow.
 fn subflow_rates(outcome: &RunOutput, seconds: u64) -> Vec<f64> {
     let delivered = outcome.subflows.delivered.iter();
     delivered.map(|&bytes| bytes as f64 * 8e-6 / seconds as f64).collect()
 }
 
-/// Goal 1: at least what a single-path flow would have on the best of the paths.
+/// Goal 1: at least the throughput of a single-path flow on the best path.
 #[test]
 fn a_multipath_flow_is_no_slower_than_one_on_its_best_path() {
     let seconds = 120;
@@ -69,7 +68,7 @@ fn a_multipath_flow_is_no_slower_than_one_on_its_best_path() {
     }
 }
 
-/// Goal 2: no more from a shared bottleneck than a single-path flow would take.
+/// Goal 2: no more of a shared bottleneck than a single-path flow takes.
 #[test]
 fn a_multipath_flow_does_no_harm_at_a_shared_bottleneck() {
     let seconds = 200;
@@ -87,7 +86,7 @@ fn a_multipath_flow_does_no_harm_at_a_shared_bottleneck() {
     assert!(uncoupled > 0.6, "{uncoupled}");
 }
 
-/// Goal 3: traffic moves from a congested path to another.
+/// Goal 3: traffic moves away from a congested path.
 #[test]
 fn a_multipath_flow_balances_congestion() {
     let seconds = 120;
@@ -105,7 +104,8 @@ fn a_multipath_flow_balances_congestion() {
     }
 }
 
-/// Rates over paths of equal round-trip times that lose so many packets, and of Reno on the first.
+/// Rates over two paths of equal round-trip times with these loss rates, and Reno's rate on the
+/// first.
 fn over_lossy_paths(cc: &str, losses: [f64; 2]) -> (Vec<f64>, f64) {
     let seconds = 300;
     let links = || vec![link("a", 0, losses[0]), link("b", 0, losses[1])];
@@ -114,8 +114,8 @@ fn over_lossy_paths(cc: &str, losses: [f64; 2]) -> (Vec<f64>, f64) {
     (subflow_rates(&outcome, seconds), rates(&reno, seconds)[0])
 }
 
-/// Khalili et al., CoNEXT 2012, equation 2: with equal round-trip times LIA's windows are in inverse
-/// proportion to the loss rates, and together Reno's on the best path.
+/// Khalili et al., CoNEXT 2012, equation 2: at equal round-trip times LIA's windows are inversely
+/// proportional to the loss rates, and their sum is Reno's window on the best path.
 #[test]
 fn lia_splits_renos_rate_in_inverse_proportion_to_the_loss_rates() {
     let (rates, reno) = over_lossy_paths("lia", [1e-3, 3e-3]);
@@ -124,9 +124,9 @@ fn lia_splits_renos_rate_in_inverse_proportion_to_the_loss_rates() {
     assert!((0.85..1.15).contains(&total), "{total}");
 }
 
-/// The same paper, theorem 1: in the mean OLIA uses only the best paths, and has Reno's rate on the
-/// best of them. With windows of some forty packets it judges paths by few losses and does not leave
-/// the worse one altogether.
+/// The same paper, theorem 1: on average OLIA uses only the best paths, at Reno's rate on the best
+/// one. Windows of some forty packets see few losses, so OLIA does not leave the worse path
+/// entirely.
 #[test]
 fn olia_uses_a_worse_path_less_than_lia_does() {
     let (rates, reno) = over_lossy_paths("olia", [1e-3, 3e-3]);
@@ -136,8 +136,8 @@ fn olia_uses_a_worse_path_less_than_lia_does() {
     assert!((0.8..1.15).contains(&total), "{total}");
 }
 
-/// Peng et al., section on BALIA: over two equal paths alpha is 1, the window grows by 1 / (4 w) for
-/// a packet and halves on loss; so each is sqrt(1 / (2 p)), together Reno's sqrt(2 / p).
+/// Peng et al., BALIA: over two equal paths alpha is 1. The window grows by 1 / (4 w) per packet
+/// and halves on loss, so each window is sqrt(1 / (2 p)), and their sum Reno's sqrt(2 / p).
 #[test]
 fn balia_has_renos_rate_over_equal_paths() {
     for cc in ["balia", "olia", "lia"] {
@@ -147,9 +147,9 @@ fn balia_has_renos_rate_over_equal_paths() {
     }
 }
 
-/// Scenario C of Khalili et al.: ten multipath users have an access point of 10 Mbit/s to themselves,
-/// and share another with ten users of plain TCP, at 80 ms; RED drops packets. Gives what a plain
-/// user gets of the 1 Mbit/s that it would have without them, Mbit/s.
+/// Scenario C of Khalili et al.: ten multipath users have an access point of 10 Mbit/s and share
+/// another one with ten single-path TCP users, at 80 ms with RED. Returns the mean rate of a
+/// single-path user in Mbit/s; without the multipath users it would be 1.
 fn left_to_plain_users(cc: &str) -> f64 {
     let seconds = 300;
     let access = |name: &str| {
@@ -167,9 +167,9 @@ fn left_to_plain_users(cc: &str) -> f64 {
     rates[10..].iter().sum::<f64>() / 10.0
 }
 
-/// With z^2 the ratio of the two loss rates a multipath user of LIA has 1 and z^2 Mbit/s by equation 2
-/// of the paper, a plain one z (1 + z^2), and the shared access point is full at z + z^2 + z^3 = 1. So
-/// plain users are left with 0.70 Mbit/s; the paper's point is that OLIA leaves them more.
+/// Let z^2 be the ratio of the two loss rates. By equation 2 of the paper a LIA user gets 1 and z^2
+/// Mbit/s and a single-path user z (1 + z^2). The shared access point is full at z + z^2 + z^3 = 1,
+/// so a single-path user gets 0.70 Mbit/s. The paper's point is that OLIA leaves more.
 #[test]
 fn lia_leaves_plain_users_70_percent_and_olia_more() {
     let [reno, lia, olia] = ["reno", "lia", "olia"].map(left_to_plain_users);
@@ -178,8 +178,8 @@ fn lia_leaves_plain_users_70_percent_and_olia_more() {
     assert!(reno < 0.8 * lia, "{reno} beside {lia}");
 }
 
-/// A mark ends an interval between losses as a loss does (mptcp_olia_set_state: CWR), for the subflow
-/// and for its siblings: OLIA has with ECN about what it has without.
+/// A mark ends an interval between losses as a loss does (mptcp_olia_set_state: CWR), for the
+/// subflow and its siblings. So OLIA's rate with ECN is about that without.
 #[test]
 fn olia_counts_a_mark_on_any_subflow_as_a_loss() {
     let seconds = 120;
@@ -210,7 +210,7 @@ fn a_connections_row_is_the_sum_of_its_subflows() {
     let outcome = run(20, links, vec![flow("mine", "lia", &["a", "b"])]);
     assert_eq!(outcome.flows.sent[0], outcome.subflows.sent.iter().sum::<u64>());
     assert_eq!(outcome.flows.recoveries[0], outcome.subflows.recoveries.iter().sum::<u32>());
-    // What is delivered in order is less than what arrived.
+    // Data delivered in order is at most the data that arrived.
     assert!(outcome.flows.delivered[0] <= outcome.subflows.delivered.iter().sum::<u64>());
     assert!(outcome.flows.delivered[0] > 20 * 5_000_000 / 8);
 }

@@ -1,4 +1,4 @@
-//! The example of an algorithm of one's own does what it says.
+//! The example of a user-defined algorithm behaves as documented.
 
 #[path = "../examples/own_algorithm.rs"]
 #[allow(dead_code, reason = "its main function is not called")]
@@ -9,7 +9,7 @@ fn it_keeps_its_target_in_the_queue_and_the_link_busy() {
     let outcome = example::alone("calm").expect("the scenario is valid");
     let rate = outcome.flows.delivered[0] as f64 * 8.0 / 20.0;
     assert!(rate > 0.95 * 1e8 * 1448.0 / 1500.0, "{rate}");
-    // 4 packets of 1500 bytes take 0.48 ms; slow start and the bursts of two packets add to it.
+    // 4 packets of 1500 bytes take 0.48 ms; slow start and bursts of two packets add to it.
     let delay = outcome.flows.queue_delay_mean[0].expect("packets arrived");
     assert!(delay > 0.24e-3 && delay < 2e-3, "{delay}");
     assert_eq!(outcome.flows.lost[0], 0);

@@ -1,4 +1,4 @@
-//! The packet log as a capture file, read back with other people's parsers.
+//! The packet log as a capture file, read back with independent parsers.
 
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
 use dumbbell_sim::{RunOutput, Scenario, Side};
@@ -123,7 +123,7 @@ fn dropped_packets_carry_a_comment_and_never_reach_the_receiver() {
 #[test]
 fn fq_codel_overlimit_drops_are_commented_as_a_full_queue() {
     let mut scenario = scenario();
-    // A CoDel that never strikes.
+    // A CoDel that never drops.
     let codel = CodelConfig { target: Span::from_secs(1_000), ..CodelConfig::default() };
     let fq = FqCodelConfig { codel, ..FqCodelConfig::default() };
     (scenario.links[0].aqm, scenario.links[0].loss) = (Some(AqmConfig::FqCodel(fq)), 0.0);
@@ -139,7 +139,7 @@ fn the_window_of_a_syn_is_not_scaled() {
     scenario.flows[0].stack.receive_window = 100;
     let outcome = scenario.run().expect("it runs");
     let packets = capture(&outcome, &scenario, Side::Sender);
-    // 144,800 bytes are more than 16 bits hold, and in units of 2^14 bytes, 8.
+    // 144,800 bytes exceed 16 bits; in units of 2^14 bytes they are 8.
     let windows = |is_syn| -> BTreeSet<u16> {
         packets.iter().filter(|p| p.tcp.syn == is_syn).map(|p| p.tcp.window_size).collect()
     };
@@ -162,7 +162,7 @@ fn as_many_acks_carry_a_drop_comment_as_did_not_arrive() {
     let sent = acknowledgements(Side::Receiver);
     let dropped = sent.iter().filter(|packet| packet.comment.is_some()).count();
     assert!(dropped > 10, "{dropped}");
-    // The flow is complete, so nothing is under way.
+    // The flow is complete, so nothing is in flight.
     assert_eq!(sent.len() - dropped, acknowledgements(Side::Sender).len());
 }
 

@@ -34,12 +34,12 @@ fn run(json: &Value) -> RunOutput {
     parse(json).run().expect("the scenario is valid")
 }
 
-/// All that came of a run as text, in which NaN equals NaN and no bit of a number is lost.
+/// A run as text, in which NaN equals NaN and numbers are exact.
 fn everything(outcome: &RunOutput) -> String {
     format!("{outcome:?}")
 }
 
-/// What came of one flow, whatever its place.
+/// The samples and the result of one flow, independent of its index.
 fn story(outcome: &RunOutput, flow: usize) -> String {
     let samples: Vec<_> = (0..outcome.series.t.len())
         .filter(|&row| outcome.series.flow[row] as usize == flow)
@@ -84,7 +84,7 @@ proptest! {
         order in Just((0..6usize).collect::<Vec<_>>()).prop_shuffle(),
         seed: u64,
     ) {
-        // Twins that differ by name alone, and stacks that differ by one field.
+        // Flows that differ by name only, and stacks that differ in one field.
         let mut flows: Vec<Value> =
             ["cubic", "cubic", "reno", "bbr", "cubic", "cubic"].iter().zip("abcdef".chars())
                 .map(|(cc, name)| flow(&name.to_string(), cc)).collect();
@@ -139,7 +139,7 @@ fn a_lone_flow_fills_the_link_and_never_waits_longer_than_the_queue_is() {
     let most = 10e6 * 1448.0 / 1500.0;
     assert!(goodput > 0.93 * most && goodput < most, "{goodput}");
     assert_eq!(outcome.flows.base_rtt, [0.04]);
-    // 50,000 bytes take 40 ms; the packet in service and the packet itself 1.2 ms each.
+    // 50,000 bytes take 40 ms; the packet in transmission and the packet itself 1.2 ms each.
     let p99 = outcome.flows.queue_delay_p99[0].expect("packets arrived");
     assert!(p99 > 0.03 && p99 < 0.0424 * 1.07, "{p99}");
 }
@@ -188,7 +188,7 @@ fn the_progress_callback_may_end_a_run() {
 
 #[test]
 fn acknowledgements_queue_on_the_return_path() {
-    // 5 Mbit/s of acknowledgements need no more than their link has; at 20 kbit/s they do not fit.
+    // 5 Mbit/s are enough for the acknowledgements; 20 kbit/s are not.
     let run_back = |rate: f64| {
         let mut flow = flow("a", "reno");
         flow["return_path"] = json!(["back"]);
@@ -203,7 +203,7 @@ fn acknowledgements_queue_on_the_return_path() {
     assert!(narrow.flows.received[0] < wide.flows.received[0] / 2);
 }
 
-/// The error that a scenario gets which is changed so.
+/// The error of a scenario after `change`.
 fn error(change: impl FnOnce(&mut Value)) -> String {
     let mut json = scenario(&[flow("web", "cubic")]);
     change(&mut json);
@@ -254,7 +254,7 @@ fn invalid_scenarios_are_refused_with_the_key() {
         (&["web", "cc", "qubic", "cubic"], |json| json["flows"][0]["cc"] = json!("qubic")),
         (&["web", "stack.mss"], |json| json["flows"][0]["stack"]["mss"] = json!(0)),
         (&["web", "stack.mss"], |json| json["flows"][0]["stack"]["mss"] = json!(65_500)),
-        // What JSON itself or its types refuse: the path tells the place.
+        // Refused by the JSON parser or the types; the error has the path.
         (&["links[0].rate_bps"], |json| json["links"][0]["rate_bps"] = json!("fast")),
         (&["flows[0].stack.mss"], |json| json["flows"][0]["stack"]["mss"] = json!(-1)),
         (&["flows[0]", "colour", "expected"], |json| json["flows"][0]["colour"] = json!(1)),

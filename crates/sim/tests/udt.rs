@@ -68,7 +68,7 @@ fn a_finite_flow_completes_and_then_sends_nothing() {
 fn a_small_receive_buffer_limits_what_is_in_flight() {
     let outcome = run(&scenario(0.0, &[flow("a", "udt", &json!({"receive-buffer": 100}))]));
     let most = outcome.series.in_flight.iter().max().copied();
-    // 100 packets of 1456 bytes a round trip of 40 ms, and what acknowledgements wait.
+    // 100 packets of 1456 bytes per round trip of 40 ms, and the acknowledgement interval.
     assert!(most <= Some(100), "{most:?} packets");
     let rate = outcome.flows.received[0] as f64 * 8.0 / SECONDS as f64;
     assert!(
@@ -119,7 +119,7 @@ fn options_out_of_range_are_refused() {
 #[test]
 fn data_after_a_pause_does_not_time_out_before_its_ack_can_arrive() {
     let mut slow = flow("a", "udt", &json!({}));
-    // A packet in 0.40 s; the EXP timer is due each 0.3 s and more.
+    // One packet per 0.40 s; the EXP timer expires after 0.3 s and more.
     slow["app_rate_bps"] = json!(29e3);
     slow["return_delay_ns"] = json!(180_000_000);
     let f = run(&scenario(0.0, &[slow])).flows;

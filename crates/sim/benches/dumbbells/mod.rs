@@ -1,4 +1,4 @@
-//! Dumbbells to measure with: flows that share one bottleneck of 100 ms.
+//! Dumbbell scenarios: flows that share one bottleneck of 100 ms.
 
 use dumbbell_sim::{FlowSpec, LinkSpec, QueueSpec, Scenario};
 use dumbbell_tcp::Stack;
@@ -39,7 +39,8 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
     Scenario {
         seed: 1,
         duration_ns: seconds * SECOND,
-        // As many rows whatever the number of flows, up to one a second a flow.
+        // About the same number of rows for any number of flows, with at least one sample per
+        // second.
         sample_ns: (flows * SECOND / 10).clamp(SECOND / 10, SECOND),
         start_jitter_ns: 0,
         internals: true,

@@ -1,13 +1,13 @@
-//! Measuring whole simulations.
+//! Benchmarks of whole simulations.
 
 use crate::dumbbells::dumbbell;
 use criterion::{Criterion, Throughput};
 use dumbbell_sim::Scenario;
 
-/// What is measured: its name, the algorithm, how many flows, bit/s, seconds.
+/// (name, algorithm, flows, bit/s, seconds)
 pub type Case = (&'static str, &'static str, u64, f64, u64);
 
-/// Measures whole simulations, in data packets per second; `finish` makes of a dumbbell what is run.
+/// Benchmarks whole simulations in data packets per second; `finish` adapts each dumbbell.
 pub fn measure(
     criterion: &mut Criterion,
     group: &str,

@@ -1,4 +1,4 @@
-//! UDT instead of TCP.
+//! Dumbbells over UDT instead of TCP.
 
 use dumbbell_sim::Scenario;
 use dumbbell_udt::TransportOptions;

@@ -1,9 +1,9 @@
-//! The packet log as a capture file (pcapng, draft-ietf-opsawg-pcapng) with real headers.
+//! Exports the packet log as a capture file (pcapng, draft-ietf-opsawg-pcapng) with real headers.
 //!
-//! A capture shows what one end of the flows saw, as tcpdump there would: at the sender the data
-//! that left and the acknowledgements that arrived, at the receiver the reverse. Packets are IPv4
-//! without a link layer; payload is cut off, as with a snap length, but counted in lengths and
-//! checksums (it is all zeros). At the sender, packets that were dropped on the way say so in a
+//! A capture contains what one end of the flows sees, as tcpdump there would: at the sender
+//! outgoing data and incoming acknowledgements, at the receiver the reverse. Packets are IPv4
+//! without a link layer. Payload is cut off as by a snap length, but counted in lengths and
+//! checksums (it is all zeros). At the sender, packets that were dropped on the way carry a
 //! comment.
 
 mod tcp;
@@ -28,19 +28,19 @@ use std::io::Write;
 /// The end at which packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where data leaves.
+    /// The end that sends data.
     Sender,
-    /// Where data arrives.
+    /// The end that receives data.
     Receiver,
 }
 
 const NANOSECONDS: u8 = 9;
 
 impl PacketLog {
-    /// Writes what `side` saw in the run of `scenario`.
+    /// Writes the packets that `side` saw in the run of `scenario`.
     ///
     /// # Errors
-    /// If `out` cannot be written to.
+    /// If writing to `out` fails.
     pub fn write_pcapng(
         &self,
         side: Side,
@@ -88,7 +88,7 @@ impl PacketLog {
         Ok(())
     }
 
-    /// Where the packets that never arrived were dropped, and why.
+    /// For each packet that was dropped: where and why, as a comment.
     fn drop_comments(&self, links: &[LinkSpec]) -> HashMap<PacketKey, VecDeque<String>> {
         let mut drop_comments: HashMap<PacketKey, VecDeque<String>> = HashMap::new();
         for record in self.records() {
@@ -105,16 +105,15 @@ impl PacketLog {
     }
 }
 
-/// What tells one transmission from others: flow, direction, and all that it says. Duplicate
-/// acknowledgements differ in their SACK blocks alone; those that do not differ at all are told
-/// apart by nothing, and the first stands for the one that was dropped.
+/// Identifies a transmission: flow, direction and content. Duplicate acknowledgements differ only
+/// in their SACK blocks. If they are entirely equal, the first one is taken for the dropped one.
 type PacketKey = (u32, bool, Pdu);
 
 fn packet_key(record: &PacketRecord) -> PacketKey {
     (record.flow, record.by_sender, record.packet)
 }
 
-/// The IPv4 header of a packet that carries so many bytes.
+/// The IPv4 header of a packet with `carried` bytes behind it.
 fn ip_header(record: &PacketRecord, protocol: IpNumber, carried: usize, ecn: IpEcn) -> Ipv4Header {
     let [high, low] = (record.flow as u16).to_be_bytes();
     let (sender, receiver) = ([10, 0, high, low], [10, 1, high, low]);

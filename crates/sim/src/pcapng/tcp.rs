@@ -1,5 +1,5 @@
-//! TCP segments as bytes. Byte numbers follow from packet numbers: data packet n begins at
-//! `isn + 1 + n * mss`.
+//! TCP segments as bytes. Sequence numbers follow from packet numbers: data packet n starts at `isn
+//! + 1 + n * mss`.
 
 use super::ip_header;
 use crate::packet_log::{PacketEvent, PacketRecord};
@@ -12,12 +12,12 @@ use std::collections::{HashMap, VecDeque};
 /// Initial sequence numbers of the sender and of the receiver.
 const ISN: [u32; 2] = [1_000_000, 2_000_000];
 const PORTS: [u16; 2] = [40_000, 5_001];
-/// Windows are scaled as far as RFC 7323 allows: simulated ones are large.
+/// The maximum of RFC 7323: simulated windows are large.
 const WINDOW_SCALE: u8 = 14;
-/// An IPv4 header and a TCP header with the timestamp option.
+/// Size of an IPv4 header and a TCP header with the timestamp option.
 const TIMESTAMPED_HEADER: u16 = 52;
 
-/// What each end of a flow has heard last, for the timestamps that it echoes.
+/// The timestamps that both ends of each flow echo.
 #[derive(Default)]
 pub(super) struct EchoTracker {
     flows: HashMap<u32, FlowEchoes>,
@@ -25,14 +25,14 @@ pub(super) struct EchoTracker {
 
 #[derive(Default)]
 struct FlowEchoes {
-    /// The receiver's clock in the newest acknowledgement that arrived, microseconds.
+    /// The receiver's clock in the latest acknowledgement that arrived, in microseconds.
     last_received: u32,
-    /// Data under way, with what it echoes.
+    /// Data in flight, with the timestamp that it echoes.
     in_flight: VecDeque<(Segment, u32)>,
 }
 
 impl EchoTracker {
-    /// Takes note of a record; gives the timestamp that its packet echoes.
+    /// Tracks a record; returns the timestamp that its packet echoes.
     pub(super) fn track(&mut self, record: &PacketRecord, segment: &Segment) -> u32 {
         let end = self.flows.entry(record.flow).or_default();
         if !record.by_sender {
@@ -57,7 +57,7 @@ fn clock(at: Time) -> u32 {
     (at.as_nanos() / 1_000) as u32
 }
 
-/// The packet's headers as bytes, and its length with its payload.
+/// The packet's headers as bytes, and its length with payload.
 pub(super) fn packet(
     (record, segment): (&PacketRecord, &Segment),
     flow: &FlowSpec,
@@ -93,7 +93,7 @@ fn tcp_header(
     let (from, to) = if *by_sender { (0, 1) } else { (1, 0) };
     let stack = &flow.stack;
     let byte = |number: u32| {
-        // The last packet may be short, so what follows it is where the data ends.
+        // The last packet may be short; the number after it is the end of the data.
         let sent = u64::from(number) * u64::from(stack.mss);
         ISN[0].wrapping_add(1).wrapping_add(flow.bytes.map_or(sent, |bytes| sent.min(bytes)) as u32)
     };
@@ -121,7 +121,7 @@ fn tcp_header(
     tcp
 }
 
-/// The options: what a SYN negotiates, timestamps, and the SACK blocks.
+/// The TCP options: a SYN's negotiation, timestamps, and SACK blocks.
 fn options(
     segment: &Segment,
     stack: &Stack,
@@ -134,7 +134,7 @@ fn options(
     };
     let timestamps = Timestamp(clock, echoed);
     if segment.flags.contains(Flags::SYN) {
-        // The MSS option leaves out the options that take from a segment's payload.
+        // The MSS option does not subtract the options that reduce a segment's payload.
         let mss = stack.mss + stack.header.saturating_sub(40);
         return vec![
             MaximumSegmentSize(mss),

@@ -1,4 +1,4 @@
-//! UDT packets as bytes: what the codec makes of them, behind UDP's header.
+//! UDT packets as bytes: the codec's output behind a UDP header.
 
 use super::ip_header;
 use crate::packet_log::PacketRecord;
@@ -9,10 +9,10 @@ use std::net::IpAddr;
 
 const PORTS: [u16; 2] = [40_000, 9_000];
 
-/// The packet's headers as bytes, or all of it but payload, and its length.
+/// The packet's bytes without payload, and its length with payload.
 pub(super) fn packet(record: &PacketRecord, packet: &Packet) -> (Vec<u8>, usize) {
     let (from, to) = if record.by_sender { (0, 1) } else { (1, 0) };
-    // Clients ask for connections before there is a socket that would serve them.
+    // A client requests a connection before the server's socket exists.
     let asks = record.by_sender && matches!(packet, Packet::Handshake(_));
     let destination = if asks { 0 } else { SOCKETS[to] };
     let carried = packet.size() as usize - Ipv4Header::MIN_LEN;

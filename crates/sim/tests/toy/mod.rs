@@ -1,12 +1,11 @@
-//! A protocol as simple as can be, for testing the engine alone: a sender that keeps a window of
-//! packets in flight and, when nothing comes back for a while, takes them all for lost; a receiver
-//! that acknowledges every packet.
+//! A minimal protocol for testing the engine alone. The sender keeps a window of packets in flight
+//! and treats all as lost after a timeout; the receiver acknowledges every packet.
 
 use dumbbell_net::{Endpoint, Packet};
 use dumbbell_sim::SimEndpoint;
 use dumbbell_units::{Span, Time};
 
-/// What both ends send; the padding makes it as large as a TCP segment.
+/// A packet of both ends, padded to the size of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToyPacket {
     pub number: u32,
