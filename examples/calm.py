@@ -1,6 +1,6 @@
 from collections.abc import Mapping
 
-from dumbbell.cc import CongestionEvent, ConnectionConfig, Path, Round, RoundControl
+from dumbbell.cc import CongestionEvent, ConnectionConfig, Path, RoundControl, RoundStats
 
 
 class Calm(RoundControl):
@@ -10,7 +10,7 @@ class Calm(RoundControl):
         super().__init__(init)
         self.target, self.waiting, self.starting = target, 0.0, True
 
-    def on_round(self, path: Path, report: Round) -> None:
+    def on_round(self, path: Path, report: RoundStats) -> None:
         if report.rtt_min is None or path.min_rtt is None or path.reducing:
             return
         self.waiting = self.cwnd * (1 - path.min_rtt / report.rtt_min)

@@ -1,20 +1,21 @@
-"""Congestion control algorithms of your own, in Python.
+"""Base classes for congestion control algorithms written in Python.
 
-An algorithm is a class. In an experiment ``cc = "my_module:MyCC"`` or ``cc = "my_file.py:MyCC"``
-names it, with options for its constructor if it has some: ``"my_file.py:MyCC(gain=2)"``; so does
-``dumbbell compare --cc my_module:MyCC``. Every flow has an object of its own. There are three
-tiers, from the simplest to the fullest:
+An algorithm is a class. An experiment names it by ``cc = "my_module:MyCC"`` or
+``cc = "my_file.py:MyCC"``, with options for its constructor in parentheses:
+``"my_file.py:MyCC(gain=2)"``. ``dumbbell compare --cc my_module:MyCC`` takes the same names. Each
+flow has its own instance. There are three base classes, from the simplest to the most general:
 
-- `WindowRule`: how a window grows and how it shrinks; slow start, recovery, timeouts are given.
-- `RoundControl`: told once a round trip what happened in it. Millions of packets a second.
-- `CongestionControl`: told of every acknowledgement. Two million packets a second.
+- `WindowRule`: the increase and the decrease of a window; slow start, recovery and timeouts are
+  provided.
+- `RoundControl`: one call per round trip with a summary of the round.
+- `CongestionControl`: a call for each acknowledgement and each congestion event.
 
-Windows and thresholds are in packets, rates in bytes/s, times in s. The objects that tell of an
-event (`Path`, `Ack`) are used again for the next one: keep their values, not the objects. Whatever
-is drawn at random is to come from ``init.seed``, so that the same seed gives the same run.
+Windows and thresholds are in packets, rates in bytes/s, times in s. The `Path` and `Ack` objects
+are reused for the next event: keep their values, not the objects. Draw random numbers from
+``init.seed`` only, so that the same seed gives the same run.
 
-An exception ends the run and comes back as itself. So does, in one paragraph, an answer that cannot
-be, such as a window that is not a number.
+An exception ends the run and is raised again from it. An invalid result, such as a window that is
+not a number, ends the run with a `DumbbellError`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from dumbbell._core import (
     Path,
     PeerReport,
     RateSample,
-    Round,
-    Sent,
+    RoundStats,
     SendState,
+    Sent,
     Subflow,
 )
 
@@ -41,137 +42,137 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ack",
-    "CongestionEvent",
     "CongestionControl",
+    "CongestionEvent",
     "ConnectionConfig",
     "Path",
     "PeerReport",
     "RateSample",
-    "Round",
     "RoundControl",
-    "Sent",
+    "RoundStats",
     "SendState",
+    "Sent",
     "Subflow",
     "WindowRule",
 ]
 
 
-class _Own(ABC):
-    """What all tiers have."""
+class _Algorithm(ABC):
+    """Base of all custom algorithms."""
 
     _tier: ClassVar[Literal["rule", "round", "ack"]]
 
     uses_prr: ClassVar[bool] = True
-    """Whether the transport spreads a window reduction over the recovery episode (RFC 6937bis).
-    Algorithms that hold a model of the path keep their own window in recovery and say False."""
+    """Whether the transport spreads a window reduction over the recovery episode (proportional rate
+    reduction, RFC 9937). False for model-based algorithms that set their own window in recovery."""
 
     def __init__(self, init: ConnectionConfig) -> None:
-        """An algorithm at the beginning of a flow; what overrides this calls it first."""
+        """Creates the algorithm of one flow; subclasses call this first."""
 
     def inspect(self) -> Mapping[str, float]:
-        """Named internals, for plots; asked for at every sample of the result."""
+        """Internal variables by name, recorded at every sample of the result."""
         return {}
 
 
-class _Answering(_Own):
-    """What answers with a window and a rate of its own."""
+class _Controller(_Algorithm):
+    """Base of the algorithms that set a window and a pacing rate."""
 
     cwnd: float
-    """The answer: the congestion window, packets; 1 or more."""
+    """Congestion window, packets; 1 or more."""
     ssthresh: float
-    """The slow start threshold, packets. Infinite until slow start is over, or if there is none.
-    The transport paces at twice the window a round trip far below it, and tells ``cwnd_limited``
-    by it, as Linux does."""
+    """Slow start threshold, packets; infinite before slow start has ended, or without slow start.
+    As in Linux, the transport uses it for the default pacing rate (twice the window per round trip
+    in slow start) and for ``cwnd_limited``."""
     pacing_rate: float | None
-    """The answer: the pacing rate, bytes/s; None leaves it to the stack."""
+    """Pacing rate, bytes/s; None for the transport's default."""
 
     def __init__(self, init: ConnectionConfig) -> None:
-        """Begins with the initial window and no rate; what overrides this calls it first."""
+        """Sets the initial window and no pacing rate; subclasses call this first."""
         super().__init__(init)
         self.cwnd = init.initial_window
         self.ssthresh = math.inf
         self.pacing_rate = None
 
 
-class CongestionControl(_Answering):
-    """An algorithm that is told of every event.
+class CongestionControl(_Controller):
+    """An algorithm with a call per event.
 
-    Its answer is what `cwnd` and `pacing_rate` hold when a method returns.
+    The transport reads `cwnd`, `ssthresh`, `pacing_rate` and `timer` when a method returns.
     """
 
     _tier = "ack"
 
     timer: float | None = None
-    """When `on_timer` is to be called, s of simulated time; None for not at all. It is None again
-    when that is called, which may set it to a later time."""
+    """Simulated time of the next call of `on_timer`, s; None for no call. Reset to None before that
+    call, which may set it to a later time."""
 
     @abstractmethod
     def on_ack(self, path: Path, ack: Ack) -> None:
-        """Packets were newly delivered."""
+        """Called when packets were newly delivered."""
 
     @abstractmethod
     def on_congestion(self, path: Path, event: CongestionEvent) -> None:
-        """The network signalled congestion.
+        """Called for each lost packet, each ECN signal and each timeout.
 
-        Once per lost packet, ECN echo that counts, and timeout. ``event.new_episode`` tells the
-        first signal of a recovery episode, which is the one that a window answers.
+        ``event.new_episode`` is true for the first signal of a recovery episode. Windows are
+        reduced for that one only.
         """
 
     def on_established(self, path: Path) -> None:
-        """The handshake is done; `path` has the first round-trip time, if there is one."""
+        """Called after the handshake; `path` has the first round-trip time if there is a sample."""
 
     def on_sent(self, path: Path, sent: Sent) -> None:
-        """A packet was handed to the network."""
+        """Called when a packet was handed to the network."""
 
     def on_timer(self, path: Path) -> None:
-        """The instant has come that `timer` asked for."""
+        """Called at the time that `timer` was set to."""
 
     def on_spurious_loss(self, path: Path) -> None:
-        """The last episode turned out to be spurious: undo what was answered to it."""
+        """Called when the last recovery episode was spurious: undo the reaction to it."""
 
 
-class RoundControl(_Answering):
-    """An algorithm that is told once a round trip what happened in it.
+class RoundControl(_Controller):
+    """An algorithm with a call per round trip.
 
-    Its answer is what `cwnd` and `pacing_rate` hold when a method returns; it stands until the next
-    round ends, or congestion comes.
+    The transport reads `cwnd`, `ssthresh` and `pacing_rate` when a method returns. They stay in
+    force until the next round ends or congestion is signalled.
     """
 
     _tier = "round"
 
     @abstractmethod
-    def on_round(self, path: Path, report: Round) -> None:
-        """A round ended: a packet was acknowledged that was sent after the round began."""
+    def on_round(self, path: Path, report: RoundStats) -> None:
+        """Called when a round ends: a packet sent after the start of the round was acknowledged."""
 
     def on_congestion(self, path: Path, event: CongestionEvent) -> None:
-        """A recovery episode began, or the retransmission timer expired: told at once."""
+        """Called at once when a recovery episode begins or the retransmission timer expires."""
 
 
-class WindowRule(_Own):
-    """How a window grows in congestion avoidance and shrinks on congestion.
+class WindowRule(_Algorithm):
+    """Increase in congestion avoidance and decrease on congestion.
 
-    The rest is RFC 5681's: slow start below the threshold, no growth in recovery or while the
-    window is not used, one reduction an episode, one packet after a timeout.
+    The rest is RFC 5681: slow start below the threshold, no increase in recovery or while the
+    window does not limit sending, one decrease per recovery episode, one packet after a timeout.
     """
 
     _tier = "rule"
 
     hystart: ClassVar[Literal["off", "on", "train", "delay", "plusplus", "ns-3"]] = "off"
-    """How slow start may end before there is loss; as the option of the built-in algorithms."""
+    """Early exit from slow start; values as for the ``hystart`` option of built-in algorithms."""
 
     @abstractmethod
     def increase(self, cwnd: float, acked: float, path: Path, ack: Ack) -> float:
-        """Packets by which the window `cwnd` grows, for `acked` packets acknowledged."""
+        """Increase of the window `cwnd` for `acked` acknowledged packets, packets."""
 
     @abstractmethod
     def decrease(self, cwnd: float, path: Path, event: CongestionEvent) -> float:
-        """What congestion leaves of the window `cwnd`, packets; at least 2 are left."""
+        """New window after congestion at the window `cwnd`, packets; raised to 2 if it is less."""
 
     def observe(self, path: Path, ack: Ack) -> None:
-        """Told of every acknowledgement, in slow start and recovery too, before anything grows."""
+        """Called for each acknowledgement, in any state, before the window grows."""
 
     def on_timeout(self) -> None:
-        """A retransmission timeout: forget what was learned."""
+        """Called after a retransmission timeout: forget what was learned about the path."""
 
     def on_undo(self) -> None:
-        """The last decrease was undone: it was for a loss that was none."""
+        """Called when the last decrease was undone, because its loss was spurious."""

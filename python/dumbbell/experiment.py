@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from dumbbell import files, own, units
+from dumbbell import custom, files, units
 from dumbbell.errors import ExperimentError, in_file
 from dumbbell.explain import explain
 from dumbbell.keys import (
@@ -472,7 +472,7 @@ def beside(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
             link["trace"] = str(folder / link["trace"])
     for flow in _tables(data, "flow"):
         if isinstance(flow.get("cc"), str):
-            flow["cc"] = own.beside(flow["cc"], folder)
+            flow["cc"] = custom.locate_in(flow["cc"], folder)
     return data
 
 

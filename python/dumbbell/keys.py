@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BeforeValidator
 
-from dumbbell import _core, links, own, units
+from dumbbell import _core, custom, links, units
 from dumbbell.errors import ExperimentError
 from dumbbell.stacks import StackValue, unknown
 
@@ -54,9 +54,9 @@ def _check_queue(text: object) -> object:
 
 def _check_algorithm(text: object) -> object:
     if isinstance(text, type):
-        text = own.text_of(text)
+        text = custom.name_of(text)
     if isinstance(text, str):
-        (own.check if own.is_own(text) else _core.check_algorithm)(text)
+        (custom.check_name if custom.is_custom(text) else _core.check_algorithm)(text)
     return text
 
 

@@ -10,7 +10,7 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell import _core, links, own
+from dumbbell import _core, custom, links
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.stacks import stack_fields, udt_fields
 from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_queue
@@ -64,7 +64,7 @@ def resolve(experiment: Experiment) -> Experiment:
             _resolve_flow(experiment, i, rtts[i], names)
             for i, names in enumerate(experiment.flow_names())
         ],
-        sources=own.sources(experiment),
+        sources=custom.sources(experiment),
     )
     limited = {link.name for link in resolved.links if _limits(link)}
     for number, of_flow in enumerate(rtts):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dumbbell import _core, own
+from dumbbell import _core, custom
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
 from dumbbell.experiment import Experiment
 from dumbbell.resolve import resolve, scenario
@@ -171,8 +171,8 @@ def simulate(resolved: Experiment, seed: int, watch: _core.Watch | None = None) 
         InterruptedError: If `watch` was stopped.
         Exception: Whatever an algorithm of the user's own raises.
     """
-    own_ones = own.classes((flow.cc for flow in resolved.flows), resolved.sources)
-    return _core.simulate(scenario(resolved, seed), watch, own_ones)
+    custom_classes = custom.classes((flow.cc for flow in resolved.flows), resolved.sources)
+    return _core.simulate(scenario(resolved, seed), watch, custom_classes)
 
 
 def run_until(

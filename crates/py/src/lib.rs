@@ -1,6 +1,7 @@
-//! The simulator as the Python module `dumbbell._core`: a thin binding, no logic.
+//! The Python module `dumbbell._core`: bindings to the simulator, the testbed and UDT, without
+//! logic.
 
-mod own;
+mod custom;
 mod run;
 mod table;
 mod testbed;
@@ -8,7 +9,7 @@ mod udt;
 
 use pyo3::prelude::*;
 
-/// The simulator of dumbbell. Use the package `dumbbell`, not this module.
+/// Internal module: use the package `dumbbell`.
 #[pymodule]
 mod _core {
     use dumbbell_cc::{Algorithm, NAMES};
@@ -19,9 +20,9 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::own::facts::{
-        Ack, CongestionEvent, ConnectionConfig, Path, PeerReport, RateSample, Round, SendState,
-        Sent, Subflow,
+    use crate::custom::types::{
+        Ack, CongestionEvent, ConnectionConfig, Path, PeerReport, RateSample, RoundStats,
+        SendState, Sent, Subflow,
     };
     #[pymodule_export]
     use crate::run::{Capture, Outcome, ScenarioError, Watch, simulate};
@@ -39,13 +40,15 @@ mod _core {
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    /// The names of the congestion control algorithms.
+    /// Names of the built-in congestion control algorithms.
     #[pyfunction]
     fn algorithms() -> Vec<&'static str> {
         NAMES.to_vec()
     }
 
-    /// Raises ValueError, in one sentence, unless `text` is an algorithm with valid options.
+    /// Checks the name and the options of a built-in algorithm.
+    ///
+    /// Raises ValueError with a message for the user.
     #[pyfunction]
     fn check_algorithm(text: &str) -> PyResult<()> {
         let init = dumbbell_cc::ConnectionConfig {
@@ -60,21 +63,25 @@ mod _core {
         }
     }
 
-    /// Raises ValueError, in one sentence, unless `json` holds all fields of a TCP stack.
+    /// Checks that `json` has all fields of a TCP stack.
+    ///
+    /// Raises ValueError with a message for the user.
     #[pyfunction]
     fn check_stack(json: &str) -> PyResult<()> {
-        // By way of a value, whose errors do not count lines and columns.
+        // Errors of `from_value` do not mention lines and columns, which users never see.
         let stack = serde_json::from_str(json).and_then(serde_json::from_value::<Stack>);
         stack.map(|_| ()).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The names of the schedulers of multipath connections, the default first.
+    /// Names of the schedulers of multipath connections, the default first.
     #[pyfunction]
     fn schedulers() -> Vec<&'static str> {
         Scheduler::NAMES.to_vec()
     }
 
-    /// Raises ValueError, in one sentence, unless `json` holds all options of UDT, in range.
+    /// Checks that `json` has all options of UDT, each in its range.
+    ///
+    /// Raises ValueError with a message for the user.
     #[pyfunction]
     fn check_udt_options(json: &str) -> PyResult<()> {
         let options =
@@ -83,7 +90,7 @@ mod _core {
         options.check().map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The options of UDT and their defaults for an algorithm: name -> value.
+    /// Default values of UDT's options for an algorithm: name -> value.
     #[pyfunction]
     fn udt_options<'py>(py: Python<'py>, cc: &str) -> PyResult<Bound<'py, PyAny>> {
         let options = serde_json::to_value(TransportOptions::for_algorithm(cc));
@@ -91,7 +98,7 @@ mod _core {
         py.import("json")?.call_method1("loads", (options.to_string(),))
     }
 
-    /// The named sets of TCP behaviours: name -> field -> value.
+    /// The predefined TCP stacks: name -> field -> value.
     #[pyfunction]
     fn stacks(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let stacks: serde_json::Map<String, serde_json::Value> = Stack::NAMES

@@ -1,6 +1,6 @@
-//! Running a scenario from Python.
+//! Runs a scenario in the simulator.
 
-use crate::own::{Classes, Failure, makers};
+use crate::custom::{CustomClasses, FirstException, factories};
 use crate::table::Table;
 use arrow_schema::ArrowError;
 use dumbbell_sim::{PacketLog, Scenario, ScenarioError as Invalid, Side};
@@ -21,37 +21,37 @@ create_exception!(
     "A scenario that cannot be simulated, in one sentence."
 );
 
-/// Lets another thread see how far a simulation is, and stop it.
+/// Progress and stop request of a simulation, for use by other threads.
 #[pyclass(frozen, module = "dumbbell._core")]
 #[derive(Default)]
 pub struct Watch {
-    /// The bits of the share that is done.
+    /// Bit pattern of the completed fraction, an f64.
     done: AtomicU64,
     stopped: AtomicBool,
 }
 
 #[pymethods]
 impl Watch {
-    /// A watch over a simulation that has not begun.
+    /// A watch for a simulation that has not started.
     #[new]
     fn new() -> Watch {
         Watch::default()
     }
 
-    /// The share of the simulated time that has passed, from 0 to 1.
+    /// Completed fraction of the simulated time, 0 to 1.
     #[getter]
     fn done(&self) -> f64 {
         f64::from_bits(self.done.load(Ordering::Relaxed))
     }
 
-    /// Stops the simulation, which then raises InterruptedError.
+    /// Requests a stop; the simulation then raises InterruptedError.
     fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 }
 
 impl Watch {
-    pub(crate) fn tell(&self, done: f64) -> ControlFlow<()> {
+    pub(crate) fn update(&self, done: f64) -> ControlFlow<()> {
         self.done.store(done.to_bits(), Ordering::Relaxed);
         match self.stopped.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -60,7 +60,7 @@ impl Watch {
     }
 }
 
-/// What came of a simulation: tables for anything that reads Arrow, and a few numbers.
+/// Result of a run: Arrow tables, metadata and the captured packets.
 #[pyclass(frozen, module = "dumbbell._core")]
 pub struct Outcome {
     #[pyo3(get)]
@@ -83,7 +83,7 @@ pub struct Outcome {
     capture: Option<Py<Capture>>,
 }
 
-/// The packets of the flows that are logged.
+/// Captured packets of the flows with `log = true`.
 #[pyclass(frozen, module = "dumbbell._core")]
 pub struct Capture {
     packets: PacketLog,
@@ -92,7 +92,8 @@ pub struct Capture {
 
 #[pymethods]
 impl Capture {
-    /// Writes what the sender ("sender") or the receiver ("receiver") saw as a pcapng file.
+    /// Writes the packets as the hosts of one side, "sender" or "receiver", saw them to a pcapng
+    /// file.
     ///
     /// Raises ValueError for another side, OSError if the file cannot be written.
     fn write(&self, py: Python<'_>, path: PathBuf, side: &str) -> PyResult<()> {
@@ -144,28 +145,31 @@ impl Outcome {
     }
 }
 
-/// Runs a scenario, given as JSON, without holding the interpreter's lock.
+/// Runs a scenario, given as JSON, in the simulator.
 ///
-/// `own` holds algorithms in Python, what flows call them -> (class, options). With them the lock is
-/// held but at every sample, for taking it once an event would cost more than the event.
+/// The keys of `custom` are the texts of the flows' `cc`, the values are (class, options). Without
+/// custom algorithms the simulation releases the GIL. With them it holds the GIL between samples,
+/// because acquiring it per event would cost more than the event.
 ///
-/// Raises ScenarioError if it is not valid, InterruptedError if `watch` was stopped, and what
-/// an algorithm in Python raises.
+/// Raises ScenarioError if the scenario is not valid, InterruptedError if `watch` was stopped, and
+/// the first exception of a custom algorithm.
 #[pyfunction]
-#[pyo3(signature = (scenario, watch=None, own=None))]
+#[pyo3(signature = (scenario, watch=None, custom=None))]
 pub fn simulate(
     py: Python<'_>,
     scenario: &str,
     watch: Option<&Watch>,
-    own: Option<Classes>,
+    custom: Option<CustomClasses>,
 ) -> PyResult<Outcome> {
-    let go_on = |done| watch.map_or(ControlFlow::Continue(()), |watch| watch.tell(done));
-    let failure = Failure::default();
-    let done = match own.filter(|own| !own.is_empty()) {
-        None => py.detach(|| run(Scenario::from_json(scenario), go_on)),
-        Some(own) => run(Scenario::from_json_with(scenario, &makers(own, &failure)), |done| {
-            py.detach(|| if failure.is_there() { ControlFlow::Break(()) } else { go_on(done) })
-        }),
+    let progress = |done| watch.map_or(ControlFlow::Continue(()), |watch| watch.update(done));
+    let failure = FirstException::default();
+    let done = match custom.filter(|custom| !custom.is_empty()) {
+        None => py.detach(|| run(Scenario::from_json(scenario), progress)),
+        Some(custom) => {
+            run(Scenario::from_json_with(scenario, &factories(custom, &failure)), |done| {
+                py.detach(|| if failure.is_set() { ControlFlow::Break(()) } else { progress(done) })
+            })
+        }
     };
     if let Some(error) = failure.take() {
         return Err(error);
@@ -178,9 +182,9 @@ pub fn simulate(
 
 fn run(
     scenario: Result<Scenario, Invalid>,
-    go_on: impl FnMut(f64) -> ControlFlow<()>,
+    progress: impl FnMut(f64) -> ControlFlow<()>,
 ) -> Result<(Scenario, Option<dumbbell_sim::RunOutput>), Invalid> {
     let scenario = scenario?;
-    let outcome = scenario.run_while(go_on)?;
+    let outcome = scenario.run_while(progress)?;
     Ok((scenario, outcome))
 }

@@ -1,4 +1,4 @@
-//! Columns on their way to Python.
+//! Tables of results as Arrow record batches.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::UInt32Type;
@@ -12,12 +12,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
 
-/// A table that any library which speaks Arrow's PyCapsule interface reads without copying.
+/// A table that libraries read without copying through the Arrow PyCapsule interface.
 #[pyclass(frozen, module = "dumbbell._core")]
 pub struct Table(RecordBatch);
 
 impl Table {
-    /// Takes the columns over; vectors of plain numbers are not copied.
+    /// A table of the columns; numeric vectors are moved, not copied.
     pub fn new(columns: Vec<(&'static str, Column)>) -> Result<Table, ArrowError> {
         let mut named = Vec::with_capacity(columns.len());
         for (name, column) in columns {
@@ -44,8 +44,8 @@ fn array(column: Column) -> Result<ArrayRef, ArrowError> {
 
 #[pymethods]
 impl Table {
-    /// The table as an Arrow C stream of one batch; `requested_schema` is only a wish in the
-    /// interface's specification, and is not granted.
+    /// Exports the table as an Arrow C stream of one batch. `requested_schema` is ignored, as the
+    /// specification of the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -58,12 +58,12 @@ impl Table {
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }
 
-    /// The names of the columns.
+    /// Names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()

@@ -1,4 +1,4 @@
-//! Running a scenario with real packets from Python.
+//! Runs a scenario with real packets.
 
 use crate::run::Outcome;
 use pyo3::{Py, PyAny, PyResult, Python, pyfunction};
@@ -28,62 +28,64 @@ mod linux {
         }
     }
 
-    /// Puts the children that this process will have into a process namespace of their own, in
-    /// which `run_testbed` works, without rights within a user namespace.
+    /// Puts later children of this process into a new process namespace, in which `run_testbed`
+    /// works; without privileges, into a new user namespace as well.
     ///
-    /// Raises OSError, in one sentence, if the machine does not allow it.
+    /// Raises OSError with the remedy if the machine does not allow it.
     #[pyfunction]
     pub fn isolate() -> PyResult<()> {
         dumbbell_testbed::isolate().map_err(|error| raise(&error))
     }
 
-    /// From now on the process is killed when whoever started it is gone.
+    /// Makes the kernel kill this process when its parent ends.
     #[pyfunction]
     pub fn die_with_parent() -> PyResult<()> {
         Ok(dumbbell_testbed::die_with_parent()?)
     }
 
-    /// Runs a scenario, given as JSON, with the kernel's TCP in real time, without holding the
-    /// interpreter's lock. `tell` is called at every sample with the share that is done. Gives the
-    /// outcome, and how the machine did.
+    /// Runs a scenario, given as JSON, with the kernel's TCP in real time, without the GIL.
     ///
-    /// Raises ValueError if the scenario is not valid, OSError if the machine cannot.
+    /// Calls `progress` with the completed fraction (0 to 1) at every sample; an exception in it
+    /// stops the run. Returns the result, and measurements of the machine.
+    ///
+    /// Raises ValueError if the scenario is not valid or not possible with real packets, OSError if
+    /// the machine lacks a feature or a permission, InterruptedError if the run was stopped.
     #[pyfunction]
     pub fn run_testbed<'py>(
         py: Python<'py>,
         scenario: &str,
-        tell: Py<PyAny>,
+        progress: Py<PyAny>,
     ) -> PyResult<(Outcome, pyo3::Bound<'py, PyDict>)> {
-        let go_on = |done: f64| {
-            let told = Python::attach(|py| tell.call1(py, (done,)).map(|_| ()));
-            if told.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let report_progress = |done: f64| {
+            let called = Python::attach(|py| progress.call1(py, (done,)).map(|_| ()));
+            if called.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let done = py.detach(|| {
             let scenario = Scenario::from_json(scenario)?;
-            let outcome = dumbbell_testbed::run(&scenario, go_on)?;
+            let outcome = dumbbell_testbed::run(&scenario, report_progress)?;
             Ok((scenario, outcome))
         });
         let (scenario, outcome) = done.map_err(|error: TestbedError| raise(&error))?;
-        let health = report(py, &outcome.health)?;
-        health.set_item("complaints", outcome.complaints)?;
+        let health = health_dict(py, &outcome.health)?;
+        health.set_item("complaints", outcome.warnings)?;
         Ok((Outcome::new(py, scenario, outcome.tables)?, health))
     }
 
-    fn report<'py>(py: Python<'py>, health: &Health) -> PyResult<pyo3::Bound<'py, PyDict>> {
-        let report = PyDict::new(py);
-        report.set_item("late_mean_s", health.lateness.mean())?;
-        report.set_item("late_p99_s", health.lateness.quantile(0.99))?;
-        report.set_item("late_max_s", health.latest.as_secs_f64())?;
-        report.set_item("late_max_at_s", health.latest_at.as_secs_f64())?;
-        report.set_item("applications_late_p95_s", health.applications.quantile(0.95))?;
-        report.set_item("device_drops", health.device_drops)?;
-        report.set_item("refused", health.refused)?;
-        report.set_item("steal", health.steal)?;
-        report.set_item("busy", health.busy)?;
-        report.set_item("realtime", health.realtime)?;
-        report.set_item("awake", health.awake)?;
-        report.set_item("short_of_memory", health.short_of_memory)?;
-        Ok(report)
+    fn health_dict<'py>(py: Python<'py>, health: &Health) -> PyResult<pyo3::Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("late_mean_s", health.lateness.mean())?;
+        dict.set_item("late_p99_s", health.lateness.quantile(0.99))?;
+        dict.set_item("late_max_s", health.max_lateness.as_secs_f64())?;
+        dict.set_item("late_max_at_s", health.max_lateness_at.as_secs_f64())?;
+        dict.set_item("applications_late_p95_s", health.application_lateness.quantile(0.95))?;
+        dict.set_item("device_drops", health.device_drops)?;
+        dict.set_item("refused", health.write_errors)?;
+        dict.set_item("steal", health.steal)?;
+        dict.set_item("busy", health.emulator_cpu)?;
+        dict.set_item("realtime", health.realtime)?;
+        dict.set_item("awake", health.cpu_latency_lock)?;
+        dict.set_item("short_of_memory", health.tcp_memory_pressure)?;
+        Ok(dict)
     }
 }
 
@@ -94,24 +96,24 @@ mod others {
 
     const NEEDS: &str = "the testbed needs Linux; run it there, or in the simulator";
 
-    /// Raises OSError: this is not Linux.
+    /// Raises OSError: not available on this operating system.
     #[pyfunction]
     pub fn isolate() -> PyResult<()> {
         Err(PyOSError::new_err(NEEDS))
     }
 
-    /// Raises OSError: this is not Linux.
+    /// Raises OSError: not available on this operating system.
     #[pyfunction]
     pub fn die_with_parent() -> PyResult<()> {
         Err(PyOSError::new_err(NEEDS))
     }
 
-    /// Raises OSError: this is not Linux.
+    /// Raises OSError: not available on this operating system.
     #[pyfunction]
     pub fn run_testbed(
         _py: Python<'_>,
         _scenario: &str,
-        _tell: Py<PyAny>,
+        _progress: Py<PyAny>,
     ) -> PyResult<(Outcome, Py<PyAny>)> {
         Err(PyOSError::new_err(NEEDS))
     }

@@ -1,5 +1,5 @@
-//! UDT sockets and file transfer from Python. Whatever waits, waits without the interpreter's lock,
-//! and looks now and then whether it was interrupted.
+//! UDT sockets and file transfer. Blocking calls release the GIL and check for signals every 100
+//! ms.
 
 use dumbbell_cc::CaState;
 use dumbbell_transfer::{BenchLimit, RetryPolicy, ServerConfig, TransferError, TransferMonitor};
@@ -28,13 +28,13 @@ create_exception!(
     "The other side does not do it."
 );
 
-/// How often a wait looks whether it was interrupted.
-const GLANCE: Duration = Duration::from_millis(100);
+/// Interval between checks for signals in a blocking call.
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a connection is to be, as `dumbbell.udt.Settings` says it.
+/// Settings of a connection as `dumbbell.udt.Settings` serialises them; times in s.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct RawOptions {
     cc: String,
     messages: bool,
     key: Option<String>,
@@ -45,18 +45,18 @@ struct Given {
 }
 
 fn settings(json: &str) -> PyResult<Settings> {
-    let given: Given =
+    let raw: RawOptions =
         serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let key = given.key.as_deref().map(|key| {
+    let key = raw.key.as_deref().map(|key| {
         Key::from_hex(key).ok_or_else(|| PyValueError::new_err("a key is 64 hexadecimal digits"))
     });
     let settings = Settings {
-        options: given.options,
-        mode: if given.messages { Mode::Message } else { Mode::Stream },
-        algorithm: given.cc,
-        connect_timeout: duration(given.connect_timeout)?,
-        idle_timeout: duration(given.silence)?,
-        linger: duration(given.linger)?,
+        options: raw.options,
+        mode: if raw.messages { Mode::Message } else { Mode::Stream },
+        algorithm: raw.cc,
+        connect_timeout: duration(raw.connect_timeout)?,
+        idle_timeout: duration(raw.silence)?,
+        linger: duration(raw.linger)?,
         key: key.transpose()?,
         ..Settings::default()
     };
@@ -90,8 +90,9 @@ fn raise_transfer(error: TransferError) -> PyErr {
     }
 }
 
-/// Repeats what waits for a short while until it succeeds, fails, is interrupted, or the time is up.
-fn patiently<T: Send>(
+/// Repeats an attempt of at most [`SIGNAL_CHECK_INTERVAL`] until it succeeds or fails, a signal
+/// handler raises, or `timeout` (s) has passed.
+fn wait_interruptibly<T: Send>(
     py: Python<'_>,
     timeout: Option<f64>,
     attempt: impl Fn() -> Result<T, Error> + Sync + Send,
@@ -116,8 +117,8 @@ pub struct UdtSocket {
 
 impl UdtSocket {
     fn new(mut socket: Socket, linger: Duration) -> UdtSocket {
-        socket.set_read_timeout(Some(GLANCE));
-        socket.set_write_timeout(Some(GLANCE));
+        socket.set_read_timeout(Some(SIGNAL_CHECK_INTERVAL));
+        socket.set_write_timeout(Some(SIGNAL_CHECK_INTERVAL));
         UdtSocket { socket, linger }
     }
 }
@@ -132,7 +133,7 @@ impl UdtSocket {
         Ok(UdtSocket::new(socket, settings.linger))
     }
 
-    /// Connects to a peer that connects too.
+    /// Connects to a peer that connects at the same time (rendezvous mode).
     #[staticmethod]
     fn rendezvous(
         py: Python<'_>,
@@ -141,22 +142,26 @@ impl UdtSocket {
         settings_json: &str,
     ) -> PyResult<UdtSocket> {
         let settings = settings(settings_json)?;
-        let (own, theirs) = ((&local.0[..], local.1), (&peer.0[..], peer.1));
-        let socket = py.detach(|| Socket::rendezvous(own, theirs, &settings)).map_err(raise)?;
+        let (local, peer) = ((&local.0[..], local.1), (&peer.0[..], peer.1));
+        let socket = py.detach(|| Socket::rendezvous(local, peer, &settings)).map_err(raise)?;
         Ok(UdtSocket::new(socket, settings.linger))
     }
 
-    /// Sends all bytes of a stream.
+    /// Sends all bytes of `data` in stream mode.
+    ///
+    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
     #[pyo3(signature = (data, timeout=None))]
     fn send(&self, py: Python<'_>, data: &[u8], timeout: Option<f64>) -> PyResult<()> {
         let mut rest = data;
         while !rest.is_empty() {
-            rest = &rest[patiently(py, timeout, || self.socket.send(rest))?..];
+            rest = &rest[wait_interruptibly(py, timeout, || self.socket.send(rest))?..];
         }
         Ok(())
     }
 
-    /// Reads at most `size` bytes of a stream; none if the peer has closed.
+    /// Receives at most `size` bytes in stream mode; empty if the peer has closed.
+    ///
+    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
     #[pyo3(signature = (size, timeout=None))]
     fn recv<'py>(
         &self,
@@ -164,7 +169,7 @@ impl UdtSocket {
         size: usize,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = patiently(py, timeout, || {
+        let bytes = wait_interruptibly(py, timeout, || {
             let mut bytes = vec![0; size.min(1 << 20)];
             let read = self.socket.recv(&mut bytes)?;
             bytes.truncate(read);
@@ -173,7 +178,9 @@ impl UdtSocket {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Sends a message.
+    /// Sends a message in message mode; it is dropped if not sent within `ttl` (s).
+    ///
+    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
     #[pyo3(signature = (data, *, ttl=None, in_order=true, timeout=None))]
     fn send_message(
         &self,
@@ -184,34 +191,40 @@ impl UdtSocket {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let ttl = ttl.map(duration).transpose()?;
-        patiently(py, timeout, || self.socket.send_message(data, ttl, in_order))
+        wait_interruptibly(py, timeout, || self.socket.send_message(data, ttl, in_order))
     }
 
-    /// The next message; None if the peer has closed.
+    /// Receives the next message; None if the peer has closed.
+    ///
+    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
     #[pyo3(signature = (timeout=None))]
     fn recv_message<'py>(
         &self,
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = patiently(py, timeout, || self.socket.recv_message())?;
+        let message = wait_interruptibly(py, timeout, || self.socket.recv_message())?;
         Ok(message.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
-    /// Closes the connection once all that was sent is acknowledged.
+    /// Closes the connection after all data is acknowledged.
+    ///
+    /// Raises TimeoutError if that takes longer than `linger` (s).
     #[pyo3(signature = (linger=None))]
     fn close(&self, py: Python<'_>, linger: Option<f64>) -> PyResult<()> {
         let linger = linger.map_or(Ok(self.linger), duration)?;
-        patiently(py, Some(linger.as_secs_f64()), || self.socket.shutdown(GLANCE))
+        wait_interruptibly(py, Some(linger.as_secs_f64()), || {
+            self.socket.shutdown(SIGNAL_CHECK_INTERVAL)
+        })
     }
 
-    /// Closes the connection without waiting.
+    /// Closes the connection at once; unacknowledged data is lost.
     fn abandon(&self) {
-        // Nobody asks what became of it.
+        // The caller discards the connection, so errors do not matter.
         let _ = self.socket.shutdown(Duration::ZERO);
     }
 
-    /// Counters and present values.
+    /// Counters and current values, by their names in the tables of results.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let row = PyDict::new(py);
         let statistics = self.socket.statistics();
@@ -222,7 +235,7 @@ impl UdtSocket {
         Ok(row)
     }
 
-    /// Host and port of this end.
+    /// Host and port of the local end.
     #[getter]
     fn local(&self) -> (String, u16) {
         let address = self.socket.local_addr();
@@ -237,7 +250,7 @@ impl UdtSocket {
     }
 }
 
-/// Waits for UDT connections.
+/// A listening UDT socket.
 #[pyclass(frozen, module = "dumbbell._core")]
 pub struct UdtListener {
     listener: std::sync::Mutex<Option<Arc<Listener>>>,
@@ -247,7 +260,7 @@ pub struct UdtListener {
 
 #[pymethods]
 impl UdtListener {
-    /// Listens at an address.
+    /// Binds to a host and a port and listens.
     #[new]
     fn new(host: &str, port: u16, settings_json: &str) -> PyResult<UdtListener> {
         let settings = settings(settings_json)?;
@@ -258,30 +271,33 @@ impl UdtListener {
         Ok(UdtListener { listener, local, linger: settings.linger })
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
+    ///
+    /// Raises TimeoutError after `timeout` (s), OSError if the listener was closed.
     #[pyo3(signature = (timeout=None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<UdtSocket> {
-        let listener = self.listener.lock().ok().and_then(|held| held.clone());
+        let listener = self.listener.lock().ok().and_then(|guard| guard.clone());
         let listener = listener.ok_or_else(|| raise(Error::Closed))?;
-        let socket = patiently(py, timeout, || listener.accept(Some(GLANCE)))?;
+        let socket =
+            wait_interruptibly(py, timeout, || listener.accept(Some(SIGNAL_CHECK_INTERVAL)))?;
         Ok(UdtSocket::new(socket, self.linger))
     }
 
-    /// Stops listening; connections that were accepted go on.
+    /// Stops listening; accepted connections stay open.
     fn close(&self) {
-        if let Ok(mut held) = self.listener.lock() {
-            held.take();
+        if let Ok(mut guard) = self.listener.lock() {
+            guard.take();
         }
     }
 
-    /// Host and port at which it listens.
+    /// Host and port of the listening socket.
     #[getter]
     fn local(&self) -> (String, u16) {
         self.local.clone()
     }
 }
 
-/// The values of a sample, as they are called in the tables of results.
+/// The values of a sample, by their column names in the tables of results.
 fn values(statistics: &Statistics) -> [(&'static str, f64); 16] {
     let (sender, receiver) = (&statistics.sender, &statistics.receiver);
     let secs = |span: Option<Span>| span.map_or(f64::NAN, Span::as_secs_f64);
@@ -312,7 +328,7 @@ fn values(statistics: &Statistics) -> [(&'static str, f64); 16] {
     ]
 }
 
-/// Lets another thread see how far a transfer is, and stop it.
+/// Progress and stop request of a transfer, for use by other threads.
 #[pyclass(frozen, module = "dumbbell._core")]
 #[derive(Default)]
 pub struct TransferWatch {
@@ -321,19 +337,19 @@ pub struct TransferWatch {
 
 #[pymethods]
 impl TransferWatch {
-    /// A watch over a transfer that has not begun.
+    /// A watch for a transfer that has not started.
     #[new]
     fn new() -> TransferWatch {
         TransferWatch::default()
     }
 
-    /// Stops the transfer, which then raises InterruptedError.
+    /// Requests a stop; the transfer then raises InterruptedError.
     fn stop(&self) {
         self.watch.stop();
     }
 
-    /// How far it is: what, bytes, total, resumed, files, all_files, and of the connection rtt (s)
-    /// and the packets sent and retransmitted.
+    /// Progress of the transfer: what, bytes, total, resumed, files and all_files; rtt (s), sent
+    /// and retransmitted (packets) of the connection.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let progress = self.watch.progress();
         let row = PyDict::new(py);
@@ -351,12 +367,12 @@ impl TransferWatch {
         Ok(row)
     }
 
-    /// What has happened since this was asked last, in words.
+    /// Messages about the events since the last call.
     fn events(&self) -> Vec<String> {
         self.watch.take_events()
     }
 
-    /// What was measured: columns by name, a connection's number and its time among them.
+    /// Time series: columns by name, including the connection's number and its time (s).
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let samples = self.watch.samples();
         let columns = PyDict::new(py);
@@ -372,7 +388,7 @@ impl TransferWatch {
         Ok(columns)
     }
 
-    /// The algorithm's internals: rows of connection, time, name, value.
+    /// Internals of the algorithm: rows of connection, time (s), name, value.
     fn internals(&self) -> Vec<(u64, f64, &'static str, f64)> {
         let samples = self.watch.samples();
         let rows = samples.iter().flat_map(|sample| {
@@ -384,7 +400,7 @@ impl TransferWatch {
     }
 }
 
-fn attempts(retries: u32, interval: f64) -> PyResult<RetryPolicy> {
+fn retry_policy(retries: u32, interval: f64) -> PyResult<RetryPolicy> {
     Ok(RetryPolicy {
         max_retries: retries,
         sample_interval: duration(interval)?,
@@ -392,7 +408,7 @@ fn attempts(retries: u32, interval: f64) -> PyResult<RetryPolicy> {
     })
 }
 
-/// Gives files and folders to a server.
+/// Sends files and folders to a server.
 #[pyfunction]
 pub fn udt_push(
     py: Python<'_>,
@@ -403,12 +419,12 @@ pub fn udt_push(
     interval: f64,
     watch: &TransferWatch,
 ) -> PyResult<()> {
-    let (settings, attempts) = (settings(settings_json)?, attempts(retries, interval)?);
-    let run = || dumbbell_transfer::push(peer, &paths, &settings, attempts, &watch.watch);
+    let (settings, policy) = (settings(settings_json)?, retry_policy(retries, interval)?);
+    let run = || dumbbell_transfer::push(peer, &paths, &settings, policy, &watch.watch);
     py.detach(run).map_err(raise_transfer)
 }
 
-/// Takes files and folders of a server.
+/// Fetches files and folders from a server.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "Python's side names them")]
 pub fn udt_pull(
@@ -421,12 +437,12 @@ pub fn udt_pull(
     interval: f64,
     watch: &TransferWatch,
 ) -> PyResult<()> {
-    let (settings, attempts) = (settings(settings_json)?, attempts(retries, interval)?);
-    let run = || dumbbell_transfer::pull(peer, &paths, &into, &settings, attempts, &watch.watch);
+    let (settings, policy) = (settings(settings_json)?, retry_policy(retries, interval)?);
+    let run = || dumbbell_transfer::pull(peer, &paths, &into, &settings, policy, &watch.watch);
     py.detach(run).map_err(raise_transfer)
 }
 
-/// Serves a folder until the watch is stopped, or, with `once`, one client was served.
+/// Serves a folder until `watch` is stopped; with `once`, until one client was served.
 #[pyfunction]
 pub fn udt_serve(
     py: Python<'_>,
@@ -450,8 +466,8 @@ pub fn udt_serve(
     py.detach(run).map_err(raise_transfer)
 }
 
-/// Sends data that a server throws away, for a time (s) or so many bytes; gives the bytes and the
-/// time (s).
+/// Sends data that the server discards, for `seconds` or for `size` bytes. Returns the bytes sent
+/// and the time (s).
 #[pyfunction]
 #[pyo3(signature = (peer, seconds, size, settings_json, interval, watch))]
 pub fn udt_bench(
@@ -474,7 +490,7 @@ pub fn udt_bench(
     Ok((bytes, took.as_secs_f64()))
 }
 
-/// A new key for the encrypted mode: 64 hexadecimal digits.
+/// Generates a key for the encrypted mode: 64 hexadecimal digits.
 #[pyfunction]
 pub fn udt_key() -> PyResult<String> {
     Ok(Key::generate()?.to_hex())

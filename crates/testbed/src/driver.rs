@@ -1,11 +1,11 @@
-//! What applications do: open connections when they are due, write, read, and look at sockets.
+//! The application side of all flows: connects, writes, reads and samples sockets.
 
 use crate::emulator::Clock;
 use crate::error::TestbedError;
-use crate::flow::{CHUNK, Flow, Stage};
 use crate::program::Program;
-use crate::sys::become_realtime;
-use crate::udt::UdtFlow;
+use crate::sys::set_realtime_priority;
+use crate::tcp_flow::{FlowState, IO_BYTES, TcpFlow};
+use crate::udt_flow::UdtFlow;
 use dumbbell_sim::{Histogram, Internals, Series};
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
@@ -14,76 +14,89 @@ use rustix::io::Errno;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
-/// Who of a flow an event is about.
+/// The socket of a flow that an epoll event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum SocketRole {
     Sender,
     Listener,
     Receiver,
 }
 
-fn token(flow: usize, end: End) -> epoll::EventData {
-    epoll::EventData::new_u64((flow as u64) << 2 | end as u64)
+fn token(flow: usize, role: SocketRole) -> epoll::EventData {
+    epoll::EventData::new_u64((flow as u64) << 2 | role as u64)
 }
 
-/// What was seen of flows.
+/// The time series of all flows.
 #[derive(Default)]
 pub(crate) struct Samples {
     pub(crate) series: Series,
-    pub(crate) part_series: Series,
-    /// Of algorithms that are ours, if they are asked for.
+    pub(crate) subflow_series: Series,
+    /// Internals of UDT's algorithms, if the scenario records them.
     pub(crate) internals: Option<Internals>,
-    /// How late samples were taken.
+    /// Delay between the due time of a sample and the sample.
     pub(crate) lateness: Histogram,
 }
 
+/// Runs the applications of all flows on one thread.
 pub(crate) struct Driver<'a> {
-    flows: &'a mut [Flow],
+    flows: &'a mut [TcpFlow],
     programs: &'a mut [Program],
     udt: &'a mut [UdtFlow],
-    /// By flow of the scenario, the number of its first subflow.
-    first_parts: &'a [u32],
+    /// Number of each flow's first subflow, by flow of the scenario.
+    first_subflows: &'a [u32],
     clock: Clock,
     epoll: OwnedFd,
-    /// What each sender waits for at present.
+    /// Epoll events that each sender is registered for.
     interests: Vec<Option<epoll::EventFlags>>,
-    data: Vec<u8>,
-    room: Vec<u8>,
+    write_buffer: Vec<u8>,
+    read_buffer: Vec<u8>,
 }
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(
-        flows: &'a mut [Flow],
+        flows: &'a mut [TcpFlow],
         programs: &'a mut [Program],
         udt: &'a mut [UdtFlow],
-        first_parts: &'a [u32],
+        first_subflows: &'a [u32],
         clock: Clock,
     ) -> Result<Driver<'a>, TestbedError> {
-        let watch = || {
+        let open_epoll = || {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             for (number, flow) in flows.iter().enumerate() {
-                let token = token(number, End::Listener);
+                let token = token(number, SocketRole::Listener);
                 epoll::add(&epoll, &flow.listener, token, epoll::EventFlags::IN)?;
             }
             Ok::<_, Errno>(epoll)
         };
-        let epoll = watch().map_err(TestbedError::failed("watched sockets"))?;
+        let epoll = open_epoll().map_err(TestbedError::failed("watched sockets"))?;
         let interests = vec![None; flows.len()];
-        let (data, room) = (vec![0; CHUNK], vec![0; 4 * CHUNK]);
-        Ok(Driver { flows, programs, udt, first_parts, clock, epoll, interests, data, room })
+        let (write_buffer, read_buffer) = (vec![0; IO_BYTES], vec![0; 4 * IO_BYTES]);
+        Ok(Driver {
+            flows,
+            programs,
+            udt,
+            first_subflows,
+            clock,
+            epoll,
+            interests,
+            write_buffer,
+            read_buffer,
+        })
     }
 
-    /// Drives all flows until the end, and samples them at the interval.
+    /// Runs all flows for `duration` and samples them every `sample_interval`.
+    ///
+    /// Calls `progress` with the completed fraction at every sample; a break stops the run.
     pub(crate) fn run(
         mut self,
         duration: Time,
-        sample: Span,
+        sample_interval: Span,
         internals: bool,
-        mut go_on: impl FnMut(f64) -> ControlFlow<()>,
+        mut progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Samples, TestbedError> {
-        // Without the right to it senders run dry on a busy machine, and then send bursts, which
-        // the lateness of samples tells.
-        let _ = become_realtime(1);
+        // Without the privilege, senders run out of data on a busy machine and then send bursts;
+        // the lateness of samples shows this.
+        let _ = set_realtime_priority(1);
         let internals = internals.then(Internals::default);
         let mut samples = Samples { internals, ..Samples::default() };
         let mut next_sample = Time::ZERO;
@@ -93,20 +106,20 @@ impl<'a> Driver<'a> {
             while next_sample <= now {
                 samples.lateness.record(now.since(next_sample));
                 self.sample(next_sample, &mut samples);
-                let share = next_sample.as_secs_f64() / duration.as_secs_f64();
-                if go_on(share).is_break() {
+                let fraction = next_sample.as_secs_f64() / duration.as_secs_f64();
+                if progress(fraction).is_break() {
                     return Err(TestbedError::Stopped);
                 }
                 if next_sample == duration {
                     return Ok(samples);
                 }
-                next_sample = (next_sample + sample).min(duration);
+                next_sample = (next_sample + sample_interval).min(duration);
             }
             for event in events.drain(..) {
                 self.handle(now, event);
             }
-            let next = self.act(now)?.min(next_sample);
-            let timeout = self.clock.until(next);
+            let next = self.poll_flows(now)?.min(next_sample);
+            let timeout = self.clock.timeout_until(next);
             match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(TestbedError::failed("waited for sockets")(error)),
@@ -118,65 +131,66 @@ impl<'a> Driver<'a> {
         let number = (event.data.u64() >> 2) as usize;
         let (flow, flags) = (&mut self.flows[number], event.flags);
         match event.data.u64() & 3 {
-            end if end == End::Listener as u64 => {
+            role if role == SocketRole::Listener as u64 => {
                 if flow.accept() {
                     let _ = epoll::delete(&self.epoll, &flow.listener);
-                    let token = token(number, End::Receiver);
+                    let token = token(number, SocketRole::Receiver);
                     let receiver = flow.receiver.as_ref();
                     let flags = epoll::EventFlags::IN;
-                    let _ = receiver.map(|end| epoll::add(&self.epoll, end, token, flags));
+                    let _ = receiver.map(|socket| epoll::add(&self.epoll, socket, token, flags));
                 }
             }
-            end if end == End::Receiver as u64 => {
-                if !flow.read(&mut self.room) {
+            role if role == SocketRole::Receiver as u64 => {
+                if !flow.read(&mut self.read_buffer) {
                     let receiver = flow.receiver.as_ref();
-                    let _ = receiver.map(|end| epoll::delete(&self.epoll, end));
+                    let _ = receiver.map(|socket| epoll::delete(&self.epoll, socket));
                 }
             }
             _ => {
                 use epoll::EventFlags;
                 if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-                    flow.hang_up(now);
+                    flow.on_peer_close(now);
                 } else if flags.contains(EventFlags::OUT) {
-                    flow.write(now, &self.data);
+                    flow.write(now, &self.write_buffer);
                 }
             }
         }
     }
 
-    /// Starts and stops what is due, and says when to do so next.
-    fn act(&mut self, now: Time) -> Result<Time, TestbedError> {
+    /// Starts and stops the flows that are due; returns the next due time.
+    fn poll_flows(&mut self, now: Time) -> Result<Time, TestbedError> {
         let mut next = Time::MAX;
         for program in self.programs.iter_mut() {
-            next = next.min(program.act(now)?);
+            next = next.min(program.poll(now)?);
         }
         for flow in self.udt.iter_mut() {
-            next = next.min(flow.act(now));
+            next = next.min(flow.poll(now));
         }
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
-            if flow.stage == Stage::Waiting {
+            if flow.state == FlowState::Waiting {
                 if flow.start() > now {
                     next = next.min(flow.start());
                     continue;
                 }
                 flow.connect();
             }
-            if let Some(stop) = flow.stop.filter(|_| flow.stage == Stage::Sending) {
-                if stop <= now { flow.end() } else { next = next.min(stop) }
+            if let Some(stop) = flow.stop.filter(|_| flow.state == FlowState::Sending) {
+                if stop <= now { flow.shutdown_write() } else { next = next.min(stop) }
             }
-            if let Some(write) = flow.next_write(now) {
+            if let Some(write) = flow.next_write_time(now) {
                 next = next.min(write);
             }
-            self.set_interest(number, now).map_err(TestbedError::failed("watched a socket"))?;
+            self.update_epoll_interest(number, now)
+                .map_err(TestbedError::failed("watched a socket"))?;
         }
         Ok(next)
     }
 
-    fn set_interest(&mut self, number: usize, now: Time) -> Result<(), Errno> {
-        let (flow, token) = (&self.flows[number], token(number, End::Sender));
-        let is_over = matches!(flow.stage, Stage::Complete | Stage::Broken(_));
-        let wanted = (!is_over).then(|| flow.interest(now));
+    fn update_epoll_interest(&mut self, number: usize, now: Time) -> Result<(), Errno> {
+        let (flow, token) = (&self.flows[number], token(number, SocketRole::Sender));
+        let is_over = matches!(flow.state, FlowState::Complete | FlowState::Failed(_));
+        let wanted = (!is_over).then(|| flow.epoll_interest(now));
         if wanted == self.interests[number] {
             return Ok(());
         }
@@ -189,23 +203,23 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Looks at all flows that have started. A flow that is complete is looked at once more.
+    /// Samples all flows that have started; a completed flow once more after its completion.
     fn sample(&mut self, now: Time, samples: &mut Samples) {
         let t = now.as_secs_f64();
         for flow in self.flows.iter_mut() {
-            if !flow.shows(now) {
+            if !flow.needs_sample(now) {
                 continue;
             }
-            let (row, parts) = flow.observe(t);
+            let (row, subflows) = flow.series_row(t);
             samples.series.push(row);
-            let first = self.first_parts[flow.number as usize];
-            for (part, row) in parts {
-                let flow = first + part;
-                samples.part_series.push(dumbbell_sim::SeriesRow { flow, ..row });
+            let first = self.first_subflows[flow.number as usize];
+            for (subflow, row) in subflows {
+                let flow = first + subflow;
+                samples.subflow_series.push(dumbbell_sim::SeriesRow { flow, ..row });
             }
         }
         for program in self.programs.iter_mut().filter(|program| program.start() <= now) {
-            samples.series.push(program.observe(t));
+            samples.series.push(program.series_row(t));
         }
         for flow in self.udt.iter_mut() {
             flow.sample(now, &mut samples.series, samples.internals.as_mut());

@@ -1,15 +1,15 @@
-//! The emulator: packets from TUN devices cross the links of the scenario in real time.
+//! The emulator: carries packets from TUN devices across the scenario's links in real time.
 //!
-//! The simulator's engine runs the links. It is always brought up to the present before anything
-//! else happens, so what happens on links happens at the very time that they say, however late
-//! the machine wakes us; only handing over and taking in packets are late, and that is measured.
+//! The simulator's engine runs the links. It is advanced to the current time before every other
+//! action, so events on links occur at their exact times even if the thread wakes late. Only
+//! reading packets from devices and writing them can be late, and that lateness is measured.
 
 use crate::error::TestbedError;
-use crate::frame::{Frame, Head, VNET};
+use crate::frame::{Frame, Headers, VNET_HEADER};
 use crate::health::Health;
 use crate::host::Side;
-use crate::pool::{Pool, Wire};
-use crate::sys::become_realtime;
+use crate::pool::{FramePool, PacketRef};
+use crate::sys::set_realtime_priority;
 use dumbbell_net::{DropReason, Endpoint, LinkId, Packet};
 use dumbbell_sim::{
     EndpointId, Engine, Histogram, Links, Network, Observer, SimEndpoint, link_row,
@@ -24,29 +24,31 @@ use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Packets that come out of links within so long are handed over together. By as much they are
-/// late, and counted so.
-const LEAST_TICK: Span = Span::from_micros(50);
-/// Where more than a few come together.
-const SOME_TICK: Span = Span::from_micros(70);
-const FEW: usize = 2;
-/// Where many do, within a thousandth of the shortest round trip, up to this: at high rates that
-/// saves most of the work.
-const MOST_TICK: Span = Span::from_micros(200);
-const MANY: usize = 7;
-/// Frames that are taken from one device before others have their turn.
-const MOST_FRAMES: usize = 32;
-/// Packets that are handed over as one, at most (as in Linux's GRO, which ends at 64 kB).
-const MOST_PIECES: usize = 44;
-/// The longest sleep: how soon the emulator notices that it is to stop.
-const LONGEST_SLEEP: Span = Span::from_millis(100);
+/// Minimum time between two deliveries. Packets that leave links in between are delivered in one
+/// batch; the wait counts as lateness.
+const BATCH_INTERVAL_MIN: Span = Span::from_micros(50);
+/// Time to the next delivery after a batch of more than [`BATCH_SMALL`] packets.
+const BATCH_INTERVAL_MEDIUM: Span = Span::from_micros(70);
+/// Maximum size of a batch after which [`BATCH_INTERVAL_MIN`] applies, packets.
+const BATCH_SMALL: usize = 2;
+/// Maximum time to the next delivery after a batch of [`BATCH_LARGE`] packets or more; 1/1000 of
+/// the shortest round-trip time if that is less. Large batches save most of the work at high rates.
+const BATCH_INTERVAL_MAX: Span = Span::from_micros(200);
+/// Minimum size of a batch after which [`BATCH_INTERVAL_MAX`] applies, packets.
+const BATCH_LARGE: usize = 7;
+/// Maximum number of frames read from a device before the next device is served.
+const MAX_FRAMES_PER_READ: usize = 32;
+/// Maximum number of coalesced packets: 44 full segments fill the 64 kB limit of Linux's GRO.
+const MAX_COALESCED: usize = 44;
+/// Maximum sleep, which bounds the delay until a stop request is seen.
+const MAX_SLEEP: Span = Span::from_millis(100);
 
-/// The time of a run, on the machine's clock.
+/// The time since the start of a run, on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 
 impl Clock {
-    /// A clock that shows 0 after so long.
+    /// A clock that reads 0 until `delay` from now.
     pub(crate) fn starting_in(delay: Span) -> Clock {
         Clock(Instant::now() + std::time::Duration::from_nanos(delay.as_nanos()))
     }
@@ -55,25 +57,26 @@ impl Clock {
         Time::from_nanos(Instant::now().saturating_duration_since(self.0).as_nanos() as u64)
     }
 
-    /// How long until then, as system calls take it.
-    pub(crate) fn until(self, time: Time) -> Timespec {
+    /// Timeout for a system call that is to return at `time`; 0 if that has passed.
+    pub(crate) fn timeout_until(self, time: Time) -> Timespec {
         let target = self.0 + std::time::Duration::from_nanos(time.as_nanos());
         let left = target.saturating_duration_since(Instant::now());
         Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
     }
 }
 
-/// One end of a path: what it sends and receives is in a TUN device.
-pub(crate) struct Port;
+/// An endpoint of the engine for one end of a path. It does nothing: the kernel behind a TUN device
+/// sends and receives.
+pub(crate) struct TunPort;
 
-impl SimEndpoint for Port {}
+impl SimEndpoint for TunPort {}
 
-impl Endpoint for Port {
-    type Packet = Wire;
+impl Endpoint for TunPort {
+    type Packet = PacketRef;
 
-    fn handle(&mut self, _now: Time, _packet: &Wire) {}
+    fn handle(&mut self, _now: Time, _packet: &PacketRef) {}
 
-    fn poll(&mut self, _now: Time) -> Option<Wire> {
+    fn poll(&mut self, _now: Time) -> Option<PacketRef> {
         None
     }
 
@@ -82,156 +85,169 @@ impl Endpoint for Port {
     }
 }
 
-/// What the emulator saw of a path's data.
+/// Statistics of the data packets of a path, from sender to receiver.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    /// How much longer than on empty links packets with payload were under way.
-    pub(crate) delays: Histogram,
-    /// How long that is, one way.
-    base: Span,
+pub(crate) struct PathStats {
+    /// Queueing delay: one-way delay less that of empty links.
+    pub(crate) queue_delays: Histogram,
+    /// One-way delay of empty links.
+    base_delay: Span,
     pub(crate) sent_packets: u64,
-    /// Payload that came out, bytes.
-    pub(crate) delivered: u64,
+    /// Payload delivered, bytes; retransmitted data counts again.
+    pub(crate) delivered_bytes: u64,
 }
 
-/// Packets that have come out of links, and those that are gone.
+/// Packets that left the links, until they are written to a device. Frees dropped packets.
 #[derive(Default)]
-pub(crate) struct Ledger {
-    pool: Pool,
-    arrived: Vec<(Time, EndpointId, Wire)>,
-    seen: Vec<Seen>,
+pub(crate) struct DeliveryLog {
+    pool: FramePool,
+    delivered: Vec<(Time, EndpointId, PacketRef)>,
+    path_stats: Vec<PathStats>,
 }
 
-impl Observer<Wire> for Ledger {
-    fn on_sent(&mut self, _now: Time, _from: EndpointId, _packet: &Wire) {}
+impl Observer<PacketRef> for DeliveryLog {
+    fn on_sent(&mut self, _now: Time, _from: EndpointId, _packet: &PacketRef) {}
 
-    fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &Wire) {
-        self.arrived.push((now, to, *packet));
+    fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &PacketRef) {
+        self.delivered.push((now, to, *packet));
         if side_of(to) == Side::Receiver && packet.payload > 0 {
-            let seen = &mut self.seen[to.pair() as usize];
-            seen.delays.record(now.since(packet.sent).saturating_sub(seen.base));
-            seen.delivered += u64::from(packet.payload);
+            let stats = &mut self.path_stats[to.pair() as usize];
+            stats.queue_delays.record(now.since(packet.entered).saturating_sub(stats.base_delay));
+            stats.delivered_bytes += u64::from(packet.payload);
         }
     }
 
-    fn on_dropped(&mut self, _: Time, _: EndpointId, _: LinkId, _: DropReason, packet: &Wire) {
+    fn on_dropped(&mut self, _: Time, _: EndpointId, _: LinkId, _: DropReason, packet: &PacketRef) {
         self.pool.release(*packet);
     }
 }
 
-/// Of two ports that talk to each other the sender's comes first.
+/// The side of a port: ports come in pairs, the sender's first.
 fn side_of(port: EndpointId) -> Side {
     if port.0 & 1 == 0 { Side::Sender } else { Side::Receiver }
 }
 
-/// A TUN device, of senders or receivers.
+/// A TUN device with the side of its host.
 pub(crate) struct Device<'a> {
     pub(crate) side: Side,
     pub(crate) file: &'a File,
 }
 
-/// Everything that the emulator measured.
-pub(crate) struct Measured {
+/// Results of a run of the emulator.
+pub(crate) struct Measurements {
     pub(crate) links: Links,
-    /// By path.
-    pub(crate) seen: Vec<Seen>,
+    /// Indexed by path.
+    pub(crate) path_stats: Vec<PathStats>,
     pub(crate) health: Health,
     pub(crate) events: u64,
 }
 
+/// Moves packets between devices and the engine's links, on one thread.
 pub(crate) struct Emulator<'a> {
-    engine: Engine<Port, Ledger>,
+    engine: Engine<TunPort, DeliveryLog>,
     devices: Vec<Device<'a>>,
-    /// By port: whose packets come out there.
-    device_of: Vec<usize>,
-    /// The scenario's links, which are sampled.
-    links: u32,
+    /// Index in `devices` of each port's device.
+    port_devices: Vec<usize>,
+    /// Number of links to sample; these are the first ones of the network.
+    sampled_links: u32,
     clock: Clock,
-    /// For how long packets are collected where many come together.
-    tick: Span,
-    buffer: Option<Box<[u8]>>,
+    /// Time to the next delivery after a large batch.
+    batch_interval_max: Span,
+    spare_buffer: Option<Box<[u8]>>,
     health: Health,
 }
 
 impl<'a> Emulator<'a> {
-    /// `device_of` says by port whose packets come out there; `links` are sampled.
+    /// An emulator that delivers the packets of each port to the device with the index
+    /// `port_devices[port]` and samples the first `sampled_links` links.
     pub(crate) fn new(
-        network: Network<Wire>,
+        network: Network<PacketRef>,
         devices: Vec<Device<'a>>,
-        device_of: Vec<usize>,
-        links: u32,
+        port_devices: Vec<usize>,
+        sampled_links: u32,
         clock: Clock,
     ) -> Emulator<'a> {
-        let ports = (0..network.routes_of.len()).map(|_| Port).collect();
-        let mut seen = vec![Seen::default(); network.routes_of.len() / 2];
-        let mut tick = MOST_TICK;
+        let ports = (0..network.routes_of.len()).map(|_| TunPort).collect();
+        let mut stats = vec![PathStats::default(); network.routes_of.len() / 2];
+        let mut batch_interval_max = BATCH_INTERVAL_MAX;
         for plan in &network.flows {
-            for (part, path) in plan.paths.iter().enumerate() {
-                seen[plan.pair as usize + part].base = path.delay;
-                tick = tick.min(path.rtt.mul_f64(0.001)).max(LEAST_TICK);
+            for (subflow, path) in plan.paths.iter().enumerate() {
+                stats[plan.pair as usize + subflow].base_delay = path.delay;
+                batch_interval_max =
+                    batch_interval_max.min(path.rtt.mul_f64(0.001)).max(BATCH_INTERVAL_MIN);
             }
         }
-        let ledger = Ledger { seen, ..Ledger::default() };
-        let Network { links: all, routes, routes_of, .. } = network;
-        let engine = Engine::with_ports(all, routes, ports, &routes_of, ledger);
+        let log = DeliveryLog { path_stats: stats, ..DeliveryLog::default() };
+        let Network { links, routes, routes_of, .. } = network;
+        let engine = Engine::with_ports(links, routes, ports, &routes_of, log);
         Emulator {
             engine,
             devices,
-            device_of,
-            links,
+            port_devices,
+            sampled_links,
             clock,
-            tick,
-            buffer: None,
+            batch_interval_max,
+            spare_buffer: None,
             health: Health::default(),
         }
     }
 
-    /// Runs for so long, or until told to stop, and samples links at the interval.
+    /// Runs for `duration` and samples links every `sample_interval`.
+    ///
+    /// # Errors
+    /// [`TestbedError::Stopped`] if `stop` is set; if epoll fails.
     pub(crate) fn run(
         mut self,
         duration: Time,
-        sample: Span,
+        sample_interval: Span,
         stop: &AtomicBool,
-    ) -> Result<Measured, TestbedError> {
-        self.health.realtime = become_realtime(2).is_ok();
-        // A sleep may end 50 us late unless a thread says that this matters. Without the right to
-        // say so nothing is lost but exactness, which is measured.
+    ) -> Result<Measurements, TestbedError> {
+        self.health.realtime = set_realtime_priority(2).is_ok();
+        // The default timer slack of 50 us would delay every wakeup. If this fails, packets are
+        // later, which is measured.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        let epoll = self.poll_devices().map_err(TestbedError::failed("watched devices"))?;
+        let epoll = self.epoll_devices().map_err(TestbedError::failed("watched devices"))?;
         let mut events = Vec::with_capacity(64);
         let mut links = Links::default();
         let mut next_sample = Time::ZERO;
-        let mut next_turn = Time::ZERO;
+        let mut next_delivery = Time::ZERO;
         while !stop.load(Ordering::Relaxed) {
-            let woken = self.clock.now();
-            while next_sample <= woken {
+            let now = self.clock.now();
+            while next_sample <= now {
                 self.engine.run_until(next_sample);
                 self.sample(&mut links, next_sample);
                 if next_sample == duration {
                     let processed = self.engine.events();
-                    self.health.busy = processor_time() / duration.as_secs_f64();
-                    let seen = std::mem::take(&mut self.engine.observer_mut().seen);
-                    return Ok(Measured { links, seen, health: self.health, events: processed });
+                    self.health.emulator_cpu = processor_time() / duration.as_secs_f64();
+                    let stats = std::mem::take(&mut self.engine.observer_mut().path_stats);
+                    return Ok(Measurements {
+                        links,
+                        path_stats: stats,
+                        health: self.health,
+                        events: processed,
+                    });
                 }
-                next_sample = (next_sample + sample).min(duration);
+                next_sample = (next_sample + sample_interval).min(duration);
             }
-            self.engine.run_until(woken);
+            self.engine.run_until(now);
             for event in &events {
                 let event: &epoll::Event = event;
-                self.read(event.data.u64() as usize);
+                self.read_device(event.data.u64() as usize);
             }
-            if !self.engine.observer().arrived.is_empty() {
-                let tick = match self.hand_over() {
-                    count if count <= FEW => LEAST_TICK,
-                    count if count < MANY => SOME_TICK.min(self.tick),
-                    _ => self.tick,
+            if !self.engine.observer().delivered.is_empty() {
+                let interval = match self.deliver_batch() {
+                    count if count <= BATCH_SMALL => BATCH_INTERVAL_MIN,
+                    count if count < BATCH_LARGE => {
+                        BATCH_INTERVAL_MEDIUM.min(self.batch_interval_max)
+                    }
+                    _ => self.batch_interval_max,
                 };
-                next_turn = self.clock.now() + tick;
+                next_delivery = self.clock.now() + interval;
             }
-            let next = self.engine.next_event().unwrap_or(Time::MAX).max(next_turn);
-            let wake = next.min(next_sample).min(woken + LONGEST_SLEEP);
+            let next = self.engine.next_event().unwrap_or(Time::MAX).max(next_delivery);
+            let wake = next.min(next_sample).min(now + MAX_SLEEP);
             events.clear();
-            let timeout = self.clock.until(wake);
+            let timeout = self.clock.timeout_until(wake);
             match epoll::wait(&epoll, spare_capacity(&mut events), Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(TestbedError::failed("waited for packets")(error)),
@@ -240,7 +256,7 @@ impl<'a> Emulator<'a> {
         Err(TestbedError::Stopped)
     }
 
-    fn poll_devices(&self) -> Result<std::os::fd::OwnedFd, Errno> {
+    fn epoll_devices(&self) -> Result<std::os::fd::OwnedFd, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (number, device) in self.devices.iter().enumerate() {
             let data = epoll::EventData::new_u64(number as u64);
@@ -250,114 +266,116 @@ impl<'a> Emulator<'a> {
     }
 
     fn sample(&mut self, table: &mut Links, now: Time) {
-        for link in 0..self.links {
+        for link in 0..self.sampled_links {
             table.push(link_row(&mut self.engine, link, now.as_secs_f64()));
         }
     }
 
-    /// Takes what a device has, and puts it onto links.
-    fn read(&mut self, number: usize) {
-        for _ in 0..MOST_FRAMES {
+    /// Reads up to [`MAX_FRAMES_PER_READ`] frames of a device and sends their segments onto links.
+    fn read_device(&mut self, number: usize) {
+        for _ in 0..MAX_FRAMES_PER_READ {
             let device = &self.devices[number];
-            let mut buffer =
-                self.buffer.take().unwrap_or_else(|| self.engine.observer_mut().pool.buffer());
+            let mut buffer = self
+                .spare_buffer
+                .take()
+                .unwrap_or_else(|| self.engine.observer_mut().pool.buffer());
             let len = match rustix::io::read(device.file, &mut buffer[..]) {
                 Ok(len) => len,
                 Err(_) => {
-                    self.buffer = Some(buffer);
+                    self.spare_buffer = Some(buffer);
                     return;
                 }
             };
             let side = device.side;
             let now = self.clock.now();
             self.engine.run_until(now);
-            let Some((frame, port)) = self.port(side, &buffer[..len]) else {
-                self.buffer = Some(buffer);
+            let Some((frame, port)) = self.classify(side, &buffer[..len]) else {
+                self.spare_buffer = Some(buffer);
                 continue;
             };
             let pool = &mut self.engine.observer_mut().pool;
-            let (buffer, wires) = pool.keep(now, frame, buffer, len);
-            self.buffer = Some(buffer);
-            for wire in wires {
-                if side == Side::Sender && wire.payload > 0 {
-                    self.engine.observer_mut().seen[port.pair() as usize].sent_packets += 1;
+            let (buffer, packets) = pool.insert(now, frame, buffer, len);
+            self.spare_buffer = Some(buffer);
+            for packet in packets {
+                if side == Side::Sender && packet.payload > 0 {
+                    self.engine.observer_mut().path_stats[port.pair() as usize].sent_packets += 1;
                 }
-                self.engine.send(port, wire);
+                self.engine.send(port, packet);
             }
         }
     }
 
-    /// The port by which a frame leaves; `None` if it is none of a flow's.
-    fn port(&self, side: Side, bytes: &[u8]) -> Option<(Frame, EndpointId)> {
+    /// The parsed frame and the port that sends it; `None` for packets that belong to no flow.
+    fn classify(&self, side: Side, bytes: &[u8]) -> Option<(Frame, EndpointId)> {
         let frame = Frame::parse(bytes)?;
         let sender = if side == Side::Sender { frame.source() } else { frame.destination() };
         let path = Side::Sender.path(sender)?;
         let port = EndpointId(path * 2 + side as u32);
-        ((port.0 as usize) < self.device_of.len()).then_some((frame, port))
+        ((port.0 as usize) < self.port_devices.len()).then_some((frame, port))
     }
 
-    /// Hands over what has come out of links, and says how many packets that were.
-    fn hand_over(&mut self) -> usize {
-        let mut arrived = std::mem::take(&mut self.engine.observer_mut().arrived);
-        // What one end receives stays in order, and can be put together.
-        arrived.sort_by_key(|&(_, to, _)| to);
-        let mut rest = &arrived[..];
+    /// Writes the packets that left the links to their devices; returns their number.
+    fn deliver_batch(&mut self) -> usize {
+        let mut delivered = std::mem::take(&mut self.engine.observer_mut().delivered);
+        // Stable: the packets of a port stay in order, and become neighbours that can be coalesced.
+        delivered.sort_by_key(|&(_, to, _)| to);
+        let mut rest = &delivered[..];
         while let Some(&(_, to, _)) = rest.first() {
-            let count = self.together(rest);
+            let count = self.coalescible(rest);
             let (some, others) = rest.split_at(count);
-            self.write(to, some);
+            self.write_coalesced(to, some);
             rest = others;
         }
         let now = self.clock.now();
-        for &(due, _, wire) in &arrived {
+        for &(due, _, packet) in &delivered {
             let late = now.since(due);
             self.health.lateness.record(late);
-            if late > self.health.latest {
-                (self.health.latest, self.health.latest_at) = (late, due);
+            if late > self.health.max_lateness {
+                (self.health.max_lateness, self.health.max_lateness_at) = (late, due);
             }
-            self.engine.observer_mut().pool.release(wire);
+            self.engine.observer_mut().pool.release(packet);
         }
-        let count = arrived.len();
-        arrived.clear();
-        self.engine.observer_mut().arrived = arrived;
+        let count = delivered.len();
+        delivered.clear();
+        self.engine.observer_mut().delivered = delivered;
         count
     }
 
-    /// How many of the first packets can be handed over as one.
-    fn together(&self, arrived: &[(Time, EndpointId, Wire)]) -> usize {
+    /// Number of leading packets that can be coalesced into one; at least 1.
+    fn coalescible(&self, packets: &[(Time, EndpointId, PacketRef)]) -> usize {
         let pool = &self.engine.observer().pool;
-        let mut size = arrived[0].2.size();
-        let pairs = arrived.windows(2).take(MOST_PIECES - 1);
+        let mut size = packets[0].2.size();
+        let pairs = packets.windows(2).take(MAX_COALESCED - 1);
         let merged = pairs.take_while(|pair| {
             let [(_, one, first), (_, other, second)] = pair else { return false };
             size += second.size();
-            one == other && size <= 65_535 && pool.follows(*first, *second)
+            one == other && size <= 65_535 && pool.coalesces(*first, *second)
         });
         1 + merged.count()
     }
 
-    /// Hands over packets that follow each other as one.
-    fn write(&mut self, to: EndpointId, wires: &[(Time, EndpointId, Wire)]) {
+    /// Writes consecutive packets of a port as one packet.
+    fn write_coalesced(&mut self, to: EndpointId, packets: &[(Time, EndpointId, PacketRef)]) {
         let pool = &self.engine.observer().pool;
-        let (first, last) = (wires[0].2, wires[wires.len() - 1].2);
-        let payload = wires.iter().map(|(_, _, wire)| u32::from(wire.payload)).sum();
-        let head = Head::of(&pool.piece(first), &pool.piece(last), payload);
-        debug_assert!(head.bytes().len() > VNET);
-        let mut parts = [IoSlice::new(&[]); MOST_PIECES + 1];
-        parts[0] = IoSlice::new(head.bytes());
+        let (first, last) = (packets[0].2, packets[packets.len() - 1].2);
+        let payload = packets.iter().map(|(_, _, packet)| u32::from(packet.payload)).sum();
+        let headers = Headers::new(&pool.segment(first), &pool.segment(last), payload);
+        debug_assert!(headers.bytes().len() > VNET_HEADER);
+        let mut slices = [IoSlice::new(&[]); MAX_COALESCED + 1];
+        slices[0] = IoSlice::new(headers.bytes());
         let mut count = 1;
-        for payload in pool.payload(wires.iter().map(|(_, _, wire)| *wire)) {
-            parts[count] = IoSlice::new(payload);
+        for payload in pool.payload(packets.iter().map(|(_, _, packet)| *packet)) {
+            slices[count] = IoSlice::new(payload);
             count += 1;
         }
-        let file = self.devices[self.device_of[to.0 as usize]].file;
-        if rustix::io::writev(file, &parts[..count]).is_err() {
-            self.health.refused += wires.len() as u64;
+        let file = self.devices[self.port_devices[to.0 as usize]].file;
+        if rustix::io::writev(file, &slices[..count]).is_err() {
+            self.health.write_errors += packets.len() as u64;
         }
     }
 }
 
-/// The processor time that the calling thread has used, s.
+/// CPU time that the calling thread has used, s.
 fn processor_time() -> f64 {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 * 1e-9

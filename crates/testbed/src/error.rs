@@ -1,60 +1,60 @@
-//! What can be in the way of a run.
+//! Errors of the testbed.
 
 use std::io;
 
 /// Why a scenario cannot be run with real packets.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
-    /// The machine does not let us, or cannot.
+    /// The machine lacks a feature or a permission.
     #[error("the testbed cannot {what}: {error}; {remedy}")]
-    Missing {
-        /// What was tried.
+    Unavailable {
+        /// The attempted action, as an infinitive.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
-        /// What to do about it.
+        /// How to obtain the feature or the permission.
         remedy: String,
     },
-    /// The scenario asks for what a kernel does not do.
+    /// The scenario has a setting that the kernel does not support.
     #[error("flow \"{flow}\": {key} cannot be {value} with real packets: {reason}")]
     Unsupported {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
-        /// The key.
+        /// Key of the setting in the experiment file.
         key: String,
-        /// Its value.
+        /// Value of the setting.
         value: String,
-        /// Why not, and what to do.
+        /// The reason, and a valid value.
         reason: String,
     },
     /// The scenario is not valid.
     #[error(transparent)]
     Scenario(#[from] dumbbell_sim::ScenarioError),
-    /// It went wrong on the way.
+    /// A system call failed.
     #[error("the testbed failed while it {doing}: {error}")]
     Failed {
-        /// What it did.
+        /// The action that failed, in the past tense.
         doing: &'static str,
-        /// What went wrong.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// It was told to stop.
+    /// The caller stopped the run.
     #[error("the run was stopped")]
     Stopped,
 }
 
 impl TestbedError {
-    /// For `map_err`: it went wrong while it did this.
+    /// For `map_err`: [`TestbedError::Failed`] with the action.
     pub(crate) fn failed<E: Into<io::Error>>(doing: &'static str) -> impl Fn(E) -> TestbedError {
         move |error| TestbedError::Failed { doing, error: error.into() }
     }
 
-    /// For `map_err`: the machine does not let us do this.
-    pub(crate) fn missing<E: Into<io::Error>>(
+    /// For `map_err`: [`TestbedError::Unavailable`] with the action and the remedy.
+    pub(crate) fn unavailable<E: Into<io::Error>>(
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) -> impl FnOnce(E) -> TestbedError {
         let (what, remedy) = (what.into(), remedy.into());
-        move |error| TestbedError::Missing { what, error: error.into(), remedy }
+        move |error| TestbedError::Unavailable { what, error: error.into(), remedy }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the machine kept up, or what was measured is its own doing.
+//! Health of a run: whether the machine was fast enough for the results to be trusted.
 
 use crate::sys::clock_ticks;
 use dumbbell_sim::Histogram;
@@ -6,119 +6,137 @@ use dumbbell_units::{Span, Time};
 use std::fs;
 use std::time::Instant;
 
-/// What a run says of the machine under it.
+/// Measurements of the machine during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    /// How much later than the links say packets were handed over.
+    /// Lateness of packets: delivery time less the time at which they left their link.
     pub lateness: Histogram,
-    /// The most of it.
-    pub latest: Span,
-    /// When the packet that was so late was due.
-    pub latest_at: Time,
-    /// How much later than they were to be applications had their turn.
-    pub applications: Histogram,
-    /// Packets that were dropped on the way to the emulator.
+    /// Maximum of `lateness`.
+    pub max_lateness: Span,
+    /// Time at which the latest packet was due.
+    pub max_lateness_at: Time,
+    /// Lateness of the samples that the application thread took.
+    pub application_lateness: Histogram,
+    /// Packets that the TUN devices dropped before the emulator read them.
     pub device_drops: u64,
-    /// Packets that a kernel did not take from the emulator.
-    pub refused: u64,
-    /// The share of the processors' time that the machine's host took for others.
+    /// Packets that the emulator could not write to a TUN device.
+    pub write_errors: u64,
+    /// Steal time as a fraction of all processors' time: a hypervisor ran other guests.
     pub steal: f64,
-    /// The share of one processor that the emulator used.
-    pub busy: f64,
-    /// Whether the emulator ran in real time (SCHED_FIFO).
+    /// CPU time of the emulator's thread as a fraction of one processor's.
+    pub emulator_cpu: f64,
+    /// Whether the emulator had real-time priority (SCHED_FIFO).
     pub realtime: bool,
-    /// Whether the processors were kept from sleeping.
-    pub awake: bool,
-    /// Whether the kernel had too little memory for TCP.
-    pub short_of_memory: bool,
+    /// Whether idle states of the processors were disabled.
+    pub cpu_latency_lock: bool,
+    /// Whether TCP was under memory pressure at the start or the end of the run.
+    pub tcp_memory_pressure: bool,
 }
 
-/// A share of stolen time above this is more than a hiccup now and then.
-const MOST_STEAL: f64 = 0.05;
-/// On average packets may be late by this share of the shortest round trip,
-const MEAN_SHARE: f64 = 0.01;
-/// and one in a hundred by this one,
-const P99_SHARE: f64 = 0.05;
-/// and the very latest by all of it, but no longer than the shortest queue lasts: what comes late
-/// comes at once, and what then finds no room is lost. Nor than the least retransmission timeout.
-const LEAST_RTO: Span = Span::from_millis(200);
-/// No machine is more exact than this.
-const LEAST_MEAN: Span = Span::from_micros(200);
-const LEAST_P99: Span = Span::from_millis(1);
-const LEAST_LATEST: Span = Span::from_millis(10);
-/// One time in twenty applications may be late by this share of the shortest round trip: what waits
-/// in their sockets lasts longer.
-const P95_SHARE: f64 = 0.2;
-const LEAST_P95: Span = Span::from_millis(2);
+/// Limit of `steal`.
+const MAX_STEAL: f64 = 0.05;
+/// Limit of the mean lateness of packets, as a fraction of the shortest base RTT.
+const MEAN_LATENESS_RTTS: f64 = 0.01;
+/// Limit of the 99th percentile of packets' lateness, as a fraction of the shortest base RTT.
+const P99_LATENESS_RTTS: f64 = 0.05;
+/// Linux's minimum retransmission timeout, which is one limit of the maximum lateness. The others
+/// are the shortest base RTT and the drain time of the shortest full queue, because packets delayed
+/// by a stall arrive in a burst that overflows a shorter queue.
+const MIN_RTO: Span = Span::from_millis(200);
+/// The limit of the mean lateness is at least this, because no machine is more exact.
+const MEAN_LATENESS_FLOOR: Span = Span::from_micros(200);
+/// The limit of the 99th percentile of packets' lateness is at least this.
+const P99_LATENESS_FLOOR: Span = Span::from_millis(1);
+/// The limit of the maximum lateness is at least this.
+const MAX_LATENESS_FLOOR: Span = Span::from_millis(10);
+/// Limit of the 95th percentile of applications' lateness, as a fraction of the shortest base RTT;
+/// the data in socket buffers lasts longer.
+const APPLICATION_P95_RTTS: f64 = 0.2;
+/// The limit of the 95th percentile of applications' lateness is at least this.
+const APPLICATION_P95_FLOOR: Span = Span::from_millis(2);
 
 impl Health {
-    /// Why the run is not to be trusted, if it is not, for flows of which the shortest round trip
-    /// takes `rtt`, and links of which the shortest queue takes `queue` to be sent when it is full.
-    pub fn complaints(&self, rtt: Span, queue: Span) -> Vec<String> {
-        let mut complaints = Vec::new();
+    /// Reasons not to trust the run; empty if all limits are met.
+    ///
+    /// `rtt` is the shortest base RTT of the flows, `queue` the shortest time in which a full queue
+    /// of a link drains.
+    pub fn warnings(&self, rtt: Span, queue: Span) -> Vec<String> {
+        let mut warnings = Vec::new();
         let ms = |span: Span| format!("{:.3} ms", span.as_secs_f64() * 1e3);
         let mut limit = |what: &str, found: Span, limit: Span| {
             if found > limit {
                 let (found, limit) = (ms(found), ms(limit));
-                complaints.push(format!("{what} {found} late (the limit is {limit})"));
+                warnings.push(format!("{what} {found} late (the limit is {limit})"));
             }
         };
         let mean = Span::from_secs_f64(self.lateness.mean().unwrap_or(0.0));
-        limit("packets were on average", mean, rtt.mul_f64(MEAN_SHARE).max(LEAST_MEAN));
+        limit(
+            "packets were on average",
+            mean,
+            rtt.mul_f64(MEAN_LATENESS_RTTS).max(MEAN_LATENESS_FLOOR),
+        );
         let p99 = Span::from_secs_f64(self.lateness.quantile(0.99).unwrap_or(0.0));
-        limit("one packet in a hundred was", p99, rtt.mul_f64(P99_SHARE).max(LEAST_P99));
-        let latest = rtt.min(queue).min(LEAST_RTO).max(LEAST_LATEST);
-        limit("the latest packet was", self.latest, latest);
-        let p95 = Span::from_secs_f64(self.applications.quantile(0.95).unwrap_or(0.0));
-        limit("one turn in twenty of applications was", p95, rtt.mul_f64(P95_SHARE).max(LEAST_P95));
+        limit(
+            "one packet in a hundred was",
+            p99,
+            rtt.mul_f64(P99_LATENESS_RTTS).max(P99_LATENESS_FLOOR),
+        );
+        let latest = rtt.min(queue).min(MIN_RTO).max(MAX_LATENESS_FLOOR);
+        limit("the latest packet was", self.max_lateness, latest);
+        let p95 = Span::from_secs_f64(self.application_lateness.quantile(0.95).unwrap_or(0.0));
+        limit(
+            "one turn in twenty of applications was",
+            p95,
+            rtt.mul_f64(APPLICATION_P95_RTTS).max(APPLICATION_P95_FLOOR),
+        );
         if self.device_drops > 0 {
             let drops = self.device_drops;
-            complaints.push(format!("{drops} packets were dropped before the emulator saw them"));
+            warnings.push(format!("{drops} packets were dropped before the emulator saw them"));
         }
-        if self.refused > 0 {
-            complaints.push(format!("{} packets were not taken by the kernel", self.refused));
+        if self.write_errors > 0 {
+            warnings.push(format!("{} packets were not taken by the kernel", self.write_errors));
         }
-        if self.short_of_memory {
+        if self.tcp_memory_pressure {
             let why = "the kernel has too little memory for TCP, and keeps windows small";
-            complaints.push(format!("{why} (net.ipv4.tcp_mem)"));
+            warnings.push(format!("{why} (net.ipv4.tcp_mem)"));
         }
-        if self.steal > MOST_STEAL {
-            let (found, most) = (self.steal * 100.0, MOST_STEAL * 100.0);
+        if self.steal > MAX_STEAL {
+            let (found, most) = (self.steal * 100.0, MAX_STEAL * 100.0);
             let host = "the machine's host took";
-            complaints.push(format!("{host} {found:.1} % of its time (the limit is {most} %)"));
+            warnings.push(format!("{host} {found:.1} % of its time (the limit is {most} %)"));
         }
-        complaints
+        warnings
     }
 }
 
-/// Whether TCP is at present under memory pressure, as Linux calls it (/proc/net/protocols).
-pub(crate) fn is_short_of_memory() -> bool {
+/// Whether TCP is under memory pressure now (/proc/net/protocols).
+pub(crate) fn tcp_memory_pressure() -> bool {
     let protocols = fs::read_to_string("/proc/net/protocols").unwrap_or_default();
     let tcp = protocols.lines().find(|line| line.starts_with("TCP "));
     tcp.and_then(|line| line.split_whitespace().nth(4)) == Some("yes")
 }
 
-/// Watches how much time is stolen.
-pub(crate) struct StealWatch {
-    began: Instant,
-    stolen: u64,
+/// Measures steal time since its start.
+pub(crate) struct StealMeter {
+    start: Instant,
+    start_ticks: u64,
 }
 
-impl StealWatch {
-    pub(crate) fn begin() -> StealWatch {
-        StealWatch { began: Instant::now(), stolen: stolen().unwrap_or(0) }
+impl StealMeter {
+    pub(crate) fn start() -> StealMeter {
+        StealMeter { start: Instant::now(), start_ticks: steal_ticks().unwrap_or(0) }
     }
 
-    /// The share of all processors' time since then.
-    pub(crate) fn share(&self) -> f64 {
-        let ticks = stolen().unwrap_or(0).saturating_sub(self.stolen) as f64;
+    /// Steal time since the start as a fraction of all processors' time.
+    pub(crate) fn steal(&self) -> f64 {
+        let ticks = steal_ticks().unwrap_or(0).saturating_sub(self.start_ticks) as f64;
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-        ticks / clock_ticks() / self.began.elapsed().as_secs_f64() / processors as f64
+        ticks / clock_ticks() / self.start.elapsed().as_secs_f64() / processors as f64
     }
 }
 
-/// Ticks stolen from all processors since the machine started (proc(5), /proc/stat).
-fn stolen() -> Option<u64> {
+/// Steal time of all processors since boot, clock ticks (proc(5), /proc/stat).
+fn steal_ticks() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()
 }
@@ -128,39 +146,68 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_keeps_up_is_not_complained_of() {
-        let mut health = Health { latest: Span::from_millis(3), ..Health::default() };
+    fn a_machine_that_keeps_up_gives_no_warning() {
+        let mut health = Health { max_lateness: Span::from_millis(3), ..Health::default() };
         (0..1000).for_each(|_| health.lateness.record(Span::from_micros(60)));
-        assert_eq!(health.complaints(Span::from_millis(100), Span::MAX), Vec::<String>::new());
+        assert_eq!(health.warnings(Span::from_millis(100), Span::MAX), Vec::<String>::new());
     }
 
     #[test]
-    fn a_stall_longer_than_a_queue_is_too_long() {
-        let stalled = |ms| Health { latest: Span::from_millis(ms), ..Health::default() };
+    fn a_stall_longer_than_the_shortest_queue_gives_a_warning() {
+        let stalled = |ms| Health { max_lateness: Span::from_millis(ms), ..Health::default() };
         let queue = Span::from_millis(15);
-        let complaints = |ms| stalled(ms).complaints(Span::from_millis(100), queue);
-        assert_eq!(complaints(14), Vec::<String>::new());
-        assert_eq!(
-            complaints(16),
-            ["the latest packet was 16.000 ms late (the limit is 15.000 ms)"]
-        );
+        let warnings = |ms| stalled(ms).warnings(Span::from_millis(100), queue);
+        assert_eq!(warnings(14), Vec::<String>::new());
+        assert_eq!(warnings(16), ["the latest packet was 16.000 ms late (the limit is 15.000 ms)"]);
     }
 
     #[test]
-    fn a_machine_that_stalls_says_what_and_by_how_much() {
-        let mut health = Health { latest: Span::from_millis(300), steal: 0.2, ..Health::default() };
+    fn each_exceeded_limit_gives_a_warning_with_its_value() {
+        let mut health =
+            Health { max_lateness: Span::from_millis(300), steal: 0.2, ..Health::default() };
         health.device_drops = 7;
-        health.short_of_memory = true;
+        health.tcp_memory_pressure = true;
         (0..100).for_each(|_| health.lateness.record(Span::from_millis(20)));
-        let complaints = health.complaints(Span::from_millis(100), Span::MAX).join("; ");
-        for part in [
+        let warnings = health.warnings(Span::from_millis(100), Span::MAX).join("; ");
+        for text in [
             "average 20.000 ms late",
             "latest packet was 300.000 ms",
             "7 packets",
             "20.0 %",
             "tcp_mem",
         ] {
-            assert!(complaints.contains(part), "{part} is not in: {complaints}");
+            assert!(warnings.contains(text), "{text} is not in: {warnings}");
         }
+    }
+
+    /// The limits in docs/testbed.md for a base RTT and a queue: (mean, p99, maximum) in ms.
+    fn lateness_limits(rtt_ms: u64, queue_ms: u64) -> [f64; 3] {
+        let (rtt, queue) = (Span::from_millis(rtt_ms), Span::from_millis(queue_ms));
+        let mut health = Health { max_lateness: Span::from_secs(10), ..Health::default() };
+        health.lateness.record(Span::from_secs(10));
+        let limit = |warning: &String| {
+            let text = warning.split("the limit is ").nth(1).expect("each names its limit");
+            text.trim_end_matches(" ms)").parse().expect("a number of milliseconds")
+        };
+        let warnings = health.warnings(rtt, queue);
+        [&warnings[0], &warnings[1], &warnings[2]].map(limit)
+    }
+
+    #[test]
+    fn lateness_limits_follow_the_rtt_the_queue_and_the_minimum_rto() {
+        assert_eq!(lateness_limits(100, 400), [1.0, 5.0, 100.0]);
+        assert_eq!(lateness_limits(100, 50), [1.0, 5.0, 50.0], "a full queue drains in 50 ms");
+        assert_eq!(lateness_limits(300, 400), [3.0, 15.0, 200.0], "the minimum RTO is 200 ms");
+        assert_eq!(lateness_limits(2, 1), [0.2, 1.0, 10.0], "no machine is more exact");
+    }
+
+    #[test]
+    fn a_single_lost_packet_outside_the_links_gives_a_warning() {
+        let rtt = Span::from_millis(100);
+        let warnings = |health: Health| health.warnings(rtt, Span::MAX).len();
+        assert_eq!(warnings(Health { device_drops: 1, ..Health::default() }), 1);
+        assert_eq!(warnings(Health { write_errors: 1, ..Health::default() }), 1);
+        assert_eq!(warnings(Health { steal: 0.05, ..Health::default() }), 0);
+        assert_eq!(warnings(Health { steal: 0.051, ..Health::default() }), 1);
     }
 }

@@ -1,25 +1,25 @@
-//! Hosts: network namespaces, each with a TUN device that leads to the emulator.
+//! Hosts: network namespaces, each connected to the emulator by a TUN device.
 
 use crate::error::TestbedError;
-use crate::netlink::{Interface, LOOPBACK, PathManager, Routing};
-use crate::settings::{DEVICE_QUEUE, Settings};
-use crate::sys::{self, Namespaces};
+use crate::netlink::{LOOPBACK, LinkSettings, PathManager, RouteSocket};
+use crate::settings::{KernelSettings, TUN_QUEUE_PACKETS};
+use crate::sys::{self, Namespace};
 use rustix::process::{getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The networks of senders and receivers. A path is told by the address of its sending end, the
-/// network's own number followed by that of the path, counted from 1.
+/// The first two bytes of the addresses of senders and receivers. The last two bytes are the number
+/// of the path plus 1.
 const NETWORKS: [[u8; 2]; 2] = [[10, 1], [10, 2]];
 const PREFIX: u8 = 16;
 const DEVICE: &str = "dumbbell";
 
-/// The most paths that there are addresses for.
-pub(crate) const MOST_PATHS: usize = 65_000;
+/// Maximum number of paths, limited by the addresses.
+pub(crate) const MAX_PATHS: usize = 65_000;
 
-/// Which end of flows a host is.
+/// The end of its flows at which a host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Sender,
@@ -35,52 +35,55 @@ impl Side {
         if self == Side::Sender { Side::Receiver } else { Side::Sender }
     }
 
-    /// The address of an end of a path.
+    /// Address of this side's end of a path.
     pub(crate) fn address(self, path: u32) -> [u8; 4] {
         let [a, b] = self.network();
         let [c, d] = (path as u16 + 1).to_be_bytes();
         [a, b, c, d]
     }
 
-    /// The path whose end of this side has that address.
+    /// The path whose end on this side has the address; `None` if there is none.
     pub(crate) fn path(self, [a, b, c, d]: [u8; 4]) -> Option<u32> {
         let number = u32::from(u16::from_be_bytes([c, d]));
         if [a, b] == self.network() { number.checked_sub(1) } else { None }
     }
 }
 
-/// A network namespace. It lives as long as this, or something in it.
+/// A network namespace with its TUN device. The kernel removes it when this value is dropped and no
+/// process or socket is in it.
 pub(crate) struct Host {
     namespace: File,
     pub(crate) tun: File,
 }
 
-const NEEDS: &str = "run as root, or where unprivileged user namespaces are allowed \
+const NAMESPACE_REMEDY: &str = "run as root, or where unprivileged user namespaces are allowed \
      (user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)";
 
 impl Host {
-    /// Makes a host of which `first` is the number of the first path; `joins` are the numbers of
-    /// further paths of Multipath TCP. What `inside` opens is opened in it.
+    /// Creates a host and calls `inside` in its namespace.
+    ///
+    /// `first` is the number of its first path, `additional_paths` those of
+    /// an MPTCP connection.
     pub(crate) fn new<T: Send>(
         side: Side,
-        settings: &Settings,
+        settings: &KernelSettings,
         first: u32,
-        joins: &[u32],
+        additional_paths: &[u32],
         inside: impl FnOnce() -> Result<T, TestbedError> + Send,
     ) -> Result<(Host, T), TestbedError> {
-        on_a_thread(|| {
-            sys::unshare(Namespaces::Network)
-                .map_err(TestbedError::missing("make a network namespace", NEEDS))?;
+        on_new_thread(|| {
+            sys::unshare(Namespace::Network)
+                .map_err(TestbedError::unavailable("make a network namespace", NAMESPACE_REMEDY))?;
             let namespace = File::open("/proc/thread-self/ns/net")
                 .map_err(TestbedError::failed("opened a namespace"))?;
             for (key, value) in &settings.sysctls {
-                set(key, value)?;
+                write_sysctl(key, value)?;
             }
             let tun = sys::open_tun(DEVICE).map_err(open_tun_failed)?;
-            configure(side, settings, first)
+            configure_interfaces(side, settings, first)
                 .map_err(TestbedError::failed("configured a network namespace"))?;
-            if !joins.is_empty() {
-                prepare_multipath(side, joins).map_err(TestbedError::missing(
+            if !additional_paths.is_empty() {
+                configure_mptcp(side, additional_paths).map_err(TestbedError::unavailable(
                     "set up Multipath TCP",
                     "use a kernel with CONFIG_MPTCP and net.mptcp.enabled = 1",
                 ))?;
@@ -89,19 +92,19 @@ impl Host {
         })
     }
 
-    /// Does something in the namespace.
+    /// Calls `inside` in the namespace.
     pub(crate) fn enter<T: Send>(
         &self,
         inside: impl FnOnce() -> Result<T, TestbedError> + Send,
     ) -> Result<T, TestbedError> {
-        on_a_thread(|| {
+        on_new_thread(|| {
             move_into_link_name_space(self.namespace.as_fd(), Some(LinkNameSpaceType::Network))
                 .map_err(TestbedError::failed("entered a namespace"))?;
             inside()
         })
     }
 
-    /// Packets that the device dropped because nobody took them (proc(5), /proc/net/dev).
+    /// Packets that the device dropped because its queue was full (proc(5), /proc/net/dev).
     pub(crate) fn device_drops(&self) -> u64 {
         let read = || fs::read_to_string("/proc/thread-self/net/dev");
         let table = self.enter(|| read().map_err(TestbedError::failed("read a device's counters")));
@@ -112,8 +115,8 @@ impl Host {
     }
 }
 
-/// Runs something on a thread of its own, which may then be in other namespaces than this one.
-fn on_a_thread<T: Send>(
+/// Runs `work` on a new thread, which may change its namespaces without affecting the caller.
+fn on_new_thread<T: Send>(
     work: impl FnOnce() -> Result<T, TestbedError> + Send,
 ) -> Result<T, TestbedError> {
     std::thread::scope(|scope| scope.spawn(work).join())
@@ -130,22 +133,22 @@ fn open_tun_failed(error: io::Error) -> TestbedError {
         }
         _ => "use a kernel with CONFIG_TUN",
     };
-    TestbedError::missing("make a TUN device", remedy)(error)
+    TestbedError::unavailable("make a TUN device", remedy)(error)
 }
 
-fn set(key: &str, value: &str) -> Result<(), TestbedError> {
+fn write_sysctl(key: &str, value: &str) -> Result<(), TestbedError> {
     let path = format!("/proc/sys/net/{key}");
     let remedy = match key {
         "ipv4/tcp_congestion_control" => "use an algorithm that the kernel has",
         _ => "mount /proc/sys so that it can be written (in a container: --privileged)",
     };
-    fs::write(&path, value).map_err(TestbedError::missing(format!("write {path}"), remedy))
+    fs::write(&path, value).map_err(TestbedError::unavailable(format!("write {path}"), remedy))
 }
 
-fn configure(side: Side, settings: &Settings, first: u32) -> io::Result<()> {
-    let routing = Routing::open()?;
-    routing.set_up(LOOPBACK, Interface::default())?;
-    routing.add_local(side.address(first), PREFIX)?;
+fn configure_interfaces(side: Side, settings: &KernelSettings, first: u32) -> io::Result<()> {
+    let routing = RouteSocket::open()?;
+    routing.set_link_up(LOOPBACK, LinkSettings::default())?;
+    routing.add_loopback_address(side.address(first), PREFIX)?;
     let device = rustix::net::netdevice::name_to_index(
         rustix::net::socket(
             rustix::net::AddressFamily::INET,
@@ -154,47 +157,56 @@ fn configure(side: Side, settings: &Settings, first: u32) -> io::Result<()> {
         )?,
         DEVICE,
     )?;
-    let segments = settings.segments;
-    let interface = Interface { mtu: Some(settings.mtu), queue: Some(DEVICE_QUEUE), segments };
-    routing.set_up(device, interface)?;
+    let segments = settings.gso_max_segs;
+    let interface = LinkSettings {
+        mtu: Some(settings.mtu),
+        txqlen: Some(TUN_QUEUE_PACKETS),
+        gso_max_segs: segments,
+    };
+    routing.set_link_up(device, interface)?;
     let [a, b] = side.peer().network();
-    routing.add_route([a, b, 0, 0], PREFIX, device, settings.metrics[side as usize])
+    routing.add_route([a, b, 0, 0], PREFIX, device, settings.route_metrics[side as usize])
 }
 
-/// Both ends let connections have as many subflows as there are paths; the sender's opens them.
-fn prepare_multipath(side: Side, joins: &[u32]) -> io::Result<()> {
+/// Allows one subflow per path at both ends; the sender opens the subflows.
+fn configure_mptcp(side: Side, additional_paths: &[u32]) -> io::Result<()> {
     let manager = PathManager::open()?;
-    manager.set_limit(joins.len() as u32)?;
+    manager.set_limit(additional_paths.len() as u32)?;
     if side == Side::Sender {
-        for (id, &path) in (1..).zip(joins) {
+        for (id, &path) in (1..).zip(additional_paths) {
             manager.add_endpoint(id, side.address(path))?;
         }
     }
     Ok(())
 }
 
-/// Puts the children that this process will have into a process namespace of their own, in which
-/// they may make network namespaces: without rights in a user namespace. The first of them is that
-/// namespace's init, with which everything in it ends.
+/// Puts later children of the calling process into a new process namespace in which they may create
+/// network namespaces; without privileges, into a new user namespace as well.
+///
+/// The first child is the init of the process namespace: when it ends, the kernel kills the others.
 ///
 /// # Errors
-/// If that is not allowed. A process with several threads cannot have a user namespace.
+/// If the machine does not allow it, or if the process is unprivileged and has several threads,
+/// which user namespaces do not permit.
 pub fn isolate() -> Result<(), TestbedError> {
-    match sys::unshare(Namespaces::Processes) {
+    match sys::unshare(Namespace::Processes) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        done => return done.map_err(TestbedError::missing("make a process namespace", NEEDS)),
+        done => {
+            return done
+                .map_err(TestbedError::unavailable("make a process namespace", NAMESPACE_REMEDY));
+        }
     }
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
-    sys::unshare(Namespaces::User)
-        .map_err(TestbedError::missing("make a user namespace", NEEDS))?;
+    sys::unshare(Namespace::User)
+        .map_err(TestbedError::unavailable("make a user namespace", NAMESPACE_REMEDY))?;
     fs::write("/proc/self/setgroups", "deny")
         .and_then(|()| fs::write("/proc/self/uid_map", format!("0 {user} 1")))
         .and_then(|()| fs::write("/proc/self/gid_map", format!("0 {group} 1")))
-        .and_then(|()| sys::unshare(Namespaces::Processes))
-        .map_err(TestbedError::missing("become root of a user namespace", NEEDS))
+        .and_then(|()| sys::unshare(Namespace::Processes))
+        .map_err(TestbedError::unavailable("become root of a user namespace", NAMESPACE_REMEDY))
 }
 
-/// The calling process is killed as soon as the thread is gone that started it.
+/// Makes the kernel kill the calling process when its parent thread ends (PR_SET_PDEATHSIG).
 ///
 /// # Errors
 /// Never, on Linux.
@@ -202,9 +214,9 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?)
 }
 
-/// For whoever opens sockets: a socket of the host, or what the kernel lacks for it.
+/// Opens an MPTCP socket in the current namespace.
 pub(crate) fn mptcp_socket() -> Result<OwnedFd, TestbedError> {
-    sys::mptcp_socket().map_err(TestbedError::missing(
+    sys::mptcp_socket().map_err(TestbedError::unavailable(
         "open a socket of Multipath TCP",
         "use a kernel with CONFIG_MPTCP and net.mptcp.enabled = 1",
     ))
@@ -215,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_by_the_addresses_of_its_ends() {
+    fn addresses_and_paths_convert_both_ways() {
         for path in [0, 1, 254, 255, 256, 64_999] {
             assert_eq!(Side::Sender.path(Side::Sender.address(path)), Some(path));
             assert_eq!(Side::Receiver.path(Side::Sender.address(path)), None);

@@ -1,8 +1,8 @@
-//! What sockets of the kernel tell of themselves (include/uapi/linux/tcp.h and mptcp.h).
+//! `TCP_INFO` and `MPTCP_INFO` of kernel sockets (include/uapi/linux/tcp.h and mptcp.h).
 //!
-//! The structures grow with every kernel; what an older one does not tell is 0.
+//! The structures grow with every kernel; fields that an older kernel lacks read as 0.
 
-use crate::sys::socket_option;
+use crate::sys::getsockopt;
 use dumbbell_sim::{FlowRow, SeriesRow};
 use std::io;
 use std::os::fd::AsFd;
@@ -12,141 +12,211 @@ const MPTCP_INFO: i32 = 1;
 const MPTCP_TCPINFO: i32 = 2;
 const MPTCP_SUBFLOW_ADDRS: i32 = 3;
 const SOL_MPTCP: i32 = 284;
-/// Room for a tcp_info of kernels to come.
-const ROOM: usize = 512;
-/// Subflows that a connection of Linux may have.
-const SUBFLOWS: usize = 9;
-/// A ssthresh that has not been set (TCP_INFINITE_SSTHRESH).
-const INFINITE: u32 = 0x7fff_ffff;
+/// Size of the buffer for a `struct tcp_info`, bytes; leaves space for fields of later kernels.
+const TCP_INFO_BYTES: usize = 512;
+/// Maximum number of subflows that Linux reports for a connection.
+const MAX_SUBFLOWS: usize = 9;
+/// Linux's value of ssthresh before the first congestion event.
+const TCP_INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// A tcp_info.
+// Offsets in a struct tcp_info, bytes.
+const TCPI_CA_STATE: usize = 1;
+const TCPI_SND_MSS: usize = 16;
+const TCPI_UNACKED: usize = 24;
+const TCPI_SACKED: usize = 28;
+const TCPI_LOST: usize = 32;
+const TCPI_RETRANS: usize = 36;
+const TCPI_RTT: usize = 68;
+const TCPI_SND_SSTHRESH: usize = 76;
+const TCPI_SND_CWND: usize = 80;
+const TCPI_TOTAL_RETRANS: usize = 100;
+const TCPI_PACING_RATE: usize = 104;
+const TCPI_BYTES_ACKED: usize = 120;
+const TCPI_MIN_RTT: usize = 148;
+const TCPI_DATA_SEGS_OUT: usize = 156;
+const TCPI_DELIVERY_RATE: usize = 160;
+const TCPI_TOTAL_RTO: usize = 240;
+
+// Offsets in a struct mptcp_info, bytes.
+const MPTCPI_SND_UNA: usize = 24;
+const MPTCPI_BYTES_ACKED: usize = 72;
+
+/// A `struct tcp_info` (or `struct mptcp_info`) as the kernel wrote it.
 #[derive(Clone, Copy)]
-pub(crate) struct TcpInfo([u8; ROOM]);
+pub(crate) struct TcpInfo([u8; TCP_INFO_BYTES]);
 
 impl TcpInfo {
-    /// What a socket of plain TCP tells.
+    /// `TCP_INFO` of a plain TCP socket.
     pub(crate) fn of(socket: impl AsFd) -> io::Result<TcpInfo> {
-        let mut info = TcpInfo([0; ROOM]);
-        socket_option(socket, libc::IPPROTO_TCP, TCP_INFO, &mut info.0)?;
+        let mut info = TcpInfo([0; TCP_INFO_BYTES]);
+        getsockopt(socket, libc::IPPROTO_TCP, TCP_INFO, &mut info.0)?;
         Ok(info)
     }
 
-    /// What a kernel wrote down of a socket.
+    /// A `struct tcp_info` from a netlink attribute, truncated or zero-padded.
     pub(crate) fn from_bytes(bytes: &[u8]) -> TcpInfo {
-        let mut info = TcpInfo([0; ROOM]);
-        let len = bytes.len().min(ROOM);
+        let mut info = TcpInfo([0; TCP_INFO_BYTES]);
+        let len = bytes.len().min(TCP_INFO_BYTES);
         info.0[..len].copy_from_slice(&bytes[..len]);
         info
     }
 
-    fn u16(&self, at: usize) -> u16 {
-        u16::from_ne_bytes([self.0[at], self.0[at + 1]])
+    fn bytes<const N: usize>(&self, offset: usize) -> [u8; N] {
+        std::array::from_fn(|i| self.0[offset + i])
     }
 
-    fn u32(&self, at: usize) -> u32 {
-        u32::from(self.u16_ordered(at, 0)) | u32::from(self.u16_ordered(at, 1)) << 16
+    fn u16(&self, offset: usize) -> u16 {
+        u16::from_ne_bytes(self.bytes(offset))
     }
 
-    /// The low or the high half of a number of 32 bits.
-    fn u16_ordered(&self, at: usize, half: usize) -> u16 {
-        let half = if cfg!(target_endian = "big") { 1 - half } else { half };
-        self.u16(at + 2 * half)
+    fn u32(&self, offset: usize) -> u32 {
+        u32::from_ne_bytes(self.bytes(offset))
     }
 
-    fn u64(&self, at: usize) -> u64 {
-        let (first, second) = (u64::from(self.u32(at)), u64::from(self.u32(at + 4)));
-        if cfg!(target_endian = "big") { first << 32 | second } else { second << 32 | first }
+    fn u64(&self, offset: usize) -> u64 {
+        u64::from_ne_bytes(self.bytes(offset))
     }
 
-    fn srtt(&self) -> f32 {
-        seconds(self.u32(68))
+    /// Payload bytes delivered, cumulatively or selectively. `tcpi_bytes_acked` counts the SYN as a
+    /// byte.
+    fn delivered_bytes(&self) -> u64 {
+        let (sacked, mss) = (u64::from(self.u32(TCPI_SACKED)), u64::from(self.u32(TCPI_SND_MSS)));
+        self.u64(TCPI_BYTES_ACKED).saturating_sub(1) + sacked * mss
     }
 
-    /// Payload acknowledged, in any order; the SYN counts as a byte of it.
-    fn delivered(&self) -> u64 {
-        let (sacked, mss) = (u64::from(self.u32(28)), u64::from(self.u32(16)));
-        self.u64(120).saturating_sub(1) + sacked * mss
-    }
-
-    /// Fills in what a sender knows; the pacing rate only if it is `paced` at all. What the kernel
-    /// does not tell stays unknown: the latest round-trip time, and how many packets were ever
-    /// marked lost, for which the retransmissions stand.
-    pub(crate) fn observe(&self, paced: bool, row: &mut SeriesRow) {
-        let ssthresh = self.u32(76);
-        let pacing = self.u64(104);
-        let is_paced = paced && pacing != u64::MAX;
-        let min_rtt = self.u32(148);
-        let out = self.u32(24) + self.u32(36);
+    /// Fills in the sender's columns; the pacing rate only if the sender is paced.
+    ///
+    /// The latest RTT stays NaN, because `TCP_INFO` lacks it. `lost` is the number of
+    /// retransmissions, because `TCP_INFO` has no lifetime count of packets marked lost.
+    pub(crate) fn fill_series_row(&self, is_paced: bool, row: &mut SeriesRow) {
+        let ssthresh = self.u32(TCPI_SND_SSTHRESH);
+        let pacing_rate = self.u64(TCPI_PACING_RATE);
+        let has_pacing_rate = is_paced && pacing_rate != u64::MAX;
+        let min_rtt = self.u32(TCPI_MIN_RTT);
+        let is_infinite = ssthresh >= TCP_INFINITE_SSTHRESH;
+        let outstanding = self.u32(TCPI_UNACKED) + self.u32(TCPI_RETRANS);
+        let retransmitted = u64::from(self.u32(TCPI_TOTAL_RETRANS));
         *row = SeriesRow {
-            cwnd: self.u32(80) as f32,
-            ssthresh: if ssthresh >= INFINITE { f32::INFINITY } else { ssthresh as f32 },
-            srtt: self.srtt(),
+            cwnd: self.u32(TCPI_SND_CWND) as f32,
+            ssthresh: if is_infinite { f32::INFINITY } else { ssthresh as f32 },
+            srtt: seconds(self.u32(TCPI_RTT)),
             rtt: f32::NAN,
             min_rtt: if min_rtt == u32::MAX { f32::NAN } else { seconds(min_rtt) },
-            pacing_rate: if is_paced { pacing as f32 * 8.0 } else { f32::NAN },
-            delivery_rate: self.u64(160) as f32 * 8.0,
-            in_flight: out.saturating_sub(self.u32(28) + self.u32(32)),
-            sent: u64::from(self.u32(156)),
-            retransmitted: u64::from(self.u32(100)),
-            lost: u64::from(self.u32(100)),
-            delivered: self.delivered(),
-            ca_state: self.0[1],
+            pacing_rate: if has_pacing_rate { pacing_rate as f32 * 8.0 } else { f32::NAN },
+            delivery_rate: self.u64(TCPI_DELIVERY_RATE) as f32 * 8.0,
+            in_flight: outstanding.saturating_sub(self.u32(TCPI_SACKED) + self.u32(TCPI_LOST)),
+            sent: u64::from(self.u32(TCPI_DATA_SEGS_OUT)),
+            retransmitted,
+            lost: retransmitted,
+            delivered: self.delivered_bytes(),
+            ca_state: self.0[TCPI_CA_STATE],
             ..*row
         };
     }
 
-    /// Fills in what a sender knows at the end.
-    pub(crate) fn conclude(&self, row: &mut FlowRow) {
-        let retransmitted = u64::from(self.u32(100));
+    /// Fills in the sender's totals at the end of a run.
+    pub(crate) fn fill_flow_row(&self, row: &mut FlowRow) {
+        let retransmitted = u64::from(self.u32(TCPI_TOTAL_RETRANS));
         *row = FlowRow {
-            sent: u64::from(self.u32(156)),
+            sent: u64::from(self.u32(TCPI_DATA_SEGS_OUT)),
             retransmitted,
             lost: retransmitted,
-            delivered: self.delivered(),
-            timeouts: u32::from(self.u16(240)),
+            delivered: self.delivered_bytes(),
+            timeouts: u32::from(self.u16(TCPI_TOTAL_RTO)),
             ..*row
         };
     }
 }
 
-/// Seconds from microseconds; 0 is "not known yet".
+/// Seconds from microseconds; NaN for 0, which means "no sample yet".
 fn seconds(us: u32) -> f32 {
     if us == 0 { f32::NAN } else { us as f32 / 1e6 }
 }
 
-/// What each subflow of a connection of Multipath TCP tells, with the address of its own end.
+/// `TCP_INFO` of each subflow of an MPTCP connection, with the subflow's local address.
 pub(crate) fn subflows(socket: impl AsFd) -> io::Result<Vec<([u8; 4], TcpInfo)>> {
-    let infos = array::<ROOM>(&socket, MPTCP_TCPINFO)?;
-    let addresses = array::<256>(&socket, MPTCP_SUBFLOW_ADDRS)?;
+    let infos = subflow_array::<TCP_INFO_BYTES>(&socket, MPTCP_TCPINFO)?;
+    let addresses = subflow_array::<256>(&socket, MPTCP_SUBFLOW_ADDRS)?;
     // A struct sockaddr_in: family, port, address.
     let address = |pair: &[u8; 256]| [pair[4], pair[5], pair[6], pair[7]];
     Ok(addresses.iter().map(address).zip(infos.into_iter().map(TcpInfo)).collect())
 }
 
-/// Asks for a structure of at most `N` bytes for every subflow (struct mptcp_subflow_data).
-fn array<const N: usize>(socket: impl AsFd, option: i32) -> io::Result<Vec<[u8; N]>> {
-    const HEAD: usize = 16;
-    let mut answer = vec![0; HEAD + SUBFLOWS * N];
-    answer[0..4].copy_from_slice(&(HEAD as u32).to_ne_bytes());
-    answer[12..16].copy_from_slice(&(N as u32).to_ne_bytes());
-    socket_option(socket, SOL_MPTCP, option, &mut answer)?;
-    let word = |at: usize| {
-        u32::from_ne_bytes([answer[at], answer[at + 1], answer[at + 2], answer[at + 3]])
+/// Reads an MPTCP socket option that is an array with one structure of at most `N` bytes per
+/// subflow, behind a `struct mptcp_subflow_data`.
+fn subflow_array<const N: usize>(socket: impl AsFd, option: i32) -> io::Result<Vec<[u8; N]>> {
+    const HEADER: usize = 16;
+    let mut reply = vec![0; HEADER + MAX_SUBFLOWS * N];
+    // size_subflow_data and size_user.
+    reply[0..4].copy_from_slice(&(HEADER as u32).to_ne_bytes());
+    reply[12..16].copy_from_slice(&(N as u32).to_ne_bytes());
+    getsockopt(socket, SOL_MPTCP, option, &mut reply)?;
+    let u32_at = |offset: usize| {
+        u32::from_ne_bytes([reply[offset], reply[offset + 1], reply[offset + 2], reply[offset + 3]])
     };
-    let (count, size) = (word(4) as usize, (word(12) as usize).clamp(1, N));
-    let entries = answer[HEAD..].chunks_exact(size).take(count);
-    let entry = |bytes: &[u8]| {
+    let (num_subflows, size_user) = (u32_at(4) as usize, (u32_at(12) as usize).clamp(1, N));
+    let entries = reply[HEADER..].chunks_exact(size_user).take(num_subflows);
+    let padded = |bytes: &[u8]| {
         let mut entry = [0; N];
-        entry[..size].copy_from_slice(bytes);
+        entry[..size_user].copy_from_slice(bytes);
         entry
     };
-    Ok(entries.map(entry).collect())
+    Ok(entries.map(padded).collect())
 }
 
-/// Bytes of a connection of Multipath TCP that were acknowledged (struct mptcp_info).
-pub(crate) fn acknowledged(socket: impl AsFd) -> io::Result<u64> {
-    let mut info = TcpInfo([0; ROOM]);
-    let len = socket_option(socket, SOL_MPTCP, MPTCP_INFO, &mut info.0)?;
-    // bytes_acked is there since Linux 6.5; before it, the data sequence number tells it.
-    Ok(if len >= 80 { info.u64(72) } else { info.u64(24) })
+/// Bytes acknowledged at the connection level of MPTCP (`struct mptcp_info`).
+pub(crate) fn acknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
+    let mut info = TcpInfo([0; TCP_INFO_BYTES]);
+    let len = getsockopt(socket, SOL_MPTCP, MPTCP_INFO, &mut info.0)?;
+    // Linux has mptcpi_bytes_acked since 6.5; before that, mptcpi_snd_una stands in for it.
+    let has_bytes_acked = len >= MPTCPI_BYTES_ACKED + 8;
+    Ok(info.u64(if has_bytes_acked { MPTCPI_BYTES_ACKED } else { MPTCPI_SND_UNA }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_columns_of_a_loopback_connection_are_those_of_the_kernel() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut client = TcpStream::connect(listener.local_addr()?)?;
+        let (mut server, _) = listener.accept()?;
+        let sample = |client: &TcpStream| {
+            let mut row = SeriesRow::default();
+            TcpInfo::of(client).map(|info| {
+                info.fill_series_row(false, &mut row);
+                row
+            })
+        };
+        // RFC 6928: the initial window is 10 packets.
+        let row = sample(&client)?;
+        assert_eq!((row.cwnd, row.ssthresh, row.sent), (10.0, f32::INFINITY, 0));
+        client.write_all(&[0; 1000])?;
+        server.read_exact(&mut [0; 1000])?;
+        // The reply acknowledges the data, so nothing is in flight afterwards.
+        server.write_all(&[0])?;
+        client.read_exact(&mut [0])?;
+        let row = sample(&client)?;
+        assert_eq!((row.sent, row.delivered, row.in_flight, row.lost), (1, 1000, 0, 0));
+        assert!(0.0 < row.min_rtt && row.min_rtt <= row.srtt, "{row:?}");
+        assert!(row.pacing_rate.is_nan(), "the sender is not paced");
+        let mut totals = FlowRow::default();
+        TcpInfo::of(&client)?.fill_flow_row(&mut totals);
+        assert_eq!((totals.sent, totals.delivered, totals.timeouts), (1, 1000, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn fields_that_an_older_kernel_lacks_read_as_zero() {
+        let mut bytes = [0; 104];
+        bytes[TCPI_SND_CWND..TCPI_SND_CWND + 4].copy_from_slice(&7u32.to_ne_bytes());
+        bytes[TCPI_SND_SSTHRESH..TCPI_SND_SSTHRESH + 4].copy_from_slice(&5u32.to_ne_bytes());
+        let mut row = SeriesRow::default();
+        TcpInfo::from_bytes(&bytes).fill_series_row(true, &mut row);
+        assert_eq!((row.cwnd, row.ssthresh, row.sent, row.delivered), (7.0, 5.0, 0, 0));
+        assert!(row.srtt.is_nan(), "an RTT of 0 means that there is no sample");
+    }
 }

@@ -1,22 +1,23 @@
-//! The testbed: a scenario with the machine's own TCP, and with our UDT over its UDP.
+//! The testbed: runs a scenario in real time with the kernel's TCP, or with UDT over its UDP.
 //!
-//! Senders and receivers are sockets of the kernel in network namespaces of their own. What they
-//! send leaves by TUN devices, crosses the very links that the simulator simulates, driven by the
-//! real clock, and comes back by other TUN devices. What they show of themselves (TCP_INFO) goes
-//! into the simulator's tables.
+//! Senders and receivers are kernel sockets in separate network namespaces. Their packets leave
+//! through TUN devices, cross the simulator's links, which follow the real clock, and return
+//! through other TUN devices. `TCP_INFO` of the sockets fills the simulator's tables.
 //!
-//! `frame` and `pool` know packets, `emulator` moves them, `host` makes namespaces, `flow` and
-//! `driver` send and receive, `info` reads what sockets tell, `health` says whether the machine
-//! kept up. `udt` is a flow over UDT. Nothing has a name outside: namespaces, devices and programs
-//! live in a process namespace whose first process is ours, so all of it is gone when that is, even
-//! if it is killed.
+//! - `emulator` moves packets between TUN devices and links; `frame` and `pool` hold the packets.
+//! - `host` creates namespaces and devices; `netlink` and `sys` wrap the system calls.
+//! - `driver` runs the applications: `tcp_flow`, `udt_flow` and `program` (an external command).
+//! - `info` reads `TCP_INFO`; `health` measures whether the machine kept up.
+//!
+//! Namespaces, devices and programs are anonymous. They belong to a process namespace whose init is
+//! the calling process, so the kernel removes all of them when that process ends or is killed.
 #![cfg(target_os = "linux")]
 
 mod algorithm;
+mod cpu_latency;
 mod driver;
 mod emulator;
 mod error;
-mod flow;
 mod frame;
 mod health;
 mod host;
@@ -27,10 +28,10 @@ mod program;
 mod run;
 mod settings;
 mod sys;
-mod udt;
-mod wakefulness;
+mod tcp_flow;
+mod udt_flow;
 
 pub use error::TestbedError;
 pub use health::Health;
 pub use host::{die_with_parent, isolate};
-pub use run::{Outcome, run};
+pub use run::{TestbedOutcome, run};

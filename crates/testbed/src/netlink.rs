@@ -1,4 +1,4 @@
-//! Netlink messages (RFC 3549): addresses, routes, links and the endpoints of Multipath TCP.
+//! Netlink messages (RFC 3549): addresses, routes, links, MPTCP endpoints and socket diagnostics.
 
 use crate::info::TcpInfo;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, netlink, socket_with};
@@ -16,7 +16,7 @@ const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const INET: u8 = libc::AF_INET as u8;
 
-/// A message that is being written: bytes in the machine's order, attributes aligned to four.
+/// A netlink message under construction: native byte order, attributes aligned to 4 bytes.
 struct Message(Vec<u8>);
 
 impl Message {
@@ -41,8 +41,11 @@ impl Message {
         self.attribute(kind | NESTED, &content)
     }
 
-    /// Sends it and waits for the answer.
-    fn ask(mut self, socket: &OwnedFd) -> io::Result<Vec<u8>> {
+    /// Sends the message and waits for the reply.
+    ///
+    /// # Errors
+    /// The error in the kernel's acknowledgement, if any.
+    fn request(mut self, socket: &OwnedFd) -> io::Result<Vec<u8>> {
         let len = self.0.len() as u32;
         self.0[0..4].copy_from_slice(&len.to_ne_bytes());
         send(socket, &self.0, SendFlags::empty())?;
@@ -63,34 +66,34 @@ fn open(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?)
 }
 
-/// Routing, of the network namespace in which it was opened.
-pub(crate) struct Routing(OwnedFd);
+/// A routing socket (rtnetlink) of the network namespace in which it was opened.
+pub(crate) struct RouteSocket(OwnedFd);
 
-/// How an interface is to be.
+/// Settings of a network interface; `None` leaves the default.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Interface {
+pub(crate) struct LinkSettings {
     pub(crate) mtu: Option<u32>,
-    pub(crate) queue: Option<u32>,
-    /// The most segments that the kernel leaves to the device to cut.
-    pub(crate) segments: Option<u32>,
+    pub(crate) txqlen: Option<u32>,
+    /// Maximum number of segments of a TSO packet.
+    pub(crate) gso_max_segs: Option<u32>,
 }
 
-/// What a route tells TCP.
+/// Metrics of a route that TCP uses; `None` leaves the default.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Metrics {
+pub(crate) struct RouteMetrics {
     pub(crate) initial_window: Option<u32>,
     pub(crate) min_rto_ms: Option<u32>,
     pub(crate) quick_ack: bool,
 }
 
-impl Routing {
-    pub(crate) fn open() -> io::Result<Routing> {
-        // Routing is protocol 0, which is none.
-        open(None).map(Routing)
+impl RouteSocket {
+    pub(crate) fn open() -> io::Result<RouteSocket> {
+        // NETLINK_ROUTE is protocol 0, the default.
+        open(None).map(RouteSocket)
     }
 
-    /// Sets an interface up.
-    pub(crate) fn set_up(&self, index: u32, interface: Interface) -> io::Result<()> {
+    /// Applies the settings to an interface and brings it up.
+    pub(crate) fn set_link_up(&self, index: u32, interface: LinkSettings) -> io::Result<()> {
         const UP: u32 = 1;
         const IFLA_MTU: u16 = 4;
         const IFLA_TXQLEN: u16 = 13;
@@ -100,34 +103,35 @@ impl Routing {
         body.extend(UP.to_ne_bytes());
         body.extend(UP.to_ne_bytes());
         let mut message = Message::new(RTM_NEWLINK, 0, &body);
-        let Interface { mtu, queue, segments } = interface;
+        let LinkSettings { mtu, txqlen: queue, gso_max_segs: segments } = interface;
         for (kind, value) in [(IFLA_MTU, mtu), (IFLA_TXQLEN, queue), (IFLA_GSO_MAX_SEGS, segments)]
         {
             if let Some(value) = value {
                 message = message.attribute(kind, &value.to_ne_bytes());
             }
         }
-        message.ask(&self.0).map(|_| ())
+        message.request(&self.0).map(|_| ())
     }
 
-    /// Gives the loopback interface an address. All addresses of its network are the host's then.
-    pub(crate) fn add_local(&self, address: [u8; 4], prefix: u8) -> io::Result<()> {
+    /// Adds an address with its network to the loopback interface; the host then receives packets
+    /// for every address of that network.
+    pub(crate) fn add_loopback_address(&self, address: [u8; 4], prefix: u8) -> io::Result<()> {
         const IFA_ADDRESS: u16 = 1;
         const IFA_LOCAL: u16 = 2;
         let mut body = vec![INET, prefix, 0, 0];
         body.extend(LOOPBACK.to_ne_bytes());
         let message = Message::new(RTM_NEWADDR, CREATE, &body);
         let message = message.attribute(IFA_LOCAL, &address).attribute(IFA_ADDRESS, &address);
-        message.ask(&self.0).map(|_| ())
+        message.request(&self.0).map(|_| ())
     }
 
-    /// Sends what goes to a network by an interface.
+    /// Routes a network through an interface.
     pub(crate) fn add_route(
         &self,
         network: [u8; 4],
         prefix: u8,
         index: u32,
-        metrics: Metrics,
+        metrics: RouteMetrics,
     ) -> io::Result<()> {
         const MAIN: u8 = 254;
         const STATIC: u8 = 4;
@@ -155,14 +159,14 @@ impl Routing {
             metrics
                 .fold(nested, |nested, (kind, value)| nested.attribute(kind, &value.to_ne_bytes()))
         });
-        message.ask(&self.0).map(|_| ())
+        message.request(&self.0).map(|_| ())
     }
 }
 
-/// The index of the loopback interface of every network namespace.
+/// Index of the loopback interface in every network namespace.
 pub(crate) const LOOPBACK: u32 = 1;
 
-/// The path manager of Multipath TCP, of the network namespace in which it was opened.
+/// The MPTCP path manager of the network namespace in which it was opened.
 pub(crate) struct PathManager {
     socket: OwnedFd,
     family: u16,
@@ -176,16 +180,16 @@ impl PathManager {
         const CTRL_ATTR_FAMILY_NAME: u16 = 2;
         let socket = open(Some(netlink::GENERIC))?;
         let message = Message::new(GENL_ID_CTRL, 0, &[CTRL_CMD_GETFAMILY, 1, 0, 0]);
-        let answer = message.attribute(CTRL_ATTR_FAMILY_NAME, b"mptcp_pm\0").ask(&socket)?;
-        let family = find(&answer[20.min(answer.len())..], CTRL_ATTR_FAMILY_ID);
+        let answer = message.attribute(CTRL_ATTR_FAMILY_NAME, b"mptcp_pm\0").request(&socket)?;
+        let family = find_attribute(&answer[20.min(answer.len())..], CTRL_ATTR_FAMILY_ID);
         let family = family.and_then(|value| value.get(..2)?.try_into().ok());
         let family = family.map(u16::from_ne_bytes).ok_or(io::ErrorKind::NotFound)?;
-        // The answer is followed by an acknowledgement.
+        // Discard the acknowledgement that follows the reply.
         let _ = recv(&socket, &mut [0; 256], RecvFlags::DONTWAIT);
         Ok(PathManager { socket, family })
     }
 
-    /// Connections may have so many subflows beside the first.
+    /// Sets the maximum number of subflows of a connection, not counting the first.
     pub(crate) fn set_limit(&self, subflows: u32) -> io::Result<()> {
         const SET_LIMITS: u8 = 5;
         const RCV_ADD_ADDRS: u16 = 2;
@@ -193,10 +197,10 @@ impl PathManager {
         let message = Message::new(self.family, 0, &[SET_LIMITS, 1, 0, 0])
             .attribute(RCV_ADD_ADDRS, &0u32.to_ne_bytes())
             .attribute(SUBFLOWS, &subflows.to_ne_bytes());
-        message.ask(&self.socket).map(|_| ())
+        message.request(&self.socket).map(|_| ())
     }
 
-    /// Connections open a further subflow from this address.
+    /// Adds an address from which each connection opens an additional subflow.
     pub(crate) fn add_endpoint(&self, id: u8, address: [u8; 4]) -> io::Result<()> {
         const ADD_ADDR: u8 = 1;
         const ATTR_ADDR: u16 = 1;
@@ -213,19 +217,19 @@ impl PathManager {
                 .attribute(ADDR_ADDR4, &address)
                 .attribute(ADDR_FLAGS, &SUBFLOW.to_ne_bytes())
         });
-        message.ask(&self.socket).map(|_| ())
+        message.request(&self.socket).map(|_| ())
     }
 }
 
-/// The TCP sockets of the network namespace in which it was opened (sock_diag(7)).
-pub(crate) struct SocketTable(OwnedFd);
+/// Socket diagnostics of the network namespace in which it was opened (sock_diag(7)).
+pub(crate) struct SockDiag(OwnedFd);
 
-impl SocketTable {
-    pub(crate) fn open() -> io::Result<SocketTable> {
-        open(Some(netlink::SOCK_DIAG)).map(SocketTable)
+impl SockDiag {
+    pub(crate) fn open() -> io::Result<SockDiag> {
+        open(Some(netlink::SOCK_DIAG)).map(SockDiag)
     }
 
-    /// What all sockets tell that are or were connected.
+    /// `TCP_INFO` of all TCP sockets except listeners.
     pub(crate) fn dump(&self) -> io::Result<Vec<TcpInfo>> {
         const SOCK_DIAG_BY_FAMILY: u16 = 20;
         const DUMP: u16 = 0x300;
@@ -233,7 +237,7 @@ impl SocketTable {
         const NLMSG_DONE: u16 = 3;
         const MESSAGE: usize = 16;
         const DIAG: usize = 72;
-        /// All states but LISTEN.
+        /// All states except LISTEN.
         const STATES: u32 = 0xfff & !(1 << 10);
         let mut body = vec![INET, libc::IPPROTO_TCP as u8, 1 << (INET_DIAG_INFO - 1), 0];
         body.extend(STATES.to_ne_bytes());
@@ -254,7 +258,7 @@ impl SocketTable {
                     return Ok(infos);
                 }
                 let attributes = rest.get(MESSAGE + DIAG..len.min(rest.len()));
-                let info = attributes.and_then(|bytes| find(bytes, INET_DIAG_INFO));
+                let info = attributes.and_then(|bytes| find_attribute(bytes, INET_DIAG_INFO));
                 infos.extend(info.map(TcpInfo::from_bytes));
                 rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
             }
@@ -262,8 +266,8 @@ impl SocketTable {
     }
 }
 
-/// The value of the first attribute of a kind.
-fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
+/// Value of the first attribute of a kind.
+fn find_attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     while let [a, b, c, d, rest @ ..] = attributes {
         let len = usize::from(u16::from_ne_bytes([*a, *b]));
         let value = rest.get(..len.checked_sub(4)?)?;
@@ -283,14 +287,14 @@ mod tests {
     fn attributes_are_aligned_and_found_again() {
         let message = Message::new(1, 0, &[]).attribute(7, &[1, 2, 3]).attribute(9, &[4; 4]);
         assert_eq!(message.0.len(), 16 + 8 + 8);
-        assert_eq!(find(&message.0[16..], 9), Some(&[4; 4][..]));
-        assert_eq!(find(&message.0[16..], 7), Some(&[1, 2, 3][..]));
-        assert_eq!(find(&message.0[16..], 8), None);
+        assert_eq!(find_attribute(&message.0[16..], 9), Some(&[4; 4][..]));
+        assert_eq!(find_attribute(&message.0[16..], 7), Some(&[1, 2, 3][..]));
+        assert_eq!(find_attribute(&message.0[16..], 8), None);
     }
 
     #[test]
-    fn attributes_that_claim_to_be_longer_than_they_are_end_the_search() {
-        assert_eq!(find(&[200, 0, 7, 0, 1], 7), None);
-        assert_eq!(find(&[0, 0, 7, 0], 7), None);
+    fn an_attribute_longer_than_its_message_ends_the_search() {
+        assert_eq!(find_attribute(&[200, 0, 7, 0, 1], 7), None);
+        assert_eq!(find_attribute(&[0, 0, 7, 0], 7), None);
     }
 }

@@ -1,47 +1,47 @@
-//! Where the bytes of packets under way lie: buffers that are used again and again.
+//! Reusable buffers for the frames whose segments are in the network.
 
-use crate::frame::{Frame, Piece, VNET};
+use crate::frame::{Frame, Segment, VNET_HEADER};
 use dumbbell_net::Packet;
 use dumbbell_units::Time;
 
-/// The longest frame: the largest IP packet behind a virtio-net header.
-pub(crate) const MOST: usize = VNET + 65_535;
-/// A frame of at most so many bytes is copied into a buffer of this size, as most of a large one
-/// would lie idle.
-const SMALL: usize = 2048;
+/// Maximum size of a frame: a virtio-net header and the largest IP packet, bytes.
+pub(crate) const MAX_FRAME: usize = VNET_HEADER + 65_535;
+/// Size of small buffers, bytes. Frames that fit are copied into one, because most of a large
+/// buffer would be unused.
+const SMALL_BUFFER: usize = 2048;
 
-/// A packet on the wire: a piece of a frame.
+/// A packet on the packet: a segment of a frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct PacketRef {
     frame: u32,
-    piece: u16,
+    segment: u16,
     size: u16,
-    /// When it came to the emulator.
-    pub(crate) sent: Time,
-    /// What follows the headers of IP and, if it is that, TCP, bytes.
+    /// Time at which the emulator read it from its device.
+    pub(crate) entered: Time,
+    /// Bytes after the IP header, and after the TCP header if it has one.
     pub(crate) payload: u16,
-    capable: bool,
-    marked: bool,
+    ecn_capable: bool,
+    ce_marked: bool,
 }
 
-impl Packet for Wire {
+impl Packet for PacketRef {
     #[inline]
     fn size(&self) -> u32 {
         u32::from(self.size)
     }
 
     fn is_ecn_capable(&self) -> bool {
-        self.capable
+        self.ecn_capable
     }
 
     fn mark(&mut self) {
-        self.marked = true;
+        self.ce_marked = true;
     }
 }
 
-/// All frames that are under way.
+/// The frames with segments in the network, and unused buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct FramePool {
     slots: Vec<Slot>,
     free: Vec<u32>,
     small: Vec<Box<[u8]>>,
@@ -52,99 +52,99 @@ pub(crate) struct Pool {
 struct Slot {
     frame: Frame,
     bytes: Box<[u8]>,
-    /// Pieces that are still under way.
-    left: u16,
+    /// Segments that are still in the network.
+    segments_left: u16,
 }
 
-impl Pool {
-    /// A buffer for the longest frame.
+impl FramePool {
+    /// An unused buffer that holds any frame.
     pub(crate) fn buffer(&mut self) -> Box<[u8]> {
-        self.large.pop().unwrap_or_else(|| vec![0; MOST].into())
+        self.large.pop().unwrap_or_else(|| vec![0; MAX_FRAME].into())
     }
 
-    /// Keeps the first `len` bytes of a buffer, which hold a frame. Gives a buffer to read the next
-    /// one into, and the pieces.
-    pub(crate) fn keep(
+    /// Stores the frame in the first `len` bytes of `buffer`, read at `now`. Returns a buffer for
+    /// the next frame, and the segments.
+    pub(crate) fn insert(
         &mut self,
         now: Time,
         frame: Frame,
         mut buffer: Box<[u8]>,
         len: usize,
-    ) -> (Box<[u8]>, impl Iterator<Item = Wire> + use<>) {
-        let bytes = if len <= SMALL {
-            let mut bytes = self.small.pop().unwrap_or_else(|| vec![0; SMALL].into());
+    ) -> (Box<[u8]>, impl Iterator<Item = PacketRef> + use<>) {
+        let bytes = if len <= SMALL_BUFFER {
+            let mut bytes = self.small.pop().unwrap_or_else(|| vec![0; SMALL_BUFFER].into());
             bytes[..len].copy_from_slice(&buffer[..len]);
             bytes
         } else {
             std::mem::replace(&mut buffer, self.buffer())
         };
-        let pieces = frame.pieces();
+        let segments = frame.segments();
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        self.slots[number as usize] = Slot { frame, bytes, left: pieces };
-        let wire = move |piece| Wire {
+        self.slots[number as usize] = Slot { frame, bytes, segments_left: segments };
+        let packet = move |segment| PacketRef {
             frame: number,
-            piece,
-            size: frame.size_of(piece),
-            sent: now,
-            payload: frame.payload_of(piece) as u16,
-            capable: frame.ecn != 0,
-            marked: false,
+            segment,
+            size: frame.segment_size(segment),
+            entered: now,
+            payload: frame.segment_payload(segment) as u16,
+            ecn_capable: frame.ecn != 0,
+            ce_marked: false,
         };
-        (buffer, (0..pieces).map(wire))
+        (buffer, (0..segments).map(packet))
     }
 
-    /// A packet with its bytes.
-    pub(crate) fn piece(&self, wire: Wire) -> Piece<'_> {
-        let slot = &self.slots[wire.frame as usize];
-        let Wire { piece, marked, .. } = wire;
-        Piece { frame: slot.frame, bytes: &slot.bytes, number: piece, marked }
+    /// The segment that a packet refers to.
+    pub(crate) fn segment(&self, packet: PacketRef) -> Segment<'_> {
+        let slot = &self.slots[packet.frame as usize];
+        let PacketRef { segment, ce_marked, .. } = packet;
+        Segment { frame: slot.frame, bytes: &slot.bytes, number: segment, ce_marked }
     }
 
-    /// Whether two packets can be [taken for one](Piece::continues_with).
-    pub(crate) fn follows(&self, first: Wire, next: Wire) -> bool {
+    /// Whether two packets can be [coalesced](Segment::coalesces_with).
+    pub(crate) fn coalesces(&self, first: PacketRef, next: PacketRef) -> bool {
         let same = first.frame == next.frame
-            && first.piece.wrapping_add(1) == next.piece
-            && first.marked == next.marked;
-        same || self.piece(first).continues_with(&self.piece(next))
+            && first.segment.wrapping_add(1) == next.segment
+            && first.ce_marked == next.ce_marked;
+        same || self.segment(first).coalesces_with(&self.segment(next))
     }
 
-    /// The payload of packets that follow each other, in as few parts as it lies in.
+    /// The payload of consecutive packets, as one slice per run of segments of the same frame.
     pub(crate) fn payload<'a>(
         &'a self,
-        wires: impl Iterator<Item = Wire> + 'a,
+        packets: impl Iterator<Item = PacketRef> + 'a,
     ) -> impl Iterator<Item = &'a [u8]> {
-        let mut wires = wires.peekable();
+        let mut packets = packets.peekable();
         std::iter::from_fn(move || {
-            let first = wires.next()?;
-            let mut last = first.piece;
+            let first = packets.next()?;
+            let mut last = first.segment;
             while let Some(next) =
-                wires.next_if(|next| next.frame == first.frame && next.piece == last + 1)
+                packets.next_if(|next| next.frame == first.frame && next.segment == last + 1)
             {
-                last = next.piece;
+                last = next.segment;
             }
-            Some(self.piece(first).payload_to(last))
+            Some(self.segment(first).payload_through(last))
         })
     }
 
-    /// A packet is no longer under way.
-    pub(crate) fn release(&mut self, wire: Wire) {
-        let slot = &mut self.slots[wire.frame as usize];
-        slot.left -= 1;
-        if slot.left > 0 {
+    /// Removes a packet that left the network, and its frame with the last segment.
+    pub(crate) fn release(&mut self, packet: PacketRef) {
+        let slot = &mut self.slots[packet.frame as usize];
+        slot.segments_left -= 1;
+        if slot.segments_left > 0 {
             return;
         }
         let bytes = std::mem::take(&mut slot.bytes);
-        let spare = if bytes.len() == SMALL { &mut self.small } else { &mut self.large };
+        let spare = if bytes.len() == SMALL_BUFFER { &mut self.small } else { &mut self.large };
         spare.push(bytes);
-        self.free.push(wire.frame);
+        self.free.push(packet.frame);
     }
 
-    /// Frames that are under way.
+    /// Number of frames with segments in the network.
     #[cfg(test)]
-    pub(crate) fn under_way(&self) -> usize {
+    pub(crate) fn frames_in_use(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 }
@@ -153,50 +153,50 @@ impl Pool {
 mod tests {
     use super::*;
 
-    /// A frame of bytes that are not TCP.
-    fn keep(pool: &mut Pool, len: usize) -> Vec<Wire> {
+    /// Inserts an IPv4 frame that is not TCP.
+    fn keep(pool: &mut FramePool, len: usize) -> Vec<PacketRef> {
         let mut buffer = pool.buffer();
-        buffer[VNET] = 0x45;
+        buffer[VNET_HEADER] = 0x45;
         let frame = Frame::parse(&buffer[..len]).expect("IPv4");
-        let (buffer, wires) = pool.keep(Time::ZERO, frame, buffer, len);
+        let (buffer, packets) = pool.insert(Time::ZERO, frame, buffer, len);
         pool.large.push(buffer);
-        wires.collect()
+        packets.collect()
     }
 
     #[test]
-    fn buffers_are_used_again_when_the_last_piece_is_gone() {
-        let mut pool = Pool::default();
+    fn buffers_are_reused_after_the_last_segment_is_released() {
+        let mut pool = FramePool::default();
         for _ in 0..100 {
             for len in [100, 9000] {
-                let wires = keep(&mut pool, len);
-                assert_eq!((wires.len(), pool.under_way()), (1, 1));
-                wires.into_iter().for_each(|wire| pool.release(wire));
+                let packets = keep(&mut pool, len);
+                assert_eq!((packets.len(), pool.frames_in_use()), (1, 1));
+                packets.into_iter().for_each(|packet| pool.release(packet));
             }
         }
-        assert_eq!((pool.small.len(), pool.large.len(), pool.under_way()), (1, 2, 0));
+        assert_eq!((pool.small.len(), pool.large.len(), pool.frames_in_use()), (1, 2, 0));
     }
 
     #[test]
-    fn the_payload_of_packets_that_follow_each_other_is_in_as_few_parts_as_frames() {
-        let mut pool = Pool::default();
-        let frame_of = |pool: &mut Pool, sequence: u32, payload: usize| {
+    fn payload_is_one_slice_per_run_of_segments_of_a_frame() {
+        let mut pool = FramePool::default();
+        let frame_of = |pool: &mut FramePool, sequence: u32, payload: usize| {
             let bytes = crate::frame::tests::frame(sequence, payload, 1448, 0x10);
             let mut buffer = pool.buffer();
             buffer[..bytes.len()].copy_from_slice(&bytes);
             let frame = Frame::parse(&bytes).expect("IPv4");
-            let (buffer, wires) = pool.keep(Time::ZERO, frame, buffer, bytes.len());
+            let (buffer, packets) = pool.insert(Time::ZERO, frame, buffer, bytes.len());
             pool.large.push(buffer);
-            wires.collect::<Vec<_>>()
+            packets.collect::<Vec<_>>()
         };
         let first = frame_of(&mut pool, 1000, 3 * 1448);
         let second = frame_of(&mut pool, 1000 + 3 * 1448, 2 * 1448);
         let all = [first.clone(), second.clone()].concat();
-        assert!(all.windows(2).all(|pair| pool.follows(pair[0], pair[1])));
-        let parts: Vec<usize> = pool.payload(all.iter().copied()).map(<[u8]>::len).collect();
-        assert_eq!(parts, [3 * 1448, 2 * 1448]);
-        assert!(!pool.follows(first[0], first[2]), "there is a gap");
+        assert!(all.windows(2).all(|pair| pool.coalesces(pair[0], pair[1])));
+        let slices: Vec<usize> = pool.payload(all.iter().copied()).map(<[u8]>::len).collect();
+        assert_eq!(slices, [3 * 1448, 2 * 1448]);
+        assert!(!pool.coalesces(first[0], first[2]), "there is a gap");
         let gap = [first[0], first[2], second[0]];
-        let parts: Vec<usize> = pool.payload(gap.into_iter()).map(<[u8]>::len).collect();
-        assert_eq!(parts, [1448, 1448, 1448]);
+        let slices: Vec<usize> = pool.payload(gap.into_iter()).map(<[u8]>::len).collect();
+        assert_eq!(slices, [1448, 1448, 1448]);
     }
 }

@@ -1,50 +1,52 @@
-//! How far a stack of the scenario can be had from a kernel: by settings of the namespace, of its
-//! routes and device, and of sockets.
+//! Maps a flow's TCP stack onto kernel settings: sysctls, route metrics, device and socket options.
 
 use crate::error::TestbedError;
-use crate::netlink::Metrics;
+use crate::netlink::RouteMetrics;
 use dumbbell_sim::FlowSpec;
 use dumbbell_tcp::{Ecn, LossDetection, Stack};
 
-/// The greatest buffer of a socket, bytes: 1 Gbit/s for a second, twice, as half of it may be
+/// Maximum size of a socket buffer, bytes: twice a second at 1 Gbit/s, because up to half of it is
 /// overhead.
-const BUFFER: u64 = 1 << 28;
-/// Where nothing is queued on the way to the emulator, nothing is dropped there.
-pub(crate) const DEVICE_QUEUE: u32 = 20_000;
+const MAX_SOCKET_BUFFER: u64 = 1 << 28;
+/// Queue length of a TUN device, packets; long enough that no packet is dropped before the
+/// emulator.
+pub(crate) const TUN_QUEUE_PACKETS: u32 = 20_000;
 
-/// What a stack is to a kernel.
+/// The kernel settings of a stack.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct KernelSettings {
     pub(crate) mtu: u32,
-    /// The most segments that leave as one; `None` for as many as the kernel likes.
-    pub(crate) segments: Option<u32>,
-    /// Of the sender's route and the receiver's.
-    pub(crate) metrics: [Metrics; 2],
-    /// Below /proc/sys/net, of both namespaces.
+    /// Maximum number of segments of a TSO packet; `None` for the kernel's default.
+    pub(crate) gso_max_segs: Option<u32>,
+    /// Metrics of the sender's route and the receiver's.
+    pub(crate) route_metrics: [RouteMetrics; 2],
+    /// Sysctls of both namespaces: key below /proc/sys/net, value.
     pub(crate) sysctls: Vec<(&'static str, String)>,
-    /// Whether sockets pace what the algorithm does not.
+    /// Whether sockets pace even if the algorithm sets no rate.
     pub(crate) pacing: bool,
-    /// The most that a receiver announces, bytes.
-    pub(crate) window: Option<u32>,
+    /// Maximum advertised receive window, bytes; `None` for the kernel's default.
+    pub(crate) receive_window: Option<u32>,
 }
 
-impl Settings {
+impl KernelSettings {
+    /// The settings for a flow.
+    ///
     /// # Errors
-    /// If the stack has something that no kernel of today does.
-    pub(crate) fn of(flow: &FlowSpec) -> Result<Settings, TestbedError> {
+    /// If the stack has a setting that the kernel does not support.
+    pub(crate) fn for_flow(flow: &FlowSpec) -> Result<KernelSettings, TestbedError> {
         if let Some(options) = &flow.udt {
-            return Ok(Settings { mtu: options.mss.into(), ..Settings::default() });
+            return Ok(KernelSettings { mtu: options.mss.into(), ..KernelSettings::default() });
         }
         let (stack, linux) = (&flow.stack, Stack::linux());
-        refuse_unknown(flow, stack, &linux)?;
+        check_supported(flow, stack, &linux)?;
         let mut sysctls = vec![
             ("ipv4/tcp_no_metrics_save", "1".to_owned()),
-            // What programs leave unsent ends soon after them.
+            // Orphaned sockets of programs give up soon.
             ("ipv4/tcp_orphan_retries", "3".to_owned()),
-            ("ipv4/tcp_rmem", format!("4096 131072 {BUFFER}")),
-            ("ipv4/tcp_wmem", format!("4096 16384 {BUFFER}")),
+            ("ipv4/tcp_rmem", format!("4096 131072 {MAX_SOCKET_BUFFER}")),
+            ("ipv4/tcp_wmem", format!("4096 16384 {MAX_SOCKET_BUFFER}")),
             ("ipv4/tcp_timestamps", if stack.header > 40 { "1" } else { "0" }.to_owned()),
-            ("ipv4/tcp_ecn", ecn(stack.ecn).to_owned()),
+            ("ipv4/tcp_ecn", tcp_ecn(stack.ecn).to_owned()),
         ];
         if stack.loss_detection == LossDetection::DupThresh {
             sysctls.push(("ipv4/tcp_recovery", "0".to_owned()));
@@ -60,7 +62,7 @@ impl Settings {
         }
         let differs = |ours: u64, theirs: u64, value: u32| (ours != theirs).then_some(value);
         let min_rto = (stack.min_rto_ns / 1_000_000) as u32;
-        let sender = Metrics {
+        let sender = RouteMetrics {
             initial_window: differs(
                 stack.initial_window.into(),
                 linux.initial_window.into(),
@@ -69,20 +71,20 @@ impl Settings {
             min_rto_ms: differs(stack.min_rto_ns, linux.min_rto_ns, min_rto),
             quick_ack: false,
         };
-        let receiver = Metrics { quick_ack: !stack.delayed_ack, ..Metrics::default() };
+        let receiver = RouteMetrics { quick_ack: !stack.delayed_ack, ..RouteMetrics::default() };
         let window = u64::from(stack.receive_window) * u64::from(stack.mss);
-        Ok(Settings {
+        Ok(KernelSettings {
             mtu: u32::from(stack.mss) + u32::from(stack.header),
-            segments: (!stack.tso).then_some(1),
-            metrics: [sender, receiver],
+            gso_max_segs: (!stack.tso).then_some(1),
+            route_metrics: [sender, receiver],
             sysctls,
             pacing: stack.pacing,
-            window: (window < BUFFER / 2).then_some(window as u32),
+            receive_window: (window < MAX_SOCKET_BUFFER / 2).then_some(window as u32),
         })
     }
 }
 
-fn ecn(ecn: Ecn) -> &'static str {
+fn tcp_ecn(ecn: Ecn) -> &'static str {
     match ecn {
         Ecn::Off => "0",
         Ecn::Classic => "1",
@@ -90,9 +92,8 @@ fn ecn(ecn: Ecn) -> &'static str {
     }
 }
 
-/// The kernel's version, such as 6.18, of a release such as "6.18.44-cloud". Zero if it does not begin
-/// so.
-fn version(release: &str) -> (u32, u32) {
+/// Major and minor version of a kernel release such as "6.18.44-cloud"; (0, 0) if it has none.
+fn kernel_version(release: &str) -> (u32, u32) {
     let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     match (parts.next(), parts.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor),
@@ -100,8 +101,11 @@ fn version(release: &str) -> (u32, u32) {
     }
 }
 
-/// What only the simulator can do otherwise than Linux.
-fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), TestbedError> {
+/// Refuses settings that only the simulator can change.
+///
+/// # Errors
+/// [`TestbedError::Unsupported`] for the first such setting.
+fn check_supported(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), TestbedError> {
     let refuse = |key: &str, value: String, theirs: String| {
         Err(TestbedError::Unsupported {
             flow: flow.name.clone(),
@@ -114,9 +118,10 @@ fn refuse_unknown(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), T
         return refuse("byte-counting", "false".to_owned(), "true".to_owned());
     }
     if stack.loss_detection != linux.loss_detection {
-        // Linux 6.17 has no other ("tcp: remove obsolete and unused RFC3517/RFC6675 loss recovery code").
+        // Linux 6.17 removed it ("tcp: remove obsolete and unused RFC3517/RFC6675 loss recovery
+        // code").
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        if version(&release) >= (6, 17) {
+        if kernel_version(&release) >= (6, 17) {
             let theirs = "\"rack\" since 6.17".to_owned();
             return refuse("loss-detection", "\"dup-thresh\"".to_owned(), theirs);
         }
@@ -155,9 +160,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_begins_with_a_version() {
-        assert_eq!(version("6.18.44-cloud\n"), (6, 18));
-        assert_eq!(version("6.8-rc1"), (6, 8));
-        assert_eq!(version("unknown"), (0, 0));
+    fn a_kernel_release_begins_with_its_version() {
+        assert_eq!(kernel_version("6.18.44-cloud\n"), (6, 18));
+        assert_eq!(kernel_version("6.8-rc1"), (6, 8));
+        assert_eq!(kernel_version("unknown"), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! The system calls that no library wraps. All that is unsafe of this crate is here.
+//! System calls without a safe wrapper in a library. All unsafe code of this crate is in this file.
 #![allow(unsafe_code, reason = "this file is where it is allowed")]
 
 use std::ffi::c_ulong;
@@ -12,14 +12,14 @@ const TUNSETOFFLOAD: c_ulong = 0x4004_54d0;
 const IFF_TUN: u16 = 0x0001;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
-/// Partial checksums, and TCP segmentation for IPv4, also with ECN.
+/// Offloads: partial checksums, and TCP segmentation for IPv4 with and without ECN.
 const TUN_F_CSUM_TSO4_ECN: c_ulong = 0x01 | 0x02 | 0x08;
 
 fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The argument of TUNSETIFF: a `struct ifreq`, of which it uses the name and the flags.
+/// The argument of TUNSETIFF: a `struct ifreq`, of which only the name and the flags are used.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; 16],
@@ -27,7 +27,7 @@ struct InterfaceRequest {
     unused: [u8; 22],
 }
 
-/// Makes a TUN device in the calling thread's network namespace. It is gone when the file is closed.
+/// Creates a TUN device in the calling thread's network namespace; closing the file removes it.
 pub(crate) fn open_tun(name: &str) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -45,8 +45,8 @@ pub(crate) fn open_tun(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Asks a socket for an option; gives how many bytes of `value` the kernel filled in.
-pub(crate) fn socket_option(
+/// Reads a socket option into `value`; returns the number of bytes that the kernel wrote.
+pub(crate) fn getsockopt(
     socket: impl AsFd,
     level: i32,
     option: i32,
@@ -60,8 +60,8 @@ pub(crate) fn socket_option(
     check(done).map(|_| len as usize)
 }
 
-/// Sets an option of a socket to a number of 32 or 64 bits, in the machine's byte order.
-pub(crate) fn set_socket_option(
+/// Sets a socket option to `value`, a number in native byte order.
+pub(crate) fn setsockopt(
     socket: impl AsFd,
     level: i32,
     option: i32,
@@ -73,45 +73,44 @@ pub(crate) fn set_socket_option(
     check(done).map(|_| ())
 }
 
-/// A socket of Multipath TCP that does not block.
+/// Opens a non-blocking MPTCP socket.
 pub(crate) fn mptcp_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: the arguments are numbers.
     let socket = check(unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_MPTCP) })?;
-    // SAFETY: the descriptor was opened just now, and nobody else knows it.
+    // SAFETY: the descriptor was just opened, and this is its only owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// From now on the calling thread runs as soon as it is woken, before all that are not real-time
-/// or of a lower priority.
-pub(crate) fn become_realtime(priority: i32) -> io::Result<()> {
+/// Gives the calling thread the real-time scheduling policy SCHED_FIFO with a priority.
+pub(crate) fn set_realtime_priority(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the parameters outlive the call; 0 is the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })?;
     Ok(())
 }
 
-/// The kernel's clock ticks in a second, in which /proc/stat counts.
+/// Clock ticks per second, the unit of /proc/stat.
 pub(crate) fn clock_ticks() -> f64 {
     // SAFETY: the argument is a number.
     (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }) as f64
 }
 
-/// Gives the calling process (a new user namespace, if `user`, and) a new process namespace for its
-/// children, or the calling thread a new network namespace.
-pub(crate) fn unshare(flags: Namespaces) -> io::Result<()> {
+/// Moves the calling thread into a new namespace; a new process namespace applies to later
+/// children.
+pub(crate) fn unshare(flags: Namespace) -> io::Result<()> {
     let flags = match flags {
-        Namespaces::User => libc::CLONE_NEWUSER,
-        Namespaces::Processes => libc::CLONE_NEWPID,
-        Namespaces::Network => libc::CLONE_NEWNET,
+        Namespace::User => libc::CLONE_NEWUSER,
+        Namespace::Processes => libc::CLONE_NEWPID,
+        Namespace::Network => libc::CLONE_NEWNET,
     };
     // SAFETY: none of these flags affects memory or file descriptors.
     check(unsafe { libc::unshare(flags) }).map(|_| ())
 }
 
-/// What [`unshare`] can make.
+/// The kinds of namespace for [`unshare`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Namespaces {
+pub(crate) enum Namespace {
     User,
     Processes,
     Network,

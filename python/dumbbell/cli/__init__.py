@@ -14,7 +14,7 @@ import traceback
 import warnings
 from typing import Any
 
-from dumbbell import own
+from dumbbell import custom
 from dumbbell.cli.app import app
 from dumbbell.errors import DumbbellError
 
@@ -36,7 +36,7 @@ def main() -> None:
     except OSError as error:
         sys.exit(_cannot_write(error))
     except Exception as error:
-        part = own.user_part(error)
+        part = custom.user_traceback(error)
         notes = getattr(error, "__notes__", [])
         if part is None and notes:  # It was called, or answered, as it cannot be.
             sys.stderr.write(f"dumbbell: {type(error).__name__}: {error}, {notes[0]}\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import _core, metrics, own
+from dumbbell import _core, custom, metrics
 from dumbbell.errors import DumbbellError
 from dumbbell.links import capacity
 from dumbbell.sweeps.plan import engine
@@ -99,10 +99,10 @@ def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None 
     for number, run in enumerate(runs):
         plain = json.loads(run.scenario) | {"seed": run.seed}
         try:
-            own_ones = own.classes(
+            custom_classes = custom.classes(
                 (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
             )
-            outcome = _core.simulate(json.dumps(plain), watch.begin(run.cost), own_ones)
+            outcome = _core.simulate(json.dumps(plain), watch.begin(run.cost), custom_classes)
         except _core.ScenarioError as error:
             raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
         watch.end()

@@ -1,10 +1,10 @@
-"""Finding the algorithms of a user's own that experiments name.
+"""Loading custom algorithms: Python classes that experiments name.
 
-``my_module:MyCC`` is a class of a module that Python finds, the current folder first;
-``path/to/file.py:MyCC`` one of a file, which has the modules beside it to itself. A class is told
-from another of the same name by the SHA-256 of its source: `sources` gives it, resolved experiments
-hold it (key ``sources``), and so it is part of whatever a result is filed under. How modules are
-read is in `dumbbell.modules`.
+``my_module:MyCC`` is a class of an importable module; the current folder is searched first.
+``path/to/file.py:MyCC`` is a class of a file; only that file sees the modules in its folder.
+`sources` returns the SHA-256 of each class's source, which identifies the version of a class. A
+resolved experiment holds these hashes under the key ``sources``, and results are stored under them.
+`dumbbell.modules` reads the modules.
 """
 
 from __future__ import annotations
@@ -22,50 +22,54 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from dumbbell.cc import _Own
+    from dumbbell.cc import _Algorithm
     from dumbbell.experiment import Experiment
 
 _TEXT: Final = re.compile(r"(?P<home>.+):(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?")
 _VALID: Final = 'write "my_module:MyCC", "path/to/file.py:MyCC" or "my_module:MyCC(gain=2)"'
 
 
-def is_own(cc: str) -> bool:
-    """Whether `cc` names a class of the user's and no built-in algorithm."""
+def is_custom(cc: str) -> bool:
+    """Whether `cc` names a custom algorithm, not a built-in one."""
     return ":" in cc.partition("(")[0] or _TEXT.fullmatch(cc.strip()) is not None
 
 
-def text_of(algorithm: type) -> str:
-    """What an experiment calls a class: ``my_module:MyCC``.
+def name_of(algorithm: type) -> str:
+    """The name of a class in an experiment: ``my_module:MyCC``.
 
     Raises:
-        ValueError: If it is not an algorithm.
+        ValueError: If `algorithm` is not a complete algorithm class.
     """
     _check_class(algorithm, algorithm.__name__)
     return f"{algorithm.__module__}:{algorithm.__qualname__}"
 
 
-def check(cc: str) -> None:
-    """Raises ValueError unless `cc` is of the right form; the class is not looked for."""
+def check_name(cc: str) -> None:
+    """Checks the syntax of a custom algorithm's name; the class is not loaded.
+
+    Raises:
+        ValueError: If `cc` is not of the form ``home:Class`` or ``home:Class(option=value)``.
+    """
     _parse(cc)
 
 
-def beside(cc: str, folder: Path) -> str:
-    """The same with the file looked for in `folder`, if it is there."""
+def locate_in(cc: str, folder: Path) -> str:
+    """`cc` with its file's path below `folder` if the file exists there; otherwise unchanged."""
     home, colon, rest = cc.partition(":")
     there = folder / home.strip()
     return f"{there}{colon}{rest}" if home.strip().endswith(".py") and there.is_file() else cc
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """The classes that an experiment names and the SHA-256 of their source.
+    """The SHA-256 of the source of each custom algorithm of an experiment, by name.
 
     Raises:
-        ExperimentError: If there is no such class, it is no algorithm, it has no such option, or
-            its source is not the one that the experiment was resolved with.
+        ExperimentError: If a class does not exist, is not an algorithm or lacks an option, or if
+            its source differs from the one that the experiment was resolved with.
     """
     found: dict[str, str] = {}
     for number, flow in enumerate(experiment.flows):
-        if not is_own(flow.cc):
+        if not is_custom(flow.cc):
             continue
         try:
             home, name, options = _parse(flow.cc)
@@ -84,14 +88,14 @@ def sources(experiment: Experiment) -> dict[str, str]:
 
 def classes(
     algorithms: Iterable[str], sources: Mapping[str, str]
-) -> dict[str, tuple[type[_Own], dict[str, Any]]]:
-    """What flows call their algorithm -> its class and options, for the user's own.
+) -> dict[str, tuple[type[_Algorithm], dict[str, Any]]]:
+    """Class and options of each custom algorithm, by the text of the flows' ``cc``.
 
     Raises:
-        DumbbellError: If a class cannot be found, or its source is not the one of `sources`.
+        DumbbellError: If a class cannot be loaded, or its source differs from that of `sources`.
     """
     found = {}
-    for cc in dict.fromkeys(filter(is_own, algorithms)):
+    for cc in dict.fromkeys(filter(is_custom, algorithms)):
         home, name, options = _parse(cc)
         try:
             digest, cls = _load(home, name)
@@ -105,8 +109,11 @@ def classes(
     return found
 
 
-def user_part(error: BaseException) -> TracebackType | None:
-    """The part of an exception's traceback that is in the user's algorithm, if it came from one."""
+def user_traceback(error: BaseException) -> TracebackType | None:
+    """The traceback below `simulate`: the frames of the custom algorithm that raised `error`.
+
+    None if `error` did not pass through `simulate`.
+    """
     from dumbbell.runner import simulate
 
     part = error.__traceback__
@@ -139,7 +146,7 @@ def _value(text: str) -> bool | int | float | str:
     return text
 
 
-def _load(home: str, name: str) -> tuple[str, type[_Own]]:
+def _load(home: str, name: str) -> tuple[str, type[_Algorithm]]:
     module, digest = read_module(home)
     cls = getattr(module, name, None)
     if cls is None:
@@ -154,15 +161,17 @@ def _source(cls: type) -> bytes:
     try:
         return inspect.getsource(cls).encode()
     except (OSError, TypeError):
-        # A notebook, or what was typed: what it was compiled to tells it from others.
+        # Defined in a notebook or at the prompt, without a file: hash the byte code instead.
         methods = (value for value in vars(cls).values() if inspect.isfunction(value))
         return b"".join(marshal.dumps(method.__code__) for method in methods)
 
 
 def _is_algorithm(value: object) -> bool:
-    from dumbbell.cc import _Own
+    from dumbbell.cc import _Algorithm
 
-    return isinstance(value, type) and issubclass(value, _Own) and not inspect.isabstract(value)
+    return (
+        isinstance(value, type) and issubclass(value, _Algorithm) and not inspect.isabstract(value)
+    )
 
 
 def _check_class(cls: object, name: str) -> None:
@@ -175,7 +184,7 @@ def _check_class(cls: object, name: str) -> None:
     raise ValueError(f'"{name}" is not an algorithm; derive it from dumbbell.cc\'s {tiers}')
 
 
-def _check_options(cls: type[_Own], options: dict[str, Any], name: str) -> None:
+def _check_options(cls: type[_Algorithm], options: dict[str, Any], name: str) -> None:
     signature = inspect.signature(cls)
     try:
         signature.bind(None, **options)

@@ -1,4 +1,4 @@
-//! What goes wrong in a user's code.
+//! Exceptions in custom algorithms.
 
 use dumbbell_cc::{Ack, CongestionControl, CongestionEvent, ControlParameters, Path};
 use dumbbell_units::Time;
@@ -6,40 +6,40 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first exception of a run, until the run has ended and it can be raised.
+/// The first exception of a run, kept until the run has ended and can raise it.
 #[derive(Clone, Default)]
-pub struct Failure(Arc<Inner>);
+pub struct FirstException(Arc<Shared>);
 
 #[derive(Default)]
-struct Inner {
-    there: AtomicBool,
+struct Shared {
+    is_set: AtomicBool,
     error: Mutex<Option<PyErr>>,
 }
 
-impl Failure {
-    /// Keeps an exception, and notes in it where and when it was raised.
+impl FirstException {
+    /// Records an exception, and adds a note with the algorithm and the simulated time to it.
     pub fn record(&self, py: Python<'_>, error: PyErr, name: &str, now: Time) {
         let note = format!("in {name} after {now} of simulated time");
-        // A note is a kindness; that it could not be added must not hide the exception.
+        // The note is optional; failing to add it must not hide the exception.
         let _ = error.value(py).call_method1("add_note", (note,));
         let mut first = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(error);
-        self.0.there.store(true, Ordering::Release);
+        self.0.is_set.store(true, Ordering::Release);
     }
 
-    /// Whether there is one.
-    pub fn is_there(&self) -> bool {
-        self.0.there.load(Ordering::Acquire)
+    /// Whether an exception was recorded.
+    pub fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::Acquire)
     }
 
-    /// Takes it.
+    /// Removes and returns the exception.
     pub fn take(&self) -> Option<PyErr> {
         self.0.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// A user's mistake, in one paragraph.
-pub fn mistake(py: Python<'_>, text: &str) -> PyErr {
+/// A `DumbbellError` for an error of the user.
+pub fn user_error(py: Python<'_>, text: &str) -> PyErr {
     let error = py
         .import("dumbbell.errors")
         .and_then(|errors| errors.getattr("DumbbellError"))
@@ -47,10 +47,10 @@ pub fn mistake(py: Python<'_>, text: &str) -> PyErr {
     error.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// What stands in for an algorithm that failed, until the run ends: one packet at a time.
-pub struct Silent;
+/// Replaces an algorithm that failed until the run stops; its window is one packet.
+pub struct FallbackControl;
 
-impl Silent {
+impl FallbackControl {
     pub const CONTROL: ControlParameters = ControlParameters {
         cwnd: 1.0,
         ssthresh: f64::INFINITY,
@@ -59,12 +59,12 @@ impl Silent {
     };
 }
 
-impl CongestionControl for Silent {
+impl CongestionControl for FallbackControl {
     fn on_ack(&mut self, _path: &Path, _ack: &Ack) {}
 
     fn on_congestion(&mut self, _path: &Path, _event: &CongestionEvent) {}
 
     fn control(&self) -> ControlParameters {
-        Silent::CONTROL
+        FallbackControl::CONTROL
     }
 }

@@ -18,12 +18,12 @@ import polars as pl
 import pytest
 
 import dumbbell
-from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, Result, own
+from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, Result, custom
 from dumbbell.cc import CongestionControl, RoundControl, WindowRule
 from dumbbell.resolve import resolve
 
 if TYPE_CHECKING:
-    from dumbbell.cc import Ack, CongestionEvent, ConnectionConfig, Round, Sent
+    from dumbbell.cc import Ack, CongestionEvent, ConnectionConfig, RoundStats, Sent
     from dumbbell.cc import Path as CCPath
 
 TOML = """
@@ -53,7 +53,9 @@ class Reno(WindowRule):
 class Fixed(CongestionControl):
     """A window, and a rate if there is one."""
 
-    def __init__(self, init: ConnectionConfig, window: float = 20.0, rate: float | None = None) -> None:
+    def __init__(
+        self, init: ConnectionConfig, window: float = 20.0, rate: float | None = None
+    ) -> None:
         super().__init__(init)
         self.cwnd, self.pacing_rate = window, rate
 
@@ -105,7 +107,7 @@ class Rounds(RoundControl):
         super().__init__(init)
         self.cwnd = 40.0
 
-    def on_round(self, path: CCPath, report: Round) -> None:
+    def on_round(self, path: CCPath, report: RoundStats) -> None:
         self.reports.append((report.number, report.delivered, report.rtt_min, report.max_rate))
 
 
@@ -199,10 +201,10 @@ def test_an_algorithm_is_told_what_happens_and_shows_what_it_wants() -> None:
 
 
 def test_the_window_and_the_rate_that_it_answers_are_those_in_force() -> None:
-    flow = run("test_own:Fixed(window=20)").flows.row(0, named=True)
+    flow = run("test_custom:Fixed(window=20)").flows.row(0, named=True)
     # A window of 20 packets every 40 ms and the time of one packet or two on the wire.
     assert 8 * flow["delivered"] / 5 == pytest.approx(20 * 1448 * 8 / 0.0412, rel=0.03)
-    flow = run("test_own:Fixed(window=50, rate=250e3)").flows.row(0, named=True)
+    flow = run("test_custom:Fixed(window=50, rate=250e3)").flows.row(0, named=True)
     assert 8 * flow["delivered"] / 5 == pytest.approx(8 * 250e3, rel=0.04)
 
 
@@ -220,15 +222,15 @@ def test_a_report_a_round_holds_what_happened_in_it() -> None:
 
 def test_subflows_of_a_multipath_connection_and_udt_have_it_too() -> None:
     links = [Link(name=name, rate="10 Mbit/s", delay="10 ms") for name in ("a", "b")]
-    flow = Flow(cc="test_own:Fixed(window=10)", paths=[["a"], ["b"]])
+    flow = Flow(cc="test_custom:Fixed(window=10)", paths=[["a"], ["b"]])
     result = run(links=links, flows=[flow])
     assert all(delivered > 0 for delivered in result.subflows["delivered"])
-    udt = Flow(cc="test_own:Fixed(window=10)", transport="udt")
+    udt = Flow(cc="test_custom:Fixed(window=10)", transport="udt")
     assert run(flows=[udt]).flows["delivered"][0] > 0
 
 
 def test_the_same_seed_gives_the_same_run_however_many_threads() -> None:
-    flows = [Flow(cc="test_own:Reno", repeat=2), Flow(cc="cubic")]
+    flows = [Flow(cc="test_custom:Reno", repeat=2), Flow(cc="cubic")]
     one = experiment(flows=flows, seeds=6, start_jitter="100 ms", duration="2 s")
     alone, together = (dumbbell.run(one, jobs=jobs) for jobs in (1, 4))
     assert alone.series.equals(together.series, null_equal=True)
@@ -237,10 +239,10 @@ def test_the_same_seed_gives_the_same_run_however_many_threads() -> None:
 
 def test_an_exception_comes_back_as_itself_with_where_and_when_it_was_raised() -> None:
     with pytest.raises(LookupError, match="of my own making") as error:
-        run("test_own:Raises(window=500)", "reno", seeds=3)
+        run("test_custom:Raises(window=500)", "reno", seeds=3)
     assert error.traceback[-1].name == "on_congestion"
     (note,) = error.value.__notes__
-    assert note.startswith("in test_own:Raises(window=500) after 0.")
+    assert note.startswith("in test_custom:Raises(window=500) after 0.")
 
 
 @pytest.mark.parametrize(
@@ -258,8 +260,8 @@ def test_an_exception_comes_back_as_itself_with_where_and_when_it_was_raised() -
 )
 def test_an_answer_that_cannot_be_is_one_paragraph_that_names_the_class(cc: str, said: str) -> None:
     with pytest.raises(DumbbellError) as error:
-        run(f"test_own:{cc}", "cubic")
-    assert str(error.value).startswith(f"test_own:{cc}: ")
+        run(f"test_custom:{cc}", "cubic")
+    assert str(error.value).startswith(f"test_custom:{cc}: ")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -314,11 +316,11 @@ def test_a_result_can_be_read_where_the_algorithm_is_not(mine: Path) -> None:
 
 def test_a_module_that_was_changed_is_read_again(mine: Path) -> None:
     flow = Flow(cc="mine:Fixed")
-    first = own.sources(experiment(flows=[flow]))
+    first = custom.sources(experiment(flows=[flow]))
     with (mine / "mine.py").open("a") as source:
         source.write("class Fixed(Fixed):\n    marker = 1\n")
-    assert own.sources(experiment(flows=[flow])) != first
-    ((cls, _),) = own.classes([flow.cc], own.sources(experiment(flows=[flow]))).values()
+    assert custom.sources(experiment(flows=[flow])) != first
+    ((cls, _),) = custom.classes([flow.cc], custom.sources(experiment(flows=[flow]))).values()
     assert cls.marker == 1  # type: ignore[attr-defined]
 
 
@@ -327,7 +329,7 @@ def write_pair(folder: Path, kept: float) -> str:
     folder.mkdir()
     (folder / "beside.py").write_text(f"KEPT = {kept}\n")
     (folder / "cc.py").write_text(
-        "from beside import KEPT\nfrom test_own import Reno\n"
+        "from beside import KEPT\nfrom test_custom import Reno\n"
         "class C(Reno):\n    def decrease(self, cwnd, path, event): return KEPT * cwnd\n"
     )
     return f"{folder / 'cc.py'}:C"
@@ -337,7 +339,7 @@ def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: 
     halves, keeps = write_pair(tmp_path / "a", 0.5), write_pair(tmp_path / "b (2)", 0.9)
     alone = [run(cc, "reno").flows["lost"][0] for cc in (halves, keeps)]
     together = experiment(flows=[Flow(name=cc[-9:-8], cc=cc) for cc in (halves, keeps)])
-    found = own.classes([halves, keeps], own.sources(together)).values()
+    found = custom.classes([halves, keeps], custom.sources(together)).values()
     window = [cls.decrease(None, 100.0, None, None) for cls, _ in found]  # type: ignore[attr-defined]
     assert window == [50.0, 90.0]
     assert alone[0] != alone[1]
@@ -345,11 +347,11 @@ def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: 
 
 def test_a_changed_module_beside_a_file_is_read_again(tmp_path: Path) -> None:
     flow = Flow(cc=write_pair(tmp_path / "a", 0.5))
-    first = own.sources(experiment(flows=[flow]))
+    first = custom.sources(experiment(flows=[flow]))
     (tmp_path / "a" / "beside.py").write_text("KEPT = 0.75  # changed\n")
-    second = own.sources(experiment(flows=[flow]))
+    second = custom.sources(experiment(flows=[flow]))
     assert second != first
-    ((cls, _),) = own.classes([flow.cc], second).values()
+    ((cls, _),) = custom.classes([flow.cc], second).values()
     assert cls.decrease(None, 100.0, None, None) == 75.0  # type: ignore[attr-defined]
 
 
@@ -357,11 +359,13 @@ def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_cam
     mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = Flow(cc="mine:Mine")
-    first = own.classes([flow.cc], own.sources(experiment(flows=[flow])))[flow.cc][0]
+    first = custom.classes([flow.cc], custom.sources(experiment(flows=[flow])))[flow.cc][0]
     (mine / "there").mkdir()
-    (mine / "there" / "mine.py").write_text("from test_own import Reno\nclass Mine(Reno): pass\n")
+    (mine / "there" / "mine.py").write_text(
+        "from test_custom import Reno\nclass Mine(Reno): pass\n"
+    )
     monkeypatch.chdir(mine / "there")
-    second = own.classes([flow.cc], own.sources(experiment(flows=[flow])))[flow.cc][0]
+    second = custom.classes([flow.cc], custom.sources(experiment(flows=[flow])))[flow.cc][0]
     assert second is not first
     assert issubclass(second, Reno)
 
@@ -379,7 +383,7 @@ def test_a_file_that_cannot_be_imported_is_told_of_in_a_paragraph(
 ) -> None:
     (mine / "broken.py").write_text(source)
     with pytest.raises(ExperimentError) as error:
-        own.sources(experiment(flows=[Flow(cc="broken.py:Mine")]))
+        custom.sources(experiment(flows=[Flow(cc="broken.py:Mine")]))
     assert said in str(error.value)
 
 
@@ -394,7 +398,9 @@ class Early(Reno):
 
 
 def test_a_rule_has_its_slow_start_with_options_too() -> None:
-    plain, named = (run(f"test_own:Early{options}", "reno").flows for options in ("", "(add=1.0)"))
+    plain, named = (
+        run(f"test_custom:Early{options}", "reno").flows for options in ("", "(add=1.0)")
+    )
     assert plain["sent"].to_list() == named["sent"].to_list()
 
 
@@ -422,13 +428,13 @@ class Alarm(CongestionControl):
 
 
 def test_a_timer_rings_once_unless_it_is_set_again() -> None:
-    shown = run("test_own:Alarm", "reno").internals.filter(pl.col("name") == "rang")
+    shown = run("test_custom:Alarm", "reno").internals.filter(pl.col("name") == "rang")
     assert shown["value"].max() == 1
 
 
 def test_a_timer_that_never_lets_time_pass_is_refused() -> None:
     with pytest.raises(DumbbellError, match="after on_timer a later one than the present"):
-        run("test_own:Alarm(again=true)", "reno")
+        run("test_custom:Alarm(again=true)", "reno")
 
 
 def test_a_sweep_files_runs_under_the_source_too(mine: Path) -> None:

@@ -1,12 +1,12 @@
-//! A flow over UDT: a connection of ours over UDP sockets of its hosts.
+//! A flow over UDT on UDP sockets of its hosts.
 //!
-//! Its ends run in threads of their own, which are as real-time as the thread that starts them:
-//! they stand for what a kernel would do at once.
+//! Each end runs on its own thread, which inherits the real-time priority of the thread that starts
+//! it, because it does the work that a kernel does for TCP.
 
 use crate::error::TestbedError;
-use crate::flow::{Ends, PORT, address};
 use crate::host::Side;
-use crate::sys::set_socket_option;
+use crate::sys::setsockopt;
+use crate::tcp_flow::{FlowSockets, RECEIVER_PORT, address};
 use dumbbell_sim::{
     FlowPlan, FlowRow, FlowSpec, Internals, Series, SeriesRow, fill_flow_row, fill_series_row,
 };
@@ -18,71 +18,71 @@ use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Bytes that may wait in a UDP socket: 10 ms at 10 Gbit/s, twice, as half of it may be overhead.
-const BUFFER: i32 = 1 << 25;
-/// Longer than any run: as in the simulator, the flow goes on however bad the links are.
-const FOREVER: Duration = Duration::from_secs(1 << 30);
+/// Size of a UDP socket's buffers, bytes: 2 * 10 ms at 10 Gbit/s, because up to half is overhead.
+const UDP_BUFFER: i32 = 1 << 25;
+/// A timeout longer than any run: as in the simulator, a connection never gives up.
+const NO_TIMEOUT: Duration = Duration::from_secs(1 << 30);
 
-/// A connection with both of its ends.
+/// A UDT connection with both of its ends.
 pub(crate) struct UdtFlow {
     pub(crate) number: u32,
     plan: FlowPlan,
     settings: Settings,
-    /// From when on no new data is sent.
+    /// Time after which no new data is sent.
     stop: Option<Time>,
     bytes: u64,
     payload: u64,
-    stage: Stage,
-    /// It was looked at after it had completed.
-    is_done: bool,
+    stage: UdtState,
+    /// Whether the flow was sampled after its completion.
+    completion_sampled: bool,
 }
 
-enum Stage {
+enum UdtState {
     Waiting([UdpSocket; 2]),
-    Open(Open),
-    /// It could not be opened.
+    Open(Connection),
+    /// The connection could not be opened.
     Failed(Error),
 }
 
-/// A connection that has begun.
-struct Open {
+/// The sockets of an open connection.
+struct Connection {
     sender: Socket,
-    /// When the sender's clock began.
-    began: Time,
+    /// Time at which the sender's clock started.
+    start: Time,
     listener: Listener,
     receiver: Option<Socket>,
 }
 
-/// Opens an end; called in its namespace.
-pub(crate) fn open(side: Side, plan: &FlowPlan) -> Result<OwnedFd, TestbedError> {
+/// Opens the UDP socket of one end; call in its host's namespace.
+pub(crate) fn open_socket(side: Side, plan: &FlowPlan) -> Result<OwnedFd, TestbedError> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
         .map_err(TestbedError::failed("opened a UDP socket"))?;
     for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
-        set_socket_option(&socket, libc::SOL_SOCKET, option, &BUFFER.to_ne_bytes())
+        setsockopt(&socket, libc::SOL_SOCKET, option, &UDP_BUFFER.to_ne_bytes())
             .map_err(TestbedError::failed("gave a UDP socket its buffer"))?;
     }
-    let port = if side == Side::Sender { 0 } else { PORT };
+    let port = if side == Side::Sender { 0 } else { RECEIVER_PORT };
     bind(&socket, &address(side, plan.pair, port))
         .map_err(TestbedError::failed("bound a UDP socket"))?;
     Ok(socket)
 }
 
 impl UdtFlow {
-    /// A flow of these options over two sockets.
+    /// A flow with these options over the two sockets.
     pub(crate) fn new(
         number: u32,
         flow: &FlowSpec,
         options: &TransportOptions,
         plan: FlowPlan,
-        ends: Ends,
+        ends: FlowSockets,
     ) -> UdtFlow {
         let bulk = BulkData { bytes: flow.bytes, stop: None, app_rates: flow.write_rates() };
         let settings = Settings {
             options: options.clone(),
             algorithm: flow.cc.clone(),
-            connect_timeout: FOREVER,
-            idle_timeout: FOREVER,
+            connect_timeout: NO_TIMEOUT,
+            idle_timeout: NO_TIMEOUT,
             bulk: Some(bulk),
             keep_received: false,
             ..Settings::default()
@@ -94,21 +94,21 @@ impl UdtFlow {
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
             payload: u64::from(options.max_payload()),
-            stage: Stage::Waiting([ends.sender, ends.listener].map(UdpSocket::from)),
-            is_done: false,
+            stage: UdtState::Waiting([ends.sender, ends.listener].map(UdpSocket::from)),
+            completion_sampled: false,
         }
     }
 
-    /// Opens the connection if it is time to, and says when to ask again.
-    pub(crate) fn act(&mut self, now: Time) -> Time {
-        let Stage::Waiting(sockets) = &mut self.stage else { return Time::MAX };
+    /// Opens the connection when due; returns the next due time.
+    pub(crate) fn poll(&mut self, now: Time) -> Time {
+        let UdtState::Waiting(sockets) = &mut self.stage else { return Time::MAX };
         if now < self.plan.start {
             return self.plan.start;
         }
         let opened = sockets.each_ref().map(UdpSocket::try_clone);
         self.stage = match self.connect(now, opened) {
-            Ok(open) => Stage::Open(open),
-            Err(error) => Stage::Failed(error),
+            Ok(open) => UdtState::Open(open),
+            Err(error) => UdtState::Failed(error),
         };
         Time::MAX
     }
@@ -117,7 +117,7 @@ impl UdtFlow {
         &self,
         now: Time,
         [sender, receiver]: [std::io::Result<UdpSocket>; 2],
-    ) -> Result<Open, Error> {
+    ) -> Result<Connection, Error> {
         let receives = Settings { bulk: None, ..self.settings.clone() };
         let listener = Listener::from_udp_socket(receiver?, &receives)?;
         let mut sends = self.settings.clone();
@@ -125,39 +125,39 @@ impl UdtFlow {
             bulk.stop = self.stop.map(|stop| Time::ZERO + stop.since(now));
         }
         let sender = Socket::start_connect(sender?, listener.local_addr(), &sends)?;
-        Ok(Open { sender, began: now, listener, receiver: None })
+        Ok(Connection { sender, start: now, listener, receiver: None })
     }
 
-    /// Why it ended before its time, if it did.
+    /// The error with which the connection ended, if any.
     pub(crate) fn failure(&self) -> Option<String> {
         match &self.stage {
-            Stage::Waiting(_) => None,
-            Stage::Failed(error) => Some(error.to_string()),
-            Stage::Open(open) => match open.sender.error() {
+            UdtState::Waiting(_) => None,
+            UdtState::Failed(error) => Some(error.to_string()),
+            UdtState::Open(open) => match open.sender.error() {
                 None | Some(Error::Closed) => None,
                 Some(error) => Some(error.to_string()),
             },
         }
     }
 
-    /// Writes down the present state, from the flow's start on until once after its completion.
+    /// Appends a sample, from the flow's start until once after its completion.
     pub(crate) fn sample(
         &mut self,
         now: Time,
         series: &mut Series,
         mut internals: Option<&mut Internals>,
     ) {
-        if now < self.plan.start || self.is_done {
+        if now < self.plan.start || self.completion_sampled {
             return;
         }
-        self.act(now);
+        self.poll(now);
         let (flow, t) = (self.number, now.as_secs_f64());
         let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
-        if let Stage::Open(open) = &mut self.stage {
+        if let UdtState::Open(open) = &mut self.stage {
             let stats = open.sender.statistics().sender;
             fill_series_row(&stats, self.payload, self.bytes, &mut row);
             row.received = open.received();
-            self.is_done = stats.completed.is_some();
+            self.completion_sampled = stats.completed.is_some();
             if let Some(internals) = &mut internals {
                 open.sender.inspect(&mut |shown| internals.push(flow, t, shown.name, shown.value));
             }
@@ -165,13 +165,13 @@ impl UdtFlow {
         series.push(row);
     }
 
-    /// What became of the flow.
-    pub(crate) fn conclude(&mut self) -> FlowRow {
+    /// Totals of the flow.
+    pub(crate) fn flow_row(&mut self) -> FlowRow {
         let start = self.plan.start.as_secs_f64();
         let mut row = FlowRow { flow: self.number, start, ..FlowRow::default() };
-        if let Stage::Open(open) = &mut self.stage {
+        if let UdtState::Open(open) = &mut self.stage {
             let mut stats = open.sender.statistics().sender;
-            stats.completed = stats.completed.map(|at| open.began + at.since(Time::ZERO));
+            stats.completed = stats.completed.map(|at| open.start + at.since(Time::ZERO));
             fill_flow_row(&stats, self.payload, self.bytes, &mut row);
             row.received = open.received();
         }
@@ -179,8 +179,8 @@ impl UdtFlow {
     }
 }
 
-impl Open {
-    /// Bytes that the receiver has in order.
+impl Connection {
+    /// Bytes that the receiver has received in order.
     fn received(&mut self) -> u64 {
         if self.receiver.is_none() {
             self.receiver = self.listener.accept(Some(Duration::ZERO)).ok();

@@ -1,0 +1,221 @@
+//! Calls the methods of an algorithm object in Python and reads its attributes.
+
+use crate::custom::exception::{FallbackControl, FirstException, user_error};
+use crate::custom::types;
+use dumbbell_cc::{ConnectionConfig, ControlParameters, Metric, Path};
+use dumbbell_units::{Rate, Time};
+use pyo3::intern;
+use pyo3::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// An algorithm object in Python, with its path and the control values read from it.
+pub struct PyAdapter {
+    object: Py<PyAny>,
+    /// The `Path` object, reused for every event.
+    pub path: Py<types::Path>,
+    name: String,
+    failure: FirstException,
+    has_failed: bool,
+    overrides_inspect: bool,
+    overrides_on_timer: bool,
+    pub uses_prr: bool,
+    pub control: ControlParameters,
+    pub timer: Option<Time>,
+}
+
+impl PyAdapter {
+    pub fn new(
+        object: &Bound<'_, PyAny>,
+        name: &str,
+        init: &ConnectionConfig,
+        failure: &FirstException,
+    ) -> PyResult<PyAdapter> {
+        let path = types::Path(Path::new(init.mss, init.now));
+        Ok(PyAdapter {
+            path: Py::new(object.py(), path)?,
+            name: name.to_owned(),
+            failure: failure.clone(),
+            has_failed: false,
+            overrides_inspect: overrides(object, "inspect")?,
+            overrides_on_timer: object.hasattr("on_timer")? && overrides(object, "on_timer")?,
+            uses_prr: object.getattr("uses_prr")?.extract()?,
+            control: FallbackControl::CONTROL,
+            timer: None,
+            object: object.clone().unbind(),
+        })
+    }
+
+    /// Updates the `Path` object and calls `f` with the algorithm object; `None` if `f` fails, or
+    /// if the algorithm failed before.
+    pub fn call<T>(
+        &mut self,
+        path: &Path,
+        f: impl FnOnce(&mut PyAdapter, &Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
+        if self.has_failed {
+            return None;
+        }
+        Python::attach(|py| {
+            let object = self.object.clone_ref(py).into_bound(py);
+            let result = self.update_path(py, path).and_then(|()| f(self, &object));
+            result.map_err(|error| self.record_failure(py, error, path.now)).ok()
+        })
+    }
+
+    /// Calls a method with the path and another argument, and reads the control values.
+    pub fn notify<F>(&mut self, path: &Path, method: &str, argument: F)
+    where
+        F: for<'py> IntoPyObject<'py>,
+    {
+        self.call(path, |adapter, object| {
+            object.call_method1(method, (adapter.path.bind(object.py()), argument))?;
+            adapter.read_control(object, method, path.now)
+        });
+    }
+
+    /// Copies the state of the path into the `Path` object.
+    fn update_path(&self, py: Python<'_>, path: &Path) -> PyResult<()> {
+        self.path.bind(py).try_borrow_mut()?.0.clone_from(path);
+        Ok(())
+    }
+
+    fn record_failure(&mut self, py: Python<'_>, error: PyErr, now: Time) {
+        self.has_failed = true;
+        self.control = FallbackControl::CONTROL;
+        self.timer = None;
+        self.failure.record(py, error, &self.name, now);
+    }
+
+    /// Reads the object's control attributes after a call of `method`.
+    ///
+    /// # Errors
+    /// If a value is invalid.
+    pub fn read_control(
+        &mut self,
+        object: &Bound<'_, PyAny>,
+        method: &str,
+        now: Time,
+    ) -> PyResult<()> {
+        let py = object.py();
+        let cwnd = object.getattr(intern!(py, "cwnd"))?;
+        let cwnd = self.extract_number(&cwnd, method, "cwnd", now)?;
+        if !(cwnd >= 1.0 && cwnd.is_finite()) {
+            return Err(self.invalid_value(py, method, "cwnd", cwnd, now));
+        }
+        let ssthresh = object.getattr(intern!(py, "ssthresh"))?;
+        let ssthresh = self.extract_number(&ssthresh, method, "ssthresh", now)?;
+        if ssthresh.is_nan() || ssthresh < 1.0 {
+            return Err(self.invalid_value(py, method, "ssthresh", ssthresh, now));
+        }
+        let pacing_rate = object.getattr(intern!(py, "pacing_rate"))?;
+        let pacing_rate = match pacing_rate.is_none() {
+            true => None,
+            false => Some(self.extract_number(&pacing_rate, method, "pacing_rate", now)?),
+        };
+        if let Some(rate) = pacing_rate.filter(|rate| !(*rate > 0.0 && rate.is_finite())) {
+            return Err(self.invalid_value(py, method, "pacing_rate", rate, now));
+        }
+        let pacing_rate = pacing_rate.map(Rate::from_bytes_per_sec);
+        self.control = ControlParameters { cwnd, ssthresh, pacing_rate, min_send_quantum: None };
+        if self.overrides_on_timer {
+            let timer = object.getattr(intern!(py, "timer"))?;
+            self.timer = match timer.is_none() {
+                true => None,
+                false => Some(self.timer_expiry(&timer, method, now)?),
+            };
+        }
+        Ok(())
+    }
+
+    /// The time that `timer` is set to. `on_timer` must set a later time than the current one,
+    /// because the simulated time would not advance otherwise.
+    fn timer_expiry(&self, timer: &Bound<'_, PyAny>, method: &str, now: Time) -> PyResult<Time> {
+        let seconds = self.extract_number(timer, method, "timer", now)?;
+        // The conversion from float saturates: a negative time is 0 and expires at once.
+        let expiry = Time::from_nanos((seconds * 1e9) as u64);
+        if seconds.is_nan() || method == "on_timer" && expiry <= now {
+            return Err(self.invalid_value(timer.py(), method, "timer", seconds, now));
+        }
+        Ok(expiry)
+    }
+
+    fn extract_number(
+        &self,
+        value: &Bound<'_, PyAny>,
+        method: &str,
+        what: &str,
+        now: Time,
+    ) -> PyResult<f64> {
+        value.extract().map_err(|_| self.invalid_value(value.py(), method, what, value, now))
+    }
+
+    /// The error for an invalid value of `what` after a call of `method`.
+    pub fn invalid_value(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        what: &str,
+        value: impl std::fmt::Display,
+        now: Time,
+    ) -> PyErr {
+        let valid = match what {
+            "cwnd" => "a window is a finite number of packets, 1 or more",
+            "ssthresh" => "a threshold is a number of packets, 1 or more, or infinite",
+            "pacing_rate" => "a pacing rate is a finite number of bytes/s above 0, or None",
+            "timer" => {
+                "a timer is None or a time in s; after on_timer, later than the current time"
+            }
+            "the increase" => "an increase is finite and leaves a window of 1 packet or more",
+            _ => "a window after a decrease is a finite number of packets, 0 or more",
+        };
+        let name = &self.name;
+        user_error(py, &format!("{name}: {what} is {value} after {method}, at {now}; {valid}"))
+    }
+
+    /// Reports the values that the object's `inspect` returns.
+    pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        if !self.overrides_inspect || self.has_failed {
+            return;
+        }
+        Python::attach(|py| {
+            let returned = self.object.bind(py).call_method0(intern!(py, "inspect"));
+            let returned = returned.and_then(|returned| {
+                returned.extract::<Vec<(String, f64)>>().or_else(|_| {
+                    returned
+                        .call_method0("items")?
+                        .try_iter()?
+                        .map(|item| item?.extract())
+                        .collect()
+                })
+            });
+            match returned {
+                Ok(values) => values
+                    .into_iter()
+                    .for_each(|(name, value)| show(Metric { name: intern_name(name), value })),
+                Err(error) => {
+                    let now = self.path.borrow(py).0.now;
+                    self.failure.record(py, error, &self.name, now);
+                }
+            }
+        });
+    }
+}
+
+/// Whether a class overrides a method of its base class in `dumbbell.cc`.
+pub fn overrides(object: &Bound<'_, PyAny>, method: &str) -> PyResult<bool> {
+    let module: String = object.getattr(method)?.getattr("__module__")?.extract()?;
+    Ok(module != "dumbbell.cc")
+}
+
+/// Makes the name of an internal variable static. Programs have few of them, the same in every run.
+fn intern_name(name: String) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name.as_str()) {
+        return known;
+    }
+    let leaked: &'static str = Box::leak(name.into_boxed_str());
+    names.insert(leaked);
+    leaked
+}

@@ -1,0 +1,387 @@
+//! A flow over the kernel's TCP or Multipath TCP, with the sockets of both ends.
+
+use crate::algorithm::{has_options, kernel_name, sets_pacing_rate};
+use crate::error::TestbedError;
+use crate::host::{Side, mptcp_socket};
+use crate::info::{self, TcpInfo};
+use crate::settings::KernelSettings;
+use crate::sys::setsockopt;
+use dumbbell_net::Application;
+use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
+use dumbbell_units::Time;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, recv, send, shutdown, sockopt,
+};
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// Port on which receivers listen.
+pub(crate) const RECEIVER_PORT: u16 = 5001;
+const TCP_WINDOW_CLAMP: i32 = 10;
+const TCP_NOTSENT_LOWAT: i32 = 25;
+/// Limit of unsent data in a socket (TCP_NOTSENT_LOWAT), bytes.
+///
+/// It lasts for about 1 ms at 10 Gbit/s, so that a writer may be that late, and is sent soon after
+/// a flow is stopped.
+const NOTSENT_LOWAT_BYTES: u32 = 1 << 20;
+/// A value of SO_MAX_PACING_RATE that turns pacing on without a limit. The maximum value of the
+/// type would turn pacing off.
+const UNLIMITED_PACING_RATE: u64 = u64::MAX >> 1;
+/// Maximum data per write, bytes.
+pub(crate) const IO_BYTES: usize = 1 << 18;
+
+/// State of a flow's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlowState {
+    /// Before the start time.
+    Waiting,
+    /// Connecting, or sending data.
+    Sending,
+    /// All data is written, and the sending direction is shut down.
+    Written,
+    /// The receiver has read all data and closed its side.
+    Complete,
+    /// The connection failed with this errno; 0 if the receiver closed early.
+    Failed(i32),
+}
+
+/// A TCP connection with the sockets of both ends.
+pub(crate) struct TcpFlow {
+    pub(crate) number: u32,
+    plan: FlowPlan,
+    pub(crate) stop: Option<Time>,
+    bytes: u64,
+    /// The rate schedule of the application, if it has one.
+    application: Option<Application>,
+    is_paced: bool,
+    mss: u64,
+    pub(crate) listener: OwnedFd,
+    pub(crate) sender: OwnedFd,
+    pub(crate) receiver: Option<OwnedFd>,
+    pub(crate) state: FlowState,
+    pub(crate) completed: Option<Time>,
+    written: u64,
+    received: u64,
+    /// Sum and number of the smoothed RTT samples, s: of the flow, then of each subflow.
+    rtt_sums: Vec<(f64, u64)>,
+    /// Whether the flow was sampled after its completion.
+    completion_sampled: bool,
+}
+
+/// The sockets of a flow, each opened in its host's namespace.
+pub(crate) struct FlowSockets {
+    pub(crate) sender: OwnedFd,
+    pub(crate) listener: OwnedFd,
+}
+
+fn tcp_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+}
+
+pub(crate) fn address(side: Side, path: u32, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(side.address(path).into(), port)
+}
+
+/// Opens a socket with a linger time of 0, so that closing it discards unsent data.
+///
+/// An orphaned socket would keep its memory and its namespace for minutes, and under memory
+/// pressure the kernel keeps the windows of later runs small.
+fn open_socket(is_multipath: bool) -> Result<OwnedFd, TestbedError> {
+    let socket = if is_multipath {
+        mptcp_socket()?
+    } else {
+        tcp_socket().map_err(TestbedError::failed("opened a socket"))?
+    };
+    sockopt::set_socket_linger(&socket, Some(Duration::ZERO))
+        .map_err(TestbedError::failed("prepared a socket"))?;
+    Ok(socket)
+}
+
+/// Opens the sending socket; call in the sender's namespace.
+pub(crate) fn open_sender(
+    flow: &FlowSpec,
+    plan: &FlowPlan,
+    settings: &KernelSettings,
+) -> Result<OwnedFd, TestbedError> {
+    if has_options(&flow.cc) {
+        let (name, cc) = (flow.name.clone(), kernel_name(flow));
+        let reason = format!("a kernel's algorithms have no options by flow; write \"{cc}\"");
+        let (key, value) = ("cc".to_owned(), format!("\"{}\"", flow.cc));
+        return Err(TestbedError::Unsupported { flow: name, key, value, reason });
+    }
+    let socket = open_socket(!flow.additional_subflows.is_empty())?;
+    let cc = kernel_name(flow);
+    sockopt::set_tcp_congestion(&socket, cc).map_err(|error| algorithm_unavailable(cc, error))?;
+    let prepared = |error: std::io::Error| TestbedError::failed("prepared a socket")(error);
+    if settings.pacing {
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
+        setsockopt(&socket, level, option, &UNLIMITED_PACING_RATE.to_ne_bytes())
+            .map_err(prepared)?;
+    }
+    let (level, value) = (libc::IPPROTO_TCP, NOTSENT_LOWAT_BYTES.to_ne_bytes());
+    let limited = setsockopt(&socket, level, TCP_NOTSENT_LOWAT, &value);
+    if flow.additional_subflows.is_empty() {
+        // Multipath TCP supports the option only since Linux 6.10.
+        limited.map_err(prepared)?;
+    }
+    bind(&socket, &address(Side::Sender, plan.pair, 0))
+        .map_err(TestbedError::failed("bound a socket"))?;
+    Ok(socket)
+}
+
+fn algorithm_unavailable(cc: &str, error: Errno) -> TestbedError {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let known = known.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(", ");
+    let remedy = format!(
+        "the kernel has {known}; load the module (modprobe tcp_{cc}) or choose one of these"
+    );
+    TestbedError::unavailable(format!("use the algorithm \"{cc}\""), remedy)(error)
+}
+
+/// Opens the listening socket; call in the receiver's namespace.
+pub(crate) fn open_listener(
+    flow: &FlowSpec,
+    plan: &FlowPlan,
+    settings: &KernelSettings,
+) -> Result<OwnedFd, TestbedError> {
+    let socket = open_socket(!flow.additional_subflows.is_empty())?;
+    if let Some(window) = settings.receive_window {
+        let (level, value) = (libc::IPPROTO_TCP, window.to_ne_bytes());
+        setsockopt(&socket, level, TCP_WINDOW_CLAMP, &value)
+            .map_err(TestbedError::failed("limited a receive window"))?;
+    }
+    bind(&socket, &address(Side::Receiver, plan.pair, RECEIVER_PORT))
+        .and_then(|()| listen(&socket, 1))
+        .map_err(TestbedError::failed("listened on a socket"))?;
+    Ok(socket)
+}
+
+impl TcpFlow {
+    pub(crate) fn new(
+        number: u32,
+        flow: &FlowSpec,
+        plan: FlowPlan,
+        sockets: FlowSockets,
+    ) -> TcpFlow {
+        TcpFlow {
+            number,
+            plan,
+            stop: flow.stop_ns.map(Time::from_nanos),
+            bytes: flow.bytes.unwrap_or(u64::MAX),
+            application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
+            is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
+            mss: u64::from(flow.stack.mss),
+            listener: sockets.listener,
+            sender: sockets.sender,
+            receiver: None,
+            state: FlowState::Waiting,
+            completed: None,
+            written: 0,
+            received: 0,
+            rtt_sums: Vec::new(),
+            completion_sampled: false,
+        }
+    }
+
+    pub(crate) fn start(&self) -> Time {
+        self.plan.start
+    }
+
+    /// The errno of a failed connection.
+    pub(crate) fn errno(&self) -> Option<i32> {
+        if let FlowState::Failed(error) = self.state { Some(error) } else { None }
+    }
+
+    fn is_multipath(&self) -> bool {
+        self.plan.paths.len() > 1
+    }
+
+    /// Starts to connect; the socket does not block.
+    pub(crate) fn connect(&mut self) {
+        self.state =
+            match connect(&self.sender, &address(Side::Receiver, self.plan.pair, RECEIVER_PORT)) {
+                Ok(()) | Err(Errno::INPROGRESS) => FlowState::Sending,
+                Err(error) => FlowState::Failed(error.raw_os_error()),
+            };
+    }
+
+    /// Epoll events of the sender: the receiver's close, and buffer space if there is data to
+    /// write.
+    pub(crate) fn epoll_interest(&self, now: Time) -> EventFlags {
+        let writes = self.state == FlowState::Sending && self.writable_bytes(now) > 0;
+        if writes { EventFlags::OUT | EventFlags::RDHUP } else { EventFlags::RDHUP }
+    }
+
+    /// Bytes that the application may write now; whole packets if it has a rate schedule.
+    fn writable_bytes(&self, now: Time) -> u64 {
+        let left = self.bytes - self.written;
+        let Some(application) = &self.application else { return left };
+        let packets = u64::from(application.written(now.since(self.plan.start)));
+        (packets * self.mss).saturating_sub(self.written).min(left)
+    }
+
+    /// Time of the application's next write, if the flow waits for the application.
+    pub(crate) fn next_write_time(&self, now: Time) -> Option<Time> {
+        let application = self.application.as_ref().filter(|_| self.state == FlowState::Sending)?;
+        if self.writable_bytes(now) > 0 {
+            return None;
+        }
+        let next = self.written / self.mss + 1;
+        Some(self.plan.start + application.due(next as u32))
+    }
+
+    /// Writes until the application has no data or the socket buffer is full.
+    pub(crate) fn write(&mut self, now: Time, data: &[u8]) {
+        while self.state == FlowState::Sending {
+            let count = self.writable_bytes(now).min(data.len() as u64) as usize;
+            if count == 0 && self.written < self.bytes {
+                return;
+            }
+            if count == 0 {
+                return self.shutdown_write();
+            }
+            match send(&self.sender, &data[..count], SendFlags::NOSIGNAL) {
+                Ok(done) => self.written += done as u64,
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOTCONN) => return,
+                Err(error) => self.state = FlowState::Failed(error.raw_os_error()),
+            }
+        }
+    }
+
+    /// Ends the data: shuts down the sending direction.
+    pub(crate) fn shutdown_write(&mut self) {
+        if self.state == FlowState::Sending {
+            // If the connection has failed, epoll reports it on the sender.
+            let _ = shutdown(&self.sender, Shutdown::Write);
+            self.state = FlowState::Written;
+        }
+    }
+
+    /// Handles the receiver's close: completion if all data was written, otherwise a failure.
+    pub(crate) fn on_peer_close(&mut self, now: Time) {
+        let error = sockopt::socket_error(&self.sender).ok().and_then(Result::err);
+        match (self.state, error) {
+            (_, Some(error)) => self.state = FlowState::Failed(error.raw_os_error()),
+            (FlowState::Written, None) => {
+                self.state = FlowState::Complete;
+                let is_all = self.received >= self.bytes;
+                self.completed = is_all.then_some(now);
+            }
+            _ => self.state = FlowState::Failed(0),
+        }
+    }
+
+    /// Accepts the connection; returns whether there was one.
+    pub(crate) fn accept(&mut self) -> bool {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        self.receiver = accept_with(&self.listener, flags).ok();
+        self.receiver.is_some()
+    }
+
+    /// Reads and discards the data that has arrived; returns whether more may follow.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> bool {
+        let Some(receiver) = &self.receiver else { return false };
+        loop {
+            // With MSG_TRUNC, TCP discards the data without copying it (tcp(7)).
+            match recv(receiver, &mut *buffer, RecvFlags::TRUNC) {
+                Ok((0, 0)) | Err(Errno::CONNRESET) => {
+                    let _ = shutdown(receiver, Shutdown::Write);
+                    return false;
+                }
+                Ok((read, whole)) => self.received += read.max(whole) as u64,
+                Err(Errno::INTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// Whether a sample is due: from the start until once after completion.
+    pub(crate) fn needs_sample(&mut self, now: Time) -> bool {
+        let shows = self.plan.start <= now && !self.completion_sampled;
+        self.completion_sampled = self.completed.is_some();
+        shows
+    }
+
+    /// Samples the flow: its row, and the rows of its subflows with their numbers.
+    pub(crate) fn series_row(&mut self, t: f64) -> (SeriesRow, Vec<(u32, SeriesRow)>) {
+        let flow = self.number;
+        let mut row = SeriesRow { flow, t, received: self.received, ..SeriesRow::default() };
+        let mut subflows = Vec::new();
+        if self.is_multipath() {
+            row.ssthresh = f32::NAN;
+            [row.srtt, row.rtt, row.min_rtt, row.pacing_rate] = [f32::NAN; 4];
+            for (subflow, info) in self.subflows() {
+                let mut subflow_row = SeriesRow { t, ..SeriesRow::default() };
+                info.fill_series_row(self.is_paced, &mut subflow_row);
+                subflow_row.received = subflow_row.delivered;
+                row.add(&subflow_row);
+                self.record_rtt(0, subflow_row.srtt);
+                self.record_rtt(1 + subflow as usize, subflow_row.srtt);
+                subflows.push((subflow, subflow_row));
+            }
+            row.delivered = info::acknowledged_bytes(&self.sender).unwrap_or(0);
+        } else if let Ok(info) = TcpInfo::of(&self.sender) {
+            info.fill_series_row(self.is_paced, &mut row);
+            self.record_rtt(0, row.srtt);
+        }
+        row.delivered = row.delivered.min(self.written);
+        (row, subflows)
+    }
+
+    fn record_rtt(&mut self, index: usize, srtt: f32) {
+        if srtt.is_finite() {
+            self.rtt_sums.resize(self.rtt_sums.len().max(index + 1), (0.0, 0));
+            self.rtt_sums[index].0 += f64::from(srtt);
+            self.rtt_sums[index].1 += 1;
+        }
+    }
+
+    /// Mean of the smoothed RTT samples, s.
+    fn rtt_mean(&self, index: usize) -> Option<f64> {
+        self.rtt_sums
+            .get(index)
+            .map(|&(sum, count)| sum / count as f64)
+            .filter(|mean| mean.is_finite())
+    }
+
+    /// `TCP_INFO` of each subflow with its number, which is that of its path.
+    fn subflows(&self) -> Vec<(u32, TcpInfo)> {
+        let all = info::subflows(&self.sender).unwrap_or_default();
+        let subflow = |address| Side::Sender.path(address)?.checked_sub(self.plan.pair);
+        let known = all.into_iter().filter_map(|(address, info)| Some((subflow(address)?, info)));
+        known.filter(|(subflow, _)| (*subflow as usize) < self.plan.paths.len()).collect()
+    }
+
+    /// Totals of the flow, and of its subflows with their numbers.
+    pub(crate) fn flow_row(&self) -> (FlowRow, Vec<(u32, FlowRow)>) {
+        let mut row = FlowRow {
+            flow: self.number,
+            start: self.plan.start.as_secs_f64(),
+            completed: self.completed.map(Time::as_secs_f64),
+            rtt_mean: self.rtt_mean(0),
+            ..FlowRow::default()
+        };
+        let mut subflows = Vec::new();
+        if self.is_multipath() {
+            for (subflow, info) in self.subflows() {
+                let mut subflow_row = FlowRow { start: row.start, ..FlowRow::default() };
+                info.fill_flow_row(&mut subflow_row);
+                row.add(&subflow_row);
+                subflow_row.received = subflow_row.delivered;
+                subflow_row.rtt_mean = self.rtt_mean(1 + subflow as usize);
+                subflows.push((subflow, subflow_row));
+            }
+            row.delivered = info::acknowledged_bytes(&self.sender).unwrap_or(0);
+        } else if let Ok(info) = TcpInfo::of(&self.sender) {
+            info.fill_flow_row(&mut row);
+        }
+        row.delivered = row.delivered.min(self.written);
+        row.received = self.received;
+        (row, subflows)
+    }
+}
