@@ -193,20 +193,20 @@ def source_files() -> dict[str, list[Path]]:
         kind = re.sub(r"^(?:Box<)?(?:Windowed<)?(\w+).*", r"\1", of_type)
         homes = [file for file in sorted(SOURCES.rglob("*.rs")) if _defines(file, kind)]
         own = SOURCES / f"{name.replace('-', '_')}.rs"
-        if kind in ("BbrV1", "BoundedBbr"):
-            homes = [SOURCES / "bbr/mod.rs", *_ideas(name)]
+        if kind in ("BbrV1", "BbrV3"):
+            homes = [SOURCES / "bbr/mod.rs", *_parts(name)]
         found[name] = [*homes, *([own] if own.is_file() and own not in homes else [])]
     return found
 
 
-def _ideas(name: str) -> list[Path]:
+def _parts(name: str) -> list[Path]:
     """The files of a version of BBR, by the table at the head of `bbr/mod.rs`."""
     rows = re.findall(
-        r"^\| \W*`(\w+)`\W* \|.*\|(.*)\|(.*)\|$", head_of(SOURCES / "bbr/mod.rs"), re.M
+        r"^\| \W*`([\w/]+)`\W* \|.*\|(.*)\|(.*)\|$", head_of(SOURCES / "bbr/mod.rs"), re.M
     )
     marks = ("x", "F-BBRv2") if name == "f-bbr2" else ("x",)
     which = 0 if name == "bbr" else 1
-    return [SOURCES / f"bbr/{idea}.rs" for idea, *mark in rows if mark[which].strip() in marks]
+    return [SOURCES / f"bbr/{part}.rs" for part, *mark in rows if mark[which].strip() in marks]
 
 
 def _defines(file: Path, kind: str) -> bool:

@@ -2,7 +2,7 @@
 
 use crate::bbr::version;
 use crate::{
-    Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, Bic, BoundedBbr, ConfigError, CongestionControl,
+    Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, BbrV3, Bic, ConfigError, CongestionControl,
     CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, CubicParameters, Dbac,
     Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus, LedbatSlowStart, Lia, Metric,
     Olia, Options, Path, Reno, Scalable, Sent, Udt, Vegas, WeightedVegas, Westwood, WindowRule,
@@ -83,16 +83,16 @@ algorithms! {
     /// BBRv1.
     "bbr" Bbr(Box<BbrV1>) = |_, init| Ok(Box::new(BbrV1::new(init)));
     /// BBRv2.
-    "bbr2" Bbr2(Box<BoundedBbr>) = |options, init| {
-        BoundedBbr::from_options(version::V2, options, init).map(Box::new)
+    "bbr2" Bbr2(Box<BbrV3>) = |options, init| {
+        BbrV3::from_options(version::V2, options, init).map(Box::new)
     };
     /// F-BBRv2.
-    "f-bbr2" FairBbr2(Box<BoundedBbr>) = |options, init| {
-        BoundedBbr::from_options(version::F2, options, init).map(Box::new)
+    "f-bbr2" FairBbr2(Box<BbrV3>) = |options, init| {
+        BbrV3::from_options(version::F2, options, init).map(Box::new)
     };
     /// BBRv3.
-    "bbr3" Bbr3(Box<BoundedBbr>) = |options, init| {
-        BoundedBbr::from_options(version::V3, options, init).map(Box::new)
+    "bbr3" Bbr3(Box<BbrV3>) = |options, init| {
+        BbrV3::from_options(version::V3, options, init).map(Box::new)
     };
     /// Reno.
     "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| windowed(Reno, options, init);

@@ -9,6 +9,8 @@
 //!
 //! [`LossIntervals`] tells how much was delivered between losses (OLIA's `l_r`).
 
+use crate::RateSample;
+
 /// A sample and when it was taken, in whatever the filter's window is counted in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample<V> {
@@ -128,59 +130,34 @@ impl<V: Copy + PartialOrd> WindowedMin<V> {
     }
 }
 
-/// A count of packet-timed round trips.
-///
-/// A round ends when a packet is acknowledged that was sent after the round began; the packet's
-/// [`SendState::delivered`](crate::Stamp) tells.
+/// Packet-timed round trips (draft-ietf-ccwg-bbr-06, section 5.5.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
-    round_count: u64,
-    /// `Path::delivered` when the present round began.
-    next_round_delivered: u64,
-    round_start: bool,
+    /// Round trips so far.
+    pub round_count: u64,
+    /// The round ends when a packet is acknowledged before whose sending this many were delivered.
+    pub next_round_delivered: u64,
+    /// Whether this acknowledgement ended a round.
+    pub round_start: bool,
 }
 
 impl Rounds {
-    /// Tells of an acknowledgement: `prior` is `Path::delivered` when the acknowledged packet was
-    /// sent, `delivered` is the same now. Returns whether a round began with it.
+    /// UpdateRound; `delivered` is `Path::delivered`. An acknowledgement without a rate sample ends
+    /// no round.
     #[inline]
-    pub fn update(&mut self, prior: u64, delivered: u64) -> bool {
-        self.round_start = prior >= self.next_round_delivered;
+    pub fn update_round(&mut self, rate: Option<&RateSample>, delivered: u64) {
+        self.round_start =
+            rate.is_some_and(|rate| rate.send_state.delivered >= self.next_round_delivered);
         if self.round_start {
-            self.next_round_delivered = delivered;
+            self.start_round(delivered);
             self.round_count += 1;
         }
-        self.round_start
     }
 
-    /// Tells of an acknowledgement that says nothing about rounds.
+    /// StartRound.
     #[inline]
-    pub fn no_sample(&mut self) {
-        self.round_start = false;
-    }
-
-    /// Lets a round begin now, without counting it.
-    #[inline]
-    pub fn restart(&mut self, delivered: u64) {
+    pub fn start_round(&mut self, delivered: u64) {
         self.next_round_delivered = delivered;
-    }
-
-    /// Declares that the last acknowledgement, or what stands for one, began a round.
-    #[inline]
-    pub fn force(&mut self) {
-        self.round_start = true;
-    }
-
-    /// Whether the last acknowledgement began a round.
-    #[inline]
-    pub fn just_began(&self) -> bool {
-        self.round_start
-    }
-
-    /// Rounds so far.
-    #[inline]
-    pub fn count(&self) -> u64 {
-        self.round_count
     }
 }
 
@@ -208,6 +185,7 @@ impl LossIntervals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SendState;
     use proptest::prelude::*;
 
     #[test]
@@ -265,20 +243,17 @@ mod tests {
 
     #[test]
     fn a_round_ends_with_the_first_packet_sent_after_it_began() {
-        let mut rounds = Rounds::default();
-        assert!(rounds.update(0, 10), "the first packet of all ends round 0");
-        assert!(!rounds.update(0, 20), "sent before the round began");
-        assert!(!rounds.update(9, 30));
-        assert!(rounds.update(10, 40));
-        assert_eq!(rounds.count(), 2);
-    }
-
-    #[test]
-    fn a_restarted_round_must_run_its_full_length() {
-        let mut rounds = Rounds::default();
-        rounds.update(0, 10);
-        rounds.restart(25);
-        assert!(!rounds.update(10, 26));
-        assert!(rounds.update(25, 50));
+        let mut round = Rounds::default();
+        let mut ends = |prior_delivered, delivered| {
+            let send_state = SendState { delivered: prior_delivered, ..SendState::default() };
+            let sample = RateSample { send_state, ..RateSample::default() };
+            round.update_round(Some(&sample), delivered);
+            round.round_start
+        };
+        assert!(ends(0, 10), "the first acknowledgement of all ends round 0");
+        assert!(!ends(9, 20), "sent before the round began");
+        assert!(ends(10, 30));
+        round.update_round(None, 40);
+        assert_eq!(round, Rounds { round_count: 2, next_round_delivered: 30, round_start: false });
     }
 }

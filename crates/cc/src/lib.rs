@@ -9,7 +9,7 @@
 
 mod algorithm;
 mod balia;
-mod bbr;
+pub mod bbr;
 mod bic;
 mod copa;
 mod coupled;
@@ -49,7 +49,7 @@ mod yeah;
 
 pub use algorithm::{Algorithm, NAMES};
 pub use balia::Balia;
-pub use bbr::{BbrV1, BoundedBbr};
+pub use bbr::{BbrV1, BbrV3};
 pub use bic::Bic;
 pub use copa::Copa;
 pub use cubic::{Cubic, FirstGrowth, Parameters as CubicParameters, RenoFriendly};

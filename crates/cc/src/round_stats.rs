@@ -110,8 +110,9 @@ impl RoundAggregator {
         let report = self.present.get_or_insert_with(|| RoundStats::new(1, path));
         report.add(ack);
         // Where the transport takes no rate samples, a round is a smoothed round-trip time.
+        self.rounds.update_round(ack.rate.as_ref(), path.delivered);
         let ended = match ack.rate {
-            Some(sample) => self.rounds.update(sample.send_state.delivered, path.delivered),
+            Some(_) => self.rounds.round_start,
             None => path.srtt.is_some_and(|srtt| path.now.since(report.start) >= srtt),
         };
         if !ended {

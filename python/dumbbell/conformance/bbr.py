@@ -106,12 +106,12 @@ def _bandwidth(track: Track, rate: float = _RATE) -> float:
 
 def _startup_plateau(track: Track) -> Finding:
     startup, after = _change(track, STARTUP)
-    samples = startup.samples.group_by("round", maintain_order=True).agg(pl.col("max_bw").last())
+    samples = startup.samples.group_by("round_count", maintain_order=True).agg(pl.col("max_bw").last())
     best, grew = 0.0, 0.0
     for number, bandwidth in samples.iter_rows():
         if bandwidth >= 1.25 * best:
             best, grew = bandwidth, number
-    rounds = float(after.samples["round"][0]) - grew
+    rounds = float(after.samples["round_count"][0]) - grew
     at_exit = 8 * float(after.samples["max_bw"][0]) / (_RATE * _PAYLOAD)
     full = after.samples["full_bw_reached"][0] == 1
     return Finding(
@@ -126,7 +126,7 @@ def _startup_loss(track: Track) -> Finding:
     full = track.last("full_bw_reached") == 1
     return Finding(
         states[:2] == [STARTUP, DRAIN] and full,
-        f"{_named(states[:3])}; inflight_hi {track.last('inflight_hi'):.0f} packets",
+        f"{_named(states[:3])}; inflight_longterm {track.last('inflight_longterm'):.0f} packets",
     )
 
 
@@ -155,14 +155,14 @@ def _slower_in(state: int, share: float, cc: str, track: Track, **link: Any) -> 
 
 def _drain_time(track: Track) -> Finding:
     drain, _ = _change(track, DRAIN)
-    rounds = float(drain.samples["round"][-1] - drain.samples["round"][0])
+    rounds = float(drain.samples["round_count"][-1] - drain.samples["round_count"][0])
     left = float(drain.samples["in_flight"][-1]) / _BDP
     return Finding(3 <= rounds <= 4 and left > 1, f"{rounds:.0f} rounds, {left:.2f} BDP left")
 
 
 def _up_plateau(track: Track) -> Finding:
     ups = _all(track, UP)
-    rounds = [float(up.samples["round"][-1] - up.samples["round"][0]) for up in ups]
+    rounds = [float(up.samples["round_count"][-1] - up.samples["round_count"][0]) for up in ups]
     lost = track.last("lost")
     return Finding(
         bool(rounds) and min(rounds) >= 2 and lost == 0 and _ends_in(track, UP, DOWN),
@@ -194,7 +194,7 @@ def _ends_in(track: Track, state: int, *allowed: int) -> bool:
 
 
 def _up_loss(track: Track) -> Finding:
-    ups, bound = _all(track, UP), track.last("inflight_hi")
+    ups, bound = _all(track, UP), track.last("inflight_longterm")
     if not ups:
         raise NotSeenError("never came to UP")
     late = []
@@ -205,7 +205,7 @@ def _up_loss(track: Track) -> Finding:
     left = _ends_in(track, UP, DOWN, CRUISE, REFILL)
     return Finding(
         left and max(late) <= 2 * _RTT and bound < float("inf"),
-        f"{len(ups)} probes, over within {1e3 * max(late):.0f} ms of a loss; inflight_hi "
+        f"{len(ups)} probes, over within {1e3 * max(late):.0f} ms of a loss; inflight_longterm "
         f"{bound:.0f} packets",
     )
 
@@ -240,7 +240,7 @@ def _down_time(track: Track) -> Finding:
 
 
 def _probe_rtt(track: Track) -> Finding:
-    v1 = not track.has("inflight_hi")
+    v1 = not track.has("inflight_longterm")
     every = 10.0 if v1 else 5.0
     late = track.between(10)
     visits = _all(late, PROBE_RTT)
@@ -308,10 +308,10 @@ def _ten_times_less(track: Track) -> Finding:
     took = float(true["t"][0]) - 10 if true.height else float("inf")
     bounded = ""
     good = took <= 10
-    if track.has("bw_lo"):
-        first = late.samples.filter(pl.col("bw_lo").is_finite())
+    if track.has("bw_shortterm"):
+        first = late.samples.filter(pl.col("bw_shortterm").is_finite())
         lowered = float(first["t"][0]) - 10 if first.height else float("inf")
-        bounded, good = f"bw_lo set after {lowered:.2f} s, ", good and lowered <= 1
+        bounded, good = f"bw_shortterm set after {lowered:.2f} s, ", good and lowered <= 1
     return Finding(good, f"{bounded}max_bw is the new rate after {took:.1f} s")
 
 
@@ -348,12 +348,12 @@ def _up_after_bound(track: Track) -> Finding:
     cuts = 0
     for before, after in pairwise(track.stays()):
         if before.state == UP and after.state == DOWN:
-            high = float(before.samples["inflight_hi"].max())  # type: ignore[arg-type]
-            cuts += high < float("inf") and float(after.samples["inflight_hi"][0]) < high
+            high = float(before.samples["inflight_longterm"].max())  # type: ignore[arg-type]
+            cuts += high < float("inf") and float(after.samples["inflight_longterm"][0]) < high
     lost = track.last("lost") / track.last("sent")
     return Finding(
         cuts > 0 and _ends_in(track, UP, DOWN) and lost < 0.02,
-        f"{cuts} probes lowered inflight_hi and went to DOWN, {100 * lost:.2f} % lost",
+        f"{cuts} probes lowered inflight_longterm and went to DOWN, {100 * lost:.2f} % lost",
     )
 
 

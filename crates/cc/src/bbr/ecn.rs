@@ -1,70 +1,78 @@
-//! ECN, as Google's Linux branch of BBRv3 heeds it; the draft leaves it open.
+//! BBR's response to ECN, which the draft leaves open, as in Google's Linux branch `v3`.
 //!
-//! On paths of at most 5 ms, where marks come early, `alpha` is a moving average of the share of
-//! marked packets, round by round, as in DCTCP. A round with marks leaves `1 - alpha / 3` of the
-//! short-term volume; more than half of a flight marked means that too much was in flight; two such
-//! rounds in a row end Startup. Elsewhere marks are ignored.
+//! Only on paths of at most 5 ms, where marks come early. `ecn_alpha` is a moving average of the share
+//! of marked packets per round, as in DCTCP. A round with marks multiplies `inflight_shortterm` by
+//! `1 - ecn_alpha / 3`. More than half of a flight marked means that too much was in flight; two such
+//! rounds in a row end Startup.
 
-use super::version::{ECN_ALPHA_GAIN, ECN_FACTOR, ECN_FULL_ROUNDS, ECN_MAX_RTT, ECN_THRESH};
+use super::version::{ECN_ALPHA_GAIN, ECN_FACTOR, ECN_MAX_RTT, ECN_THRESH, FULL_ECN_COUNT};
 use crate::{Ack, RateSample};
 use dumbbell_units::Span;
 
-/// The share of marks.
+/// The share of marked packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ecn {
     enabled: bool,
-    eligible: bool,
-    alpha: f64,
+    ecn_eligible: bool,
+    ecn_alpha: f64,
     delivered: f64,
-    marked: f64,
-    high_rounds: u32,
+    delivered_ce: f64,
+    startup_ecn_rounds: u32,
 }
 
 impl Ecn {
-    /// Assumes the worst (`alpha` is 1), for a flow that starts into congestion.
+    /// `ecn_alpha` begins at 1, for a flow that starts into congestion.
     pub fn new(enabled: bool) -> Ecn {
-        Ecn { enabled, eligible: false, alpha: 1.0, delivered: 0.0, marked: 0.0, high_rounds: 0 }
+        Ecn {
+            enabled,
+            ecn_eligible: false,
+            ecn_alpha: 1.0,
+            delivered: 0.0,
+            delivered_ce: 0.0,
+            startup_ecn_rounds: 0,
+        }
     }
 
-    /// Whether marks are heeded on this path.
+    /// Whether the flow responds to marks on this path.
     #[inline]
-    pub fn is_heeded(&self) -> bool {
-        self.eligible
+    pub fn is_eligible(&self) -> bool {
+        self.ecn_eligible
     }
 
-    /// Counts what was delivered and marked.
+    /// Counts what an acknowledgement delivered.
     #[inline]
-    pub fn observe(&mut self, ack: &Ack) {
+    pub fn count(&mut self, ack: &Ack) {
         self.delivered += f64::from(ack.delivered);
-        self.marked += f64::from(ack.marked);
+        self.delivered_ce += f64::from(ack.marked);
     }
 
     /// A round is over.
-    pub fn end_round(&mut self, min_rtt: Option<Span>) {
-        self.eligible |= self.enabled && min_rtt.is_some_and(|rtt| rtt <= ECN_MAX_RTT);
-        if !self.eligible || self.delivered == 0.0 {
+    pub fn update_ecn_alpha(&mut self, min_rtt: Option<Span>) {
+        self.ecn_eligible |= self.enabled && min_rtt.is_some_and(|rtt| rtt <= ECN_MAX_RTT);
+        if !self.ecn_eligible || self.delivered == 0.0 {
             return;
         }
-        let share = (self.marked / self.delivered).min(1.0);
-        self.alpha += ECN_ALPHA_GAIN * (share - self.alpha);
-        self.high_rounds = if share >= ECN_THRESH { self.high_rounds + 1 } else { 0 };
-        (self.delivered, self.marked) = (0.0, 0.0);
+        let ce_ratio = (self.delivered_ce / self.delivered).min(1.0);
+        self.ecn_alpha += ECN_ALPHA_GAIN * (ce_ratio - self.ecn_alpha);
+        let is_high = ce_ratio >= ECN_THRESH;
+        self.startup_ecn_rounds = if is_high { self.startup_ecn_rounds + 1 } else { 0 };
+        (self.delivered, self.delivered_ce) = (0.0, 0.0);
     }
 
-    /// Whether marks show that Startup filled the pipe.
-    pub fn is_full(&self) -> bool {
-        self.high_rounds >= ECN_FULL_ROUNDS
+    /// Whether marks show that Startup has filled the pipe.
+    pub fn is_too_high_in_startup(&self) -> bool {
+        self.startup_ecn_rounds >= FULL_ECN_COUNT
     }
 
-    /// What a round with marks leaves of the short-term volume.
-    pub fn cut(&self) -> f64 {
-        1.0 - self.alpha * ECN_FACTOR
+    /// Factor by which a round with marks multiplies `inflight_shortterm`.
+    pub fn ecn_cut(&self) -> f64 {
+        1.0 - self.ecn_alpha * ECN_FACTOR
     }
 
     /// Whether the marks of a flight show that too much was in flight.
     #[inline]
-    pub fn is_too_high(&self, rate: &RateSample) -> bool {
-        self.eligible && f64::from(rate.marked) > ECN_THRESH * f64::from(rate.delivered)
+    pub fn is_inflight_too_high(&self, rate: &RateSample) -> bool {
+        self.ecn_eligible && f64::from(rate.marked) > ECN_THRESH * f64::from(rate.delivered)
     }
 }
 
@@ -73,22 +81,22 @@ mod tests {
     use super::*;
 
     fn round(ecn: &mut Ecn, delivered: u32, marked: u32) {
-        ecn.observe(&Ack { delivered, marked, ..Ack::default() });
-        ecn.end_round(Some(Span::from_millis(5)));
+        ecn.count(&Ack { delivered, marked, ..Ack::default() });
+        ecn.update_ecn_alpha(Some(Span::from_millis(5)));
     }
 
     #[test]
-    fn alpha_moves_by_a_16th_towards_the_share_of_marks() {
+    fn ecn_alpha_moves_by_a_16th_towards_the_share_of_marks() {
         let mut ecn = Ecn::new(true);
         round(&mut ecn, 100, 0);
-        assert_eq!(ecn.alpha, 15.0 / 16.0);
+        assert_eq!(ecn.ecn_alpha, 15.0 / 16.0);
         round(&mut ecn, 100, 100);
-        assert_eq!(ecn.alpha, 15.0 / 16.0 + 1.0 / 256.0);
+        assert_eq!(ecn.ecn_alpha, 15.0 / 16.0 + 1.0 / 256.0);
     }
 
     #[test]
     fn all_packets_marked_cost_a_third() {
-        assert!((Ecn::new(true).cut() - 2.0 / 3.0).abs() < 1e-15);
+        assert!((Ecn::new(true).ecn_cut() - 2.0 / 3.0).abs() < 1e-15);
     }
 
     #[test]
@@ -97,20 +105,20 @@ mod tests {
         round(&mut ecn, 100, 50);
         round(&mut ecn, 100, 49);
         round(&mut ecn, 100, 50);
-        assert!(!ecn.is_full());
+        assert!(!ecn.is_too_high_in_startup());
         round(&mut ecn, 100, 50);
-        assert!(ecn.is_full());
+        assert!(ecn.is_too_high_in_startup());
     }
 
     #[test]
     fn marks_are_ignored_on_paths_longer_than_5_ms_or_when_off() {
-        for (enabled, rtt_us, heeded) in
+        for (enabled, rtt_us, eligible) in
             [(true, 5000, true), (true, 5001, false), (false, 1, false)]
         {
             let mut ecn = Ecn::new(enabled);
-            ecn.observe(&Ack { delivered: 10, marked: 10, ..Ack::default() });
-            ecn.end_round(Some(Span::from_micros(rtt_us)));
-            assert_eq!(ecn.is_heeded(), heeded);
+            ecn.count(&Ack { delivered: 10, marked: 10, ..Ack::default() });
+            ecn.update_ecn_alpha(Some(Span::from_micros(rtt_us)));
+            assert_eq!(ecn.is_eligible(), eligible);
         }
     }
 }

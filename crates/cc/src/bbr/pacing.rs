@@ -1,84 +1,99 @@
-//! The pacing rate: `gain * bw`, less 1 %.
+//! The pacing rate, the size of bursts, and what pacing holds back.
 //!
-//! Until the pipe is full the rate only rises, for samples are then too low. It begins at the gain
-//! of Startup times the initial window per round-trip time, 1 ms if none is known
-//! (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.1; draft-ietf-ccwg-bbr-06, 5.6.2).
+//! The rate is `gain * bw`, less 1 %. Until the pipe is full it only rises, for samples are then too
+//! low. It begins at Startup's gain times the initial window per round-trip time, 1 ms if none is
+//! known (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.1; draft-ietf-ccwg-bbr-06,
+//! section 5.6.2).
 //!
 //! A packet that pacing has yet to release counts as in flight although it is not in the network.
-//! So this also keeps when the next packet will depart, as Linux does (earliest departure time).
+//! So this also tracks when the next packet departs, as Linux does (earliest departure time, EDT).
 
-use super::model::Scale;
-use super::version::{NOMINAL_RTT, PACING_MARGIN};
+use super::model::packets_in;
+use super::version::{NOMINAL_RTT, PACING_MARGIN_PERCENT};
 use dumbbell_units::{Rate, Span, Time};
+
+/// Share of the bandwidth at which to pace.
+const MARGIN: f64 = (100.0 - PACING_MARGIN_PERCENT) / 100.0;
 
 /// The pacing rate and when it lets the next packet depart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
-    rate: Rate,
-    startup_gain: f64,
+    /// The pacing rate, more than zero.
+    pub pacing_rate: Rate,
+    startup_pacing_gain: f64,
     has_seen_rtt: bool,
-    departure: Time,
+    next_send_time: Time,
 }
 
 impl Pacing {
-    /// The rate before any round-trip time is known.
-    pub fn new(scale: Scale, startup_gain: f64, now: Time) -> Pacing {
-        let rate = Rate::ZERO;
-        let mut pacing = Pacing { rate, startup_gain, has_seen_rtt: false, departure: now };
-        pacing.begin(scale.initial_window * scale.mss, NOMINAL_RTT);
+    /// InitPacingRate, before any round-trip time is known.
+    pub fn new(init_cwnd: f64, mss: f64, startup_pacing_gain: f64, now: Time) -> Pacing {
+        let pacing_rate = Rate::ZERO;
+        let mut pacing =
+            Pacing { pacing_rate, startup_pacing_gain, has_seen_rtt: false, next_send_time: now };
+        pacing.init_pacing_rate(init_cwnd * mss, NOMINAL_RTT);
         pacing
     }
 
-    fn begin(&mut self, window: f64, rtt: Span) {
-        // Never faster than a window in a microsecond: a rate must be finite.
-        let rtt = rtt.max(Span::from_micros(1));
-        self.rate = Rate::from_bytes_in(window, rtt) * self.startup_gain * PACING_MARGIN;
+    fn init_pacing_rate(&mut self, bytes: f64, rtt: Span) {
+        // At most a window in a microsecond: a rate must be finite.
+        let nominal_bandwidth = Rate::from_bytes_in(bytes, rtt.max(Span::from_micros(1)));
+        self.pacing_rate = nominal_bandwidth * self.startup_pacing_gain * MARGIN;
     }
 
-    /// The pacing rate, more than zero.
+    /// Sets the rate anew from the first round-trip time, once.
     #[inline]
-    pub fn rate(&self) -> Rate {
-        self.rate
-    }
-
-    /// Begins anew with the first round-trip time, once.
-    #[inline]
-    pub fn meet(&mut self, srtt: Option<Span>, cwnd: f64, scale: Scale) {
+    pub fn init_pacing_rate_from_rtt(&mut self, srtt: Option<Span>, cwnd: f64, mss: f64) {
         if let (false, Some(srtt)) = (self.has_seen_rtt, srtt) {
             self.has_seen_rtt = true;
-            self.begin(cwnd * scale.mss, srtt);
+            self.init_pacing_rate(cwnd * mss, srtt);
         }
     }
 
-    /// Paces at `gain * bw`; `full` is whether the pipe was ever full.
+    /// SetPacingRateWithGain.
     #[inline]
-    pub fn set(&mut self, bw: Rate, gain: f64, full: bool) {
-        let rate = bw * gain * PACING_MARGIN;
-        if full || rate > self.rate {
+    pub fn set_pacing_rate_with_gain(&mut self, bw: Rate, gain: f64, full_bw_reached: bool) {
+        let rate = bw * gain * MARGIN;
+        if full_bw_reached || rate > self.pacing_rate {
             // No sample can be as slow as a byte a second.
-            self.rate = rate.max(Rate::from_bytes_per_sec(1.0));
+            self.pacing_rate = rate.max(Rate::from_bytes_per_sec(1.0));
         }
+    }
+
+    /// Minimum packets in a burst: 1 below `min_tso_rate` (bit/s), else 2.
+    #[inline]
+    pub fn min_tso_segs(&self, min_tso_rate: f64) -> f64 {
+        if self.pacing_rate.bits_per_sec() < min_tso_rate { 1.0 } else { 2.0 }
+    }
+
+    /// Packets in a burst: what the pacing rate delivers in 1/1024 s, at least `min_tso_segs`, at most
+    /// what fits into a buffer of 64 KiB beside its headers (Linux `bbr_tso_segs_goal`).
+    pub fn send_quantum(&self, min_tso_segs: f64, mss: f64) -> f64 {
+        const BUFFER: f64 = 65_536.0 - 1.0 - 320.0;
+        let bytes = (self.pacing_rate.bytes_per_sec() / 1024.0).min(BUFFER);
+        libm::floor(bytes / mss).max(min_tso_segs).min(127.0)
     }
 
     /// A packet was sent.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, scale: Scale) {
-        self.departure = self.departure.max(now) + self.rate.time_for(scale.mss);
+    pub fn on_sent(&mut self, now: Time, mss: f64) {
+        self.next_send_time = self.next_send_time.max(now) + self.pacing_rate.time_for(mss);
     }
 
-    /// Packets of `in_flight` that are in the network when the next one departs: less what will
-    /// have been delivered until then, plus, if they are to become more, the `burst` that departs.
+    /// Estimated packets in the network at the next packet's earliest departure time (Linux
+    /// `bbr_packets_in_net_at_edt`): `in_flight - bw * (EDT - now)`, plus the departing burst if the
+    /// pacing gain is above 1.
     #[inline]
-    pub fn in_network(
+    pub fn packets_in_net_at_edt(
         &self,
         in_flight: u32,
         now: Time,
         bw: Rate,
-        burst: Option<f64>,
-        scale: Scale,
+        departing: Option<f64>,
+        mss: f64,
     ) -> f64 {
-        let delivered = libm::floor(scale.packets(bw, self.departure.since(now)));
-        (f64::from(in_flight) + burst.unwrap_or(0.0) - delivered).max(0.0)
+        let delivered = libm::floor(packets_in(bw, self.next_send_time.since(now), mss));
+        (f64::from(in_flight) + departing.unwrap_or(0.0) - delivered).max(0.0)
     }
 }
 
@@ -86,50 +101,63 @@ impl Pacing {
 mod tests {
     use super::*;
 
-    const SCALE: Scale = Scale { mss: 1448.0, initial_window: 10.0 };
+    const MSS: f64 = 1448.0;
 
-    fn mbit(rate: Rate) -> f64 {
-        rate.bits_per_sec() / 1e6
+    fn pacing(startup_pacing_gain: f64) -> Pacing {
+        Pacing::new(10.0, MSS, startup_pacing_gain, Time::ZERO)
+    }
+
+    fn mbit(pacing: &Pacing) -> f64 {
+        pacing.pacing_rate.bits_per_sec() / 1e6
     }
 
     #[test]
-    fn the_first_rate_is_the_initial_window_over_the_round_trip_time_times_2_885() {
-        let mut pacing = Pacing::new(SCALE, 739.0 / 256.0, Time::ZERO);
-        assert!((mbit(pacing.rate()) - 0.99 * 2.885 * 115.84).abs() < 0.3);
+    fn the_first_rate_is_the_initial_window_per_round_trip_time_times_2_885() {
+        let mut pacing = pacing(739.0 / 256.0);
+        assert!((mbit(&pacing) - 0.99 * 2.885 * 115.84).abs() < 0.3);
         // Linux 6.18 with srtt = 100.298 ms paces at 3.299 Mbit/s.
-        pacing.meet(Some(Span::from_micros(100_298)), 10.0, SCALE);
-        assert!((mbit(pacing.rate()) - 3.299).abs() < 0.003);
-        pacing.meet(Some(Span::from_micros(50_000)), 10.0, SCALE);
-        assert!((mbit(pacing.rate()) - 3.299).abs() < 0.003, "only the first one counts");
+        pacing.init_pacing_rate_from_rtt(Some(Span::from_micros(100_298)), 10.0, MSS);
+        assert!((mbit(&pacing) - 3.299).abs() < 0.003);
+        pacing.init_pacing_rate_from_rtt(Some(Span::from_micros(50_000)), 10.0, MSS);
+        assert!((mbit(&pacing) - 3.299).abs() < 0.003, "only the first one counts");
     }
 
     #[test]
     fn the_rate_does_not_fall_until_the_pipe_is_full() {
-        let mut pacing = Pacing::new(SCALE, 2.885, Time::ZERO);
-        pacing.set(Rate::from_bits_per_sec(1e9), 1.0, false);
-        assert!((mbit(pacing.rate()) - 990.0).abs() < 1e-9);
-        pacing.set(Rate::from_bits_per_sec(1e8), 1.0, false);
-        assert!((mbit(pacing.rate()) - 990.0).abs() < 1e-9);
-        pacing.set(Rate::from_bits_per_sec(1e8), 1.25, true);
-        assert!((mbit(pacing.rate()) - 123.75).abs() < 1e-9);
+        let mut pacing = pacing(2.885);
+        pacing.set_pacing_rate_with_gain(Rate::from_bits_per_sec(1e9), 1.0, false);
+        assert!((mbit(&pacing) - 990.0).abs() < 1e-9);
+        pacing.set_pacing_rate_with_gain(Rate::from_bits_per_sec(1e8), 1.0, false);
+        assert!((mbit(&pacing) - 990.0).abs() < 1e-9);
+        pacing.set_pacing_rate_with_gain(Rate::from_bits_per_sec(1e8), 1.25, true);
+        assert!((mbit(&pacing) - 123.75).abs() < 1e-9);
     }
 
     #[test]
     fn the_rate_is_never_zero() {
-        let mut pacing = Pacing::new(SCALE, 2.885, Time::ZERO);
-        pacing.set(Rate::ZERO, 1.0, true);
-        assert!(pacing.rate().bytes_per_sec() > 0.0);
-        pacing.meet(Some(Span::ZERO), 10.0, SCALE);
-        assert!(pacing.rate().bytes_per_sec().is_finite());
+        let mut pacing = pacing(2.885);
+        pacing.set_pacing_rate_with_gain(Rate::ZERO, 1.0, true);
+        assert!(pacing.pacing_rate.bytes_per_sec() > 0.0);
+        pacing.init_pacing_rate_from_rtt(Some(Span::ZERO), 10.0, MSS);
+        assert!(pacing.pacing_rate.bytes_per_sec().is_finite());
+    }
+
+    #[test]
+    fn a_burst_is_a_millisecond_of_packets_between_the_minimum_and_64_kib() {
+        let mut pacing = pacing(2.885);
+        for (mbit, min_tso_segs, burst) in [(1.0, 1.0, 1.0), (95.7, 2.0, 8.0), (1e5, 2.0, 45.0)] {
+            pacing.pacing_rate = Rate::from_bits_per_sec(mbit * 1e6);
+            assert_eq!(pacing.send_quantum(min_tso_segs, MSS), burst);
+        }
     }
 
     #[test]
     fn packets_that_wait_for_their_departure_are_not_in_the_network() {
-        let mut pacing = Pacing::new(SCALE, 2.885, Time::ZERO);
+        let mut pacing = pacing(2.885);
         let bw = Rate::from_bytes_per_sec(1_448_000.0 / 0.99);
-        pacing.set(bw, 1.0, true);
-        (0..8).for_each(|_| pacing.on_sent(Time::ZERO, SCALE));
-        assert_eq!(pacing.in_network(20, Time::ZERO, bw, None, SCALE), 12.0);
-        assert_eq!(pacing.in_network(20, Time::ZERO, bw, Some(2.0), SCALE), 14.0);
+        pacing.set_pacing_rate_with_gain(bw, 1.0, true);
+        (0..8).for_each(|_| pacing.on_sent(Time::ZERO, MSS));
+        assert_eq!(pacing.packets_in_net_at_edt(20, Time::ZERO, bw, None, MSS), 12.0);
+        assert_eq!(pacing.packets_in_net_at_edt(20, Time::ZERO, bw, Some(2.0), MSS), 14.0);
     }
 }

@@ -154,7 +154,7 @@ def limits(result: Result) -> dict[str, float]:
     cruise = inside.join(series, on=["seed", "t"]).filter(
         pl.col("state") == CRUISE, pl.col("t") >= FIRST
     )
-    safe = 0.85 * pl.col("inflight_hi")
+    safe = 0.85 * pl.col("inflight_longterm")
     found = cruise.select(
         window=(pl.col("in_flight") >= pl.col("cwnd") - 2).mean(),
         headroom=(pl.col("cwnd") >= safe - 2).mean(),
