@@ -63,14 +63,12 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
     };
     let cc = ["udt", "ar-udt", "cubic", "bbr3"][usize::from(flags >> 6)];
     let mss = u32::from(options.max_payload());
-    let init = ConnectionConfig { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
+    let init = ConnectionConfig::new(Time::ZERO, mss).with_initial_window(16.0).with_seed(1);
     Config {
         options,
         mode,
         algorithm: Algorithm::parse(cc, &init).expect("it is an algorithm"),
-        new_algorithm: Some(Box::new(move |mss| {
-            Algorithm::parse(cc, &ConnectionConfig { mss, ..init }).ok()
-        })),
+        new_algorithm: Some(Box::new(move |mss| Algorithm::parse(cc, &init.with_mss(mss)).ok())),
         bulk: None,
         keep_received: true,
         socket_id: 7,

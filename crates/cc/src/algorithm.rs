@@ -3,15 +3,15 @@
 use crate::bbr::version;
 use crate::{
     Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, BbrV3, Bic, ConfigError, CongestionControl,
-    CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, CubicParameters, Dbac,
-    Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus, LedbatSlowStart, Lia, Metric,
-    Olia, Options, Path, Reno, Scalable, Sent, Udt, Vegas, WeightedVegas, Westwood, WindowRule,
-    Windowed, Yeah,
+    CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, CubicParameters,
+    CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus,
+    LedbatSlowStart, Lia, Metric, Olia, Options, Path, Reno, Scalable, Sent, Udt, Vegas,
+    WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
 };
 use dumbbell_units::Time;
 
-/// A window rule with the slow start that the option `hystart` names, RFC 5681's unless it does, up
-/// to the option `initial_ssthresh` at first.
+/// A window rule with the slow start of the option `hystart` (default: RFC 5681) and the threshold
+/// of the option `initial_ssthresh` (default: none).
 pub(crate) fn windowed<R: WindowRule>(
     rule: R,
     options: &mut Options,
@@ -20,7 +20,7 @@ pub(crate) fn windowed<R: WindowRule>(
     windowed_from(rule, AnySlowStart::STANDARD, 0.0, options, init)
 }
 
-/// The same with other defaults; a threshold of 0 is none.
+/// The same with other defaults. A threshold of 0 means none.
 fn windowed_from<R: WindowRule>(
     rule: R,
     slow_start: AnySlowStart,
@@ -34,26 +34,41 @@ fn windowed_from<R: WindowRule>(
     Ok(if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed })
 }
 
-/// Makes the enum, its names and the forwarding of every method from one list:
-/// `"name" Variant(Type) = constructor`, the constructor taking `(&mut Options, &ConnectionConfig)`.
+/// Makes the enum, the names, the parsing and the forwarding from one list of
+/// `"name" Variant(Type) = constructor`. Constructors take `(&mut Options, &ConnectionConfig)`.
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $name:literal $variant:ident($type:ty) = $make:expr;)*) => {
-        /// Any algorithm, dispatched without a virtual call. The large ones are boxed, so that ten
-        /// thousand flows with one of the others stay small.
+        /// Any algorithm, dispatched without a virtual call.
+        ///
+        /// The large ones are boxed, so that the others stay small. A clone continues from the same
+        /// state, independently.
+        ///
+        /// ```
+        /// use dumbbell_cc::{Algorithm, CongestionControl, ConnectionConfig};
+        /// use dumbbell_units::Time;
+        ///
+        /// let config = ConnectionConfig::new(Time::ZERO, 1448);
+        /// let cubic = Algorithm::parse("cubic(hystart=off)", &config)?;
+        /// assert_eq!(cubic.control().cwnd, 10.0);
+        /// # Ok::<(), dumbbell_cc::ConfigError>(())
+        /// ```
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
         pub enum Algorithm {
             $($(#[$doc])* $variant($type),)*
-            /// An algorithm of the user's own.
-            Custom(Box<dyn CongestionControl + Send>),
+            /// A user-defined algorithm; see [`AlgorithmFactory`](crate::AlgorithmFactory).
+            Custom(Box<dyn CustomAlgorithm>),
         }
 
         /// The names of all built-in algorithms.
         pub const NAMES: &[&str] = &[$($name),*];
 
         impl Algorithm {
-            /// Makes the algorithm that `text` names: `cubic`, `cubic(hystart=off)`.
+            /// Makes the algorithm named by `text`: `cubic`, `cubic(hystart=off)`.
             ///
             /// # Errors
-            /// If there is none of that name, or an option or its value is not one it has.
+            /// If the text is malformed, no algorithm has the name, or an option or its value is not
+            /// valid.
             pub fn parse(text: &str, init: &ConnectionConfig) -> Result<Algorithm, ConfigError> {
                 let mut options: Options = text.parse()?;
                 let algorithm = match options.name() {
@@ -184,6 +199,18 @@ algorithms! {
     };
 }
 
+impl Algorithm {
+    /// UDT only: whether an acknowledgement lets the next packet leave at once, whatever the pacing
+    /// rate, as in Gu's NS-2 module.
+    pub fn is_ack_clocked(&self) -> bool {
+        match self {
+            Algorithm::Udt(udt) => udt.is_ack_clocked(),
+            Algorithm::AdaptiveUdt(udt) => udt.is_ack_clocked(),
+            _ => false,
+        }
+    }
+}
+
 // No default body may stand in for the algorithm's own method.
 #[deny(clippy::missing_trait_methods)]
 impl CongestionControl for Algorithm {
@@ -218,6 +245,18 @@ impl CongestionControl for Algorithm {
         forward!(self, algorithm => algorithm.on_restart_after_idle(cwnd));
     }
 
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        forward!(self, algorithm => algorithm.on_mtu_update(path, previous_mss));
+    }
+
+    fn on_persistent_congestion(&mut self, path: &Path) {
+        forward!(self, algorithm => algorithm.on_persistent_congestion(path));
+    }
+
+    fn on_packet_discarded(&mut self, path: &Path, packets: u32) {
+        forward!(self, algorithm => algorithm.on_packet_discarded(path, packets));
+    }
+
     fn on_receive_window_penalty(&mut self, path: &Path) {
         forward!(self, algorithm => algorithm.on_receive_window_penalty(path));
     }
@@ -233,10 +272,6 @@ impl CongestionControl for Algorithm {
 
     fn uses_prr(&self) -> bool {
         forward!(self, algorithm => algorithm.uses_prr())
-    }
-
-    fn is_ack_clocked(&self) -> bool {
-        forward!(self, algorithm => algorithm.is_ack_clocked())
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {

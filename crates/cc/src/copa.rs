@@ -249,7 +249,7 @@ impl CongestionControl for Copa {
             Rate::from_bytes_in(2.0 * self.cwnd * f64::from(self.mss), rtts.rtt_standing.get())
         });
         let ssthresh = if self.slow_start { f64::INFINITY } else { MIN_WINDOW };
-        ControlParameters { cwnd: self.cwnd, ssthresh, pacing_rate: rate, min_send_quantum: None }
+        ControlParameters::new(self.cwnd).with_ssthresh(ssthresh).with_pacing_rate(rate)
     }
 
     fn uses_prr(&self) -> bool {

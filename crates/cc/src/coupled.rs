@@ -27,7 +27,8 @@ impl Member {
 /// The siblings that may be used.
 #[inline]
 pub(crate) fn siblings(path: &Path) -> impl Iterator<Item = Member> + Clone + '_ {
-    let active = path.siblings.iter().filter(|sibling| sibling.active && !sibling.srtt.is_zero());
+    let active =
+        path.multipath.siblings.iter().filter(|sibling| sibling.active && !sibling.srtt.is_zero());
     active.map(|sibling| Member { cwnd: sibling.cwnd, rtt: sibling.srtt.as_secs_f64() })
 }
 
@@ -40,21 +41,17 @@ pub(crate) fn this_subflow(cwnd: f64, path: &Path) -> Option<Member> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use crate::{Path, Subflow};
+    use crate::Path;
+    use crate::ext::{Multipath, Subflow};
     use dumbbell_units::{Span, Time};
 
     /// A path of `rtt` ms whose siblings have these windows and round-trip times in ms.
     pub(crate) fn path(rtt: u64, siblings: &[(f64, u64)]) -> Path {
-        let sibling = |&(cwnd, rtt): &(f64, u64)| Subflow {
-            cwnd,
-            srtt: Span::from_millis(rtt),
-            delivered_between_losses: [0, 0],
-            slow_start: false,
-            active: true,
-        };
+        let sibling = |&(cwnd, rtt): &(f64, u64)| Subflow::new(cwnd, Span::from_millis(rtt));
         let siblings = siblings.iter().map(sibling).collect();
         let srtt = Some(Span::from_millis(rtt));
-        Path { srtt, siblings, cwnd_limited: true, ..Path::new(1460, Time::ZERO) }
+        let multipath = Multipath { siblings };
+        Path { srtt, multipath, cwnd_limited: true, ..Path::new(1460, Time::ZERO) }
     }
 
     pub(crate) fn assert_close(value: f64, expected: f64) {

@@ -254,7 +254,6 @@ impl WindowRule for Cubic {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::Signal;
 
     pub(crate) fn path_at(seconds: f64, min_rtt: Span) -> Path {
         let now = Time::ZERO + Span::from_secs_f64(seconds);
@@ -368,7 +367,7 @@ pub(crate) mod tests {
     fn a_timeout_forgets_w_max_so_that_the_next_epoch_is_its_own_plateau() {
         let mut rule = cubic(|_| {});
         let path = path_at(1.0, Span::from_millis(100));
-        let timeout = CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
+        let timeout = CongestionEvent::timeout();
         assert_close(rule.decrease(1000.0, &path, &timeout), 700.0);
         rule.on_timeout();
         growth(&mut rule, 700.0, &path);

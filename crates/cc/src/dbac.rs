@@ -228,12 +228,7 @@ impl CongestionControl for Dbac {
         let share = self.window.rule().inflight_share();
         let ControlParameters { cwnd, ssthresh, .. } = self.window.control();
         let cwnd = (cwnd * share).max(1.0);
-        ControlParameters {
-            cwnd,
-            ssthresh: ssthresh * share,
-            pacing_rate: None,
-            min_send_quantum: None,
-        }
+        ControlParameters::new(cwnd).with_ssthresh(ssthresh * share)
     }
 
     fn on_established(&mut self, path: &Path) {
@@ -277,7 +272,7 @@ mod tests {
 
     /// DBAC with this window, out of slow start.
     fn dbac(text: &str, cwnd: f64) -> Dbac {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1460, initial_window: cwnd, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, 1460).with_initial_window(cwnd).with_seed(1);
         let mut options = text.parse().expect("well formed");
         let mut dbac = Dbac::from_options(&mut options, &init).expect("within range");
         dbac.window = dbac.window.with_ssthresh(cwnd);

@@ -117,7 +117,7 @@ mod tests {
     fn a_mark_takes_half_of_alpha_and_loss_half_of_the_window() {
         let mut rule = dctcp("dctcp(alpha=0.25)");
         let path = Path::new(1448, Time::ZERO);
-        let event = |signal| CongestionEvent { signal, ..CongestionEvent::loss() };
+        let event = |signal| CongestionEvent::new(signal);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Ecn)), 70.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Loss)), 40.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Timeout)), 40.0);

@@ -1,23 +1,28 @@
-//! What a transport tells an algorithm, and what the algorithm answers.
+//! The facts that a transport passes to an algorithm, and the parameters that it gets back.
+//!
+//! The structs are `#[non_exhaustive]`, because new facts will come. All fields are public. Another
+//! crate begins with `new` (or `default`) and sets fields, by name or with `with_*`.
 
+use crate::ext::{Multipath, UdtReport};
 use dumbbell_units::{Rate, Span, Time};
 
-/// The facts about a path, kept up to date by the transport.
+/// The state of a path, kept up to date by the transport.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Path {
-    /// The present.
+    /// Current time.
     pub now: Time,
-    /// The jiffy of the clock that the transport reads coarse times from (Linux's jiffies); zero if
-    /// it has none.
+    /// Tick of the transport's coarse clock (Linux's jiffy); zero if it has none.
     pub jiffy: Span,
-    /// Payload bytes of a full packet.
+    /// Payload bytes of a full-sized packet. See
+    /// [`on_mtu_update`](crate::CongestionControl::on_mtu_update) for changes.
     pub mss: u32,
     /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
     pub srtt: Option<Span>,
-    /// Least round-trip time seen; `None` before the first sample.
+    /// Minimum round-trip time of the connection; `None` before the first sample.
     pub min_rtt: Option<Span>,
-    /// Packets sent and neither acknowledged, selectively acknowledged nor marked lost
-    /// (retransmissions count again).
+    /// Packets sent and neither acknowledged, selectively acknowledged, marked lost nor discarded.
+    /// A retransmission counts again.
     pub in_flight: u32,
     /// Packets delivered since the connection began, in any order.
     pub delivered: u64,
@@ -27,31 +32,30 @@ pub struct Path {
     pub lost: u64,
     /// Packets delivered with an ECN mark since the connection began.
     pub marked: u64,
-    /// Where the transport stands in loss recovery.
+    /// Loss recovery state.
     pub ca_state: CaState,
     /// Whether the window, not the application or the peer, limited sending in the last round
-    /// (RFC 7661, RFC 9438 section 5.8); windows grow only then.
+    /// (RFC 7661; RFC 9438, section 5.8). Windows grow only then. In slow start, half a window in
+    /// use is enough.
     pub cwnd_limited: bool,
-    /// Whether the window was full in the last round (Linux's `tp->is_cwnd_limited`); with
-    /// `cwnd_limited`, half of it is enough below ssthresh.
+    /// Whether the whole window was in use in the last round (Linux's `tp->is_cwnd_limited`).
     pub window_full: bool,
-    /// Sequence number, in packets, of the next new packet.
+    /// Sequence number of the next new packet, counted in packets from 0.
     pub next_seq: u64,
-    /// Sequence number, in packets, of the first packet not yet acknowledged cumulatively
-    /// (Linux's `snd_una`), this acknowledgement included.
+    /// Sequence number of the first packet not yet acknowledged cumulatively (Linux's `snd_una`),
+    /// the current acknowledgement included.
     pub una: u64,
-    /// Whether the transport paces what it sends.
+    /// Whether the transport paces.
     pub paced: bool,
     /// Rate at which the transport paces, or would pace if it did (Linux's `sk_pacing_rate`, which
-    /// also sizes bursts); `None` before there is a round-trip time.
+    /// also sizes bursts); `None` before the first round-trip time sample.
     pub pacing_rate: Option<Rate>,
-    /// The other subflows of a multipath connection: read-only statistics that the transport
-    /// publishes. Empty on a single path. The subflow itself is not among them.
-    pub siblings: Vec<Subflow>,
+    /// Facts of a multipath connection; empty on a single path.
+    pub multipath: Multipath,
 }
 
 impl Path {
-    /// A path about which nothing is known yet.
+    /// A path without any measurement.
     pub fn new(mss: u32, now: Time) -> Path {
         Path {
             now,
@@ -71,11 +75,11 @@ impl Path {
             una: 0,
             paced: false,
             pacing_rate: None,
-            siblings: Vec::new(),
+            multipath: Multipath::default(),
         }
     }
 
-    /// The present by the coarse clock: its latest jiffy.
+    /// Current time by the coarse clock: the latest jiffy.
     #[inline]
     pub fn jiffies_now(&self) -> Time {
         let (now, jiffy) = (self.now.as_nanos(), self.jiffy.as_nanos());
@@ -83,28 +87,13 @@ impl Path {
     }
 }
 
-/// What one subflow of a multipath connection publishes to the others.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Subflow {
-    /// Congestion window, packets.
-    pub cwnd: f64,
-    /// Smoothed round-trip time.
-    pub srtt: Span,
-    /// Packets delivered since the last loss and between the last two losses (OLIA's l_r).
-    pub delivered_between_losses: [u64; 2],
-    /// Whether it is in slow start.
-    pub slow_start: bool,
-    /// Whether it may be used at present.
-    pub active: bool,
-}
-
-/// Where a transport stands in loss recovery; the names are Linux's.
+/// Loss recovery state, as in Linux (`enum tcp_ca_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaState {
-    /// Nothing is amiss.
+    /// No sign of trouble.
     #[default]
     Open,
-    /// Selective acknowledgements came, but no loss is proven.
+    /// Packets were selectively acknowledged out of order; none is marked lost.
     Disorder,
     /// The window is being reduced after an ECN echo.
     Cwr,
@@ -115,40 +104,113 @@ pub enum CaState {
 }
 
 impl CaState {
-    /// Whether a window reduction is being carried out, during which windows do not grow.
+    /// Whether a window reduction is in progress. Windows do not grow then.
     #[inline]
     pub fn is_reducing(self) -> bool {
         matches!(self, CaState::Cwr | CaState::Recovery)
     }
 }
 
-/// What an acknowledgement (or a UDT report) told.
+/// An acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Ack {
     /// Packets newly delivered, cumulatively or selectively.
     pub delivered: u32,
-    /// Packets by which windows grow: `delivered` with appropriate byte counting (RFC 3465),
-    /// 1 for a stack that counts acknowledgements.
+    /// Packets by which windows grow (Linux's `acked` in `cong_avoid`): `delivered` with byte
+    /// counting (RFC 3465), 1 if the stack counts acknowledgements, 0 if windows must not grow.
     pub acked: u32,
     /// Packets marked lost by this acknowledgement.
     pub lost: u32,
-    /// Packets newly delivered that carried an ECN mark.
+    /// Newly delivered packets that carried an ECN mark.
     pub marked: u32,
-    /// Round-trip time of the newest packet that this acknowledges, if it was sent only once.
+    /// Round-trip time of the newest packet acknowledged; `None` if it was retransmitted.
     pub rtt: Option<Span>,
     /// Packets in flight before this acknowledgement.
     pub prior_in_flight: u32,
-    /// Delivery rate sample, if one could be taken.
+    /// Delivery rate sample, if there is one.
     pub rate: Option<RateSample>,
-    /// What the peer measured, for transports whose peer does (UDT).
-    pub report: Option<PeerReport>,
+    /// The receiver's measurements; only in UDT.
+    pub udt: Option<UdtReport>,
 }
 
 impl Ack {
-    /// What `acked` would be, had the stack counted packets rather than acknowledgements.
+    /// An acknowledgement of `delivered` packets, by all of which windows grow.
+    #[inline]
+    pub const fn new(delivered: u32) -> Ack {
+        Ack {
+            delivered,
+            acked: delivered,
+            lost: 0,
+            marked: 0,
+            rtt: None,
+            prior_in_flight: 0,
+            rate: None,
+            udt: None,
+        }
+    }
+
+    /// The same with the packets by which windows grow.
+    #[inline]
+    #[must_use]
+    pub const fn with_acked(mut self, acked: u32) -> Ack {
+        self.acked = acked;
+        self
+    }
+
+    /// The same with packets marked lost.
+    #[inline]
+    #[must_use]
+    pub const fn with_lost(mut self, lost: u32) -> Ack {
+        self.lost = lost;
+        self
+    }
+
+    /// The same with ECN-marked packets.
+    #[inline]
+    #[must_use]
+    pub const fn with_marked(mut self, marked: u32) -> Ack {
+        self.marked = marked;
+        self
+    }
+
+    /// The same with a round-trip time.
+    #[inline]
+    #[must_use]
+    pub const fn with_rtt(mut self, rtt: Option<Span>) -> Ack {
+        self.rtt = rtt;
+        self
+    }
+
+    /// The same with the packets in flight before.
+    #[inline]
+    #[must_use]
+    pub const fn with_prior_in_flight(mut self, packets: u32) -> Ack {
+        self.prior_in_flight = packets;
+        self
+    }
+
+    /// The same with a delivery rate sample.
+    #[inline]
+    #[must_use]
+    pub const fn with_rate(mut self, rate: Option<RateSample>) -> Ack {
+        self.rate = rate;
+        self
+    }
+
+    /// The same with a UDT receiver's measurements.
+    #[inline]
+    #[must_use]
+    pub const fn with_udt(mut self, report: UdtReport) -> Ack {
+        self.udt = Some(report);
+        self
+    }
+
+    /// `acked` as a stack would have counted it that counts packets (Linux's `delayed_ack` ratio);
+    /// `acked` itself with byte counting.
     ///
-    /// Linux's BIC, CUBIC, H-TCP, Illinois and YeAH measured how many packets an acknowledgement
-    /// stands for and grew by packets, when the rest of the kernel still counted acknowledgements.
+    /// Linux's BIC, CUBIC, H-TCP, Illinois and YeAH grew by packets while the rest of the kernel
+    /// still counted acknowledgements.
     #[inline]
     pub fn scale_to_packets(&self, acked: f64) -> f64 {
         if self.acked == 0 || self.delivered <= self.acked {
@@ -160,19 +222,33 @@ impl Ack {
 
 /// A delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct RateSample {
     /// Packets delivered over the interval.
     pub delivered: u32,
-    /// The longer of the send and the acknowledgement interval.
+    /// The longer of the send interval and the acknowledgement interval.
     pub interval: Span,
-    /// `delivered` in bytes over `interval`.
+    /// Delivery rate: `delivered` packets of `mss` bytes over `interval`.
     pub rate: Rate,
-    /// State of the newest packet acknowledged, as it was when that packet was sent.
+    /// The connection's state when the newest packet acknowledged was sent.
     pub send_state: SendState,
     /// Packets marked lost since that packet was sent.
     pub lost: u32,
-    /// ECN marks among the packets delivered since that packet was sent.
+    /// Packets delivered with an ECN mark since that packet was sent.
     pub marked: u32,
+}
+
+impl RateSample {
+    /// A sample of `delivered` packets without losses and marks.
+    #[inline]
+    pub const fn new(
+        delivered: u32,
+        interval: Span,
+        rate: Rate,
+        send_state: SendState,
+    ) -> RateSample {
+        RateSample { delivered, interval, rate, send_state, lost: 0, marked: 0 }
+    }
 }
 
 /// The connection's state when a packet was sent.
@@ -188,35 +264,16 @@ pub struct SendState {
     pub marked: u32,
     /// Packets in flight then, this one included.
     pub in_flight: u32,
-    /// Whether the application was the limit then.
+    /// Whether the application limited sending then.
     pub app_limited: bool,
 }
 
-/// What a UDT receiver reports in an ACK.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PeerReport {
-    /// Packets by which the cumulative acknowledgement advanced.
-    pub advanced: u32,
-    /// Round-trip time from ACK to ACK2 as the peer has it, smoothed by the peer.
-    pub rtt: Span,
-    /// Its mean deviation.
-    pub rtt_var: Span,
-    /// Arrival speed, packets/s; 0 if unknown.
-    pub arrival_rate: f64,
-    /// Link capacity by packet pairs, packets/s; 0 if unknown.
-    pub capacity: f64,
-    /// Packets that the peer said to have room for when the connection was opened; 0 if unknown.
-    pub window: u32,
-}
-
-/// What the network signalled.
+/// The kind of a congestion signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// A packet was found lost.
+    /// A packet was marked lost, or several by a UDT NAK.
     Loss,
-    /// A negative acknowledgement named a lost range (UDT).
-    Nak,
-    /// An explicit congestion notification was echoed.
+    /// An ECN mark was echoed.
     Ecn,
     /// The retransmission timer expired.
     Timeout,
@@ -224,66 +281,211 @@ pub enum Signal {
 
 /// A congestion signal.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct CongestionEvent {
-    /// What was signalled.
+    /// The kind of the signal.
     pub signal: Signal,
-    /// Whether this begins a new recovery episode.
+    /// Whether this signal begins a new recovery episode.
     pub new_episode: bool,
-    /// Packets that this signal reports lost (or marked, for ECN); none where an episode begins with
-    /// what was lost and told of in the one before.
+    /// Packets that this signal reports lost (or marked, for ECN). 0 if every loss that opens this
+    /// episode was already reported in the previous one.
     pub packets: u32,
-    /// Sequence number, in packets, of the lost packet (of the first one in a NAK).
+    /// Sequence number, in packets, of the (first) lost packet.
     pub seq: u64,
-    /// State when the lost packet was sent, where the transport knows it.
+    /// State when that packet was sent, if the transport has it.
     pub send_state: Option<SendState>,
+    /// Whether a UDT NAK reported the loss.
+    pub is_nak: bool,
 }
 
 impl CongestionEvent {
-    /// The loss of one packet, packet 0, that begins a recovery episode.
+    /// A signal that begins an episode and reports one packet, number 0.
+    #[inline]
+    pub const fn new(signal: Signal) -> CongestionEvent {
+        let (new_episode, packets, seq, send_state, is_nak) = (true, 1, 0, None, false);
+        CongestionEvent { signal, new_episode, packets, seq, send_state, is_nak }
+    }
+
+    /// A loss that begins an episode.
+    #[inline]
     pub const fn loss() -> CongestionEvent {
-        CongestionEvent {
-            signal: Signal::Loss,
-            new_episode: true,
-            packets: 1,
-            seq: 0,
-            send_state: None,
-        }
+        CongestionEvent::new(Signal::Loss)
+    }
+
+    /// An ECN echo that begins an episode.
+    #[inline]
+    pub const fn ecn() -> CongestionEvent {
+        CongestionEvent::new(Signal::Ecn)
+    }
+
+    /// A retransmission timeout that begins an episode.
+    #[inline]
+    pub const fn timeout() -> CongestionEvent {
+        CongestionEvent::new(Signal::Timeout)
+    }
+
+    /// The same, beginning an episode or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_new_episode(mut self, new_episode: bool) -> CongestionEvent {
+        self.new_episode = new_episode;
+        self
+    }
+
+    /// The same with the number of packets reported.
+    #[inline]
+    #[must_use]
+    pub const fn with_packets(mut self, packets: u32) -> CongestionEvent {
+        self.packets = packets;
+        self
+    }
+
+    /// The same with the sequence number of the (first) lost packet.
+    #[inline]
+    #[must_use]
+    pub const fn with_seq(mut self, seq: u64) -> CongestionEvent {
+        self.seq = seq;
+        self
+    }
+
+    /// The same with the state when the lost packet was sent.
+    #[inline]
+    #[must_use]
+    pub const fn with_send_state(mut self, send_state: Option<SendState>) -> CongestionEvent {
+        self.send_state = send_state;
+        self
+    }
+
+    /// The same, reported by a UDT NAK or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_nak(mut self, is_nak: bool) -> CongestionEvent {
+        self.is_nak = is_nak;
+        self
     }
 }
 
-/// A packet that was just handed to the network.
-#[derive(Clone, Copy, Debug)]
+/// A packet just handed to the network.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Sent {
-    /// Sequence number in packets.
+    /// Sequence number, in packets.
     pub seq: u64,
-    /// Whether it was sent before.
+    /// Whether it is a retransmission.
     pub retransmission: bool,
     /// Whether nothing was in flight before it.
     pub from_idle: bool,
-    /// Whether the application had run out of data before it (the flow restarts after a pause).
+    /// Whether the application had run out of data before it, so that the flow restarts after a
+    /// pause.
     pub app_limited: bool,
 }
 
-/// An algorithm's answer.
+impl Sent {
+    /// A new packet, not the first after a pause.
+    #[inline]
+    pub const fn new(seq: u64) -> Sent {
+        Sent { seq, retransmission: false, from_idle: false, app_limited: false }
+    }
+
+    /// The same, a retransmission or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_retransmission(mut self, retransmission: bool) -> Sent {
+        self.retransmission = retransmission;
+        self
+    }
+
+    /// The same, sent with nothing in flight or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_from_idle(mut self, from_idle: bool) -> Sent {
+        self.from_idle = from_idle;
+        self
+    }
+
+    /// The same, sent after the application had run out of data or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_app_limited(mut self, app_limited: bool) -> Sent {
+        self.app_limited = app_limited;
+        self
+    }
+}
+
+/// The parameters by which the transport sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ControlParameters {
-    /// Congestion window, packets.
+    /// Congestion window, packets; at least 1.
     pub cwnd: f64,
-    /// Slow start threshold, packets; infinite until the first congestion, or if there is none.
+    /// Slow start threshold, packets; infinite until the first congestion, or if the algorithm has
+    /// none.
     pub ssthresh: f64,
     /// Pacing rate, if the algorithm sets one.
     pub pacing_rate: Option<Rate>,
-    /// Least number of packets to send at once when segmentation is offloaded
-    /// (Linux's `min_tso_segs`), if the algorithm has an opinion.
+    /// Minimum number of packets to send at once with segmentation offload (Linux's
+    /// `min_tso_segs`), if the algorithm sets one.
     pub min_send_quantum: Option<u32>,
 }
 
-/// A named internal of an algorithm.
+impl ControlParameters {
+    /// A window of `cwnd` packets, without a threshold and without pacing.
+    #[inline]
+    pub const fn new(cwnd: f64) -> ControlParameters {
+        let ssthresh = f64::INFINITY;
+        ControlParameters { cwnd, ssthresh, pacing_rate: None, min_send_quantum: None }
+    }
+
+    /// The same with a slow start threshold, packets.
+    #[inline]
+    #[must_use]
+    pub const fn with_ssthresh(mut self, ssthresh: f64) -> ControlParameters {
+        self.ssthresh = ssthresh;
+        self
+    }
+
+    /// The same with a pacing rate.
+    #[inline]
+    #[must_use]
+    pub const fn with_pacing_rate(mut self, rate: Option<Rate>) -> ControlParameters {
+        self.pacing_rate = rate;
+        self
+    }
+
+    /// The same with a minimum number of packets to send at once.
+    #[inline]
+    #[must_use]
+    pub const fn with_min_send_quantum(mut self, packets: Option<u32>) -> ControlParameters {
+        self.min_send_quantum = packets;
+        self
+    }
+
+    /// The congestion window in bytes, for transports that count bytes: `cwnd * mss`, rounded down
+    /// to a whole byte. It has no rounding to whole packets, so that slow growth is not lost.
+    ///
+    /// ```
+    /// # use dumbbell_cc::ControlParameters;
+    /// assert_eq!(ControlParameters::new(10.5).cwnd_bytes(1200), 12_600);
+    /// assert_eq!(ControlParameters::new(1.9999).cwnd_bytes(1000), 1999);
+    /// ```
+    #[inline]
+    pub fn cwnd_bytes(&self, mss: u32) -> u64 {
+        (self.cwnd * f64::from(mss)) as u64
+    }
+
+    /// The slow start threshold in bytes, rounded down; `u64::MAX` if it is infinite.
+    #[inline]
+    pub fn ssthresh_bytes(&self, mss: u32) -> u64 {
+        (self.ssthresh * f64::from(mss)) as u64
+    }
+}
+
+/// A named value of an algorithm's internal state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, as the paper or the draft has it.
+    /// Its name in the paper or the draft.
     pub name: &'static str,
-    /// Its value; rates in bytes/s, times in s, windows in packets, states by their number.
+    /// Its value: rates in bytes/s, times in s, windows in packets, states by number.
     pub value: f64,
 }
 
@@ -292,15 +494,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_acknowledgement_counts_as_the_packets_that_it_delivers() {
-        let ack = |delivered, acked| Ack { delivered, acked, ..Ack::default() };
-        assert_eq!(
-            ack(2, 1).scale_to_packets(1.0),
-            2.0,
-            "a delayed acknowledgement, counted as one"
-        );
+    fn a_delayed_ack_counts_for_the_packets_that_it_delivers() {
+        let ack = |delivered, acked| Ack::new(delivered).with_acked(acked);
+        assert_eq!(ack(2, 1).scale_to_packets(1.0), 2.0, "a delayed acknowledgement");
         assert_eq!(ack(2, 2).scale_to_packets(2.0), 2.0, "the stack counts packets");
         assert_eq!(ack(2, 1).scale_to_packets(0.5), 1.0, "half of it was slow start's");
         assert_eq!(ack(0, 1).scale_to_packets(1.0), 1.0);
+    }
+
+    #[test]
+    fn windows_in_bytes_are_rounded_down_and_infinity_saturates() {
+        let control = ControlParameters::new(3.7).with_ssthresh(2.25);
+        assert_eq!((control.cwnd_bytes(1448), control.ssthresh_bytes(1448)), (5357, 3258));
+        assert_eq!(ControlParameters::new(1.0).ssthresh_bytes(1448), u64::MAX);
     }
 }

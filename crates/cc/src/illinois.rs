@@ -235,7 +235,7 @@ mod tests {
         assert_close(end_round(&mut rule, 101, 200), 0.125 + 0.375 * 65.0 / 70.0);
         // A timeout forgets: rtt_reset.
         [200, 200, 200].into_iter().for_each(|ms| sample(&mut rule, ms));
-        let timeout = CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
+        let timeout = CongestionEvent::timeout();
         rule.decrease(100.0, &path(150, 300), &timeout);
         sample(&mut rule, 100);
         assert_close(end_round(&mut rule, 301, 400), 0.125);

@@ -166,7 +166,7 @@ mod tests {
     fn a_subflow_without_siblings_that_can_be_used_is_reno() {
         assert_eq!(growth(40.0, &path(50, &[])), (1.0, 1.0 / 40.0));
         let mut failed = path(50, &[(10.0, 20)]);
-        failed.siblings[0].active = false;
+        failed.multipath.siblings[0].active = false;
         assert_eq!(growth(40.0, &failed), (1.0, 1.0 / 40.0));
     }
 

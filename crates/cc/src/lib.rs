@@ -1,11 +1,13 @@
-//! Congestion control algorithms and the interface between them and a transport.
+//! Congestion control algorithms, and the interface between them and a transport.
 //!
-//! Facts belong to the transport, opinions to the algorithm. The transport measures round-trip
-//! times, delivery rates, packets in flight and losses, keeps them in a [`Path`], and hands every
-//! event over with a view of it. The algorithm keeps only its own opinion and answers with a
-//! [`ControlParameters`]: a window and, if it has one, a pacing rate. It knows no clock and no socket.
+//! The transport measures round-trip times, delivery rates, packets in flight and losses. It keeps
+//! them in a [`Path`] and passes it with every event. The algorithm keeps only its own state and
+//! returns [`ControlParameters`]: a window and, if it has one, a pacing rate. It has no access to
+//! clocks or sockets.
 //!
-//! Windows are in packets, rates in bytes per second, time in integer nanoseconds.
+//! Windows are in packets, rates in bytes per second, times in integer nanoseconds.
+
+extern crate alloc;
 
 mod algorithm;
 mod balia;
@@ -18,6 +20,7 @@ mod cubic_2006;
 mod dbac;
 mod dctcp;
 mod event;
+pub mod ext;
 mod factory;
 mod fast;
 pub mod filters;
@@ -56,10 +59,10 @@ pub use cubic::{Cubic, FirstGrowth, Parameters as CubicParameters, RenoFriendly}
 pub use dbac::Dbac;
 pub use dctcp::Dctcp;
 pub use event::{
-    Ack, CaState, CongestionEvent, ControlParameters, Metric, Path, PeerReport, RateSample,
-    SendState, Sent, Signal, Subflow,
+    Ack, CaState, CongestionEvent, ControlParameters, Metric, Path, RateSample, SendState, Sent,
+    Signal,
 };
-pub use factory::AlgorithmFactory;
+pub use factory::{AlgorithmFactory, CustomAlgorithm};
 pub use fast::Fast;
 pub use hstcp::HighSpeed;
 pub use htcp::Htcp;
@@ -84,76 +87,98 @@ pub use windowed::{WindowRule, Windowed};
 pub use wvegas::WeightedVegas;
 pub use yeah::Yeah;
 
+use dumbbell_units::Time;
+
 /// A congestion control algorithm.
 ///
-/// `on_ack`, `on_congestion` and `control` are all that an algorithm must have. The transport asks
-/// for `control` after every event that it delivers.
+/// Only `on_ack`, `on_congestion` and `control` are required. The transport calls
+/// [`control`](Self::control) after every event that it delivers.
 pub trait CongestionControl {
-    /// Packets were newly delivered (or the peer sent a report).
+    /// Packets were newly delivered or marked lost (in UDT: the peer sent an ACK). It follows the
+    /// [`on_congestion`](Self::on_congestion) calls of the same acknowledgement.
     fn on_ack(&mut self, path: &Path, ack: &Ack);
 
-    /// The network signalled congestion: once per lost packet, per ECN echo that the transport
-    /// reacts to, per NAK, per retransmission timeout. `event.new_episode` tells the first signal
-    /// of a recovery episode, which is the one that a window rule answers.
+    /// The network signalled congestion. Called once per lost packet, ECN echo that the transport
+    /// reacts to, NAK and retransmission timeout. `event.new_episode` is set on the first signal of
+    /// a recovery episode; window rules reduce only on that one.
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent);
 
-    /// The window and rate in force from now on.
+    /// The window and the pacing rate in force.
     fn control(&self) -> ControlParameters;
 
-    /// The handshake is done; `path` holds the first round-trip time, if one could be taken.
+    /// The handshake is complete. `path` holds the first round-trip time, if there is a sample.
     #[inline]
     fn on_established(&mut self, _path: &Path) {}
 
-    /// A packet was handed to the network.
+    /// A packet was handed to the network. `path` counts it already.
     #[inline]
     fn on_sent(&mut self, _path: &Path, _sent: &Sent) {}
 
-    /// The episode that was last announced turned out to be spurious: undo it.
+    /// The last recovery episode was spurious: undo its reduction.
     #[inline]
     fn on_spurious_loss(&mut self, _path: &Path) {}
 
-    /// The application was idle for longer than a retransmission timeout: go on with `cwnd`
-    /// packets, and keep in the slow start threshold what is known of the path (RFC 5681, section
-    /// 4.1; RFC 2861, section 3). Algorithms that keep their own window in recovery are not told.
+    /// The application was idle for longer than a retransmission timeout. The algorithm continues
+    /// with `cwnd` packets and keeps its estimate of the path in the slow start threshold (RFC 5681,
+    /// section 4.1; RFC 2861, section 3). Not called if [`uses_prr`](Self::uses_prr) is `false`.
     #[inline]
     fn on_restart_after_idle(&mut self, _cwnd: f64) {}
 
-    /// Half of the window is taken away, though the path is not congested: a subflow keeps the
-    /// receive window of its connection waiting. Unless told otherwise, an algorithm takes it for a
-    /// loss; windows that are their own state are halved and nothing else, as from outside in Linux
-    /// (mptcp_rcv_buf_optimization).
+    /// The path MTU changed (RFC 8899; RFC 9000, section 14.3): `path.mss` is new, `previous_mss` is
+    /// what it was.
+    ///
+    /// An algorithm scales every state variable that is in packets by `previous_mss / path.mss`, so
+    /// that windows keep their bytes. They are real numbers, so nothing is rounded, except that they
+    /// do not fall below the algorithm's minimum window. The default does nothing: after it, the
+    /// window keeps its packets.
     #[inline]
-    fn on_receive_window_penalty(&mut self, path: &Path) {
-        let signal = Signal::Loss;
-        let seq = path.una;
-        let loss = CongestionEvent { signal, new_episode: true, packets: 0, seq, send_state: None };
-        self.on_congestion(path, &loss);
+    fn on_mtu_update(&mut self, _path: &Path, _previous_mss: u32) {}
+
+    /// All packets of a long period were lost (persistent congestion; RFC 9002, section 7.6): the
+    /// window falls to the algorithm's minimum and what it learned about the path is discarded.
+    ///
+    /// The default is a retransmission timeout that begins an episode, with nothing left in flight.
+    #[inline]
+    fn on_persistent_congestion(&mut self, path: &Path) {
+        let timeout = CongestionEvent::timeout().with_packets(0).with_seq(path.una);
+        self.on_congestion(path, &timeout);
     }
 
-    /// The instant that [`next_timer`](Self::next_timer) asked for has come.
+    /// Packets left the flight neither acknowledged nor lost, because their keys were discarded
+    /// (RFC 9002, section 6.4). `path.in_flight` does not count them any more.
+    ///
+    /// The default does nothing: an algorithm that reads the flight size from `path` needs nothing.
+    #[inline]
+    fn on_packet_discarded(&mut self, _path: &Path, _packets: u32) {}
+
+    /// The time returned by [`next_timer`](Self::next_timer) has come.
     #[inline]
     fn on_timer(&mut self, _path: &Path) {}
 
-    /// When the algorithm wants [`on_timer`](Self::on_timer) to be called, if at all.
+    /// When to call [`on_timer`](Self::on_timer), if at all.
     #[inline]
-    fn next_timer(&self) -> Option<dumbbell_units::Time> {
+    fn next_timer(&self) -> Option<Time> {
         None
     }
 
     /// Whether the transport spreads a window reduction over the recovery episode by PRR
-    /// (RFC 6937bis). Model-based algorithms keep their own window in recovery and say `false`.
+    /// (RFC 9937). Model-based algorithms set their own window in recovery and return `false`.
     #[inline]
     fn uses_prr(&self) -> bool {
         true
     }
 
-    /// Whether an acknowledgement lets the next packet leave at once, whatever the pacing rate. Gu's
-    /// module of UDT for NS-2 paces so.
+    /// MPTCP only: the window is halved without congestion, because this subflow blocks the
+    /// connection's receive window (Linux's `mptcp_rcv_buf_optimization`).
+    ///
+    /// The default is a loss that begins an episode. Algorithms whose only state is the window
+    /// halve it and nothing else.
     #[inline]
-    fn is_ack_clocked(&self) -> bool {
-        false
+    fn on_receive_window_penalty(&mut self, path: &Path) {
+        let loss = CongestionEvent::loss().with_packets(0).with_seq(path.una);
+        self.on_congestion(path, &loss);
     }
 
-    /// Shows named internals, for plots. Calls `show` once per value.
+    /// Calls `show` once per named value of the internal state, for plots.
     fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }

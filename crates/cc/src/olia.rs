@@ -50,7 +50,7 @@ impl PathQuality {
 impl Olia {
     fn alpha(&self, cwnd: f64, rtt: f64, path: &Path) -> f64 {
         let own = PathQuality::new(cwnd, self.losses.between(path.delivered), rtt);
-        let others = path.siblings.iter().filter(|sibling| sibling.active);
+        let others = path.multipath.siblings.iter().filter(|sibling| sibling.active);
         let all = others
             .map(|sibling| {
                 let rtt = sibling.srtt.as_secs_f64();
@@ -114,14 +114,14 @@ mod tests {
     fn window_moves_from_the_largest_to_a_better_path() {
         let mut path = path(100, &[(30.0, 100)]);
         path.delivered = 900;
-        path.siblings[0].delivered_between_losses = [100, 200];
+        path.multipath.siblings[0].delivered_between_losses = [100, 200];
         let mut olia = Olia::default();
         let pooled = (10.0 / 0.01) / (400.0f64 * 400.0);
         assert_close(growth(&mut olia, 10.0, &path), pooled + 0.5 / 10.0);
         // Seen from the other side, which is the largest.
         path.delivered = 200;
-        path.siblings[0].cwnd = 10.0;
-        path.siblings[0].delivered_between_losses = [900, 0];
+        path.multipath.siblings[0].cwnd = 10.0;
+        path.multipath.siblings[0].delivered_between_losses = [900, 0];
         let pooled = (30.0 / 0.01) / (400.0f64 * 400.0);
         assert_close(growth(&mut olia, 30.0, &path), pooled - 0.5 / 30.0);
     }
@@ -130,7 +130,7 @@ mod tests {
     fn a_shorter_path_is_better_at_the_same_loss_rate() {
         let mut path = path(10, &[(30.0, 100)]);
         path.delivered = 100;
-        path.siblings[0].delivered_between_losses = [100, 100];
+        path.multipath.siblings[0].delivered_between_losses = [100, 100];
         let mut olia = Olia::default();
         growth(&mut olia, 10.0, &path);
         assert_eq!(olia.alpha, 0.5);

@@ -1,28 +1,58 @@
-//! Naming and configuring an algorithm: `cubic`, `cubic(hystart=off)`, `bbr3(loss_thresh=0.02)`.
+//! Names and options of algorithms: `cubic`, `cubic(hystart=off)`, `bbr3(loss_thresh=0.02)`.
 
 use dumbbell_units::Time;
 use std::str::FromStr;
 
-/// What an algorithm is told when a connection begins.
+/// The beginning of a connection, from which an algorithm is made.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ConnectionConfig {
-    /// The present.
+    /// Current time.
     pub now: Time,
-    /// Payload bytes of a full packet.
+    /// Payload bytes of a full-sized packet.
     pub mss: u32,
     /// Initial window, packets.
     pub initial_window: f64,
-    /// Seed of whatever the algorithm draws at random.
+    /// Seed of the algorithm's random numbers.
     pub seed: u64,
 }
 
-/// Why an algorithm could not be made from its name and options.
+impl ConnectionConfig {
+    /// A connection that begins at `now` with an initial window of 10 packets (RFC 6928) and seed 0.
+    pub const fn new(now: Time, mss: u32) -> ConnectionConfig {
+        ConnectionConfig { now, mss, initial_window: 10.0, seed: 0 }
+    }
+
+    /// The same with another packet size, payload bytes.
+    #[must_use]
+    pub const fn with_mss(mut self, mss: u32) -> ConnectionConfig {
+        self.mss = mss;
+        self
+    }
+
+    /// The same with another initial window, packets.
+    #[must_use]
+    pub const fn with_initial_window(mut self, packets: f64) -> ConnectionConfig {
+        self.initial_window = packets;
+        self
+    }
+
+    /// The same with another seed.
+    #[must_use]
+    pub const fn with_seed(mut self, seed: u64) -> ConnectionConfig {
+        self.seed = seed;
+        self
+    }
+}
+
+/// Error of making an algorithm from its name and options.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
-    /// No algorithm is called so.
+    /// No algorithm has this name.
     #[error("no algorithm is called \"{name}\"; there are {}", crate::NAMES.join(", "))]
     UnknownAlgorithm {
-        /// The name that was asked for.
+        /// The name.
         name: String,
     },
     /// The text is not `name` or `name(key=value, ...)`.
@@ -36,28 +66,38 @@ pub enum ConfigError {
     UnknownOption {
         /// The algorithm.
         algorithm: String,
-        /// The option that was asked for.
+        /// The option.
         key: String,
-        /// The options that it has.
+        /// Its options.
         valid: String,
     },
-    /// The option's value is not one it can have.
+    /// The option's value is not valid.
     #[error("{algorithm}: option {key} cannot be \"{value}\"; it takes {valid}")]
     BadValue {
         /// The algorithm.
         algorithm: String,
         /// The option.
         key: String,
-        /// The value that was given.
+        /// The value.
         value: String,
-        /// The values that it takes.
+        /// The valid values.
         valid: &'static str,
     },
 }
 
-/// The options of one algorithm while it is being made: take each by name, then [`finish`].
+/// An algorithm's name and options, parsed from `name(key=value, ...)`.
 ///
-/// [`finish`]: Options::finish
+/// Read each option by name, then call [`finish`](Options::finish), which refuses the others.
+///
+/// ```
+/// # use dumbbell_cc::Options;
+/// let mut options: Options = "mine(gain=2)".parse()?;
+/// assert_eq!(options.name(), "mine");
+/// assert_eq!(options.number("gain", 1.0, 0.0..=10.0, "0 to 10")?, 2.0);
+/// assert!(options.switch("fast", true)?);
+/// options.finish()?;
+/// # Ok::<(), dumbbell_cc::ConfigError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     name: String,
@@ -71,7 +111,11 @@ impl Options {
         &self.name
     }
 
-    /// A number within `range`, or `default` if the option is not given.
+    /// A number within `range`, or `default` if the option is not given. `valid` describes the range
+    /// in error messages.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadValue`] if the value is not a number within `range`.
     pub fn number(
         &mut self,
         key: &'static str,
@@ -86,7 +130,11 @@ impl Options {
         }
     }
 
-    /// One of `choices` (name and value), or `default` if the option is not given.
+    /// One of `choices` (name and value), or `default` if the option is not given. `valid` lists the
+    /// names in error messages.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadValue`] if the value is the name of none.
     pub fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -101,12 +149,18 @@ impl Options {
         }
     }
 
-    /// `on` or `off`.
+    /// `true` for `on`, `false` for `off`, or `default` if the option is not given.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadValue`] if the value is neither `on` nor `off`.
     pub fn switch(&mut self, key: &'static str, default: bool) -> Result<bool, ConfigError> {
         self.choice(key, default, &[("on", true), ("off", false)], "on or off")
     }
 
-    /// Refuses whatever was given and not taken.
+    /// Ends reading.
+    ///
+    /// # Errors
+    /// [`ConfigError::UnknownOption`] if an option was given and not read.
     pub fn finish(self) -> Result<(), ConfigError> {
         match self.given.into_iter().next() {
             None => Ok(()),
@@ -137,7 +191,10 @@ impl Options {
 impl FromStr for Options {
     type Err = ConfigError;
 
-    /// Reads `name` or `name(key=value, ...)`.
+    /// Parses `name` or `name(key=value, ...)`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Syntax`] if the text has another form or gives an option twice.
     fn from_str(text: &str) -> Result<Options, ConfigError> {
         let syntax = || ConfigError::Syntax { text: text.to_owned() };
         let (name, rest) = match text.trim().split_once('(') {

@@ -87,7 +87,7 @@ impl Link {
 
 /// The beginning of a connection at time zero with a window of ten packets.
 pub fn init(seed: u64) -> crate::ConnectionConfig {
-    crate::ConnectionConfig { now: Time::ZERO, mss: MSS, initial_window: 10.0, seed }
+    crate::ConnectionConfig::new(Time::ZERO, MSS).with_seed(seed)
 }
 
 impl<A: CongestionControl> TestPath<A> {
@@ -241,7 +241,7 @@ impl<A: CongestionControl> TestPath<A> {
         let control = self.algorithm.control();
         self.path.cwnd_limited = f64::from(self.path.in_flight) + 1.0 > control.cwnd;
         self.path.window_full = self.path.cwnd_limited;
-        let sent = Sent { seq, retransmission: false, from_idle, app_limited: self.idle };
+        let sent = Sent::new(seq).with_from_idle(from_idle).with_app_limited(self.idle);
         self.idle = false;
         self.algorithm.on_sent(&self.path, &sent);
         if let Some(rate) = self.algorithm.control().pacing_rate {
@@ -274,16 +274,12 @@ impl<A: CongestionControl> TestPath<A> {
         self.path.marked += u64::from(packet.marked);
         let rate = self.rate_sample(&packet);
         self.first_sent = packet.send_state.sent_at;
-        let ack = Ack {
-            delivered: 1,
-            acked: 1,
-            lost,
-            marked: u32::from(packet.marked),
-            rtt: Some(rtt),
-            prior_in_flight,
-            rate: Some(rate),
-            report: None,
-        };
+        let ack = Ack::new(1)
+            .with_lost(lost)
+            .with_marked(u32::from(packet.marked))
+            .with_rtt(Some(rtt))
+            .with_prior_in_flight(prior_in_flight)
+            .with_rate(Some(rate));
         self.algorithm.on_ack(&self.path, &ack);
         let control = self.algorithm.control();
         assert!(control.cwnd >= 1.0, "no window below a packet");
@@ -295,14 +291,11 @@ impl<A: CongestionControl> TestPath<A> {
         let delivering = self.path.now.since(packet.delivered_at);
         let interval = sending.max(delivering);
         let delivered = (self.path.delivered - packet.send_state.delivered) as u32;
-        RateSample {
-            delivered,
-            interval,
-            rate: Rate::from_bytes_in(f64::from(delivered) * f64::from(MSS), interval),
-            send_state: packet.send_state,
-            lost: (self.path.lost as u32).wrapping_sub(packet.send_state.lost),
-            marked: (self.path.marked as u32).wrapping_sub(packet.send_state.marked),
-        }
+        let rate = Rate::from_bytes_in(f64::from(delivered) * f64::from(MSS), interval);
+        let mut sample = RateSample::new(delivered, interval, rate, packet.send_state);
+        sample.lost = (self.path.lost as u32).wrapping_sub(packet.send_state.lost);
+        sample.marked = (self.path.marked as u32).wrapping_sub(packet.send_state.marked);
+        sample
     }
 
     fn detect_losses(&mut self, acked: u64) -> u32 {
@@ -325,8 +318,10 @@ impl<A: CongestionControl> TestPath<A> {
 
     fn congest(&mut self, signal: Signal, new_episode: bool, packet: &Packet) {
         let send_state = Some(packet.send_state);
-        let event =
-            CongestionEvent { signal, new_episode, packets: 1, seq: packet.seq, send_state };
+        let event = CongestionEvent::new(signal)
+            .with_new_episode(new_episode)
+            .with_seq(packet.seq)
+            .with_send_state(send_state);
         self.algorithm.on_congestion(&self.path, &event);
     }
 
@@ -336,13 +331,7 @@ impl<A: CongestionControl> TestPath<A> {
         self.path.in_flight = 0;
         self.packets.clear();
         self.path.ca_state = CaState::Loss;
-        let event = CongestionEvent {
-            signal: Signal::Timeout,
-            new_episode: true,
-            packets: 0,
-            seq: 0,
-            send_state: None,
-        };
+        let event = CongestionEvent::timeout().with_packets(0);
         self.algorithm.on_congestion(&self.path, &event);
     }
 }

@@ -224,7 +224,7 @@ mod tests {
         let path = Path::new(1448, Time::ZERO);
         let mut rule = measured();
         rule.decrease(60.0, &path, &CongestionEvent::loss());
-        let timeout = CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
+        let timeout = CongestionEvent::timeout();
         assert_eq!(rule.decrease(30.0, &path, &timeout), 100.0);
         rule.on_timeout();
         assert_eq!(

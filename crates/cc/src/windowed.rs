@@ -154,12 +154,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
 
     #[inline]
     fn control(&self) -> ControlParameters {
-        ControlParameters {
-            cwnd: self.cwnd,
-            ssthresh: self.ssthresh,
-            pacing_rate: None,
-            min_send_quantum: None,
-        }
+        ControlParameters::new(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     #[inline]
@@ -203,11 +198,10 @@ mod tests {
     use super::*;
     use crate::{Algorithm, CaState};
 
-    const TIMEOUT: CongestionEvent =
-        CongestionEvent { signal: Signal::Timeout, ..CongestionEvent::loss() };
+    const TIMEOUT: CongestionEvent = CongestionEvent::timeout();
 
     fn algorithm(name: &str) -> Algorithm {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         Algorithm::parse(name, &init).expect("a built-in algorithm")
     }
 
@@ -249,10 +243,7 @@ mod tests {
             let mut algorithm = algorithm(name);
             acknowledge(&mut algorithm, &path(), 90);
             algorithm.on_congestion(&path(), &CongestionEvent::loss());
-            algorithm.on_congestion(
-                &path(),
-                &CongestionEvent { new_episode: false, ..CongestionEvent::loss() },
-            );
+            algorithm.on_congestion(&path(), &CongestionEvent::loss().with_new_episode(false));
             assert_eq!(window(&algorithm), (100.0 * beta, 100.0 * beta), "{name}");
             let recovery = Path { ca_state: CaState::Recovery, ..path() };
             assert_eq!(acknowledge(&mut algorithm, &recovery, 10).0, 100.0 * beta, "{name}");
@@ -348,10 +339,7 @@ mod tests {
             assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
             algorithm.on_congestion(&path(), &CongestionEvent::loss());
             algorithm.on_spurious_loss(&path());
-            algorithm.on_congestion(
-                &path(),
-                &CongestionEvent { new_episode: false, ..CongestionEvent::loss() },
-            );
+            algorithm.on_congestion(&path(), &CongestionEvent::loss().with_new_episode(false));
             algorithm.on_spurious_loss(&path());
             assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
         }
@@ -362,14 +350,8 @@ mod tests {
     fn a_reduction_for_a_mark_stands_even_if_a_loss_in_it_is_spurious() {
         let mut reno = algorithm("reno");
         acknowledge(&mut reno, &path(), 90);
-        reno.on_congestion(
-            &path(),
-            &CongestionEvent { signal: Signal::Ecn, ..CongestionEvent::loss() },
-        );
-        reno.on_congestion(
-            &path(),
-            &CongestionEvent { new_episode: false, ..CongestionEvent::loss() },
-        );
+        reno.on_congestion(&path(), &CongestionEvent::ecn());
+        reno.on_congestion(&path(), &CongestionEvent::loss().with_new_episode(false));
         reno.on_spurious_loss(&path());
         assert_eq!(window(&reno), (50.0, 50.0));
     }
@@ -422,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_steers_has_its_way_and_nothing_grows_then_but_not_during_a_reduction() {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         let slow_start = crate::StandardSlowStart;
         let mut algorithm = Windowed::new(FixedWindow, slow_start, &init).with_ssthresh(100.0);
         let mut acknowledge = |path: &Path, acked: u32| {
@@ -475,7 +457,7 @@ mod tests {
     }
 
     fn told() -> Windowed<CallCounter, CallCounter> {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         Windowed::new(CallCounter::default(), CallCounter::default(), &init)
     }
 
@@ -485,7 +467,7 @@ mod tests {
         windowed.on_congestion(&path(), &CongestionEvent::loss());
         assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (0, 0));
         windowed.on_congestion(&path(), &TIMEOUT);
-        windowed.on_congestion(&path(), &CongestionEvent { new_episode: false, ..TIMEOUT });
+        windowed.on_congestion(&path(), &TIMEOUT.with_new_episode(false));
         assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (2, 2));
         windowed.on_spurious_loss(&path());
         windowed.on_spurious_loss(&path());
@@ -498,8 +480,10 @@ mod tests {
         let mut path = path();
         let mut send = |wait: u64, from_idle: bool, app_limited: bool| {
             path.now += Span::from_secs(wait);
-            windowed
-                .on_sent(&path, &Sent { seq: 0, retransmission: false, from_idle, app_limited });
+            windowed.on_sent(
+                &path,
+                &Sent::new(0).with_from_idle(from_idle).with_app_limited(app_limited),
+            );
         };
         send(1, false, false);
         send(2, false, true); // there was still data in flight

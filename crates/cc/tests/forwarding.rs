@@ -6,7 +6,6 @@
 
 use dumbbell_cc::{
     Ack, Algorithm, CongestionControl, CongestionEvent, ControlParameters, Metric, Path, Sent,
-    Signal,
 };
 use dumbbell_units::Time;
 use std::collections::BTreeSet;
@@ -14,7 +13,8 @@ use std::sync::{Arc, Mutex};
 
 type Calls = Arc<Mutex<BTreeSet<&'static str>>>;
 
-/// Records what is called, and answers what no default body would.
+/// Records the methods called, and returns what no default body would.
+#[derive(Clone, Debug)]
 struct Recorder(Calls);
 
 impl Recorder {
@@ -24,7 +24,7 @@ impl Recorder {
 }
 
 const CONTROL: ControlParameters =
-    ControlParameters { cwnd: 7.0, ssthresh: 5.0, pacing_rate: None, min_send_quantum: Some(3) };
+    ControlParameters::new(7.0).with_ssthresh(5.0).with_min_send_quantum(Some(3));
 const TIMER: Time = Time::from_nanos(42);
 const SHOWN: Metric = Metric { name: "shown", value: 1.0 };
 
@@ -58,6 +58,18 @@ impl CongestionControl for Recorder {
         self.record("on_restart_after_idle");
     }
 
+    fn on_mtu_update(&mut self, _path: &Path, _previous_mss: u32) {
+        self.record("on_mtu_update");
+    }
+
+    fn on_persistent_congestion(&mut self, _path: &Path) {
+        self.record("on_persistent_congestion");
+    }
+
+    fn on_packet_discarded(&mut self, _path: &Path, _packets: u32) {
+        self.record("on_packet_discarded");
+    }
+
     fn on_receive_window_penalty(&mut self, _path: &Path) {
         self.record("on_receive_window_penalty");
     }
@@ -74,11 +86,6 @@ impl CongestionControl for Recorder {
     fn uses_prr(&self) -> bool {
         self.record("uses_prr");
         false
-    }
-
-    fn is_ack_clocked(&self) -> bool {
-        self.record("is_ack_clocked");
-        true
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -102,21 +109,22 @@ fn every_method_of_the_trait_reaches_the_algorithm_and_its_answer_comes_back() {
     let calls = Calls::default();
     let mut algorithm = Algorithm::Custom(Box::new(Recorder(Arc::clone(&calls))));
     let path = Path::new(1448, Time::ZERO);
-    let signal = Signal::Loss;
-    let loss = CongestionEvent { signal, new_episode: true, packets: 1, seq: 0, send_state: None };
-    let sent = Sent { seq: 0, retransmission: false, from_idle: false, app_limited: false };
+    let loss = CongestionEvent::loss();
+    let sent = Sent::new(0);
     algorithm.on_established(&path);
     algorithm.on_ack(&path, &Ack::default());
     algorithm.on_congestion(&path, &loss);
     algorithm.on_sent(&path, &sent);
     algorithm.on_spurious_loss(&path);
     algorithm.on_restart_after_idle(7.0);
+    algorithm.on_mtu_update(&path, 1200);
+    algorithm.on_persistent_congestion(&path);
+    algorithm.on_packet_discarded(&path, 1);
     algorithm.on_receive_window_penalty(&path);
     algorithm.on_timer(&path);
     assert_eq!(algorithm.control(), CONTROL);
     assert_eq!(algorithm.next_timer(), Some(TIMER));
     assert!(!algorithm.uses_prr());
-    assert!(algorithm.is_ack_clocked());
     let mut shown = Vec::new();
     algorithm.inspect(&mut |value| shown.push(value));
     assert_eq!(shown, [SHOWN]);

@@ -1,8 +1,9 @@
 //! What holds for every algorithm, whatever happens to its connection.
 
+use dumbbell_cc::ext::UdtReport;
 use dumbbell_cc::{
     Ack, Algorithm, CaState, CongestionControl, CongestionEvent, ConnectionConfig, NAMES, Path,
-    PeerReport, RateSample, SendState, Sent, Signal,
+    RateSample, SendState, Sent, Signal,
 };
 use dumbbell_units::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -13,15 +14,14 @@ enum Event {
     Wait { ns: u64 },
     Send { packets: u32, app_limited: bool },
     Ack { delivered: u32, lost: u32, marked: u32, rtt_ns: Option<u64>, cwnd_limited: bool },
-    CongestionEvent { signal: Signal, new_episode: bool },
+    Congestion { signal: Signal, new_episode: bool },
     Spurious,
     Timer,
     CaState(CaState),
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let signal =
-        prop::sample::select(vec![Signal::Loss, Signal::Ecn, Signal::Timeout, Signal::Nak]);
+    let signal = prop::sample::select(vec![Signal::Loss, Signal::Ecn, Signal::Timeout]);
     let phase = prop::sample::select(vec![
         CaState::Open,
         CaState::Disorder,
@@ -47,7 +47,7 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(packets, app_limited)| Event::Send { packets, app_limited }),
         6 => ack,
         1 => (signal, any::<bool>())
-            .prop_map(|(signal, new_episode)| Event::CongestionEvent { signal, new_episode }),
+            .prop_map(|(signal, new_episode)| Event::Congestion { signal, new_episode }),
         1 => Just(Event::Spurious),
         1 => Just(Event::Timer),
         1 => phase.prop_map(Event::CaState),
@@ -62,7 +62,9 @@ struct Connection {
 
 impl Connection {
     fn new(algorithm: &str, initial_window: f64) -> Connection {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window, seed: 7 };
+        let init = ConnectionConfig::new(Time::ZERO, 1448)
+            .with_initial_window(initial_window)
+            .with_seed(7);
         let mut algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
         let path = Path::new(1448, Time::ZERO);
         algorithm.on_established(&path);
@@ -77,10 +79,13 @@ impl Connection {
                 self.path.cwnd_limited = cwnd_limited;
                 self.acknowledge(delivered, lost, marked, rtt_ns.map(Span::from_nanos));
             }
-            Event::CongestionEvent { signal, new_episode } => {
+            Event::Congestion { signal, new_episode } => {
                 let send_state = Some(self.send_state());
                 let seq = self.path.una;
-                let event = CongestionEvent { signal, new_episode, packets: 1, seq, send_state };
+                let event = CongestionEvent::new(signal)
+                    .with_new_episode(new_episode)
+                    .with_seq(seq)
+                    .with_send_state(send_state);
                 self.algorithm.on_congestion(&self.path, &event);
             }
             Event::Spurious => self.algorithm.on_spurious_loss(&self.path),
@@ -106,7 +111,7 @@ impl Connection {
             let seq = self.path.next_seq;
             self.path.next_seq += 1;
             self.path.in_flight += 1;
-            let sent = Sent { seq, retransmission: false, from_idle, app_limited };
+            let sent = Sent::new(seq).with_from_idle(from_idle).with_app_limited(app_limited);
             self.algorithm.on_sent(&self.path, &sent);
         }
     }
@@ -129,18 +134,20 @@ impl Connection {
         }
         let rate = rtt.map(|interval| {
             let rate = Rate::from_bytes_in(f64::from(delivered) * 1448.0, interval);
-            RateSample { delivered, interval, rate, send_state, lost, marked }
+            let mut sample = RateSample::new(delivered, interval, rate, send_state);
+            (sample.lost, sample.marked) = (lost, marked);
+            sample
         });
-        let acked = delivered;
-        let report = rtt.map(|rtt| PeerReport {
-            advanced: delivered,
-            rtt,
-            rtt_var: rtt / 2,
-            arrival_rate: f64::from(delivered) * 100.0,
-            capacity: f64::from(delivered + lost) * 100.0,
-            window: 1 << (delivered % 20),
+        let mut ack = Ack::new(delivered).with_lost(lost).with_marked(marked).with_rtt(rtt);
+        (ack.prior_in_flight, ack.rate) = (prior_in_flight, rate);
+        ack.udt = rtt.map(|rtt| {
+            let mut report = UdtReport::default();
+            (report.advanced, report.rtt, report.rtt_var) = (delivered, rtt, rtt / 2);
+            report.arrival_rate = f64::from(delivered) * 100.0;
+            report.capacity = f64::from(delivered + lost) * 100.0;
+            report.window = 1 << (delivered % 20);
+            report
         });
-        let ack = Ack { delivered, acked, lost, marked, rtt, prior_in_flight, rate, report };
         self.algorithm.on_ack(&self.path, &ack);
     }
 
@@ -210,8 +217,8 @@ proptest! {
 fn an_algorithm_that_knows_no_round_trip_time_answers_all_the_same() {
     for name in algorithms() {
         let mut connection = Connection::new(name, 10.0);
-        let loss = Event::CongestionEvent { signal: Signal::Loss, new_episode: true };
-        let timeout = Event::CongestionEvent { signal: Signal::Timeout, new_episode: true };
+        let loss = Event::Congestion { signal: Signal::Loss, new_episode: true };
+        let timeout = Event::Congestion { signal: Signal::Timeout, new_episode: true };
         let ack = Event::Ack { delivered: 1, lost: 0, marked: 0, rtt_ns: None, cwnd_limited: true };
         let send = Event::Send { packets: 10, app_limited: false };
         for event in [&send, &ack, &loss, &ack, &timeout, &ack, &Event::Spurious, &ack] {

@@ -25,14 +25,10 @@ struct Model {
 
 impl Model {
     fn new(algorithm: &str, rtt: Span) -> Model {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         let algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
-        let path = Path {
-            srtt: Some(rtt),
-            min_rtt: Some(rtt),
-            cwnd_limited: true,
-            ..Path::new(1448, Time::ZERO)
-        };
+        let mut path = Path::new(1448, Time::ZERO);
+        (path.srtt, path.min_rtt, path.cwnd_limited) = (Some(rtt), Some(rtt), true);
         Model { algorithm, path, since_loss: 0.0 }
     }
 
@@ -45,8 +41,7 @@ impl Model {
             self.since_loss += acked;
             rounds += acked / cwnd;
             self.path.now += rtt.mul_f64(acked / cwnd);
-            let ack = Ack { delivered: acked as u32, acked: acked as u32, ..Ack::default() };
-            self.algorithm.on_ack(&self.path, &ack);
+            self.algorithm.on_ack(&self.path, &Ack::new(acked as u32));
         }
         self.since_loss -= packets;
         let loss = CongestionEvent::loss();

@@ -24,9 +24,10 @@ struct Flow {
 
 impl Flow {
     fn new(algorithm: &str) -> Flow {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         let algorithm = Algorithm::parse(algorithm, &init).expect("a built-in algorithm");
-        let path = Path { cwnd_limited: true, ..Path::new(1448, Time::ZERO) };
+        let mut path = Path::new(1448, Time::ZERO);
+        path.cwnd_limited = true;
         let mut flow = Flow { algorithm, path, in_flight: VecDeque::new(), link_free: Time::ZERO };
         flow.send();
         flow
@@ -52,7 +53,7 @@ impl Flow {
         // Linux: twice the window a round trip in slow start.
         let window = 2.0 * self.algorithm.control().cwnd * 1448.0;
         path.pacing_rate = Some(Rate::from_bytes_in(window, rtt));
-        let ack = Ack { delivered: 1, acked: 1, rtt: Some(rtt), ..Ack::default() };
+        let ack = Ack::new(1).with_rtt(Some(rtt));
         self.algorithm.on_ack(&self.path, &ack);
         self.send();
     }

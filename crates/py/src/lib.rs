@@ -51,12 +51,7 @@ mod _core {
     /// Raises ValueError with a message for the user.
     #[pyfunction]
     fn check_algorithm(text: &str) -> PyResult<()> {
-        let init = dumbbell_cc::ConnectionConfig {
-            now: Time::ZERO,
-            mss: 1448,
-            initial_window: 10.0,
-            seed: 0,
-        };
+        let init = dumbbell_cc::ConnectionConfig::new(Time::ZERO, 1448);
         match Algorithm::parse(text, &init) {
             Ok(_) => Ok(()),
             Err(error) => Err(PyValueError::new_err(error.to_string())),

@@ -20,6 +20,7 @@ use dumbbell_sim::{RunOutput, Scenario, ScenarioError};
 use std::collections::BTreeMap;
 
 /// Keeps `target` packets queued.
+#[derive(Clone, Debug)]
 pub struct Calm {
     target: f64,
     cwnd: f64,
@@ -70,7 +71,7 @@ impl CongestionControl for Calm {
 
     fn control(&self) -> ControlParameters {
         let ssthresh = if self.starting { f64::INFINITY } else { self.cwnd };
-        ControlParameters { cwnd: self.cwnd, ssthresh, pacing_rate: None, min_send_quantum: None }
+        ControlParameters::new(self.cwnd).with_ssthresh(ssthresh)
     }
 
     fn on_established(&mut self, path: &Path) {

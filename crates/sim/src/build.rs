@@ -107,8 +107,7 @@ fn multipath_endpoints(
     let mss = u32::from(stack.mss);
     let subflows = inits.len() as u8;
     let start = inits[0].now;
-    let algorithms =
-        inits.into_iter().map(|init| flow.algorithm(&ConnectionConfig { mss, ..init }));
+    let algorithms = inits.into_iter().map(|init| flow.algorithm(&init.with_mss(mss)));
     let algorithms = algorithms.collect::<Result<_, _>>()?;
     let receiver = MultipathReceiver::new(&stack, subflows);
     let sender = MultipathSender::new(MultipathConfig {

@@ -271,11 +271,8 @@ impl FlowSpec {
             None => (self.stack.mss, self.stack.initial_window),
             Some(options) => (options.max_payload(), TransportOptions::INITIAL_WINDOW),
         };
-        ConnectionConfig {
-            now,
-            mss: u32::from(mss),
-            initial_window: f64::from(initial_window),
-            seed,
-        }
+        ConnectionConfig::new(now, u32::from(mss))
+            .with_initial_window(f64::from(initial_window))
+            .with_seed(seed)
     }
 }

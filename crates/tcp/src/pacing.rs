@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn control(ssthresh: f64) -> ControlParameters {
-        ControlParameters { cwnd: 100.0, ssthresh, pacing_rate: None, min_send_quantum: None }
+        ControlParameters::new(100.0).with_ssthresh(ssthresh)
     }
 
     #[test]

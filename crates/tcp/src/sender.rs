@@ -161,6 +161,8 @@ impl Sender {
         let mss = u64::from(stack.mss);
         let packets = bytes.map_or(u32::MAX, |bytes| bytes.div_ceil(mss) as u32);
         let control = algorithm.control();
+        let mut path = Path::new(u32::from(stack.mss), start);
+        path.jiffy = Span::from_nanos(stack.tick_ns);
         Sender {
             uses_prr: algorithm.uses_prr(),
             cc: algorithm,
@@ -173,10 +175,7 @@ impl Sender {
             is_subflow: false,
             application: Application::from_rates(&app_rates, stack.mss).map(Box::new),
             established_at: start,
-            path: Path {
-                jiffy: Span::from_nanos(stack.tick_ns),
-                ..Path::new(u32::from(stack.mss), start)
-            },
+            path,
             scoreboard: Scoreboard::new(),
             rtt: RttEstimator::new(Span::from_nanos(stack.min_rto_ns), stack.rto),
             rtt_sum: (0.0, 0),

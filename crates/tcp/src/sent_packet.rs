@@ -186,12 +186,10 @@ mod tests {
             let send_state = SendState { sent_at, delivered, lost, marked, in_flight, app_limited };
             let ago = |ns| Time::from_nanos(sent_at.as_nanos() - ns);
             let sent = PacketInfo { send_state, first_sent_at: ago(first), delivered_at: ago(last) };
-            let path = Path {
-                delivered: delivered + u64::from(more_delivered),
-                lost: ((1 << 32) + i64::from(lost) + more_lost) as u64,
-                marked: u64::from(marked) + more_marked,
-                ..Path::new(1448, sent_at)
-            };
+            let mut path = Path::new(1448, sent_at);
+            path.delivered = delivered + u64::from(more_delivered);
+            path.lost = ((1 << 32) + i64::from(lost) + more_lost) as u64;
+            path.marked = u64::from(marked) + more_marked;
             let recalled = SentPacket::new(&sent).info(&path);
             prop_assert_eq!(format!("{recalled:?}"), format!("{sent:?}"));
         }

@@ -360,7 +360,10 @@ impl Sender {
         let seq = self.numbering.seq(packet);
         self.schedule_next(seq.is_pair_first() && !again);
         self.blocked = Blocked::No;
-        let sent = Sent { seq: packet, retransmission: again, from_idle, app_limited: limited };
+        let sent = Sent::new(packet)
+            .with_retransmission(again)
+            .with_from_idle(from_idle)
+            .with_app_limited(limited);
         self.cc.on_sent(&self.path, &sent);
         self.update_control();
         let (length, message) = self.source.describe(packet);
@@ -406,7 +409,7 @@ impl Sender {
         let new_episode = seq >= self.episode_end || signal == Signal::Timeout;
         if new_episode {
             self.episode_end = self.next;
-            self.stats.recoveries += u32::from(signal == Signal::Nak);
+            self.stats.recoveries += u32::from(signal == Signal::Loss);
             self.path.ca_state = match signal {
                 Signal::Timeout => CaState::Loss,
                 _ => CaState::Recovery,
@@ -415,7 +418,12 @@ impl Sender {
         let send_state =
             seq.checked_sub(self.data_acked).and_then(|at| self.in_flight.get(at as usize));
         let send_state = send_state.map(|packet| packet.info.send_state);
-        let event = CongestionEvent { signal, new_episode, packets, seq, send_state };
+        let event = CongestionEvent::new(signal)
+            .with_new_episode(new_episode)
+            .with_packets(packets)
+            .with_seq(seq)
+            .with_send_state(send_state)
+            .with_nak(signal == Signal::Loss);
         self.cc.on_congestion(&self.path, &event);
         self.update_control();
     }

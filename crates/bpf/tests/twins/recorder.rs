@@ -1,9 +1,10 @@
 //! Writes down what an algorithm is told and what it answers.
 
 use crate::native::{Answer, Program};
+use dumbbell_cc::ext::Subflow;
 use dumbbell_cc::{
     Ack, Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
-    Metric, Path, Sent, Signal, Subflow,
+    Metric, Path, Sent, Signal,
 };
 use dumbbell_units::Span;
 use std::fmt::Write;
@@ -66,9 +67,9 @@ impl Recorder {
             self.init.mss.into(),
             self.init.initial_window as u64,
             event.new_episode.into(),
-            path.siblings.len() as u64,
+            path.multipath.siblings.len() as u64,
         ];
-        let siblings = path.siblings.iter().flat_map(sibling);
+        let siblings = path.multipath.siblings.iter().flat_map(sibling);
         self.events.push(event.kind);
         for column in columns.into_iter().chain(siblings) {
             write!(self.events, " {column}").expect("a string takes all");
@@ -126,7 +127,7 @@ impl CongestionControl for Recorder {
             Signal::Timeout => {
                 self.note(path, &Event { kind: 'T', new_episode, ..Event::default() });
             }
-            Signal::Nak | Signal::Ecn => unreachable!("no trace here has these"),
+            Signal::Ecn => unreachable!("no trace here has it"),
         }
     }
 

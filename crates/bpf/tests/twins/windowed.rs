@@ -2,8 +2,9 @@
 
 use crate::native::{Answer, Program, build};
 use crate::recorder::{Recorder, settled};
+use dumbbell_cc::ext::Subflow;
 use dumbbell_cc::{
-    Ack, CaState, CongestionControl, CongestionEvent, ConnectionConfig, Path, Signal, Subflow,
+    Ack, CaState, CongestionControl, CongestionEvent, ConnectionConfig, Path, Signal,
 };
 use dumbbell_units::{Span, Time};
 use proptest::prelude::*;
@@ -34,12 +35,10 @@ fn rtt() -> impl Strategy<Value = Span> {
 
 fn sibling() -> impl Strategy<Value = Subflow> {
     let losses = [0_u64..1_000_000, 0..1_000_000];
-    (1.0..20_000.0, rtt(), losses).prop_map(|(cwnd, srtt, delivered_between_losses)| Subflow {
-        cwnd,
-        srtt,
-        delivered_between_losses,
-        slow_start: false,
-        active: true,
+    (1.0..20_000.0, rtt(), losses).prop_map(|(cwnd, srtt, delivered_between_losses)| {
+        let mut subflow = Subflow::new(cwnd, srtt);
+        subflow.delivered_between_losses = delivered_between_losses;
+        subflow
     })
 }
 
@@ -63,7 +62,7 @@ fn step(coupled: bool) -> impl Strategy<Value = Step> {
 
 /// Drives the algorithm through these steps.
 fn drive(name: &str, steps: &[Step]) -> Recorder {
-    let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+    let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
     let mut path = Path::new(1448, Time::ZERO);
     path.cwnd_limited = true;
     (path.srtt, path.min_rtt) = (Some(Span::from_millis(50)), Some(Span::from_millis(50)));
@@ -85,7 +84,7 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
             Step::Loss => congest(&mut recorder, &mut path, Signal::Loss),
             Step::Timeout => congest(&mut recorder, &mut path, Signal::Timeout),
             Step::Open => path.ca_state = CaState::Open,
-            Step::Siblings(siblings) => path.siblings.clone_from(siblings),
+            Step::Siblings(siblings) => path.multipath.siblings.clone_from(siblings),
         }
     }
     recorder
@@ -94,7 +93,7 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
 fn acknowledge(recorder: &mut Recorder, path: &mut Path, packets: u32) {
     path.delivered += u64::from(packets);
     path.delivered_at = path.now;
-    let ack = Ack { delivered: packets, acked: packets, rtt: path.srtt, ..Ack::default() };
+    let ack = Ack::new(packets).with_rtt(path.srtt);
     recorder.on_ack(path, &ack);
 }
 
@@ -105,7 +104,7 @@ fn congest(recorder: &mut Recorder, path: &mut Path, signal: Signal) {
     }
     path.lost += 1;
     path.ca_state = if signal == Signal::Timeout { CaState::Loss } else { CaState::Recovery };
-    let event = CongestionEvent { signal, new_episode, packets: 1, seq: 0, send_state: None };
+    let event = CongestionEvent::new(signal).with_new_episode(new_episode);
     recorder.on_congestion(path, &event);
 }
 
@@ -207,13 +206,8 @@ fn olia_is_its_twin_to_one_in_1000() {
 #[test]
 fn olia_takes_the_larger_of_two_windows_that_are_nearly_the_same() {
     let Some(program) = build("olia") else { return };
-    let sibling = Subflow {
-        cwnd: 25.912136,
-        srtt: Span::from_micros(106_477),
-        delivered_between_losses: [0, 2598],
-        slow_start: false,
-        active: true,
-    };
+    let mut sibling = Subflow::new(25.912136, Span::from_micros(106_477));
+    sibling.delivered_between_losses = [0, 2598];
     let steps = [
         Step::Loss,
         Step::Rtt(Span::from_micros(140_058)),

@@ -369,12 +369,10 @@ impl CongestionControl for BbrV1 {
     }
 
     fn control(&self) -> ControlParameters {
-        ControlParameters {
-            cwnd: self.window.cwnd,
-            ssthresh: self.ssthresh,
-            pacing_rate: Some(self.pacing.pacing_rate),
-            min_send_quantum: Some(self.min_tso_segs() as u32),
-        }
+        ControlParameters::new(self.window.cwnd)
+            .with_ssthresh(self.ssthresh)
+            .with_pacing_rate(Some(self.pacing.pacing_rate))
+            .with_min_send_quantum(Some(self.min_tso_segs() as u32))
     }
 
     fn on_established(&mut self, path: &Path) {

@@ -497,8 +497,8 @@ impl CongestionControl for BbrV3 {
             self.save_state_upon_loss();
         }
         match event.signal {
-            Signal::Loss | Signal::Nak if event.packets > 0 => self.handle_lost_packet(path, event),
-            Signal::Loss | Signal::Nak => {}
+            Signal::Loss if event.packets > 0 => self.handle_lost_packet(path, event),
+            Signal::Loss => {}
             Signal::Timeout => self.on_enter_rto(path, event),
             // Marks are counted where they are acknowledged.
             Signal::Ecn => {}
@@ -506,12 +506,10 @@ impl CongestionControl for BbrV3 {
     }
 
     fn control(&self) -> ControlParameters {
-        ControlParameters {
-            cwnd: self.window.cwnd,
-            ssthresh: self.ssthresh,
-            pacing_rate: Some(self.pacing.pacing_rate),
-            min_send_quantum: Some(self.min_tso_segs() as u32),
-        }
+        ControlParameters::new(self.window.cwnd)
+            .with_ssthresh(self.ssthresh)
+            .with_pacing_rate(Some(self.pacing.pacing_rate))
+            .with_min_send_quantum(Some(self.min_tso_segs() as u32))
     }
 
     fn on_established(&mut self, path: &Path) {

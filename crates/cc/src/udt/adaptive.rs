@@ -118,12 +118,17 @@ impl AdaptiveUdt {
             udt: Udt::from_options(options, init)?,
         })
     }
+
+    /// Whether an acknowledgement lets the next packet leave at once, whatever the pacing rate.
+    pub(crate) fn is_ack_clocked(&self) -> bool {
+        self.udt.is_ack_clocked()
+    }
 }
 
 impl CongestionControl for AdaptiveUdt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.udt.on_ack(path, ack);
-        let Some(report) = ack.report else { return };
+        let Some(report) = ack.udt else { return };
         let rtt = if self.smooth_rtt { self.udt.rtt() } else { report.rtt.as_secs_f64() };
         self.predictor.on_report(rtt);
         let forecasts = self.adapt && self.predictor.reports >= 3 && !self.udt.slow_start;
@@ -132,7 +137,7 @@ impl CongestionControl for AdaptiveUdt {
 
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         self.udt.on_congestion(path, event);
-        if matches!(event.signal, Signal::Nak | Signal::Loss) {
+        if event.signal == Signal::Loss {
             self.weight = 1.0;
         }
     }
@@ -152,10 +157,6 @@ impl CongestionControl for AdaptiveUdt {
 
     fn uses_prr(&self) -> bool {
         self.udt.uses_prr()
-    }
-
-    fn is_ack_clocked(&self) -> bool {
-        self.udt.is_ack_clocked()
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {

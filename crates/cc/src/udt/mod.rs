@@ -57,9 +57,10 @@ mod tests;
 
 pub use adaptive::AdaptiveUdt;
 
+use crate::ext::UdtReport;
 use crate::{
     Ack, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
-    Metric, Options, Path, PeerReport, Sent, Signal,
+    Metric, Options, Path, Sent, Signal,
 };
 use decrease::{Decrease, NakAction, PERIOD_FACTOR, Rules};
 use dumbbell_units::{Rate, Span, Time};
@@ -107,7 +108,7 @@ pub struct Udt {
     /// `P` at the last decrease that began an epoch, seconds.
     last_dec_period: f64,
     /// What the peer reported last.
-    report: PeerReport,
+    report: UdtReport,
     /// `RTT`, seconds; `None` before the first report.
     rtt: Option<f64>,
     /// The increase that was last made, packets per SYN.
@@ -144,10 +145,15 @@ impl Udt {
             freeze: false,
             decrease: Decrease::new(rules, init.seed),
             last_dec_period: FIRST_PERIOD,
-            report: PeerReport { arrival_rate: FIRST_ARRIVAL_RATE, ..PeerReport::default() },
+            report: UdtReport { arrival_rate: FIRST_ARRIVAL_RATE, ..UdtReport::default() },
             rtt: None,
             increase: 0.0,
         })
+    }
+
+    /// Whether an acknowledgement lets the next packet leave at once, whatever the pacing rate.
+    pub(crate) fn is_ack_clocked(&self) -> bool {
+        self.rules == Rules::Ns2
     }
 
     /// Multiplies the period, which does not fall below the first one.
@@ -162,7 +168,7 @@ impl Udt {
     }
 
     /// Takes a report.
-    fn on_report(&mut self, report: PeerReport) {
+    fn on_report(&mut self, report: UdtReport) {
         self.report = report;
         let rtt = report.rtt.as_secs_f64();
         self.rtt = Some(self.rtt.map_or(rtt, |smoothed| 0.875 * smoothed + 0.125 * rtt));
@@ -254,7 +260,7 @@ fn begins_pair(sent: &Sent) -> bool {
 
 impl CongestionControl for Udt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
-        let Some(report) = ack.report else { return };
+        let Some(report) = ack.udt else { return };
         self.on_report(report);
         if path.now.since(self.last_rc_time) < SYN_SPAN {
             return;
@@ -271,7 +277,7 @@ impl CongestionControl for Udt {
 
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         match event.signal {
-            Signal::Nak | Signal::Loss => self.on_nak(path, event.seq),
+            Signal::Loss => self.on_nak(path, event.seq),
             Signal::Timeout if self.slow_start => self.end_slow_start(),
             Signal::Timeout | Signal::Ecn => {}
         }
@@ -285,20 +291,13 @@ impl CongestionControl for Udt {
 
     fn control(&self) -> ControlParameters {
         let gap = if self.freeze { self.period + SYN } else { self.period };
-        ControlParameters {
-            cwnd: self.cwnd,
-            ssthresh: f64::INFINITY,
-            pacing_rate: Some(Rate::from_bytes_per_sec(f64::from(self.mss) / gap)),
-            min_send_quantum: Some(1),
-        }
+        ControlParameters::new(self.cwnd)
+            .with_pacing_rate(Some(Rate::from_bytes_per_sec(f64::from(self.mss) / gap)))
+            .with_min_send_quantum(Some(1))
     }
 
     fn uses_prr(&self) -> bool {
         false
-    }
-
-    fn is_ack_clocked(&self) -> bool {
-        self.rules == Rules::Ns2
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {

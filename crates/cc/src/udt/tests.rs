@@ -11,11 +11,11 @@ const RTT: Span = Span::from_millis(90);
 struct Connection<A> {
     algorithm: A,
     path: Path,
-    report: PeerReport,
+    report: UdtReport,
 }
 
 fn made<A>(text: &str, make: fn(&mut Options, &ConnectionConfig) -> Result<A, ConfigError>) -> A {
-    let init = ConnectionConfig { now: Time::ZERO, mss: 1456, initial_window: 16.0, seed: 1 };
+    let init = ConnectionConfig::new(Time::ZERO, 1456).with_initial_window(16.0).with_seed(1);
     let mut options = text.parse().expect("well formed");
     make(&mut options, &init).expect("within range")
 }
@@ -24,12 +24,12 @@ impl<A: CongestionControl> Connection<A> {
     /// A connection over a path of 1 Gbit/s, on which half of that arrives at first.
     fn new(algorithm: A) -> Connection<A> {
         let path = Path::new(1456, Time::ZERO);
-        let report = PeerReport {
+        let report = UdtReport {
             rtt: RTT,
             arrival_rate: 0.5e9 / 8.0 / MSS,
             capacity: 1e9 / 8.0 / MSS,
             window: 100_000,
-            ..PeerReport::default()
+            ..UdtReport::default()
         };
         Connection { algorithm, path, report }
     }
@@ -38,7 +38,7 @@ impl<A: CongestionControl> Connection<A> {
         self.path.now += span;
         self.path.una += packets;
         self.path.next_seq = self.path.next_seq.max(self.path.una);
-        let ack = Ack { report: Some(self.report), ..Ack::default() };
+        let ack = Ack { udt: Some(self.report), ..Ack::default() };
         self.algorithm.on_ack(&self.path, &ack);
     }
 
@@ -47,8 +47,7 @@ impl<A: CongestionControl> Connection<A> {
     }
 
     fn signal(&mut self, signal: Signal, seq: u64) {
-        let event =
-            CongestionEvent { signal, new_episode: true, packets: 1, seq, send_state: None };
+        let event = CongestionEvent::new(signal).with_seq(seq);
         self.algorithm.on_congestion(&self.path, &event);
     }
 
@@ -56,12 +55,12 @@ impl<A: CongestionControl> Connection<A> {
     fn lose(&mut self) {
         let seq = self.path.next_seq;
         self.path.next_seq += 100;
-        self.signal(Signal::Nak, seq);
+        self.signal(Signal::Loss, seq);
     }
 
     fn send(&mut self, packets: u64, retransmission: bool) {
         for seq in self.path.next_seq..self.path.next_seq + packets {
-            let sent = Sent { seq, retransmission, from_idle: false, app_limited: false };
+            let sent = Sent::new(seq).with_retransmission(retransmission);
             self.algorithm.on_sent(&self.path, &sent);
         }
     }
@@ -367,7 +366,7 @@ fn the_period_of_the_module_for_ns_2_is_at_least_a_microsecond_and_at_most_the_r
     connection.acknowledge(100);
     connection.lose();
     for _ in 0..2000 {
-        connection.signal(Signal::Nak, 0);
+        connection.signal(Signal::Loss, 0);
     }
     connection.send(2, true);
     assert!(near(connection.period(), 0.09));

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// An algorithm object in Python, with its path and the control values read from it.
+#[derive(Debug)]
 pub struct PyAdapter {
     object: Py<PyAny>,
     /// The `Path` object, reused for every event.
@@ -80,7 +81,37 @@ impl PyAdapter {
         Ok(())
     }
 
-    fn record_failure(&mut self, py: Python<'_>, error: PyErr, now: Time) {
+    /// An independent copy with a deep copy of the object. If copying raises, the exception is
+    /// recorded and the copy has failed.
+    pub fn copy(&self, py: Python<'_>) -> PyAdapter {
+        let path = self.path.borrow(py).0.clone();
+        let now = path.now;
+        let mut copy = PyAdapter {
+            object: self.object.clone_ref(py),
+            path: self.path.clone_ref(py),
+            name: self.name.clone(),
+            failure: self.failure.clone(),
+            ..*self
+        };
+        if let Err(error) = copy.copy_objects(py, path) {
+            copy.record_failure(py, error, now);
+        }
+        copy
+    }
+
+    fn copy_objects(&mut self, py: Python<'_>, path: Path) -> PyResult<()> {
+        self.path = Py::new(py, types::Path(path))?;
+        let object = py.import("copy")?.call_method1("deepcopy", (&self.object,))?;
+        self.object = object.unbind();
+        Ok(())
+    }
+
+    /// The algorithm object.
+    pub fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.object.bind(py)
+    }
+
+    pub fn record_failure(&mut self, py: Python<'_>, error: PyErr, now: Time) {
         self.has_failed = true;
         self.control = FallbackControl::CONTROL;
         self.timer = None;
@@ -117,7 +148,8 @@ impl PyAdapter {
             return Err(self.invalid_value(py, method, "pacing_rate", rate, now));
         }
         let pacing_rate = pacing_rate.map(Rate::from_bytes_per_sec);
-        self.control = ControlParameters { cwnd, ssthresh, pacing_rate, min_send_quantum: None };
+        self.control =
+            ControlParameters::new(cwnd).with_ssthresh(ssthresh).with_pacing_rate(pacing_rate);
         if self.overrides_on_timer {
             let timer = object.getattr(intern!(py, "timer"))?;
             self.timer = match timer.is_none() {

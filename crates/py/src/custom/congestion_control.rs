@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+#[derive(Debug)]
 pub struct PyCongestionControl {
     adapter: PyAdapter,
     on_ack: Py<PyAny>,
@@ -36,12 +37,39 @@ impl PyCongestionControl {
         })
     }
 
+    /// Takes the method and its arguments from the adapter, after this was copied.
+    fn bind(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.on_ack = self.adapter.object(py).getattr("on_ack")?.unbind();
+        self.ack = Py::new(py, types::Ack(Ack::default()))?;
+        let arguments = (self.adapter.path.clone_ref(py), self.ack.clone_ref(py));
+        self.arguments = arguments.into_pyobject(py)?.unbind();
+        Ok(())
+    }
+
     /// Calls a method with the path as its only argument.
     fn notify(&mut self, path: &Path, method: &str) {
         self.adapter.call(path, |adapter, object| {
             object.call_method1(method, (adapter.path.bind(object.py()),))?;
             adapter.read_control(object, method, path.now)
         });
+    }
+}
+
+impl Clone for PyCongestionControl {
+    fn clone(&self) -> PyCongestionControl {
+        Python::attach(|py| {
+            let mut copy = PyCongestionControl {
+                adapter: self.adapter.copy(py),
+                on_ack: self.on_ack.clone_ref(py),
+                ack: self.ack.clone_ref(py),
+                arguments: self.arguments.clone_ref(py),
+                overrides_on_sent: self.overrides_on_sent,
+            };
+            if let Err(error) = copy.bind(py) {
+                copy.adapter.record_failure(py, error, Time::ZERO);
+            }
+            copy
+        })
     }
 }
 

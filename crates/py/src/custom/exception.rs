@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The first exception of a run, kept until the run has ended and can raise it.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FirstException(Arc<Shared>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Shared {
     is_set: AtomicBool,
     error: Mutex<Option<PyErr>>,
@@ -48,15 +48,11 @@ pub fn user_error(py: Python<'_>, text: &str) -> PyErr {
 }
 
 /// Replaces an algorithm that failed until the run stops; its window is one packet.
+#[derive(Clone, Debug)]
 pub struct FallbackControl;
 
 impl FallbackControl {
-    pub const CONTROL: ControlParameters = ControlParameters {
-        cwnd: 1.0,
-        ssthresh: f64::INFINITY,
-        pacing_rate: None,
-        min_send_quantum: None,
-    };
+    pub const CONTROL: ControlParameters = ControlParameters::new(1.0);
 }
 
 impl CongestionControl for FallbackControl {

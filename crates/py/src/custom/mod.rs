@@ -13,7 +13,7 @@ mod window_rule;
 use adapter::PyAdapter;
 use congestion_control::PyCongestionControl;
 use dumbbell_cc::{
-    AlgorithmFactory, AnySlowStart, CongestionControl, ConnectionConfig, Options, Windowed,
+    AlgorithmFactory, AnySlowStart, ConnectionConfig, CustomAlgorithm, Options, Windowed,
 };
 use exception::user_error;
 use pyo3::prelude::*;
@@ -55,7 +55,7 @@ fn create(
     name: &str,
     init: &ConnectionConfig,
     failure: &FirstException,
-) -> PyResult<Box<dyn CongestionControl + Send>> {
+) -> PyResult<Box<dyn CustomAlgorithm>> {
     let object = class.call((types::ConnectionConfig(*init),), Some(options))?;
     let tier: String = object.getattr("_tier")?.extract()?;
     let adapter = PyAdapter::new(&object, name, init, failure)?;

@@ -9,6 +9,7 @@ use dumbbell_cc::{
 use dumbbell_units::Time;
 use pyo3::prelude::*;
 
+#[derive(Debug)]
 pub struct PyRoundControl {
     adapter: PyAdapter,
     rounds: RoundAggregator,
@@ -27,6 +28,16 @@ impl PyRoundControl {
             adapter,
             rounds: RoundAggregator::default(),
             overrides_on_congestion: hears_congestion,
+        })
+    }
+}
+
+impl Clone for PyRoundControl {
+    fn clone(&self) -> PyRoundControl {
+        Python::attach(|py| PyRoundControl {
+            adapter: self.adapter.copy(py),
+            rounds: self.rounds.clone(),
+            overrides_on_congestion: self.overrides_on_congestion,
         })
     }
 }

@@ -52,10 +52,10 @@ fn ca_state_name(state: CaState) -> &'static str {
     }
 }
 
-fn signal_name(signal: Signal) -> &'static str {
-    match signal {
+fn signal_name(event: &dumbbell_cc::CongestionEvent) -> &'static str {
+    match event.signal {
+        Signal::Loss if event.is_nak => "nak",
         Signal::Loss => "loss",
-        Signal::Nak => "nak",
         Signal::Ecn => "ecn",
         Signal::Timeout => "timeout",
     }
@@ -109,11 +109,11 @@ attribute_classes! {
         /// the first round-trip time sample.
         pacing_rate: Option<f64> = |it| bytes_per_sec(it.pacing_rate);
         /// The other subflows of a multipath connection; empty on a single path.
-        siblings: Vec<Subflow> = |it| it.siblings.iter().copied().map(Subflow).collect();
+        siblings: Vec<Subflow> = |it| it.multipath.siblings.iter().copied().map(Subflow).collect();
     }
 
     /// State of another subflow of the same multipath connection.
-    Subflow(dumbbell_cc::Subflow) {
+    Subflow(dumbbell_cc::ext::Subflow) {
         /// Congestion window, packets.
         cwnd: f64 = |it| it.cwnd;
         /// Smoothed round-trip time, s.
@@ -144,7 +144,7 @@ attribute_classes! {
         /// Delivery rate sample; None if there is no valid one.
         rate: Option<RateSample> = |it| it.rate.map(RateSample);
         /// Measurements of the receiver; None unless the transport is UDT.
-        report: Option<PeerReport> = |it| it.report.map(PeerReport);
+        report: Option<PeerReport> = |it| it.udt.map(PeerReport);
     }
 
     /// A delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation).
@@ -176,7 +176,7 @@ attribute_classes! {
     }
 
     /// Measurements that a UDT receiver reports in an ACK.
-    PeerReport(dumbbell_cc::PeerReport) {
+    PeerReport(dumbbell_cc::ext::UdtReport) {
         /// Packets by which the cumulative acknowledgement advanced.
         advanced: u32 = |it| it.advanced;
         /// Smoothed round-trip time of the receiver, s.
@@ -194,7 +194,7 @@ attribute_classes! {
     /// A congestion signal.
     CongestionEvent(dumbbell_cc::CongestionEvent) {
         /// Kind of the signal: "loss", "ecn", "timeout", or "nak" (UDT only).
-        signal: &'static str = |it| signal_name(it.signal);
+        signal: &'static str = |it| signal_name(it);
         /// Whether this signal begins a recovery episode; windows are reduced once per episode.
         new_episode: bool = |it| it.new_episode;
         /// Newly lost (or marked) packets; 0 if every loss that begins this episode was already

@@ -9,6 +9,7 @@ use pyo3::types::PyTuple;
 /// Maximum window that is accepted, packets.
 const MAX_WINDOW: f64 = 1e15;
 
+#[derive(Debug)]
 pub struct PyWindowRule {
     adapter: PyAdapter,
     increase: Py<PyAny>,
@@ -35,8 +36,36 @@ impl PyWindowRule {
         })
     }
 
+    /// Takes the method and its arguments from the adapter, after this was copied.
+    fn bind(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.increase = self.adapter.object(py).getattr("increase")?.unbind();
+        self.ack = Py::new(py, types::Ack(Ack::default()))?;
+        let arguments = (self.adapter.path.clone_ref(py), self.ack.clone_ref(py));
+        self.arguments = arguments.into_pyobject(py)?.unbind();
+        Ok(())
+    }
+
     fn notify(&mut self, method: &str) {
         self.adapter.call(&self.last_path, |_, object| object.call_method0(method).map(drop));
+    }
+}
+
+impl Clone for PyWindowRule {
+    fn clone(&self) -> PyWindowRule {
+        Python::attach(|py| {
+            let mut copy = PyWindowRule {
+                adapter: self.adapter.copy(py),
+                increase: self.increase.clone_ref(py),
+                ack: self.ack.clone_ref(py),
+                arguments: self.arguments.clone_ref(py),
+                overrides_observe: self.overrides_observe,
+                last_path: self.last_path.clone(),
+            };
+            if let Err(error) = copy.bind(py) {
+                copy.adapter.record_failure(py, error, self.last_path.now);
+            }
+            copy
+        })
     }
 }
 

@@ -58,7 +58,7 @@ impl Network {
         let stack = Stack { receive_window: window, ..Stack::linux() }.of_subflow();
         let stack = Arc::new(stack);
         let mss = u32::from(stack.mss);
-        let init = ConnectionConfig { now: Time::ZERO, mss, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, mss).with_seed(1);
         let algorithm = |_| Algorithm::parse(cc, &init).expect("a built-in algorithm");
         let receiver = MultipathReceiver::new(&stack, ways.len() as u8);
         let sender = MultipathSender::new(MultipathConfig {

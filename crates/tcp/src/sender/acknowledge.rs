@@ -136,8 +136,13 @@ impl Sender {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(self.path.in_flight, delivered, una_advanced && lost == 0);
         }
-        let report = None;
-        let ack = Ack { delivered, acked, lost, marked, rtt, prior_in_flight, rate, report };
+        let ack = Ack::new(delivered)
+            .with_acked(acked)
+            .with_lost(lost)
+            .with_marked(marked)
+            .with_rtt(rtt)
+            .with_prior_in_flight(prior_in_flight)
+            .with_rate(rate);
         self.cc.on_ack(&self.path, &ack);
         self.update_control();
         self.grow_post_recovery_cwnd(acked);
@@ -392,10 +397,8 @@ impl Sender {
             self.path.lost += 1;
             let first = new_episode && i == 0;
             let send_state = Some(self.send_state(number));
-            let event = CongestionEvent {
-                send_state,
-                ..congestion(Signal::Loss, first, 1, u64::from(number))
-            };
+            let event =
+                congestion(Signal::Loss, first, 1, u64::from(number)).with_send_state(send_state);
             self.cc.on_congestion(&self.path, &event);
         }
         if !lost.is_empty() {
@@ -502,15 +505,16 @@ impl Sender {
         self.tlp = None;
         let packets = self.newly_lost.len() as u32;
         let una = self.scoreboard.una();
-        self.notify_congestion(&CongestionEvent {
-            send_state: Some(self.send_state(una)),
-            ..congestion(Signal::Timeout, new_episode, packets, u64::from(una))
-        });
+        let send_state = Some(self.send_state(una));
+        self.notify_congestion(
+            &congestion(Signal::Timeout, new_episode, packets, u64::from(una))
+                .with_send_state(send_state),
+        );
         self.rtt.back_off();
         self.timer = Timer::rto(self.path.now + self.rtt.rto());
     }
 }
 
 fn congestion(signal: Signal, new_episode: bool, packets: u32, seq: u64) -> CongestionEvent {
-    CongestionEvent { signal, new_episode, packets, seq, send_state: None }
+    CongestionEvent::new(signal).with_new_episode(new_episode).with_packets(packets).with_seq(seq)
 }

@@ -2,7 +2,8 @@
 //! they fit; there is no application of the subflow's own.
 
 use super::{ConnectionState, Sender, SenderConfig};
-use dumbbell_cc::{CaState, CongestionControl, Path, Subflow};
+use dumbbell_cc::ext::Subflow;
+use dumbbell_cc::{CaState, CongestionControl, Path};
 use dumbbell_units::{Span, Time};
 
 impl Sender {
@@ -88,20 +89,19 @@ impl Sender {
     /// This subflow as coupled algorithms of its siblings see it; `None` before the first RTT sample.
     #[inline]
     pub(crate) fn sibling_view(&self, delivered_between_losses: [u64; 2]) -> Option<Subflow> {
-        Some(Subflow {
-            cwnd: self.control.cwnd,
-            srtt: self.path.srtt?,
-            delivered_between_losses,
-            slow_start: self.control.cwnd < self.control.ssthresh,
-            active: self.is_available(),
-        })
+        let mut subflow = Subflow::new(self.control.cwnd, self.path.srtt?);
+        subflow.delivered_between_losses = delivered_between_losses;
+        subflow.slow_start = self.control.cwnd < self.control.ssthresh;
+        subflow.active = self.is_available();
+        Some(subflow)
     }
 
     /// Sets what the algorithm sees of its siblings.
     #[inline]
     pub(crate) fn set_siblings(&mut self, siblings: impl Iterator<Item = Subflow>) {
-        self.path.siblings.clear();
-        self.path.siblings.extend(siblings);
+        let known = &mut self.path.multipath.siblings;
+        known.clear();
+        known.extend(siblings);
     }
 
     /// Halves the window if the state is Open; returns whether it did.
@@ -127,7 +127,7 @@ mod tests {
     /// tcp_rtt_estimator: rttvar_us, four mean deviations, is never below tcp_rto_min.
     #[test]
     fn the_deviation_of_a_steady_path_is_a_quarter_of_200_ms() {
-        let init = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         let mut sender = Sender::subflow(SenderConfig {
             stack: Arc::new(Stack::linux()),
             algorithm: Algorithm::parse("reno", &init).expect("a built-in algorithm"),

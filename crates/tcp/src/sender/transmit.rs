@@ -195,7 +195,10 @@ impl Sender {
         }
         let retransmission = retransmission.is_some();
         let app_limited = std::mem::take(&mut self.app_limited);
-        let sent = Sent { seq: u64::from(number), retransmission, from_idle, app_limited };
+        let sent = Sent::new(u64::from(number))
+            .with_retransmission(retransmission)
+            .with_from_idle(from_idle)
+            .with_app_limited(app_limited);
         self.cc.on_sent(&self.path, &sent);
         if from_idle {
             self.update_control();

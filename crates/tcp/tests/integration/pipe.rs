@@ -82,12 +82,9 @@ impl Pipe {
     /// 80 Mbit/s (100 ns a byte).
     pub fn new(flow: Flow) -> Pipe {
         let stack = Arc::new(flow.stack);
-        let init = ConnectionConfig {
-            now: Time::ZERO,
-            mss: u32::from(stack.mss),
-            initial_window: f64::from(stack.initial_window),
-            seed: 1,
-        };
+        let init = ConnectionConfig::new(Time::ZERO, u32::from(stack.mss))
+            .with_initial_window(f64::from(stack.initial_window))
+            .with_seed(1);
         let sender = Sender::new(SenderConfig {
             stack: stack.clone(),
             algorithm: Algorithm::parse(flow.cc, &init).expect("a built-in algorithm"),

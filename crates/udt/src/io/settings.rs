@@ -81,12 +81,12 @@ impl Settings {
     }
 
     fn connection_config(&self, now: Time) -> Result<ConnectionConfig, Error> {
-        Ok(ConnectionConfig {
+        Ok(ConnectionConfig::new(
             now,
-            mss: u32::from(self.options.max_payload() - self.crypto_overhead()),
-            initial_window: f64::from(TransportOptions::INITIAL_WINDOW),
-            seed: u64::from(random()?),
-        })
+            u32::from(self.options.max_payload() - self.crypto_overhead()),
+        )
+        .with_initial_window(f64::from(TransportOptions::INITIAL_WINDOW))
+        .with_seed(u64::from(random()?)))
     }
 
     fn algorithm(&self, init: &ConnectionConfig) -> Result<Algorithm, Error> {
@@ -102,7 +102,7 @@ impl Settings {
             mode: self.mode,
             algorithm: self.algorithm(&init)?,
             new_algorithm: Some(Box::new(move |mss| {
-                Algorithm::parse(&name, &ConnectionConfig { mss, ..init }).ok()
+                Algorithm::parse(&name, &init.with_mss(mss)).ok()
             })),
             bulk: self.bulk.clone(),
             keep_received: self.keep_received,

@@ -3,7 +3,8 @@
 use super::{Blocked, Sender};
 use crate::packet::{Ack, AckKind, Nak};
 use crate::rtt::RttEstimator;
-use dumbbell_cc::{Ack as Acknowledged, CaState, CongestionControl, PeerReport, Signal};
+use dumbbell_cc::ext::UdtReport;
+use dumbbell_cc::{Ack as Acknowledged, CaState, CongestionControl, Signal};
 use dumbbell_units::{Span, Time};
 use std::ops::Range;
 
@@ -77,22 +78,18 @@ impl Sender {
         self.path.cwnd_limited = self.blocked == Blocked::Cwnd;
         self.path.window_full = self.path.cwnd_limited;
         let delivered = advanced as u32;
-        let acknowledged = Acknowledged {
-            delivered,
-            acked: delivered,
-            rtt: sample,
-            prior_in_flight,
-            rate: self.rate.sample(&self.path, Some(&newest.info)),
-            report: Some(PeerReport {
-                advanced: delivered,
-                rtt: Span::from_micros(u64::from(ack.rtt_us)),
-                rtt_var: Span::from_micros(u64::from(ack.rtt_var_us)),
-                arrival_rate: f64::from(self.arrival_rate),
-                capacity: f64::from(self.capacity),
-                window: self.limits.flow_window,
-            }),
-            ..Acknowledged::default()
-        };
+        let mut report = UdtReport::default();
+        report.advanced = delivered;
+        report.rtt = Span::from_micros(u64::from(ack.rtt_us));
+        report.rtt_var = Span::from_micros(u64::from(ack.rtt_var_us));
+        report.arrival_rate = f64::from(self.arrival_rate);
+        report.capacity = f64::from(self.capacity);
+        report.window = self.limits.flow_window;
+        let acknowledged = Acknowledged::new(delivered)
+            .with_rtt(sample)
+            .with_prior_in_flight(prior_in_flight)
+            .with_rate(self.rate.sample(&self.path, Some(&newest.info)))
+            .with_udt(report);
         self.cc.on_ack(&self.path, &acknowledged);
         self.update_control();
         if self.cc.is_ack_clocked() {
@@ -134,7 +131,7 @@ impl Sender {
         let Some(first) = first else { return };
         self.update_in_flight();
         if !nak.continued {
-            self.report_congestion(Signal::Nak, packets as u32, first);
+            self.report_congestion(Signal::Loss, packets as u32, first);
             // "The lost packet should be sent out immediately" (CUDT::processCtrl).
             self.send_immediately();
         }

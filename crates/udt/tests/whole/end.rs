@@ -21,7 +21,7 @@ fn algorithm(mss: u32) -> Algorithm {
 
 /// An algorithm, for packets of so much payload.
 pub fn named(cc: &str, mss: u32) -> Algorithm {
-    let init = ConnectionConfig { now: Time::ZERO, mss, initial_window: 16.0, seed: 1 };
+    let init = ConnectionConfig::new(Time::ZERO, mss).with_initial_window(16.0).with_seed(1);
     Algorithm::parse(cc, &init).expect("it is an algorithm")
 }
 

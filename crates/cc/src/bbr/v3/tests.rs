@@ -293,13 +293,7 @@ fn lose_in_up(mut flow: TestPath<BbrV3>, in_flight: u32, lost: u64) -> TestPath<
         app_limited: false,
     };
     flow.path.lost += lost;
-    let event = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: true,
-        packets: 1,
-        seq: 0,
-        send_state: Some(send_state),
-    };
+    let event = CongestionEvent::loss().with_send_state(Some(send_state));
     flow.algorithm.on_congestion(&flow.path, &event);
     flow
 }
@@ -332,13 +326,7 @@ fn a_probe_that_loses_2_percent_goes_on() {
 fn a_probe_is_judged_once() {
     let mut flow = lose_in_up(deep(), 1000, 30);
     let send_state = SendState { in_flight: 900, ..SendState::default() };
-    let event = CongestionEvent {
-        signal: Signal::Loss,
-        new_episode: false,
-        packets: 1,
-        seq: 0,
-        send_state: Some(send_state),
-    };
+    let event = CongestionEvent::loss().with_new_episode(false).with_send_state(Some(send_state));
     flow.algorithm.on_congestion(&flow.path, &event);
     assert_eq!(flow.inspect("inflight_longterm"), 999.0);
 }
