@@ -1,4 +1,4 @@
-//! How fast the way to a server is.
+//! Throughput measurement.
 
 use crate::client::{RetryPolicy, connect, disconnect};
 use crate::error::TransferError;
@@ -8,20 +8,22 @@ use dumbbell_udt::io::Settings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How much is sent.
+/// Length of a throughput measurement.
 #[derive(Clone, Copy, Debug)]
 pub enum BenchLimit {
-    /// As much as can be in this time.
+    /// Sending time.
     Time(Duration),
-    /// So many bytes.
+    /// Bytes to send.
     Bytes(u64),
 }
 
-/// Sends data to a server that throws it away; gives the bytes that arrived, and the time until
-/// their arrival was known.
+/// Measures the throughput to a server, which discards the data.
+///
+/// The connection is sampled into `monitor` every `interval`. Returns the bytes sent, and the time from
+/// the first byte to the server's confirmation of the last.
 ///
 /// # Errors
-/// If the server does not take part, or the connection fails.
+/// If the server refuses, or the connection fails.
 pub fn bench(
     peer: &str,
     load: BenchLimit,
@@ -49,10 +51,14 @@ pub fn bench(
     match stream.recv_message()? {
         ReceiverMessage::Have { bytes, .. } if bytes == sent => {}
         ReceiverMessage::Have { bytes, .. } => {
-            let what = format!("of {sent} bytes, {bytes} arrived");
+            let what = format!("{bytes} of {sent} bytes arrived");
             return Err(TransferError::Protocol(what));
         }
-        _ => return Err(TransferError::Protocol("it does not say what arrived".to_owned())),
+        _ => {
+            return Err(TransferError::Protocol(
+                "the server did not report the received bytes".to_owned(),
+            ));
+        }
     }
     let took = began.elapsed();
     monitor.end_file();
@@ -60,7 +66,7 @@ pub fn bench(
     Ok((sent, took))
 }
 
-/// The server's side.
+/// The server's side: receives and discards data.
 pub(crate) fn serve_bench(stream: &mut FrameStream) -> Result<(), TransferError> {
     stream.monitor().start(1, 0);
     let mut bytes = 0;
@@ -75,7 +81,7 @@ pub(crate) fn serve_bench(stream: &mut FrameStream) -> Result<(), TransferError>
                 return stream.send(&ReceiverMessage::Have { bytes, hash: None });
             }
             Frame::Message(_) => {
-                return Err(TransferError::Protocol("only data is due".to_owned()));
+                return Err(TransferError::Protocol("expected data".to_owned()));
             }
         }
     }

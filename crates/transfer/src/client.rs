@@ -1,4 +1,4 @@
-//! Giving files to a server, and taking files from it.
+//! The client: push and pull with retries.
 
 use crate::error::TransferError;
 use crate::frame::{FrameStream, Operation, Request, Response, VERSION};
@@ -12,39 +12,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether a transfer is still wanted.
+/// Interval at which waiting code checks whether the transfer was stopped.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often an interrupted transfer is tried again.
+/// Retries of an interrupted transfer, and other timing.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
-    /// Tries after the first; those since the last progress are counted.
+    /// Maximum number of retries without progress in between.
     pub max_retries: u32,
-    /// The pause before each.
+    /// Delay before each retry.
     pub delay: Duration,
-    /// How often the connection is sampled.
+    /// Interval at which the connection's statistics are sampled.
     pub sample_interval: Duration,
-    /// How long a server may take to answer: it may serve as many as it wants to.
+    /// Timeout of the server's response, which comes late if the server is at its maximum of clients.
     pub response_timeout: Duration,
 }
 
 impl Default for RetryPolicy {
     fn default() -> RetryPolicy {
-        let (pause, interval) = (Duration::from_secs(2), Duration::from_millis(100));
+        let (delay, interval) = (Duration::from_secs(2), Duration::from_millis(100));
         RetryPolicy {
             max_retries: 5,
-            delay: pause,
+            delay: delay,
             sample_interval: interval,
             response_timeout: Duration::from_secs(60),
         }
     }
 }
 
-/// Gives files and folders to a server.
+/// Sends files and folders to a server.
 ///
 /// # Errors
-/// If one cannot be read, the server does not take them or cannot be reached for as long as is
-/// tried, or files did not arrive as they are.
+/// If a file cannot be read, the server refuses or stays unreachable, or files are damaged.
 pub fn push(
     peer: &str,
     paths: &[PathBuf],
@@ -61,11 +60,10 @@ pub fn push(
     })
 }
 
-/// Takes files and folders, by their paths in the server's folder, into a folder here.
+/// Receives files and folders into the local folder `into`. `paths` are relative to the server's folder.
 ///
 /// # Errors
-/// If one cannot be written, the server does not give them or cannot be reached for as long as is
-/// tried, or files did not arrive as they are.
+/// If a file cannot be written, the server refuses or stays unreachable, or files are damaged.
 pub fn pull(
     peer: &str,
     paths: &[String],
@@ -77,43 +75,43 @@ pub fn pull(
     retry(policy, monitor, || {
         let want = Operation::Pull(paths.to_vec());
         let mut stream = connect(peer, want, settings, policy, monitor)?;
-        let done = receive_files(&mut stream, into);
+        let transferred = receive_files(&mut stream, into);
         disconnect(&stream);
-        done
+        transferred
     })
 }
 
-/// Tries until it succeeds, or fails for good.
+/// Retries until success, a permanent error, or `max_retries` transient errors without progress.
 fn retry(
     policy: RetryPolicy,
     monitor: &TransferMonitor,
     mut attempt: impl FnMut() -> Result<(), TransferError>,
 ) -> Result<(), TransferError> {
-    let (mut left, mut done) = (policy.max_retries, 0);
+    let (mut retries_left, mut transferred) = (policy.max_retries, 0);
     loop {
         let error = match attempt() {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
         let progress = monitor.progress().bytes;
-        if progress > done {
-            (left, done) = (policy.max_retries, progress);
+        if progress > transferred {
+            (retries_left, transferred) = (policy.max_retries, progress);
         }
-        if left == 0 || !error.is_transient() {
+        if retries_left == 0 || !error.is_transient() {
             return Err(error);
         }
-        left -= 1;
-        monitor.log_event(format!("{error}; trying again"));
-        let mut pause = policy.delay;
-        while !pause.is_zero() {
+        retries_left -= 1;
+        monitor.log_event(format!("{error}; retrying"));
+        let mut delay = policy.delay;
+        while !delay.is_zero() {
             monitor.check_stopped()?;
-            std::thread::sleep(pause.min(POLL_INTERVAL));
-            pause = pause.saturating_sub(POLL_INTERVAL);
+            std::thread::sleep(delay.min(POLL_INTERVAL));
+            delay = delay.saturating_sub(POLL_INTERVAL);
         }
     }
 }
 
-/// Connects, and says what is wanted.
+/// Connects to a server and sends the request.
 pub(crate) fn connect(
     peer: &str,
     want: Operation,
@@ -121,9 +119,9 @@ pub(crate) fn connect(
     policy: RetryPolicy,
     monitor: &Arc<TransferMonitor>,
 ) -> Result<FrameStream, TransferError> {
-    let peers: Vec<SocketAddr> =
+    let addresses: Vec<SocketAddr> =
         peer.to_socket_addrs().map_err(dumbbell_udt::io::Error::from)?.collect();
-    let mut socket = Socket::connect(&peers[..], settings)?;
+    let mut socket = Socket::connect(&addresses[..], settings)?;
     socket.set_read_timeout(Some(POLL_INTERVAL));
     let socket = Arc::new(socket);
     monitor.sample_periodically(&socket, policy.sample_interval);
@@ -137,9 +135,9 @@ pub(crate) fn connect(
     Ok(stream)
 }
 
-/// Closes a connection over which all was said.
+/// Closes a connection after the last message.
 pub(crate) fn disconnect(stream: &FrameStream) {
-    // The other side has confirmed all that matters; a last word may be lost.
+    // The peer has confirmed the transfer, so an error here is harmless.
     let _ = stream.socket().shutdown(Duration::from_secs(5));
     stream.monitor().sample_final(stream.socket());
 }

@@ -1,45 +1,45 @@
-//! Why files were not transferred.
+//! Errors of transfers.
 
 use dumbbell_udt::io::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why files were not transferred.
+/// Error of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// The connection failed, or never was; trying again goes on where it ended.
+    /// Connection error. A retry resumes the transfer.
     #[error("{0}")]
     Connection(#[from] Error),
-    /// The other side does not do it.
-    #[error("the other side refuses: {0}")]
+    /// The peer refuses; the text is its reason.
+    #[error("the peer refuses: {0}")]
     Refused(String),
-    /// The other side is not done with an earlier attempt.
-    #[error("the other side is busy: {0}")]
+    /// The peer is still processing an earlier attempt.
+    #[error("the peer is busy: {0}")]
     Busy(String),
-    /// A file of this side cannot be read or written.
+    /// A local file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Cause.
         error: io::Error,
     },
-    /// The path of a file cannot be told to the other side.
+    /// A path cannot be transferred.
     #[error("{}: {why}", path.display())]
     Path {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Cause.
         why: &'static str,
     },
-    /// Files that arrived are not what was sent, or changed while they were.
+    /// These files failed the integrity check, or changed during the transfer.
     #[error("{} did not arrive as they are: {}", of_files(.0.len()), .0.join(", "))]
     Damaged(Vec<String>),
-    /// The other side does not keep to the protocol.
-    #[error("the other side does not keep to the protocol: {0}")]
+    /// The peer violates the protocol.
+    #[error("the peer violates the protocol: {0}")]
     Protocol(String),
-    /// The program wants no more.
-    #[error("it was stopped")]
+    /// The transfer was stopped by [`TransferMonitor::stop`](crate::TransferMonitor::stop).
+    #[error("the transfer was stopped")]
     Stopped,
 }
 
@@ -48,12 +48,12 @@ fn of_files(number: usize) -> String {
 }
 
 impl TransferError {
-    /// Whether trying again may help.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             TransferError::Connection(error) => matches!(
                 error,
-                // Who refuses cannot say why: it may be that too many wait.
+                // A UDT rejection has no reason; the backlog may be full.
                 Error::Refused
                     | Error::ConnectTimeout
                     | Error::IdleTimeout
@@ -66,14 +66,14 @@ impl TransferError {
         }
     }
 
-    /// Whether the reason is of this side, so that the other cannot know it.
+    /// Whether the cause is local, so that the peer must be notified.
     pub(crate) fn is_local(&self) -> bool {
         use TransferError::{File, Path, Protocol};
         matches!(self, File { .. } | Path { .. } | Protocol(_))
     }
 }
 
-/// Says which file it was.
+/// Adds the path of a file to its error.
 pub(crate) trait WithPath<T> {
     fn with_path(self, path: &Path) -> Result<T, TransferError>;
 }

@@ -1,5 +1,5 @@
-//! What is said over a connection: a stream of frames, each a length of 31 bits and, in the highest
-//! bit, whether data follows or words (JSON).
+//! Framing and messages of the transfer protocol. A frame is a big-endian word, with the body's length
+//! (31 bits) and in the highest bit its type (1: data, 0: JSON message), and the body.
 
 use crate::error::TransferError;
 use crate::monitor::TransferMonitor;
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The version of what is said here.
+/// Version of the transfer protocol.
 pub(crate) const VERSION: u32 = 1;
-/// The longest words, bytes: a peer may say anything.
+/// Maximum length of a message, bytes.
 const MAX_MESSAGE: usize = 1 << 20;
-/// The most data of one frame, bytes.
+/// Maximum length of a data frame, bytes.
 pub(crate) const CHUNK: usize = 1 << 18;
 const DATA: u32 = 1 << 31;
 
-/// The first words of a client.
+/// First message of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) version: u32,
-    /// After how many packets the client's data is to be acknowledged.
+    /// Packets per acknowledgement of the client's data.
     pub(crate) ack_interval: u32,
     pub(crate) want: Operation,
 }
 
-/// What a client wants.
+/// Operation requested by a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Operation {
-    /// To give files.
+    /// Send files.
     Push,
-    /// To take files: paths in the server's folder.
+    /// Receive files, by paths relative to the server's folder.
     Pull(Vec<String>),
-    /// To send data that is thrown away.
+    /// Send data to be discarded.
     Bench,
 }
 
-/// The server's answer.
+/// The server's response to a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Response {
@@ -46,63 +46,63 @@ pub(crate) enum Response {
     Refused(String),
 }
 
-/// What a source says.
+/// Message of the sender of files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SenderMessage {
-    /// There is a file or a folder.
+    /// Announces a file or folder.
     Entry(Entry),
-    /// The data of the next file begins here, bytes from its start.
+    /// Data of the next file follows, from this offset on, bytes.
     Begin(u64),
-    /// The file is complete: its hash.
+    /// The file is complete; its BLAKE3 hash.
     End(String),
-    /// The file cannot be read to its end, or was changed meanwhile.
+    /// The file became shorter, or changed during the transfer.
     Failed,
-    /// There are no more files.
+    /// No more files.
     Over,
-    /// There are, and they cannot be given.
+    /// The remaining files cannot be sent; the reason.
     Refused(String),
 }
 
-/// A file or a folder.
+/// Metadata of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Where it is, below what is given: names between slashes.
+    /// Path relative to the destination folder, separated by slashes.
     pub(crate) path: String,
-    /// Bytes; a folder has none.
+    /// Size, bytes; `None` for a folder.
     pub(crate) size: Option<u64>,
-    /// When it was changed last, ns since 1970.
+    /// Time of last modification, ns since 1970.
     pub(crate) modified: u64,
-    /// Who may read, write and run it.
+    /// Permission bits.
     pub(crate) mode: u32,
 }
 
-/// What a sink says.
+/// Message of the receiver of files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReceiverMessage {
-    /// To get the file that was offered. So many bytes of it are there already, with this hash.
+    /// Requests an announced file, of which the receiver has this many bytes, with this hash.
     Have { bytes: u64, hash: Option<String> },
-    /// Someone else is at this file.
+    /// Another transfer is receiving this file.
     Busy(String),
-    /// It, or what was wished for before, cannot be written.
+    /// A file cannot be written; the reason.
     Refused(String),
-    /// All is done; these files did not arrive as they are.
+    /// All files are processed; these are damaged.
     Done(Vec<String>),
 }
 
-/// A frame that came.
+/// A received frame.
 pub(crate) enum Frame<'a, T> {
     Message(T),
     Data(&'a [u8]),
 }
 
-/// A connection that carries frames.
+/// Frames over a UDT stream.
 pub(crate) struct FrameStream {
     socket: Arc<Socket>,
     monitor: Arc<TransferMonitor>,
     buffer: Vec<u8>,
-    /// When what is waited for is given up.
+    /// Deadline of the current read.
     deadline: Option<Instant>,
 }
 
@@ -119,15 +119,15 @@ impl FrameStream {
         &self.socket
     }
 
-    /// Says something.
-    pub(crate) fn send(&self, words: &impl Serialize) -> Result<(), TransferError> {
-        let words = serde_json::to_vec(words).map_err(protocol_error)?;
+    /// Sends a message.
+    pub(crate) fn send(&self, message: &impl Serialize) -> Result<(), TransferError> {
+        let message = serde_json::to_vec(message).map_err(protocol_error)?;
         self.monitor.check_stopped()?;
-        let frame = [&(words.len() as u32).to_be_bytes()[..], &words].concat();
+        let frame = [&(message.len() as u32).to_be_bytes()[..], &message].concat();
         Ok(self.socket.send_all(&frame)?)
     }
 
-    /// Sends data, which begins after four bytes that are free for the frame's head.
+    /// Sends a data frame. The first four bytes of `frame` are overwritten by the header.
     pub(crate) fn send_data(&self, frame: &mut [u8]) -> Result<(), TransferError> {
         let length = (frame.len() - 4) as u32;
         frame[..4].copy_from_slice(&(length | DATA).to_be_bytes());
@@ -135,7 +135,7 @@ impl FrameStream {
         Ok(self.socket.send_all(frame)?)
     }
 
-    /// Waits for the next frame.
+    /// Receives the next frame.
     pub(crate) fn recv<T: DeserializeOwned>(&mut self) -> Result<Frame<'_, T>, TransferError> {
         let mut head = [0; 4];
         self.read(&mut head)?;
@@ -156,26 +156,26 @@ impl FrameStream {
         serde_json::from_slice(&self.buffer).map(Frame::Message).map_err(protocol_error)
     }
 
-    /// Waits for words.
+    /// Receives the next frame, which must be a message.
     pub(crate) fn recv_message<T: DeserializeOwned>(&mut self) -> Result<T, TransferError> {
         match self.recv()? {
-            Frame::Message(words) => Ok(words),
-            Frame::Data(_) => Err(TransferError::Protocol("data comes unasked".to_owned())),
+            Frame::Message(message) => Ok(message),
+            Frame::Data(_) => Err(TransferError::Protocol("unexpected data".to_owned())),
         }
     }
 
-    /// Waits for the peer's first words, but not for ever: it may have none, and yet be alive.
+    /// Receives the peer's first message within `timeout`. A connected peer may never send one.
     pub(crate) fn recv_first<T: DeserializeOwned>(
         &mut self,
         timeout: Duration,
     ) -> Result<T, TransferError> {
         self.deadline = Instant::now().checked_add(timeout);
-        let words = self.recv_message();
+        let message = self.recv_message();
         self.deadline = None;
-        words
+        message
     }
 
-    /// Waits for so many bytes.
+    /// Fills `out`.
     fn read(&self, mut out: &mut [u8]) -> Result<(), TransferError> {
         while !out.is_empty() {
             self.monitor.check_stopped()?;
@@ -185,7 +185,7 @@ impl FrameStream {
             match self.socket.recv(out) {
                 Ok(0) => return Err(Error::PeerClosed.into()),
                 Ok(read) => out = &mut out[read..],
-                // It is time to see whether this is still wanted.
+                // The socket's timeout is only the interval of checks.
                 Err(Error::TimedOut) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,11 +1,12 @@
-//! Files over UDT connections: checked, and resumed where they were interrupted.
+//! File transfer over UDT, with integrity checks and resumption.
 //!
-//! [`serve`] keeps a folder, which clients [`push`] files to and [`pull`] files from; [`bench`]
-//! measures the way there. Whoever gives files is their source, whoever takes them their sink,
-//! whichever of the two connected. A file is written beside its place under a name of its own, is
-//! checked (BLAKE3) when it is complete, and put into its place then and only then; if either side
-//! dies, the next attempt goes on where the last one ended, once both sides agree about what is
-//! there already.
+//! [`serve`] runs a server for one folder, to which clients [`push`] files and from which they [`pull`]
+//! files; [`bench`] measures the throughput to a server. The sender of files is the client of a push
+//! and the server of a pull.
+//!
+//! A file is received into a partial file beside its destination. When it is complete and its BLAKE3
+//! hash matches, the partial file is renamed to its destination. An interrupted transfer resumes at
+//! the end of the partial file if both sides have the same hash of that part.
 
 mod bench;
 mod client;

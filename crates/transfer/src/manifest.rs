@@ -1,4 +1,4 @@
-//! What there is to give: files, and folders with all that is in them.
+//! The manifest: the files and folders to send.
 
 use crate::error::{TransferError, WithPath};
 use crate::frame::Entry;
@@ -9,19 +9,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// A file or folder that is given, and where it is here.
+/// A file or folder to send, and its local path.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
     pub(crate) entry: Entry,
     pub(crate) path: PathBuf,
 }
 
-/// All that these paths stand for, each called by its last name: folders before what is in them, in
-/// the order of names. Within folders, links and what is neither file nor folder are left out, and
-/// told of.
+/// Lists files and folders recursively, in the order of names, folders before their contents. Each
+/// path is named by its last component. Links and special files inside folders are skipped and logged.
 ///
 /// # Errors
-/// If one cannot be read, or has a name that cannot be told.
+/// If a path cannot be read, or has a name that cannot be transferred.
 pub(crate) fn walk(
     paths: &[PathBuf],
     monitor: &TransferMonitor,
@@ -30,7 +29,7 @@ pub(crate) fn walk(
     for path in paths {
         let bad = |why| TransferError::Path { path: path.clone(), why };
         let whole = path.canonicalize().with_path(path)?;
-        let name = whole.file_name().ok_or_else(|| bad("is not to be given as a whole"))?;
+        let name = whole.file_name().ok_or_else(|| bad("cannot be sent as a whole"))?;
         let name = wire_name(name).map_err(bad)?;
         let found = fs::metadata(path).with_path(path)?;
         if !found.is_file() && !found.is_dir() {
@@ -44,12 +43,12 @@ pub(crate) fn walk(
             count => format!(" and {count} more"),
         };
         let first = first.display();
-        monitor.log_event(format!("left out, as links and special files are: {first}{others}"));
+        monitor.log_event(format!("skipped links and special files: {first}{others}"));
     }
     Ok(items)
 }
 
-/// When a file was changed last, ns since 1970.
+/// Time of last modification, ns since 1970.
 pub(crate) fn modified_ns(found: &Metadata) -> u64 {
     let modified = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     modified.map_or(0, |time| time.as_nanos() as u64)
@@ -91,11 +90,11 @@ fn add(
     Ok(())
 }
 
-/// A name as it is told to the other side, or why it cannot be.
+/// A name as sent to the peer, or why it cannot be.
 fn wire_name(name: &OsStr) -> Result<&str, &'static str> {
     match name.to_str() {
         None => Err("its name is not Unicode"),
-        Some(name) if name.contains('\\') => Err("its name has a backslash, which is a path's"),
+        Some(name) if name.contains('\\') => Err("its name contains a backslash"),
         Some(name) => Ok(name),
     }
 }

@@ -1,4 +1,4 @@
-//! How far a transfer is, what was measured of it, and how to stop it.
+//! Monitoring of a transfer: progress, statistics, events, and stopping it.
 
 use crate::error::TransferError;
 use dumbbell_udt::io::{Socket, Statistics};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Lets another thread see how far a transfer is, and stop it.
+/// Shared handle by which another thread reads a transfer's progress and stops it.
 #[derive(Debug, Default)]
 pub struct TransferMonitor {
-    /// What this is a part of.
+    /// The monitor whose stop this one follows.
     parent: Option<Arc<TransferMonitor>>,
     stopped: AtomicBool,
     bytes: AtomicU64,
@@ -22,58 +22,58 @@ pub struct TransferMonitor {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// What is being done.
+    /// The current file.
     file: String,
     latest: Option<Statistics>,
     samples: Vec<Sample>,
     events: Vec<String>,
 }
 
-/// How far a transfer is.
+/// Progress of a transfer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// The file under way.
+    /// Path of the current file.
     pub file: String,
-    /// Bytes that are done, those that were there before included.
+    /// Bytes transferred, `resumed` ones included.
     pub bytes: u64,
-    /// Bytes in all.
+    /// Total bytes; 0 if unknown.
     pub total: u64,
-    /// Bytes that were there before.
+    /// Bytes that the receiver had already.
     pub resumed: u64,
-    /// Files that are done, and all.
+    /// Files completed, and total files.
     pub files: (u64, u64),
-    /// Of the connection.
+    /// Last sample of the connection's statistics.
     pub statistics: Option<Statistics>,
 }
 
-/// What was measured at one instant.
+/// A sample of a connection.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Of the connection.
+    /// Its statistics.
     pub statistics: Statistics,
-    /// The algorithm's internals.
+    /// The algorithm's internal variables by name.
     pub internals: Vec<(&'static str, f64)>,
-    /// Which connection it was: an interrupted transfer has several.
+    /// Index of the connection: a transfer has one per attempt.
     pub connection: u64,
 }
 
 impl TransferMonitor {
-    /// A watch over something that has not begun.
+    /// A monitor of a transfer that has not started.
     pub fn new() -> TransferMonitor {
         TransferMonitor::default()
     }
 
-    /// A watch over a part of what another one watches: it is stopped with that.
-    pub(crate) fn child_of(whole: &Arc<TransferMonitor>) -> Arc<TransferMonitor> {
-        Arc::new(TransferMonitor { parent: Some(whole.clone()), ..TransferMonitor::default() })
+    /// A monitor that is stopped together with `whole`.
+    pub(crate) fn child_of(parent: &Arc<TransferMonitor>) -> Arc<TransferMonitor> {
+        Arc::new(TransferMonitor { parent: Some(parent.clone()), ..TransferMonitor::default() })
     }
 
-    /// Stops what is watched, which ends with [`TransferError::Stopped`].
+    /// Stops the transfer, which then fails with [`TransferError::Stopped`].
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// How far it is.
+    /// Current progress.
     pub fn progress(&self) -> Progress {
         let inner = self.inner();
         let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
@@ -87,12 +87,12 @@ impl TransferMonitor {
         }
     }
 
-    /// What was measured so far.
+    /// All samples.
     pub fn samples(&self) -> Vec<Sample> {
         self.inner().samples.clone()
     }
 
-    /// What has happened since this was asked last, in words.
+    /// Takes the log messages since the last call.
     pub fn take_events(&self) -> Vec<String> {
         std::mem::take(&mut self.inner().events)
     }
@@ -102,7 +102,7 @@ impl TransferMonitor {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // What is behind it is whole after every statement.
+        // The state is consistent after each statement, so poisoning is harmless.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,10 +112,10 @@ impl TransferMonitor {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
-            || self.parent.as_ref().is_some_and(|whole| whole.is_stopped())
+            || self.parent.as_ref().is_some_and(|parent| parent.is_stopped())
     }
 
-    /// A transfer begins, or begins again.
+    /// Resets the counters at the start of an attempt.
     pub(crate) fn start(&self, files: u64, total: u64) {
         for (counter, value) in [
             (&self.files, 0),
@@ -128,7 +128,7 @@ impl TransferMonitor {
         }
     }
 
-    /// Another file, or more of it, is to come.
+    /// Adds to the totals.
     pub(crate) fn add_expected(&self, files: u64, bytes: u64) {
         self.all_files.fetch_add(files, Ordering::Relaxed);
         self.total.fetch_add(bytes, Ordering::Relaxed);
@@ -148,7 +148,7 @@ impl TransferMonitor {
         self.files.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Samples a connection at an interval until it has gone.
+    /// Samples a connection periodically until it is dropped.
     pub(crate) fn sample_periodically(
         self: &Arc<TransferMonitor>,
         socket: &Arc<Socket>,
@@ -165,7 +165,7 @@ impl TransferMonitor {
         });
     }
 
-    /// Samples a connection once more, when it has ended.
+    /// Takes the last sample of a closed connection.
     pub(crate) fn sample_final(&self, socket: &Socket) {
         let connection = self.inner().samples.last().map(|last| last.connection);
         if let Some(connection) = connection {

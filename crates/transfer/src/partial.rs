@@ -1,5 +1,5 @@
-//! A file that is not complete yet: it has a name of its own beside its place, which also says of
-//! which state of the file it is a part, so that parts of two states are never put together.
+//! Partial files: incomplete files beside their destination. The name contains a hash of the original's
+//! size and modification time, so that parts of different versions are never combined.
 
 use crate::error::{TransferError, WithPath};
 use crate::frame::Entry;
@@ -11,10 +11,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How names of files end that are not complete.
+/// File name extension of partial files.
 pub(crate) const SUFFIX: &str = "dumbbell-part";
 
-/// A file that is being received.
+/// A file being received.
 pub(crate) struct Partial {
     file: File,
     path: PathBuf,
@@ -24,20 +24,20 @@ pub(crate) struct Partial {
     written: u64,
 }
 
-/// Whether a file could be begun.
+/// Result of locking a partial file.
 pub(crate) enum PartialLock {
     Acquired(Box<Partial>),
-    /// Someone else is at it.
+    /// Another transfer has the lock.
     Busy,
 }
 
 impl Partial {
-    /// Goes on with a file where it was interrupted, or begins it. What is there of it is read.
-    pub(crate) fn open(entry: &Entry, place: &Path) -> Result<PartialLock, TransferError> {
-        let path = name(entry, place);
+    /// Opens or creates a partial file, locks it, and hashes its content.
+    pub(crate) fn open(entry: &Entry, destination: &Path) -> Result<PartialLock, TransferError> {
+        let path = name(entry, destination);
         let mut options = OpenOptions::new();
         let mut file = options.read(true).write(true).create(true).truncate(false).open(&path);
-        if let (Err(_), Some(folder)) = (&file, place.parent()) {
+        if let (Err(_), Some(folder)) = (&file, destination.parent()) {
             fs::create_dir_all(folder).with_path(folder)?;
             file = options.open(&path);
         }
@@ -45,19 +45,20 @@ impl Partial {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(PartialLock::Busy);
         }
-        // A file that is complete, or was, is as good as a part.
+        // A complete file of the same size at the destination serves as the partial file.
         let size = entry.size.unwrap_or(0);
-        let existing = fs::metadata(place).ok().filter(|found| found.is_file());
+        let existing = fs::metadata(destination).ok().filter(|found| found.is_file());
         let empty = file.metadata().with_path(&path)?.len() == 0;
         if empty && existing.is_some_and(|found| found.len() == size) && size > 0 {
-            std::io::copy(&mut File::open(place).with_path(place)?, &mut file).with_path(&path)?;
+            std::io::copy(&mut File::open(destination).with_path(destination)?, &mut file)
+                .with_path(&path)?;
             file.rewind().with_path(&path)?;
         }
         let mut hasher = Hasher::new();
         let written = std::io::copy(&mut (&mut file).take(size), &mut hasher).with_path(&path)?;
-        let place = place.to_owned();
+        let destination = destination.to_owned();
         let mut partial =
-            Partial { file, path, destination: place, entry: entry.clone(), hasher, written };
+            Partial { file, path, destination: destination, entry: entry.clone(), hasher, written };
         partial.truncate(written)?;
         Ok(PartialLock::Acquired(Box::new(partial)))
     }
@@ -67,24 +68,24 @@ impl Partial {
         self.file.seek(SeekFrom::Start(length)).map(drop).with_path(&self.path)
     }
 
-    /// Bytes that are there.
+    /// Bytes received.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// The hash of what is there.
+    /// BLAKE3 hash of the received bytes.
     pub(crate) fn hash(&self) -> String {
         self.hasher.finalize().to_hex().to_string()
     }
 
-    /// Begins anew: what is there is not of this file.
+    /// Discards the received bytes.
     pub(crate) fn restart(&mut self) -> Result<(), TransferError> {
         self.hasher = Hasher::new();
         self.written = 0;
         self.truncate(0)
     }
 
-    /// Adds data; `false` if the file would be longer than it is.
+    /// Appends data; `false` if that would exceed the announced size.
     pub(crate) fn write(&mut self, data: &[u8]) -> Result<bool, TransferError> {
         let after = self.written + data.len() as u64;
         if after > self.entry.size.unwrap_or(0) {
@@ -96,7 +97,8 @@ impl Partial {
         Ok(true)
     }
 
-    /// Puts the file into its place, if it is what it should be; otherwise nothing of it is kept.
+    /// Moves the file to its destination if size and hash match. Otherwise deletes it and returns
+    /// `false`.
     pub(crate) fn finish(self, hash: &str) -> Result<bool, TransferError> {
         if Some(self.written) != self.entry.size || self.hash() != hash {
             fs::remove_file(&self.path).with_path(&self.path)?;
@@ -113,31 +115,33 @@ impl Partial {
     }
 }
 
-/// The name of the part: that of the file, and of which state it is.
-fn name(entry: &Entry, place: &Path) -> PathBuf {
+/// Path of the partial file.
+fn name(entry: &Entry, destination: &Path) -> PathBuf {
     let state = format!("{:?} {}", entry.size, entry.modified);
     let state = &blake3::hash(state.as_bytes()).to_hex()[..16];
-    place.with_file_name(format!("{}{state}.{SUFFIX}", prefix(place)))
+    destination.with_file_name(format!("{}{state}.{SUFFIX}", prefix(destination)))
 }
 
-fn prefix(place: &Path) -> String {
-    // A long name is told from others by its hash.
-    let own = place.file_name().unwrap_or_default().to_string_lossy();
+fn prefix(destination: &Path) -> String {
+    // A long name is replaced by its hash.
+    let own = destination.file_name().unwrap_or_default().to_string_lossy();
     if own.len() <= 200 {
         return format!(".{own}.");
     }
     format!(".{}.", &blake3::hash(own.as_bytes()).to_hex()[..32])
 }
 
-/// Removes parts of other states of a file that is complete now.
-fn remove_others(place: &Path) {
-    let Some(entries) = place.parent().and_then(|folder| fs::read_dir(folder).ok()) else { return };
-    let prefix = prefix(place);
+/// Removes partial files of other versions of a complete file.
+fn remove_others(destination: &Path) {
+    let Some(entries) = destination.parent().and_then(|folder| fs::read_dir(folder).ok()) else {
+        return;
+    };
+    let prefix = prefix(destination);
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let part = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(SUFFIX));
         if part.is_some_and(|state| state.len() == 17) {
-            // Whoever cannot remove it finds it in the way of nothing.
+            // A file that cannot be removed is harmless.
             let _ = fs::remove_file(entry.path());
         }
     }

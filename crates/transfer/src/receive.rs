@@ -1,4 +1,4 @@
-//! The side that takes files.
+//! The receiver of files.
 
 use crate::error::{TransferError, WithPath};
 use crate::frame::{Entry, Frame, FrameStream, ReceiverMessage, SenderMessage};
@@ -8,80 +8,80 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
-/// Files that a source may offer before it gives the first of them.
+/// Maximum number of announced files whose data has not arrived.
 const MAX_OFFERED: usize = 1024;
 
-/// Takes files into a folder until there are no more. What does not arrive as it is, is told to the
-/// source and not kept; why it ends early is told too.
+/// Receives files into a folder. Damaged files are deleted and reported to the sender, as is a local
+/// error that ends the transfer.
 ///
 /// # Errors
-/// If a file cannot be written, the connection fails, or files did not arrive as they are.
+/// If a file cannot be written, the connection fails, or files are damaged.
 pub(crate) fn receive_files(stream: &mut FrameStream, root: &Path) -> Result<(), TransferError> {
-    let done = receive_all(stream, root);
-    let last = match &done {
+    let result = receive_all(stream, root);
+    let last = match &result {
         Err(TransferError::Busy(why)) => Some(ReceiverMessage::Busy(why.clone())),
         Err(error) if error.is_local() => Some(ReceiverMessage::Refused(error.to_string())),
         _ => None,
     };
-    // If it does not get there any more, the source sees that the connection is over.
+    // If the message cannot be sent, the sender notices that the connection is closed.
     let _ = last.map(|last| stream.send(&last));
-    done
+    result
 }
 
 fn receive_all(stream: &mut FrameStream, root: &Path) -> Result<(), TransferError> {
     stream.monitor().start(0, 0);
-    let mut sink = FileReceiver { root, wanted: VecDeque::new(), damaged: Vec::new() };
+    let mut receiver = FileReceiver { root, requested: VecDeque::new(), damaged: Vec::new() };
     loop {
         let offer = match stream.recv::<SenderMessage>()? {
             Frame::Message(offer) => Some(offer),
             Frame::Data(data) => {
                 let length = data.len() as u64;
-                sink.write(data)?;
+                receiver.write(data)?;
                 stream.monitor().add_bytes(length);
                 None
             }
         };
         match offer {
             None => {}
-            Some(SenderMessage::Entry(entry)) => sink.on_entry(stream, &entry)?,
-            Some(SenderMessage::Begin(from)) => sink.begin_file(stream, from)?,
-            Some(SenderMessage::End(hash)) => sink.end_file(stream, Some(&hash))?,
-            Some(SenderMessage::Failed) => sink.end_file(stream, None)?,
+            Some(SenderMessage::Entry(entry)) => receiver.on_entry(stream, &entry)?,
+            Some(SenderMessage::Begin(from)) => receiver.begin_file(stream, from)?,
+            Some(SenderMessage::End(hash)) => receiver.end_file(stream, Some(&hash))?,
+            Some(SenderMessage::Failed) => receiver.end_file(stream, None)?,
             Some(SenderMessage::Over) => break,
             Some(SenderMessage::Refused(why)) => return Err(TransferError::Refused(why)),
         }
     }
-    stream.send(&ReceiverMessage::Done(sink.damaged.clone()))?;
-    if sink.damaged.is_empty() { Ok(()) } else { Err(TransferError::Damaged(sink.damaged)) }
+    stream.send(&ReceiverMessage::Done(receiver.damaged.clone()))?;
+    if receiver.damaged.is_empty() { Ok(()) } else { Err(TransferError::Damaged(receiver.damaged)) }
 }
 
 struct FileReceiver<'a> {
     root: &'a Path,
-    /// Files that were wished for, in order; the data that comes is of the first.
-    wanted: VecDeque<(String, Partial)>,
+    /// Requested files in order. Received data belongs to the first.
+    requested: VecDeque<(String, Partial)>,
     damaged: Vec<String>,
 }
 
 impl FileReceiver<'_> {
-    /// A file or folder is offered: says what is there of it.
+    /// Handles an announced file or folder: requests the missing part of a file.
     fn on_entry(&mut self, stream: &FrameStream, entry: &Entry) -> Result<(), TransferError> {
-        let Some(place) = resolve_for_write(self.root, &entry.path) else {
+        let Some(destination) = resolve_for_write(self.root, &entry.path) else {
             let why = format!("{:?} is not a path that stays below the folder", entry.path);
             return Err(TransferError::Protocol(why));
         };
         let Some(size) = entry.size else {
-            return fs::create_dir_all(&place).with_path(&place);
+            return fs::create_dir_all(&destination).with_path(&destination);
         };
-        if self.wanted.len() >= MAX_OFFERED {
-            return Err(TransferError::Protocol("too much is offered at once".to_owned()));
+        if self.requested.len() >= MAX_OFFERED {
+            return Err(TransferError::Protocol("too many files are announced at once".to_owned()));
         }
         stream.monitor().add_expected(1, size);
-        match Partial::open(entry, &place)? {
+        match Partial::open(entry, &destination)? {
             PartialLock::Acquired(partial) => {
                 let bytes = partial.written();
                 let hash = (bytes > 0).then(|| partial.hash());
                 stream.send(&ReceiverMessage::Have { bytes, hash })?;
-                self.wanted.push_back((entry.path.clone(), *partial));
+                self.requested.push_back((entry.path.clone(), *partial));
                 Ok(())
             }
             PartialLock::Busy => {
@@ -91,8 +91,8 @@ impl FileReceiver<'_> {
     }
 
     fn current(&mut self) -> Result<&mut (String, Partial), TransferError> {
-        let unasked = || TransferError::Protocol("data comes unasked".to_owned());
-        self.wanted.front_mut().ok_or_else(unasked)
+        let unexpected = || TransferError::Protocol("unexpected data".to_owned());
+        self.requested.front_mut().ok_or_else(unexpected)
     }
 
     fn begin_file(&mut self, stream: &FrameStream, from: u64) -> Result<(), TransferError> {
@@ -100,7 +100,7 @@ impl FileReceiver<'_> {
         if from == 0 {
             partial.restart()?;
         } else if from != partial.written() {
-            return Err(TransferError::Protocol("data begins elsewhere than it should".to_owned()));
+            return Err(TransferError::Protocol("data starts at an unexpected offset".to_owned()));
         }
         stream.monitor().begin_file(path, from);
         Ok(())
@@ -111,12 +111,12 @@ impl FileReceiver<'_> {
         if partial.write(data)? {
             return Ok(());
         }
-        Err(TransferError::Protocol(format!("{path} is longer than it was said to be")))
+        Err(TransferError::Protocol(format!("{path} is longer than announced")))
     }
 
     fn end_file(&mut self, stream: &FrameStream, hash: Option<&str>) -> Result<(), TransferError> {
         self.current()?;
-        let Some((path, partial)) = self.wanted.pop_front() else { return Ok(()) };
+        let Some((path, partial)) = self.requested.pop_front() else { return Ok(()) };
         if !partial.finish(hash.unwrap_or_default())? {
             self.damaged.push(path);
         }

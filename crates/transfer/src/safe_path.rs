@@ -1,13 +1,12 @@
-//! Paths that are told to another machine, and what it may make of them.
+//! Validation of paths received from the peer.
 
 use std::path::{Component, Path, PathBuf};
 
-/// More names than this in one path, or longer ones, are of no use.
+/// Maximum number of components of a path, and maximum length of each, bytes.
 const MAX_NAMES: usize = 256;
 const MAX_NAME: usize = 255;
 
-/// Where a path that a peer names is below `root`; nothing if it is not below it, or if a name
-/// would be one of the machine's own.
+/// Resolves a peer's path below `root`; `None` if a component is empty, special or too long.
 pub(crate) fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
     let names: Vec<&str> = path.split('/').collect();
     let harmless = |name: &&str| {
@@ -22,12 +21,12 @@ pub(crate) fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
     fine.then(|| names.iter().fold(root.to_owned(), |path, name| path.join(name)))
 }
 
-/// The same for a path that is to be written, unless a link on the way leads out of `root`.
+/// As [`resolve`], for a path to write: also `None` if a link leads out of `root`.
 pub(crate) fn resolve_for_write(root: &Path, path: &str) -> Option<PathBuf> {
-    let place = resolve(root, path)?;
-    let Ok(home) = root.canonicalize() else { return Some(place) }; // It is yet to be made.
-    let there = place.ancestors().find(|part| part.symlink_metadata().is_ok())?;
-    there.canonicalize().is_ok_and(|real| real.starts_with(home)).then_some(place)
+    let destination = resolve(root, path)?;
+    let Ok(home) = root.canonicalize() else { return Some(destination) }; // It does not exist yet.
+    let there = destination.ancestors().find(|part| part.symlink_metadata().is_ok())?;
+    there.canonicalize().is_ok_and(|real| real.starts_with(home)).then_some(destination)
 }
 
 #[cfg(test)]
@@ -47,7 +46,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_written_passes_no_link_that_leads_out_of_the_folder() -> std::io::Result<()> {
+    fn writes_do_not_follow_links_out_of_the_folder() -> std::io::Result<()> {
         let (root, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let root = root.path();
         std::fs::create_dir(root.join("a"))?;

@@ -1,4 +1,4 @@
-//! The side that gives files.
+//! The sender of files.
 
 use crate::error::{TransferError, WithPath};
 use crate::frame::{CHUNK, FrameStream, ReceiverMessage, SenderMessage};
@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Files that are offered before the first of them is wished for: the answer to one need not be
-/// waited for before the next is asked about.
+/// Maximum number of announced files that the receiver has not requested yet; it hides the round trip
+/// of each request.
 const MAX_OUTSTANDING: usize = 64;
 
-/// Gives files over a connection until the other side has all of them. Why it ends early is told.
+/// Sends files. A local error that ends the transfer is reported to the receiver.
 ///
 /// # Errors
-/// If one cannot be read, the connection fails, or files did not arrive as they are.
+/// If a file cannot be read, the connection fails, or files are damaged.
 pub(crate) fn send_files(
     stream: &mut FrameStream,
     items: &[SourceFile],
@@ -24,15 +24,15 @@ pub(crate) fn send_files(
     match send_all(stream, items) {
         Err(TransferError::Connection(Error::PeerClosed)) => Err(refusal(stream)),
         Err(error) if error.is_local() => {
-            // If it does not get there any more, the sink sees that the connection is over.
+            // If the message cannot be sent, the receiver notices that the connection is closed.
             let _ = stream.send(&SenderMessage::Refused(error.to_string()));
             Err(error)
         }
-        done => done,
+        result => result,
     }
 }
 
-/// Why the other side closed while it was given something.
+/// The receiver's reason for closing the connection during a transfer.
 fn refusal(stream: &mut FrameStream) -> TransferError {
     loop {
         match stream.recv_message() {
@@ -47,24 +47,24 @@ fn refusal(stream: &mut FrameStream) -> TransferError {
 fn send_all(stream: &mut FrameStream, items: &[SourceFile]) -> Result<(), TransferError> {
     let files = items.iter().filter(|item| item.entry.size.is_some()).count() as u64;
     stream.monitor().start(files, items.iter().filter_map(|item| item.entry.size).sum());
-    let mut offered: VecDeque<&SourceFile> = VecDeque::new();
+    let mut announced: VecDeque<&SourceFile> = VecDeque::new();
     let mut items = items.iter();
     loop {
-        while offered.len() < MAX_OUTSTANDING
+        while announced.len() < MAX_OUTSTANDING
             && let Some(item) = items.next()
         {
             stream.send(&SenderMessage::Entry(item.entry.clone()))?;
             if item.entry.size.is_some() {
-                offered.push_back(item);
+                announced.push_back(item);
             }
         }
-        let Some(item) = offered.pop_front() else { break };
+        let Some(item) = announced.pop_front() else { break };
         match stream.recv_message()? {
             ReceiverMessage::Have { bytes, hash } => send_file(stream, item, bytes, hash)?,
             ReceiverMessage::Busy(why) => return Err(TransferError::Busy(why)),
             ReceiverMessage::Refused(why) => return Err(TransferError::Refused(why)),
             ReceiverMessage::Done(_) => {
-                return Err(TransferError::Protocol("it ends early".to_owned()));
+                return Err(TransferError::Protocol("the receiver ended early".to_owned()));
             }
         }
     }
@@ -73,11 +73,11 @@ fn send_all(stream: &mut FrameStream, items: &[SourceFile]) -> Result<(), Transf
         ReceiverMessage::Done(damaged) if damaged.is_empty() => Ok(()),
         ReceiverMessage::Done(damaged) => Err(TransferError::Damaged(damaged)),
         ReceiverMessage::Refused(why) => Err(TransferError::Refused(why)),
-        _ => Err(TransferError::Protocol("it does not end".to_owned())),
+        _ => Err(TransferError::Protocol("the receiver did not confirm the end".to_owned())),
     }
 }
 
-/// Gives a file, of which the other side has so many bytes, with this hash.
+/// Sends a file, of which the receiver has `have` bytes with this hash.
 fn send_file(
     stream: &mut FrameStream,
     item: &SourceFile,
@@ -87,25 +87,25 @@ fn send_file(
     let size = item.entry.size.unwrap_or(0);
     let mut file = File::open(&item.path).with_path(&item.path)?;
     let mut hasher = Hasher::new();
-    let mut begin = 0;
+    let mut offset = 0;
     if have > 0 && have <= size {
         io::copy(&mut (&mut file).take(have), &mut hasher).with_path(&item.path)?;
         if hash.as_deref() == Some(hasher.finalize().to_hex().as_str()) {
-            begin = have;
+            offset = have;
         } else {
             hasher = Hasher::new();
             file.seek(SeekFrom::Start(0)).with_path(&item.path)?;
         }
     }
-    stream.monitor().begin_file(&item.entry.path, begin);
-    stream.send(&SenderMessage::Begin(begin))?;
-    let mut left = size - begin;
+    stream.monitor().begin_file(&item.entry.path, offset);
+    stream.send(&SenderMessage::Begin(offset))?;
+    let mut left = size - offset;
     let mut frame = vec![0; 4 + CHUNK];
     while left > 0 {
         let most = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
         let read = file.read(&mut frame[4..4 + most]).with_path(&item.path)?;
         if read == 0 {
-            // It has become shorter: the other side keeps nothing of it.
+            // The file became shorter; the receiver discards it.
             stream.send(&SenderMessage::Failed)?;
             return Ok(());
         }
@@ -118,7 +118,7 @@ fn send_file(
     if (now.len(), modified_ns(&now)) == (size, item.entry.modified) {
         stream.send(&SenderMessage::End(hasher.finalize().to_hex().to_string()))?;
     } else {
-        // What was read may be of two states of the file.
+        // The sent data may mix two versions of the file.
         stream.send(&SenderMessage::Failed)?;
     }
     stream.monitor().end_file();

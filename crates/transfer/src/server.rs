@@ -1,4 +1,4 @@
-//! A folder to which clients give files, and from which they take files.
+//! The server of a folder.
 
 use crate::bench::serve_bench;
 use crate::client::POLL_INTERVAL;
@@ -17,21 +17,21 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a stopped server may take to end.
+/// How long a stopped server waits for its clients to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What clients may do, and how many of them.
+/// What a server permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Give files.
+    /// Whether clients may send files.
     pub allow_push: bool,
-    /// Take files.
+    /// Whether clients may receive files.
     pub allow_pull: bool,
-    /// Whether the server ends after it has served one client to its end.
+    /// Whether the server ends after the first completed request.
     pub once: bool,
-    /// How many are served at a time: each has a thread. Others wait in the listener's backlog.
+    /// Maximum number of clients at a time, each with a thread. Further ones wait in the backlog.
     pub max_clients: usize,
-    /// How long a client may take to say what it wants.
+    /// Timeout of a client's request.
     pub request_timeout: Duration,
 }
 
@@ -48,11 +48,11 @@ impl Default for ServerConfig {
     }
 }
 
-/// Serves a folder until the watch is stopped, or one client was served if it is to be one. Its
-/// events tell of every client.
+/// Serves a folder until the monitor is stopped or, with `once`, until one request is completed. Each
+/// client is logged as an event of the monitor.
 ///
 /// # Errors
-/// If the folder is none or the address cannot be had; of a server for one client, its error.
+/// If the folder does not exist, the address cannot be bound, or, with `once`, the request fails.
 pub fn serve(
     root: &Path,
     local: &str,
@@ -83,7 +83,7 @@ pub fn serve(
         let client = move || serve_client(socket, &root, ack_interval, config, &whole);
         if config.once {
             match client() {
-                // The client comes back, or another one comes.
+                // The client retries, or another one connects.
                 Err(error) if error.is_transient() => continue,
                 other => return other,
             }
@@ -91,7 +91,7 @@ pub fn serve(
         let thread = thread::Builder::new().name(format!("udt {from}"));
         match thread.spawn(move || drop(client())) {
             Ok(thread) => clients.push(thread),
-            // The system has no more threads: the others are served on.
+            // Out of threads: other clients are still served.
             Err(error) => monitor.log_event(format!("{from}: {error}")),
         }
     }
@@ -102,7 +102,7 @@ pub fn serve(
     Err(TransferError::Stopped)
 }
 
-/// Listens; a port that is just being given up is waited for.
+/// Binds the listener. Waits a while for a port in use, which a previous server may be releasing.
 fn bind(local: &str, settings: &Settings) -> Result<Listener, TransferError> {
     let until = Instant::now() + SHUTDOWN_TIMEOUT / 5;
     loop {
@@ -117,7 +117,7 @@ fn bind(local: &str, settings: &Settings) -> Result<Listener, TransferError> {
     }
 }
 
-/// Serves a client, and tells of it.
+/// Serves a client and logs the result.
 fn serve_client(
     mut socket: Socket,
     root: &Path,
@@ -128,25 +128,25 @@ fn serve_client(
     socket.set_read_timeout(Some(POLL_INTERVAL));
     let from = socket.peer_addr();
     let socket = Arc::new(socket);
-    // What several clients do is not one progress; how to stop is common.
+    // Several clients have separate progress, but are stopped together.
     let own = if config.once { monitor.clone() } else { TransferMonitor::child_of(monitor) };
     if config.once {
         monitor.sample_periodically(&socket, Duration::from_millis(100));
     }
-    let done = handle_request(&socket, root, ack_interval, config, &own);
-    monitor.log_event(summary(from, &done, &own));
-    // All that matters was confirmed by either side.
+    let result = handle_request(&socket, root, ack_interval, config, &own);
+    monitor.log_event(summary(from, &result, &own));
+    // Both sides have confirmed the transfer, so an error here is harmless.
     let _ = socket.shutdown(Duration::from_secs(5));
-    done.map(drop)
+    result.map(drop)
 }
 
 fn summary(
     from: SocketAddr,
-    done: &Result<&'static str, TransferError>,
+    result: &Result<&'static str, TransferError>,
     monitor: &TransferMonitor,
 ) -> String {
     let progress = monitor.progress();
-    match done {
+    match result {
         Ok(what) => {
             let (files, bytes) = (progress.files.0, progress.bytes);
             format!(
@@ -158,7 +158,7 @@ fn summary(
     }
 }
 
-/// Does what a client wants; gives what that was.
+/// Handles a client's request. Returns a verb for the log.
 fn handle_request(
     socket: &Arc<Socket>,
     root: &Path,
@@ -173,13 +173,13 @@ fn handle_request(
         Err(TransferError::Refused(why.to_owned()))
     };
     if request.version != VERSION {
-        return refused(&stream, "it speaks another version of the protocol");
+        return refused(&stream, "protocol version mismatch");
     }
     socket.set_ack_interval(request.ack_interval.min(64));
     let ready = Response::Ready { ack_interval };
     match request.want {
-        Operation::Push if !config.allow_push => refused(&stream, "nothing is taken here"),
-        Operation::Pull(_) if !config.allow_pull => refused(&stream, "nothing is given here"),
+        Operation::Push if !config.allow_push => refused(&stream, "this server accepts no files"),
+        Operation::Pull(_) if !config.allow_pull => refused(&stream, "this server sends no files"),
         Operation::Push => {
             stream.send(&ready)?;
             receive_files(&mut stream, root).map(|()| "gave")
@@ -189,13 +189,13 @@ fn handle_request(
             serve_bench(&mut stream).map(|()| "measured")
         }
         Operation::Pull(paths) => {
-            let places = match resolve_requested(root, paths) {
-                Ok(places) => places,
+            let paths = match resolve_requested(root, paths) {
+                Ok(paths) => paths,
                 Err(why) => return refused(&stream, &why),
             };
-            // A large folder takes its time: who asked knows by now that it is served.
+            // Listing a large folder takes time; the client already has its response.
             stream.send(&ready)?;
-            match walk(&places, stream.monitor()) {
+            match walk(&paths, stream.monitor()) {
                 Ok(items) => send_files(&mut stream, &items).map(|()| "took"),
                 Err(error) => {
                     stream.send(&SenderMessage::Refused(error.to_string()))?;
@@ -206,28 +206,28 @@ fn handle_request(
     }
 }
 
-/// Where the paths are that a client asks for, each once. A short request would stand for any number
-/// of files if it could name the same ones again and again.
+/// Resolves the requested paths and removes duplicates, by which a short request could cause an
+/// unlimited number of files.
 fn resolve_requested(root: &Path, mut paths: Vec<String>) -> Result<Vec<PathBuf>, String> {
     paths.sort();
     paths.dedup();
     let there: Option<Vec<PathBuf>> =
         paths.iter().map(|path| resolve_existing(root, path)).collect();
-    let mut places = there.ok_or("there is no such file")?;
-    places.sort();
-    places.dedup();
-    // What is in a folder comes right after it.
-    match places.windows(2).find(|pair| pair[1].starts_with(&pair[0])) {
-        None => Ok(places),
+    let mut paths = there.ok_or("there is no such file")?;
+    paths.sort();
+    paths.dedup();
+    // The contents of a folder sort right after it.
+    match paths.windows(2).find(|pair| pair[1].starts_with(&pair[0])) {
+        None => Ok(paths),
         Some(pair) => {
             let [outer, inner] = [0, 1].map(|at| pair[at].strip_prefix(root).unwrap_or(&pair[at]));
-            Err(format!("{} comes with {} already", inner.display(), outer.display()))
+            Err(format!("{} is part of {}", inner.display(), outer.display()))
         }
     }
 }
 
-/// Where a path in the folder is, if it is there and does not lead out of it.
+/// Resolves an existing path; `None` if it does not exist or leads out of `root`.
 fn resolve_existing(root: &Path, path: &str) -> Option<PathBuf> {
-    let place = resolve(root, path.trim_end_matches('/'))?.canonicalize().ok()?;
-    place.starts_with(root).then_some(place)
+    let destination = resolve(root, path.trim_end_matches('/'))?.canonicalize().ok()?;
+    destination.starts_with(root).then_some(destination)
 }

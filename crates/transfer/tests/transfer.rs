@@ -128,8 +128,8 @@ fn links_in_a_folder_are_left_out_and_told_of() {
     let monitor = Arc::new(TransferMonitor::new());
     push(&server.address, std::slice::from_ref(&root), &settings(), quick(), &monitor)
         .expect("it arrives");
-    let told = format!("left out, as links and special files are: {}", root.display());
-    assert_eq!(monitor.take_events(), [format!("{told}/to-nowhere and 1 more")]);
+    let logged = format!("skipped links and special files: {}", root.display());
+    assert_eq!(monitor.take_events(), [format!("{logged}/to-nowhere and 1 more")]);
     assert_eq!(names(&there.path().join("photos")), ["one"]);
 }
 
@@ -244,7 +244,7 @@ fn what_is_asked_for_again_and_again_is_given_once() {
     assert!(done.is_ok() && files == (2, 2), "{done:?}, {files:?}");
     let (refused, _) = ask(&["root.txt", "root/in/file", "root"]);
     let Err(TransferError::Refused(why)) = &refused else { panic!("{refused:?}") };
-    assert_eq!(why, "root/in/file comes with root already");
+    assert_eq!(why, "root/in/file is part of root");
 }
 
 #[test]
@@ -271,10 +271,11 @@ fn who_takes_is_told_why_nothing_more_is_given() {
     let paths = ["root".to_owned()];
     let failed = pull(&server.address, &paths, here.path(), &settings(), quick(), &Arc::default());
     assert!(matches!(failed, Err(TransferError::File { .. })), "{failed:?}");
-    let told = || server.monitor.take_events().into_iter().find(|event| event.contains("refuses"));
+    let logged =
+        || server.monitor.take_events().into_iter().find(|event| event.contains("refuses"));
     let event = (0..50).find_map(|_| {
         thread::sleep(Duration::from_millis(20));
-        told()
+        logged()
     });
     assert!(event.is_some_and(|event| event.contains("Is a directory")));
 }
