@@ -98,13 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_packets_or_errors() {
+    fn any_bytes_are_a_packet_or_an_error() {
         let mut search = Search::new(2);
         (0..20_000).for_each(|_| search.step(crate::udt_codec::run));
     }
 
     #[test]
-    fn a_udt_connection_survives_anything() {
+    fn a_udt_connection_survives_arbitrary_events() {
         let mut search = Search::new(2);
         (0..20_000).for_each(|_| search.step(crate::udt_engine::run));
     }

@@ -85,7 +85,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn folders_go_there_and_back_as_they_are() {
+fn pushed_and_pulled_folders_are_identical() {
     for key in [None, Some(Key::new([3; 32]))] {
         let (here, there, back) = (folder(), folder(), folder());
         let settings = Settings { key, ..settings() };
@@ -117,7 +117,7 @@ fn folders_go_there_and_back_as_they_are() {
 }
 
 #[test]
-fn links_in_a_folder_are_left_out_and_told_of() {
+fn links_in_a_folder_are_skipped_and_logged() {
     let (here, there) = (folder(), folder());
     let root = here.path().join("photos");
     write(&root.join("one"), b"1");
@@ -134,7 +134,7 @@ fn links_in_a_folder_are_left_out_and_told_of() {
 }
 
 #[test]
-fn a_transfer_goes_on_where_a_side_died() {
+fn a_transfer_resumes_after_client_or_server_died() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(40_000_000, 5));
     let address = free_address();
@@ -178,7 +178,7 @@ fn a_transfer_goes_on_where_a_side_died() {
 }
 
 #[test]
-fn a_part_of_another_state_of_the_file_is_not_gone_on_with() {
+fn a_part_of_another_version_of_the_file_is_not_resumed() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(100_000, 1));
     let server = Server::of(there.path(), &settings());
@@ -199,7 +199,7 @@ fn a_part_of_another_state_of_the_file_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_server_gives_and_takes_only_what_it_may() {
+fn a_server_enforces_its_folder_and_its_permissions() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), b"x");
     write(&there.path().join("own"), b"y");
@@ -229,7 +229,7 @@ fn a_server_gives_and_takes_only_what_it_may() {
 }
 
 #[test]
-fn what_is_asked_for_again_and_again_is_given_once() {
+fn paths_that_are_requested_repeatedly_are_sent_once() {
     let (here, there) = (folder(), folder());
     write(&there.path().join("root/in/file"), &data(1000, 1));
     write(&there.path().join("root.txt"), &data(1000, 2));
@@ -248,7 +248,7 @@ fn what_is_asked_for_again_and_again_is_given_once() {
 }
 
 #[test]
-fn who_gives_is_told_why_nothing_more_is_taken_and_does_not_try_again() {
+fn a_sender_gets_the_receivers_reason_and_does_not_retry() {
     let (here, there) = (folder(), folder());
     let root = here.path().join("root");
     write(&root.join("a"), &data(20_000_000, 1));
@@ -263,7 +263,7 @@ fn who_gives_is_told_why_nothing_more_is_taken_and_does_not_try_again() {
 }
 
 #[test]
-fn who_takes_is_told_why_nothing_more_is_given() {
+fn a_server_logs_why_a_client_stopped_receiving() {
     let (here, there) = (folder(), folder());
     write(&there.path().join("root/b"), &data(3_000_000, 1));
     write(&here.path().join("root/b/not-empty"), b"x");
@@ -281,7 +281,7 @@ fn who_takes_is_told_why_nothing_more_is_given() {
 }
 
 #[test]
-fn a_name_that_is_a_path_elsewhere_is_refused_where_it_is() {
+fn a_name_with_a_backslash_is_rejected_before_connecting() {
     let here = folder();
     let file = write(&here.path().join("a\\b"), b"x");
     let refused = push("127.0.0.1:1", &[file], &settings(), quick(), &Arc::default());
@@ -289,7 +289,7 @@ fn a_name_that_is_a_path_elsewhere_is_refused_where_it_is() {
 }
 
 #[test]
-fn a_bench_says_what_arrived() {
+fn a_bench_reports_the_received_bytes() {
     let there = folder();
     let server = Server::of(there.path(), &settings());
     for cc in ["udt", "cubic"] {
@@ -311,7 +311,7 @@ fn silent(server: &Server) -> Socket {
 }
 
 #[test]
-fn a_client_that_says_nothing_does_not_keep_the_only_one_out_that_is_waited_for() {
+fn a_silent_client_does_not_block_a_server_for_one_client() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(10_000, 9));
     let timeout = Duration::from_millis(500);
@@ -324,7 +324,7 @@ fn a_client_that_says_nothing_does_not_keep_the_only_one_out_that_is_waited_for(
 }
 
 #[test]
-fn no_more_clients_are_served_at_a_time_than_may_be_and_who_comes_then_waits_for_a_place() {
+fn clients_beyond_the_maximum_wait_until_another_one_ends() {
     let (here, there) = (folder(), folder());
     let file = [write(&here.path().join("file"), &data(10_000, 9))];
     let few = ServerConfig {

@@ -49,12 +49,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_acknowledgement_has_number_one() {
+    fn the_first_ack_sequence_number_is_1() {
         assert_eq!(AckWindow::default().push(5, at(0)), 1);
     }
 
     #[test]
-    fn an_acknowledgement_is_taken_once_and_earlier_ones_with_it() {
+    fn an_ack2_removes_its_ack_and_all_earlier_ones() {
         let mut window = AckWindow::default();
         for (number, next) in [(1, 10), (2, 20), (3, 30)] {
             assert_eq!(window.push(next, at(next)), number);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_oldest_are_forgotten() {
+    fn the_oldest_entries_are_removed_from_a_full_window() {
         let mut window = AckWindow::default();
         for next in 0..2000 {
             window.push(next, at(0));

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_timer_is_due_after_the_round_trip_and_a_syn_but_not_before_300_ms() {
+    fn the_timer_expires_after_rtt_and_syn_but_not_before_300_ms() {
         let mut rtt = RttEstimator::INITIAL;
         assert_eq!(
             ExpTimer::new(Time::ZERO, None).deadline(&rtt),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_peer_on_a_short_path_is_noticed_after_46_s_as_by_udt4() {
+    fn a_dead_peer_on_a_short_path_is_detected_after_46_s_as_in_udt4() {
         let mut rtt = RttEstimator::INITIAL;
         (0..100).for_each(|_| rtt.update(Span::from_millis(10)));
         let mut timer = ExpTimer::new(Time::ZERO, None);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_only_says_that_it_is_alive_is_not_dead() {
+    fn a_peer_that_only_sends_keep_alives_is_not_dead() {
         let rtt = RttEstimator::INITIAL;
         let mut timer = ExpTimer::new(Time::ZERO, Some(Span::from_secs(5)));
         for second in 1..100 {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_long_path_silence_is_borne_until_the_answer_is_overdue_four_times() {
+    fn on_a_long_path_the_idle_timeout_is_at_least_four_rto() {
         let mut rtt = RttEstimator::INITIAL;
         (0..100).for_each(|_| rtt.update(Span::from_secs(2)));
         let timer = ExpTimer::new(Time::ZERO, Some(Span::from_secs(5)));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_read_as_far_as_it_is_acknowledged() {
+    fn a_stream_is_readable_up_to_the_acknowledged_packet() {
         let mut buffer = ReceiveBuffer::new(Mode::Stream, 8);
         buffer.insert(1, 0, &data(2, true, true, false), b"wxyz");
         buffer.insert(0, 0, &data(1, true, true, false), b"abcd");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_beyond_the_buffer() {
+    fn packets_beyond_the_buffer_are_discarded() {
         let mut buffer = ReceiveBuffer::new(Mode::Stream, 4);
         buffer.insert(4, 0, &data(1, true, true, false), b"1");
         assert!(buffer.slots.is_empty());

@@ -25,7 +25,7 @@ fn recorded(hex: &str, destination: u32) -> Packet {
 }
 
 #[test]
-fn a_clients_first_request() {
+fn the_first_request_of_a_client() {
     let packet = recorded(
         "80 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 04 00 00 00 02 04 a3 4b 28 \
          00 00 05 dc 00 00 20 00 00 00 00 01 0c b2 62 53 00 00 00 00 01 00 00 7f 00 00 00 00 \
@@ -46,7 +46,7 @@ fn a_clients_first_request() {
 }
 
 #[test]
-fn a_listeners_answer_with_a_cookie() {
+fn the_response_of_a_listener_with_a_cookie() {
     let packet = recorded(
         "80 00 00 00 00 00 00 00 00 00 00 00 00 00 10 92 00 00 00 04 00 00 00 01 7f ff fd 78 \
          00 00 05 dc 00 00 20 00 00 00 00 01 00 00 10 92 24 7e d9 44 01 00 00 7f 00 00 00 00 \
@@ -59,7 +59,7 @@ fn a_listeners_answer_with_a_cookie() {
 }
 
 #[test]
-fn an_acknowledgement_that_says_everything_and_one_that_says_less() {
+fn a_full_and_a_short_ack() {
     let full = recorded(
         "80 02 00 00 00 00 00 01 00 00 00 00 00 00 10 92 7f ff fd 88 00 01 86 a0 00 00 c3 50 \
          00 00 1f ef 00 03 d0 90 00 00 03 e8",
@@ -92,7 +92,7 @@ fn an_acknowledgement_that_says_everything_and_one_that_says_less() {
 }
 
 #[test]
-fn a_report_of_one_loss() {
+fn a_nak_of_one_packet() {
     let packet = recorded("80 03 00 00 00 00 00 00 00 00 00 00 00 00 10 92 7f ff ff 58", 4242);
     let mut expected = Nak::default();
     assert!(expected.push(Seq::new(0x7fff_ff58), Seq::new(0x7fff_ff58)));
@@ -100,7 +100,7 @@ fn a_report_of_one_loss() {
 }
 
 #[test]
-fn an_acknowledged_acknowledgement_and_the_end() {
+fn an_ack2_and_a_shutdown() {
     let ack2 = "80 06 00 00 00 00 00 01 00 00 00 00 00 00 03 09 00 00 00 00";
     assert_eq!(recorded(ack2, 777), Packet::Ack2 { number: 1 });
     let shutdown = "80 05 00 00 00 00 00 00 00 00 00 00 00 00 03 09 00 00 00 00";

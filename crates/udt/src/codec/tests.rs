@@ -98,7 +98,7 @@ fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn every_packet_comes_back_from_its_bytes((packet, payload) in packet()) {
+    fn every_packet_survives_encoding_and_decoding((packet, payload) in packet()) {
         let bytes = encoded(&packet, &payload);
         prop_assert_eq!(bytes.len() as u32, packet.size() - IP_UDP_HEADER);
         let datagram = decode(&bytes).expect("it was encoded");
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn a_long_report_of_losses_is_told_whole(
+    fn a_long_nak_is_decoded_completely(
         ranges in prop::collection::vec((seq(), prop_oneof![Just(0u64), 1u64..1000]), 1..200),
     ) {
         let mut words = Vec::new();
@@ -174,7 +174,7 @@ fn a_handshake_is_as_libudt_sends_it() {
 }
 
 #[test]
-fn a_whole_message_of_one_packet_begins_and_ends_in_it() {
+fn a_message_of_one_packet_has_both_boundary_flags() {
     let message = MessagePart::new(MessageNumber::new(7), true, true, true);
     let data = DataHeader { seq: Seq::new(5), message, timestamp: 9, length: 2 };
     let bytes = encoded(&Packet::Data(data), b"hi");
@@ -182,13 +182,13 @@ fn a_whole_message_of_one_packet_begins_and_ends_in_it() {
 }
 
 #[test]
-fn control_packets_without_their_padding_are_understood() {
+fn control_packets_without_padding_are_accepted() {
     let bytes = encoded(&Packet::Ack2 { number: 77 }, &[]);
     assert_eq!(decode(&bytes[..16]).map(|d| d.packet), Ok(Packet::Ack2 { number: 77 }));
 }
 
 #[test]
-fn what_is_cut_short_is_no_packet() {
+fn a_truncated_packet_is_an_error() {
     let bytes = encoded(&Packet::KeepAlive, &[]);
     let error = DecodeError::TooShort { kind: None, needed: 16, found: 15 };
     assert_eq!(decode(&bytes[..15]), Err(error));
@@ -199,7 +199,7 @@ fn what_is_cut_short_is_no_packet() {
 }
 
 #[test]
-fn there_is_no_control_packet_of_type_nine() {
+fn control_packet_type_9_is_unknown() {
     let mut bytes = encoded(&Packet::KeepAlive, &[]);
     bytes[1] = 9;
     assert_eq!(decode(&bytes), Err(DecodeError::UnknownType(9)));

@@ -1,5 +1,6 @@
-//! Connections of asynchronous programs.
+//! Asynchronous sockets.
 
+use crate::pattern::patient;
 use dumbbell_udt::Mode;
 use dumbbell_udt::io::{AsyncListener, AsyncSocket, Settings};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,9 +16,9 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn tasks_of_one_thread_send_and_receive_a_stream() {
+fn tasks_on_one_thread_exchange_a_stream() {
     run(async {
-        let settings = Settings::default();
+        let settings = patient();
         let listener = AsyncListener::bind(ANY, &settings).expect("there is a free port");
         let (client, server) =
             tokio::join!(AsyncSocket::connect(listener.local_addr(), &settings), listener.accept());
@@ -35,9 +36,9 @@ fn tasks_of_one_thread_send_and_receive_a_stream() {
 }
 
 #[test]
-fn tasks_of_one_thread_send_and_receive_messages() {
+fn tasks_on_one_thread_exchange_messages() {
     run(async {
-        let settings = Settings { mode: Mode::Message, ..Settings::default() };
+        let settings = Settings { mode: Mode::Message, ..patient() };
         let listener = AsyncListener::bind(ANY, &settings).expect("there is a free port");
         let (client, server) =
             tokio::join!(AsyncSocket::connect(listener.local_addr(), &settings), listener.accept());

@@ -1,23 +1,23 @@
-//! Data arrives exactly over paths that lose, double, delay and corrupt packets.
+//! Data arrives exactly over paths that lose, duplicate, delay and corrupt packets.
 
-use crate::pattern::{receive, send};
-use crate::relay::{Harm, Relay};
+use crate::pattern::{patient, receive, send};
+use crate::relay::{Impairments, Relay};
 use dumbbell_udt::Mode;
 use dumbbell_udt::io::{Key, Listener, Settings, Socket};
 use std::net::Ipv4Addr;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-fn nobody(_: bool, _: &[u8]) -> Vec<Vec<u8>> {
+fn inject_nothing(_: bool, _: &[u8]) -> Vec<Vec<u8>> {
     Vec::new()
 }
 
-/// Sends either way at once, through a relay.
-fn exchange(settings: &Settings, harm: Harm, seed: u64, bytes: u64) {
+/// Transfers data in both directions through a relay.
+fn exchange(settings: &Settings, impairments: Impairments, seed: u64, bytes: u64) {
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0), settings).expect("a port is free");
-    let relay = Relay::start(listener.local_addr(), harm, seed, Box::new(nobody));
+    let relay = Relay::start(listener.local_addr(), impairments, seed, Box::new(inject_nothing));
     let client = Socket::connect(relay.address(), settings).expect("it listens");
-    let server = listener.accept(Some(Duration::from_secs(60))).expect("there is a client");
+    let server = listener.accept(None).expect("there is a client");
     let mode = settings.mode;
     thread::scope(|scope| {
         scope.spawn(|| send(&client, mode, bytes));
@@ -27,12 +27,7 @@ fn exchange(settings: &Settings, harm: Harm, seed: u64, bytes: u64) {
     });
 }
 
-fn patient() -> Settings {
-    let long = Duration::from_secs(60);
-    Settings { connect_timeout: long, idle_timeout: long, ..Settings::default() }
-}
-
-/// Seeds run at once: at a loss of 20 % UDT's rate is low, and they mostly wait.
+/// Runs seeds in parallel: at 20 % loss UDT's rate is low, and the threads mostly wait.
 fn run(seeds: std::ops::Range<u64>, bytes: u64) {
     thread::scope(|scope| {
         for seed in seeds {
@@ -44,13 +39,13 @@ fn run(seeds: std::ops::Range<u64>, bytes: u64) {
 fn exchange_over_paths(seed: u64, bytes: u64) {
     for loss in [0.01, 0.05, 0.2] {
         let began = Instant::now();
-        let harm = Harm { loss, twice: 0.05, late: 0.05, corruption: 0.0 };
+        let impairments = Impairments { loss, duplication: 0.05, delay: 0.05, corruption: 0.0 };
         let mode = if seed.is_multiple_of(2) { Mode::Stream } else { Mode::Message };
-        exchange(&Settings { mode, ..patient() }, harm, seed, bytes);
-        // UDT's packets have no checksum: only the encrypted mode can tell a wrong byte.
+        exchange(&Settings { mode, ..patient() }, impairments, seed, bytes);
+        // UDT has no checksum: only the encrypted mode detects corruption.
         let key = Some(Key::new([seed as u8; 32]));
-        let harm = Harm { corruption: 0.02, ..harm };
-        exchange(&Settings { mode, key, ..patient() }, harm, seed, bytes);
+        let impairments = Impairments { corruption: 0.02, ..impairments };
+        exchange(&Settings { mode, key, ..patient() }, impairments, seed, bytes);
         let took = began.elapsed().as_secs_f64();
         eprintln!("seed {seed}, loss {loss}: exact after {took:.1} s");
     }

@@ -1,7 +1,7 @@
-//! What a peer, or someone in between, may send does no harm.
+//! Attacks: packets from hostile peers and from third parties do no impairments.
 
-use crate::pattern::{receive, send};
-use crate::relay::{Harm, Relay};
+use crate::pattern::{patient, receive, send};
+use crate::relay::{Impairments, Relay};
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
 use dumbbell_udt::{
     Ack, AckKind, DropRequest, Handshake, MessageNumber, Mode, Nak, Packet, RequestType, Seq, codec,
@@ -11,7 +11,6 @@ use std::thread;
 use std::time::Duration;
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
 fn bytes_of(packet: &Packet, socket: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -19,7 +18,7 @@ fn bytes_of(packet: &Packet, socket: u32) -> Vec<u8> {
     bytes
 }
 
-fn asking(request: RequestType, number: u32) -> Handshake {
+fn client_handshake(request: RequestType, number: u32) -> Handshake {
     Handshake {
         version: 4,
         socket_type: 1,
@@ -32,15 +31,16 @@ fn asking(request: RequestType, number: u32) -> Handshake {
     }
 }
 
-/// Asks for cookies, and with wrong ones for connections, and sends what is no packet; gives the
-/// bytes sent and the bytes answered.
+/// Sends requests without cookies, with wrong cookies, and truncated ones. Returns the bytes sent and
+/// received.
 fn flood(server: SocketAddr, packets: u32) -> (usize, usize) {
     let socket = UdpSocket::bind((HOST, 0)).expect("there is a free port");
     socket.set_nonblocking(true).expect("it is a socket");
     let (mut sent, mut answered) = (0, 0);
     let mut buffer = [0; 2048];
     for number in 1..=packets {
-        let handshake = |request| bytes_of(&Packet::Handshake(asking(request, number)), 0);
+        let handshake =
+            |request| bytes_of(&Packet::Handshake(client_handshake(request, number)), 0);
         let bytes = match number % 4 {
             0 => handshake(RequestType::INDUCTION),
             1 => handshake(RequestType::CONCLUSION),
@@ -56,10 +56,9 @@ fn flood(server: SocketAddr, packets: u32) -> (usize, usize) {
     (sent, answered)
 }
 
-/// Opens connections as UDT does and leaves it at that; gives how many were granted.
-fn strangers(server: SocketAddr, number: u32) -> u32 {
+/// Opens plain UDT connections and leaves them idle. Returns the number accepted.
+fn idle_clients(server: SocketAddr, number: u32) -> u32 {
     let socket = UdpSocket::bind((HOST, 0)).expect("there is a free port");
-    socket.set_read_timeout(PATIENCE).expect("it is not zero");
     let ask = |handshake: Handshake| {
         let bytes = bytes_of(&Packet::Handshake(handshake), 0);
         socket.send_to(&bytes, server).expect("it is sent");
@@ -75,7 +74,7 @@ fn strangers(server: SocketAddr, number: u32) -> u32 {
         }
     };
     let granted = |number| {
-        let given = ask(asking(RequestType::INDUCTION, number));
+        let given = ask(client_handshake(RequestType::INDUCTION, number));
         ask(Handshake { request_type: RequestType::CONCLUSION, ..given }).request_type
             == RequestType::CONCLUSION
     };
@@ -83,57 +82,57 @@ fn strangers(server: SocketAddr, number: u32) -> u32 {
 }
 
 #[test]
-fn strangers_do_not_keep_out_who_has_the_key() {
-    let settings = Settings { key: Some(Key::new([5; 32])), backlog: 8, ..Settings::default() };
+fn clients_without_the_key_do_not_block_one_with_the_key() {
+    let settings = Settings { key: Some(Key::new([5; 32])), backlog: 8, ..patient() };
     let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
-    strangers(listener.local_addr(), 20);
+    idle_clients(listener.local_addr(), 20);
     let client = Socket::connect(listener.local_addr(), &settings).expect("it has the key");
-    let server = listener.accept(PATIENCE).expect("there is a client");
+    let server = listener.accept(None).expect("there is a client");
     send(&client, Mode::Stream, 1000);
     receive(&server, Mode::Stream, 1000);
 }
 
 #[test]
-fn without_a_key_no_more_than_the_backlog_wait_to_be_accepted() {
-    let settings = Settings { backlog: 8, ..Settings::default() };
+fn without_a_key_connections_beyond_the_backlog_are_rejected() {
+    let settings = Settings { backlog: 8, ..patient() };
     let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
-    assert_eq!(strangers(listener.local_addr(), 20), 8);
+    assert_eq!(idle_clients(listener.local_addr(), 20), 8);
     let refused = Socket::connect(listener.local_addr(), &settings).err();
     assert!(matches!(refused, Some(Error::Refused)), "{refused:?}");
-    listener.accept(PATIENCE).expect("it waits");
+    listener.accept(None).expect("it waits");
     Socket::connect(listener.local_addr(), &settings).expect("there is room for one more");
 }
 
 fn survives_a_flood(packets: u32) {
-    let settings = Settings { connect_timeout: Duration::from_secs(60), ..Settings::default() };
+    let settings = patient();
     let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
     let server = listener.local_addr();
     thread::scope(|scope| {
         let flooding = scope.spawn(|| flood(server, packets));
         let client = Socket::connect(server, &settings).expect("it is served all the same");
-        let accepted = listener.accept(PATIENCE).expect("there is one client");
+        let accepted = listener.accept(None).expect("there is one client");
         scope.spawn(move || send(&client, Mode::Stream, 300_000));
         receive(&accepted, Mode::Stream, 300_000);
         let (sent, answered) = flooding.join().expect("no panic");
         assert!(answered <= sent, "{answered} bytes answer {sent}");
     });
-    let nobody = listener.accept(Some(Duration::from_millis(10)));
-    assert!(nobody.is_err(), "whoever has no cookie gets no connection");
+    let extra = listener.accept(Some(Duration::from_millis(10)));
+    assert!(extra.is_err(), "no connection without a valid cookie");
 }
 
 #[test]
-fn a_flood_of_handshakes_leaves_a_server_serving() {
+fn a_server_survives_a_flood_of_handshakes() {
     survives_a_flood(50_000);
 }
 
 #[test]
 #[ignore = "takes long: `make chaos` runs it"]
-fn a_flood_of_a_million_handshakes_leaves_a_server_serving() {
+fn a_server_survives_a_flood_of_a_million_handshakes() {
     survives_a_flood(1_000_000);
 }
 
-/// Control packets that no honest peer sends, to a socket.
-fn lies(socket: u32, number: u32) -> Vec<Vec<u8>> {
+/// Invalid control packets to a socket id.
+fn invalid_packets(socket: u32, number: u32) -> Vec<Vec<u8>> {
     let far = Seq::new(number.wrapping_mul(0x9e37_79b9));
     let mut backwards = Nak::default();
     backwards.push(far.plus(100), far);
@@ -146,32 +145,32 @@ fn lies(socket: u32, number: u32) -> Vec<Vec<u8>> {
         Packet::Nak(backwards),
         Packet::Ack2 { number },
         Packet::DropRequest(range),
-        Packet::Handshake(asking(RequestType(number as i32), number)),
+        Packet::Handshake(client_handshake(RequestType(number as i32), number)),
         Packet::CongestionWarning,
     ];
     let mut all: Vec<Vec<u8>> = packets.iter().map(|packet| bytes_of(packet, socket)).collect();
-    // Cut off, of no known type, and for nobody.
+    // Truncated, of an unknown type, and to an unknown socket id.
     all.push(all[0][..18].to_vec());
     all.push([&[0x8f, 0xff][..], &all[0][2..]].concat());
     all.push(bytes_of(&Packet::Shutdown, socket ^ 1));
     all
 }
 
-/// Sends through a relay where an intruder adds packets, seen by it as from either peer.
+/// Transfers data through a relay that injects packets with the peers' addresses.
 fn withstands(settings: &Settings, mut add: impl FnMut(u32, u32) -> Vec<Vec<u8>> + Send + 'static) {
     let listener = Listener::bind((HOST, 0), settings).expect("there is a free port");
     let mut seen = 0;
-    let intruder = move |_: bool, bytes: &[u8]| {
+    let inject = move |_: bool, bytes: &[u8]| {
         seen += 1;
         match codec::destination(bytes) {
-            // The handshake is over, and there is not yet a lie in every packet's place.
+            // After the handshake, for one packet in eight.
             Some(socket) if socket != 0 && seen > 8 && seen % 8 == 0 => add(socket, seen),
             _ => Vec::new(),
         }
     };
-    let relay = Relay::start(listener.local_addr(), Harm::default(), 1, Box::new(intruder));
+    let relay = Relay::start(listener.local_addr(), Impairments::default(), 1, Box::new(inject));
     let client = Socket::connect(relay.address(), settings).expect("it listens");
-    let server = listener.accept(PATIENCE).expect("there is a client");
+    let server = listener.accept(None).expect("there is a client");
     thread::scope(|scope| {
         scope.spawn(|| send(&client, Mode::Stream, 300_000));
         receive(&server, Mode::Stream, 300_000);
@@ -179,36 +178,36 @@ fn withstands(settings: &Settings, mut add: impl FnMut(u32, u32) -> Vec<Vec<u8>>
 }
 
 #[test]
-fn packets_that_no_honest_peer_sends_do_not_end_a_connection() {
-    withstands(&Settings::default(), lies);
+fn invalid_control_packets_do_not_close_a_connection() {
+    withstands(&patient(), invalid_packets);
 }
 
 #[test]
-fn without_the_key_nobody_can_end_an_encrypted_connection() {
-    let settings = Settings { key: Some(Key::new([5; 32])), ..Settings::default() };
+fn a_forged_shutdown_does_not_close_an_encrypted_connection() {
+    let settings = Settings { key: Some(Key::new([5; 32])), ..patient() };
     withstands(&settings, |socket, number| {
-        let mut all = lies(socket, number);
+        let mut all = invalid_packets(socket, number);
         all.push(bytes_of(&Packet::Shutdown, socket));
         all
     });
 }
 
 #[test]
-fn a_stranger_cannot_end_a_connection() {
-    let settings = Settings::default();
+fn a_shutdown_from_another_address_does_not_close_a_connection() {
+    let settings = patient();
     let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
-    let stranger = UdpSocket::bind((HOST, 0)).expect("there is a free port");
+    let attacker = UdpSocket::bind((HOST, 0)).expect("there is a free port");
     let (to, mut done) = (listener.local_addr(), false);
-    let intruder = move |inwards: bool, bytes: &[u8]| {
+    let inject = move |inwards: bool, bytes: &[u8]| {
         if let Some(socket) = codec::destination(bytes).filter(|&id| inwards && id != 0 && !done) {
-            stranger.send_to(&bytes_of(&Packet::Shutdown, socket), to).expect("it is sent");
+            attacker.send_to(&bytes_of(&Packet::Shutdown, socket), to).expect("it is sent");
             done = true;
         }
         Vec::new()
     };
-    let relay = Relay::start(to, Harm::default(), 1, Box::new(intruder));
+    let relay = Relay::start(to, Impairments::default(), 1, Box::new(inject));
     let client = Socket::connect(relay.address(), &settings).expect("it listens");
-    let server = listener.accept(PATIENCE).expect("there is a client");
+    let server = listener.accept(None).expect("there is a client");
     thread::scope(|scope| {
         scope.spawn(|| send(&client, Mode::Stream, 100_000));
         receive(&server, Mode::Stream, 100_000);

@@ -1,8 +1,8 @@
 //! Connections with libudt 4.11.
 
 use crate::libudt::Peer;
-use crate::pattern::{receive, send, send_range};
-use crate::relay::{Harm, Relay};
+use crate::pattern::{patient, receive, send, send_range};
+use crate::relay::{Impairments, Relay};
 use dumbbell_udt::io::{Listener, Settings, Socket};
 use dumbbell_udt::{Mode, TransportOptions};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,7 +15,7 @@ const BYTES: u64 = 20_000_000;
 const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 fn settings(mode: Mode) -> Settings {
-    Settings { mode, ..Settings::default() }
+    Settings { mode, ..patient() }
 }
 
 fn listen(settings: &Settings) -> (Listener, String) {
@@ -25,10 +25,10 @@ fn listen(settings: &Settings) -> (Listener, String) {
 }
 
 fn accept(listener: &Listener) -> Socket {
-    listener.accept(Some(Duration::from_secs(10))).expect("the peer connects")
+    listener.accept(None).expect("the peer connects")
 }
 
-/// Messages of 50,000 bytes.
+/// Checks the number of messages of 50,000 bytes.
 fn count(mode: Mode, bytes: u64, messages: u64) {
     assert!(mode == Mode::Stream || messages == bytes.div_ceil(50_000));
 }
@@ -60,9 +60,9 @@ fn we_receive_what_libudt_sends() {
 
 #[test]
 fn libudt_accepts_acknowledgements_of_every_length() {
-    // Every two packets: most say no rates, and once a SYN one does.
+    // One ACK per two packets: one per SYN is a full one, the others are short.
     let options = TransportOptions { ack_interval: 2, ..TransportOptions::default() };
-    let (listener, port) = listen(&Settings { options, ..Settings::default() });
+    let (listener, port) = listen(&Settings { options, ..patient() });
     let bytes = BYTES.to_string();
     let Some(peer) = Peer::run(&["connect", "send", "stream", &bytes, &port]) else { return };
     receive(&accept(&listener), Mode::Stream, BYTES);
@@ -71,7 +71,7 @@ fn libudt_accepts_acknowledgements_of_every_length() {
 
 #[test]
 fn sequence_numbers_wrap_in_both_directions() {
-    let settings = Settings { isn: Some(0x7fff_fff0), ..Settings::default() };
+    let settings = Settings { isn: Some(0x7fff_fff0), ..patient() };
     for what in ["recv", "send"] {
         let bytes = "2000000";
         let Some(mut peer) = Peer::run(&["listen", what, "stream", bytes]) else { return };
@@ -104,15 +104,15 @@ fn a_rendezvous_with_libudt_carries_data_either_way() {
 }
 
 #[test]
-fn acknowledgements_of_libudt_of_every_length_are_understood() {
+fn we_accept_acknowledgements_of_every_length_from_libudt() {
     let Some(mut peer) = Peer::run(&["listen", "often", "stream", "2000000"]) else { return };
     let server = SocketAddr::from((HOST, peer.port()));
-    // By length of the datagram: without rates, with all.
+    // Counts of short and full ACKs by datagram length.
     let seen = Arc::new([32, 40].map(|length| (length, AtomicU32::new(0))));
     let counts = seen.clone();
     let relay = Relay::start(
         server,
-        Harm::default(),
+        Impairments::default(),
         1,
         Box::new(move |inwards, bytes| {
             let is_ack = !inwards && bytes[..2] == [0x80, 2];
@@ -131,24 +131,32 @@ fn acknowledgements_of_libudt_of_every_length_are_understood() {
 }
 
 #[test]
-fn libudt_is_sent_a_lost_last_packet_again() {
+fn a_lost_last_packet_is_retransmitted_to_libudt() {
     let Some(mut peer) = Peer::run(&["listen", "recv", "stream", "101000"]) else { return };
     let server = SocketAddr::from((HOST, peer.port()));
-    let relay = Relay::start(server, Harm::default(), 1, Box::new(|_, _| Vec::new()));
+    let relay = Relay::start(server, Impairments::default(), 1, Box::new(|_, _| Vec::new()));
     let socket = Socket::connect(relay.address(), &settings(Mode::Stream)).expect("it listens");
     send(&socket, Mode::Stream, 100_000);
-    // In two pieces of 35 packets each.
+    // Two calls of `send` with 35 packets each.
     while socket.statistics().sender.delivered < 70 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    relay.swallow_one();
+    relay.drop_next_data();
     send_range(&socket, Mode::Stream, 100_000..101_000);
     assert_eq!(peer.done().0, 101_000);
     assert!(socket.statistics().sender.retransmitted > 0);
 }
 
-/// Two ports that are free.
+/// Two free ports. They are below Linux's range of ephemeral ports, so that no other socket gets them
+/// before the test binds them.
 pub fn free_ports() -> [u16; 2] {
-    let bound = [0; 2].map(|_| UdpSocket::bind((HOST, 0)).expect("there is a free port"));
-    bound.map(|socket| socket.local_addr().expect("it is bound").port())
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let base = 10_000 + std::process::id() % 2_000 * 10;
+    let port = || loop {
+        let port = (base + NEXT.fetch_add(1, Ordering::Relaxed)) as u16;
+        if UdpSocket::bind((HOST, port)).is_ok() {
+            return port;
+        }
+    };
+    [port(), port()]
 }

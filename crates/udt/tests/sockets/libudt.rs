@@ -1,11 +1,11 @@
-//! A peer made of libudt 4.11, where that is installed.
+//! A libudt 4.11 peer, if libudt is installed.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-/// The program, compiled once; none where libudt or a compiler is missing.
+/// Path of `peer.cpp`, compiled once; `None` without libudt or a compiler.
 fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compile = || {
@@ -26,14 +26,14 @@ fn program() -> Option<&'static Path> {
     PROGRAM.get_or_init(compile).as_deref()
 }
 
-/// A running peer; killed with this.
+/// A running peer process, killed on drop.
 pub struct Peer {
     child: Child,
     out: BufReader<ChildStdout>,
 }
 
 impl Peer {
-    /// Runs the program; none where there is none.
+    /// Starts the process; `None` without libudt.
     pub fn run(arguments: &[&str]) -> Option<Peer> {
         let mut command = Command::new(program()?);
         let mut child = command
@@ -46,14 +46,14 @@ impl Peer {
         Some(Peer { child, out })
     }
 
-    /// The port at which it listens.
+    /// The port on which it listens.
     pub fn port(&mut self) -> u16 {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("it writes lines");
         line.trim().strip_prefix("port ").and_then(|port| port.parse().ok()).expect("a port")
     }
 
-    /// Waits until it ends: the bytes and messages that it has moved, all of them the right ones.
+    /// Waits for its success. Returns the transferred bytes and messages, which it has checked.
     pub fn done(mut self) -> (u64, u64) {
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).expect("it writes text");

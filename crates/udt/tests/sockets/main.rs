@@ -1,7 +1,6 @@
 //! Connections over the machine's own UDP sockets.
 //!
-//! Nothing here depends on how fast the machine is: waits end with what is waited for, and limits
-//! are many times what is needed.
+//! No test depends on the machine's speed: waits have no time limit, except those of libudt.
 
 mod asynchronous;
 mod chaos;

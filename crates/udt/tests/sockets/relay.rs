@@ -1,4 +1,4 @@
-//! A relay between a client and a server that treats packets badly.
+//! A relay between client and server that impairs packets.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -6,43 +6,48 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What happens to packets: probabilities, and how late one may be.
+/// Impairments: probabilities per packet.
 #[derive(Clone, Copy, Default)]
-pub struct Harm {
+pub struct Impairments {
     pub loss: f64,
-    pub twice: f64,
-    pub late: f64,
+    pub duplication: f64,
+    pub delay: f64,
     pub corruption: f64,
 }
 
-/// Sees every packet: which way it goes (`true` to the server), its bytes; what it gives goes there
-/// as well.
-pub type Intruder = Box<dyn FnMut(bool, &[u8]) -> Vec<Vec<u8>> + Send>;
+/// Called for each packet with its direction (`true`: to the server) and bytes. The returned packets
+/// are sent in the same direction.
+pub type Injector = Box<dyn FnMut(bool, &[u8]) -> Vec<Vec<u8>> + Send>;
 
-/// A relay; it stops with this.
+/// A relay, stopped on drop.
 pub struct Relay {
     address: SocketAddr,
-    swallows: Arc<AtomicBool>,
-    over: Arc<AtomicBool>,
+    drops_next_data: Arc<AtomicBool>,
+    stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Traffic {
+struct Forwarder {
     inside: UdpSocket,
     outside: UdpSocket,
     server: SocketAddr,
     client: Option<SocketAddr>,
-    harm: Harm,
+    impairments: Impairments,
     random: u64,
-    intruder: Intruder,
-    /// The next packet with data for the server is lost.
-    swallows: Arc<AtomicBool>,
-    /// Packets to be sent later.
-    late: Vec<(Instant, bool, Vec<u8>)>,
+    injector: Injector,
+    /// Drop the next data packet to the server.
+    drops_next_data: Arc<AtomicBool>,
+    /// Delayed packets: (time, direction, bytes).
+    delayed: Vec<(Instant, bool, Vec<u8>)>,
 }
 
 impl Relay {
-    pub fn start(server: SocketAddr, harm: Harm, seed: u64, intruder: Intruder) -> Relay {
+    pub fn start(
+        server: SocketAddr,
+        impairments: Impairments,
+        seed: u64,
+        injector: Injector,
+    ) -> Relay {
         let bind = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
             let patience = Some(Duration::from_millis(1));
@@ -51,49 +56,49 @@ impl Relay {
         };
         let (inside, outside) = (bind(), bind());
         let address = outside.local_addr().expect("it is bound");
-        let over = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::new(AtomicBool::new(false));
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let (client, late) = (None, Vec::new());
-        let swallows = Arc::new(AtomicBool::new(false));
-        let mut traffic = Traffic {
+        let (client, delayed) = (None, Vec::new());
+        let drops_next_data = Arc::new(AtomicBool::new(false));
+        let mut forwarder = Forwarder {
             inside,
             outside,
             server,
             client,
-            harm,
+            impairments,
             random,
-            intruder,
-            swallows: swallows.clone(),
-            late,
+            injector,
+            drops_next_data: drops_next_data.clone(),
+            delayed,
         };
-        let stop = over.clone();
+        let stop = stopped.clone();
         let thread = Some(thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                traffic.turn();
+                forwarder.turn();
             }
         }));
-        Relay { address, swallows, over, thread }
+        Relay { address, drops_next_data, stopped, thread }
     }
 
-    /// Where clients connect to.
+    /// The address to connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Loses the next packet with data for the server.
-    pub fn swallow_one(&self) {
-        self.swallows.store(true, Ordering::Relaxed);
+    /// Drops the next data packet to the server.
+    pub fn drop_next_data(&self) {
+        self.drops_next_data.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
         self.thread.take().map(JoinHandle::join);
     }
 }
 
-impl Traffic {
+impl Forwarder {
     fn draw(&mut self) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -109,36 +114,37 @@ impl Traffic {
             if inwards {
                 self.client = Some(from);
             }
-            for extra in (self.intruder)(inwards, &buffer[..length]) {
+            for extra in (self.injector)(inwards, &buffer[..length]) {
                 self.forward(inwards, &extra);
             }
             self.treat(inwards, &buffer[..length]);
         }
         let now = Instant::now();
-        let (due, late) = std::mem::take(&mut self.late).into_iter().partition(|one| one.0 <= now);
-        self.late = late;
+        let (due, delayed) =
+            std::mem::take(&mut self.delayed).into_iter().partition(|one| one.0 <= now);
+        self.delayed = delayed;
         let due: Vec<_> = due;
         due.iter().for_each(|(_, inwards, bytes)| self.forward(*inwards, bytes));
     }
 
     fn treat(&mut self, inwards: bool, bytes: &[u8]) {
         let is_data = inwards && bytes[0] & 0x80 == 0;
-        if is_data && self.swallows.swap(false, Ordering::Relaxed) {
+        if is_data && self.drops_next_data.swap(false, Ordering::Relaxed) {
             return;
         }
-        let copies = 1 + usize::from(self.draw() < self.harm.twice);
+        let copies = 1 + usize::from(self.draw() < self.impairments.duplication);
         for _ in 0..copies {
-            if self.draw() < self.harm.loss {
+            if self.draw() < self.impairments.loss {
                 continue;
             }
             let mut bytes = bytes.to_vec();
-            if self.draw() < self.harm.corruption {
+            if self.draw() < self.impairments.corruption {
                 let at = (self.draw() * bytes.len() as f64) as usize;
                 bytes[at] ^= 1 << (self.draw() * 8.0) as u32;
             }
-            if self.draw() < self.harm.late {
+            if self.draw() < self.impairments.delay {
                 let when = Instant::now() + Duration::from_micros((self.draw() * 5e3) as u64);
-                self.late.push((when, inwards, bytes));
+                self.delayed.push((when, inwards, bytes));
             } else {
                 self.forward(inwards, &bytes);
             }
@@ -146,7 +152,7 @@ impl Traffic {
     }
 
     fn forward(&self, inwards: bool, bytes: &[u8]) {
-        // What cannot be sent is lost, as may happen to anything here.
+        // A packet that cannot be sent counts as lost.
         let _ = match (inwards, self.client) {
             (true, _) => self.inside.send_to(bytes, self.server),
             (false, Some(client)) => self.outside.send_to(bytes, client),

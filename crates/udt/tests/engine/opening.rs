@@ -22,7 +22,7 @@ fn rendezvous(seed: u64, later: Span, conditions: Conditions) -> Net {
 }
 
 #[test]
-fn a_client_is_served_after_two_round_trips() {
+fn a_client_is_connected_after_two_round_trips() {
     let mut net =
         Net::new(pair(&TransportOptions::default(), Mode::Stream, 5), Conditions::CLEAN, 1);
     net.run_until(Span::from_secs(1), both_open);
@@ -30,7 +30,7 @@ fn a_client_is_served_after_two_round_trips() {
 }
 
 #[test]
-fn a_client_is_served_over_a_bad_path() {
+fn a_client_connects_over_a_bad_path() {
     for seed in 0..50 {
         let ends = pair(&TransportOptions::default(), Mode::Stream, 5);
         Net::new(ends, Conditions { loss: 0.5, ..Conditions::BAD }, seed)
@@ -39,7 +39,7 @@ fn a_client_is_served_over_a_bad_path() {
 }
 
 #[test]
-fn two_that_connect_to_each_other_meet() {
+fn a_rendezvous_connects() {
     for later in [Span::ZERO, Span::from_millis(3), Span::from_millis(15), Span::from_secs(2)] {
         let mut net = rendezvous(1, later, Conditions::CLEAN);
         net.run_until(Span::from_secs(4), both_open);
@@ -47,7 +47,7 @@ fn two_that_connect_to_each_other_meet() {
 }
 
 #[test]
-fn two_that_connect_to_each_other_meet_on_a_bad_path_and_have_data_cross_both_ways() {
+fn a_rendezvous_over_a_bad_path_carries_data_both_ways() {
     for seed in 0..50 {
         let mut net = rendezvous(seed, Span::from_millis(seed), Conditions::BAD);
         net.run_until(Span::from_secs(60), both_open);
@@ -68,7 +68,7 @@ fn two_that_connect_to_each_other_meet_on_a_bad_path_and_have_data_cross_both_wa
 }
 
 #[test]
-fn who_is_not_answered_gives_up_when_patience_ends() {
+fn connecting_without_a_response_ends_at_the_connect_timeout() {
     let mut lone = config(&TransportOptions::default(), Mode::Stream, 7);
     lone.connect_timeout = Some(Span::from_secs(3));
     let lone = Connection::open(lone, Role::Client, Seq::new(1), Time::ZERO);
@@ -82,7 +82,7 @@ fn who_is_not_answered_gives_up_when_patience_ends() {
 }
 
 #[test]
-fn a_client_that_wants_messages_is_refused_by_a_listener_for_streams() {
+fn a_client_in_message_mode_is_rejected_by_a_stream_listener() {
     let [client, _] = pair(&TransportOptions::default(), Mode::Message, 1);
     let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 1);
     let mut net = Net::new([client, listener], Conditions::CLEAN, 1);
@@ -92,7 +92,7 @@ fn a_client_that_wants_messages_is_refused_by_a_listener_for_streams() {
 }
 
 #[test]
-fn a_refusal_that_does_not_know_the_clients_number_is_not_believed() {
+fn a_rejection_without_the_clients_isn_is_ignored() {
     let [mut client, _] = pair(&TransportOptions::default(), Mode::Stream, 5);
     let Some(Packet::Handshake(asked)) = client.poll(Time::ZERO) else { panic!("it asks") };
     let mut refuse = |isn| {
@@ -107,7 +107,7 @@ fn a_refusal_that_does_not_know_the_clients_number_is_not_believed() {
 }
 
 #[test]
-fn the_lesser_packet_size_counts_for_both() {
+fn both_ends_use_the_smaller_mss() {
     let small = TransportOptions { mss: 576, ..TransportOptions::default() };
     let [client, _] = pair(&TransportOptions::default(), Mode::Stream, 1);
     let [_, listener] = pair(&small, Mode::Stream, 1);

@@ -66,7 +66,7 @@ fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
 }
 
 #[test]
-fn reordered_packets_are_no_worse_than_lost_ones() {
+fn a_stream_arrives_exactly_if_packets_are_reordered() {
     let jitter = Span::from_millis(30);
     let ends = pair(&TransportOptions::default(), Mode::Stream, 1);
     let mut net = Net::new(ends, Conditions { jitter, ..Conditions::CLEAN }, 5);
@@ -106,14 +106,14 @@ fn time_to_read(net: &mut Net, bytes: usize) -> Span {
 }
 
 #[test]
-fn a_lost_last_packet_is_sent_again_after_two_round_trips_and_a_syn() {
+fn a_lost_last_packet_is_probed_after_two_round_trips_and_a_syn() {
     let taken = time_to_read(&mut with_a_lost_tail(100, 0), 100);
     // 2 x 20 ms + 10 ms, and the way there; it is a short packet, which is acknowledged at once.
     assert_eq!(taken, Span::from_millis(60));
 }
 
 #[test]
-fn a_lost_tail_of_many_packets_is_reported_once_its_last_one_has_come() {
+fn a_lost_tail_is_reported_once_the_probe_arrives() {
     let mut net = with_a_lost_tail(12 * 1456, 4);
     // The four are acknowledged after 30 ms at most, the probe is there some 60 ms later, and its
     // report a way after that.
@@ -125,7 +125,7 @@ fn a_lost_tail_of_many_packets_is_reported_once_its_last_one_has_come() {
 }
 
 #[test]
-fn a_tail_whose_probe_is_lost_too_is_probed_again_after_twice_as_long() {
+fn the_probe_interval_doubles_if_a_probe_is_lost() {
     let mut net = with_a_lost_tail(100, 0);
     net.now += Span::from_millis(50);
     assert!(Endpoint::poll(&mut net.ends[0], net.now).is_some(), "the probe");
@@ -135,7 +135,7 @@ fn a_tail_whose_probe_is_lost_too_is_probed_again_after_twice_as_long() {
 }
 
 #[test]
-fn what_is_acknowledged_in_time_is_not_probed() {
+fn acknowledged_packets_are_not_probed() {
     let mut net =
         Net::new(pair(&TransportOptions::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
     transfer(&mut net, 1_000_000, Span::from_secs(60));
@@ -146,7 +146,7 @@ fn what_is_acknowledged_in_time_is_not_probed() {
 
 /// CUDT::processData: a light acknowledgement every 64 packets since the last whole one.
 #[test]
-fn every_64th_packet_is_acknowledged_before_a_syn_has_passed_unless_told_otherwise() {
+fn light_acks_are_sent_every_64_packets_unless_disabled() {
     for (light_acks, expected) in [(true, 3), (false, 0)] {
         let options = TransportOptions { light_acks, ..TransportOptions::default() };
         let mut net = Net::new(pair(&options, Mode::Stream, 1), Conditions::CLEAN, 1);
@@ -190,7 +190,7 @@ fn sent(net: &mut Net) -> Vec<u32> {
 
 /// CUDT::processCtrl: "the lost packet (retransmission) should be sent out immediately".
 #[test]
-fn a_lost_packet_is_sent_again_as_soon_as_it_is_reported() {
+fn a_nak_makes_the_sender_retransmit_immediately() {
     let mut net = with_a_lost_tail(12 * 1456, 0);
     net.now += Span::from_millis(20);
     assert_eq!(report(&mut net, 3, 4), [3]);
@@ -208,7 +208,7 @@ fn a_lost_packet_is_sent_again_as_soon_as_it_is_reported() {
 /// UdtAgent::recv of the module for NS-2: `snd_timer_.resched(0)` on every acknowledgement that
 /// advances.
 #[test]
-fn under_the_rules_of_ns_2_an_acknowledgement_ends_the_pause_that_a_report_began() {
+fn with_ns_2_rules_an_ack_ends_the_sending_pause_after_a_nak() {
     for (cc, then) in [("udt(rules=ns-2)", &[2][..]), ("udt", &[])] {
         let algorithm = named(cc, 1456);
         let config = Config { algorithm, ..config(&TransportOptions::default(), Mode::Stream, 7) };
@@ -235,7 +235,7 @@ fn under_the_rules_of_ns_2_an_acknowledgement_ends_the_pause_that_a_report_began
 }
 
 #[test]
-fn what_a_report_tells_again_before_the_sender_could_answer_is_not_lost_again() {
+fn a_repeated_nak_within_an_rtt_does_not_retransmit_again() {
     let mut net = with_a_lost_tail(12 * 1456, 0);
     net.now += Span::from_millis(20);
     assert_eq!(report(&mut net, 3, 4), [3]);
@@ -251,7 +251,7 @@ fn what_a_report_tells_again_before_the_sender_could_answer_is_not_lost_again() 
 }
 
 #[test]
-fn at_a_hundredth_of_loss_nothing_stalls_for_a_second() {
+fn at_1_percent_loss_nothing_stalls_for_a_second() {
     for seed in 0..5 {
         let ends = pair(&TransportOptions::default(), Mode::Stream, 1);
         let mut net = Net::new(ends, Conditions { loss: 0.01, ..Conditions::CLEAN }, seed);
@@ -278,7 +278,7 @@ fn at_a_hundredth_of_loss_nothing_stalls_for_a_second() {
 }
 
 #[test]
-fn corrupt_packets_end_a_connection_at_worst() {
+fn corrupted_packets_cause_no_panic() {
     // UDT has no checksum of its own: what is read may be wrong, but nothing else may happen.
     for seed in 0..20 {
         let conditions = Conditions { corruption: 0.2, ..Conditions::BAD };

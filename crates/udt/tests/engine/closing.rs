@@ -18,7 +18,7 @@ fn ended(end: &mut End) -> Option<CloseReason> {
 }
 
 #[test]
-fn what_was_sent_before_the_end_can_be_read_after_it() {
+fn data_sent_before_the_shutdown_is_readable_after_it() {
     let mut net = open(Conditions::CLEAN);
     let client = net.ends[0].connection().expect("it is open");
     assert_eq!(client.send(net.now, &[7; 50_000]), Ok(50_000));
@@ -36,7 +36,7 @@ fn what_was_sent_before_the_end_can_be_read_after_it() {
 }
 
 #[test]
-fn nothing_is_lost_when_a_light_acknowledgement_is_the_last_before_the_end() {
+fn nothing_is_lost_if_a_light_ack_is_the_last_before_the_shutdown() {
     let near = Conditions { delay: Span::from_micros(100), ..Conditions::CLEAN };
     // A short packet would be acknowledged at once.
     let whole = usize::from(TransportOptions::default().max_payload());
@@ -54,7 +54,7 @@ fn nothing_is_lost_when_a_light_acknowledgement_is_the_last_before_the_end() {
 }
 
 #[test]
-fn what_arrived_before_a_hasty_peer_closed_can_be_read() {
+fn unacknowledged_data_is_readable_after_a_shutdown() {
     let mut net = open(Conditions::CLEAN);
     let client = net.ends[0].connection().expect("it is open");
     assert_eq!(client.send(net.now, &[7; 14_560]), Ok(14_560));
@@ -77,7 +77,7 @@ fn an_idle_connection_is_kept_alive() {
 }
 
 #[test]
-fn a_silent_peer_is_taken_for_dead() {
+fn a_dead_peer_is_detected_after_about_46_s_as_in_udt4() {
     let [client, _] = open(Conditions::CLEAN).ends;
     let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 5);
     let mut net = Net::new([client, listener], Conditions { loss: 1.0, ..Conditions::CLEAN }, 1);
@@ -89,7 +89,7 @@ fn a_silent_peer_is_taken_for_dead() {
 }
 
 #[test]
-fn a_dead_peer_is_noticed_after_as_long_as_was_asked_for() {
+fn a_dead_peer_is_detected_after_the_idle_timeout() {
     let config = Config {
         idle_timeout: Some(Span::from_secs(5)),
         ..config(&TransportOptions::default(), Mode::Stream, 7)

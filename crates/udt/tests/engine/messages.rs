@@ -59,7 +59,7 @@ fn messages_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn messages_that_may_overtake_others_all_arrive_once() {
+fn messages_with_out_of_order_delivery_all_arrive_once() {
     let mut overtaken = false;
     for seed in 0..5 {
         let received = exchange(seed, 100, None, false, Span::from_secs(120));
@@ -71,7 +71,7 @@ fn messages_that_may_overtake_others_all_arrive_once() {
 }
 
 #[test]
-fn messages_that_are_late_are_given_up_and_do_not_hold_up_others() {
+fn expired_messages_are_dropped_and_do_not_block_others() {
     let mut received = 0;
     for seed in 0..5 {
         let numbers = exchange(seed, 100, Some(Span::from_millis(60)), true, Span::from_secs(120));
