@@ -1,4 +1,4 @@
-//! The target `udt-codec`, for cargo-fuzz and without.
+//! The target `udt-codec`, with or without cargo-fuzz.
 
 #![cfg_attr(fuzzing, no_main)]
 

@@ -1,4 +1,4 @@
-//! The target `udt-engine`, for cargo-fuzz and without.
+//! The target `udt-engine`, with or without cargo-fuzz.
 
 #![cfg_attr(fuzzing, no_main)]
 

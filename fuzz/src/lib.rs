@@ -1,17 +1,17 @@
-//! Arbitrary input for what reads from the network: it may do anything but panic, loop, or take
-//! memory without end.
+//! Fuzz targets for code that reads from the network: no input may cause a panic, an endless loop or
+//! unlimited memory.
 //!
-//! The bodies here take bytes. Under cargo-fuzz (`cargo +nightly fuzz run udt-engine`) libFuzzer
-//! finds them; without it, on any Rust, the same targets run the seeded search of [`search`].
+//! Each target takes bytes. Under cargo-fuzz (`cargo +nightly fuzz run udt-engine`) libFuzzer generates
+//! them; without it, on stable Rust, the same targets run the seeded search of [`search`].
 
 pub mod search;
 pub mod udt_codec;
 pub mod udt_engine;
 
-/// Bytes taken from the front, one number after the other; zeros when they have run out.
-pub(crate) struct Bytes<'a>(&'a [u8]);
+/// Reads numbers from the front of the input; zeros at its end.
+pub(crate) struct InputReader<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> InputReader<'a> {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,22 +1,22 @@
-//! A search without a fuzzer: random inputs, and changed ones of those that were run before.
+//! Input generation without a fuzzer: random inputs and mutations of earlier ones.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Inputs that are remembered and changed.
-const REMEMBERED: usize = 512;
-const LONGEST: usize = 400;
+/// Size of the corpus.
+const CORPUS_SIZE: usize = 512;
+const MAX_LENGTH: usize = 400;
 
-/// A source of inputs: the same from the same seed.
+/// Input generator, deterministic for a seed.
 pub struct Search {
     random: SplitMix64,
-    remembered: Vec<Vec<u8>>,
+    corpus: Vec<Vec<u8>>,
 }
 
 impl Search {
-    /// A search from `seed`.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Search {
-        Search { random: SplitMix64::seed_from_u64(seed), remembered: Vec::new() }
+        Search { random: SplitMix64::seed_from_u64(seed), corpus: Vec::new() }
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -24,54 +24,54 @@ impl Search {
     }
 
     fn fresh(&mut self) -> Vec<u8> {
-        let len = 1 + self.below(LONGEST);
+        let len = 1 + self.below(MAX_LENGTH);
         (0..len.div_ceil(8)).flat_map(|_| self.random.next_u64().to_le_bytes()).take(len).collect()
     }
 
-    /// Gives `run` the next input.
+    /// Passes the next input to `run`.
     pub fn step(&mut self, run: impl FnOnce(&[u8])) {
-        if self.remembered.len() < REMEMBERED {
+        if self.corpus.len() < CORPUS_SIZE {
             let input = self.fresh();
             run(&input);
-            return self.remembered.push(input);
+            return self.corpus.push(input);
         }
-        let at = self.below(REMEMBERED);
+        let at = self.below(CORPUS_SIZE);
         if self.below(16) == 0 {
-            self.remembered[at] = self.fresh();
+            self.corpus[at] = self.fresh();
         }
-        let mut input = std::mem::take(&mut self.remembered[at]);
+        let mut input = std::mem::take(&mut self.corpus[at]);
         for _ in 0..=self.below(4) {
-            self.change(&mut input);
+            self.mutate(&mut input);
         }
         run(&input);
-        self.remembered[at] = input;
+        self.corpus[at] = input;
     }
 
-    fn change(&mut self, input: &mut Vec<u8>) {
+    fn mutate(&mut self, input: &mut Vec<u8>) {
         let at = self.below(input.len());
         match self.below(6) {
             0 | 1 if !input.is_empty() => input[at] = self.random.next_u64() as u8,
             2 if !input.is_empty() => input[at] ^= 1 << self.below(8),
             3 => input.truncate(at + 1),
             4 => {
-                // A piece of another input goes in.
-                let other = self.below(REMEMBERED);
-                let piece = &self.remembered[other];
+                // Insert a part of another input.
+                let other = self.below(CORPUS_SIZE);
+                let piece = &self.corpus[other];
                 let from = if piece.is_empty() { 0 } else { at % piece.len() };
                 let piece = piece[from..(from + 40).min(piece.len())].to_vec();
                 input.splice(at..at, piece);
-                input.truncate(LONGEST);
+                input.truncate(MAX_LENGTH);
             }
             _ => input.insert(at, self.random.next_u64() as u8),
         }
     }
 }
 
-/// Runs as many inputs as the first argument says, from the seed that the second says, and prints
-/// how it went.
+/// `main` of a target: runs the number of inputs in the first argument (100,000) with the seed in the
+/// second (1), and prints a summary.
 ///
 /// # Errors
-/// If an argument is no number.
+/// If an argument is not a number.
 pub fn main(name: &str, run: fn(&[u8])) -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let inputs: u64 = arguments.next().as_deref().unwrap_or("100000").parse()?;
@@ -86,7 +86,7 @@ pub fn main(name: &str, run: fn(&[u8])) -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-/// The most memory that the process ever had, from Linux's /proc.
+/// Peak memory of the process, from Linux's /proc.
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

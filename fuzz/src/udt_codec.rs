@@ -1,14 +1,14 @@
-//! UDT's codec: whatever bytes come, they are packets that encode to the same again, or an error.
+//! UDT's codec: any bytes are an error, or packets that survive encoding and decoding.
 
 use dumbbell_udt::{Packet, codec};
 use std::net::{IpAddr, Ipv6Addr};
 
 const TO: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
-/// Decodes `bytes`; what they say must survive being encoded and decoded again.
+/// Decodes `bytes`, and encodes and decodes the result again.
 ///
 /// # Panics
-/// If it does not.
+/// If the second result differs.
 pub fn run(bytes: &[u8]) {
     let Ok(datagram) = codec::decode(bytes) else { return };
     let mut again = Vec::with_capacity(bytes.len() + 64);

@@ -1,10 +1,9 @@
-//! UDT's engine: a connection that is told anything, in any order, at any time.
+//! UDT's engine: a connection with arbitrary packets and calls at arbitrary times.
 //!
-//! The first bytes say what kind of connection it is; then every byte is an action. Packets are
-//! made of bytes as they are, or, as those would seldom be of this connection, of numbers near to
-//! those that it uses.
+//! The first bytes select the kind of connection, each further one an action. Packets are decoded from
+//! raw input or, since those are rarely valid here, built with numbers near the connection's own.
 
-use crate::Bytes;
+use crate::InputReader;
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
@@ -14,23 +13,23 @@ use dumbbell_udt::{
 use dumbbell_units::{Span, Time};
 
 const ISN: u32 = 0x7fff_ff00;
-/// More packets than this at one instant, or more than the send buffer holds, would be a loop.
-const MOST_AT_ONCE: usize = 2000;
+/// Maximum number of packets at one instant; more is an endless loop.
+const MAX_PACKETS_AT_ONCE: usize = 2000;
 
-/// Lives through what `bytes` say.
+/// Runs a connection with the actions in `bytes`.
 ///
 /// # Panics
-/// If the connection does, or sends without end.
+/// If the connection panics, or sends without end.
 pub fn run(bytes: &[u8]) {
-    let bytes = &mut Bytes(bytes);
-    let mut life = Life::begin(bytes);
+    let bytes = &mut InputReader(bytes);
+    let mut harness = Harness::begin(bytes);
     while !bytes.is_empty() {
-        life.act(bytes);
+        harness.act(bytes);
     }
-    life.settle();
+    harness.drain();
 }
 
-struct Life {
+struct Harness {
     connection: Connection,
     now: Time,
     mode: Mode,
@@ -49,7 +48,7 @@ fn handshake(mode: u8, request: RequestType) -> Handshake {
     }
 }
 
-fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
+fn config(bytes: &mut InputReader<'_>, mode: Mode) -> Config {
     let flags = bytes.u8();
     let options = TransportOptions {
         mss: if flags & 1 == 0 { 1500 } else { TransportOptions::MIN_MSS },
@@ -78,8 +77,8 @@ fn config(bytes: &mut Bytes<'_>, mode: Mode) -> Config {
     }
 }
 
-impl Life {
-    fn begin(bytes: &mut Bytes<'_>) -> Life {
+impl Harness {
+    fn begin(bytes: &mut InputReader<'_>) -> Harness {
         let kind = bytes.u8();
         let (mode, wire) = if kind & 1 == 0 { (Mode::Stream, 1) } else { (Mode::Message, 2) };
         let config = config(bytes, mode);
@@ -94,43 +93,43 @@ impl Life {
                 Connection::accept(config, &client, now)
             }
         };
-        let mut life = Life { connection, now, mode };
-        life.settle();
+        let mut harness = Harness { connection, now, mode };
+        harness.drain();
         if kind >> 1 & 3 < 2 && kind & 8 == 0 {
-            // What completes the handshake.
+            // Complete the handshake.
             for request in
                 [RequestType::INDUCTION, RequestType::CONCLUSION, RequestType::CONCLUSION]
             {
                 let request = if kind >> 1 & 3 == 1 { RequestType::CONCLUSION } else { request };
-                life.tell(&Packet::Handshake(handshake(wire, request)), &[]);
+                harness.receive(&Packet::Handshake(handshake(wire, request)), &[]);
             }
         }
-        life
+        harness
     }
 
-    /// Takes all that the connection sends now.
-    fn settle(&mut self) {
-        for _ in 0..MOST_AT_ONCE {
+    /// Polls all packets that the connection sends now.
+    fn drain(&mut self) {
+        for _ in 0..MAX_PACKETS_AT_ONCE {
             let Some(packet) = self.connection.poll(self.now) else { return };
             assert!(self.connection.payload(&packet).len() <= 1456);
         }
         panic!("it sends without end");
     }
 
-    fn tell(&mut self, packet: &Packet, payload: &[u8]) {
+    fn receive(&mut self, packet: &Packet, payload: &[u8]) {
         self.connection.receive(self.now, packet, payload);
-        self.settle();
+        self.drain();
     }
 
-    fn act(&mut self, bytes: &mut Bytes<'_>) {
+    fn act(&mut self, bytes: &mut InputReader<'_>) {
         match bytes.u8() % 16 {
-            0 => self.pass(Span::from_micros(u64::from(bytes.u16()))),
-            1 => self.pass(Span::from_millis(u64::from(bytes.u16()))),
+            0 => self.advance(Span::from_micros(u64::from(bytes.u16()))),
+            1 => self.advance(Span::from_millis(u64::from(bytes.u16()))),
             2 => {
                 let due = self.connection.next_timeout();
                 if due != Time::MAX {
                     self.now = self.now.max(due);
-                    self.settle();
+                    self.drain();
                 }
             }
             3 => self.send(bytes),
@@ -144,27 +143,27 @@ impl Life {
             5 => {
                 let len = usize::from(bytes.u8());
                 if let Ok(datagram) = codec::decode(bytes.take(len)) {
-                    datagram.packets().for_each(|packet| self.tell(&packet, datagram.payload));
+                    datagram.packets().for_each(|packet| self.receive(&packet, datagram.payload));
                 }
             }
             6 if bytes.u8() == 0 => {
                 self.connection.close();
-                self.settle();
+                self.drain();
             }
             6 => {}
             _ => {
                 let (packet, payload) = packet(bytes);
-                self.tell(&packet, payload);
+                self.receive(&packet, payload);
             }
         }
     }
 
-    fn pass(&mut self, span: Span) {
+    fn advance(&mut self, span: Span) {
         self.now += span;
-        self.settle();
+        self.drain();
     }
 
-    fn send(&mut self, bytes: &mut Bytes<'_>) {
+    fn send(&mut self, bytes: &mut InputReader<'_>) {
         let data = vec![7; usize::from(bytes.u16())];
         let _ = match self.mode {
             Mode::Stream => self.connection.send(self.now, &data).map(|_| ()),
@@ -174,18 +173,18 @@ impl Life {
                 self.connection.send_message(self.now, &data, Some(ttl), in_order)
             }
         };
-        self.settle();
+        self.drain();
     }
 }
 
-/// A sequence number near the beginning, most often.
-fn seq(bytes: &mut Bytes<'_>) -> Seq {
+/// A sequence number, usually near the initial one.
+fn seq(bytes: &mut InputReader<'_>) -> Seq {
     let near = bytes.u8();
     if near < 250 { Seq::new(ISN).plus(u64::from(near)) } else { Seq::new(bytes.u32()) }
 }
 
-/// A packet that this connection could be sent, and its payload.
-fn packet<'a>(bytes: &mut Bytes<'a>) -> (Packet, &'a [u8]) {
+/// A packet that is plausible for this connection, and its payload.
+fn packet<'a>(bytes: &mut InputReader<'a>) -> (Packet, &'a [u8]) {
     let kind = bytes.u8();
     let packet = match kind % 12 {
         0..=4 => {

@@ -1,4 +1,4 @@
-//! Files between a server and its clients, over the machine's own sockets.
+//! Transfers between a server and its clients over loopback.
 
 use dumbbell_transfer::{
     BenchLimit, RetryPolicy, ServerConfig, TransferError, TransferMonitor, bench, pull, push, serve,
@@ -9,10 +9,11 @@ use std::net::UdpSocket;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A server in a thread, stopped with this.
+/// A server in a thread, stopped on drop.
 struct Server {
     monitor: Arc<TransferMonitor>,
     address: String,
@@ -21,19 +22,25 @@ struct Server {
 
 impl Server {
     fn start(root: &Path, address: &str, settings: &Settings, config: ServerConfig) -> Server {
-        let monitor = Arc::new(TransferMonitor::new());
-        let (root, local) = (root.to_owned(), address.to_owned());
-        let (settings, own) = (settings.clone(), monitor.clone());
-        let thread = thread::spawn(move || serve(&root, &local, &settings, config, &own));
-        let server = Server { monitor, address: address.to_owned(), thread: Some(thread) };
-        while server.monitor.take_events().is_empty() {
-            thread::sleep(Duration::from_millis(5));
+        loop {
+            let monitor = Arc::new(TransferMonitor::new());
+            let (root, local) = (root.to_owned(), address.to_owned());
+            let (settings, own) = (settings.clone(), monitor.clone());
+            let thread = thread::spawn(move || serve(&root, &local, &settings, config, &own));
+            while !thread.is_finished() {
+                if !monitor.take_events().is_empty() {
+                    return Server { monitor, address: address.to_owned(), thread: Some(thread) };
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+            // A previous server has not released the port yet.
+            let ended = thread.join().expect("no panic");
+            let Err(TransferError::Connection(Error::Io(_))) = ended else { panic!("{ended:?}") };
         }
-        server
     }
 
     fn of(root: &Path, settings: &Settings) -> Server {
-        Server::start(root, &free_address(), settings, ServerConfig::default())
+        Server::start(root, &free_address(), settings, patient())
     }
 }
 
@@ -44,17 +51,38 @@ impl Drop for Server {
     }
 }
 
+/// An address with a free port below Linux's range of ephemeral ports, so that no other socket gets it.
 fn free_address() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
-    socket.local_addr().expect("it is bound").to_string()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let base = 10_000 + std::process::id() % 1_000 * 20;
+    loop {
+        let port = base + NEXT.fetch_add(1, Ordering::Relaxed);
+        let address = format!("127.0.0.1:{port}");
+        if UdpSocket::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
+
+/// Beyond any test's duration: the test runner ends tests that hang.
+const UNLIMITED: Duration = Duration::from_secs(100_000);
 
 fn quick() -> RetryPolicy {
-    RetryPolicy { max_retries: 20, delay: Duration::from_millis(200), ..RetryPolicy::default() }
+    RetryPolicy {
+        max_retries: 1000,
+        delay: Duration::from_millis(200),
+        response_timeout: UNLIMITED,
+        ..RetryPolicy::default()
+    }
 }
 
+/// Settings whose timeouts no loaded machine exceeds.
 fn settings() -> Settings {
-    Settings { idle_timeout: Duration::from_secs(2), ..Settings::default() }
+    Settings { connect_timeout: UNLIMITED, idle_timeout: UNLIMITED, ..Settings::default() }
+}
+
+fn patient() -> ServerConfig {
+    ServerConfig { request_timeout: UNLIMITED, ..ServerConfig::default() }
 }
 
 fn folder() -> tempfile::TempDir {
@@ -73,7 +101,7 @@ fn write(path: &Path, bytes: &[u8]) -> PathBuf {
     path.to_owned()
 }
 
-/// The names in a folder, hidden ones too.
+/// Names in a folder, hidden ones included.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("it is there");
     let name = |entry: std::io::Result<fs::DirEntry>| {
@@ -138,18 +166,18 @@ fn a_transfer_resumes_after_client_or_server_died() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(40_000_000, 5));
     let address = free_address();
-    // A slow path, so that there is a middle to die in.
+    // A small buffer makes the transfer slow enough to be interrupted.
     let mut slow = settings();
-    slow.options.receive_buffer = 256;
+    slow.options.receive_buffer = 32;
     let part = |at: &Path| names(at).iter().any(|name| name.ends_with("dumbbell-part"));
 
-    // The client dies.
-    let server = Server::start(there.path(), &address, &slow, ServerConfig::default());
+    // The client is stopped.
+    let server = Server::start(there.path(), &address, &slow, patient());
     let monitor = Arc::new(TransferMonitor::new());
     thread::scope(|scope| {
         let sending =
             scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &monitor));
-        while monitor.progress().bytes < 3_000_000 {
+        while monitor.progress().bytes < 1_000_000 {
             thread::yield_now();
         }
         monitor.stop();
@@ -157,17 +185,17 @@ fn a_transfer_resumes_after_client_or_server_died() {
         assert!(matches!(ended, Err(TransferError::Stopped)), "{ended:?}");
     });
 
-    // The server dies, and comes back.
+    // The server is stopped and restarted.
     let monitor = Arc::new(TransferMonitor::new());
     thread::scope(|scope| {
         let sending =
             scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &monitor));
-        while monitor.progress().bytes < 10_000_000 {
+        while monitor.progress().bytes < 3_000_000 {
             thread::yield_now();
         }
         assert!(part(there.path()) && !there.path().join("file").exists());
         drop(server);
-        let again = Server::start(there.path(), &address, &slow, ServerConfig::default());
+        let again = Server::start(there.path(), &address, &settings(), patient());
         sending.join().expect("no panic").expect("it arrives after all");
         drop(again);
     });
@@ -187,11 +215,11 @@ fn a_part_of_another_version_of_the_file_is_not_resumed() {
             .expect("it arrives");
     };
     send(&Arc::default());
-    // Of the same length, and different.
+    // Different content of the same length.
     write(&file, &data(100_000, 2));
     send(&Arc::default());
     assert!(fs::read(there.path().join("file")).ok() == Some(data(100_000, 2)));
-    // What is there already is not sent again.
+    // An unchanged file is not transferred again.
     let monitor = Arc::default();
     send(&monitor);
     assert_eq!(monitor.progress().resumed, 100_000);
@@ -213,7 +241,7 @@ fn a_server_enforces_its_folder_and_its_permissions() {
             pull(&server.address, &paths, here.path(), &settings, quick(), &Arc::default());
         assert!(matches!(refused, Err(TransferError::Refused(_))), "{path}: {refused:?}");
     }
-    let closed = ServerConfig { allow_push: false, allow_pull: false, ..ServerConfig::default() };
+    let closed = ServerConfig { allow_push: false, allow_pull: false, ..patient() };
     let server = Server::start(there.path(), &free_address(), &settings, closed);
     let refused = push(&server.address, &[file], &settings, quick(), &Arc::default());
     assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
@@ -305,7 +333,7 @@ fn a_bench_reports_the_received_bytes() {
     }
 }
 
-/// A connection whose client says nothing, though its engine says that it is alive.
+/// A connection whose client sends no request, while its engine sends keep-alives.
 fn silent(server: &Server) -> Socket {
     Socket::connect(&server.address[..], &settings()).expect("it listens")
 }
@@ -327,27 +355,22 @@ fn a_silent_client_does_not_block_a_server_for_one_client() {
 fn clients_beyond_the_maximum_wait_until_another_one_ends() {
     let (here, there) = (folder(), folder());
     let file = [write(&here.path().join("file"), &data(10_000, 9))];
-    let few = ServerConfig {
-        max_clients: 2,
-        request_timeout: Duration::from_secs(3),
-        ..ServerConfig::default()
-    };
-    let server = Server::start(there.path(), &free_address(), &settings(), few);
-    let _silent = [silent(&server), silent(&server)];
-    thread::sleep(Duration::from_millis(500));
+    let two = ServerConfig { max_clients: 2, ..patient() };
+    let server = Server::start(there.path(), &free_address(), &settings(), two);
+    let silent = [silent(&server), silent(&server)];
     let give = |policy| push(&server.address, &file, &settings(), policy, &Arc::default());
-    let impatient =
-        RetryPolicy { max_retries: 0, response_timeout: Duration::from_millis(500), ..quick() };
-    let failed = give(impatient);
+    let response_timeout = Duration::from_millis(500);
+    let failed = give(RetryPolicy { max_retries: 0, response_timeout, ..quick() });
     assert!(matches!(failed, Err(TransferError::Connection(Error::TimedOut))), "{failed:?}");
-    give(quick()).expect("the others are given up");
+    drop(silent);
+    give(quick()).expect("the silent clients have ended");
 }
 
 #[test]
 fn a_server_for_one_client_ends_after_it() {
     let (here, there) = (folder(), folder());
     let file = write(&here.path().join("file"), &data(10_000, 9));
-    let once = ServerConfig { once: true, ..ServerConfig::default() };
+    let once = ServerConfig { once: true, ..patient() };
     let mut server = Server::start(there.path(), &free_address(), &settings(), once);
     push(&server.address, &[file], &settings(), quick(), &Arc::default()).expect("it arrives");
     let ended = server.thread.take().expect("it runs").join().expect("no panic");

@@ -1,28 +1,28 @@
-//! Rate and processor time on loopback, ours beside libudt 4.11, each a sender and a receiver of
-//! its own, taken in turns so that both meet the same machine.
+//! Throughput and CPU time on loopback, dumbbell and libudt 4.11 in alternating runs, each with its own
+//! sender and receiver process.
 //!
 //!     cargo bench -p dumbbell-udt --features io --bench beside_libudt -- [MEGABYTES [ROUNDS [CC]]]
 //!
-//! It runs itself as the peers: `peer CC ROLE WHAT stream BYTES [PORT]`, with the words and the
-//! answer of `tests/sockets/peer.cpp`.
+//! The bench runs itself as the peers: `peer CC ROLE WHAT stream BYTES [PORT]`, with the arguments and
+//! output of `tests/sockets/peer.cpp`.
 
 mod peers;
 
-use peers::{Outcome, compile, peer};
+use peers::{BenchResult, compile, peer};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What came of one transfer.
+/// Result of one transfer.
 #[derive(Clone, Copy, Default)]
-struct Measure {
+struct Measurement {
     gbits: f64,
-    /// Processor seconds a gigabyte, of the sender and of the receiver.
+    /// CPU time of sender and receiver, seconds per gigabyte.
     cpu: [f64; 2],
 }
 
-fn main() -> Outcome<()> {
+fn main() -> BenchResult<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     if words.first().is_some_and(|word| word == "peer") {
         return peer(&words[1..]);
@@ -38,7 +38,7 @@ fn main() -> Outcome<()> {
         println!("libudt cannot be used here; `apt install g++ libudt-dev` brings it");
         return Ok(());
     };
-    let mut measures: [Vec<Measure>; 2] = Default::default();
+    let mut measures: [Vec<Measurement>; 2] = Default::default();
     for _ in 0..rounds {
         measures[0].push(transfer(&libudt, &[], bytes)?);
         measures[1].push(transfer(&own, &["peer", cc], bytes)?);
@@ -57,18 +57,18 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn median(all: &[Measure]) -> Measure {
-    let middle = |of: &dyn Fn(&Measure) -> f64| {
+fn median(all: &[Measurement]) -> Measurement {
+    let middle = |of: &dyn Fn(&Measurement) -> f64| {
         let mut values: Vec<f64> = all.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
     let cpu = [middle(&|found| found.cpu[0]), middle(&|found| found.cpu[1])];
-    Measure { gbits: middle(&|found| found.gbits), cpu }
+    Measurement { gbits: middle(&|found| found.gbits), cpu }
 }
 
-/// Has one program send to another.
-fn transfer(program: &Path, before: &[&str], bytes: u64) -> Outcome<Measure> {
+/// Runs one transfer between two processes of a program.
+fn transfer(program: &Path, before: &[&str], bytes: u64) -> BenchResult<Measurement> {
     let bytes_text = bytes.to_string();
     let run = |words: &[&str]| {
         Command::new(program).args(before).args(words).stdout(Stdio::piped()).spawn()
@@ -84,11 +84,11 @@ fn transfer(program: &Path, before: &[&str], bytes: u64) -> Outcome<Measure> {
     lines.read_to_string(&mut rest)?;
     receiver.wait()?;
     let gigabytes = bytes as f64 / 1e9;
-    let numbers = |text: &str| -> Outcome<Vec<f64>> {
+    let numbers = |text: &str| -> BenchResult<Vec<f64>> {
         let line = text.lines().find_map(|line| line.strip_prefix("done ")).ok_or("it failed")?;
         Ok(line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?)
     };
     let (sent, received) = (numbers(&String::from_utf8(sent.stdout)?)?, numbers(&rest)?);
     let cpu = [sent[3] / gigabytes, received[3] / gigabytes];
-    Ok(Measure { gbits: bytes as f64 * 8e-9 / received[2], cpu })
+    Ok(Measurement { gbits: bytes as f64 * 8e-9 / received[2], cpu })
 }

@@ -1,28 +1,27 @@
-//! How evenly packets leave at 20 Mbit/s, ours beside libudt 4.11: a sender of each over an emulated
-//! path of that rate and 20 ms, and when the kernel saw its packets.
+//! Pacing precision of dumbbell and libudt 4.11: gaps between packets, by kernel timestamps, of a sender
+//! over an emulated path of 20 Mbit/s and 20 ms.
 //!
 //!     cargo bench -p dumbbell-udt --features io --bench pacing -- [SECONDS [CC]]
 //!
-//! The period is the mean time between packets after the first two seconds. Every sixteenth packet is
-//! followed by the next without a gap, by which UDT measures the path.
+//! The period is the mean gap after the first two seconds. Every 16th gap is 0: UDT's packet pairs.
 
 mod peers;
 
-use peers::relay::{Course, Relay, lock};
-use peers::{Outcome, compile, peer};
+use peers::relay::{PathParameters, Relay, lock};
+use peers::{BenchResult, compile, peer};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const COURSE: Course = Course { mbits: 20, rtt_ms: 20 };
-/// More than crosses in time.
+const PATH: PathParameters = PathParameters { mbits: 20, rtt_ms: 20 };
+/// More than is sent in time.
 const BYTES: &str = "1000000000";
-/// Slow start and its end.
-const LEFT_OUT: Duration = Duration::from_secs(2);
+/// Slow start, excluded.
+const EXCLUDED: Duration = Duration::from_secs(2);
 
-fn main() -> Outcome<()> {
+fn main() -> BenchResult<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     if words.first().is_some_and(|word| word == "peer") {
         return peer(&words[1..]);
@@ -40,8 +39,8 @@ fn main() -> Outcome<()> {
     row(&format!("dumbbell {cc}"), &own, &["peer", cc], seconds)
 }
 
-/// Has a program send for a while, and says how.
-fn row(name: &str, program: &Path, before: &[&str], seconds: u64) -> Outcome<()> {
+/// Runs a sender and prints its row.
+fn row(name: &str, program: &Path, before: &[&str], seconds: u64) -> BenchResult<()> {
     let run = |words: &[&str], output: Stdio| {
         Command::new(program).args(before).args(words).stdout(output).spawn()
     };
@@ -49,18 +48,18 @@ fn row(name: &str, program: &Path, before: &[&str], seconds: u64) -> Outcome<()>
     let mut line = String::new();
     BufReader::new(receiver.stdout.take().ok_or("no output")?).read_line(&mut line)?;
     let port: u16 = line.trim().strip_prefix("port ").ok_or("no port")?.parse()?;
-    let relay = Relay::start(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &COURSE, 0.0)?;
+    let relay = Relay::start(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &PATH, 0.0)?;
     let address = format!("127.0.0.1:{}", relay.port);
     let mut sender = run(&["connect", "send", "stream", BYTES, &address], Stdio::null())?;
     std::thread::sleep(Duration::from_secs(seconds));
     for child in [&mut sender, &mut receiver] {
-        // One that has ended cannot be killed.
+        // A process that has ended cannot be killed.
         let _ = child.kill();
         child.wait()?;
     }
     let all = std::mem::take(&mut *lock(&relay.arrivals));
     let first = *all.first().ok_or("nothing came")?;
-    let late: Vec<Duration> = all.into_iter().filter(|&at| at > first + LEFT_OUT).collect();
+    let late: Vec<Duration> = all.into_iter().filter(|&at| at > first + EXCLUDED).collect();
     let mut gaps: Vec<f64> =
         late.windows(2).map(|two| two[1].saturating_sub(two[0]).as_secs_f64() * 1e6).collect();
     let period = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;

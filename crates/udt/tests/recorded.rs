@@ -1,5 +1,4 @@
-//! Packets that libudt 4.11 sent over the loopback interface, byte for byte: they are understood,
-//! and come out the same when they are encoded again.
+//! Packets recorded from libudt 4.11 on loopback: they decode as expected and encode to the same bytes.
 
 use dumbbell_udt::{
     Ack, AckKind, DataHeader, Handshake, MessageNumber, MessagePart, Nak, Packet, RequestType, Seq,
@@ -12,7 +11,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex.split_whitespace().map(byte).collect()
 }
 
-/// Decodes what libudt sent to `destination`, and checks that it is encoded as it was.
+/// Decodes a packet to `destination`, and checks that it encodes to the same bytes.
 fn recorded(hex: &str, destination: u32) -> Packet {
     let bytes = bytes(hex);
     let datagram = codec::decode(&bytes).expect("libudt sent it");
@@ -109,7 +108,7 @@ fn an_ack2_and_a_shutdown() {
 
 #[test]
 fn the_first_packet_of_a_message() {
-    // Its payload is left out.
+    // Without its payload.
     let packet = recorded("04 a3 4b 28 a0 00 00 01 00 00 07 e0 00 00 03 09", 777);
     let message = MessagePart::new(MessageNumber::FIRST, true, false, true);
     let seq = Seq::new(0x04a3_4b28);

@@ -1,4 +1,4 @@
-//! What benches talk with: a peer of our own, one made of libudt 4.11, and a path between them.
+//! Peers for benches: dumbbell and libudt 4.11, and an emulated path.
 #![allow(dead_code, reason = "not every bench needs all of it")]
 
 pub mod relay;
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub type Outcome<T> = Result<T, Box<dyn Error>>;
+pub type BenchResult<T> = Result<T, Box<dyn Error>>;
 
-/// The peer made of libudt; none where it or a compiler is missing.
+/// Compiles the libudt peer; `None` without libudt or a compiler.
 pub fn compile() -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sockets/peer.cpp");
     let program = std::env::temp_dir().join(format!("libudt-peer-{}", std::process::id()));
@@ -22,13 +22,13 @@ pub fn compile() -> Option<PathBuf> {
     compiler.args(["-ludt", "-lpthread"]).status().is_ok_and(|s| s.success()).then_some(program)
 }
 
-/// One end of a transfer, as the other program's `main`.
-pub fn peer(words: &[String]) -> Outcome<()> {
+/// One end of a transfer, with the arguments of `peer.cpp`.
+pub fn peer(words: &[String]) -> BenchResult<()> {
     let [cc, role, _, _, bytes, rest @ ..] = words else { return Err("too few words".into()) };
     let bytes: u64 = bytes.parse()?;
     let key = std::env::var_os("UDT_KEYED").map(|_| Key::new([1; 32]));
     let settings = Settings { key, ..Settings::for_algorithm(cc) };
-    let address = |text: &String| -> Outcome<SocketAddr> {
+    let address = |text: &String| -> BenchResult<SocketAddr> {
         Ok(match text.parse() {
             Ok(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             Err(_) => text.parse()?,
@@ -43,7 +43,7 @@ pub fn peer(words: &[String]) -> Outcome<()> {
         }
         _ => Socket::connect(at, &settings)?,
     };
-    let began = Instant::now();
+    let started = Instant::now();
     let mut buffer = vec![7; 1 << 17];
     let expected = buffer.clone();
     let mut moved = 0;
@@ -58,25 +58,25 @@ pub fn peer(words: &[String]) -> Outcome<()> {
         }
         moved += some as u64;
     }
-    // Whoever has all of it need not wait for the sender to know.
+    // The receiver has all data and need not wait.
     if role != "listen" {
         socket.shutdown(Duration::from_secs(30))?;
     }
-    let took = began.elapsed().as_secs_f64();
+    let took = started.elapsed().as_secs_f64();
     if std::env::var_os("UDT_VERBOSE").is_some() {
         eprintln!("{role}: {:?}", socket.statistics());
     }
     println!("done {moved} 0 {took:.3} {:.3}", processor_seconds()?);
     drop(socket);
-    // The sender may still ask whether everything has arrived.
+    // The sender may still need an acknowledgement.
     if role == "listen" {
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())
 }
 
-/// Processor time of all threads, in ticks of 10 ms.
-fn processor_seconds() -> Outcome<f64> {
+/// CPU time of all threads, s, with a resolution of 10 ms.
+fn processor_seconds() -> BenchResult<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     let ticks: f64 = fields.map(|field| field.parse::<f64>().unwrap_or(0.0)).sum();

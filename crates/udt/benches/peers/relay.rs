@@ -1,6 +1,6 @@
-//! An emulated path: two of the simulator's links, driven by the clock, in a relay between peers.
+//! An emulated path: a relay that runs two of the simulator's links in real time.
 
-use super::Outcome;
+use super::BenchResult;
 use dumbbell_net::{Limit, Link, LinkConfig, Packet};
 use dumbbell_units::{Span, Time};
 use quinn_udp::{RecvMeta, UdpSocketState};
@@ -12,41 +12,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the path is.
-pub struct Course {
+/// Parameters of the path.
+pub struct PathParameters {
     pub mbits: u64,
     pub rtt_ms: u64,
 }
 
-/// Bytes on a link.
-struct Bytes(Vec<u8>);
+/// A UDP payload on a link.
+struct UdpPayload(Vec<u8>);
 
-impl Packet for Bytes {
+impl Packet for UdpPayload {
     fn size(&self) -> u32 {
         self.0.len() as u32 + 28
     }
 }
 
-/// When packets with data came to a relay, by the kernel's clock; those that came as one piece came
-/// together.
+/// Kernel timestamps of data packets at the relay. Packets of a GRO batch have the same one.
 pub type Arrivals = Arc<Mutex<Vec<Duration>>>;
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Two links between a server and whoever talks to the relay.
+/// Two links between a server and the relay's last client.
 pub struct Relay {
     pub port: u16,
-    over: Arc<AtomicBool>,
-    /// Bytes that reached the server.
-    pub crossed: Arc<AtomicU64>,
+    stopped: Arc<AtomicBool>,
+    /// Bytes delivered to the server.
+    pub delivered: Arc<AtomicU64>,
     pub arrivals: Arrivals,
 }
 
 impl Relay {
-    pub fn start(server: SocketAddr, course: &Course, loss: f64) -> Outcome<Relay> {
-        let bind = || -> Outcome<UdpSocket> {
+    pub fn start(server: SocketAddr, path: &PathParameters, loss: f64) -> BenchResult<Relay> {
+        let bind = || -> BenchResult<UdpSocket> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket2::SockRef::from(&socket).set_recv_buffer_size(8 << 20)?;
             socket.set_nonblocking(true)?;
@@ -54,65 +53,65 @@ impl Relay {
         };
         let (outside, inside) = (Arc::new(bind()?), Arc::new(bind()?));
         let port = outside.local_addr()?.port();
-        let (over, crossed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stopped, delivered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (client, arrivals) = (Arc::new(Mutex::new(None)), Arrivals::default());
         let config = |seed, loss| LinkConfig {
-            rate: NonZeroU64::new(course.mbits * 1_000_000),
-            delay: Span::from_micros(course.rtt_ms * 500),
-            queue: Limit::Bytes(course.mbits * course.rtt_ms * 125),
+            rate: NonZeroU64::new(path.mbits * 1_000_000),
+            delay: Span::from_micros(path.rtt_ms * 500),
+            queue: Limit::Bytes(path.mbits * path.rtt_ms * 125),
             loss,
             seed,
             ..LinkConfig::default()
         };
         for inwards in [true, false] {
             let (from, to) = if inwards { (&outside, &inside) } else { (&inside, &outside) };
-            let mut way = Way {
+            let mut direction = Direction {
                 state: UdpSocketState::new((&**from).into())?,
                 from: from.clone(),
                 to: to.clone(),
                 link: Link::new(&config(7 + u64::from(inwards), if inwards { loss } else { 0.0 })),
-                began: Instant::now(),
+                started: Instant::now(),
                 fixed: inwards.then_some(server),
                 client: client.clone(),
-                crossed: crossed.clone(),
+                delivered: delivered.clone(),
                 arrivals: arrivals.clone(),
             };
-            let over = over.clone();
+            let stopped = stopped.clone();
             thread::spawn(move || {
                 let mut buffer = vec![0; 1 << 16];
-                while !over.load(Ordering::Relaxed) {
-                    way.turn(&mut buffer);
+                while !stopped.load(Ordering::Relaxed) {
+                    direction.turn(&mut buffer);
                 }
             });
         }
-        Ok(Relay { port, over, crossed, arrivals })
+        Ok(Relay { port, stopped, delivered, arrivals })
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
     }
 }
 
 /// One direction.
-struct Way {
+struct Direction {
     state: UdpSocketState,
     from: Arc<UdpSocket>,
     to: Arc<UdpSocket>,
-    link: Link<Bytes>,
-    began: Instant,
-    /// The server, on the way to it.
+    link: Link<UdpPayload>,
+    started: Instant,
+    /// The destination towards the server; `None` for the opposite direction.
     fixed: Option<SocketAddr>,
-    /// Who talked to the relay last.
+    /// Source address of the last packet from a client.
     client: Arc<Mutex<Option<SocketAddr>>>,
-    crossed: Arc<AtomicU64>,
+    delivered: Arc<AtomicU64>,
     arrivals: Arrivals,
 }
 
-impl Way {
+impl Direction {
     fn now(&self) -> Time {
-        Time::from_nanos(self.began.elapsed().as_nanos() as u64)
+        Time::from_nanos(self.started.elapsed().as_nanos() as u64)
     }
 
     fn turn(&mut self, buffer: &mut [u8]) {
@@ -129,15 +128,15 @@ impl Way {
                 if inwards && bytes[0] & 0x80 == 0 {
                     lock(&self.arrivals).extend(meta.timestamp);
                 }
-                // What is dropped is dropped.
-                let _ = self.link.push(self.now(), Bytes(bytes.to_vec()));
+                // The link may drop it.
+                let _ = self.link.push(self.now(), UdpPayload(bytes.to_vec()));
             }
         }
         let to = self.fixed.or_else(|| *lock(&self.client));
-        while let (Some(to), Some(Bytes(bytes))) = (to, self.link.pop(self.now())) {
+        while let (Some(to), Some(UdpPayload(bytes))) = (to, self.link.pop(self.now())) {
             idle = false;
             if self.to.send_to(&bytes, to).is_ok() && self.fixed.is_some() {
-                self.crossed.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                self.delivered.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             }
         }
         if idle {

@@ -1,16 +1,17 @@
-//! The end of a connection, and its silence before.
+//! Shutdown, keep-alive and detection of dead peers.
 
 use crate::end::{End, config, pair};
-use crate::path::{Conditions, Net};
+use crate::path::{Conditions, Network};
 use dumbbell_udt::{
     CloseReason, Config, Connection, Mode, Packet, Role, SendError, Seq, TransportOptions,
 };
 use dumbbell_units::{Span, Time};
 
-fn open(conditions: Conditions) -> Net {
-    let mut net = Net::new(pair(&TransportOptions::default(), Mode::Stream, 5), conditions, 1);
-    net.run_until(Span::from_secs(30), |ends, _| ends.iter().all(End::is_open));
-    net
+fn open(conditions: Conditions) -> Network {
+    let mut network =
+        Network::new(pair(&TransportOptions::default(), Mode::Stream, 5), conditions, 1);
+    network.run_until(Span::from_secs(30), |ends, _| ends.iter().all(End::is_open));
+    network
 }
 
 fn ended(end: &mut End) -> Option<CloseReason> {
@@ -19,17 +20,17 @@ fn ended(end: &mut End) -> Option<CloseReason> {
 
 #[test]
 fn data_sent_before_the_shutdown_is_readable_after_it() {
-    let mut net = open(Conditions::CLEAN);
-    let client = net.ends[0].connection().expect("it is open");
-    assert_eq!(client.send(net.now, &[7; 50_000]), Ok(50_000));
+    let mut network = open(Conditions::CLEAN);
+    let client = network.ends[0].connection().expect("it is open");
+    assert_eq!(client.send(network.now, &[7; 50_000]), Ok(50_000));
     client.close();
-    assert_eq!(client.send(net.now, &[7]), Err(SendError::NotOpen));
-    net.run_until(Span::from_secs(10), |ends, _| {
+    assert_eq!(client.send(network.now, &[7]), Err(SendError::NotOpen));
+    network.run_until(Span::from_secs(10), |ends, _| {
         ended(&mut ends[1]) == Some(CloseReason::PeerClosed)
     });
-    assert_eq!(ended(&mut net.ends[0]), Some(CloseReason::Closed));
+    assert_eq!(ended(&mut network.ends[0]), Some(CloseReason::Closed));
     let mut out = vec![0; 60_000];
-    let server = net.ends[1].connection().expect("it was open");
+    let server = network.ends[1].connection().expect("it was open");
     assert_eq!(server.read(&mut out), 50_000);
     assert!(out[..50_000].iter().all(|&byte| byte == 7));
     assert_eq!(server.read(&mut out), 0);
@@ -38,53 +39,54 @@ fn data_sent_before_the_shutdown_is_readable_after_it() {
 #[test]
 fn nothing_is_lost_if_a_light_ack_is_the_last_before_the_shutdown() {
     let near = Conditions { delay: Span::from_micros(100), ..Conditions::CLEAN };
-    // A short packet would be acknowledged at once.
+    // Full packets only: a short one is acknowledged immediately.
     let whole = usize::from(TransportOptions::default().max_payload());
     for packets in 60..300 {
-        let mut net = open(near);
-        let client = net.ends[0].connection().expect("it is open");
+        let mut network = open(near);
+        let client = network.ends[0].connection().expect("it is open");
         let sent = packets * whole;
-        assert_eq!(client.send(net.now, &vec![7; sent]), Ok(sent));
+        assert_eq!(client.send(network.now, &vec![7; sent]), Ok(sent));
         client.close();
         let over = |ends: &mut [End; 2], _| ended(&mut ends[1]) == Some(CloseReason::PeerClosed);
-        net.run_until(Span::from_secs(10), over);
-        let server = net.ends[1].connection().expect("it was open");
+        network.run_until(Span::from_secs(10), over);
+        let server = network.ends[1].connection().expect("it was open");
         assert_eq!(server.read(&mut vec![0; sent + 1]), sent, "{packets} packets");
     }
 }
 
 #[test]
 fn unacknowledged_data_is_readable_after_a_shutdown() {
-    let mut net = open(Conditions::CLEAN);
-    let client = net.ends[0].connection().expect("it is open");
-    assert_eq!(client.send(net.now, &[7; 14_560]), Ok(14_560));
-    // The last of ten packets has come, and not all were acknowledged.
-    net.run_until(Span::from_secs(1), |ends, _| {
+    let mut network = open(Conditions::CLEAN);
+    let client = network.ends[0].connection().expect("it is open");
+    assert_eq!(client.send(network.now, &[7; 14_560]), Ok(14_560));
+    // All ten packets have arrived, and not all are acknowledged.
+    network.run_until(Span::from_secs(1), |ends, _| {
         ends[1].connection().is_some_and(|server| server.receiver_stats().packets == 10)
     });
-    let server = net.ends[1].connection().expect("it is open");
+    let server = network.ends[1].connection().expect("it is open");
     let before = server.read(&mut [0; 20_000]);
     assert!(before < 14_560);
-    server.receive(net.now, &Packet::Shutdown, &[]);
+    server.receive(network.now, &Packet::Shutdown, &[]);
     assert_eq!(before + server.read(&mut [0; 20_000]), 14_560);
 }
 
 #[test]
 fn an_idle_connection_is_kept_alive() {
-    let mut net = open(Conditions::CLEAN);
-    net.run_for(Span::from_secs(120));
-    assert!(net.ends.iter().all(End::is_open));
+    let mut network = open(Conditions::CLEAN);
+    network.run_for(Span::from_secs(120));
+    assert!(network.ends.iter().all(End::is_open));
 }
 
 #[test]
 fn a_dead_peer_is_detected_after_about_46_s_as_in_udt4() {
     let [client, _] = open(Conditions::CLEAN).ends;
     let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 5);
-    let mut net = Net::new([client, listener], Conditions { loss: 1.0, ..Conditions::CLEAN }, 1);
-    net.run_until(Span::from_secs(60), |ends, _| {
+    let mut network =
+        Network::new([client, listener], Conditions { loss: 1.0, ..Conditions::CLEAN }, 1);
+    network.run_until(Span::from_secs(60), |ends, _| {
         ended(&mut ends[0]) == Some(CloseReason::TimedOut)
     });
-    let seconds = net.now.as_secs_f64();
+    let seconds = network.now.as_secs_f64();
     assert!((45.0..50.0).contains(&seconds), "after {seconds} s; UDT4 takes about 46");
 }
 
@@ -96,16 +98,16 @@ fn a_dead_peer_is_detected_after_the_idle_timeout() {
     };
     let client = Connection::open(config, Role::Client, Seq::new(5), Time::ZERO);
     let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 5);
-    let mut net = Net::new([End::Connected(client), listener], Conditions::CLEAN, 1);
-    net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
-    // Idle, it is alive.
-    net.run_for(Span::from_secs(60));
-    assert!(net.ends.iter().all(End::is_open));
-    let dead = net.now;
+    let mut network = Network::new([End::Connected(client), listener], Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+    // While idle, the connection stays open.
+    network.run_for(Span::from_secs(60));
+    assert!(network.ends.iter().all(End::is_open));
+    let dead = network.now;
     let [_, nobody] = pair(&TransportOptions::default(), Mode::Message, 5);
-    net.ends[1] = nobody;
-    net.run_until(Span::from_secs(60), |ends, _| ended(&mut ends[0]).is_some());
-    assert_eq!(ended(&mut net.ends[0]), Some(CloseReason::TimedOut));
-    let taken = net.now.since(dead);
+    network.ends[1] = nobody;
+    network.run_until(Span::from_secs(60), |ends, _| ended(&mut ends[0]).is_some());
+    assert_eq!(ended(&mut network.ends[0]), Some(CloseReason::TimedOut));
+    let taken = network.now.since(dead);
     assert!(taken >= Span::from_secs(4) && taken <= Span::from_secs(6), "{taken}");
 }

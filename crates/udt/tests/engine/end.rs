@@ -1,4 +1,4 @@
-//! One end: a connection, or a listener that becomes one.
+//! One end of a path: a connection, or a listener that becomes one.
 
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
@@ -14,12 +14,12 @@ pub enum End {
     Listening(Listener, Mode, Vec<(u32, Packet)>),
 }
 
-/// UDT's own, for packets of so much payload.
+/// UDT's algorithm for packets of `mss` bytes of payload.
 fn algorithm(mss: u32) -> Algorithm {
     named("udt", mss)
 }
 
-/// An algorithm, for packets of so much payload.
+/// An algorithm by name for packets of `mss` bytes of payload.
 pub fn named(cc: &str, mss: u32) -> Algorithm {
     let init = ConnectionConfig::new(Time::ZERO, mss).with_initial_window(16.0).with_seed(1);
     Algorithm::parse(cc, &init).expect("it is an algorithm")
@@ -56,23 +56,23 @@ impl End {
         }
     }
 
-    /// Whether the connection is open.
+    /// Whether the connection is established.
     pub fn is_open(&self) -> bool {
         matches!(self, End::Connected(connection) if connection.is_open())
     }
 
-    /// Where a packet that was polled goes, and its payload.
-    pub fn envelope(&self, packet: &Packet) -> (u32, Vec<u8>) {
+    /// Destination socket id and payload of a polled packet.
+    pub fn address(&self, packet: &Packet) -> (u32, Vec<u8>) {
         match self {
             End::Connected(connection) => {
                 (connection.destination(), connection.payload(packet).to_vec())
             }
-            // Of several replies the destinations are alike: there is one client.
+            // The only client's socket id.
             End::Listening(..) => (7, Vec::new()),
         }
     }
 
-    /// A UDP payload arrives.
+    /// Handles a received UDP payload.
     pub fn arrive(&mut self, now: Time, bytes: &[u8]) {
         let Ok(datagram) = codec::decode(bytes) else { return };
         match self {

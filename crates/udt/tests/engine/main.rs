@@ -1,4 +1,4 @@
-//! Two ends of a connection over a path in memory that loses, delays, reorders and repeats.
+//! The engine: two ends of a connection over an in-memory path that impairs packets.
 
 mod end;
 mod path;

@@ -1,12 +1,12 @@
-//! Messages: whole, in order or not, and given up when they are late.
+//! Message mode: boundaries, order and time to live.
 
 use crate::end::{End, pair};
-use crate::path::{Conditions, Net};
+use crate::path::{Conditions, Network};
 use dumbbell_udt::{Mode, SendError, TransportOptions};
 use dumbbell_units::Span;
 use std::collections::BTreeSet;
 
-/// The message of that number: as long as it is, in bytes that tell it.
+/// A message that contains its number, with a length derived from it.
 fn message(number: u32) -> Vec<u8> {
     let len = 10 + (number as usize * 977) % 6000;
     number.to_be_bytes().into_iter().cycle().take(len).collect()
@@ -16,13 +16,13 @@ fn number(message: &[u8]) -> u32 {
     u32::from_be_bytes([message[0], message[1], message[2], message[3]])
 }
 
-/// Sends messages over a bad path; gives their numbers as they were received.
+/// Sends messages over a bad path. Returns the numbers of the received ones in order.
 fn exchange(seed: u64, count: u32, ttl: Option<Span>, in_order: bool, limit: Span) -> Vec<u32> {
     let ends = pair(&TransportOptions::default(), Mode::Message, 77);
-    let mut net = Net::new(ends, Conditions::BAD, seed);
+    let mut network = Network::new(ends, Conditions::BAD, seed);
     let (mut sent, mut received) = (0, Vec::new());
     let mut done_at = None;
-    net.run_until(limit, |ends, now| {
+    network.run_until(limit, |ends, now| {
         if !ends.iter().all(End::is_open) {
             return false;
         }
@@ -34,7 +34,7 @@ fn exchange(seed: u64, count: u32, ttl: Option<Span>, in_order: bool, limit: Spa
                 Err(other) => panic!("{other}"),
             }
         }
-        // Every packet was acknowledged, be it that it arrived or that it was given up.
+        // All packets are acknowledged or dropped.
         let all_gone = sent == count && client.send_buffer_free() == 8192 * 1456;
         let server = ends[1].connection().expect("it is open");
         while let Some(bytes) = server.read_message() {
@@ -84,13 +84,13 @@ fn expired_messages_are_dropped_and_do_not_block_others() {
 #[test]
 fn a_message_longer_than_the_send_buffer_is_refused() {
     let options = TransportOptions { send_buffer: 32, ..TransportOptions::default() };
-    let mut net = Net::new(pair(&options, Mode::Message, 1), Conditions::CLEAN, 1);
-    net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
-    let client = net.ends[0].connection().expect("it is open");
+    let mut network = Network::new(pair(&options, Mode::Message, 1), Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+    let client = network.ends[0].connection().expect("it is open");
     let most = 32 * 1456;
-    let refused = client.send_message(net.now, &vec![0; most + 1], None, true);
+    let refused = client.send_message(network.now, &vec![0; most + 1], None, true);
     assert_eq!(refused, Err(SendError::TooLong(most)));
-    assert_eq!(client.send_message(net.now, &vec![0; most], None, true), Ok(()));
-    assert_eq!(client.send_message(net.now, &[0], None, true), Err(SendError::Full));
-    assert_eq!(client.send(net.now, &[0]), Err(SendError::WrongMode(Mode::Message)));
+    assert_eq!(client.send_message(network.now, &vec![0; most], None, true), Ok(()));
+    assert_eq!(client.send_message(network.now, &[0], None, true), Err(SendError::Full));
+    assert_eq!(client.send(network.now, &[0]), Err(SendError::WrongMode(Mode::Message)));
 }

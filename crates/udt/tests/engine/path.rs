@@ -1,4 +1,4 @@
-//! A path between two connections, as bytes: all that crosses it is encoded and decoded.
+//! A path between two ends, over which all packets are encoded and decoded.
 
 use crate::end::End;
 use dumbbell_net::Endpoint;
@@ -9,40 +9,44 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const ANYWHERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// What a path does to packets.
+/// Impairments of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
     /// One-way delay.
     pub delay: Span,
-    /// Packets come later by a random time below this, and so out of order.
+    /// Upper limit of a random additional delay, which reorders packets.
     pub jitter: Span,
-    /// Probability that a packet is lost.
+    /// Probability of loss.
     pub loss: f64,
-    /// Probability that it arrives twice.
-    pub twice: f64,
-    /// Probability that one of its bytes is another.
+    /// Probability of duplication.
+    pub duplication: f64,
+    /// Probability of one random byte.
     pub corruption: f64,
 }
 
 impl Conditions {
-    /// 10 ms, nothing else.
+    /// 10 ms of delay, no impairments.
     pub const CLEAN: Conditions = Conditions {
         delay: Span::from_millis(10),
         jitter: Span::ZERO,
         loss: 0.0,
-        twice: 0.0,
+        duplication: 0.0,
         corruption: 0.0,
     };
-    /// A fifth is lost, much is late, some comes twice.
-    pub const BAD: Conditions =
-        Conditions { jitter: Span::from_millis(5), loss: 0.2, twice: 0.05, ..Conditions::CLEAN };
+    /// 20 % loss, 5 ms jitter, 5 % duplication.
+    pub const BAD: Conditions = Conditions {
+        jitter: Span::from_millis(5),
+        loss: 0.2,
+        duplication: 0.05,
+        ..Conditions::CLEAN
+    };
 }
 
-/// Two ends and what is between them.
-pub struct Net {
-    /// The two ends; the first one connects, or both.
+/// Two ends and the path between them.
+pub struct Network {
+    /// The two ends. The first one connects, or both for a rendezvous.
     pub ends: [End; 2],
-    /// The present.
+    /// Current time.
     pub now: Time,
     conditions: Conditions,
     under_way: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
@@ -50,13 +54,13 @@ pub struct Net {
     random: u64,
 }
 
-impl Net {
-    pub fn new(ends: [End; 2], conditions: Conditions, seed: u64) -> Net {
+impl Network {
+    pub fn new(ends: [End; 2], conditions: Conditions, seed: u64) -> Network {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Net { ends, now: Time::ZERO, conditions, under_way: BTreeMap::new(), sent: 0, random }
+        Network { ends, now: Time::ZERO, conditions, under_way: BTreeMap::new(), sent: 0, random }
     }
 
-    /// A number from 0 to below 1 (xorshift).
+    /// A random number in [0, 1) (xorshift).
     fn draw(&mut self) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -64,9 +68,9 @@ impl Net {
         (self.random >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Puts bytes on the way to an end.
+    /// Sends a UDP payload to end `to`.
     pub fn send(&mut self, to: usize, mut bytes: Vec<u8>) {
-        let copies = 1 + usize::from(self.draw() < self.conditions.twice);
+        let copies = 1 + usize::from(self.draw() < self.conditions.duplication);
         for _ in 0..copies {
             if self.draw() < self.conditions.loss {
                 continue;
@@ -86,18 +90,18 @@ impl Net {
         self.drain_some(end, usize::MAX);
     }
 
-    /// Puts at most so many of an end's packets on the way.
+    /// Sends at most `most` packets of an end.
     pub fn drain_some(&mut self, end: usize, most: usize) {
         for _ in 0..most {
             let Some(packet) = self.ends[end].poll(self.now) else { return };
             let mut bytes = Vec::new();
-            let (destination, payload) = self.ends[end].envelope(&packet);
+            let (destination, payload) = self.ends[end].address(&packet);
             codec::encode(&packet, destination, ANYWHERE, &payload, &mut bytes);
             self.send(1 - end, bytes);
         }
     }
 
-    /// Lets time pass until `done`, which is asked after every event; panics after `limit`.
+    /// Advances time until `done`, which is called after each event. Panics after `limit`.
     pub fn run_until(&mut self, limit: Span, mut done: impl FnMut(&mut [End; 2], Time) -> bool) {
         let end = self.now + limit;
         loop {
@@ -105,14 +109,14 @@ impl Net {
             if done(&mut self.ends, self.now) {
                 return;
             }
-            // The application may have given something to send.
+            // `done` may have queued data.
             (0..2).for_each(|end| self.drain(end));
             let timer = self.ends.iter().map(Endpoint::next_timeout).min().unwrap_or(Time::MAX);
             let arrival = self.under_way.keys().next().map_or(Time::MAX, |key| key.0);
             let next = timer.min(arrival).max(self.now);
             assert!(next <= end, "not done at {}, next is {next}", self.now);
             self.now = if next == self.now && arrival > self.now {
-                // An end that is due and sends nothing must not stop the clock.
+                // An end that is due but sends nothing must not stop the clock.
                 self.now + Span::from_nanos(1)
             } else {
                 next
@@ -127,7 +131,7 @@ impl Net {
         }
     }
 
-    /// Lets so much time pass.
+    /// Advances time by `span`.
     pub fn run_for(&mut self, span: Span) {
         let until = self.now + span;
         while self.now < until {

@@ -1,7 +1,7 @@
-//! Data arrives exactly, whatever the path does.
+//! Loss recovery, acknowledgements and reordering.
 
 use crate::end::{End, config, named, pair};
-use crate::path::{Conditions, Net};
+use crate::path::{Conditions, Network};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
     Ack, AckKind, Config, Connection, DataHeader, MessagePart, Mode, Nak, Packet, Role, Seq,
@@ -9,16 +9,16 @@ use dumbbell_udt::{
 };
 use dumbbell_units::{Span, Time};
 
-/// Bytes that repeat only after long.
+/// Test data with a long period.
 pub fn pattern(from: u64, len: usize) -> Vec<u8> {
     (from..from + len as u64).map(|i| ((i * 2_654_435_761) >> 13) as u8).collect()
 }
 
-/// Sends `total` bytes as a stream from the first end to the second; gives when they were there.
-fn transfer(net: &mut Net, total: u64, limit: Span) -> Time {
+/// Sends a stream of `total` bytes to the second end and checks it. Returns the time of completion.
+fn transfer(network: &mut Network, total: u64, limit: Span) -> Time {
     let (mut sent, mut read) = (0, 0);
     let mut out = vec![0; 100_000];
-    net.run_until(limit, |ends, now| {
+    network.run_until(limit, |ends, now| {
         if ends.iter().all(End::is_open) {
             let client = ends[0].connection().expect("it is open");
             let room = (client.send_buffer_free() as u64).min(total - sent);
@@ -38,10 +38,10 @@ fn transfer(net: &mut Net, total: u64, limit: Span) -> Time {
         }
         read == total
     });
-    net.now
+    network.now
 }
 
-/// Buffers small enough to be full at times.
+/// Options with buffers that fill up.
 fn small() -> TransportOptions {
     TransportOptions { receive_buffer: 64, send_buffer: 64, ..TransportOptions::default() }
 }
@@ -50,8 +50,8 @@ fn small() -> TransportOptions {
 fn a_stream_arrives_exactly_over_a_bad_path() {
     for seed in 0..10 {
         for options in [small(), TransportOptions::default()] {
-            let mut net = Net::new(pair(&options, Mode::Stream, 77), Conditions::BAD, seed);
-            transfer(&mut net, 300_000, Span::from_secs(120));
+            let mut network = Network::new(pair(&options, Mode::Stream, 77), Conditions::BAD, seed);
+            transfer(&mut network, 300_000, Span::from_secs(120));
         }
     }
 }
@@ -60,8 +60,8 @@ fn a_stream_arrives_exactly_over_a_bad_path() {
 fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
     for before in [0, 1, 15, 100] {
         let ends = pair(&TransportOptions::default(), Mode::Stream, 0x7fff_ffff - before);
-        let mut net = Net::new(ends, Conditions { loss: 0.05, ..Conditions::CLEAN }, 3);
-        transfer(&mut net, 500_000, Span::from_secs(60));
+        let mut network = Network::new(ends, Conditions { loss: 0.05, ..Conditions::CLEAN }, 3);
+        transfer(&mut network, 500_000, Span::from_secs(60));
     }
 }
 
@@ -69,95 +69,94 @@ fn sequence_numbers_wrap_in_the_middle_of_a_transfer() {
 fn a_stream_arrives_exactly_if_packets_are_reordered() {
     let jitter = Span::from_millis(30);
     let ends = pair(&TransportOptions::default(), Mode::Stream, 1);
-    let mut net = Net::new(ends, Conditions { jitter, ..Conditions::CLEAN }, 5);
-    transfer(&mut net, 1_000_000, Span::from_secs(60));
+    let mut network = Network::new(ends, Conditions { jitter, ..Conditions::CLEAN }, 5);
+    transfer(&mut network, 1_000_000, Span::from_secs(60));
 }
 
-/// Two ends after the first one has sent `bytes`, of which all packets after the first `kept` were
-/// taken off the wire.
-fn with_a_lost_tail(bytes: usize, kept: usize) -> Net {
-    let mut net =
-        Net::new(pair(&TransportOptions::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
-    net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
-    let client = net.ends[0].connection().expect("it is open");
-    assert_eq!(client.send(net.now, &pattern(0, bytes)), Ok(bytes));
+/// Two ends after the first one has sent `bytes`, of which all packets after the first `kept` are lost.
+fn with_a_lost_tail(bytes: usize, kept: usize) -> Network {
+    let mut network =
+        Network::new(pair(&TransportOptions::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+    let client = network.ends[0].connection().expect("it is open");
+    assert_eq!(client.send(network.now, &pattern(0, bytes)), Ok(bytes));
     for packet in 0..bytes.div_ceil(1456) {
-        // The least period.
-        net.now += Span::from_micros(1);
+        // UDT's initial packet sending period.
+        network.now += Span::from_micros(1);
         if packet < kept {
-            net.drain_some(0, 1);
+            network.drain_some(0, 1);
         } else {
-            assert!(Endpoint::poll(&mut net.ends[0], net.now).is_some(), "packet {packet}");
+            assert!(Endpoint::poll(&mut network.ends[0], network.now).is_some(), "packet {packet}");
         }
     }
-    net
+    network
 }
 
-/// How long it takes until the second end has read so much.
-fn time_to_read(net: &mut Net, bytes: usize) -> Span {
-    let (began, mut read) = (net.now, 0);
-    net.run_until(Span::from_secs(2), |ends, _| {
+/// Time until the second end has read `bytes` bytes.
+fn time_to_read(network: &mut Network, bytes: usize) -> Span {
+    let (began, mut read) = (network.now, 0);
+    network.run_until(Span::from_secs(2), |ends, _| {
         if let Some(server) = ends[1].connection() {
             read += server.read(&mut vec![0; bytes]);
         }
         read == bytes
     });
-    net.now.since(began)
+    network.now.since(began)
 }
 
 #[test]
 fn a_lost_last_packet_is_probed_after_two_round_trips_and_a_syn() {
     let taken = time_to_read(&mut with_a_lost_tail(100, 0), 100);
-    // 2 x 20 ms + 10 ms, and the way there; it is a short packet, which is acknowledged at once.
+    // 2 RTT of 20 ms + SYN + one-way delay of 10 ms.
     assert_eq!(taken, Span::from_millis(60));
 }
 
 #[test]
 fn a_lost_tail_is_reported_once_the_probe_arrives() {
-    let mut net = with_a_lost_tail(12 * 1456, 4);
-    // The four are acknowledged after 30 ms at most, the probe is there some 60 ms later, and its
-    // report a way after that.
-    net.run_for(Span::from_millis(110));
-    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    let mut network = with_a_lost_tail(12 * 1456, 4);
+    // The first four are acknowledged within 30 ms, the probe arrives some 60 ms later, and its
+    // NAK 10 ms after that.
+    network.run_for(Span::from_millis(110));
+    let stats = network.ends[0].connection().expect("it is open").sender_stats();
     assert_eq!((stats.lost, stats.timeouts), (7, 0));
-    // How fast they are sent again is the algorithm's to say.
-    time_to_read(&mut net, 12 * 1456);
+    // The algorithm determines the rate of the retransmissions.
+    time_to_read(&mut network, 12 * 1456);
 }
 
 #[test]
 fn the_probe_interval_doubles_if_a_probe_is_lost() {
-    let mut net = with_a_lost_tail(100, 0);
-    net.now += Span::from_millis(50);
-    assert!(Endpoint::poll(&mut net.ends[0], net.now).is_some(), "the probe");
-    assert_eq!(time_to_read(&mut net, 100), Span::from_millis(110));
-    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    let mut network = with_a_lost_tail(100, 0);
+    network.now += Span::from_millis(50);
+    assert!(Endpoint::poll(&mut network.ends[0], network.now).is_some(), "the probe");
+    assert_eq!(time_to_read(&mut network, 100), Span::from_millis(110));
+    let stats = network.ends[0].connection().expect("it is open").sender_stats();
     assert_eq!((stats.retransmitted, stats.timeouts), (2, 0));
 }
 
 #[test]
 fn acknowledged_packets_are_not_probed() {
-    let mut net =
-        Net::new(pair(&TransportOptions::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
-    transfer(&mut net, 1_000_000, Span::from_secs(60));
-    net.run_for(Span::from_secs(1));
-    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    let mut network =
+        Network::new(pair(&TransportOptions::default(), Mode::Stream, 1), Conditions::CLEAN, 1);
+    transfer(&mut network, 1_000_000, Span::from_secs(60));
+    network.run_for(Span::from_secs(1));
+    let stats = network.ends[0].connection().expect("it is open").sender_stats();
     assert_eq!((stats.lost, stats.retransmitted), (0, 0));
 }
 
-/// CUDT::processData: a light acknowledgement every 64 packets since the last whole one.
+/// CUDT::processData: a light ACK every 64 packets since the last other ACK.
 #[test]
 fn light_acks_are_sent_every_64_packets_unless_disabled() {
     for (light_acks, expected) in [(true, 3), (false, 0)] {
         let options = TransportOptions { light_acks, ..TransportOptions::default() };
-        let mut net = Net::new(pair(&options, Mode::Stream, 1), Conditions::CLEAN, 1);
-        net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
-        let server = net.ends[1].connection().expect("it is open");
+        let mut network = Network::new(pair(&options, Mode::Stream, 1), Conditions::CLEAN, 1);
+        network.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+        let server = network.ends[1].connection().expect("it is open");
         let mut light = 0;
         for seq in (1..=200).map(Seq::new) {
             let data =
                 DataHeader { seq, message: MessagePart::default(), timestamp: 0, length: 1456 };
-            server.receive(net.now, &Packet::Data(data), &[0; 1456]);
-            while let Some(packet) = server.poll(net.now) {
+            server.receive(network.now, &Packet::Data(data), &[0; 1456]);
+            while let Some(packet) = server.poll(network.now) {
                 light += usize::from(matches!(packet, Packet::Ack(AckKind::Light, _)));
             }
         }
@@ -165,22 +164,21 @@ fn light_acks_are_sent_every_64_packets_unless_disabled() {
     }
 }
 
-/// Gives the first end a report that packets of its are missing, and lets it send; gives the numbers
-/// of what it sends.
-fn report(net: &mut Net, first: u32, last: u32) -> Vec<u32> {
+/// Passes a NAK to the first end. Returns the indexes of the data packets that it then sends.
+fn feed_nak(network: &mut Network, first: u32, last: u32) -> Vec<u32> {
     let mut nak = Nak::default();
     nak.push(Seq::new(1 + first), Seq::new(1 + last));
-    told(net, &Packet::Nak(nak))
+    feed(network, &Packet::Nak(nak))
 }
 
-fn told(net: &mut Net, packet: &Packet) -> Vec<u32> {
-    let now = net.now;
-    net.ends[0].connection().expect("it is open").receive(now, packet, &[]);
-    sent(net)
+fn feed(network: &mut Network, packet: &Packet) -> Vec<u32> {
+    let now = network.now;
+    network.ends[0].connection().expect("it is open").receive(now, packet, &[]);
+    sent(network)
 }
 
-fn sent(net: &mut Net) -> Vec<u32> {
-    let polled = std::iter::from_fn(|| Endpoint::poll(&mut net.ends[0], net.now));
+fn sent(network: &mut Network) -> Vec<u32> {
+    let polled = std::iter::from_fn(|| Endpoint::poll(&mut network.ends[0], network.now));
     let number = |packet| match packet {
         Packet::Data(data) => Some(data.seq.get() - 1),
         _ => None,
@@ -191,18 +189,18 @@ fn sent(net: &mut Net) -> Vec<u32> {
 /// CUDT::processCtrl: "the lost packet (retransmission) should be sent out immediately".
 #[test]
 fn a_nak_makes_the_sender_retransmit_immediately() {
-    let mut net = with_a_lost_tail(12 * 1456, 0);
-    net.now += Span::from_millis(20);
-    assert_eq!(report(&mut net, 3, 4), [3]);
-    // The period is 1/16 s then, as there is no arrival speed yet.
-    net.now += Span::from_millis(30);
-    assert_eq!(sent(&mut net), []);
-    assert_eq!(report(&mut net, 7, 7), [4], "in the order of their numbers");
-    // This report has made the period 9/8 as long.
-    net.now += Span::from_millis(70);
-    assert_eq!(sent(&mut net), []);
-    net.now += Span::from_millis(1);
-    assert_eq!(sent(&mut net), [7]);
+    let mut network = with_a_lost_tail(12 * 1456, 0);
+    network.now += Span::from_millis(20);
+    assert_eq!(feed_nak(&mut network, 3, 4), [3]);
+    // The period is then 1/16 s, from the initial arrival rate of 16 packets/s.
+    network.now += Span::from_millis(30);
+    assert_eq!(sent(&mut network), []);
+    assert_eq!(feed_nak(&mut network, 7, 7), [4], "in the order of their numbers");
+    // This NAK has increased the period by 9/8.
+    network.now += Span::from_millis(70);
+    assert_eq!(sent(&mut network), []);
+    network.now += Span::from_millis(1);
+    assert_eq!(sent(&mut network), [7]);
 }
 
 /// UdtAgent::recv of the module for NS-2: `snd_timer_.resched(0)` on every acknowledgement that
@@ -214,39 +212,39 @@ fn with_ns_2_rules_an_ack_ends_the_sending_pause_after_a_nak() {
         let config = Config { algorithm, ..config(&TransportOptions::default(), Mode::Stream, 7) };
         let client = Connection::open(config, Role::Client, Seq::new(1), Time::ZERO);
         let [_, listener] = pair(&TransportOptions::default(), Mode::Stream, 1);
-        let mut net = Net::new([End::Connected(client), listener], Conditions::CLEAN, 1);
-        net.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
-        let client = net.ends[0].connection().expect("it is open");
-        client.send(net.now, &pattern(0, 2 * 1456)).expect("it is open");
-        sent(&mut net);
+        let mut network = Network::new([End::Connected(client), listener], Conditions::CLEAN, 1);
+        network.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+        let client = network.ends[0].connection().expect("it is open");
+        client.send(network.now, &pattern(0, 2 * 1456)).expect("it is open");
+        sent(&mut network);
         for packets in [&[1][..], &[]] {
-            net.now += Span::from_micros(1);
-            assert_eq!(sent(&mut net), packets);
+            network.now += Span::from_micros(1);
+            assert_eq!(sent(&mut network), packets);
         }
-        let client = net.ends[0].connection().expect("it is open");
-        client.send(net.now, &pattern(0, 9 * 1456)).expect("it is open");
-        net.now += Span::from_millis(20);
-        assert_eq!(report(&mut net, 0, 0), [0]);
-        net.now += Span::from_millis(5);
-        assert_eq!(sent(&mut net), []);
+        let client = network.ends[0].connection().expect("it is open");
+        client.send(network.now, &pattern(0, 9 * 1456)).expect("it is open");
+        network.now += Span::from_millis(20);
+        assert_eq!(feed_nak(&mut network, 0, 0), [0]);
+        network.now += Span::from_millis(5);
+        assert_eq!(sent(&mut network), []);
         let ack = Ack { number: 1, next: Seq::new(2), window: 100, ..Ack::default() };
-        assert_eq!(told(&mut net, &Packet::Ack(AckKind::Full, ack)), then, "{cc}");
+        assert_eq!(feed(&mut network, &Packet::Ack(AckKind::Full, ack)), then, "{cc}");
     }
 }
 
 #[test]
 fn a_repeated_nak_within_an_rtt_does_not_retransmit_again() {
-    let mut net = with_a_lost_tail(12 * 1456, 0);
-    net.now += Span::from_millis(20);
-    assert_eq!(report(&mut net, 3, 4), [3]);
-    net.now += Span::from_millis(19);
-    // 3 was sent again less than a round trip ago, 4 waits for its turn.
-    assert_eq!(report(&mut net, 3, 4), []);
-    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    let mut network = with_a_lost_tail(12 * 1456, 0);
+    network.now += Span::from_millis(20);
+    assert_eq!(feed_nak(&mut network, 3, 4), [3]);
+    network.now += Span::from_millis(19);
+    // 3 was retransmitted less than an RTT ago, 4 is still in the loss list.
+    assert_eq!(feed_nak(&mut network, 3, 4), []);
+    let stats = network.ends[0].connection().expect("it is open").sender_stats();
     assert_eq!((stats.lost, stats.retransmitted), (2, 1));
-    net.now += Span::from_millis(1);
-    assert_eq!(report(&mut net, 3, 4), [3], "it could be there, and is not");
-    let stats = net.ends[0].connection().expect("it is open").sender_stats();
+    network.now += Span::from_millis(1);
+    assert_eq!(feed_nak(&mut network, 3, 4), [3], "it could be there, and is not");
+    let stats = network.ends[0].connection().expect("it is open").sender_stats();
     assert_eq!((stats.lost, stats.retransmitted), (3, 2));
 }
 
@@ -254,10 +252,10 @@ fn a_repeated_nak_within_an_rtt_does_not_retransmit_again() {
 fn at_1_percent_loss_nothing_stalls_for_a_second() {
     for seed in 0..5 {
         let ends = pair(&TransportOptions::default(), Mode::Stream, 1);
-        let mut net = Net::new(ends, Conditions { loss: 0.01, ..Conditions::CLEAN }, seed);
+        let mut network = Network::new(ends, Conditions { loss: 0.01, ..Conditions::CLEAN }, seed);
         let (mut last, mut worst) = (None, Span::ZERO);
         let mut read = 0;
-        net.run_until(Span::from_secs(120), |ends, now| {
+        network.run_until(Span::from_secs(120), |ends, now| {
             if let Some(client) = ends[0].connection().filter(|client| client.is_open()) {
                 let room = client.send_buffer_free();
                 client.send(now, &pattern(0, room)).expect("it is open");
@@ -279,12 +277,12 @@ fn at_1_percent_loss_nothing_stalls_for_a_second() {
 
 #[test]
 fn corrupted_packets_cause_no_panic() {
-    // UDT has no checksum of its own: what is read may be wrong, but nothing else may happen.
+    // UDT has no checksum: received data may be wrong.
     for seed in 0..20 {
         let conditions = Conditions { corruption: 0.2, ..Conditions::BAD };
-        let mut net =
-            Net::new(pair(&TransportOptions::default(), Mode::Stream, 9), conditions, seed);
-        net.run_until(Span::from_secs(600), |ends, now| {
+        let mut network =
+            Network::new(pair(&TransportOptions::default(), Mode::Stream, 9), conditions, seed);
+        network.run_until(Span::from_secs(600), |ends, now| {
             let mut out = [0; 4096];
             for end in ends.iter_mut() {
                 if let Some(connection) = end.connection() {
