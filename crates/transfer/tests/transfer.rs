@@ -299,13 +299,14 @@ fn a_server_logs_why_a_client_stopped_receiving() {
     let paths = ["root".to_owned()];
     let failed = pull(&server.address, &paths, here.path(), &settings(), quick(), &Arc::default());
     assert!(matches!(failed, Err(TransferError::File { .. })), "{failed:?}");
-    let logged =
-        || server.monitor.take_events().into_iter().find(|event| event.contains("refuses"));
-    let event = (0..50).find_map(|_| {
-        thread::sleep(Duration::from_millis(20));
-        logged()
-    });
-    assert!(event.is_some_and(|event| event.contains("Is a directory")));
+    let event = loop {
+        let events = server.monitor.take_events();
+        match events.into_iter().find(|event| event.contains("refuses")) {
+            Some(event) => break event,
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(event.contains("Is a directory"), "{event}");
 }
 
 #[test]
@@ -321,8 +322,8 @@ fn a_bench_reports_the_received_bytes() {
     let there = folder();
     let server = Server::of(there.path(), &settings());
     for cc in ["udt", "cubic"] {
-        let settings =
-            Settings { idle_timeout: Duration::from_secs(2), ..Settings::for_algorithm(cc) };
+        let Settings { options, algorithm, .. } = Settings::for_algorithm(cc);
+        let settings = Settings { options, algorithm, ..settings() };
         let monitor = Arc::new(TransferMonitor::new());
         let load = BenchLimit::Bytes(2_000_000);
         let interval = Duration::from_millis(5);
