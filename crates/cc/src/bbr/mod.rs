@@ -15,10 +15,11 @@
 //! |---|---|---|---|
 //! | [`version`] | everything in which versions differ, and the constants that they share | x | x |
 //! | [`v1`] | BBRv1 | x | |
-//! | [`v3`] | BBRv3: acknowledgements, the model, the control parameters | | x |
+//! | [`v3`] | BBRv3: one acknowledgement, the model | | x |
 //! | `v3/probe_bw` | BBRv3: the state machine | | x |
+//! | `v3/control` | BBRv3: the control parameters | | x |
 //! | `v3/loss` | BBRv3: the response to loss, and its undoing | | x |
-//! | `model` | rounds, full pipe estimator, `max_bw`, BDP, saved window | x | x |
+//! | `model` | full pipe estimator, `max_bw`, BDP, saved window | x | x |
 //! | `min_rtt` | `min_rtt` and ProbeRTT | x | x |
 //! | `pacing` | the pacing rate, bursts, departure times | x | x |
 //! | `ack_aggregation` | `extra_acked` | x | x |

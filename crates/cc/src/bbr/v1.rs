@@ -79,7 +79,7 @@ pub enum State {
     ProbeRtt = 3,
 }
 
-/// BBRv1.
+/// BBRv1. The [module](self) maps Linux's functions to ours and lists the differences.
 #[derive(Clone, Debug)]
 pub struct BbrV1 {
     random: SplitMix64,
@@ -133,6 +133,11 @@ impl BbrV1 {
             pacing: Pacing::new(init_cwnd, f64::from(config.mss), HIGH_GAIN, config.now),
             ssthresh: f64::INFINITY,
         }
+    }
+
+    /// The state of the state machine.
+    pub fn state(&self) -> State {
+        self.state
     }
 
     fn max_bw(&self) -> Rate {

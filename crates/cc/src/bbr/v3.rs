@@ -1,6 +1,7 @@
 //! BBRv3 (draft-ietf-ccwg-bbr-06) and, by the numbers of their [`Version`], BBRv2 and F-BBRv2.
 //!
-//! The draft's functions, in the order of its pseudocode. State variables have the draft's names, too.
+//! The draft's functions in the order of its pseudocode; ours have their names in snake case, as have the
+//! state variables.
 //!
 //! | draft-06 | here |
 //! |---|---|
@@ -11,27 +12,90 @@
 //! | UpdateLatestDeliverySignals | `update_latest_delivery_signals` |
 //! | UpdateCongestionSignals, UpdateMaxBw | `update_congestion_signals`, `update_max_bw` |
 //! | UpdateRound | `update_round`, `Rounds` |
-//! | AdaptLowerBoundsFromCongestion, InitLowerBounds, LossLowerBounds | the same in `v3/loss` |
+//! | AdaptLowerBoundsFromCongestion, InitLowerBounds, LossLowerBounds | in `v3/loss` |
 //! | UpdateACKAggregation | `AckAggregation::update_ack_aggregation` |
 //! | CheckFullBWReached, ResetFullBW | `check_full_bw_reached`, `FullPipe` |
-//! | CheckStartupDone, CheckStartupHighLoss | the same in `v3/probe_bw` |
-//! | EnterDrain, CheckDrainDone | the same in `v3/probe_bw` |
-//! | UpdateProbeBWCyclePhase and what it calls | the same in `v3/probe_bw` |
-//! | AdaptLongTermModel, ProbeInflightLongtermUpward | the same in `v3/probe_bw` |
+//! | CheckStartupDone, CheckStartupHighLoss | in `v3/probe_bw` |
+//! | EnterDrain, CheckDrainDone | in `v3/probe_bw` |
+//! | UpdateProbeBWCyclePhase and what it calls | in `v3/probe_bw` |
+//! | AdaptLongTermModel, ProbeInflightLongtermUpward | in `v3/probe_bw` |
 //! | UpdateMinRTT | `MinRtt::update_min_rtt` |
 //! | CheckProbeRTT, HandleProbeRTT, ExitProbeRTT | `check_probe_rtt`, `MinRtt::handle_probe_rtt`, `exit_probe_rtt` |
 //! | AdvanceLatestDeliverySignals | `advance_latest_delivery_signals` |
 //! | BoundBWForModel | `bw`, computed where it is used |
-//! | UpdateControlParameters | `update_control_parameters` |
+//! | UpdateControlParameters | `update_control_parameters` in `v3/control` |
 //! | SetPacingRate | `Pacing::set_pacing_rate_with_gain` |
 //! | SetSendQuantum, UpdateOffloadBudget | `Pacing::send_quantum` |
-//! | BDPMultiple, QuantizationBudget, Inflight | `bdp_multiple`, `quantization_budget`, `inflight` |
-//! | SetCwnd, BoundCwndForModel | `set_cwnd`, `bound_cwnd_for_model` |
-//! | HandleLostPacket, NoteLoss, InflightAtLoss | the same in `v3/loss` |
-//! | HandleInflightTooHigh | the same in `v3/loss` |
-//! | SaveStateUponLoss, OnEnterRTO | the same in `v3/loss` |
-//! | HandleSpuriousLossDetection | the same in `v3/loss` |
+//! | BDPMultiple, QuantizationBudget, Inflight | in `v3/control` |
+//! | SetCwnd, BoundCwndForProbeRTT, BoundCwndForModel | in `v3/control` |
+//! | HandleLostPacket, NoteLoss, InflightAtLoss | in `v3/loss` |
+//! | HandleInflightTooHigh | in `v3/loss` |
+//! | SaveStateUponLoss, OnEnterRTO | in `v3/loss` |
+//! | HandleSpuriousLossDetection | in `v3/loss` |
+//!
+//! ## Differences from draft-ietf-ccwg-bbr-06
+//!
+//! Unless another source is named, Google's Linux branch `v3` decided; its function in `tcp_bbr.c` is in
+//! the third column.
+//!
+//! | draft-06 | here | decided by |
+//! |---|---|---|
+//! | The response to ECN is left open. | Marks lower `inflight_shortterm` and end Startup and UP: see ECN below. | `bbr_update_ecn_alpha`, `bbr_ecn_lower_bounds`, `bbr_check_ecn_too_high_in_startup` |
+//! | DrainPacingGain is 0.5. | 0.35 | the draft itself up to -04; 88/256 in the branch |
+//! | OnInit: `min_rtt` is `C.srtt`. | The transport's minimum. | `bbr_init` |
+//! | InitPacingRate has no margin and is called once. | 1 % less; again with the first round-trip time. | `bbr_init_pacing_rate_from_rtt`, `bbr_set_pacing_rate` |
+//! | HandleRestartFromIdle keeps `extra_acked_delivered`. | Sets it to 0. | `bbr_cwnd_event` |
+//! | UpdateRound on every acknowledgement. | One without a rate sample ends no round. | `bbr_update_round_start` |
+//! | UpdateLatestDeliverySignals, UpdateCongestionSignals on every acknowledgement. | Only if it has a rate sample and delivers packets. | the same there |
+//! | NoteLoss alone sets `is_loss_in_round`. | So does an acknowledgement that reports losses. | `bbr_update_congestion_signals` |
+//! | AdvanceMaxBwFilter empties the older slot. | A cycle without samples does not displace the previous one. | `bbr_advance_max_bw_filter` |
+//! | UpdateACKAggregation on every acknowledgement, with a filter of 10 rounds, 1 in Startup. | On one with a rate sample. Two halves of 5 rounds, 1 in Startup: 5 to 10, 1 to 2. | `bbr_update_ack_aggregation` |
+//! | `extra_acked` is bounded by `C.cwnd`. | Also by what `bw` delivers in 100 ms; an interval ends after 2^20 packets. | `bbr_ack_aggregation_cwnd`, `bbr_update_ack_aggregation` |
+//! | CheckStartupHighLoss after CheckFullBWReached. | Before it. | `bbr_update_model` |
+//! | CheckStartupHighLoss: 6 discontiguous ranges lost in a round. | 6 acknowledgements that report losses. | `bbr_check_loss_too_high_in_startup` |
+//! | `inflight_longterm` after high loss in Startup is at least `bdp`. | At least `max_bw * min_rtt` with the quantization budget. | `bbr_handle_queue_too_high_in_startup` |
+//! | EnterDrain keeps the congestion signals. | Resets them; sets ssthresh, for monitoring. | `bbr_check_drain` |
+//! | CheckDrainDone compares with Inflight(1.0), by `bw`. | By `max_bw`. | `bbr_check_drain` |
+//! | CheckDrainDone, IsTimeToCruise, IsTimeToGoDown use `C.inflight`. | Packets in the network at the next departure; in ProbeBW of those in flight before the acknowledgement. | `bbr_packets_in_net_at_edt`, `bbr_update_cycle_phase` |
+//! | TargetInflight is min(`bdp`, `C.cwnd`). | The BDP with the quantization budget, which has 2 packets more in UP. | `bbr_target_inflight` |
+//! | StartProbeBW_UP keeps `cycle_stamp`. | Sets it: no effect in BBRv3, BBRv2 needs it. | `bbr_start_bw_probe_up` |
+//! | HandleInflightTooHigh only for lost packets: the `tx_in_flight` of an acknowledged one underestimates (5.5.10.2). | Also for an acknowledgement whose sample lost or marked too much, with its `tx_in_flight`. | `bbr_adapt_upper_bounds` |
+//! | InflightAtLoss: `lost_prefix` may be negative. | At least 0. | `bbr_inflight_hi_from_lost_skb` |
+//! | NoteLoss saves the state for an undo, once a loss round. | Saved once a recovery episode. | `bbr_ssthresh` |
+//! | OnEnterRTO: the window. | Also HandleLostPacket and ResetFullBW; outside of probes `inflight_shortterm` starts from the window before the timeout. | `bbr_skb_marked_lost`, `bbr_set_state` |
+//! | !C.has_selective_acks: any loss is too much. | No such rule: transports here have selective acknowledgements. | `bbr_is_inflight_too_high` |
+//! | UpdateMinRTT: `min_rtt` is renewed by a lower sample. | By an equal one, too. | `bbr_update_min_rtt` |
+//! | Now() in UpdateMinRTT and ProbeRTT. | The coarse clock. | `tcp_jiffies32` there |
+//! | BoundBWForModel sets `bw` at the end of UpdateModelAndState. | `bw` is computed where it is used. | `bbr_bw` |
+//! | Gains are set on entering a state. | Once an acknowledgement, by the state: the same gains. | `bbr_update_gains` |
+//! | Rates have no minimum. | 1 byte/s; the first one assumes a round-trip time of at least 1 us. | `bbr_rate_bytes_per_sec`, `bbr_init_pacing_rate_from_rtt` |
+//! | SetSendQuantum: 1 ms of the pacing rate, at most 64 KB. | 1/1024 s, at most 65,215 bytes. | `bbr_tso_segs_generic`, without its addition on short paths |
+//! | SetCwnd on every acknowledgement. | One that delivers nothing only applies the bounds. | `bbr_set_cwnd` |
+//! | Volumes are bytes. | Whole packets; the BDP is rounded up, bounds are rounded down. | Linux counts packets |
+//!
+//! Where the draft contradicts itself, its pseudocode is followed: BoundCwndForModel does not apply
+//! `inflight_longterm` in Drain; a restart from idle paces at `bw` less the margin.
+//!
+//! Where the branch differs from the draft and is not in the table, the draft is followed. CheckFullBWReached
+//! looks once a round (the branch on every acknowledgement, so its Startup is mostly a round shorter);
+//! DOWN's gain is 0.9 (0.91); Drain lasts 3 rounds at most; CRUISE leaves `inflight_shortterm` as it is;
+//! the state that a spurious loss ended is restored; the window grows beyond its target for the initial
+//! window (twice that); a packet that a tail loss probe repairs has no response of its own.
+//!
+//! ## ECN
+//!
+//! On paths of at most 5 ms; see the head of `ecn.rs`. A cycle that had marks but no losses goes to
+//! REFILL as soon as a whole round had neither. (Linux waits for `TCP_CA_Open`, which an echoed mark
+//! ends for about a round.)
+//!
+//! ## BBRv2
+//!
+//! BBRv2 is Google's branch `v2alpha` with the numbers of [`version::V2`](super::version::V2), except:
+//! bursts are not enlarged on short paths; ECN, off unless switched on, is BBRv3's and cuts volumes, not
+//! bandwidths; early windows grow for as long as the drafts say; an equal round-trip time does not put
+//! ProbeRTT off, as draft-cardwell-iccrg-bbr-congestion-control-02 and Cho and Cho have it.
 
+mod control;
 mod loss;
 mod probe_bw;
 
@@ -96,7 +160,8 @@ enum AckPhase {
 /// Infinite bandwidth: no bound.
 const UNBOUNDED: Rate = Rate::from_bytes_per_sec(f64::INFINITY);
 
-/// BBRv3 or, by its [`Version`], BBRv2 or F-BBRv2.
+/// BBRv3 or, by its [`Version`], BBRv2 or F-BBRv2. The [module](self) maps the draft's functions to ours
+/// and lists the differences.
 #[derive(Clone, Debug)]
 pub struct BbrV3 {
     version: Version,
@@ -234,6 +299,11 @@ impl BbrV3 {
         Ok(BbrV3::new(version.with_options(options)?, config))
     }
 
+    /// The state of the state machine.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
     #[inline]
     fn max_bw(&self) -> Rate {
         self.max_bw_filter.max_bw()
@@ -252,53 +322,6 @@ impl BbrV3 {
 
     fn is_app_limited(&self, rate: &RateSample) -> bool {
         self.min_rtt.is_app_limited(&rate.send_state)
-    }
-
-    fn bdp_multiple(&self, path: &Path, bw: Rate, gain: f64) -> f64 {
-        bdp_multiple(bw, self.min_rtt.min_rtt, gain, f64::from(path.mss), self.init_cwnd)
-    }
-
-    /// Packets that must be in flight for `inflight_cap` to be in the network: at least three bursts,
-    /// one in the sender's queue, one in its segmentation offload, one in the receiver's reassembly.
-    /// Two more in UP, so that even a small BDP is exceeded.
-    fn quantization_budget(&self, path: &Path, inflight_cap: f64) -> f64 {
-        let offload_budget = 3.0 * self.send_quantum(path);
-        let inflight_cap = inflight_cap.max(offload_budget).max(MIN_PIPE_CWND);
-        if self.state == State::ProbeBwUp { inflight_cap + 2.0 } else { inflight_cap }
-    }
-
-    /// Packets to have in flight at `gain * bw` for an empty queue.
-    fn inflight(&self, path: &Path, bw: Rate, gain: f64) -> f64 {
-        self.quantization_budget(path, self.bdp_multiple(path, bw, gain))
-    }
-
-    /// What the flow wants in flight: the BDP, unless congestion cut the window.
-    fn target_inflight(&self, path: &Path) -> f64 {
-        self.inflight(path, self.bw(), 1.0).min(self.window.cwnd)
-    }
-
-    /// Packets in flight that leave headroom, of at least one packet, to others.
-    fn inflight_with_headroom(&self) -> f64 {
-        let longterm = self.inflight_longterm;
-        if longterm.is_infinite() {
-            return longterm;
-        }
-        let headroom = (self.version.headroom * longterm).max(1.0);
-        libm::floor(longterm - headroom).max(MIN_PIPE_CWND)
-    }
-
-    fn min_tso_segs(&self) -> f64 {
-        self.pacing.min_tso_segs(self.version.min_tso_rate)
-    }
-
-    fn send_quantum(&self, path: &Path) -> f64 {
-        self.pacing.send_quantum(self.min_tso_segs(), f64::from(path.mss))
-    }
-
-    fn packets_in_net_at_edt(&self, path: &Path, in_flight: u32) -> f64 {
-        let departing = (self.pacing_gain > 1.0).then(|| self.send_quantum(path));
-        let mss = f64::from(path.mss);
-        self.pacing.packets_in_net_at_edt(in_flight, path.now, self.bw(), departing, mss)
     }
 
     fn update_model_and_state(&mut self, path: &Path, ack: &Ack) {
@@ -406,11 +429,6 @@ impl BbrV3 {
         }
     }
 
-    fn probe_rtt_cwnd(&self, path: &Path) -> f64 {
-        let gain = self.version.probe_rtt_cwnd_gain;
-        self.bdp_multiple(path, self.bw(), gain).max(MIN_PIPE_CWND)
-    }
-
     /// The end of CheckProbeRTTDone, and ExitProbeRTT: from CRUISE on, for what is in flight is below
     /// the BDP already.
     fn exit_probe_rtt(&mut self, path: &Path) {
@@ -434,55 +452,6 @@ impl BbrV3 {
             self.loss_in_cycle |= rate.lost > 0;
         }
         self.ecn_in_cycle |= ack.marked > 0;
-    }
-
-    fn update_control_parameters(&mut self, path: &Path, ack: &Ack) {
-        (self.pacing_gain, self.cwnd_gain) = self.gains();
-        let mss = f64::from(path.mss);
-        self.pacing.init_pacing_rate_from_rtt(path.srtt, self.window.cwnd, mss);
-        let full = self.full_pipe.full_bw_reached;
-        self.pacing.set_pacing_rate_with_gain(self.bw(), self.pacing_gain, full);
-        self.set_cwnd(path, ack);
-    }
-
-    /// The pacing gain and the window gain of the state (section 5.6.1).
-    fn gains(&self) -> (f64, f64) {
-        let version = &self.version;
-        let cruise = self.cubic_detector.as_ref().and_then(CubicDetector::cruise_pacing_gain);
-        match self.state {
-            State::Startup => (version.startup_pacing_gain, version.startup_cwnd_gain),
-            State::Drain => (version.drain_pacing_gain, version.startup_cwnd_gain),
-            State::ProbeBwDown => (version.down_pacing_gain, version.default_cwnd_gain),
-            State::ProbeBwCruise => (cruise.unwrap_or(1.0), version.default_cwnd_gain),
-            State::ProbeBwRefill => (1.0, version.default_cwnd_gain),
-            State::ProbeBwUp => (version.up_pacing_gain, version.up_cwnd_gain),
-            State::ProbeRtt => (1.0, version.probe_rtt_cwnd_gain),
-        }
-    }
-
-    fn set_cwnd(&mut self, path: &Path, ack: &Ack) {
-        let bw = self.bw();
-        self.extra_acked = self.ack_aggregation.extra_acked(bw, f64::from(path.mss));
-        if ack.delivered > 0 {
-            let inflight_cap = self.bdp_multiple(path, bw, self.cwnd_gain) + self.extra_acked;
-            let max_inflight = self.quantization_budget(path, inflight_cap);
-            let full = self.full_pipe.full_bw_reached;
-            let is_first_flight = (path.delivered as f64) < self.init_cwnd;
-            self.window.grow_towards(max_inflight, ack.delivered, full, is_first_flight);
-        }
-        if self.state == State::ProbeRtt {
-            self.window.bound(self.probe_rtt_cwnd(path));
-        }
-        self.bound_cwnd_for_model();
-    }
-
-    fn bound_cwnd_for_model(&mut self) {
-        let cap = match self.state {
-            State::Startup | State::Drain => f64::INFINITY,
-            State::ProbeBwCruise | State::ProbeRtt => self.inflight_with_headroom(),
-            State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.inflight_longterm,
-        };
-        self.window.bound(cap.min(self.inflight_shortterm));
     }
 }
 

@@ -132,7 +132,7 @@ impl BbrV3 {
 
     /// Tracks the feedback of a probe and moves `inflight_longterm` with it. Returns whether it changed
     /// the state.
-    fn adapt_long_term_model(&mut self, path: &Path, ack: &Ack) -> bool {
+    pub(super) fn adapt_long_term_model(&mut self, path: &Path, ack: &Ack) -> bool {
         let Some(rate) = &ack.rate else { return false };
         let round_start = self.round.round_start;
         if self.ack_phase == AckPhase::ProbeStarting && round_start {
@@ -224,7 +224,7 @@ impl BbrV3 {
         path.now > self.cycle_stamp + interval
     }
 
-    pub(super) fn is_reno_coexistence_probe_time(&self, path: &Path) -> bool {
+    fn is_reno_coexistence_probe_time(&self, path: &Path) -> bool {
         let reno_rounds = self.target_inflight(path);
         self.rounds_since_probe_up as f64 >= reno_rounds.min(self.version.bw_probe_max_rounds)
     }

@@ -1,6 +1,6 @@
 //! What is BBRv2's and F-BBRv2's own.
 
-use super::super::super::version::{F2, V2};
+use super::super::super::version::F2;
 use super::*;
 
 fn v2(link: Link) -> TestPath<BbrV3> {
