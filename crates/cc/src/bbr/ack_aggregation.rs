@@ -45,6 +45,12 @@ impl AckAggregation {
         self.extra_acked_delivered = 0.0;
     }
 
+    /// The MSS changed; `scale` is the old one divided by the new one.
+    pub fn scale(&mut self, scale: f64) {
+        self.extra_acked_delivered *= scale;
+        self.extra_acked_filter = self.extra_acked_filter.map(|packets| packets * scale);
+    }
+
     /// UpdateACKAggregation, on an acknowledgement with a rate sample. Each half of the filter spans
     /// `win_rtts` rounds.
     pub fn update_ack_aggregation(

@@ -153,6 +153,12 @@ impl Window {
         self.prior_cwnd = if is_cut { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
+    /// The MSS changed; `scale` is the old one divided by the new one.
+    pub fn scale(&mut self, scale: f64) {
+        self.cwnd = (self.cwnd * scale).max(1.0);
+        self.prior_cwnd *= scale;
+    }
+
     /// RestoreCwnd.
     pub fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);

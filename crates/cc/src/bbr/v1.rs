@@ -408,6 +408,13 @@ impl CongestionControl for BbrV1 {
         self.lt_bw.reset_lt_bw_sampling(path);
     }
 
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        let scale = f64::from(previous_mss) / f64::from(path.mss);
+        self.init_cwnd *= scale;
+        self.window.scale(scale);
+        self.ack_aggregation.scale(scale);
+    }
+
     fn on_receive_window_penalty(&mut self, _path: &Path) {
         self.window.set(self.window.cwnd / 2.0);
     }

@@ -506,6 +506,23 @@ impl CongestionControl for BbrV3 {
         self.handle_spurious_loss_detection(path);
     }
 
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        let scale = f64::from(previous_mss) / f64::from(path.mss);
+        self.window.scale(scale);
+        self.ack_aggregation.scale(scale);
+        for packets in [
+            &mut self.init_cwnd,
+            &mut self.inflight_shortterm,
+            &mut self.inflight_longterm,
+            &mut self.inflight_latest,
+            &mut self.undo_inflight_shortterm,
+            &mut self.undo_inflight_longterm,
+            &mut self.bw_probe_up_acked,
+        ] {
+            *packets *= scale;
+        }
+    }
+
     fn on_receive_window_penalty(&mut self, _path: &Path) {
         self.window.set(self.window.cwnd / 2.0);
     }

@@ -284,3 +284,15 @@ fn a_flow_starts_as_one_of_linux_6_18_does() {
     near(flow.algorithm.window.cwnd, 1702.0);
     near(mbit(&flow), 95.6);
 }
+
+#[test]
+fn after_a_change_of_the_mss_the_window_has_as_many_bytes_as_before() {
+    let mut flow = bbr1();
+    flow.run_ms(5_000);
+    let before = flow.algorithm.control().cwnd;
+    flow.path.mss = MSS / 2;
+    flow.algorithm.on_mtu_update(&flow.path, MSS);
+    assert_eq!(flow.algorithm.control().cwnd, 2.0 * before);
+    let bdp = flow.algorithm.bdp(&flow.path, flow.algorithm.bw(), 1.0);
+    assert!((0.98..=1.02).contains(&(bdp / 2.0 / flow.link.bdp())), "{bdp}");
+}

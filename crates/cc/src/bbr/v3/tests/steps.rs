@@ -127,13 +127,7 @@ fn the_latest_rate_and_volume_are_maxima_over_one_round() {
 fn a_loss_round_begins_with_the_first_loss() {
     let mut bbr = cruising();
     let lose = |bbr: &mut BbrV3, delivered| {
-        let lost = CongestionEvent {
-            signal: Signal::Loss,
-            new_episode: false,
-            packets: 1,
-            seq: 0,
-            send_state: None,
-        };
+        let lost = CongestionEvent::loss().with_new_episode(false);
         bbr.handle_lost_packet(&Path { delivered, ..path() }, &lost);
     };
     deliver(&mut bbr, 100, &ack(0, 1, 1.0));
@@ -281,10 +275,18 @@ fn the_feedback_of_a_probe_is_complete_a_round_after_it() {
 }
 
 #[test]
-fn after_a_change_of_the_mss_the_bdp_has_as_many_bytes_as_before() {
+fn after_a_change_of_the_mss_every_volume_has_as_many_bytes_as_before() {
     let mut bbr = cruising();
     bbr.max_bw_filter.update(rate(1e6));
     bbr.min_rtt.update_min_rtt(&path(), Some(Span::from_millis(100)));
-    let bdp = |mss| bbr.bdp_multiple(&Path { mss, ..path() }, bbr.bw(), 1.0);
-    assert_eq!((bdp(1000), bdp(500)), (100.0, 200.0));
+    (bbr.inflight_longterm, bbr.inflight_latest) = (60.0, 50.0);
+    let path = |mss| Path::new(mss, Time::ZERO);
+    assert_eq!(bbr.bdp_multiple(&path(1000), bbr.bw(), 1.0), 100.0);
+    bbr.on_mtu_update(&path(500), 1000);
+    assert_eq!(bbr.bdp_multiple(&path(500), bbr.bw(), 1.0), 200.0);
+    assert_eq!(
+        (bbr.window.cwnd, bbr.inflight_longterm, bbr.inflight_latest),
+        (200.0, 120.0, 100.0)
+    );
+    assert_eq!(bbr.inflight_shortterm, f64::INFINITY);
 }
