@@ -23,8 +23,8 @@ pub struct LinkConfig {
     pub rate: Option<NonZeroU64>,
     /// Depth in bytes of a token bucket that shapes to `rate`; `None` for a plain transmitter, on
     /// which every packet takes its transmission time.
-    pub bucket: Option<u64>,
-    /// A rate that varies; replaces `rate` and `bucket`.
+    pub bucket_bytes: Option<u64>,
+    /// A rate that varies; replaces `rate` and `bucket_bytes`.
     pub rate_process: Option<RateProcess>,
     /// One-way propagation delay.
     pub delay: Span,
@@ -56,7 +56,7 @@ impl LinkConfig {
 /// A one-way link.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    ring: VecDeque<Queued<P>>,
+    ring: VecDeque<InTransit<P>>,
     queue: Droptail,
     delay: Span,
     shaper: Shaper,
@@ -79,9 +79,9 @@ struct Droptail {
     dropped: u64,
 }
 
-/// A packet on the link.
+/// A packet on the link: queued, in transmission or in propagation.
 #[derive(Clone, Debug)]
-struct Queued<P> {
+struct InTransit<P> {
     /// When its last bit is on the wire.
     departure: Time,
     packet: P,
@@ -179,6 +179,7 @@ impl<P: Packet> Link<P> {
             return Err(DropReason::Loss);
         }
         let size = packet.size();
+        // A managed link has its shaper inside `managed`, and none here.
         let departure = match &mut self.shaper {
             Shaper::None if self.managed.is_none() => now,
             Shaper::ConstantRate(_) => self.enqueue(now, size)?,
@@ -189,7 +190,7 @@ impl<P: Packet> Link<P> {
         };
         self.accepted += 1;
         self.accepted_bytes += u64::from(size);
-        self.ring.push_back(Queued { departure, packet });
+        self.ring.push_back(InTransit { departure, packet });
         Ok(())
     }
 
@@ -197,10 +198,10 @@ impl<P: Packet> Link<P> {
     /// updated only if the queue seems to be full.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
-        let Shaper::ConstantRate(line) = &mut self.shaper else { return Ok(now) };
-        let start = line.busy_until().max(now);
+        let Shaper::ConstantRate(rate) = &mut self.shaper else { return Ok(now) };
+        let start = rate.busy_until().max(now);
         if start == now {
-            let departure = line.accept(now, size);
+            let departure = rate.accept(now, size);
             self.queue.backlog = Backlog::default();
             self.queue.next_start = departure;
             return Ok(departure);
@@ -209,8 +210,8 @@ impl<P: Packet> Link<P> {
             self.advance(now);
         }
         self.queue.add(now, start, size)?;
-        let Shaper::ConstantRate(line) = &mut self.shaper else { return Ok(now) };
-        Ok(line.accept(now, size))
+        let Shaper::ConstantRate(rate) = &mut self.shaper else { return Ok(now) };
+        Ok(rate.accept(now, size))
     }
 
     /// The same for the other shapers.
@@ -266,6 +267,7 @@ impl<P: Packet> Link<P> {
         if head.departure + self.delay > now {
             return None;
         }
+        // The head has departed, so it must leave the backlog, which is updated lazily.
         if self.queue.backlog.packets as usize == self.ring.len() {
             self.advance(now);
         }
@@ -279,7 +281,7 @@ impl<P: Packet> Link<P> {
     pub fn peek<const N: usize>(&self, ahead: [usize; N]) -> Option<[&P; N]> {
         let (front, _) = self.ring.as_slices();
         let front = front.get(..=ahead.into_iter().max()?)?;
-        Some(ahead.map(|place| &front[place].packet))
+        Some(ahead.map(|index| &front[index].packet))
     }
 
     /// The number of packets on the link: queued, in transmission or in propagation.
@@ -330,13 +332,13 @@ impl<P: Packet> Link<P> {
     #[inline(always)]
     fn advance(&mut self, now: Time) {
         while self.queue.backlog.packets > 0 && self.queue.next_start <= now {
-            let place = self.ring.len() - self.queue.backlog.packets as usize;
-            let first = &self.ring[place];
+            let index = self.ring.len() - self.queue.backlog.packets as usize;
+            let first = &self.ring[index];
             // After a plain transmitter's packet departs the next one starts. Behind a token bucket
             // or a trace a packet is queued until its own departure.
             self.queue.next_start = match &self.shaper {
                 Shaper::TokenBucket(_) | Shaper::Trace(_) => {
-                    self.ring.get(place + 1).map_or(now, |next| next.departure)
+                    self.ring.get(index + 1).map_or(now, |next| next.departure)
                 }
                 _ => first.departure,
             };

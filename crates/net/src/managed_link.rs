@@ -13,7 +13,7 @@ use dumbbell_units::{Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ManagedLink<P> {
-    managed: Option<AqmQueue<P>>,
+    aqm: Option<AqmQueue<P>>,
     link: Link<SizeOnly>,
     /// Packets on the plain link and behind it. The plain link is first in, first out, so the time
     /// at which a packet will have crossed it is known when it enters.
@@ -42,10 +42,10 @@ impl<P: Packet> ManagedLink<P> {
             return None;
         }
         let delay_stage = DelayStage::new(jitter, reordering, extra_delays(config), seed);
-        let managed = aqm.map(|aqm| AqmQueue::new(aqm, queue, seed));
-        let queue = if managed.is_some() { Limit::Unlimited } else { queue };
+        let aqm = aqm.map(|aqm| AqmQueue::new(aqm, queue, seed));
+        let queue = if aqm.is_some() { Limit::Unlimited } else { queue };
         let link = Link::plain(&LinkConfig { queue, ..config.clone() });
-        Some(ManagedLink { managed, link, delay_stage, last_event: Time::ZERO })
+        Some(ManagedLink { aqm, link, delay_stage, last_event: Time::ZERO })
     }
 
     /// Accepts a packet at the near end.
@@ -53,9 +53,9 @@ impl<P: Packet> ManagedLink<P> {
     #[inline(never)]
     pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
         self.transmit(now);
-        let Some(managed) = &mut self.managed else { return self.send(now, packet) };
+        let Some(aqm) = &mut self.aqm else { return self.send(now, packet) };
         self.last_event = now;
-        managed.enqueue(now, packet, self.link.shaper())?;
+        aqm.enqueue(now, packet, self.link.shaper())?;
         self.transmit(now);
         Ok(())
     }
@@ -73,9 +73,9 @@ impl<P: Packet> ManagedLink<P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn next_arrival(&self) -> Time {
-        let waits = self.managed.as_ref().is_some_and(|managed| managed.backlog().packets > 0);
+        let has_backlog = self.aqm.as_ref().is_some_and(|aqm| aqm.backlog().packets > 0);
         let start =
-            if waits { self.link.shaper().service_start(self.last_event) } else { Time::MAX };
+            if has_backlog { self.link.shaper().service_start(self.last_event) } else { Time::MAX };
         self.delay_stage.next_delivery().min(start + self.link.delay())
     }
 
@@ -83,22 +83,22 @@ impl<P: Packet> ManagedLink<P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn next_arrival_is_final(&self) -> bool {
-        self.managed.is_none() && self.delay_stage.next_arrival_is_final()
+        self.aqm.is_none() && self.delay_stage.next_arrival_is_final()
     }
 
     /// Starts all transmissions that start by `now`.
     fn transmit(&mut self, now: Time) {
-        while let Some(managed) = &mut self.managed
-            && managed.backlog().packets > 0
+        while let Some(aqm) = &mut self.aqm
+            && aqm.backlog().packets > 0
         {
             let start = self.link.shaper().service_start(self.last_event);
             if start > now {
                 break;
             }
             self.last_event = start;
-            if let Some(packet) = managed.dequeue(start) {
+            if let Some(packet) = aqm.dequeue(start) {
                 let sent = self.send(start, packet);
-                debug_assert!(sent.is_ok(), "a link without limit and loss_model takes all");
+                debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
             }
         }
     }
@@ -112,7 +112,7 @@ impl<P: Packet> ManagedLink<P> {
 
     /// The number of packets on the link.
     pub(crate) fn len(&self) -> usize {
-        let backlog = self.managed.as_ref().map_or(0, |managed| managed.backlog().packets);
+        let backlog = self.aqm.as_ref().map_or(0, |aqm| aqm.backlog().packets);
         backlog as usize + self.delay_stage.len()
     }
 
@@ -120,9 +120,9 @@ impl<P: Packet> ManagedLink<P> {
     pub(crate) fn statistics(&mut self, now: Time) -> LinkStatistics {
         self.transmit(now);
         let link = self.link.statistics(now);
-        let Some(managed) = &self.managed else { return link };
-        let (dropped, marked) = managed.counts();
-        let mut backlog = managed.backlog();
+        let Some(aqm) = &self.aqm else { return link };
+        let (dropped, marked) = aqm.counts();
+        let mut backlog = aqm.backlog();
         let queueing_delay = self.link.shaper().departure(now, backlog.bytes).since(now);
         // Behind a token bucket or a trace a dequeued packet may still wait in the plain link.
         backlog.packets += link.backlog.packets;
@@ -131,13 +131,13 @@ impl<P: Packet> ManagedLink<P> {
     }
 
     pub(crate) fn record_discarded(&mut self) {
-        if let Some(managed) = &mut self.managed {
-            managed.record_discarded();
+        if let Some(aqm) = &mut self.aqm {
+            aqm.record_discarded();
         }
     }
 
     pub(crate) fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {
-        self.managed.as_mut()?.take_discarded()
+        self.aqm.as_mut()?.take_discarded()
     }
 }
 

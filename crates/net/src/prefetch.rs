@@ -15,7 +15,7 @@ const SECOND_LEVEL: i32 = 1;
 /// For a value of known size the loop unrolls to one instruction a line.
 #[inline(always)]
 pub fn prefetch<T: ?Sized>(value: &T) {
-    for_each_line(value, |line| prefetch_read_data::<u8, SECOND_LEVEL>(line));
+    for_each_line(value, prefetch_read_data::<u8, SECOND_LEVEL>);
 }
 
 /// Calls `fetch` with an address in each cache line of the value.

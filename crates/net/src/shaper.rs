@@ -28,7 +28,7 @@ pub(crate) enum Shaper {
 
 impl Shaper {
     pub(crate) fn new(config: &LinkConfig) -> Shaper {
-        match (&config.rate_process, config.rate, config.bucket) {
+        match (&config.rate_process, config.rate, config.bucket_bytes) {
             (Some(RateProcess::Piecewise(steps)), ..) => {
                 Shaper::Piecewise(Box::new(PiecewiseRate::new(steps.clone())))
             }

@@ -9,13 +9,13 @@ use dumbbell_units::{Span, Time};
 /// Measures the delay of delivered data packets beyond the base delay.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayMeter {
-    flows: Vec<Flow>,
+    flows: Vec<FlowDelays>,
 }
 
 /// `repr(C)`: the histogram's counts come last, and everything before them is on one cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-struct Flow {
+struct FlowDelays {
     /// One-way delay of the empty path.
     base: Span,
     /// Zero of the clock of the flow's timestamps.
@@ -26,7 +26,7 @@ struct Flow {
 impl DelayMeter {
     /// A meter for flows with these (one-way base delay, zero of the timestamps' clock).
     pub(crate) fn new(flows: impl IntoIterator<Item = (Span, Time)>) -> DelayMeter {
-        let flow = |(base, clock)| Flow { base, clock, delays: Histogram::new() };
+        let flow = |(base, clock)| FlowDelays { base, clock, delays: Histogram::new() };
         DelayMeter { flows: flows.into_iter().map(flow).collect() }
     }
 

@@ -238,12 +238,12 @@ impl<E> HasTimer for PortSlot<E> {
 impl<E> PortSlot<E> {
     #[inline]
     fn endpoint(&self) -> &E {
-        self.endpoint.as_ref().expect("an endpoint sits at its first port")
+        self.endpoint.as_ref().expect("the first port has the endpoint")
     }
 
     #[inline]
     fn endpoint_mut(&mut self) -> &mut E {
-        self.endpoint.as_mut().expect("an endpoint sits at its first port")
+        self.endpoint.as_mut().expect("the first port has the endpoint")
     }
 }
 
@@ -289,7 +289,7 @@ where
         let mut slots = Vec::with_capacity(routes_of.len());
         let mut endpoints = endpoints.into_iter();
         while let (Some(one), Some(other)) = (endpoints.next(), endpoints.next()) {
-            assert_eq!(one.ports(), other.ports(), "a port talks to another");
+            assert_eq!(one.ports(), other.ports(), "peers have equal numbers of ports");
             let ports = one.ports();
             let mut ends = [Some(one), Some(other)];
             for port in 0..ports {
@@ -417,7 +417,8 @@ where
     /// Prefetches memory of the next receivers behind a link.
     #[inline]
     fn prefetch_next(&mut self, number: usize) {
-        let Some([in_flight, slot, endpoint, further]) = self.links[number].peek(PREFETCH_DISTANCE)
+        let Some([in_flight, slot, endpoint, indirect]) =
+            self.links[number].peek(PREFETCH_DISTANCE)
         else {
             return;
         };
@@ -428,7 +429,7 @@ where
             endpoint.prefetch();
         }
         self.observer.prefetch(to);
-        let to = further.to();
+        let to = indirect.to();
         if let Some(endpoint) = &self.slots[to.0 as usize].endpoint {
             endpoint.prefetch_indirect();
         }
@@ -441,13 +442,13 @@ where
     #[inline(always)]
     fn forward(&mut self, to: LinkId, routing: Routing, packet: &E::Packet) {
         let link = &mut self.links[to.0 as usize];
-        let was_settled = link.next_arrival_is_final();
+        let was_final = link.next_arrival_is_final();
         match link.push(self.now, InFlight { routing, packet: *packet }) {
-            Ok(()) if was_settled => return,
+            Ok(()) if was_final => return,
             Ok(()) => self.arrivals.set(to.0, link.next_arrival()),
             Err(why) => self.observer.on_dropped(self.now, routing.from(), to, why, packet),
         }
-        if !was_settled {
+        if !was_final {
             self.report_discarded(to);
         }
     }
@@ -490,7 +491,7 @@ where
         loop {
             let slot = &mut self.slots[id.0 as usize];
             let Some(packet) = slot.endpoint_mut().poll(self.now) else { break };
-            let (from, first) = match slot.endpoint().outgoing_port() {
+            let (from, link) = match slot.endpoint().outgoing_port() {
                 0 => (id, slot.outgoing),
                 port => {
                     let from = EndpointId(id.0 + 2 * u32::from(port));
@@ -498,7 +499,7 @@ where
                 }
             };
             self.observer.on_sent(self.now, from, &packet);
-            self.forward(first, Routing::new(from), &packet);
+            self.forward(link, Routing::new(from), &packet);
         }
         let slot = &mut self.slots[id.0 as usize];
         let due = slot.endpoint().next_timeout();

@@ -122,7 +122,7 @@ impl LinkSpec {
                     ensure(every > 0, here, "loss_model.periodic", every, "1 or more packets")?;
                 }
             }
-            let valid = "0 on a link with loss_model of another kind";
+            let valid = "0 on a link with a loss_model";
             ensure(self.loss == 0.0, here, "loss", self.loss, valid)?;
         }
         self.check_reroutes()?;

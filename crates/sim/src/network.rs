@@ -244,7 +244,7 @@ fn app_rates(flow: &FlowSpec) -> Vec<(u64, u64)> {
 fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
     LinkConfig {
         rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
-        bucket: link.bucket_bytes,
+        bucket_bytes: link.bucket_bytes,
         rate_process: link.rate_process(),
         delay: Span::from_nanos(link.delay_ns),
         reroutes: link

@@ -36,7 +36,7 @@ pub trait Sampled {
 }
 
 /// Maximum number of rows allocated in advance.
-const MOST_ROWS_AT_ONCE: usize = 1 << 24;
+const MAX_PREALLOCATED_ROWS: usize = 1 << 24;
 
 /// A flow to sample.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Sampler {
     /// A sampler of these flows and of the first `links` links, for about `samples` samples; with
     /// `inspect` also of algorithms' internals.
     pub(crate) fn new(flows: Vec<SampledFlow>, links: u32, samples: u64, inspect: bool) -> Sampler {
-        let room = |flows: usize| flows.saturating_mul(samples as usize).min(MOST_ROWS_AT_ONCE);
+        let room = |flows: usize| flows.saturating_mul(samples as usize).min(MAX_PREALLOCATED_ROWS);
         Sampler {
             series: Series::with_capacity(room(flows.len())),
             links: Links::with_capacity(room(links as usize)),

@@ -47,7 +47,7 @@ pub(crate) struct Timers {
     /// Entries of opened buckets.
     queue: EventQueue,
     /// Number of the first bucket that is not open, counted from time zero.
-    bucket: u64,
+    next_bucket: u64,
     /// That bucket and the following ones. Entries may be stale.
     buckets: Vec<Vec<u32>>,
     /// Number of entries in the buckets.
@@ -68,7 +68,7 @@ impl Timers {
     pub(crate) fn new(owners: &mut [impl HasTimer]) -> Timers {
         let mut timers = Timers {
             queue: EventQueue::new(owners.len()),
-            bucket: 0,
+            next_bucket: 0,
             buckets: vec![Vec::new(); BUCKETS],
             bucketed: 0,
             spare: Vec::new(),
@@ -76,7 +76,7 @@ impl Timers {
         };
         for (owner, number) in owners.iter_mut().zip(0..) {
             let due = owner.timer().due;
-            timers.enter(owner, number, due);
+            timers.insert(owner, number, due);
         }
         timers
     }
@@ -101,7 +101,7 @@ impl Timers {
             owner.timer_mut().queued_at = Time::MAX;
             return true;
         }
-        self.enter(owner, number, due);
+        self.insert(owner, number, due);
         self.finish_expiry(owner, number);
         false
     }
@@ -109,7 +109,7 @@ impl Timers {
     /// Removes the entry of an expired timer unless the timer was set to a time in the open
     /// buckets.
     pub(crate) fn finish_expiry(&mut self, owner: &impl HasTimer, number: u32) {
-        if bucket(owner.timer().queued_at) >= self.bucket {
+        if bucket(owner.timer().queued_at) >= self.next_bucket {
             self.queue.set(number, Time::MAX);
         }
     }
@@ -121,16 +121,16 @@ impl Timers {
         timer.due = due;
         if due < timer.queued_at {
             // At least 1 ns later, so that a timer that is due immediately does not stop the clock.
-            self.enter(owner, number, due.max(now + Span::from_nanos(1)));
+            self.insert(owner, number, due.max(now + Span::from_nanos(1)));
         }
     }
 
-    fn enter(&mut self, owner: &mut impl HasTimer, number: u32, at: Time) {
+    fn insert(&mut self, owner: &mut impl HasTimer, number: u32, at: Time) {
         owner.timer_mut().queued_at = at;
         let bucket = bucket(at);
-        if bucket < self.bucket {
+        if bucket < self.next_bucket {
             self.queue.set(number, at);
-        } else if bucket < self.bucket + BUCKETS as u64 {
+        } else if bucket < self.next_bucket + BUCKETS as u64 {
             self.buckets[bucket as usize % BUCKETS].push(number);
             self.bucketed += 1;
         } else if at < Time::MAX {
@@ -145,7 +145,7 @@ impl Timers {
             if self.bucketed == 0
                 && let Some(&Reverse((at, _))) = self.overflow.peek()
             {
-                self.bucket = bucket(at);
+                self.next_bucket = bucket(at);
             }
             self.open_bucket(owners);
         }
@@ -154,13 +154,13 @@ impl Timers {
 
     /// Opens the next bucket.
     fn open_bucket(&mut self, owners: &mut [impl HasTimer]) {
-        let opened = self.bucket;
+        let opened = self.next_bucket;
         let at = opened as usize % BUCKETS;
         // An empty bucket takes its place, as the last one of the ring.
         let spare = std::mem::take(&mut self.spare);
         let mut entries = std::mem::replace(&mut self.buckets[at], spare);
         self.bucketed -= entries.len();
-        self.bucket += 1;
+        self.next_bucket += 1;
         for (i, &number) in entries.iter().enumerate() {
             if let Some(&next) = entries.get(i + PREFETCH_DISTANCE) {
                 prefetch(owners[next as usize].timer());
@@ -169,18 +169,18 @@ impl Timers {
             let Timer { due, queued_at } = *owner.timer();
             // Otherwise the entry is stale.
             if bucket(queued_at) == opened {
-                self.enter(owner, number, due.max(queued_at));
+                self.insert(owner, number, due.max(queued_at));
             }
         }
         entries.clear();
         self.spare = entries;
         while let Some(&Reverse((at, number))) = self.overflow.peek()
-            && bucket(at) < self.bucket + BUCKETS as u64
+            && bucket(at) < self.next_bucket + BUCKETS as u64
         {
             self.overflow.pop();
             let owner = &mut owners[number as usize];
             if owner.timer().queued_at == at {
-                self.enter(owner, number, at);
+                self.insert(owner, number, at);
             }
         }
     }

@@ -136,7 +136,7 @@ fn invalid_links_are_refused_with_the_key_and_the_valid_values() {
         (CODEL, "aqm cannot be given without a rate"),
         (
             r#""rate_bps": 1e6, "loss": 0.1, "loss_model": {"periodic": 10}"#,
-            "loss cannot be 0.1; it takes 0 on a link with losses of another kind",
+            "loss cannot be 0.1; it takes 0 on a link with a loss_model",
         ),
         (r#""reorder": {"share": 2, "delay_ns": 1}"#, "reorder.share cannot be 2; it takes"),
         (

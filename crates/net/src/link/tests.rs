@@ -223,7 +223,7 @@ proptest! {
 fn behind_a_token_bucket_only_packets_without_tokens_wait() {
     let mut link = Link::new(&LinkConfig {
         rate: NonZeroU64::new(100_000_000),
-        bucket: Some(3_000),
+        bucket_bytes: Some(3_000),
         delay: Span::from_millis(10),
         queue: Limit::Packets(2),
         ..LinkConfig::default()

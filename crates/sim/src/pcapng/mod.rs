@@ -95,7 +95,7 @@ impl PacketLog {
             let PacketEvent::Dropped(link, why) = record.event else { continue };
             let why = match why {
                 DropReason::Overflow => "the queue was full",
-                DropReason::Early => "the queue's management chose to",
+                DropReason::Early => "by the AQM",
                 DropReason::Loss => "random loss",
             };
             let text = format!("dropped at {}: {why}", links[link.0 as usize].name);

@@ -226,7 +226,7 @@ fn a_limit_in_time_admits_the_same_packets_with_or_without_aqm() {
     let rate = NonZeroU64::new(10_000_000);
     let kinds = [
         LinkConfig { rate, ..LinkConfig::default() },
-        LinkConfig { rate, bucket: Some(15_000), ..LinkConfig::default() },
+        LinkConfig { rate, bucket_bytes: Some(15_000), ..LinkConfig::default() },
         LinkConfig { rate_process: Some(steps()), ..LinkConfig::default() },
         LinkConfig { rate_process: Some(trace), ..LinkConfig::default() },
     ];
@@ -360,7 +360,7 @@ fn varyings() -> impl Strategy<Value = RateProcess> {
 prop_compose! {
     fn any_config()(
         rate in prop::option::of(1_000_000u64..1_000_000_000),
-        bucket in prop::option::weighted(0.3, 1u64..20_000),
+        bucket_bytes in prop::option::weighted(0.3, 1u64..20_000),
         rate_process in prop::option::weighted(0.4, varyings()),
         delay in 0u64..5_000_000,
         reroutes in prop::collection::btree_map(
@@ -380,7 +380,7 @@ prop_compose! {
         let bursts = GilbertElliott { p: 0.1, r: 0.4, bad: 0.5, good: 0.05 };
         LinkConfig {
             rate: rate.and_then(NonZeroU64::new),
-            bucket,
+            bucket_bytes,
             rate_process,
             delay: Span::from_nanos(delay),
             reroutes: reroutes
