@@ -4,20 +4,20 @@ from dumbbell.cc import CongestionEvent, ConnectionConfig, Path, RoundControl, R
 
 
 class Calm(RoundControl):
-    """Keeps `target` packets waiting, however long the queue is."""
+    """Keeps a backlog of `target` packets, however long the queue is."""
 
     def __init__(self, init: ConnectionConfig, target: float = 4.0) -> None:
         super().__init__(init)
-        self.target, self.waiting, self.starting = target, 0.0, True
+        self.target, self.backlog, self.starting = target, 0.0, True
 
     def on_round(self, path: Path, report: RoundStats) -> None:
         if report.rtt_min is None or path.min_rtt is None or path.reducing:
             return
-        self.waiting = self.cwnd * (1 - path.min_rtt / report.rtt_min)
-        if self.waiting < self.target:
+        self.backlog = self.cwnd * (1 - path.min_rtt / report.rtt_min)
+        if self.backlog < self.target:
             self.cwnd += report.delivered if self.starting else 1
         else:
-            self.cwnd -= self.waiting - self.target
+            self.cwnd -= self.backlog - self.target
             self.starting = False
             self.ssthresh = self.cwnd
 
@@ -30,4 +30,4 @@ class Calm(RoundControl):
             self.starting = True
 
     def inspect(self) -> Mapping[str, float]:
-        return {"waiting": self.waiting}
+        return {"backlog": self.backlog}

@@ -433,7 +433,7 @@ def test_a_timer_rings_once_unless_it_is_set_again() -> None:
 
 
 def test_a_timer_that_never_lets_time_pass_is_refused() -> None:
-    with pytest.raises(DumbbellError, match="after on_timer a later one than the present"):
+    with pytest.raises(DumbbellError, match="after on_timer, later than the current time"):
         run("test_custom:Alarm(again=true)", "reno")
 
 

@@ -1,5 +1,6 @@
 //! System calls without a safe wrapper in a library. All unsafe code of this crate is in this file.
-#![allow(unsafe_code, reason = "this file is where it is allowed")]
+#![allow(unsafe_code, reason = "the only file of the workspace with unsafe code")]
+#![deny(clippy::undocumented_unsafe_blocks)]
 
 use std::ffi::c_ulong;
 use std::fs::{File, OpenOptions};
