@@ -147,6 +147,10 @@ impl WindowRule for Bic {
         self.delayed_ack = DELAYED_ACK;
     }
 
+    fn on_mtu_update(&mut self, factor: f64) {
+        self.w_max = self.w_max.map(|w_max| w_max * factor);
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some(w_max) = self.w_max {
             show(Metric { name: "W_max", value: w_max });

@@ -252,6 +252,13 @@ impl CongestionControl for Copa {
         ControlParameters::new(self.cwnd).with_ssthresh(ssthresh).with_pacing_rate(rate)
     }
 
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        let factor = f64::from(previous_mss) / f64::from(path.mss);
+        self.cwnd = (self.cwnd * factor).max(MIN_WINDOW);
+        self.velocity.cwnd_at_round_start *= factor;
+        self.mss = path.mss;
+    }
+
     fn uses_prr(&self) -> bool {
         false
     }

@@ -239,6 +239,13 @@ impl WindowRule for Cubic {
         }
     }
 
+    fn on_mtu_update(&mut self, factor: f64) {
+        self.w_max = self.w_max.map(|w_max| w_max * factor);
+        self.cwnd_prior *= factor;
+        // The next epoch begins at the scaled window; its K is of the scaled plateau.
+        self.epoch = None;
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         let mut value = |name, value| show(Metric { name, value });
         if let Some(w_max) = self.w_max {

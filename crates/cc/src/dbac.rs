@@ -162,6 +162,14 @@ impl WindowRule for DbacRule {
         }
     }
 
+    fn on_mtu_update(&mut self, factor: f64) {
+        self.total *= factor;
+        self.virtual_cwnd *= factor;
+        if let Some(cubic) = &mut self.cubic {
+            cubic.on_mtu_update(factor);
+        }
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         let mut value = |name, value| show(Metric { name, value });
         value("large", f64::from(u8::from(self.cubic.is_some())));
@@ -246,6 +254,14 @@ impl CongestionControl for Dbac {
 
     fn on_restart_after_idle(&mut self, cwnd: f64) {
         self.window.on_restart_after_idle(cwnd / self.window.rule().inflight_share());
+    }
+
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        self.window.on_mtu_update(path, previous_mss);
+    }
+
+    fn on_persistent_congestion(&mut self, path: &Path) {
+        self.window.on_persistent_congestion(path);
     }
 
     fn on_receive_window_penalty(&mut self, path: &Path) {

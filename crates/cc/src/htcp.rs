@@ -198,6 +198,15 @@ impl WindowRule for Htcp {
         self.in_reduction = false;
     }
 
+    fn on_mtu_update(&mut self, factor: f64) {
+        self.cwnd *= factor;
+        self.epoch.old_max *= factor;
+        self.undo_epoch.old_max *= factor;
+        self.throughput.packets *= factor;
+        self.throughput.smoothed *= factor;
+        self.throughput.max *= factor;
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "alpha", value: self.alpha });
         show(Metric { name: "beta", value: self.beta });

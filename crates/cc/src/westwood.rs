@@ -120,6 +120,10 @@ impl WindowRule for Westwood {
         self.in_reduction = false;
     }
 
+    fn on_mtu_update(&mut self, factor: f64) {
+        self.bandwidth = self.bandwidth.map(|(once, twice)| (once * factor, twice * factor));
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         if let Some((_, bwe)) = self.bandwidth {
             show(Metric { name: "BWE", value: bwe });

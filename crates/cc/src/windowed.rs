@@ -51,6 +51,11 @@ pub trait WindowRule {
     #[inline]
     fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
+    /// The packet size changed: multiplies every state variable that is in packets by `factor`, so that
+    /// it keeps its bytes.
+    #[inline]
+    fn on_mtu_update(&mut self, _factor: f64) {}
+
     /// Shows named internals.
     fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }
@@ -169,6 +174,20 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         // Linux's tcp_current_ssthresh.
         self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
         self.cwnd = cwnd;
+    }
+
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        let factor = f64::from(previous_mss) / f64::from(path.mss);
+        self.cwnd = (self.cwnd * factor).max(1.0);
+        self.ssthresh = (self.ssthresh * factor).max(2.0);
+        self.undo = self.undo.map(|(cwnd, ssthresh)| (cwnd * factor, ssthresh * factor));
+        self.rule.on_mtu_update(factor);
+    }
+
+    fn on_persistent_congestion(&mut self, path: &Path) {
+        self.on_congestion(path, &CongestionEvent::timeout().with_packets(0).with_seq(path.una));
+        // RFC 9002's kMinimumWindow.
+        self.cwnd = 2.0;
     }
 
     fn on_receive_window_penalty(&mut self, _path: &Path) {

@@ -147,6 +147,11 @@ impl WindowRule for Yeah {
         self.rtts.restart(path);
     }
 
+    fn on_mtu_update(&mut self, factor: f64) {
+        self.last_q *= factor;
+        self.reno_count *= factor;
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "Q", value: self.last_q });
         show(Metric { name: "slow", value: f64::from(self.doing_reno_now) });

@@ -18,6 +18,9 @@ enum Event {
     Spurious,
     Timer,
     CaState(CaState),
+    MtuUpdate { mss: u32 },
+    PersistentCongestion,
+    Discard { packets: u32 },
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -51,6 +54,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Spurious),
         1 => Just(Event::Timer),
         1 => phase.prop_map(Event::CaState),
+        1 => (300u32..9000).prop_map(|mss| Event::MtuUpdate { mss }),
+        1 => Just(Event::PersistentCongestion),
+        1 => (0u32..100).prop_map(|packets| Event::Discard { packets }),
     ]
 }
 
@@ -91,6 +97,16 @@ impl Connection {
             Event::Spurious => self.algorithm.on_spurious_loss(&self.path),
             Event::Timer => self.algorithm.on_timer(&self.path),
             Event::CaState(phase) => self.path.ca_state = phase,
+            Event::MtuUpdate { mss } => {
+                let previous = std::mem::replace(&mut self.path.mss, mss);
+                self.algorithm.on_mtu_update(&self.path, previous);
+            }
+            Event::PersistentCongestion => self.algorithm.on_persistent_congestion(&self.path),
+            Event::Discard { packets } => {
+                let packets = packets.min(self.path.in_flight);
+                self.path.in_flight -= packets;
+                self.algorithm.on_packet_discarded(&self.path, packets);
+            }
         }
     }
 
@@ -209,6 +225,96 @@ proptest! {
                 let fault = connection.fault();
                 prop_assert!(fault.is_none(), "{name}: {fault:?} after {event:?}");
             }
+        }
+    }
+}
+
+/// A name, and a connection after these events.
+fn connections(events: &[Event]) -> impl Iterator<Item = (&'static str, Connection)> {
+    algorithms().map(|name| {
+        let mut connection = Connection::new(name, 10.0);
+        events.iter().for_each(|event| connection.happen(event));
+        (name, connection)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Windows within a packet, rates within 1 %, unless a minimum window (at most 4 packets) binds.
+    /// Gu's UDT pauses for a fixed time, during which its rate depends on the packet size.
+    #[test]
+    fn windows_and_rates_keep_their_bytes_when_the_mtu_changes(
+        events in prop::collection::vec(event(), 1..100),
+        mss in 300u32..9000,
+    ) {
+        for (name, mut connection) in connections(&events) {
+            let (before, old) = (connection.algorithm.control(), connection.path.mss);
+            connection.happen(&Event::MtuUpdate { mss });
+            let after = connection.algorithm.control();
+            let within = |old: u64, new: u64| old.abs_diff(new) <= u64::from(connection.path.mss);
+            prop_assert!(
+                after.ssthresh <= 4.0
+                    || within(before.ssthresh_bytes(old), after.ssthresh_bytes(mss)),
+                "{name}: {before:?}, {after:?}"
+            );
+            if after.cwnd <= 4.0 || name == "udt(rules=ns-2)" {
+                continue;
+            }
+            prop_assert!(
+                within(before.cwnd_bytes(old), after.cwnd_bytes(mss)),
+                "{name}: {before:?}, {after:?}"
+            );
+            if let (Some(rate), Some(new_rate)) = (before.pacing_rate, after.pacing_rate) {
+                let ratio = new_rate.bytes_per_sec() / rate.bytes_per_sec();
+                prop_assert!((ratio - 1.0).abs() < 0.01, "{name}: {rate} became {new_rate}");
+            }
+        }
+    }
+
+    /// UDT controls a rate, which only a NAK lowers.
+    #[test]
+    fn persistent_congestion_leaves_two_packets_or_bbrs_four(
+        events in prop::collection::vec(event(), 1..100),
+    ) {
+        for (name, mut connection) in connections(&events) {
+            connection.happen(&Event::PersistentCongestion);
+            let cwnd = connection.algorithm.control().cwnd;
+            prop_assert!(cwnd <= 4.0 || name.contains("udt"), "{name}: {cwnd}");
+        }
+    }
+
+    #[test]
+    fn discarded_packets_leave_the_window_as_it_is(
+        events in prop::collection::vec(event(), 1..100),
+        packets in 0u32..100,
+    ) {
+        for (name, mut connection) in connections(&events) {
+            let before = connection.algorithm.control();
+            connection.happen(&Event::Discard { packets });
+            prop_assert_eq!(connection.algorithm.control(), before, "{}", name);
+        }
+    }
+
+    /// A clone continues like its original, and neither changes the other.
+    #[test]
+    fn a_clone_continues_from_the_same_state(
+        events in prop::collection::vec(event(), 1..100),
+        more in prop::collection::vec(event(), 1..100),
+    ) {
+        for (name, mut connection) in connections(&events) {
+            let mut clone = Connection {
+                algorithm: connection.algorithm.clone(),
+                path: connection.path.clone(),
+            };
+            more.iter().for_each(|event| clone.happen(event));
+            let after = format!("{:?}", clone.algorithm);
+            more.iter().for_each(|event| connection.happen(event));
+            prop_assert_eq!(format!("{:?}", connection.algorithm), after, "{}", name);
         }
     }
 }

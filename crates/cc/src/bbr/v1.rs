@@ -411,8 +411,14 @@ impl CongestionControl for BbrV1 {
     fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
         let scale = f64::from(previous_mss) / f64::from(path.mss);
         self.init_cwnd *= scale;
+        self.ssthresh *= scale;
         self.window.scale(scale);
         self.ack_aggregation.scale(scale);
+    }
+
+    fn on_persistent_congestion(&mut self, path: &Path) {
+        self.on_congestion(path, &CongestionEvent::timeout().with_packets(0).with_seq(path.una));
+        self.window.set(MIN_PIPE_CWND);
     }
 
     fn on_receive_window_penalty(&mut self, _path: &Path) {

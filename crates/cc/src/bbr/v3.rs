@@ -512,6 +512,7 @@ impl CongestionControl for BbrV3 {
         self.ack_aggregation.scale(scale);
         for packets in [
             &mut self.init_cwnd,
+            &mut self.ssthresh,
             &mut self.inflight_shortterm,
             &mut self.inflight_longterm,
             &mut self.inflight_latest,
@@ -521,6 +522,11 @@ impl CongestionControl for BbrV3 {
         ] {
             *packets *= scale;
         }
+    }
+
+    fn on_persistent_congestion(&mut self, path: &Path) {
+        self.on_congestion(path, &CongestionEvent::timeout().with_packets(0).with_seq(path.una));
+        self.window.set(MIN_PIPE_CWND);
     }
 
     fn on_receive_window_penalty(&mut self, _path: &Path) {

@@ -155,6 +155,10 @@ impl CongestionControl for AdaptiveUdt {
         self.udt.control()
     }
 
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        self.udt.on_mtu_update(path, previous_mss);
+    }
+
     fn uses_prr(&self) -> bool {
         self.udt.uses_prr()
     }

@@ -296,6 +296,16 @@ impl CongestionControl for Udt {
             .with_min_send_quantum(Some(1))
     }
 
+    fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
+        let factor = f64::from(previous_mss) / f64::from(path.mss);
+        self.cwnd = (self.cwnd * factor).max(1.0);
+        self.period /= factor;
+        self.last_dec_period /= factor;
+        self.report.arrival_rate *= factor;
+        self.report.capacity *= factor;
+        self.mss = path.mss;
+    }
+
     fn uses_prr(&self) -> bool {
         false
     }
