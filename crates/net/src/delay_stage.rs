@@ -89,9 +89,7 @@ impl<P> DelayStage<P> {
 
     /// Adds a packet that will have crossed the shortest route at `now`; `now` never decreases.
     pub(crate) fn push(&mut self, now: Time, packet: P) {
-        while let Some((_, extra_delay)) =
-            self.reroutes.pop_if(|next_delivery| next_delivery.0 <= now)
-        {
+        while let Some((_, extra_delay)) = self.reroutes.pop_if(|next| next.0 <= now) {
             self.extra_delay = extra_delay;
             self.last_delivery = Time::ZERO;
         }
@@ -121,7 +119,7 @@ impl<P> DelayStage<P> {
     }
 
     /// Whether the stage holds packets and no later arrival can be delivered before them.
-    pub(crate) fn next_arrival_is_final(&self) -> bool {
+    pub(crate) fn next_delivery_is_final(&self) -> bool {
         let in_order = self.reordering.share == 0.0 && self.reroutes.is_empty();
         in_order && self.out_of_order.is_empty() && !self.in_order.is_empty()
     }
@@ -148,14 +146,14 @@ impl<P> DelayStage<P> {
 }
 
 impl<P> Delayed<P> {
-    fn rank(&self) -> (Time, u64) {
+    fn key(&self) -> (Time, u64) {
         (self.delivery, self.number)
     }
 }
 
 impl<P> Ord for Delayed<P> {
     fn cmp(&self, other: &Delayed<P>) -> Ordering {
-        other.rank().cmp(&self.rank())
+        other.key().cmp(&self.key())
     }
 }
 
@@ -167,7 +165,7 @@ impl<P> PartialOrd for Delayed<P> {
 
 impl<P> PartialEq for Delayed<P> {
     fn eq(&self, other: &Delayed<P>) -> bool {
-        self.rank() == other.rank()
+        self.key() == other.key()
     }
 }
 

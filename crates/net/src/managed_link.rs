@@ -83,7 +83,7 @@ impl<P: Packet> ManagedLink<P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn next_arrival_is_final(&self) -> bool {
-        self.aqm.is_none() && self.delay_stage.next_arrival_is_final()
+        self.aqm.is_none() && self.delay_stage.next_delivery_is_final()
     }
 
     /// Starts all transmissions that start by `now`.

@@ -1,9 +1,10 @@
 //! Builds the network and the endpoints of a scenario.
 
-use crate::engine::{Engine, Observer};
+use crate::engine::Engine;
 use crate::host::{Host, SimHost};
 use crate::multipath_host::MultipathHost;
 use crate::network::{FlowPlan, Network, Stacks};
+use crate::observer::Observer;
 use crate::scenario::{FlowSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
 use crate::tcp_host::{TcpHost, TcpSender};
@@ -39,7 +40,7 @@ impl<H: SimHost> Simulation<H> {
 /// Builds a checked scenario.
 ///
 /// # Errors
-/// If the scenario is invalid after all.
+/// If the scenario is invalid, which [`Scenario::check`] would have found.
 pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, ScenarioError> {
     let network = Network::new(scenario)?;
     let stacks = Stacks::of(scenario);
@@ -48,7 +49,7 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
     let mut hosts = Vec::with_capacity(2 * order.len());
     for at in order {
         let endpoints = endpoints(scenario, at, &network.flows[at], stacks.get(at))?;
-        hosts.extend(endpoints.map(H::of));
+        hosts.extend(endpoints.map(H::from_host));
     }
     Ok(Simulation { network, hosts })
 }
@@ -131,7 +132,7 @@ fn udt_endpoints(
     algorithms: [Algorithm; 2],
     init: &ConnectionConfig,
 ) -> [Host; 2] {
-    let plan = ClientConfig {
+    let client = ClientConfig {
         options: options.clone(),
         bulk: BulkData {
             bytes: flow.bytes,
@@ -143,5 +144,5 @@ fn udt_endpoints(
     };
     let [there, back] = algorithms;
     let server = UdtHost::server(options.clone(), back, init.seed);
-    [UdtHost::client(plan, there), server].map(|end| Host::Udt(Box::new(end)))
+    [UdtHost::client(client, there), server].map(|end| Host::Udt(Box::new(end)))
 }

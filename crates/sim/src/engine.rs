@@ -13,10 +13,10 @@
 //! so the next receivers are known and their memory is prefetched.
 
 use crate::arrivals::Arrivals;
+use crate::observer::Observer;
+use crate::sim_endpoint::SimEndpoint;
 use crate::timers::{HasTimer, Timer, Timers};
-use dumbbell_net::{
-    DropReason, Endpoint, Link, LinkId, LinkStatistics, Packet, RouteId, Routes, prefetch,
-};
+use dumbbell_net::{Endpoint, Link, LinkId, LinkStatistics, Packet, RouteId, Routes, prefetch};
 use dumbbell_units::Time;
 
 /// The number of a port, or of the endpoint whose first port it is.
@@ -115,73 +115,6 @@ impl<P: Packet> Packet for InFlight<P> {
         self.packet.mark();
     }
 }
-
-/// An endpoint that the [`Engine`] can run.
-///
-/// Each of its ports is connected to the port of the same number at the peer. A multipath
-/// connection has one port per subflow; all others have port 0 only and need no method here.
-pub trait SimEndpoint: Endpoint {
-    /// The number of ports, at least one.
-    fn ports(&self) -> u8 {
-        1
-    }
-
-    /// Processes a packet that arrived at `now` on `port`.
-    #[inline]
-    fn handle_on_port(&mut self, now: Time, _port: u8, packet: &Self::Packet) {
-        self.handle(now, packet);
-    }
-
-    /// The port of the packet that [`poll`](Endpoint::poll) returned last.
-    #[inline]
-    fn outgoing_port(&self) -> u8 {
-        0
-    }
-
-    /// Prefetches the endpoint's own memory for a packet that arrives soon; see
-    /// [`prefetch`](dumbbell_net::prefetch()). Affects speed only.
-    #[inline]
-    fn prefetch(&self) {}
-
-    /// Prefetches what the endpoint points to. Called later than [`prefetch`](Self::prefetch), as
-    /// it reads the pointers.
-    #[inline]
-    fn prefetch_indirect(&self) {}
-}
-
-/// Observes packets as they travel. Methods that are not overridden cost nothing.
-pub trait Observer<P> {
-    /// An endpoint sends a packet.
-    #[inline]
-    fn on_sent(&mut self, _now: Time, _from: EndpointId, _packet: &P) {}
-
-    /// A packet is delivered to an endpoint, which has not processed it yet.
-    #[inline]
-    fn on_delivered(&mut self, _now: Time, _to: EndpointId, _packet: &P) {}
-
-    /// A link drops a packet, on arrival or later. Later drops are reported on the next access to
-    /// the link, so `now` may lie in the past.
-    #[inline]
-    fn on_dropped(
-        &mut self,
-        _now: Time,
-        _from: EndpointId,
-        _at: LinkId,
-        _why: DropReason,
-        _packet: &P,
-    ) {
-    }
-
-    /// Prefetches memory for a packet that is delivered soon; see [`SimEndpoint::prefetch`].
-    #[inline]
-    fn prefetch(&self, _to: EndpointId) {}
-
-    /// Prefetches what that memory points to; see [`SimEndpoint::prefetch_indirect`].
-    #[inline]
-    fn prefetch_indirect(&self, _to: EndpointId) {}
-}
-
-impl<P> Observer<P> for () {}
 
 /// The simulation engine: links, endpoints and the clock.
 pub struct Engine<E: Endpoint, O = ()> {

@@ -3,10 +3,10 @@
 //! Scenarios of plain TCP flows, the most frequent ones, run with hosts and packets of TCP only, so
 //! that they do not pay for the size of other protocols.
 
-use crate::engine::SimEndpoint;
 use crate::multipath_host::MultipathHost;
 use crate::pdu::{Pdu, SimPacket};
 use crate::sample::Sampled;
+use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, SeriesRow};
 use crate::tcp_host::TcpHost;
 use crate::udt_host::UdtHost;
@@ -24,17 +24,17 @@ pub(crate) enum Host {
 /// The host types that a run can consist of.
 pub(crate) trait SimHost: SimEndpoint<Packet: SimPacket> + Sampled {
     /// Converts a host, which must be of this type.
-    fn of(host: Host) -> Self;
+    fn from_host(host: Host) -> Self;
 }
 
 impl SimHost for Host {
-    fn of(host: Host) -> Host {
+    fn from_host(host: Host) -> Host {
         host
     }
 }
 
 impl SimHost for TcpHost {
-    fn of(host: Host) -> TcpHost {
+    fn from_host(host: Host) -> TcpHost {
         match host {
             Host::Tcp(host) => host,
             _ => unreachable!("all flows of the scenario are plain TCP"),

@@ -15,6 +15,7 @@ mod host;
 mod link_spec;
 mod multipath_host;
 mod network;
+mod observer;
 mod packet_log;
 mod pcapng;
 mod pdu;
@@ -23,15 +24,17 @@ mod sample;
 mod scenario;
 mod seeds;
 mod sender_rows;
+mod sim_endpoint;
 mod tables;
 mod tcp_host;
 mod timers;
 mod udt_host;
 
 pub use check::MAX_FLOWS;
-pub use engine::{EndpointId, Engine, InFlight, Observer, SimEndpoint};
+pub use engine::{EndpointId, Engine, InFlight};
 pub use histogram::Histogram;
 pub use network::{FlowPlan, Network, PathPlan};
+pub use observer::Observer;
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
 pub use pcapng::Side;
 pub use pdu::Pdu;
@@ -41,4 +44,5 @@ pub use scenario::{
     FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
 };
 pub use sender_rows::{fill_flow_row, fill_series_row};
+pub use sim_endpoint::SimEndpoint;
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};

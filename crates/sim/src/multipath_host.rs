@@ -1,8 +1,8 @@
 //! Multipath connections in the simulator, and their rows in the tables.
 
-use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
 use crate::sender_rows::{fill_flow_row, fill_series_row};
+use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;

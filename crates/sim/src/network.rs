@@ -77,7 +77,7 @@ impl<P: Packet> Network<P> {
     /// The network of a checked scenario.
     ///
     /// # Errors
-    /// If the scenario is invalid after all.
+    /// If the scenario is invalid, which [`Scenario::check`] would have found.
     pub fn new(scenario: &Scenario) -> Result<Network<P>, ScenarioError> {
         let mut builder = Builder::new(scenario);
         let order = canonical_order(scenario, &builder.names, &Stacks::of(scenario));

@@ -1,6 +1,7 @@
 //! The packet log: all packets of logged flows as they are sent, received or dropped.
 
-use crate::engine::{EndpointId, Observer};
+use crate::engine::EndpointId;
+use crate::observer::Observer;
 use crate::pdu::{Pdu, SimPacket};
 use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::Time;

@@ -2,10 +2,11 @@
 
 use crate::build::build;
 use crate::delay_meter::DelayMeter;
-use crate::engine::{EndpointId, Engine, Observer};
+use crate::engine::{EndpointId, Engine};
 use crate::histogram::Histogram;
 use crate::host::{Host, SimHost};
 use crate::network::FlowPlan;
+use crate::observer::Observer;
 use crate::packet_log::PacketLog;
 use crate::pdu::SimPacket;
 use crate::sample::Sampler;

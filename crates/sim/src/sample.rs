@@ -1,6 +1,8 @@
 //! Samples flows and links at an interval.
 
-use crate::engine::{EndpointId, Engine, Observer, SimEndpoint};
+use crate::engine::{EndpointId, Engine};
+use crate::observer::Observer;
+use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, Internals, LinkRow, Links, Series, SeriesRow};
 use dumbbell_cc::Metric;
 use dumbbell_net::{LinkId, Packet};

@@ -1,8 +1,8 @@
 //! One end of a TCP flow in the simulator, and its rows in the tables.
 
-use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
 use crate::sender_rows::{fill_flow_row, fill_series_row};
+use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;

@@ -1,8 +1,8 @@
 //! UDT in the simulator: a client that connects and sends, and a server that listens and receives.
 
-use crate::engine::SimEndpoint;
 use crate::sample::Sampled;
 use crate::sender_rows::{fill_flow_row, fill_series_row};
+use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::{Algorithm, Metric, SenderStats};
 use dumbbell_net::Endpoint;

@@ -63,7 +63,7 @@ fn every_aqm_keeps_cubic_near_its_target_and_the_link_busy() {
         let (delay, used) = (median_delay(&outcome), utilisation(&outcome));
         assert!((least..most).contains(&delay), "{delay} with {aqm}");
         assert!(used > 0.85, "{used} with {aqm}");
-        assert_eq!(outcome.links.marked.last(), Some(&0), "nobody asked for marks");
+        assert_eq!(outcome.links.marked.last(), Some(&0), "ECN is off");
         assert!(outcome.links.dropped.last() > Some(&10));
     }
 }

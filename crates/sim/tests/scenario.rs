@@ -40,7 +40,7 @@ fn everything(outcome: &RunOutput) -> String {
 }
 
 /// The samples and the result of one flow, independent of its index.
-fn story(outcome: &RunOutput, flow: usize) -> String {
+fn flow_history(outcome: &RunOutput, flow: usize) -> String {
     let samples: Vec<_> = (0..outcome.series.t.len())
         .filter(|&row| outcome.series.flow[row] as usize == flow)
         .map(|row| {
@@ -98,7 +98,7 @@ proptest! {
         json["flows"] = order.iter().map(|&i| flows[i].clone()).collect();
         let shuffled = run(&json);
         for (index, &flow) in order.iter().enumerate() {
-            prop_assert_eq!(story(&shuffled, index), story(&sorted, flow));
+            prop_assert_eq!(flow_history(&shuffled, index), flow_history(&sorted, flow));
         }
         prop_assert_eq!(format!("{:?}", shuffled.links), format!("{:?}", sorted.links));
     }
@@ -290,9 +290,9 @@ fn nan_and_infinity_are_refused_in_the_struct() {
 
 #[test]
 fn more_than_a_million_flows_are_refused_before_anything_is_built() {
-    let mut crowd = parse(&scenario(&[flow("a", "reno")]));
-    let one = crowd.flows[0].clone();
-    crowd.flows = vec![one; MAX_FLOWS + 1];
-    let error = crowd.run().expect_err("too many").to_string();
+    let mut scenario = parse(&scenario(&[flow("a", "reno")]));
+    let one = scenario.flows[0].clone();
+    scenario.flows = vec![one; MAX_FLOWS + 1];
+    let error = scenario.run().expect_err("too many").to_string();
     assert!(error.contains("flows cannot be 1000001"), "{error}");
 }

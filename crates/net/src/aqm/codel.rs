@@ -144,7 +144,8 @@ impl Codel {
         self.count += packets;
     }
 
-    /// Enters the dropping state; soon after the last time at the former drop rate.
+    /// Enters the dropping state. Within 16 intervals of `drop_next` it resumes the former drop
+    /// rate (section 5.5).
     fn enter_dropping(&mut self, now: Time) {
         self.dropping = true;
         let drops = self.count - self.lastcount;

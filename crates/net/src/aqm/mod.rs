@@ -111,6 +111,7 @@ impl<P: Packet> AqmQueue<P> {
             limit.admits(backlog, size, wait)
         };
         let (verdict, fifo) = match discipline {
+            // FQ-CoDel drops others for an arrival, unless it exceeds the limit alone.
             Discipline::FqCodel(queues) if admits(Backlog::default()) => {
                 queues.enqueue(now, packet, admits, counters);
                 return Ok(());

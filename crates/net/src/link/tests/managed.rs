@@ -463,7 +463,7 @@ proptest! {
     ) {
         let once = journey(&config, &packets, false);
         prop_assert_eq!(&once, &journey(&config, &packets, false), "by the seed alone");
-        prop_assert_eq!(&once, &journey(&config, &packets, true), "whoever polls at it");
+        prop_assert_eq!(&once, &journey(&config, &packets, true), "with or without accesses in between");
         prop_assert!(once.delivered.is_sorted_by_key(|&(at, _)| at));
     }
 }
