@@ -69,7 +69,7 @@
 //! | BoundBWForModel sets `bw` at the end of UpdateModelAndState. | `bw` is computed where it is used. | `bbr_bw` |
 //! | Gains are set on entering a state. | Once an acknowledgement, by the state: the same gains. | `bbr_update_gains` |
 //! | Rates have no minimum. | 1 byte/s; the first one assumes a round-trip time of at least 1 us. | `bbr_rate_bytes_per_sec`, `bbr_init_pacing_rate_from_rtt` |
-//! | SetSendQuantum: 1 ms of the pacing rate, at most 64 KB. | 1/1024 s, at most 65,215 bytes. | `bbr_tso_segs_generic`, without its addition on short paths |
+//! | SetSendQuantum: 1 ms of the pacing rate, at most 64 KB. | 1/1024 s, at most 65,215 bytes and 127 packets. | `bbr_tso_segs_generic`, without its addition on short paths; mainline's `bbr_tso_segs_goal` |
 //! | SetCwnd on every acknowledgement. | One that delivers nothing only applies the bounds. | `bbr_set_cwnd` |
 //! | Volumes are bytes. | Whole packets; the BDP is rounded up, bounds are rounded down. | Linux counts packets |
 //!

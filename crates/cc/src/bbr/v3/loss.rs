@@ -58,7 +58,7 @@ impl BbrV3 {
         self.is_bw_probe_sample = false;
         if !is_app_limited {
             let floor = libm::floor(self.target_inflight(path) * self.version.beta);
-            self.inflight_longterm = libm::floor(tx_in_flight.max(floor)).max(MIN_PIPE_CWND);
+            self.inflight_longterm = libm::floor(tx_in_flight.max(floor));
         }
         if self.state == State::ProbeBwUp {
             self.undo_state = Some(State::ProbeBwUp);

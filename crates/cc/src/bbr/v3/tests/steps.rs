@@ -85,6 +85,15 @@ fn losses_cross_2_percent_of_200_packets_with_the_fifth() {
 }
 
 #[test]
+fn inflight_longterm_may_be_below_4_packets_but_the_window_is_not() {
+    let mut bbr = cruising();
+    bbr.window.cwnd = 4.0;
+    bbr.handle_inflight_too_high(&path(), 3.0, false);
+    bbr.bound_cwnd_for_model();
+    assert_eq!((bbr.inflight_longterm, bbr.window.cwnd), (3.0, 4.0));
+}
+
+#[test]
 fn a_spurious_recovery_restores_the_window_and_the_bounds() {
     let mut bbr = cruising();
     bbr.save_state_upon_loss();
