@@ -60,6 +60,7 @@
 //! | TargetInflight is min(`bdp`, `C.cwnd`). | The BDP with the quantization budget, which has 2 packets more in UP. | `bbr_target_inflight` |
 //! | StartProbeBW_UP keeps `cycle_stamp`. | Sets it: no effect in BBRv3, BBRv2 needs it. | `bbr_start_bw_probe_up` |
 //! | HandleInflightTooHigh only for lost packets: the `tx_in_flight` of an acknowledged one underestimates (5.5.10.2). | Also for an acknowledgement whose sample lost or marked too much, with its `tx_in_flight`. | `bbr_adapt_upper_bounds` |
+//! | AdaptLongTermModel raises `inflight_longterm` to any `RS.tx_in_flight`. | Not by an acknowledgement whose interval is below the minimum round-trip time. | the transport's interface, which has `tx_in_flight` in the rate sample |
 //! | InflightAtLoss: `lost_prefix` may be negative. | At least 0. | `bbr_inflight_hi_from_lost_skb` |
 //! | NoteLoss saves the state for an undo, once a loss round. | Saved once a recovery episode. | `bbr_ssthresh` |
 //! | OnEnterRTO: the window. | Also HandleLostPacket and ResetFullBW; outside of probes `inflight_shortterm` starts from the window before the timeout. | `bbr_skb_marked_lost`, `bbr_set_state` |

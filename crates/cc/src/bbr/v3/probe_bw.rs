@@ -133,7 +133,8 @@ impl BbrV3 {
     /// Tracks the feedback of a probe and moves `inflight_longterm` with it. Returns whether it changed
     /// the state.
     pub(super) fn adapt_long_term_model(&mut self, path: &Path, ack: &Ack) -> bool {
-        let Some(rate) = &ack.rate else { return false };
+        let rate = ack.rate.as_ref();
+        let is_app_limited = rate.is_some_and(|rate| self.is_app_limited(rate));
         let round_start = self.round.round_start;
         if self.ack_phase == AckPhase::ProbeStarting && round_start {
             self.ack_phase = AckPhase::ProbeFeedback;
@@ -141,7 +142,7 @@ impl BbrV3 {
         if self.ack_phase == AckPhase::ProbeStopping && round_start {
             self.is_bw_probe_sample = false;
             self.ack_phase = AckPhase::Init;
-            if self.state.is_probe_bw() && !self.is_app_limited(rate) {
+            if self.state.is_probe_bw() && !is_app_limited {
                 self.max_bw_filter.advance();
             }
             // The probe went as far as the previous one, which had gone too high, and did no harm.
@@ -153,10 +154,11 @@ impl BbrV3 {
                 return true;
             }
         }
-        let tx_in_flight = f64::from(rate.send_state.in_flight);
-        if self.is_inflight_too_high(rate) {
+        // Without a rate sample, the transport does not report `tx_in_flight`.
+        let tx_in_flight = rate.map_or(0.0, |rate| f64::from(rate.send_state.in_flight));
+        if rate.is_some_and(|rate| self.is_inflight_too_high(rate)) {
             if self.is_bw_probe_sample {
-                self.handle_inflight_too_high(path, tx_in_flight, self.is_app_limited(rate));
+                self.handle_inflight_too_high(path, tx_in_flight, is_app_limited);
             }
         } else if self.inflight_longterm.is_finite() {
             self.inflight_longterm = self.inflight_longterm.max(tx_in_flight);

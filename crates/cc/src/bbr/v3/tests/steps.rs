@@ -267,6 +267,17 @@ fn inflight_longterm_grows_by_1_2_4_8_packets_a_round() {
 }
 
 #[test]
+fn inflight_longterm_grows_by_acknowledgements_without_a_rate_sample_too() {
+    let mut bbr = cruising();
+    let path = Path { window_full: true, ..path() };
+    bbr.state = State::ProbeBwUp;
+    bbr.inflight_longterm = 50.0;
+    bbr.raise_inflight_longterm_slope();
+    bbr.adapt_long_term_model(&path, &Ack { delivered: 100, ..Ack::default() });
+    assert_eq!(bbr.inflight_longterm, 51.0);
+}
+
+#[test]
 fn the_feedback_of_a_probe_is_complete_a_round_after_it() {
     let mut bbr = cruising();
     bbr.state = State::ProbeBwUp;
