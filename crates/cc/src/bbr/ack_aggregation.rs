@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smooth_stream_of_acknowledgements_has_the_aggregation_of_one_acknowledgement() {
+    fn smooth_acknowledgements_have_the_aggregation_of_a_single_one() {
         let mut path = Path::new(1000, Time::ZERO);
         let mut meter = AckAggregation::new(Time::ZERO);
         (0..100).for_each(|_| acknowledge(&mut meter, &mut path, 2, 2, false));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clump_of_20_packets_widens_the_window_by_20() {
+    fn a_burst_of_20_packets_widens_the_window_by_20() {
         let mut path = Path::new(1000, Time::ZERO);
         let mut meter = AckAggregation::new(Time::ZERO);
         (0..10).for_each(|_| acknowledge(&mut meter, &mut path, 20, 20, false));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clump_is_forgotten_after_5_to_10_rounds() {
+    fn a_burst_is_forgotten_after_5_to_10_rounds() {
         let mut path = Path::new(1000, Time::ZERO);
         let mut meter = AckAggregation::new(Time::ZERO);
         acknowledge(&mut meter, &mut path, 20, 20, false);

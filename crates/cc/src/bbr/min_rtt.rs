@@ -172,7 +172,7 @@ mod tests {
         assert!(!probe.handle_probe_rtt(&path, 4.0, &mut round), "the 200 ms begin");
         round.round_start = true;
         path.now = at(10_300);
-        assert!(!probe.handle_probe_rtt(&path, 4.0, &mut round), "not a moment too early");
+        assert!(!probe.handle_probe_rtt(&path, 4.0, &mut round), "200 ms, not more");
         path.now = at(10_301);
         round.round_start = false;
         assert!(probe.handle_probe_rtt(&path, 4.0, &mut round));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_probe_rtt_sends_is_limited_and_what_was_sent_before_and_after_is_not() {
+    fn only_what_probe_rtt_sends_counts_as_app_limited() {
         let mut probe = MinRtt::new(MIN_RTT_FILTER_LEN, at(0));
         let mut path = path_at(10_000);
         (path.delivered, path.in_flight) = (100, 50);

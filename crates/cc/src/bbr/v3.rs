@@ -3,35 +3,34 @@
 //! The draft's functions in the order of its pseudocode; ours have their names in snake case, as have the
 //! state variables.
 //!
-//! | draft-06 | here |
-//! |---|---|
-//! | OnInit | `BbrV3::new`, `on_established` |
-//! | OnTransmit, HandleRestartFromIdle | `on_sent` |
-//! | UpdateOnACK | `on_ack` |
-//! | UpdateModelAndState | `update_model_and_state` |
-//! | UpdateLatestDeliverySignals | `update_latest_delivery_signals` |
-//! | UpdateCongestionSignals, UpdateMaxBw | `update_congestion_signals`, `update_max_bw` |
-//! | UpdateRound | `update_round`, `Rounds` |
-//! | AdaptLowerBoundsFromCongestion, InitLowerBounds, LossLowerBounds | in `v3/loss` |
-//! | UpdateACKAggregation | `AckAggregation::update_ack_aggregation` |
-//! | CheckFullBWReached, ResetFullBW | `check_full_bw_reached`, `FullPipe` |
-//! | CheckStartupDone, CheckStartupHighLoss | in `v3/probe_bw` |
-//! | EnterDrain, CheckDrainDone | in `v3/probe_bw` |
-//! | UpdateProbeBWCyclePhase and what it calls | in `v3/probe_bw` |
-//! | AdaptLongTermModel, ProbeInflightLongtermUpward | in `v3/probe_bw` |
-//! | UpdateMinRTT | `MinRtt::update_min_rtt` |
-//! | CheckProbeRTT, HandleProbeRTT, ExitProbeRTT | `check_probe_rtt`, `MinRtt::handle_probe_rtt`, `exit_probe_rtt` |
-//! | AdvanceLatestDeliverySignals | `advance_latest_delivery_signals` |
-//! | BoundBWForModel | `bw`, computed where it is used |
-//! | UpdateControlParameters | `update_control_parameters` in `v3/control` |
-//! | SetPacingRate | `Pacing::set_pacing_rate_with_gain` |
-//! | SetSendQuantum, UpdateOffloadBudget | `Pacing::send_quantum` |
-//! | BDPMultiple, QuantizationBudget, Inflight | in `v3/control` |
-//! | SetCwnd, BoundCwndForProbeRTT, BoundCwndForModel | in `v3/control` |
-//! | HandleLostPacket, NoteLoss, InflightAtLoss | in `v3/loss` |
-//! | HandleInflightTooHigh | in `v3/loss` |
-//! | SaveStateUponLoss, OnEnterRTO | in `v3/loss` |
-//! | HandleSpuriousLossDetection | in `v3/loss` |
+//! | draft-06 | section | here |
+//! |---|---|---|
+//! | OnInit | 5.2.1 | `BbrV3::new`, `on_established` |
+//! | OnTransmit, HandleRestartFromIdle | 5.2.2, 5.4.1 | `on_sent` |
+//! | UpdateOnACK, UpdateModelAndState | 5.2.3 | `on_ack`, `update_model_and_state` |
+//! | UpdateLatestDeliverySignals | 5.5.10.3 | `update_latest_delivery_signals` |
+//! | UpdateCongestionSignals, UpdateMaxBw | 5.5.10.3, 5.5.5 | `update_congestion_signals`, `update_max_bw` |
+//! | UpdateRound, StartRound | 5.5.1 | `update_round`, `filters::Rounds` |
+//! | AdaptLowerBoundsFromCongestion, InitLowerBounds, LossLowerBounds | 5.5.10.3 | in `v3/loss` |
+//! | UpdateACKAggregation | 5.5.9 | `AckAggregation::update_ack_aggregation` |
+//! | CheckFullBWReached, ResetFullBW | 5.3.1.2 | `check_full_bw_reached`, `FullPipe` |
+//! | CheckStartupDone, CheckStartupHighLoss | 5.3.1.1, 5.3.1.3 | in `v3/probe_bw` |
+//! | EnterDrain, CheckDrainDone | 5.3.2 | in `v3/probe_bw` |
+//! | IsTimeToProbeBW, PickProbeWait, TargetInflight | 5.3.3.5.3 | in `v3/probe_bw`, `v3/control` |
+//! | UpdateProbeBWCyclePhase and what it calls | 5.3.3.6 | in `v3/probe_bw` |
+//! | UpdateMinRTT | 5.3.4.3 | `MinRtt::update_min_rtt` |
+//! | CheckProbeRTT, HandleProbeRTT, CheckProbeRTTDone | 5.3.4.3 | `check_probe_rtt`, `MinRtt::handle_probe_rtt` |
+//! | ExitProbeRTT | 5.3.4.4 | `exit_probe_rtt` |
+//! | AdvanceLatestDeliverySignals | 5.5.10.3 | `advance_latest_delivery_signals` |
+//! | BoundBWForModel | 5.5.10.3 | `bw`, computed where it is used |
+//! | UpdateControlParameters | 5.2.3 | `update_control_parameters` in `v3/control` |
+//! | SetPacingRate, InitPacingRate | 5.6.2 | `Pacing::set_pacing_rate_with_gain`, `init_pacing_rate_from_rtt` |
+//! | SetSendQuantum, UpdateOffloadBudget | 5.6.3, 5.5.8 | `Pacing::send_quantum`, `quantization_budget` |
+//! | BDPMultiple, QuantizationBudget, Inflight | 5.6.4.2 | in `v3/control` |
+//! | SetCwnd, BoundCwndForProbeRTT, BoundCwndForModel | 5.6.4.5 to 5.6.4.7 | in `v3/control` |
+//! | HandleLostPacket, NoteLoss, InflightAtLoss, HandleInflightTooHigh | 5.5.10.2 | in `v3/loss` |
+//! | SaveStateUponLoss, OnEnterRTO, OnEnterFastRecovery | 5.5.11.1, 5.6.4.4 | `on_congestion`, in `v3/loss` |
+//! | HandleSpuriousLossDetection | 5.5.11.2 | in `v3/loss` |
 //!
 //! ## Differences from draft-ietf-ccwg-bbr-06
 //!
@@ -234,6 +233,16 @@ pub struct BbrV3 {
 
 impl BbrV3 {
     /// A version at the beginning of a connection.
+    ///
+    /// ```
+    /// use dumbbell_cc::bbr::version::{V3, Version};
+    /// use dumbbell_cc::{BbrV3, CongestionControl, ConnectionConfig};
+    /// use dumbbell_units::Time;
+    ///
+    /// let version = Version { headroom: 0.1, ..V3 };
+    /// let bbr = BbrV3::new(version, &ConnectionConfig::new(Time::ZERO, 1448));
+    /// assert_eq!(bbr.control().cwnd, 10.0);
+    /// ```
     pub fn new(version: Version, config: &ConnectionConfig) -> BbrV3 {
         let init_cwnd = config.initial_window;
         let startup_gain = version.startup_pacing_gain;
@@ -326,14 +335,13 @@ impl BbrV3 {
     }
 
     fn update_model_and_state(&mut self, path: &Path, ack: &Ack) {
-        let rate = ack.rate.as_ref();
         self.exit_loss_recovery(path);
         self.update_round(path, ack);
         self.update_latest_delivery_signals(path, ack);
         self.update_congestion_signals(ack);
         self.update_ack_aggregation(path, ack);
         self.check_startup_high_loss(path, ack);
-        self.check_full_bw_reached(rate);
+        self.check_full_bw_reached(ack);
         self.check_startup_done(path);
         self.check_drain_done(path);
         self.update_probe_bw_cycle_phase(path, ack);
@@ -398,8 +406,8 @@ impl BbrV3 {
         self.ack_aggregation.update_ack_aggregation((path, ack), bw, cwnd, &self.round, win_rtts);
     }
 
-    fn check_full_bw_reached(&mut self, rate: Option<&RateSample>) {
-        if let Some(rate) = rate
+    fn check_full_bw_reached(&mut self, ack: &Ack) {
+        if let Some(rate) = &ack.rate
             && self.round.round_start
             && !self.is_app_limited(rate)
         {
@@ -411,6 +419,7 @@ impl BbrV3 {
         }
     }
 
+    /// `save_cwnd(true)`: the state is ProbeRTT by then, as in the draft.
     fn check_probe_rtt(&mut self, path: &Path, ack: &Ack) {
         if self.state != State::ProbeRtt && self.min_rtt.probe_rtt_expired && !self.idle_restart {
             self.state = State::ProbeRtt;

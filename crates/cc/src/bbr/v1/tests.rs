@@ -76,7 +76,7 @@ fn drain_ends_when_the_bdp_is_in_flight() {
 }
 
 #[test]
-fn the_greatest_rate_is_within_2_percent_of_the_link() {
+fn max_bw_is_within_2_percent_of_the_link() {
     let mut flow = bbr1();
     flow.run_ms(8_000);
     let share = flow.inspect("max_bw") / flow.link.rate.bytes_per_sec();
@@ -121,15 +121,15 @@ fn the_gains_cycle_through_5_4_and_3_4_and_six_times_1() {
 #[test]
 fn probe_rtt_comes_every_10_s_with_4_packets() {
     let mut flow = bbr1();
-    let mut least = u32::MAX;
+    let mut min = u32::MAX;
     let mut last = State::Startup;
     let mut times = Vec::new();
     for _ in 0..42 {
-        // A path whose delay never changes shows its least round-trip time again and again.
+        // A path whose delay never changes shows its minimum round-trip time again and again.
         flow.link.rtt = flow.link.rtt + Span::from_micros(10);
         flow.run(Span::from_secs(1), |flow| {
             if state(flow) == State::ProbeRtt {
-                least = least.min(flow.path.in_flight);
+                min = min.min(flow.path.in_flight);
                 if last != State::ProbeRtt {
                     times.push(flow.path.now.as_secs_f64());
                 }
@@ -137,7 +137,7 @@ fn probe_rtt_comes_every_10_s_with_4_packets() {
             last = state(flow);
         });
     }
-    assert!(least <= 4);
+    assert!(min <= 4);
     assert!(times.len() >= 3, "{times:?}");
     for pair in times.windows(2) {
         assert!((10.0..=11.0).contains(&(pair[1] - pair[0])), "{times:?}");
@@ -158,10 +158,10 @@ fn the_window_is_restored_after_probe_rtt() {
 #[test]
 fn probe_rtt_does_not_lower_the_bandwidth() {
     let mut flow = bbr1();
-    let mut least = f64::INFINITY;
+    let mut min = f64::INFINITY;
     flow.run_ms(4_000);
-    flow.run(Span::from_secs(20), |flow| least = least.min(flow.algorithm.max_bw_filter.get()));
-    assert!(least > 0.98 * flow.link.rate.bytes_per_sec(), "{least}");
+    flow.run(Span::from_secs(20), |flow| min = min.min(flow.algorithm.max_bw_filter.get()));
+    assert!(min > 0.98 * flow.link.rate.bytes_per_sec(), "{min}");
 }
 
 #[test]

@@ -46,8 +46,8 @@ impl BbrV3 {
             || self.ecn.is_inflight_too_high(rate)
     }
 
-    /// Once a probe, lowers `inflight_longterm` to `tx_in_flight`, but to no less than CUBIC would
-    /// leave, and stops probing.
+    /// Once per probe: lowers `inflight_longterm` to `tx_in_flight`, but not below Beta times the
+    /// target, and stops probing.
     pub(super) fn handle_inflight_too_high(
         &mut self,
         path: &Path,

@@ -40,7 +40,7 @@ fn a_round_of_losses_leaves_70_percent_of_the_short_term_model() {
 }
 
 #[test]
-fn losses_lower_the_short_term_model_no_further_than_to_what_was_delivered() {
+fn losses_do_not_lower_the_model_below_what_was_delivered() {
     let mut bbr = cruising();
     adapt(&mut bbr, true, false, 950.0, 97.0);
     assert_eq!((bbr.bw_shortterm, bbr.inflight_shortterm), (rate(950.0), 97.0));
@@ -232,7 +232,7 @@ fn probes_are_2_to_3_s_apart_at_random() {
 }
 
 #[test]
-fn a_small_flow_probes_as_often_as_reno_and_a_large_one_after_62_or_63_rounds() {
+fn probes_follow_reno_but_are_at_most_63_rounds_apart() {
     for (cwnd, rounds) in [(20.0, 20), (1000.0, 63)] {
         let mut bbr = cruising();
         bbr.window.cwnd = cwnd;

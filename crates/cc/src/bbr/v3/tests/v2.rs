@@ -51,7 +51,7 @@ fn startup_has_a_window_of_3_bdp() {
 }
 
 #[test]
-fn eight_losses_in_a_round_of_recovery_end_startup_and_bound_the_volume_to_the_bdp() {
+fn eight_losses_in_a_round_end_startup_and_bound_what_is_in_flight() {
     let mut link = Link::new(50.0, 40, 1000.0);
     link.loses = |seq| seq >= 40 && seq % 20 == 0;
     let mut flow = v2(link);
@@ -92,13 +92,13 @@ fn up_ends_with_5_4_bdp_in_flight_and_not_before_a_round_trip() {
 #[test]
 fn probe_rtt_comes_every_5_s_and_leaves_half_a_bdp() {
     let mut flow = v2(deep_link());
-    let (mut times, mut least, mut last) = (Vec::new(), f64::INFINITY, State::Startup);
+    let (mut times, mut min, mut last) = (Vec::new(), f64::INFINITY, State::Startup);
     for _ in 0..32 {
         flow.link.rtt = flow.link.rtt + Span::from_micros(10);
         flow.run(Span::from_secs(1), |flow| {
             let state = flow.algorithm.state;
             if state == State::ProbeRtt {
-                least = least.min(flow.algorithm.window.cwnd / flow.link.bdp());
+                min = min.min(flow.algorithm.window.cwnd / flow.link.bdp());
                 if last != state {
                     times.push(flow.path.now.as_secs_f64());
                 }
@@ -108,7 +108,7 @@ fn probe_rtt_comes_every_5_s_and_leaves_half_a_bdp() {
     }
     assert!(times.len() >= 5, "{times:?}");
     assert!(times.windows(2).all(|pair| (5.0..=5.7).contains(&(pair[1] - pair[0]))), "{times:?}");
-    assert!((0.49..=0.53).contains(&least), "{least}");
+    assert!((0.49..=0.53).contains(&min), "{min}");
 }
 
 #[test]
