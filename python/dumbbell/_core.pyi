@@ -9,18 +9,18 @@ __all__ = [
     "ConnectionConfig",
     "Outcome",
     "Path",
-    "PeerReport",
     "RateSample",
     "RoundStats",
     "ScenarioError",
-    "Sent",
     "SendState",
+    "Sent",
     "Subflow",
     "Table",
     "TransferDamagedError",
     "TransferRefusedError",
     "TransferWatch",
     "UdtListener",
+    "UdtReport",
     "UdtSocket",
     "Watch",
     "__version__",
@@ -179,7 +179,7 @@ class Ack:
     @property
     def rate(self) -> RateSample | None: ...
     @property
-    def report(self) -> PeerReport | None: ...
+    def udt(self) -> UdtReport | None: ...
 
 @final
 class RateSample:
@@ -208,7 +208,7 @@ class SendState:
     def app_limited(self) -> bool: ...
 
 @final
-class PeerReport:
+class UdtReport:
     @property
     def advanced(self) -> int: ...
     @property

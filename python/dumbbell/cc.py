@@ -29,12 +29,12 @@ from dumbbell._core import (
     CongestionEvent,
     ConnectionConfig,
     Path,
-    PeerReport,
     RateSample,
     RoundStats,
     SendState,
     Sent,
     Subflow,
+    UdtReport,
 )
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ __all__ = [
     "CongestionEvent",
     "ConnectionConfig",
     "Path",
-    "PeerReport",
     "RateSample",
     "RoundControl",
     "RoundStats",
     "SendState",
     "Sent",
     "Subflow",
+    "UdtReport",
     "WindowRule",
 ]
 

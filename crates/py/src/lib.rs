@@ -21,8 +21,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::custom::types::{
-        Ack, CongestionEvent, ConnectionConfig, Path, PeerReport, RateSample, RoundStats,
-        SendState, Sent, Subflow,
+        Ack, CongestionEvent, ConnectionConfig, Path, RateSample, RoundStats, SendState, Sent,
+        Subflow, UdtReport,
     };
     #[pymodule_export]
     use crate::run::{Capture, Outcome, ScenarioError, Watch, simulate};

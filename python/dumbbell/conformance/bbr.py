@@ -106,7 +106,9 @@ def _bandwidth(track: Track, rate: float = _RATE) -> float:
 
 def _startup_plateau(track: Track) -> Finding:
     startup, after = _change(track, STARTUP)
-    samples = startup.samples.group_by("round_count", maintain_order=True).agg(pl.col("max_bw").last())
+    samples = startup.samples.group_by("round_count", maintain_order=True).agg(
+        pl.col("max_bw").last()
+    )
     best, grew = 0.0, 0.0
     for number, bandwidth in samples.iter_rows():
         if bandwidth >= 1.25 * best:

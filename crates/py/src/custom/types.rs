@@ -143,8 +143,8 @@ attribute_classes! {
         prior_in_flight: u32 = |it| it.prior_in_flight;
         /// Delivery rate sample; None if there is no valid one.
         rate: Option<RateSample> = |it| it.rate.map(RateSample);
-        /// Measurements of the receiver; None unless the transport is UDT.
-        report: Option<PeerReport> = |it| it.udt.map(PeerReport);
+        /// Report of a UDT receiver; None with TCP.
+        udt: Option<UdtReport> = |it| it.udt.map(UdtReport);
     }
 
     /// A delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation).
@@ -176,7 +176,7 @@ attribute_classes! {
     }
 
     /// Measurements that a UDT receiver reports in an ACK.
-    PeerReport(dumbbell_cc::ext::UdtReport) {
+    UdtReport(dumbbell_cc::ext::UdtReport) {
         /// Packets by which the cumulative acknowledgement advanced.
         advanced: u32 = |it| it.advanced;
         /// Smoothed round-trip time of the receiver, s.
@@ -187,7 +187,7 @@ attribute_classes! {
         arrival_rate: f64 = |it| it.arrival_rate;
         /// Link capacity estimated by packet pairs, packets/s; 0 if unknown.
         capacity: f64 = |it| it.capacity;
-        /// Free receive buffer, packets; 0 if unknown.
+        /// Flow window of the receiver, packets; 0 if unknown.
         window: u32 = |it| it.window;
     }
 

@@ -151,7 +151,12 @@ def gaps(runs: Runs) -> Table:
 
 def inside(runs: Runs) -> Table:
     """What limits BBRv2 and F-BBRv2 in Cruise."""
-    titles = ("Window full", "Window is 0.85 inflight_longterm", "RTprop (ms)", "Bandwidth (Mbit/s)")
+    titles = (
+        "Window full",
+        "Window is 0.85 inflight_longterm",
+        "RTprop (ms)",
+        "Bandwidth (Mbit/s)",
+    )
     columns = [Column("Beside CUBIC"), *(Column(title, number=True) for title in titles)]
     rows = []
     for queue in ("4", "7"):
