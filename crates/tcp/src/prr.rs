@@ -77,15 +77,17 @@ mod tests {
 
     #[test]
     fn above_ssthresh_packets_leave_in_proportion_to_deliveries() {
-        let mut prr = Prr::new(50.0, 100);
-        for acked in 1..=40u32 {
-            let in_flight = 100 - acked + prr.prr_out;
+        let (mut prr, mut in_flight) = (Prr::new(50.0, 100), 100);
+        for delivered in 1..=98u32 {
+            in_flight -= 1;
             prr.on_ack(in_flight, 1, false);
-            while in_flight.max(1) < prr.cwnd() && prr.prr_out * 2 < acked {
+            while in_flight < prr.cwnd() {
                 prr.on_sent();
+                in_flight += 1;
             }
-            assert_eq!(prr.prr_out, acked.div_ceil(2), "half of {acked} deliveries");
+            assert_eq!(prr.prr_out, delivered.div_ceil(2), "half of {delivered} deliveries");
         }
+        assert_eq!(in_flight, 51, "the reduction arrives at ssthresh");
     }
 
     #[test]

@@ -257,3 +257,148 @@ impl Scoreboard {
         self.una
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A scoreboard with `packets` packets out and these numbers SACKed.
+    fn scoreboard(packets: u32, sacked: &[u32]) -> Scoreboard {
+        let mut scoreboard = Scoreboard::new();
+        for _ in 0..packets {
+            scoreboard.push(&PacketInfo::default());
+        }
+        for &number in sacked {
+            scoreboard.sack(number, number + 1, |_, _| {});
+        }
+        scoreboard
+    }
+
+    /// RFC 6675, section 4, IsLost(): DupThresh discontiguous SACKed sequences have arrived above, or
+    /// more than (DupThresh - 1) * SMSS bytes are SACKed above.
+    #[test]
+    fn is_lost_needs_three_sacked_packets_above() {
+        assert_eq!(scoreboard(20, &[]).is_lost_below(), 0);
+        assert_eq!(scoreboard(20, &[5, 6]).is_lost_below(), 0, "two are not enough");
+        assert_eq!(scoreboard(20, &[5, 6, 7]).is_lost_below(), 5, "one block of three");
+        assert_eq!(scoreboard(20, &[5, 9, 12]).is_lost_below(), 5, "three separate blocks");
+        assert_eq!(
+            scoreboard(20, &[2, 5, 9, 12]).is_lost_below(),
+            5,
+            "below the third from the top"
+        );
+    }
+
+    /// RFC 6675, section 4, SetPipe(): a packet that is not SACKed counts once if it is not lost, and
+    /// once if it was retransmitted.
+    #[test]
+    fn pipe_counts_packets_not_lost_and_retransmissions() {
+        let mut scoreboard = scoreboard(10, &[2, 3, 4]);
+        assert_eq!(scoreboard.in_flight(), 7);
+        scoreboard.mark_lost(0);
+        scoreboard.mark_lost(1);
+        assert_eq!(scoreboard.in_flight(), 5);
+        scoreboard.retransmit(0, &PacketInfo::default());
+        assert_eq!(scoreboard.in_flight(), 6);
+        scoreboard.mark_lost(0);
+        assert_eq!(scoreboard.in_flight(), 5, "the retransmission is lost too");
+        scoreboard.retransmit(0, &PacketInfo::default());
+        scoreboard.acknowledge(1, |_, _, _| {});
+        assert_eq!(scoreboard.in_flight(), 5);
+    }
+
+    /// RFC 6675, section 4, NextSeg(), rule 1: the lowest lost packet that was not retransmitted.
+    #[test]
+    fn next_seg_is_the_lowest_lost_packet_not_retransmitted() {
+        let mut scoreboard = scoreboard(10, &[5, 6, 7]);
+        for lost in [3, 1, 2] {
+            scoreboard.mark_lost(lost);
+        }
+        assert!(!scoreboard.mark_lost(5), "it is SACKed");
+        assert!(!scoreboard.mark_lost(1), "it is marked already");
+        let mut order = Vec::new();
+        while let Some(number) = scoreboard.next_retransmission() {
+            scoreboard.retransmit(number, &PacketInfo::default());
+            order.push(number);
+        }
+        assert_eq!(order, [1, 2, 3]);
+    }
+
+    #[test]
+    fn packets_that_arrived_need_no_retransmission() {
+        let mut scoreboard = scoreboard(10, &[5, 6, 7]);
+        for lost in [1, 2, 3] {
+            scoreboard.mark_lost(lost);
+        }
+        scoreboard.sack(2, 3, |_, _| {});
+        scoreboard.acknowledge(2, |_, _, _| {});
+        assert_eq!(scoreboard.next_retransmission(), Some(3));
+        scoreboard.unmark_lost();
+        assert_eq!(scoreboard.next_retransmission(), None);
+    }
+
+    /// What happens to a packet.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Push,
+        Sack(u32),
+        Lose(u32),
+        Retransmit,
+        Acknowledge(u32),
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => Just(Step::Push),
+            2 => (0u32..40).prop_map(Step::Sack),
+            2 => (0u32..40).prop_map(Step::Lose),
+            2 => Just(Step::Retransmit),
+            1 => (0u32..10).prop_map(Step::Acknowledge),
+        ]
+    }
+
+    proptest! {
+        /// The counters against SetPipe() over all packets, and each delivery reported once.
+        #[test]
+        fn counters_equal_a_count_over_all_packets(
+            steps in prop::collection::vec(any_step(), 1..200),
+        ) {
+            let (mut scoreboard, mut delivered) = (Scoreboard::new(), 0);
+            for step in steps {
+                let out = scoreboard.packets_out().max(1);
+                match step {
+                    Step::Push => _ = scoreboard.push(&PacketInfo::default()),
+                    Step::Sack(n) => {
+                        let number = scoreboard.una() + n % out;
+                        scoreboard.sack(number, number + 1, |_, _| delivered += 1);
+                    }
+                    Step::Lose(n) if scoreboard.packets_out() > 0 => {
+                        scoreboard.mark_lost(scoreboard.una() + n % out);
+                    }
+                    Step::Lose(_) => {}
+                    Step::Retransmit => {
+                        if let Some(number) = scoreboard.next_retransmission() {
+                            scoreboard.retransmit(number, &PacketInfo::default());
+                        }
+                    }
+                    Step::Acknowledge(n) => {
+                        let ack = (scoreboard.una() + n).min(scoreboard.next_seq());
+                        scoreboard.acknowledge(ack, |_, _, count| delivered += count);
+                    }
+                }
+                let packets = || (scoreboard.una()..scoreboard.next_seq()).map(|n| scoreboard.packet(n));
+                let count = |flag| packets().filter(|packet| packet.has(flag)).count() as u32;
+                prop_assert_eq!(scoreboard.sacked_out(), count(PacketFlags::SACKED));
+                prop_assert_eq!(scoreboard.lost_out(), count(PacketFlags::LOST));
+                prop_assert_eq!(scoreboard.retrans_out(), count(PacketFlags::RETRANS_OUT));
+                prop_assert_eq!(delivered, scoreboard.una() + scoreboard.sacked_out());
+                let not_sacked = packets().filter(|packet| !packet.has(PacketFlags::SACKED));
+                let pipe = not_sacked.map(|packet| {
+                    u32::from(!packet.has(PacketFlags::LOST)) + u32::from(packet.has(PacketFlags::RETRANS_OUT))
+                });
+                prop_assert_eq!(scoreboard.in_flight(), pipe.sum::<u32>());
+            }
+        }
+    }
+}

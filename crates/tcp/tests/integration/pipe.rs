@@ -1,6 +1,6 @@
 //! A path between a sender and a receiver. A test may drop, delay or mark any packet.
 
-use dumbbell_cc::{Algorithm, ConnectionConfig, SenderStats};
+use dumbbell_cc::{Algorithm, CaState, ConnectionConfig, SenderStats};
 use dumbbell_net::{Endpoint, Packet};
 use dumbbell_tcp::{Flags, Receiver, Segment, Sender, SenderConfig, Stack};
 use dumbbell_units::{Rate, Span, Time};
@@ -116,6 +116,23 @@ impl Pipe {
 
     pub fn stats(&self) -> SenderStats {
         self.sender.stats()
+    }
+
+    /// Runs until the state is `state`, and returns the window before that.
+    pub fn window_before(
+        &mut self,
+        state: CaState,
+        mut fate: impl FnMut(usize, &Segment) -> Fate,
+    ) -> f64 {
+        loop {
+            let window = self.stats().cwnd;
+            self.run(self.now + Span::from_micros(10), &mut fate);
+            self.now += Span::from_micros(10);
+            if self.stats().ca_state == state {
+                return window;
+            }
+            assert!(self.now < millis(60_000), "the state is not reached");
+        }
     }
 
     /// Numbers of the data segments retransmitted, in order.

@@ -52,12 +52,15 @@ fn a_finite_flow_ends_with_a_short_packet_and_delivers_all_its_bytes() {
 #[test]
 fn one_loss_is_retransmitted_once_and_halves_the_window() {
     let mut pipe = Pipe::new(Flow::default());
-    pipe.run(millis(900), losing(&[100]));
+    let mut fate = losing(&[100]);
+    let window = pipe.window_before(CaState::Recovery, &mut fate);
+    assert!(window > 100.0, "{window}");
+    assert_eq!(pipe.stats().ssthresh, (window / 2.0).floor(), "half of {window}");
+    pipe.run(millis(900), &mut fate);
     assert_eq!(pipe.retransmissions(), [100]);
     let stats = pipe.stats();
     assert_eq!((stats.recoveries, stats.timeouts, stats.spurious), (1, 0, 0));
     assert_eq!(stats.ca_state, CaState::Open);
-    assert!(stats.ssthresh < 160.0, "{}", stats.ssthresh);
 }
 
 #[test]
@@ -307,11 +310,14 @@ fn after_its_stop_a_flow_sends_nothing_new() {
 fn classic_ecn_halves_the_window_once_per_round_trip() {
     let stack = Stack { ecn: Ecn::Classic, ..Stack::linux() };
     let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
-    pipe.run(millis(560), |_, segment| {
+    let mut fate = |_: usize, segment: &Segment| {
         if (100..110).contains(&segment.number) { Fate::Marked } else { Fate::Arrives }
-    });
+    };
+    let window = pipe.window_before(CaState::Cwr, &mut fate);
+    assert!(window > 50.0, "{window}");
+    pipe.run(millis(560), &mut fate);
     let stats = pipe.stats();
-    assert!(stats.ssthresh < 90.0, "half of what it was: {}", stats.ssthresh);
+    assert_eq!(stats.ssthresh, (window / 2.0).floor(), "half of {window}, once for ten marks");
     assert_eq!(stats.retransmitted, 0);
     assert!(pipe.sent.iter().any(|(_, segment)| segment.flags.contains(Flags::CWR)));
     pipe.run(millis(1_000), lossless);
