@@ -94,9 +94,10 @@ impl Rack {
     }
 
     /// The receiver reported a duplicate: the window was too small. It grows once per round trip
-    /// (step 4).
+    /// (step 4). As in Linux (`tcp_dsack_seen`), it grows only if reordering was seen; in the RFC any
+    /// D-SACK counts.
     pub(crate) fn on_dsack(&mut self, path: &Path) {
-        if self.dsack_round.is_none_or(|end| path.delivered >= end) {
+        if self.reordering_seen && self.dsack_round.is_none_or(|end| path.delivered >= end) {
             self.dsack_round = Some(path.delivered + u64::from(path.in_flight));
             self.reo_wnd_mult = (self.reo_wnd_mult + 1).min(255);
             self.reo_wnd_persist = REO_WND_PERSIST;
@@ -331,6 +332,9 @@ mod tests {
     fn a_d_sack_widens_the_window_once_per_round_trip() {
         let (mut rack, scoreboard) = (Rack::new(), scoreboard(1));
         let mut path = Path { in_flight: 10, ..path(0) };
+        rack.on_dsack(&path);
+        assert_eq!(rack.reo_wnd(&scoreboard, &path), MIN_RTT / 4, "no reordering was seen");
+        rack.update_reordering(1);
         for round in 2..8 {
             rack.on_dsack(&path);
             rack.on_dsack(&path);
@@ -345,6 +349,7 @@ mod tests {
     #[test]
     fn sixteen_recoveries_without_d_sack_reset_the_window() {
         let (mut rack, scoreboard, mut path) = (Rack::new(), scoreboard(1), path(0));
+        rack.update_reordering(1);
         rack.on_dsack(&path);
         for _ in 0..15 {
             rack.on_recovery_end();

@@ -211,7 +211,7 @@ impl Sender {
         // A duplicate of a tail loss probe says nothing about reordering (`FLAG_DSACK_TLP`).
         if self.tlp.is_some_and(|tlp| tlp.end_seq == number + 1) {
             self.tlp = None;
-        } else if self.rack.is_reordering_high() {
+        } else {
             self.rack.on_dsack(&self.path);
         }
     }

@@ -216,6 +216,25 @@ fn reordering_by_less_than_a_quarter_rtt_is_no_loss_once_seen() {
     assert!(stats.recoveries <= 1, "{stats:?}");
 }
 
+/// RFC 8985, 6.2, step 4: RACK's window adapts to reordering by a few packets too.
+#[test]
+fn a_d_sack_widens_racks_window_after_reordering_by_three_packets() {
+    // A packet every 12 ms. Every 50th is 40 ms late, more than a quarter of the RTT.
+    let rate = Rate::from_bytes_per_sec(MSS as f64 / 0.012);
+    let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
+    pipe.run(millis(20_000), |_, segment| {
+        let is_retransmission = segment.flags.contains(Flags::RETRANSMISSION);
+        let is_late = segment.number % 50 == 49 && !is_retransmission;
+        if is_late { Fate::Late(Span::from_millis(40)) } else { Fate::Arrives }
+    });
+    let stats = pipe.stats();
+    assert_eq!(stats.timeouts, 0, "{stats:?}");
+    assert!(
+        (1..=2).contains(&stats.recoveries),
+        "one at first, one before the window fits: {stats:?}"
+    );
+}
+
 #[test]
 fn an_application_that_writes_slowly_keeps_the_window_from_growing() {
     let rate = Rate::from_bits_per_sec(2e6);
