@@ -104,12 +104,24 @@ impl Rack {
         }
     }
 
-    /// A recovery ended: the window is reset after 16 without D-SACK (step 4).
+    /// Fast recovery or RTO recovery ended: the window is reset after 16 without D-SACK (step 4). As in
+    /// Linux, a recovery that is undone does not count (`tcp_try_undo_recovery`); in the RFC it does.
     pub(crate) fn on_recovery_end(&mut self) {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
         if self.reo_wnd_persist == 0 {
             self.reo_wnd_mult = 1;
         }
+    }
+
+    /// A recovery was undone by D-SACK: the window persists for one more (`tcp_try_undo_dsack`; not in
+    /// the RFC).
+    pub(crate) fn on_dsack_undo(&mut self) {
+        self.reo_wnd_persist = (self.reo_wnd_persist + 1).min(REO_WND_PERSIST);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn reo_wnd_persist(&self) -> u32 {
+        self.reo_wnd_persist
     }
 
     /// The reordering window (step 4).

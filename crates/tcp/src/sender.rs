@@ -9,6 +9,8 @@
 
 mod acknowledge;
 mod subflow;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod transmit;
 

@@ -47,6 +47,12 @@ impl Undo {
         }
     }
 
+    /// Whether the episode was spurious, as an acknowledgement that echoes `echo` shows
+    /// (`tcp_may_undo`).
+    pub(crate) fn may_undo(&self, echo: u32) -> bool {
+        self.packet_delayed(echo) || self.all_retrans_dsacked()
+    }
+
     /// Whether an acknowledgement echoes a timestamp from before the first retransmission: an
     /// original arrived late (`tcp_packet_delayed`).
     pub(crate) fn packet_delayed(&self, echo: u32) -> bool {

@@ -273,19 +273,9 @@ impl Sender {
         self.frto_send_new = false;
         match self.path.ca_state {
             CaState::Recovery if self.scoreboard.una() >= self.high_seq => {
-                // tcp_try_undo_recovery
-                self.try_undo(|undo| {
-                    undo.packet_delayed(segment.timestamp) || undo.all_retrans_dsacked()
-                });
-                self.end_episode();
+                self.try_undo_recovery(segment);
             }
-            CaState::Recovery => {
-                // tcp_try_undo_partial, tcp_try_undo_dsack
-                let delayed = summary.una_advanced && self.undo.packet_delayed(segment.timestamp);
-                if delayed || summary.dsack {
-                    self.try_undo(|undo| delayed || undo.all_retrans_dsacked());
-                }
-            }
+            CaState::Recovery => self.try_undo_partial(segment, summary),
             CaState::Loss => self.process_loss(segment, summary),
             // CWR lasts until a packet after high_seq is acknowledged, so that the receiver has
             // seen the CWR flag.
@@ -317,16 +307,35 @@ impl Sender {
         self.path.ca_state = if disorder { CaState::Disorder } else { CaState::Open };
     }
 
+    /// The episode's packets are acknowledged: undoes its reduction if it was spurious, otherwise ends
+    /// it (`tcp_try_undo_recovery`).
+    fn try_undo_recovery(&mut self, segment: &Segment) {
+        if !self.try_undo(|undo| undo.may_undo(segment.timestamp)) {
+            self.rack.on_recovery_end();
+            self.end_episode();
+        }
+    }
+
+    /// Undoes the reduction during fast recovery, if an original arrived late
+    /// (`tcp_try_undo_partial`) or all retransmissions were duplicates (`tcp_try_undo_dsack`).
+    fn try_undo_partial(&mut self, segment: &Segment, summary: &AckSummary) {
+        let delayed = summary.una_advanced && self.undo.packet_delayed(segment.timestamp);
+        if self.try_undo(|_| delayed) {
+            return;
+        }
+        if summary.dsack && self.try_undo(|undo| undo.all_retrans_dsacked()) {
+            self.rack.on_dsack_undo();
+        }
+    }
+
     /// F-RTO: decides whether the timeout was spurious, and what is sent until then (RFC 5682,
     /// section 3.1).
     fn process_loss(&mut self, segment: &Segment, summary: &AckSummary) {
         // Step 3b: a packet of the episode that was never retransmitted was delivered.
         let frto_undo = summary.orig_sack_acked && self.frto;
-        self.try_undo(|undo| {
-            let spurious = undo.packet_delayed(segment.timestamp) || undo.all_retrans_dsacked();
-            frto_undo || summary.una_advanced && spurious
-        });
-        if self.path.ca_state != CaState::Loss {
+        if self
+            .try_undo(|undo| frto_undo || summary.una_advanced && undo.may_undo(segment.timestamp))
+        {
             return;
         }
         let recovered = self.scoreboard.una() >= self.high_seq;
@@ -341,7 +350,7 @@ impl Sender {
             }
         }
         if recovered {
-            self.end_episode();
+            self.try_undo_recovery(segment);
         }
     }
 
@@ -444,7 +453,6 @@ impl Sender {
     /// Ends Recovery, Loss or CWR.
     fn end_episode(&mut self) {
         if self.path.ca_state == CaState::Recovery {
-            self.rack.on_recovery_end();
             let max_burst = self.stack.max_burst;
             self.post_recovery_cwnd = (max_burst > 0).then(|| self.path.in_flight + max_burst);
         }
@@ -453,10 +461,11 @@ impl Sender {
         self.path.ca_state = CaState::Open;
     }
 
-    /// Undoes the reduction if it was spurious (`tcp_undo_cwnd_reduction`).
-    fn try_undo(&mut self, is_spurious: impl Fn(&Undo) -> bool) {
+    /// Undoes the reduction if it was spurious, and returns whether it was
+    /// (`tcp_undo_cwnd_reduction`).
+    fn try_undo(&mut self, is_spurious: impl Fn(&Undo) -> bool) -> bool {
         if !self.stack.undo || !is_spurious(&self.undo) {
-            return;
+            return false;
         }
         self.spurious += 1;
         if self.path.ca_state == CaState::Recovery {
@@ -471,6 +480,7 @@ impl Sender {
         self.post_recovery_cwnd = None;
         self.cc.on_spurious_loss(&self.path);
         self.update_control();
+        true
     }
 
     /// The retransmission timer expired.
