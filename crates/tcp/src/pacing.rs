@@ -16,20 +16,24 @@ const MIN_TSO_SEGS: u32 = 2;
 /// Maximum wait for a full burst.
 const MAX_DEFER: Span = Span::from_millis(1);
 
-/// The pacing rate: the algorithm's own, otherwise Linux's rule for windows: 200 % of cwnd/srtt below
-/// ssthresh/2, 120 % above (`tcp_update_pacing_rate`).
+/// The pacing rate: the algorithm's own, otherwise Linux's rule for windows
+/// (`tcp_update_pacing_rate`): 200 % of max(cwnd, packets_out) * mss / srtt while cwnd is below
+/// ssthresh/2, 120 % above. Packets that are still out keep the rate up after a reduction.
 #[inline]
 pub(crate) fn pacing_rate(
     control: &ControlParameters,
-    cwnd: f64,
+    cwnd: u32,
+    packets_out: u32,
     srtt: Option<Span>,
     mss: u32,
 ) -> Option<Rate> {
     if control.pacing_rate.is_some() {
         return control.pacing_rate;
     }
-    let factor = if cwnd < control.ssthresh / 2.0 { 2.0 } else { 1.2 };
-    srtt.map(|srtt| Rate::from_bytes_in(cwnd * f64::from(mss) * factor, srtt))
+    let ssthresh = control.ssthresh as u32;
+    let ratio = if cwnd < ssthresh / 2 { 2.0 } else { 1.2 };
+    let bytes = f64::from(cwnd.max(packets_out)) * f64::from(mss);
+    srtt.map(|srtt| Rate::from_bytes_in(bytes * ratio, srtt))
 }
 
 /// Packets of a full burst (`tcp_tso_autosize`): a millisecond at the pacing rate, more on very short
@@ -107,10 +111,27 @@ mod tests {
     fn windows_are_paced_at_200_percent_in_slow_start_and_then_at_120() {
         let srtt = Some(Span::from_millis(100));
         let window_rate = 100.0 * 1448.0 / 0.1;
-        let slow = pacing_rate(&control(f64::INFINITY), 100.0, srtt, 1448).expect("srtt is known");
+        let slow =
+            pacing_rate(&control(f64::INFINITY), 100, 90, srtt, 1448).expect("srtt is known");
         assert!((slow.bytes_per_sec() - 2.0 * window_rate).abs() < 1.0);
-        let fast = pacing_rate(&control(150.0), 100.0, srtt, 1448).expect("srtt is known");
+        let fast = pacing_rate(&control(150.0), 100, 90, srtt, 1448).expect("srtt is known");
         assert!((fast.bytes_per_sec() - 1.2 * window_rate).abs() < 1.0);
+    }
+
+    /// tcp_update_pacing_rate: `snd_cwnd < snd_ssthresh / 2` decides the ratio, whatever is out, and
+    /// the division truncates.
+    #[test]
+    fn the_window_alone_decides_between_200_and_120_percent() {
+        let srtt = Some(Span::from_millis(100));
+        let ratio = |cwnd, ssthresh, packets_out| {
+            let rate = pacing_rate(&control(ssthresh), cwnd, packets_out, srtt, 1448);
+            let packets = f64::from(packets_out.max(cwnd));
+            rate.expect("srtt is known").bytes_per_sec() / (packets * 1448.0 / 0.1)
+        };
+        // After a timeout: the window is 1, and 100 packets are still out.
+        assert!((ratio(1, 50.0, 100) - 2.0).abs() < 1e-6);
+        assert!((ratio(24, 51.0, 10) - 2.0).abs() < 1e-6);
+        assert!((ratio(25, 51.0, 10) - 1.2).abs() < 1e-6, "25 is not below 51 / 2");
     }
 
     #[test]

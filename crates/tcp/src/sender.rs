@@ -263,12 +263,10 @@ impl Sender {
         }
     }
 
-    /// The pacing rate. A window that was just reduced does not slow down packets that replace
-    /// those still out.
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        let packets = f64::from(self.cwnd().max(self.scoreboard.packets_out()));
-        pacing::pacing_rate(&self.control, packets, self.path.srtt, self.path.mss)
+        let packets_out = self.scoreboard.packets_out();
+        pacing::pacing_rate(&self.control, self.cwnd(), packets_out, self.path.srtt, self.path.mss)
     }
 
     /// Reads the algorithm's window and pacing rate after an event.
