@@ -211,7 +211,8 @@ impl Receiver {
         if payload != self.stack.mss {
             self.last_segment = (segment.number, payload);
         }
-        // RFC 7323, 4.3: echo the first segment that was not acknowledged yet.
+        // RFC 7323, 4.3: SEG.SEQ <= Last.ACK.sent; with delayed acknowledgements the echo is of the
+        // first segment that they cover.
         if segment.number <= self.last_ack_sent {
             self.ts_recent = segment.timestamp;
         }
@@ -275,11 +276,11 @@ impl Receiver {
             self.compressed_ack_rcv_nxt = self.rcv_nxt;
             self.dup_ack_counter = 0;
         }
-        let immediately = !self.stack.sack_compression
+        let ack_now = !self.stack.sack_compression
             || self.dsack != NO_PACKET
             || self.dup_ack_counter < FASTRETRANS_THRESH
             || self.compressed_ack >= COMP_SACK_NR;
-        if immediately {
+        if ack_now {
             self.dup_ack_counter = self.dup_ack_counter.saturating_add(1);
             self.reply = Some(Flags::default());
             return;

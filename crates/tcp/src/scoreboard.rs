@@ -338,9 +338,9 @@ mod tests {
         assert_eq!(scoreboard.next_retransmission(), None);
     }
 
-    /// What happens to a packet.
+    /// An operation on the scoreboard.
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum Operation {
         Push,
         Sack(u32),
         Lose(u32),
@@ -348,13 +348,13 @@ mod tests {
         Acknowledge(u32),
     }
 
-    fn any_step() -> impl Strategy<Value = Step> {
+    fn any_operation() -> impl Strategy<Value = Operation> {
         prop_oneof![
-            3 => Just(Step::Push),
-            2 => (0u32..40).prop_map(Step::Sack),
-            2 => (0u32..40).prop_map(Step::Lose),
-            2 => Just(Step::Retransmit),
-            1 => (0u32..10).prop_map(Step::Acknowledge),
+            3 => Just(Operation::Push),
+            2 => (0u32..40).prop_map(Operation::Sack),
+            2 => (0u32..40).prop_map(Operation::Lose),
+            2 => Just(Operation::Retransmit),
+            1 => (0u32..10).prop_map(Operation::Acknowledge),
         ]
     }
 
@@ -362,27 +362,27 @@ mod tests {
         /// The counters against SetPipe() over all packets, and each delivery reported once.
         #[test]
         fn counters_equal_a_count_over_all_packets(
-            steps in prop::collection::vec(any_step(), 1..200),
+            operations in prop::collection::vec(any_operation(), 1..200),
         ) {
             let (mut scoreboard, mut delivered) = (Scoreboard::new(), 0);
-            for step in steps {
+            for operation in operations {
                 let out = scoreboard.packets_out().max(1);
-                match step {
-                    Step::Push => _ = scoreboard.push(&PacketInfo::default()),
-                    Step::Sack(n) => {
+                match operation {
+                    Operation::Push => _ = scoreboard.push(&PacketInfo::default()),
+                    Operation::Sack(n) => {
                         let number = scoreboard.una() + n % out;
                         scoreboard.sack(number, number + 1, |_, _| delivered += 1);
                     }
-                    Step::Lose(n) if scoreboard.packets_out() > 0 => {
+                    Operation::Lose(n) if scoreboard.packets_out() > 0 => {
                         scoreboard.mark_lost(scoreboard.una() + n % out);
                     }
-                    Step::Lose(_) => {}
-                    Step::Retransmit => {
+                    Operation::Lose(_) => {}
+                    Operation::Retransmit => {
                         if let Some(number) = scoreboard.next_retransmission() {
                             scoreboard.retransmit(number, &PacketInfo::default());
                         }
                     }
-                    Step::Acknowledge(n) => {
+                    Operation::Acknowledge(n) => {
                         let ack = (scoreboard.una() + n).min(scoreboard.next_seq());
                         scoreboard.acknowledge(ack, |_, _, count| delivered += count);
                     }

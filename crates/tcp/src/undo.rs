@@ -1,5 +1,9 @@
 //! Detection of spurious reductions, by timestamps (Eifel, RFC 3522) or D-SACK (RFC 3708), as Linux's
 //! `tcp_may_undo` combines them.
+//!
+//! Two differences from Linux: a D-SACK after the end of an episode undoes nothing here, and a late
+//! original undoes the episode while retransmissions are still in flight (`tcp_try_undo_partial` waits
+//! for them).
 
 /// The retransmissions of the current episode; Linux's field names.
 #[derive(Clone, Copy, Debug, Default)]

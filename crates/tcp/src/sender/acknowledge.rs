@@ -24,7 +24,7 @@ use dumbbell_cc::{
 };
 use dumbbell_units::{Span, Time};
 
-/// What one acknowledgement reports; the booleans are Linux's `FLAG_*`.
+/// The facts of one acknowledgement. The booleans are Linux's `FLAG_*`.
 #[derive(Default)]
 struct AckSummary {
     /// Packets newly delivered, cumulatively or selectively.
@@ -72,6 +72,7 @@ fn record_send_time(range: &mut Option<(Time, Time)>, sent_at: Time) {
 }
 
 impl Sender {
+    /// Processes an acknowledgement.
     #[inline(always)]
     pub(super) fn on_acknowledgement(&mut self, segment: &Segment) {
         if segment.number > self.scoreboard.next_seq() {
@@ -87,9 +88,6 @@ impl Sender {
         self.path.in_flight = self.scoreboard.in_flight();
         self.path.una = u64::from(self.scoreboard.una());
         let rtt = self.update_rtt(segment, &summary);
-        if rtt.is_some() {
-            self.rtt.reset_backoff();
-        }
         if summary.una_advanced {
             self.rto_since_advance = false;
             self.set_xmit_timer();
@@ -157,7 +155,8 @@ impl Sender {
             .filter(|&cwnd| f64::from(cwnd) < self.control.cwnd);
     }
 
-    /// Updates the scoreboard, RACK and the undo state.
+    /// Updates the scoreboard, RACK and the undo state from the cumulative acknowledgement and the SACK
+    /// blocks.
     #[inline(always)]
     fn update_scoreboard(&mut self, segment: &Segment) -> AckSummary {
         let mut summary = AckSummary::default();
@@ -228,12 +227,13 @@ impl Sender {
             (Some((first, _)), Some((_, last))) => (now.since(first), now.since(last)),
             (None, Some((first, last))) => (now.since(first), now.since(last)),
             (None, None) if summary.una_advanced && self.stack.timestamps() => {
-                // Every packet was sent twice; the timestamp shows which transmission arrived.
+                // All packets were retransmitted; the timestamp shows which transmission arrived.
                 let rtt = rtt_from_tsecr(now, segment.timestamp);
                 (rtt, rtt)
             }
             (None, None) => return None,
         };
+        self.rtt.reset_backoff();
         self.rtt.update_min(ca_rtt);
         self.rtt.update(seq_rtt, self.scoreboard.una(), self.scoreboard.next_seq());
         self.rtt_sum.0 += ca_rtt.as_secs_f64();

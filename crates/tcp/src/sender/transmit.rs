@@ -37,7 +37,8 @@ impl Sender {
         end.saturating_sub(self.scoreboard.next_seq())
     }
 
-    /// Decides whether a burst may leave now, and its length (the head of `tcp_write_xmit`'s loop).
+    /// Begins a burst if one may leave now, and returns whether it did (the head of
+    /// `tcp_write_xmit`'s loop).
     #[inline(always)]
     pub(super) fn plan_burst(&mut self) -> bool {
         self.wake_at = Time::MAX;
@@ -107,24 +108,13 @@ impl Sender {
         self.last_sent_at = now;
     }
 
-    /// Nothing more can be sent now. Records whether the window was the limit
-    /// (`tcp_cwnd_validate`), and rearms the timer if packets were sent.
+    /// Nothing more can be sent now. Records whether the window was the limit, and rearms the timer
+    /// if packets were sent. Returns false, as `plan_burst` does then.
     #[inline]
     fn stop_sending(&mut self, by_window: bool) -> bool {
-        let limited = by_window || self.path.in_flight >= self.cwnd();
-        if self.sent_since_stop || limited {
-            let used = &mut self.cwnd_usage;
-            let outstanding = self.scoreboard.packets_out();
-            if limited
-                || self.scoreboard.una() >= used.cwnd_usage_seq
-                || !used.is_cwnd_limited && outstanding > used.max_packets_out
-            {
-                *used = CwndUsage {
-                    is_cwnd_limited: limited,
-                    max_packets_out: outstanding,
-                    cwnd_usage_seq: self.scoreboard.next_seq(),
-                };
-            }
+        let is_cwnd_limited = by_window || self.path.in_flight >= self.cwnd();
+        if self.sent_since_stop || is_cwnd_limited {
+            self.validate_cwnd(is_cwnd_limited);
         }
         if self.sent_since_stop {
             self.sent_since_stop = false;
@@ -133,6 +123,23 @@ impl Sender {
             }
         }
         false
+    }
+
+    /// Updates `cwnd_usage` (`tcp_cwnd_validate`).
+    #[inline]
+    fn validate_cwnd(&mut self, is_cwnd_limited: bool) {
+        let usage = &mut self.cwnd_usage;
+        let packets_out = self.scoreboard.packets_out();
+        if is_cwnd_limited
+            || self.scoreboard.una() >= usage.cwnd_usage_seq
+            || !usage.is_cwnd_limited && packets_out > usage.max_packets_out
+        {
+            *usage = CwndUsage {
+                is_cwnd_limited,
+                max_packets_out: packets_out,
+                cwnd_usage_seq: self.scoreboard.next_seq(),
+            };
+        }
     }
 
     /// Returns the window after the application was idle: halved once per retransmission timeout of
@@ -169,8 +176,8 @@ impl Sender {
     pub(super) fn transmit(&mut self) -> Segment {
         self.burst_left -= 1;
         let from_idle = self.path.in_flight == 0;
-        let outstanding = self.scoreboard.packets_out();
-        let departure = self.rate.depart(&mut self.path, outstanding);
+        let packets_out = self.scoreboard.packets_out();
+        let info = self.rate.depart(&mut self.path, packets_out);
         let retransmission = self.next_retransmission();
         let psh = self.burst_left == 0
             && retransmission.map_or(self.burst_ends_with_psh, |number| {
@@ -178,14 +185,14 @@ impl Sender {
             });
         let number = match retransmission {
             Some(number) => {
-                self.scoreboard.retransmit(number, &departure);
+                self.scoreboard.retransmit(number, &info);
                 self.rack.on_retransmit(self.path.now, number);
                 self.undo.on_retransmit(timestamp(self.path.now));
                 self.retransmitted += 1;
                 self.rearm_for_retransmission(number);
                 number
             }
-            None => self.scoreboard.push(&departure),
+            None => self.scoreboard.push(&info),
         };
         self.sent += 1;
         self.path.in_flight += 1;
@@ -222,7 +229,7 @@ impl Sender {
         self.scoreboard.next_retransmission().is_some()
     }
 
-    /// The packet to retransmit before new packets, if any.
+    /// The packet to retransmit next: a tail loss probe or a lost packet.
     #[inline]
     fn next_retransmission(&mut self) -> Option<u32> {
         if std::mem::take(&mut self.tlp_retransmits) {
