@@ -277,7 +277,9 @@ mod tests {
 
     /// A path with an RTT of 100 ms.
     fn path(ms: u64) -> Path {
-        Path { min_rtt: Some(MIN_RTT), srtt: Some(MIN_RTT), ..Path::new(1448, at(ms)) }
+        let mut path = Path::new(1448, at(ms));
+        (path.min_rtt, path.srtt) = (Some(MIN_RTT), Some(MIN_RTT));
+        path
     }
 
     /// Packets sent 1 ms apart from time 0 on.
@@ -326,7 +328,8 @@ mod tests {
     fn the_window_is_zero_with_three_sacked_packets_and_no_reordering() {
         let (mut rack, mut scoreboard) = (Rack::new(), scoreboard(10));
         let open = path(110);
-        let recovery = Path { ca_state: CaState::Recovery, ..path(110) };
+        let mut recovery = path(110);
+        recovery.ca_state = CaState::Recovery;
         for number in [1, 2] {
             sack(&mut rack, &mut scoreboard, &open, number);
             assert_eq!(rack.reo_wnd(&scoreboard, &open), MIN_RTT / 4);
@@ -343,7 +346,8 @@ mod tests {
     #[test]
     fn a_d_sack_widens_the_window_once_per_round_trip() {
         let (mut rack, scoreboard) = (Rack::new(), scoreboard(1));
-        let mut path = Path { in_flight: 10, ..path(0) };
+        let mut path = path(0);
+        path.in_flight = 10;
         rack.on_dsack(&path);
         assert_eq!(rack.reo_wnd(&scoreboard, &path), MIN_RTT / 4, "no reordering was seen");
         rack.update_reordering(1);

@@ -12,7 +12,7 @@ fn at(ms: u64) -> Time {
 /// A sender with ten packets out, sent at 100 ms. It has seen reordering, and a D-SACK has widened
 /// RACK's window.
 fn sender_with_ten_packets_out() -> Sender {
-    let config = ConnectionConfig { now: Time::ZERO, mss: 1448, initial_window: 10.0, seed: 1 };
+    let config = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
     let mut sender = Sender::new(SenderConfig {
         stack: Arc::new(Stack::linux()),
         algorithm: Algorithm::parse("reno", &config).expect("a built-in algorithm"),
