@@ -2,8 +2,8 @@
 //! design, and implementation", IEEE/ACM Transactions on Networking 24(1), 2016;
 //! draft-walid-mptcp-congestion-control-04).
 //!
-//! With `x_r = w_r / rtt_r` and `alpha_r = max(x) / x_r`, for every packet acknowledged on subflow
-//! r, and on every loss:
+//! With `x_r = w_r / rtt_r` and `alpha_r = max(x) / x_r`, for each packet acknowledged on subflow r
+//! and for each loss:
 //!
 //! ```text
 //! w_r += x_r / (rtt_r (sum x)^2) (1 + alpha_r) / 2 (4 + alpha_r) / 5
@@ -21,7 +21,7 @@ pub struct Balia {
     alpha: Option<f64>,
 }
 
-/// The subflow's own rate, the greatest and the sum of all.
+/// This subflow's rate, the maximum and the sum of all, packets/s.
 struct Rates {
     own: f64,
     max: f64,

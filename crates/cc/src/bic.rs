@@ -1,8 +1,8 @@
 //! BIC (Xu, Harfoush and Rhee, "Binary increase congestion control for fast long-distance
-//! networks", INFOCOM 2004), as Linux's `tcp_bic.c` carries it out.
+//! networks", INFOCOM 2004), as Linux's `tcp_bic.c` implements it.
 //!
-//! After loss at a window `W_max` the window goes back to `W_max` by binary search, and beyond it
-//! in the same steps mirrored. The growth of a round trip, packets, by the distance to `W_max`:
+//! After loss at a window `W_max` the window returns to `W_max` by binary search, and grows beyond
+//! it in the same steps in reverse order. Growth in a round trip, packets:
 //!
 //! ```text
 //! w <= low_window:         1                          Reno
@@ -14,15 +14,15 @@
 //!   w < W_max + B          B / smooth_part
 //!   w < W_max + S_max (B - 1)   (w - W_max) / (B - 1) max probing
 //!   else                   S_max
-//! at least w / 20 until there has been loss
+//! at least w / 20 before the first loss
 //! ```
 //!
-//! times what an acknowledgement stands for on average (`ratio`, from 2 at first; not while it is
-//! Reno), and never more than `w`. On loss
+//! multiplied by `ratio`, the average packets per acknowledgement (initially 2; not at or below
+//! `low_window`), and at most `w`. On loss
 //!
 //! ```text
 //! W_max = w (1 + beta) / 2 if w < W_max and fast convergence is on, else w
-//! w <- w / 2 up to low_window, else beta w
+//! w = w / 2 if w <= low_window, else beta w
 //! ```
 //!
 //! | | paper | Linux | here |
@@ -34,19 +34,20 @@
 //! | `low_window` | 14 | 14 | 14; option `low_window` |
 //! | `d` | exact | whole packets, so that `d <= 1` is within 8 packets of `W_max` | Linux |
 //! | `ssthresh` at first | none | 100 until 2.6.21, none since | none; option `initial_ssthresh` |
-//! | what is counted | acknowledgements | `ratio` for each acknowledgement up to 3.19, since 4.0 for each packet | as the stack counts, times `ratio` unless `ack_ratio=off` |
+//! | growth counts | acknowledgements | `ratio` for each acknowledgement up to 3.19, since 4.0 for each packet | as the stack counts, times `ratio` unless `ack_ratio=off` |
 //!
-//! `ratio` is in whole sixteenths and falls by its whole packets (`delayed_ack`): it comes to 31/16
-//! where every packet is acknowledged, and may stay anywhere from 2 to 47/16 where every second one
-//! is. While the kernel counted acknowledgements it made up for the delayed ones. Since it counts
-//! packets (CUBIC lost its ratio then, BIC did not) BIC is about twice as fast as its formulas say;
-//! those hold with `ack_ratio=off`.
+//! `ratio` is in sixteenths, and each update subtracts its integer part (`delayed_ack`). It settles
+//! at 31/16 if every packet is acknowledged, and anywhere from 2 to 47/16 if every second one is.
+//! It compensated for delayed acknowledgements while the kernel counted acknowledgements. Since 4.0
+//! the kernel counts packets and CUBIC has no `ratio`, but BIC kept it and is about twice as fast as
+//! its formulas. `ack_ratio=off` gives the formulas.
 
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
-/// In binary search the window goes to a quarter of the way (Linux's `BICTCP_B`).
+/// Binary search covers 1/B of the distance in a round trip (Linux's `BICTCP_B`).
 const B: f64 = 4.0;
-/// Least growth until there has been loss, as a part of the window (Linux: 20 acknowledgements).
+/// Minimum growth before the first loss, as a fraction of the window (Linux: 20 acknowledgements
+/// for a packet).
 const FIRST_GROWTH: f64 = 1.0 / 20.0;
 /// Bits of `delayed_ack` that are fraction (Linux's `ACK_RATIO_SHIFT`).
 const ACK_RATIO_SHIFT: u32 = 4;
@@ -88,7 +89,7 @@ impl Bic {
         })
     }
 
-    /// Packets by which a window of `w` packets, above `low_window`, grows in a round trip.
+    /// Growth of a window of `w` packets, above `low_window`, in a round trip.
     fn per_round(&self, w: f64) -> f64 {
         let w_max = self.w_max.unwrap_or(0.0);
         if w < w_max {
@@ -103,7 +104,7 @@ impl Bic {
         }
     }
 
-    /// Packets that an acknowledgement stands for.
+    /// Average packets per acknowledgement; 1 with `ack_ratio=off`.
     fn ratio(&self) -> f64 {
         if self.ack_ratio {
             f64::from(self.delayed_ack) / f64::from(1 << ACK_RATIO_SHIFT)
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
     use dumbbell_units::Time;
 
-    /// Without what Linux makes of acknowledgements that are delayed.
+    /// Without Linux's compensation for delayed acknowledgements.
     const FORMULAS: &str = "bic(ack_ratio=off)";
 
     fn bic(text: &str) -> Bic {
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_goes_back_to_w_max_linearly_then_by_quarters_then_smoothly() {
+    fn below_w_max_growth_is_linear_then_by_quarters_then_smooth() {
         let mut rule = bic(FORMULAS);
         rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         assert_close(growth(&mut rule, 800.0), 16.0);
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn until_there_is_loss_and_after_a_timeout_it_grows_by_a_twentieth_at_least() {
+    fn before_loss_and_after_a_timeout_growth_is_at_least_1_20() {
         let mut rule = bic(FORMULAS);
         assert_close(growth(&mut rule, 1000.0), 50.0);
         assert_close(growth(&mut rule, 100.0), 16.0);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_shrinks_from_loss_to_loss_gives_up_some_more_if_convergence_is_fast() {
+    fn fast_convergence_lowers_w_max_while_the_window_shrinks() {
         for (text, expected) in
             [(FORMULAS, 900.0 * (1024.0 + 819.0) / 2048.0), ("bic(fast_convergence=off)", 900.0)]
         {
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_goes_by_the_ratio_but_in_a_low_window_and_doubles_the_window_at_most() {
+    fn growth_is_multiplied_by_ratio_above_low_window_up_to_the_window() {
         let mut rule = bic("bic");
         rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         assert_close(growth(&mut rule, 800.0), 2.0 * 16.0);
@@ -280,7 +281,7 @@ mod tests {
 
     /// Every second packet is acknowledged: the stack of 2006 counts that as one.
     #[test]
-    fn where_the_stack_counts_acknowledgements_the_ratio_makes_up_for_delayed_ones() {
+    fn the_ratio_compensates_delayed_acknowledgements_that_count_once() {
         let mut rule = bic("bic");
         rule.decrease(1000.0, &path(), &CongestionEvent::loss());
         let mut grown = 0.0;

@@ -1,13 +1,13 @@
-//! What coupled algorithms have in common: the windows of all subflows of a connection at once.
+//! Windows and round-trip times of all subflows of a connection, for the coupled algorithms.
 //!
-//! A sum goes over the subflow itself and those of its siblings that may be used at present. That
-//! leaves out one that had a timeout until what it lost then is acknowledged, which Linux counts with
-//! its window of one packet (`mptcp_sk_can_send` asks only whether it is established): there OLIA's
-//! survivor grows half as fast as Reno for as long as a path that was better is dead.
+//! Sums include this subflow and its active siblings. A subflow that had a timeout is inactive until
+//! its losses are acknowledged. Linux includes such a subflow with its window of one packet
+//! (`mptcp_sk_can_send` only checks that it is established), so there OLIA on the surviving path
+//! grows half as fast as Reno while a formerly better path is dead.
 
 use crate::Path;
 
-/// A subflow as its siblings see it.
+/// A subflow in the equations of a coupled algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Member {
     /// Window, packets.
@@ -24,7 +24,7 @@ impl Member {
     }
 }
 
-/// The siblings that may be used.
+/// The active siblings.
 #[inline]
 pub(crate) fn siblings(path: &Path) -> impl Iterator<Item = Member> + Clone + '_ {
     let active =
@@ -32,7 +32,7 @@ pub(crate) fn siblings(path: &Path) -> impl Iterator<Item = Member> + Clone + '_
     active.map(|sibling| Member { cwnd: sibling.cwnd, rtt: sibling.srtt.as_secs_f64() })
 }
 
-/// The subflow itself, of this window; `None` before it has a round-trip time.
+/// This subflow with the window `cwnd`; `None` before its first round-trip time sample.
 #[inline]
 pub(crate) fn this_subflow(cwnd: f64, path: &Path) -> Option<Member> {
     let rtt = path.srtt.filter(|srtt| !srtt.is_zero())?.as_secs_f64();

@@ -1,88 +1,83 @@
-//! CUBIC (RFC 9438), as Linux 6.18's `tcp_cubic.c` carries it out.
+//! CUBIC (RFC 9438), as Linux 6.18's `tcp_cubic.c` implements it.
 //!
-//! After a reduction from `W_max` the window follows a cubic of the time `t` since congestion
+//! In congestion avoidance the window follows a cubic function of `t`, the time since congestion
 //! avoidance began (section 4.2):
 //!
 //! ```text
-//! W_cubic(t) = C (t - K)^3 + W_max            (1)
-//! K = cbrt((W_max - cwnd_epoch) / C)          (2)
-//! target = W_cubic(t + RTT), held between cwnd and 1.5 cwnd
-//! cwnd += (target - cwnd) / cwnd              for every packet acknowledged (4.4, 4.5)
+//! W_cubic(t) = C (t - K)^3 + W_max                      (1)
+//! K = cbrt((W_max - cwnd_epoch) / C)                    (2)
+//! target = W_cubic(t + RTT), clamped to [cwnd, 1.5 cwnd]
+//! cwnd += (target - cwnd) / cwnd                        for each packet acknowledged (4.4, 4.5)
 //! ```
 //!
-//! Beside it runs an estimate of the window that Reno would have (section 4.3):
+//! The Reno-friendly region (section 4.3) keeps the window at least at an estimate of Reno's:
 //!
 //! ```text
-//! W_est += alpha * segments_acked / cwnd      (4)
-//! alpha = 3 (1 - beta) / (1 + beta)
+//! W_est += alpha_cubic * segments_acked / cwnd          (4)
+//! alpha_cubic = 3 (1 - beta_cubic) / (1 + beta_cubic)
 //! ```
 //!
-//! That is the region of RFC 8312, which Linux and ns-3 have to this day. RFC 9438 lets `alpha` be 1
-//! once `W_est >= cwnd_prior` (`tcp_friendliness=rfc`).
-//!
-//! On congestion (4.6, 4.7):
+//! On congestion (sections 4.6 and 4.7):
 //!
 //! ```text
-//! W_max = cwnd (1 + beta) / 2 if cwnd < W_max and fast convergence is on, else cwnd
-//! ssthresh = max(beta cwnd, 2)
+//! W_max = cwnd (1 + beta_cubic) / 2   if cwnd < W_max and fast convergence is on
+//!         cwnd                        otherwise
+//! cwnd_prior = cwnd
+//! ssthresh = max(beta_cubic * cwnd, 2)
+//! cwnd = ssthresh
 //! ```
 //!
-//! Where the RFC and Linux differ:
+//! Differences, by section of the RFC:
 //!
-//! | | RFC 9438 | Linux | here |
+//! | section | RFC 9438 | Linux | here |
 //! |---|---|---|---|
-//! | `RTT` in the target | smoothed | least | Linux |
-//! | `W_est` above the cubic | `cwnd = W_est` at once | `W_est` is the target if greater | Linux |
-//! | `alpha` once `W_est >= cwnd_prior` | 1 | unchanged | Linux; RFC with `tcp_friendliness=rfc` |
-//! | `alpha` for `beta` 0.7 | 0.529 | 8/15, by integer division | RFC |
-//! | target at or below `cwnd` | no growth | 1 packet in 100 round trips | RFC |
-//! | `W_max` unknown (4.8, 4.10) | `W_max = cwnd`, `K = 0` | and 5 % a round trip at least | Linux |
-//! | pause of the application (5.8) | `t` leaves out all time below `cwnd` | the idle time | Linux |
-//! | spurious congestion (4.9) | may restore the epoch | a new epoch, old window | Linux |
-//! | after a timeout (4.8) | `W_max` = window at the next epoch | the same | both |
-//! | resolution | exact | whole packets and jiffies | RFC |
+//! | 4.2 `RTT` in the target | smoothed | minimum | Linux |
+//! | 4.2 target at or below `cwnd` | no growth | 1 packet in 100 round trips | RFC |
+//! | 4.2 resolution | exact | whole packets and jiffies | RFC |
+//! | 4.3 test for the region | `W_cubic(t) < W_est` | `target < W_est` | Linux |
+//! | 4.3 in the region | `cwnd = W_est` at once | `target = W_est` | Linux |
+//! | 4.3 `alpha_cubic` once `W_est >= cwnd_prior` | 1 | unchanged, as in RFC 8312 | Linux; RFC with `tcp_friendliness=rfc` |
+//! | 4.3 `alpha_cubic` for `beta_cubic` 0.7 | 0.529 | 8/15, by integer division | RFC |
+//! | 4.4, 4.5 growth | for each acknowledgement | for each packet acknowledged | Linux |
+//! | 4.6 `ssthresh` | `beta_cubic * flight_size`; `cwnd` allowed if it does not grow unused | `cwnd` | Linux |
+//! | 4.6 `beta_cubic` | 0.7 | 717/1024 | RFC |
+//! | 4.6 minimum `cwnd` after an ECN echo | 1 | 2 | Linux |
+//! | 4.8 `cwnd` after a timeout | 1 (RFC 5681) | packets in flight + 1 | Linux |
+//! | 4.8, 4.10 growth while `W_max` is unknown | `W_max = cwnd_epoch`, `K = 0` | the same, and at least 5 % a round trip | Linux |
+//! | 4.9 spurious congestion | may restore the epoch | restores `cwnd` and `ssthresh`; a new epoch | Linux |
+//! | 4.10 slow start | HyStart++ | HyStart | Linux; RFC with `hystart=plusplus` |
+//! | 5.8 application-limited time excluded from `t` | all | idle time | Linux |
+//!
+//! Section 4.8 is the same in both: after a timeout, `W_max` is the window at the next epoch's start.
+//! [`crate::Windowed`] does what CUBIC shares with Reno: timeout, undo, minimum of `ssthresh`.
 
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::{Span, Time};
 
-/// The numbers that make a CUBIC.
+/// Maximum growth for each packet acknowledged, packets: the target is at most 1.5 `cwnd` (4.2).
+const MAX_GROWTH: f64 = 0.5;
+/// Minimum growth of the window in a round trip while `W_max` is unknown, as a fraction (Linux).
+const MIN_INITIAL_GROWTH: f64 = 1.0 / 20.0;
+
+/// CUBIC's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// How steep the cubic is, packets/s^3.
+    /// `C`, packets/s^3.
     pub c: f64,
-    /// What a reduction leaves of the window.
+    /// `beta_cubic`: the fraction of the window that a reduction leaves.
     pub beta: f64,
-    /// Whether a flow whose window shrinks from loss to loss gives up some more (4.7).
+    /// Whether `W_max` is lowered further while the window shrinks from loss to loss (4.7).
     pub fast_convergence: bool,
-    /// Whether, and how, the window keeps up with Reno's (4.3).
+    /// Growth of `W_est` (4.3); `None` turns the Reno-friendly region off.
     pub reno_friendly: Option<RenoFriendly>,
-    /// Most that the window grows for a packet acknowledged (4.2 and Linux: 1.5 times a round).
-    pub max_growth: f64,
-    /// How it grows while `W_max` is unknown, for a packet acknowledged.
-    pub first_growth: FirstGrowth,
-    /// How steep the cubic is that the window follows to the plateau; `c`, unless there is a slip.
-    pub c_growth: f64,
-    /// Most that the cubic grows, packets/s, if that is limited.
-    pub s_max: Option<f64>,
-    /// Whether growth goes by packets even where the stack counts acknowledgements.
-    pub counts_packets: bool,
 }
 
-/// Growth while `W_max` is unknown, as a part of the window in a round trip.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FirstGrowth {
-    /// The cubic's, and so much at least (Linux: 5 %).
-    AtLeast(f64),
-    /// So much (Linux 2.6.18: 2 %).
-    Exactly(f64),
-}
-
-/// How fast the estimate of Reno's window grows, packets a round trip.
+/// `alpha_cubic`: growth of `W_est`, packets a round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoFriendly {
-    /// Until it reaches the window before the last reduction.
+    /// While `W_est < cwnd_prior`.
     pub alpha: f64,
-    /// From there on.
+    /// Once `W_est >= cwnd_prior`.
     pub alpha_beyond: f64,
 }
 
@@ -92,7 +87,7 @@ impl RenoFriendly {
         RenoFriendly { alpha_beyond: 1.0, ..RenoFriendly::linux(beta) }
     }
 
-    /// Linux, which never goes over to Reno's own slope.
+    /// Linux and RFC 8312: the same `alpha_cubic` throughout.
     pub fn linux(beta: f64) -> RenoFriendly {
         let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
         RenoFriendly { alpha, alpha_beyond: alpha }
@@ -100,18 +95,13 @@ impl RenoFriendly {
 }
 
 impl Default for Parameters {
-    /// RFC 9438's, but for Linux's estimate of Reno's window.
+    /// RFC 9438's, with Linux's `alpha_cubic`.
     fn default() -> Parameters {
         Parameters {
             c: 0.4,
             beta: 0.7,
             fast_convergence: true,
             reno_friendly: Some(RenoFriendly::linux(0.7)),
-            max_growth: 0.5,
-            first_growth: FirstGrowth::AtLeast(1.0 / 20.0),
-            c_growth: 0.4,
-            s_max: None,
-            counts_packets: false,
         }
     }
 }
@@ -120,11 +110,11 @@ impl Parameters {
     /// Takes the options `c`, `beta`, `fast_convergence` and `tcp_friendliness`.
     ///
     /// # Errors
-    /// If one of them has a value that it cannot have.
+    /// If the value of one is invalid.
     pub fn from_options(options: &mut Options) -> Result<Parameters, ConfigError> {
         let default = Parameters::default();
         let beta = options.number("beta", default.beta, 0.1..=0.99, "0.1 to 0.99")?;
-        let friendliness = options.choice(
+        let reno_friendly = options.choice(
             "tcp_friendliness",
             Some(RenoFriendly::linux(beta)),
             &[
@@ -134,19 +124,16 @@ impl Parameters {
             ],
             "linux, rfc or off",
         )?;
-        let c = options.number("c", default.c, 1e-3..=1e3, "0.001 to 1000")?;
         Ok(Parameters {
-            c,
-            c_growth: c,
+            c: options.number("c", default.c, 1e-3..=1e3, "0.001 to 1000")?,
             beta,
             fast_convergence: options.switch("fast_convergence", default.fast_convergence)?,
-            reno_friendly: friendliness,
-            ..default
+            reno_friendly,
         })
     }
 }
 
-/// CUBIC's rule.
+/// CUBIC's window rule (RFC 9438).
 #[derive(Clone, Debug)]
 pub struct Cubic {
     parameters: Parameters,
@@ -154,75 +141,86 @@ pub struct Cubic {
     w_max: Option<f64>,
     /// The window before the last reduction; 0 before there is one.
     cwnd_prior: f64,
-    /// Congestion avoidance since the last reduction; `None` until it begins.
+    /// The present congestion avoidance stage; `None` until its first acknowledgement.
     epoch: Option<Epoch>,
 }
 
-/// A stage of congestion avoidance.
+/// A congestion avoidance stage.
 #[derive(Clone, Copy, Debug)]
-struct Epoch {
-    t_epoch: Time,
-    /// The cubic's plateau, packets.
-    origin: f64,
-    /// When the plateau is reached, seconds after the start.
-    k: f64,
-    w_est: f64,
+pub(crate) struct Epoch {
+    /// When it began.
+    pub(crate) t_epoch: Time,
+    /// `W_max` of equation 1: the window of the plateau, packets.
+    pub(crate) w_max: f64,
+    /// When the plateau is reached, seconds after `t_epoch`.
+    pub(crate) k: f64,
+    pub(crate) w_est: f64,
 }
 
 impl Epoch {
-    /// Equation 2; a window at or above `W_max` is a plateau itself.
-    fn begin(now: Time, cwnd: f64, w_max: Option<f64>, c: f64) -> Epoch {
-        let origin = w_max.unwrap_or(0.0).max(cwnd);
-        Epoch { t_epoch: now, origin, k: libm::cbrt((origin - cwnd) / c), w_est: cwnd }
+    /// Equation 2. If `cwnd` is at or above `W_max`, it is the plateau and `K` is 0.
+    pub(crate) fn begin(now: Time, cwnd_epoch: f64, w_max: Option<f64>, c: f64) -> Epoch {
+        let w_max = w_max.unwrap_or(0.0).max(cwnd_epoch);
+        let k = libm::cbrt((w_max - cwnd_epoch) / c);
+        Epoch { t_epoch: now, w_max, k, w_est: cwnd_epoch }
     }
 
     /// Equation 1.
-    fn w_cubic(&self, t: f64, c: f64) -> f64 {
+    pub(crate) fn w_cubic(&self, t: f64, c: f64) -> f64 {
         let from_plateau = t - self.k;
-        c * from_plateau * from_plateau * from_plateau + self.origin
+        c * from_plateau * from_plateau * from_plateau + self.w_max
+    }
+
+    /// Excludes an idle period of `pause`, which ends `now`, from `t`.
+    pub(crate) fn exclude(&mut self, pause: Span, now: Time) {
+        self.t_epoch = (self.t_epoch + pause).min(now);
     }
 }
 
+/// `W_max` after congestion at a window of `cwnd` (4.7).
+pub(crate) fn next_w_max(cwnd: f64, w_max: Option<f64>, beta: f64, fast_convergence: bool) -> f64 {
+    let shrinking = w_max.is_some_and(|w_max| cwnd < w_max);
+    if shrinking && fast_convergence { cwnd * (1.0 + beta) / 2.0 } else { cwnd }
+}
+
 impl Cubic {
-    /// The rule at the beginning of a connection.
+    /// The rule at the start of a connection.
     pub fn new(parameters: Parameters) -> Cubic {
         Cubic { parameters, w_max: None, cwnd_prior: 0.0, epoch: None }
+    }
+
+    /// `(target - cwnd) / cwnd`, by which the window grows for each packet acknowledged; `W_est`
+    /// advances by `segments_acked`.
+    #[inline]
+    pub(crate) fn growth_per_packet(&mut self, cwnd: f64, segments_acked: f64, path: &Path) -> f64 {
+        let p = self.parameters;
+        let w_max = self.w_max;
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(path.now, cwnd, w_max, p.c));
+        let rtt = path.min_rtt.unwrap_or(Span::ZERO);
+        let t = path.now.since(epoch.t_epoch);
+        let mut target = epoch.w_cubic((t + rtt).as_secs_f64(), p.c);
+        if w_max.is_none() {
+            target = target.max(cwnd * (1.0 + MIN_INITIAL_GROWTH));
+        }
+        if let Some(reno) = p.reno_friendly {
+            let reached = epoch.w_est >= self.cwnd_prior;
+            let alpha = if reached { reno.alpha_beyond } else { reno.alpha };
+            epoch.w_est += alpha * segments_acked / cwnd;
+            target = target.max(epoch.w_est);
+        }
+        ((target - cwnd) / cwnd).clamp(0.0, MAX_GROWTH)
     }
 }
 
 impl WindowRule for Cubic {
     #[inline]
-    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
-        let p = self.parameters;
-        let w_max = self.w_max;
-        let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(path.now, cwnd, w_max, p.c));
-        let ahead = path.min_rtt.unwrap_or(Span::ZERO);
-        let t = (path.now.since(epoch.t_epoch) + ahead).as_secs_f64();
-        let mut target = epoch.w_cubic(t, p.c_growth);
-        if let Some(s_max) = p.s_max {
-            target = target.min(cwnd + s_max * ahead.as_secs_f64());
-        }
-        if w_max.is_none() {
-            target = match p.first_growth {
-                FirstGrowth::AtLeast(growth) => target.max(cwnd * (1.0 + growth)),
-                FirstGrowth::Exactly(growth) => cwnd * (1.0 + growth),
-            };
-        }
-        if let Some(reno) = p.reno_friendly {
-            let caught_up = epoch.w_est >= self.cwnd_prior;
-            let alpha = if caught_up { reno.alpha_beyond } else { reno.alpha };
-            epoch.w_est += alpha * acked / cwnd;
-            target = target.max(epoch.w_est);
-        }
-        let packets = if p.counts_packets { ack.scale_to_packets(acked) } else { acked };
-        ((target - cwnd) / cwnd).clamp(0.0, p.max_growth) * packets
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, _ack: &Ack) -> f64 {
+        self.growth_per_packet(cwnd, acked, path) * acked
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         let p = self.parameters;
-        let shrinking = self.w_max.is_some_and(|w_max| cwnd < w_max);
-        self.w_max =
-            Some(if shrinking && p.fast_convergence { cwnd * (1.0 + p.beta) / 2.0 } else { cwnd });
+        self.w_max = Some(next_w_max(cwnd, self.w_max, p.beta, p.fast_convergence));
         self.cwnd_prior = cwnd;
         self.epoch = None;
         cwnd * p.beta
@@ -235,7 +233,7 @@ impl WindowRule for Cubic {
 
     fn on_restart(&mut self, path: &Path, pause: Span) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.t_epoch = (epoch.t_epoch + pause).min(path.now);
+            epoch.exclude(pause, path.now);
         }
     }
 
@@ -274,7 +272,7 @@ pub(crate) mod tests {
     }
 
     /// The growth for one packet acknowledged.
-    pub(crate) fn growth(rule: &mut Cubic, cwnd: f64, path: &Path) -> f64 {
+    pub(crate) fn growth(rule: &mut impl WindowRule, cwnd: f64, path: &Path) -> f64 {
         rule.increase(cwnd, 1.0, path, &Ack::default())
     }
 
@@ -283,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_cubic_starts_at_the_window_is_flat_at_w_max_after_k_and_mirrors_itself_there() {
+    fn the_cubic_starts_at_cwnd_and_is_symmetric_about_w_max_at_k() {
         let epoch = Epoch::begin(Time::ZERO, 700.0, Some(1000.0), 0.4);
         assert_close(epoch.k, 9.085_602_964_160_698); // cbrt(300 / 0.4)
         assert_close(epoch.w_cubic(0.0, 0.4), 700.0);
@@ -294,18 +292,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_packet_acknowledged_moves_the_window_towards_the_cubic_a_round_trip_ahead() {
+    fn a_packet_acknowledged_grows_the_window_towards_w_cubic_of_t_plus_rtt() {
         let mut rule = cubic(|p| p.reno_friendly = None);
         let rtt = Span::from_millis(100);
         assert_close(rule.decrease(1000.0, &path_at(0.0, rtt), &CongestionEvent::loss()), 700.0);
         growth(&mut rule, 700.0, &path_at(2.0, rtt));
-        // t = 5 s: 0.4 (5.1 - K)^3 + 1000
+        // t = 5 s, RTT = 0.1 s: 0.4 (5.1 - 9.0856)^3 + 1000
         let target = 974.675_429_363_494_1;
         assert_close(growth(&mut rule, 900.0, &path_at(7.0, rtt)), (target - 900.0) / 900.0);
     }
 
     #[test]
-    fn the_target_lies_between_the_window_and_one_and_a_half_of_it() {
+    fn the_target_is_clamped_to_1_to_1_5_times_the_window() {
         let mut rule = cubic(|p| p.reno_friendly = None);
         let rtt = Span::from_millis(100);
         rule.decrease(1000.0, &path_at(0.0, rtt), &CongestionEvent::loss());
@@ -315,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_window_that_shrinks_from_loss_to_loss_gives_up_some_more_if_convergence_is_fast() {
+    fn fast_convergence_lowers_w_max_while_the_window_shrinks() {
         for (fast, expected) in [(true, 900.0 * 1.7 / 2.0), (false, 900.0)] {
             let mut rule = cubic(|p| p.fast_convergence = fast);
             let path = path_at(0.0, Span::from_millis(100));
@@ -328,7 +326,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Grows for `rounds` round trips so short that the cubic stands still.
+    /// Grows for `rounds` round trips of zero length, in which `W_cubic` is constant.
     fn grow(rule: &mut Cubic, mut cwnd: f64, rounds: u32) -> f64 {
         for _ in 0..rounds {
             let round = cwnd;
@@ -343,14 +341,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn where_reno_is_faster_the_window_grows_by_alpha_and_by_one_beyond_the_last_reduction() {
-        let alpha = 3.0 * 0.3 / 1.7;
+    fn in_the_reno_friendly_region_the_window_grows_by_alpha_then_by_1() {
+        let alpha = 9.0 / 17.0; // 3 (1 - 0.7) / (1 + 0.7)
         for (friendliness, beyond) in
             [(RenoFriendly::rfc(0.7), 1.0), (RenoFriendly::linux(0.7), alpha)]
         {
             let mut rule = cubic(|p| p.reno_friendly = Some(friendliness));
             let cwnd = rule.decrease(100.0, &path_at(0.0, Span::ZERO), &CongestionEvent::loss());
-            // The cubic would stay at 70 packets: no time passes.
+            // No time passes: W_cubic stays at 70 packets.
             let below = grow(&mut rule, cwnd, 20);
             let per_round = (grow(&mut rule, below, 20) - below) / 20.0;
             assert!((per_round / alpha - 1.0).abs() < 0.02, "{per_round}");
@@ -362,7 +360,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn before_the_first_loss_the_window_grows_by_five_percent_a_round_at_least() {
+    fn before_the_first_loss_the_window_grows_by_at_least_5_percent_a_round() {
         let mut rule = cubic(|_| {});
         let path = path_at(1.0, Span::from_millis(10));
         assert_close(growth(&mut rule, 500.0, &path), 0.05);
@@ -371,7 +369,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_w_max_so_that_the_next_epoch_is_its_own_plateau() {
+    fn after_a_timeout_w_max_is_the_window_at_the_start_of_the_epoch() {
         let mut rule = cubic(|_| {});
         let path = path_at(1.0, Span::from_millis(100));
         let timeout = CongestionEvent::timeout();
@@ -379,11 +377,11 @@ pub(crate) mod tests {
         rule.on_timeout();
         growth(&mut rule, 700.0, &path);
         let epoch = rule.epoch.expect("begun by the growth");
-        assert_eq!((epoch.k, epoch.origin, epoch.w_est > 700.0), (0.0, 700.0, true));
+        assert_eq!((epoch.k, epoch.w_max, epoch.w_est > 700.0), (0.0, 700.0, true));
     }
 
     #[test]
-    fn time_in_which_the_application_was_idle_does_not_count() {
+    fn idle_time_is_excluded_from_t() {
         let rtt = Span::from_millis(100);
         let grown = |pause: u64| {
             let mut rule = cubic(|p| p.reno_friendly = None);
@@ -396,35 +394,39 @@ pub(crate) mod tests {
         assert_eq!(grown(30), grown(0));
     }
 
-    /// tcp_cubic.c and ns-3 have RFC 8312's region of Reno; RFC 9438's is an option.
+    /// `alpha_cubic` for `beta_cubic` 0.7 is 0.9/1.7 = 9/17; for 0.8 it is 0.6/1.8 = 1/3.
     #[test]
-    fn reno_s_window_is_estimated_as_linux_does_unless_the_rfc_is_asked_for() {
-        for (text, expected) in [
-            ("cubic", Some(RenoFriendly::linux(0.7))),
-            ("cubic(tcp_friendliness=linux)", Some(RenoFriendly::linux(0.7))),
-            ("cubic(tcp_friendliness=rfc)", Some(RenoFriendly::rfc(0.7))),
-            ("cubic(tcp_friendliness=off)", None),
-        ] {
+    fn the_estimate_of_reno_is_linux_s_unless_rfc_or_off_is_chosen() {
+        let alphas = |text: &str| {
             let mut options = text.parse().expect("well formed");
             let parameters = Parameters::from_options(&mut options).expect("within range");
-            assert_eq!(parameters.reno_friendly, expected, "{text}");
+            parameters.reno_friendly.map(|reno| (reno.alpha, reno.alpha_beyond))
+        };
+        for (text, alpha, beyond) in [
+            ("cubic", 0.529_411_764_705_882_4, 0.529_411_764_705_882_4),
+            ("cubic(tcp_friendliness=linux)", 0.529_411_764_705_882_4, 0.529_411_764_705_882_4),
+            ("cubic(tcp_friendliness=rfc)", 0.529_411_764_705_882_4, 1.0),
+            ("cubic(beta=0.8, tcp_friendliness=rfc)", 1.0 / 3.0, 1.0),
+        ] {
+            let (shown_alpha, shown_beyond) = alphas(text).expect("the region is on");
+            assert_close(shown_alpha, alpha);
+            assert_close(shown_beyond, beyond);
         }
+        assert_eq!(alphas("cubic(tcp_friendliness=off)"), None);
     }
 
+    /// `K = cbrt((1000 - 800) / 4)` = 3.684031498640387 s; `W_max` stays 900 without convergence.
     #[test]
-    fn the_options_name_the_parameters() {
-        let mut options = "cubic(c=4, beta=0.8, fast_convergence=off, tcp_friendliness=rfc)"
+    fn the_options_change_the_cubic_and_the_reduction() {
+        let mut options = "cubic(c=4, beta=0.8, fast_convergence=off, tcp_friendliness=off)"
             .parse()
             .expect("well formed");
-        let parameters = Parameters::from_options(&mut options).expect("within range");
-        let expected = Parameters {
-            c: 4.0,
-            c_growth: 4.0,
-            beta: 0.8,
-            fast_convergence: false,
-            reno_friendly: Some(RenoFriendly::rfc(0.8)),
-            ..Parameters::default()
-        };
-        assert_eq!(parameters, expected);
+        let mut rule = Cubic::new(Parameters::from_options(&mut options).expect("within range"));
+        let path = path_at(0.0, Span::from_millis(100));
+        assert_close(rule.decrease(1000.0, &path, &CongestionEvent::loss()), 800.0);
+        growth(&mut rule, 800.0, &path);
+        assert_close(rule.epoch.expect("begun by the growth").k, 3.684_031_498_640_387);
+        assert_close(rule.decrease(900.0, &path, &CongestionEvent::loss()), 720.0);
+        assert_eq!(rule.w_max, Some(900.0));
     }
 }

@@ -1,12 +1,12 @@
 //! DBAC, dynamic bandwidth aware congestion control (Han, "Optimizing transmission efficiency with
 //! dynamic bandwidth aware congestion control (DBAC) in high-speed multipath networks", 2024).
 //!
-//! LIA cannot fill a path of a large bandwidth-delay product, as Reno cannot. DBAC has CUBIC's
-//! window there and LIA's elsewhere, and lets the LIA subflows see, in the place of CUBIC's window,
-//! the one that LIA would have had on that path.
+//! Like Reno, LIA cannot fill a path with a large bandwidth-delay product (BDP). DBAC runs CUBIC on
+//! large paths and LIA on small ones. In LIA's equation a large path counts with a virtual window:
+//! the one that LIA would have there.
 //!
 //! A path is large while its BDP, estimated from window, round-trip time and MSS, is at least a
-//! threshold. On a large path runs CUBIC; from its window `currentCubic` come
+//! threshold. On a large path, CUBIC's window `currentCubic` gives
 //!
 //! ```text
 //! avgReno = sqrt(3 / (2 p))                                  (3)
@@ -16,29 +16,30 @@
 //! W_dbac = virtualReno sqrt(alpha1) avgCubic / avgReno       (6)
 //! ```
 //!
-//! and `W_dbac` is what may be in flight. The virtual LIA window is `virtualReno sqrt(alpha1)`, as
-//! LIA's mean window is Reno's times the root of alpha. The other paths grow as LIA does, with
-//! `alpha2`: LIA's alpha of that virtual window and the real windows of the small paths. By (6) the
-//! virtual window is `W_dbac avgReno / avgCubic`: siblings compute it from the window that they see.
-//! Each subflow goes by the others' present windows at every acknowledgement, which is the
-//! iteration that makes `alpha1` and `alpha2` converge.
+//! and the congestion window is `W_dbac`. The virtual LIA window is `virtualReno sqrt(alpha1)`,
+//! because LIA's mean window is Reno's times the root of alpha (RFC 6356). Small paths grow as LIA
+//! with `alpha2`: LIA's alpha of the virtual windows of the large paths and the real windows of the
+//! small ones. By (6) the virtual window is `W_dbac avgReno / avgCubic`; a sibling computes it from
+//! the published window. Each subflow uses the others' present windows at every acknowledgement,
+//! and this iteration makes `alpha1` and `alpha2` converge.
 //!
-//! What the paper leaves open, and what is done here:
+//! The paper leaves these open:
 //!
-//! - The threshold: the option `threshold`, bytes, 10^6 unless given. The BDP, rate times RTT, is
+//! - The threshold: option `threshold`, bytes, default 10^6. The BDP, rate times RTT, is
 //!   `(cwnd MSS / RTT) RTT = cwnd MSS`, and is compared at every acknowledgement.
-//! - `p`, a fixed number: the option `p`, 10^-6 unless given, the testbed's loss rate.
-//! - `alpha1` is not capped. It exceeds 1 while another path is the best (its `w / rtt^2` the
-//!   greatest) and this one's round-trip time grows with its queue; then more than CUBIC's window is
-//!   in flight, the queue grows, and with it `alpha1`, until there is loss. LIA itself never grows
-//!   faster than Reno (the second term of RFC 6356's increase), but (6) has no such term.
-//! - CUBIC is RFC 9438's; it begins a new epoch when a path becomes large.
+//! - `p`, a constant: option `p`, default 10^-6, the testbed's loss rate.
+//! - `alpha1` has no upper limit. It exceeds 1 while another path is the best (maximum `w / rtt^2`)
+//!   and this path's round-trip time grows with its queue. Then more than CUBIC's window is in
+//!   flight, and the queue and `alpha1` grow until loss. LIA never grows faster than Reno (the
+//!   second term of RFC 6356's increase), but (6) has no such term.
+//! - CUBIC is RFC 9438's ([`crate::Cubic`]); a new epoch begins when a path becomes large. As in
+//!   the paper's kernel, it counts packets even if the stack counts acknowledgements.
 //!
-//! With `arithmetic=linux` small paths grow by acknowledgements and in whole 4096ths, as with LIA in
+//! With `arithmetic=linux` small paths count acknowledgements and grow by whole 4096ths, as LIA in
 //! the kernel that the paper changes.
 //!
-//! With `coupling=cubic` equation 1 takes CUBIC's window itself in the place of virtual ones, with
-//! `coupling=reno` siblings take `virtualReno` without the root: what the paper says not to do.
+//! Two ablations: with `coupling=cubic` equation 1 takes CUBIC's window instead of the virtual one,
+//! which the paper advises against; with `coupling=reno` siblings use `virtualReno` without the root.
 
 use crate::algorithm::windowed;
 use crate::coupled::{Member, siblings, this_subflow};
@@ -49,18 +50,18 @@ use crate::{
 };
 use dumbbell_units::{Span, Time};
 
-/// Which window a large path shows in LIA's equation.
+/// The window with which a large path counts in LIA's equation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coupling {
-    /// What LIA would have.
+    /// The virtual LIA window.
     Lia,
-    /// What Reno would have.
+    /// `virtualReno`.
     Reno,
-    /// What it has.
+    /// CUBIC's window.
     Cubic,
 }
 
-/// Equations 3 and 4: what Reno would hold for each packet that CUBIC holds.
+/// `avgReno / avgCubic` (equations 3 and 4) for the loss rate `p` and a round-trip time in seconds.
 fn reno_per_cubic(p: f64, rtt: f64) -> f64 {
     let reno = (3.0 / (2.0 * p)).sqrt();
     let root = (rtt / p).sqrt(); // x^0.75 is the root of x, times the root of that.
@@ -68,7 +69,7 @@ fn reno_per_cubic(p: f64, rtt: f64) -> f64 {
     reno / cubic
 }
 
-/// DBAC's rule: LIA's or CUBIC's, as the path is small or large.
+/// DBAC's window rule: CUBIC's on a large path, LIA's on a small one.
 #[derive(Clone, Debug)]
 struct DbacRule {
     threshold: f64,
@@ -80,7 +81,7 @@ struct DbacRule {
     cubic: Option<Cubic>,
     /// `alpha1` on a large path, `alpha2` on a small one.
     alpha: f64,
-    /// The windows that `alpha` is of, packets.
+    /// On a small path, the sum of the windows in LIA's equation, packets.
     total: f64,
     /// The virtual LIA window of a large path.
     virtual_cwnd: f64,
@@ -91,7 +92,7 @@ impl DbacRule {
         cwnd * f64::from(mss) >= self.threshold
     }
 
-    /// The siblings with the windows that enter LIA's equation.
+    /// The siblings with their windows in LIA's equation.
     fn siblings<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = Member> + Clone + 'a {
         siblings(path).map(|sibling| {
             if self.is_large(sibling.cwnd, path.mss) && self.coupling != Coupling::Cubic {
@@ -102,7 +103,7 @@ impl DbacRule {
         })
     }
 
-    /// Sets mode, alpha and virtual window for the present windows of all.
+    /// Updates mode, alpha and virtual window from the present windows of all subflows.
     fn couple(&mut self, cwnd: f64, path: &Path) {
         let Some(own) = this_subflow(cwnd, path) else { return };
         if !self.is_large(cwnd, path.mss) {
@@ -124,10 +125,10 @@ impl DbacRule {
         self.virtual_cwnd = shown.cwnd * self.alpha.sqrt();
     }
 
-    /// What of the window may be in flight: equation 6.
+    /// `W_dbac / currentCubic` (equation 6); 1 on a small path.
     fn inflight_share(&self) -> f64 {
         match (&self.cubic, self.coupling) {
-            // Siblings see what is in flight; without the root it is CUBIC's window.
+            // Equations 5 and 6 leave W_dbac = currentCubic sqrt(alpha1).
             (Some(_), Coupling::Lia) => self.alpha.sqrt(),
             _ => 1.0,
         }
@@ -138,7 +139,7 @@ impl WindowRule for DbacRule {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         if let Some(cubic) = &mut self.cubic {
-            return cubic.increase(cwnd, acked, path, ack);
+            return cubic.growth_per_packet(cwnd, acked, path) * ack.scale_to_packets(acked);
         }
         self.arithmetic.growth(acked, cwnd, self.alpha, self.total)
     }
@@ -182,7 +183,7 @@ impl WindowRule for DbacRule {
     }
 }
 
-/// DBAC: a window by its rule, of which equation 6 says how much may be in flight.
+/// DBAC: a window by its rule, scaled by equation 6.
 #[derive(Clone, Debug)]
 pub struct Dbac {
     window: Windowed<DbacRule, AnySlowStart>,
@@ -209,7 +210,7 @@ impl Dbac {
                 "lia, reno or cubic",
             )?,
             arithmetic: Arithmetic::from_options(options)?,
-            parameters: CubicParameters { counts_packets: true, ..CubicParameters::default() },
+            parameters: CubicParameters::default(),
             cubic: None,
             alpha: 1.0,
             total: 0.0,
@@ -307,55 +308,48 @@ mod tests {
         value
     }
 
+    /// By hand: `avgReno` = sqrt(3 / 2e-6) = 1224.745 and
+    /// `avgCubic` = 1.054 (0.1 / 1e-6)^(3/4) = 5927.078.
     #[test]
-    fn equations_3_to_5_give_the_windows_of_the_testbed() {
-        // sqrt(1.5e6) = 1224.745 and 1.054 * (1e5)^0.75 = 5927.05.
-        assert_close(reno_per_cubic(1e-6, 0.1), 1_500_000f64.sqrt() / (1.054 * 1e5f64.powf(0.75)));
-        let ratio = reno_per_cubic(1e-6, 0.1);
-        assert!((ratio - 0.20664).abs() < 1e-5, "{ratio}");
+    fn equations_3_and_4_give_0_2066_at_100_ms_and_a_loss_rate_of_1e_6() {
+        assert_close(reno_per_cubic(1e-6, 0.1), 0.206_635_539_596_435_6);
     }
 
+    /// `virtualReno` = 0.206636 * 5000 = 1033.18 packets at 100 ms, beside 70 packets at 40 ms:
+    /// `alpha1` = (1033.18 + 70) (1033.18 / 0.1^2) / (1033.18 / 0.1 + 70 / 0.04)^2 = 0.780834.
     #[test]
     fn a_large_path_sends_cubic_s_window_times_the_root_of_alpha_1() {
         let mut dbac = dbac("dbac", 5000.0);
-        let path = path(100, &[(70.0, 40)]);
-        acknowledge(&mut dbac, &path);
-        let reno = 5000.0 * reno_per_cubic(1e-6, 0.1);
-        let own = Member { cwnd: reno, rtt: 0.1 };
-        let alpha1 = lia::alpha([own, Member { cwnd: 70.0, rtt: 0.04 }].into_iter());
-        assert_close(shown(&dbac, "alpha1").expect("it is large"), alpha1);
-        assert_close(shown(&dbac, "virtual window").expect("it is large"), reno * alpha1.sqrt());
-        let window = dbac.window.control().cwnd;
-        assert_close(dbac.control().cwnd, window * alpha1.sqrt());
-        // Equation 6 the long way round: virtual LIA window times avgCubic / avgReno.
-        let by_six = reno * alpha1.sqrt() / reno_per_cubic(1e-6, 0.1) * window / 5000.0;
-        assert_close(dbac.control().cwnd, by_six);
+        acknowledge(&mut dbac, &path(100, &[(70.0, 40)]));
+        assert_close(shown(&dbac, "alpha1").expect("it is large"), 0.780_834_272_173_265_4);
+        let virtual_window = shown(&dbac, "virtual window").expect("it is large");
+        assert_close(virtual_window, 912.965_689_574_833_7);
+        // The acknowledgement adds CUBIC's initial 5 %: 5000.05 sqrt(alpha1).
+        assert_close(dbac.control().cwnd, 4_418.285_552_498_821);
     }
 
+    /// The sibling's 4400 packets at 100 ms count as 0.206636 * 4400 = 909.196:
+    /// `alpha2` = (909.196 + 70) (909.196 / 0.1^2) / (909.196 / 0.1 + 70 / 0.04)^2 = 0.757376.
     #[test]
     fn a_small_path_grows_as_lia_beside_the_virtual_window() {
         let mut dbac = dbac("dbac", 70.0);
-        let seen = 4400.0;
-        let growth = acknowledge(&mut dbac, &path(40, &[(seen, 100)]));
-        let virtual_lia = Member { cwnd: seen * reno_per_cubic(1e-6, 0.1), rtt: 0.1 };
-        let alpha2 = lia::alpha([virtual_lia, Member { cwnd: 70.0, rtt: 0.04 }].into_iter());
-        assert_close(shown(&dbac, "alpha2").expect("it is small"), alpha2);
-        let expected = (alpha2 / (virtual_lia.cwnd + 70.0)).min(1.0 / 70.0);
-        assert!((growth - expected).abs() < 1e-12, "{growth} is not {expected}");
+        let growth = acknowledge(&mut dbac, &path(40, &[(4400.0, 100)]));
+        assert_close(shown(&dbac, "alpha2").expect("it is small"), 0.757_376_090_255_613_1);
+        assert!((growth - 0.000_773_467_008_449_2).abs() < 1e-12, "{growth}");
         dbac.on_congestion(&path(40, &[]), &CongestionEvent::loss());
-        assert!((dbac.control().cwnd - 35.0).abs() < 0.1);
+        assert!((dbac.control().cwnd - 35.0).abs() < 0.001);
     }
 
+    /// With 4400 packets themselves, alpha2 / 4470 = 0.939676 / 4470.
     #[test]
     fn with_cubic_s_own_window_in_equation_1_a_small_path_grows_more_slowly() {
-        let path = path(40, &[(4400.0, 100)]);
-        let [virtual_lia, cubic] =
-            ["dbac", "dbac(coupling=cubic)"].map(|text| acknowledge(&mut dbac(text, 70.0), &path));
-        assert!(cubic < 0.5 * virtual_lia, "{cubic} and {virtual_lia}");
+        let mut dbac = dbac("dbac(coupling=cubic)", 70.0);
+        let growth = acknowledge(&mut dbac, &path(40, &[(4400.0, 100)]));
+        assert!((growth - 0.000_210_218_280_629_5).abs() < 1e-12, "{growth}");
     }
 
     #[test]
-    fn the_threshold_decides_which_window_falls_by_which_factor() {
+    fn the_threshold_decides_between_cubic_s_and_reno_s_reduction() {
         for (text, factor) in [("dbac(threshold=1e6)", 0.7), ("dbac(threshold=2e6)", 0.5)] {
             let mut dbac = dbac(text, 1000.0);
             let path = path(100, &[]);

@@ -1,31 +1,30 @@
 //! DCTCP (RFC 8257).
 //!
-//! The sender estimates which share of its packets the network marks (section 3.3). Once in a
-//! window, with `M` the share that was marked of what was acknowledged in it,
+//! `alpha` estimates the fraction of marked packets (section 3.3). It is updated once a window;
+//! `M` is the fraction of marks among the packets acknowledged in that window:
 //!
 //! ```text
-//! alpha <- (1 - g) alpha + g M        g = 1/16, alpha = 1 at first
+//! alpha = (1 - g) alpha + g M        g = 1/16, initially alpha = 1
 //! ```
 //!
-//! and on a mark, once in a window, it reduces by as much as that says:
+//! On a mark the window is reduced, once a window:
 //!
 //! ```text
-//! cwnd <- cwnd (1 - alpha / 2)
+//! cwnd = cwnd (1 - alpha / 2)
 //! ```
 //!
-//! Loss is answered as in any TCP: half of the window. Growth is Reno's.
+//! Loss halves the window, and growth is Reno's (sections 3.4 and 3.5).
 //!
-//! It needs a receiver that tells every mark, as section 3.2 has it (a stack with accurate ECN), and
-//! a queue that marks above a threshold of a few packets. In a network that does not mark, it is
-//! Reno.
+//! DCTCP needs a receiver that reports every mark (section 3.2; a stack with accurate ECN) and a
+//! queue that marks above a threshold of a few packets. Without marks it is Reno.
 //!
 //! The model of Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3: with a
 //! threshold of `K` packets and `N` flows, each at the window `W = (C RTT + K) / N` when marking
 //! begins,
 //!
 //! ```text
-//! alpha^2 (1 - alpha / 4) = (2 W + 1) / (W + 1)^2, which is alpha = sqrt(2 / W), nearly
-//! the queue is K + N at most, and less by D alpha / 2 packets at least, with D = N (W + 1)
+//! alpha^2 (1 - alpha / 4) = (2 W + 1) / (W + 1)^2, so alpha is about sqrt(2 / W)
+//! maximum queue: K + N;  minimum queue: K + N - D alpha / 2, D = N (W + 1)
 //! ```
 
 use crate::round::SequenceRound;
@@ -37,12 +36,12 @@ pub struct Dctcp {
     g: f64,
     alpha: f64,
     window: SequenceRound,
-    /// Packets delivered, and those of them that were marked, when the window began.
+    /// `Path::delivered` and `Path::marked` when the window began.
     old_delivered_marked: (u64, u64),
 }
 
 impl Dctcp {
-    /// Takes the options `g` and `alpha`, with which it begins.
+    /// Takes the options `g` and `alpha`, the initial value.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_goes_a_sixteenth_of_the_way_to_the_share_of_marks_once_in_a_window() {
+    fn alpha_moves_1_16_of_the_way_to_the_fraction_of_marks_once_a_window() {
         let mut rule = dctcp("dctcp");
         let window = |una, next_seq, delivered, marked| Path {
             una,

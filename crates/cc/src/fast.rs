@@ -1,16 +1,16 @@
 //! FAST TCP (Jin, Wei and Low, "FAST TCP: motivation, architecture, algorithms, performance",
 //! INFOCOM 2004; Wei, Jin, Low and Hegde, IEEE/ACM ToN 14(6), 2006).
 //!
-//! Once in a round trip
+//! Once a round trip
 //!
 //! ```text
-//! w <- min(2 w, (1 - gamma) w + gamma (baseRTT / RTT w + alpha))
+//! w = min(2 w, (1 - gamma) w + gamma (baseRTT / RTT w + alpha))
 //! ```
 //!
-//! where `RTT` is the mean of the round-trip times in it and `baseRTT` the least of all. It rests
-//! where `w (1 - baseRTT / RTT) = alpha`: every flow keeps `alpha` packets in the queue, whatever
-//! its round-trip time and the rate of the link, so that `n` flows share it equally and `n alpha`
-//! packets wait. On loss the window is halved.
+//! where `RTT` is the mean round-trip time of the round and `baseRTT` the minimum ever. The
+//! equilibrium is `w (1 - baseRTT / RTT) = alpha`: each flow keeps `alpha` packets in the queue,
+//! whatever its round-trip time and the rate of the link. `n` flows share the link equally, with
+//! `n alpha` packets in the queue. On loss the window is halved.
 //!
 //! | | papers | here |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //! | `gamma` | 0 to 1 | 0.5; option `gamma` |
 //! | `RTT` | smoothed with weight `min(3 / w, 1 / 4)` | the mean of the round trip |
 //! | window changes | every other round trip | every round trip |
-//! | slow start | until the delay exceeds a threshold | until the equation asks for less than `w` |
+//! | slow start | until the delay exceeds a threshold | until the equation gives less than `w` |
 
 use crate::round::RoundRtts;
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
@@ -28,7 +28,7 @@ use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule
 pub struct Fast {
     /// Packets that the flow keeps in the queue.
     alpha: f64,
-    /// How much of the way to the equation's fixed point a round trip goes.
+    /// Fraction of the way to the equation's fixed point in a round trip.
     gamma: f64,
     rtts: RoundRtts,
     /// Packets in the queue, by the equation.
@@ -51,7 +51,7 @@ impl Fast {
 }
 
 impl WindowRule for Fast {
-    /// The equation does all that is done.
+    /// The equation is in `set_window`.
     #[inline]
     fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
         0.0
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_goes_gamma_of_the_way_to_what_the_equation_asks_for() {
+    fn a_round_trip_goes_gamma_of_the_way_to_the_fixed_point() {
         let window = |text: &str, cwnd: f64, rtt_ms: u64| {
             let rule = Fast::from_options(&mut text.parse().expect("well formed"));
             let base = Some(Span::from_millis(100));

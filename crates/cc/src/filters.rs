@@ -1,24 +1,24 @@
-//! Meters that several algorithms share.
+//! Filters and counters that several algorithms share.
 //!
 //! [`WindowedMax`] and [`WindowedMin`] are Kathleen Nichols' windowed filters, with the semantics
-//! of Linux's `lib/minmax.c`: the best three samples are kept, of ever later times, so that the
-//! second best is at hand when the best one leaves the window. The answer is exact at the moment
-//! that a sample is taken and costs constant time and space; between samples it does not age.
+//! of Linux's `lib/minmax.c`. They keep the best three samples, each later than the one before it,
+//! so that the second best is available when the best leaves the window. Time and space are
+//! constant. Samples expire only when a new one is taken.
 //!
 //! [`Rounds`] counts packet-timed round trips (draft-ietf-ccwg-bbr-06, section 5.5.1).
 //!
-//! [`LossIntervals`] tells how much was delivered between losses (OLIA's `l_r`).
+//! [`LossIntervals`] counts packets delivered between losses (OLIA's `l_r`).
 
 use crate::RateSample;
 
-/// A sample and when it was taken, in whatever the filter's window is counted in.
+/// A sample and when it was taken, in the unit of the filter's window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample<V> {
     at: u64,
     value: V,
 }
 
-/// What maximum and minimum have in common: the three best samples, best first.
+/// The three best samples, best first: common to maximum and minimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct BestThree<V> {
     samples: [Sample<V>; 3],
@@ -46,8 +46,8 @@ impl<V: Copy> BestThree<V> {
         self.samples[0].value
     }
 
-    /// Drops what has left the window; failing that, makes sure that the runners-up are not all of
-    /// one time, or they would leave the window together with the best.
+    /// Drops samples that have left the window. If none has, replaces runners-up that are as old as
+    /// the best, which would otherwise expire together with it.
     fn age(&mut self, window: u64, sample: Sample<V>) {
         let [first, second, third] = self.samples;
         let age = sample.at.saturating_sub(first.at);
@@ -64,7 +64,7 @@ impl<V: Copy> BestThree<V> {
     }
 }
 
-/// The greatest of the samples taken within a window.
+/// Maximum of the samples taken within a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowedMax<V> {
     window: u64,
@@ -72,32 +72,31 @@ pub struct WindowedMax<V> {
 }
 
 impl<V: Copy + PartialOrd> WindowedMax<V> {
-    /// A filter that remembers samples for `window` (in the unit of `at`: rounds, nanoseconds),
-    /// beginning with one sample.
+    /// A filter with one sample and a window in the unit of `at` (rounds, nanoseconds).
     pub fn new(window: u64, at: u64, value: V) -> WindowedMax<V> {
         WindowedMax { window, best: BestThree::new(at, value) }
     }
 
-    /// The greatest sample.
+    /// The maximum.
     #[inline]
     pub fn get(&self) -> V {
         self.best.samples[0].value
     }
 
-    /// Takes a sample and returns the greatest. `at` never goes back.
+    /// Takes a sample and returns the maximum. `at` must not decrease.
     #[inline]
     pub fn update(&mut self, at: u64, value: V) -> V {
         self.best.update(self.window, at, value, |a, b| a >= b)
     }
 
-    /// Changes how long samples are remembered.
+    /// Changes the length of the window.
     #[inline]
     pub fn set_window(&mut self, window: u64) {
         self.window = window;
     }
 }
 
-/// The least of the samples taken within a window.
+/// Minimum of the samples taken within a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowedMin<V> {
     window: u64,
@@ -105,25 +104,24 @@ pub struct WindowedMin<V> {
 }
 
 impl<V: Copy + PartialOrd> WindowedMin<V> {
-    /// A filter that remembers samples for `window` (in the unit of `at`: rounds, nanoseconds),
-    /// beginning with one sample.
+    /// A filter with one sample and a window in the unit of `at` (rounds, nanoseconds).
     pub fn new(window: u64, at: u64, value: V) -> WindowedMin<V> {
         WindowedMin { window, best: BestThree::new(at, value) }
     }
 
-    /// The least sample.
+    /// The minimum.
     #[inline]
     pub fn get(&self) -> V {
         self.best.samples[0].value
     }
 
-    /// Takes a sample and returns the least. `at` never goes back.
+    /// Takes a sample and returns the minimum. `at` must not decrease.
     #[inline]
     pub fn update(&mut self, at: u64, value: V) -> V {
         self.best.update(self.window, at, value, |a, b| a <= b)
     }
 
-    /// Changes how long samples are remembered.
+    /// Changes the length of the window.
     #[inline]
     pub fn set_window(&mut self, window: u64) {
         self.window = window;
@@ -161,7 +159,7 @@ impl Rounds {
     }
 }
 
-/// How many packets were delivered between losses.
+/// Packets delivered between losses (OLIA's `l_r`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossIntervals {
     /// `Path::delivered` at the last loss and at the one before.
@@ -169,13 +167,13 @@ pub struct LossIntervals {
 }
 
 impl LossIntervals {
-    /// A loss, or several of one episode, when so many packets had been delivered.
+    /// The first loss of an episode, with `Path::delivered` at that time.
     pub fn on_loss(&mut self, delivered: u64) {
         self.at = [delivered, self.at[0]];
     }
 
-    /// Packets delivered since the last loss, and between the last two, where the beginning of the
-    /// connection counts as one.
+    /// Packets delivered since the last loss and between the last two. The start of the connection
+    /// counts as a loss.
     #[inline]
     pub fn between(&self, delivered: u64) -> [u64; 2] {
         [delivered - self.at[0], self.at[0] - self.at[1]]
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_is_forgotten_after_the_window_and_the_next_best_takes_its_place() {
+    fn after_the_window_the_next_best_sample_is_the_maximum() {
         let mut max = WindowedMax::new(10, 0, 9.0);
         max.update(4, 7.0);
         max.update(8, 6.0);

@@ -22,14 +22,14 @@
 //!
 //! | | RFC 3649 | Linux | here |
 //! |---|---|---|---|
-//! | `a(w)` | the equation, or the table of appendix B | the table, each row from the one before it on: 2 above 38 | the equation |
+//! | `a(w)` | the equation, or the table of appendix B | the table; a row applies above the window of the row before: 2 above 38 | the equation |
 //! | `p(w)` in it | 0.078 / w^1.2; in the program of appendix B 1 / (12.8 w^1.2) | | the program |
 //! | growth by `a(w) / w` | for every acknowledgement | for every acknowledgement, however many packets it is for | for every packet |
-//! | windows above 100,000, where the table ends | nothing said | the last row | `b` stays, `a` follows the equation |
+//! | windows above 100,000, where the table ends | unspecified | the last row | `b` stays, `a` follows the equation |
 //!
-//! By packets the response function is that of the RFC whether or not acknowledgements are delayed.
-//! Linux (`hstcp_cong_avoid`) is slower where they are: at 1 Gbit/s and 100 ms with losses of 1e-4
-//! and 3e-5 its rule has 0.67 and 0.61 of the throughput.
+//! Counting packets gives the RFC's response function whether or not acknowledgements are delayed.
+//! Linux (`hstcp_cong_avoid`) is slower with delayed acknowledgements: at 1 Gbit/s and 100 ms with
+//! loss rates of 1e-4 and 3e-5 its rule has 0.67 and 0.61 of this one's throughput.
 
 use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
 
@@ -39,7 +39,7 @@ const HIGH_DECREASE: f64 = 0.1;
 /// Where the program of appendix B stops.
 const TOP: f64 = 100_000.0;
 
-/// The share of a window of `w` packets that loss takes away.
+/// The fraction of a window of `w` packets by which loss reduces it.
 fn b(w: f64) -> f64 {
     let range = libm::log(HIGH_WINDOW) - libm::log(LOW_WINDOW);
     let log = libm::log(w.clamp(LOW_WINDOW, TOP)) - libm::log(LOW_WINDOW);
@@ -59,7 +59,7 @@ fn a(w: f64) -> f64 {
 /// HighSpeed TCP's rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HighSpeed {
-    /// A window in whole packets, and `a` for it: logarithms are not for every acknowledgement.
+    /// A window in whole packets and its `a`, cached because `a` takes logarithms.
     cached: (f64, f64),
 }
 

@@ -1,31 +1,32 @@
 //! H-TCP (Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004),
-//! as Linux's `tcp_htcp.c` carries it out.
+//! as Linux's `tcp_htcp.c` implements it.
 //!
-//! The window grows by `alpha` a round trip, and `alpha` with the time `D` since the last
-//! congestion, seconds:
+//! The window grows by `alpha` a round trip. `alpha` increases with `D`, the seconds since the last
+//! congestion:
 //!
 //! ```text
 //! f = 1                                   D <= 1 s
 //! f = 1 + 10 (D - 1) + ((D - 1) / 2)^2    D > 1 s
-//! f <- f / s, at least 1, where s = 100 ms / RTTmin, from 0.5 to 10     (RTT scaling)
+//! f = max(1, f / s),  s = 100 ms / RTTmin clamped to [0.5, 10]     (RTT scaling)
 //! alpha = 2 (1 - beta) f
 //! ```
 //!
-//! Congestion leaves `beta` of the window, as much as empties the queue and no more:
+//! Congestion reduces the window to `beta` of itself, which just empties the queue:
 //!
 //! ```text
-//! beta = RTTmin / RTTmax, from 0.5 to 0.8
-//! beta = 0.5 if the greatest throughput of this epoch differs by more than a fifth from the last
+//! beta = RTTmin / RTTmax clamped to [0.5, 0.8]
+//! beta = 0.5 if the maximum throughput of this epoch differs by more than 20 % from the last
 //!        epoch's, and on the congestion after that; or if RTTmin <= 10 ms
-//! RTTmax <- RTTmin + 0.95 (RTTmax - RTTmin)    at every congestion
+//! RTTmax = RTTmin + 0.95 (RTTmax - RTTmin)    at every congestion
 //! ```
 //!
-//! `RTTmax` rises by 20 ms a sample at most, and not in recovery. Throughput is sampled once in a
-//! window and smoothed by a quarter, anew in the first three round trips of an epoch.
+//! `RTTmax` rises by at most 20 ms a sample, and not in recovery. Throughput is sampled once a
+//! window and smoothed with weight 1/4; the filter restarts in the first four minimum round-trip
+//! times of an epoch.
 //!
-//! Linux's numbers are in sevenths bits and ticks; here they are exact. It knows the window's share
-//! of delayed acknowledgements and grows by packets, as here. Options `rtt_scaling` and
-//! `bandwidth_switch` are its parameters of that name.
+//! Linux uses fixed point (7 bits) and ticks; here the numbers are exact. As in Linux, growth counts
+//! packets even if the stack counts acknowledgements. The options `rtt_scaling` and
+//! `bandwidth_switch` are Linux's module parameters (`use_rtt_scaling`, `use_bandwidth_switch`).
 
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::{Span, Time};
@@ -33,15 +34,15 @@ use dumbbell_units::{Span, Time};
 const BETA_MIN: f64 = 0.5;
 /// 102/128.
 const BETA_MAX: f64 = 0.796_875;
-/// Time after congestion in which the flow grows like Reno, seconds (the paper's `Delta_L`).
+/// Time after congestion in which growth is Reno's, seconds (the paper's `Delta_L`).
 const DELTA_L: f64 = 1.0;
 
-/// What is known of an epoch, and can be undone.
+/// State of a congestion epoch that an undo restores.
 #[derive(Clone, Copy, Debug, Default)]
 struct EpochState {
     last_cong: Time,
     rtt_max: Option<Span>,
-    /// The greatest throughput of the epoch before, packets/s.
+    /// Maximum throughput of the previous epoch, packets/s (Linux `old_maxB`).
     old_max: f64,
 }
 
@@ -61,20 +62,21 @@ pub struct Htcp {
     bandwidth_switch: bool,
     alpha: f64,
     beta: f64,
-    /// Whether the next congestion may set `beta` by delay: there was one before it like this.
+    /// Whether the next congestion may set `beta` from the delays (Linux's `modeswitch`): the
+    /// previous congestion found an unchanged throughput.
     modeswitch: bool,
     rtt_min: Option<Span>,
     epoch: EpochState,
     undo_epoch: EpochState,
     throughput: Throughput,
-    /// Whether the reduction is still being carried out; an epoch begins when it ends.
+    /// Whether a reduction is in progress; the epoch begins when it ends.
     in_reduction: bool,
     cwnd: f64,
 }
 
 impl Htcp {
-    /// Takes the options `rtt_scaling` and `bandwidth_switch`; the connection begins `now`, as if
-    /// after a congestion.
+    /// Takes the options `rtt_scaling` and `bandwidth_switch`. The start of the connection, `now`,
+    /// counts as a congestion.
     ///
     /// # Errors
     /// If one of them is neither on nor off.
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_begins_as_if_after_a_congestion_whenever_it_begins() {
+    fn the_start_of_a_connection_counts_as_a_congestion() {
         let at = Time::ZERO + Span::from_secs(60);
         let options = &mut "htcp".parse().expect("well formed");
         let mut late = Htcp::from_options(options, at).expect("on or off");
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn for_a_second_it_grows_like_reno_and_then_with_the_square_of_time() {
+    fn growth_is_renos_for_a_second_then_quadratic_in_time() {
         let mut rule = htcp("htcp(rtt_scaling=off)");
         for (t, alpha) in [(0.5, 1.0), (1.0, 1.0), (2.0, 11.25), (5.0, 45.0), (11.0, 126.0)] {
             assert_close(growth(&mut rule, t), alpha);
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn rtt_scaling_makes_it_slower_on_shorter_paths_than_100_ms_and_twice_as_fast_on_longer() {
+    fn rtt_scaling_slows_growth_below_100_ms_and_at_most_doubles_it_above() {
         for (rtt, alpha) in [(5, 4.5), (20, 9.0), (100, 45.0), (400, 90.0)] {
             let mut rule = htcp("htcp");
             sample(&mut rule, 0.0, rtt);
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_round_trip_time_fades_by_a_twentieth_at_congestion() {
+    fn rtt_max_decays_by_5_percent_at_congestion() {
         let mut rule = htcp("htcp(bandwidth_switch=off)");
         sample(&mut rule, 0.0, 100);
         sample(&mut rule, 0.0, 120);
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_on_a_link_it_backs_off_by_the_queue_and_the_link_stays_busy() {
+    fn a_lone_flow_backs_off_by_the_queue_and_keeps_the_link_busy() {
         let rule = Windowed::new(htcp("htcp"), AnySlowStart::STANDARD, &init(1));
         let mut flow = TestPath::new(rule, Link::new(20.0, 100, 60.0));
         flow.run_ms(40_000);

@@ -1,27 +1,27 @@
 //! Hybla (Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks",
 //! International Journal of Satellite Communications and Networking 22, 2004), as Linux's
-//! `tcp_hybla.c` carries it out.
+//! `tcp_hybla.c` implements it.
 //!
-//! A flow with a long round-trip time is to grow in time as a flow with a reference round-trip time
-//! `RTT0`, 25 ms, would. With `rho = RTT / RTT0`, at least 1, an acknowledgement adds
+//! The rate of a flow with a long round-trip time grows as fast as that of a flow with the reference
+//! round-trip time `RTT0`, 25 ms. With `rho = max(1, RTT / RTT0)`, an acknowledgement adds
 //!
 //! ```text
 //! slow start:            2^rho - 1
 //! congestion avoidance:  rho^2 / w
 //! ```
 //!
-//! however many packets it acknowledges. `RTT` is the least round-trip time seen; in Linux the
-//! least smoothed one. `rho` counts for 16 at most in the power of two. While losses are suspected
-//! or recovered from the flow is Reno, by packets, as in Linux (`hybla_en`). Loss halves the window.
+//! however many packets it acknowledges. `RTT` is the minimum round-trip time; in Linux the minimum
+//! smoothed one. In the power of two `rho` is at most 16. Outside the state Open the flow is Reno
+//! and counts packets, as in Linux (`hybla_en`). Loss halves the window.
 //!
-//! The paper and Linux also begin with `rho` times the initial window, and at `rho` packets; here
-//! the transport's initial window stands. Linux never lets the window exceed 65535 packets.
+//! The paper and Linux also multiply the initial window by `rho`; here the transport's initial window
+//! applies. Linux limits the window to 65535 packets.
 
 use crate::{
     Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, SlowStart, WindowRule,
 };
 
-/// The longest round-trip time that slow start makes up for, in reference round-trip times.
+/// Maximum `rho` in slow start.
 const MAX_POWER: f64 = 16.0;
 
 /// Hybla's rule, for slow start and congestion avoidance.
@@ -89,13 +89,13 @@ mod tests {
         Path { min_rtt: Some(Span::from_millis(rtt_ms)), ..Path::new(1448, Time::ZERO) }
     }
 
-    /// By how much a round of acknowledgements, one a packet, lets a window of 100 packets grow.
+    /// Growth of a window of 100 packets in a round of acknowledgements, one a packet.
     fn avoidance(rule: &mut Hybla, rtt_ms: u64) -> f64 {
         100.0 * WindowRule::increase(rule, 100.0, 1.0, &path(rtt_ms), &Ack::default())
     }
 
     #[test]
-    fn an_acknowledgement_counts_once_however_many_packets_it_acknowledges() {
+    fn growth_counts_acknowledgements_not_packets() {
         let mut rule = hybla("hybla");
         let grown = |rule: &mut Hybla, acked| {
             let ack = Ack { acked, ..Ack::default() };
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_adds_the_square_of_its_length_in_reference_round_trips() {
+    fn congestion_avoidance_adds_rho_squared_a_round_trip() {
         let mut rule = hybla("hybla");
         for (rtt, growth) in [(5, 1.0), (25, 1.0), (50, 4.0), (600, 576.0)] {
             assert!((avoidance(&mut rule, rtt) / growth - 1.0).abs() < 1e-9, "{rtt} ms");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_adds_a_power_of_two_less_one_for_every_acknowledgement() {
+    fn slow_start_adds_2_to_the_rho_minus_1_for_each_acknowledgement() {
         let mut rule = hybla("hybla");
         let ack = Ack { acked: 1, ..Ack::default() };
         for (rtt, growth) in [(10, 1.0), (25, 1.0), (75, 7.0), (6000, 65_535.0)] {
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// What the paper is about: in packets a second, all flows grow alike.
+    /// The paper's purpose: in packets a second, all flows grow at the same rate.
     #[test]
     fn rates_grow_alike_in_time_whatever_the_round_trip_time() {
         let growth_per_second_squared = |rtt_ms: u64| {

@@ -1,55 +1,55 @@
-//! Leaving slow start before it overflows the queue: HyStart and HyStart++.
+//! HyStart and HyStart++: leaving slow start before the queue overflows.
 //!
-//! # HyStart, as Linux has it
+//! # HyStart, as in Linux
 //!
 //! Ha and Rhee, "Taming the elephants: new TCP slow start" (2008); constants and details are those
 //! of Linux 6.18's `tcp_cubic.c`. From a window of 16 packets on, two detectors run on every
 //! round-trip time sample, and either ends slow start at the present window:
 //!
 //! - **ACK train.** Acknowledgements that come within 2 ms of each other form a train, counted
-//!   from the start of the round. Once the train is longer than the least one-way delay, the
-//!   packets of one window fill the path. Linux takes `(min_rtt + ack_delay) / 2`, or, if it paces
-//!   (which stretches the train by up to half a round trip), `min_rtt + ack_delay`. `ack_delay` is
-//!   how long four of the largest offloaded bursts take at the pacing rate, at most 1 ms.
-//! - **Delay.** After 8 samples, the least round-trip time of the round exceeds `min_rtt` by more
-//!   than `min_rtt / 8`, held between 4 and 16 ms.
+//!   from the start of the round. Once the train is longer than the minimum one-way delay, the
+//!   packets of one window fill the path. Linux's threshold is `(min_rtt + ack_delay) / 2`, or
+//!   `min_rtt + ack_delay` if it paces, which stretches the train by up to half a round trip.
+//!   `ack_delay` is the time of four maximum-size offloaded bursts at the pacing rate, at most 1 ms.
+//! - **Delay.** After 8 samples, the minimum round-trip time of the round exceeds `min_rtt` by more
+//!   than `min_rtt / 8`, clamped to 4 to 16 ms.
 //!
 //! A round ends when a packet is acknowledged that was sent after the round began. Once a detector
-//! has ended slow start, nothing is looked for again until there is a timeout (`found`): slow start
-//! after a pause goes up to the threshold. Linux keeps a minimum round-trip time of its own and
-//! forgets it after a timeout; here it is the transport's.
+//! has ended slow start, detection stays off until a timeout (`found`): slow start after idle goes up
+//! to the threshold. Linux keeps its own minimum round-trip time and resets it after a timeout; here
+//! it is the transport's.
 //!
 //! # HyStart++ (RFC 9406)
 //!
-//! Only the delay grows evidence, against the *previous* round's minimum (section 4.2):
+//! Compares the delay with the *previous* round's minimum (section 4.2):
 //!
 //! ```text
 //! RttThresh = max(4 ms, min(lastRoundMinRTT / 8, 16 ms))
 //! if rttSampleCount >= 8 and currentRoundMinRTT >= lastRoundMinRTT + RttThresh: enter CSS
 //! ```
 //!
-//! Conservative slow start (CSS) grows at a quarter of the speed. If the round-trip time falls
-//! below what it was on entry, slow start resumes; after 5 rounds, the one in which it was entered
-//! included, congestion avoidance follows. An acknowledgement counts at most `L = 8` packets
-//! unless the sender paces. Used for the initial slow start only (section 4.3).
+//! Conservative slow start (CSS) grows a quarter as fast. If the round-trip time falls below its
+//! value on entry, slow start resumes. After 5 rounds, including the one of entry, congestion
+//! avoidance follows. An acknowledgement counts at most `L = 8` packets unless the sender paces.
+//! HyStart++ applies to the initial slow start only (section 4.3).
 
+use crate::round::SequenceRound;
 use crate::{Ack, Metric, Path, SlowStart};
 use dumbbell_units::{Span, Time};
 
 /// Samples in a round before its minimum counts (both algorithms).
 const MIN_SAMPLES: u32 = 8;
 
-/// Increase of the round-trip time that means a queue: an eighth of `base`, from 4 to 16 ms
+/// Increase of the round-trip time that indicates a queue: `base / 8`, clamped to 4 to 16 ms
 /// (Linux's `HYSTART_DELAY_THRESH`, RFC 9406's `RttThresh`).
 fn delay_threshold(base: Span) -> Span {
     (base / 8).clamp(Span::from_millis(4), Span::from_millis(16))
 }
 
-/// What HyStart sees in a round.
+/// HyStart's measurements in a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HyStartRound {
-    /// It ends when a packet from this one on is acknowledged.
-    pub(crate) end: u64,
+    sequence: SequenceRound,
     start: Time,
     pub(crate) min_rtt: Span,
     pub(crate) samples: u32,
@@ -60,12 +60,12 @@ pub(crate) struct HyStartRound {
 impl HyStartRound {
     /// Window below which nothing is detected, packets.
     pub(crate) const LOW_WINDOW: f64 = 16.0;
-    /// Greatest gap between acknowledgements of a train.
+    /// Maximum gap between acknowledgements of a train (`hystart_ack_delta`).
     const ACK_DELTA: Span = Span::from_millis(2);
 
     pub(crate) const fn new() -> HyStartRound {
         HyStartRound {
-            end: 0,
+            sequence: SequenceRound::new(),
             start: Time::ZERO,
             min_rtt: Span::MAX,
             samples: 0,
@@ -73,16 +73,22 @@ impl HyStartRound {
         }
     }
 
-    pub(crate) fn begin(&mut self, path: &Path) {
-        *self = HyStartRound {
-            end: path.next_seq,
-            start: path.now,
-            train_end: path.now,
-            ..HyStartRound::new()
-        };
+    /// Begins a round now.
+    pub(crate) fn restart(&mut self, path: &Path) {
+        self.sequence.restart(path);
+        let sequence = self.sequence;
+        let (start, train_end) = (path.now, path.now);
+        *self = HyStartRound { sequence, start, train_end, ..HyStartRound::new() };
     }
 
-    /// How long the train is that this acknowledgement belongs to, if it does.
+    /// Begins the next round if this acknowledgement ends the present one.
+    pub(crate) fn advance(&mut self, path: &Path) {
+        if self.sequence.advance(path) {
+            self.restart(path);
+        }
+    }
+
+    /// Length of the train up to this acknowledgement; `None` if a gap has broken it.
     pub(crate) fn train(&mut self, now: Time) -> Option<Span> {
         if now.since(self.train_end) > HyStartRound::ACK_DELTA {
             return None;
@@ -122,7 +128,7 @@ impl HyStart {
     fn delay_exceeds_threshold(&mut self, rtt: Span, min_rtt: Span) -> bool {
         let round = &mut self.round;
         round.min_rtt = round.min_rtt.min(rtt);
-        // As Linux: the eighth sample is still gathered, the ninth is the first to decide.
+        // As in Linux: the first 8 samples only count, the ninth is the first to decide.
         if round.samples < MIN_SAMPLES {
             round.samples += 1;
             return false;
@@ -138,9 +144,7 @@ impl SlowStart for HyStart {
         if self.found {
             return false;
         }
-        if path.una > self.round.end {
-            self.round.begin(path);
-        }
+        self.round.advance(path);
         if cwnd < HyStartRound::LOW_WINDOW {
             return false;
         }
@@ -152,14 +156,15 @@ impl SlowStart for HyStart {
 
     fn restart(&mut self, path: &Path) {
         self.found = false; // bictcp_reset
-        self.round.begin(path);
+        self.round.restart(path);
     }
 }
 
 /// HyStart++ (RFC 9406). Names are the RFC's; `Span::MAX` is its infinity.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStartPlusPlus {
-    window_end: u64,
+    /// The RFC's `windowEnd`.
+    round: SequenceRound,
     last_round_min_rtt: Span,
     current_round_min_rtt: Span,
     rtt_sample_count: u32,
@@ -185,13 +190,13 @@ impl Default for HyStartPlusPlus {
 impl HyStartPlusPlus {
     const CSS_GROWTH_DIVISOR: f64 = 4.0;
     const CSS_ROUNDS: u32 = 5;
-    /// Packets that one acknowledgement counts at most, unless the sender paces.
+    /// Maximum packets that one acknowledgement counts, unless the sender paces.
     const L: u32 = 8;
 
     /// HyStart++ at the beginning of a connection.
     pub const fn new() -> HyStartPlusPlus {
         HyStartPlusPlus {
-            window_end: 0,
+            round: SequenceRound::new(),
             last_round_min_rtt: Span::MAX,
             current_round_min_rtt: Span::MAX,
             rtt_sample_count: 0,
@@ -200,8 +205,7 @@ impl HyStartPlusPlus {
         }
     }
 
-    fn begin_round(&mut self, path: &Path) {
-        self.window_end = path.next_seq;
+    fn begin_round(&mut self) {
         self.last_round_min_rtt = self.current_round_min_rtt;
         self.current_round_min_rtt = Span::MAX;
         self.rtt_sample_count = 0;
@@ -232,8 +236,8 @@ impl SlowStart for HyStartPlusPlus {
         if !self.initial_slow_start {
             return false;
         }
-        if path.una > self.window_end {
-            self.begin_round(path);
+        if self.round.advance(path) {
+            self.begin_round();
         }
         if let Some(rtt) = ack.rtt {
             self.sample(rtt);
@@ -274,7 +278,7 @@ mod tests {
     use super::*;
     use dumbbell_units::Rate;
 
-    /// A connection in slow start whose acknowledgements the test makes by hand.
+    /// A connection in slow start whose acknowledgements the test generates.
     struct Flow<S> {
         slow_start: S,
         path: Path,
@@ -328,12 +332,12 @@ mod tests {
     }
 
     #[test]
-    fn a_train_longer_than_half_the_least_round_trip_ends_slow_start() {
+    fn a_train_longer_than_half_the_minimum_rtt_ends_slow_start() {
         assert_eq!(train(|_| {}).ends_at(99, MS, RTT), Some(51));
     }
 
     #[test]
-    fn a_gap_of_more_than_two_milliseconds_breaks_the_train_for_the_round() {
+    fn a_gap_of_more_than_2_ms_breaks_the_train_for_the_round() {
         let mut flow = train(|_| {});
         assert_eq!(flow.ends_at(10, MS * 2, RTT), None);
         assert!(!flow.ack(Span::from_micros(2_001), RTT));
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_ends_slow_start_at_the_ninth_sample_beyond_an_eighth_of_4_to_16_ms() {
+    fn the_ninth_sample_above_the_delay_threshold_ends_slow_start() {
         for (min_rtt, threshold) in [(16, 4), (80, 10), (200, 16)] {
             let rtt = MS * (min_rtt + threshold);
             let start = || Flow::new(HyStart::new(false, true), min_rtt);
@@ -369,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn every_round_gathers_its_own_delay_samples_and_one_low_sample_clears_it() {
+    fn a_round_has_its_own_samples_and_one_low_sample_prevents_an_exit() {
         let mut flow = Flow::new(HyStart::new(false, true), 80);
         let delayed = MS * 100;
         for _ in 0..3 {
@@ -426,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn after_five_rounds_the_one_of_entry_included_slow_start_ends() {
+    fn css_ends_slow_start_after_five_rounds_including_that_of_entry() {
         let mut flow = plus_plus(8, THRESHOLD);
         for _ in 0..4 {
             assert!(!flow.next_round(MS, THRESHOLD));
@@ -436,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn one_acknowledgement_counts_eight_packets_at_most_unless_the_sender_paces() {
+    fn an_acknowledgement_counts_at_most_8_packets_without_pacing() {
         for (paced, slow, conservative) in [(false, 8.0, 2.0), (true, 40.0, 10.0)] {
             let mut flow = Flow::new(HyStartPlusPlus::new(), 100);
             flow.path.paced = paced;
@@ -474,7 +478,7 @@ mod tests {
 
     /// cubictcp_acked and bictcp_reset.
     #[test]
-    fn once_hystart_has_found_it_looks_for_nothing_until_there_is_a_timeout() {
+    fn after_an_exit_detection_is_off_until_a_timeout() {
         let mut flow = train(|_| {});
         assert_eq!(flow.ends_at(99, MS, RTT), Some(51));
         assert!(!flow.next_round(MS, RTT * 3));
@@ -485,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_lasts_until_a_packet_sent_after_its_beginning_is_acknowledged() {
+    fn a_round_ends_when_a_packet_sent_in_it_is_acknowledged() {
         let mut flow = Flow::new(HyStart::new(false, true), 80);
         assert_eq!(flow.ends_at(8, MS, RTT), None);
         flow.path.una = 100_000 - 1;

@@ -1,22 +1,22 @@
-//! HyStart as ns-3's CUBIC has it: Linux's detectors with thresholds that end slow start later.
+//! ns-3's HyStart: Linux's detectors with thresholds that end slow start later.
 //!
 //! From `TcpCubic::PktsAcked`, `HystartUpdate` and `HystartDelayThresh` of ns-3.44
 //! (`src/internet/model/tcp-cubic.cc`). From a window of 16 packets on, either ends slow start at the
 //! present window:
 //!
-//! - **ACK train.** Acknowledgements that come within 2 ms of each other last for more than the
-//!   whole least round-trip time, counted from the start of the round. Linux takes half of it.
-//! - **Delay.** After 8 samples, their least one exceeds the least round-trip time by more than that
-//!   time itself, held between 4 ms and 1 s. Linux takes an eighth, held between 4 and 16 ms.
+//! - **ACK train.** Acknowledgements that come within 2 ms of each other last longer than the
+//!   minimum round-trip time, counted from the start of the round. Linux's threshold is half of it.
+//! - **Delay.** After 8 samples, their minimum exceeds the minimum round-trip time by more than that
+//!   time itself, clamped to 4 ms to 1 s. Linux's threshold is an eighth, clamped to 4 to 16 ms.
 //!
-//! Every round-trip time here is the smoothed one: that is what `TcpSocketBase` hands to the
-//! algorithm. Once slow start has ended, nothing is looked for again until there is a timeout.
+//! Every round-trip time here is the smoothed one, which is what `TcpSocketBase` passes to the
+//! algorithm. Once slow start has ended, detection stays off until a timeout.
 
 use crate::hystart::HyStartRound;
 use crate::{Ack, Path, SlowStart};
 use dumbbell_units::{Span, Time};
 
-/// Samples of a round that its least one is taken from (`HyStartMinSamples`).
+/// Samples of a round from which its minimum is taken (`HyStartMinSamples`).
 const SAMPLES: u32 = 8;
 
 /// HyStart as in ns-3's CUBIC.
@@ -28,7 +28,7 @@ pub struct HyStartNs3 {
 }
 
 impl HyStartNs3 {
-    /// HyStart at the beginning of a connection.
+    /// HyStart at the start of a connection.
     pub const fn new() -> HyStartNs3 {
         HyStartNs3 { found: false, min_rtt: Span::MAX, round: HyStartRound::new() }
     }
@@ -66,15 +66,13 @@ impl SlowStart for HyStartNs3 {
                 return true;
             }
         }
-        if path.una > self.round.end {
-            self.round.begin(path);
-        }
+        self.round.advance(path);
         false
     }
 
     fn restart(&mut self, path: &Path) {
         *self = HyStartNs3::new();
-        self.round.begin(path);
+        self.round.restart(path);
     }
 }
 
@@ -108,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn a_train_longer_than_the_whole_least_round_trip_ends_slow_start() {
+    fn a_train_longer_than_the_minimum_rtt_ends_slow_start() {
         let (mut hystart, mut path) = flow();
         assert_eq!(ends_at(&mut hystart, &mut path, MS, 100.0), Some(101));
     }
 
     #[test]
-    fn delay_ends_slow_start_at_the_ninth_sample_beyond_twice_the_least_round_trip() {
+    fn the_ninth_sample_above_twice_the_minimum_rtt_ends_slow_start() {
         for (rtt, found) in [(200, None), (201, Some(9))] {
             let (mut hystart, mut path) = flow();
             path.srtt = Some(MS * rtt);
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn below_16_packets_and_once_it_has_found_it_looks_for_nothing() {
+    fn detection_is_off_below_16_packets_and_after_an_exit() {
         let (mut hystart, mut path) = flow();
         assert_eq!(ends_at(&mut hystart, &mut path, MS, 15.9), None);
         let (mut hystart, mut path) = flow();

@@ -1,10 +1,10 @@
 //! Illinois (Liu, Basar and Srikant, "TCP-Illinois: a loss and delay-based congestion control
 //! algorithm for high-speed networks", Performance Evaluation 65, 2008), as Linux's
-//! `tcp_illinois.c` carries it out.
+//! `tcp_illinois.c` implements it.
 //!
-//! The window grows by `alpha` a round trip and loses `beta` of itself on loss. Both follow the
-//! queueing delay: `da` is the mean of the last round trip, `dm` the greatest ever, both beyond the
-//! least round-trip time ever. A round trip in which there was a recovery lasts until that is over.
+//! The window grows by `alpha` a round trip and is reduced by the fraction `beta` on loss. Both are
+//! functions of the queueing delay: `da` is its mean in the last round trip, `dm` its maximum ever,
+//! both relative to the minimum round-trip time ever. A round trip with a recovery ends after it.
 //!
 //! ```text
 //! d1 = dm / 100, d2 = dm / 10, d3 = 8 dm / 10
@@ -15,11 +15,11 @@
 //!       = linear between
 //! ```
 //!
-//! Once `da` was above `d1`, `alpha` goes back to 10 only after it was below for five round trips
-//! (`theta`). Below 15 packets (`win_thresh`), and after a timeout, it is Reno: 1 and 1/2. Growth
-//! goes by packets even where the stack counts acknowledgements.
+//! After `da` has exceeded `d1`, `alpha` returns to 10 only after five round trips at or below it
+//! (`theta`). Below 15 packets (`win_thresh`), and after a timeout, `alpha` and `beta` are Reno's, 1
+//! and 1/2. Growth counts packets even if the stack counts acknowledgements.
 //!
-//! Linux computes in fixed point; here it is exact.
+//! Linux uses fixed point; here the numbers are exact.
 
 use crate::round::RoundRtts;
 use crate::{Ack, CongestionEvent, Metric, Path, Signal, WindowRule};
@@ -31,7 +31,7 @@ const BETA_MIN: f64 = 1.0 / 8.0;
 const BETA_MAX: f64 = 1.0 / 2.0;
 /// Window below which it is Reno, packets.
 const WIN_THRESH: f64 = 15.0;
-/// Round trips of low delay before `alpha` is greatest again.
+/// Round trips with `da <= d1` after which `alpha` is at its maximum again.
 const THETA: u32 = 5;
 
 /// Illinois' rule.
@@ -42,9 +42,9 @@ pub struct Illinois {
     rtts: RoundRtts,
     base_rtt: Span,
     max_rtt: Span,
-    /// Whether the delay was above `d1` since `alpha` was greatest.
+    /// Whether `da` has exceeded `d1` since `alpha` was last at its maximum.
     rtt_above: bool,
-    /// Round trips since in which it was not.
+    /// Round trips with `da <= d1` since then.
     rtt_low: u32,
 }
 
@@ -105,7 +105,7 @@ impl WindowRule for Illinois {
         cwnd - self.beta * cwnd
     }
 
-    /// Samples count in recovery too (tcp_illinois_acked), where a round trip cannot end.
+    /// tcp_illinois_acked: samples count in recovery too, although no round ends there.
     fn observe(&mut self, _path: &Path, ack: &Ack) {
         self.rtts.sample(ack);
         if let Some(rtt) = ack.rtt {
@@ -114,7 +114,7 @@ impl WindowRule for Illinois {
         }
     }
 
-    /// Learns, once in a round trip; the window stays as it is.
+    /// Updates `alpha` and `beta` once a round trip; never sets the window.
     fn set_window(
         &mut self,
         cwnd: f64,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_falls_from_ten_without_delay_to_three_tenths_at_the_greatest() {
+    fn alpha_falls_from_10_without_delay_to_0_3_at_the_maximum_delay() {
         let mut rule = Illinois::default();
         assert_close(rule.next_alpha(0.001, 0.1), 10.0);
         assert_close(rule.next_alpha(0.1, 0.1), 0.3);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_is_greatest_again_only_after_five_round_trips_without_delay() {
+    fn alpha_is_10_again_only_after_five_round_trips_without_delay() {
         let mut rule = Illinois::default();
         rule.alpha = rule.next_alpha(0.1, 0.1);
         for _ in 0..4 {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn beta_rises_from_an_eighth_at_a_tenth_of_the_delay_to_a_half_at_eight_tenths() {
+    fn beta_rises_from_1_8_at_d2_to_1_2_at_d3() {
         for (da, beta) in [(0.0, 0.125), (0.01, 0.125), (0.045, 0.3125), (0.08, 0.5), (0.1, 0.5)] {
             assert_close(Illinois::next_beta(da, 0.1), beta);
         }
@@ -193,9 +193,9 @@ mod tests {
         assert_eq!((rule.alpha, rule.beta), (1.0, 0.5));
     }
 
-    /// The window is concave between losses, which is what the paper is about.
+    /// The paper's purpose: the window is concave between losses.
     #[test]
-    fn it_grows_fast_while_the_queue_is_empty_and_slowly_when_it_is_nearly_full() {
+    fn growth_is_fast_on_an_empty_queue_and_slow_on_a_nearly_full_one() {
         let rule = Windowed::new(Illinois::default(), AnySlowStart::STANDARD, &init(1));
         let mut flow = TestPath::new(rule, Link::new(20.0, 100, 150.0));
         flow.run_ms(60_000);
@@ -215,7 +215,7 @@ mod tests {
 
     /// tcp_illinois_acked adds samples in every state; only tcp_illinois_cong_avoid ends a round.
     #[test]
-    fn round_trip_times_in_recovery_count_for_the_round_that_ends_after_it() {
+    fn samples_in_recovery_count_in_the_round_that_ends_after_it() {
         let mut rule = Illinois::default();
         let path = |una, next_seq| {
             let path = Path::new(1448, dumbbell_units::Time::ZERO);

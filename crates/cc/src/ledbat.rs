@@ -1,41 +1,41 @@
-//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-06; LEDBAT is RFC 6817): background transfers that
-//! give way to all others.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-06; LEDBAT is RFC 6817): a scavenger for background
+//! transfers.
 //!
-//! The queueing delay is the least of the last four round-trip times less the least of the last ten
-//! minutes, `base`. The target is 60 ms.
+//! `delay`, the queueing delay, is the minimum of the last four round-trip times less `base`, the
+//! minimum of the last ten minutes. `TARGET` is 60 ms.
 //!
 //! ```text
 //! GAIN = 1 / min(16, ceil(2 TARGET / base))
-//! in a round trip:  W += GAIN                                            delay <= TARGET
+//! each round trip:  W += GAIN                                            delay <= TARGET
 //!                   W += max(GAIN - W (delay / TARGET - 1), -W / 2)      delay > TARGET
-//! slow start:       W += GAIN for every packet acknowledged
+//! slow start:       W += GAIN for each packet acknowledged
 //! W >= 2
 //! ```
 //!
-//! The initial slow start also ends when the delay exceeds three quarters of the target.
+//! The initial slow start also ends when `delay` exceeds 3/4 of `TARGET`.
 //!
-//! *Slowdowns* let the queue run empty, so that the base delay is seen and flows become alike: the
-//! window is 2 packets for two round trips, and then slow start goes back to the window that there
-//! was. The first slowdown comes two round trips after the initial slow start has ended, every
-//! other after nine times as long as the last one took, slow start included.
+//! *Slowdowns* empty the queue, so that flows measure the base delay and converge to equal rates: the
+//! window is 2 packets for two round trips; then slow start restores it. The first slowdown begins
+//! two round trips after the initial slow start. The interval between slowdowns is nine times the
+//! duration of the last one, including its slow start.
 //!
-//! Loss halves the window, once in a round trip.
+//! Loss halves the window, once a round trip.
 
 use crate::filters::WindowedMin;
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, SlowStart, WindowRule};
 use dumbbell_units::{Span, Time};
 
-/// How long the least round-trip time is remembered.
+/// Window of the base delay's minimum filter.
 const BASE_HISTORY: Span = Span::from_secs(600);
-/// Samples of which the least is the present round-trip time.
+/// Samples whose minimum is the current round-trip time (RFC 6817's `CURRENT_FILTER`).
 const CURRENT_FILTER: usize = 4;
-/// Part of the target at which the initial slow start ends.
+/// Fraction of the target above which the initial slow start ends.
 const SLOW_START_TARGET: f64 = 0.75;
-/// The least window, packets; that of a slowdown.
+/// Minimum window, and the window of a slowdown, packets.
 const MIN_WINDOW: f64 = 2.0;
-/// Round trips from the initial slow start to the first slowdown, and that a slowdown lasts.
+/// Round trips from the initial slow start to the first slowdown; also those of a slowdown.
 const SLOWDOWN_ROUNDS: u64 = 2;
-/// Time between slowdowns, in lengths of the last one.
+/// Time between slowdowns, in durations of the last one.
 const SLOWDOWN_INTERVAL: u64 = 9;
 
 /// `GAIN` for a target and a base delay, seconds.
@@ -43,16 +43,16 @@ fn gain(target: f64, base: f64) -> f64 {
     if base > 0.0 { 1.0 / (2.0 * target / base).ceil().clamp(1.0, 16.0) } else { 1.0 / 16.0 }
 }
 
-/// What the flow does.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// The initial slow start.
     SlowStart,
-    /// Keeps to the target until the next slowdown.
+    /// Keeps the delay at the target until the next slowdown.
     CongestionAvoidance { next_slowdown: Time },
     /// A slowdown.
     Slowdown { start: Time, end: Time, window: f64 },
-    /// Slow start after a slowdown.
+    /// Slow start after a slowdown, back to the window before it.
     RampUp { slowdown_start: Time },
 }
 
@@ -82,19 +82,19 @@ impl LedbatPlusPlus {
         })
     }
 
-    /// Slow start as this rule has it.
+    /// The slow start that belongs to this rule.
     pub fn slow_start(&self) -> LedbatSlowStart {
         LedbatSlowStart { target: self.target }
     }
 
-    /// The base delay and the queueing delay, seconds.
+    /// `base` and `delay`, seconds.
     fn delays(&self) -> Option<(f64, f64)> {
         let base = self.base?.get();
         let current = self.current_delays.iter().min().copied().unwrap_or(base);
         Some((base.as_secs_f64(), current.saturating_sub(base).as_secs_f64()))
     }
 
-    /// Keeps to the target: the growth of a window of `w` packets for one acknowledged.
+    /// Growth of a window of `w` packets for one packet acknowledged in congestion avoidance.
     fn growth(&self, w: f64, base: f64, delay: f64) -> f64 {
         let gain = gain(self.target, base);
         if delay <= self.target {
@@ -105,7 +105,7 @@ impl LedbatPlusPlus {
 }
 
 impl WindowRule for LedbatPlusPlus {
-    /// The rule steers; what is left here is nothing.
+    /// The rule sets the window in `set_window`.
     #[inline]
     fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
         0.0
@@ -186,7 +186,7 @@ impl WindowRule for LedbatPlusPlus {
     }
 }
 
-/// LEDBAT++'s slow start: `GAIN` for every packet acknowledged.
+/// LEDBAT++'s slow start: `GAIN` for each packet acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct LedbatSlowStart {
     target: f64,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gain_is_a_sixteenth_on_short_paths_and_one_on_paths_of_twice_the_target() {
+    fn the_gain_is_1_16_on_short_paths_and_1_at_twice_the_target() {
         for (base_ms, divisor) in
             [(1.0, 16.0), (7.4, 16.0), (10.0, 12.0), (50.0, 3.0), (150.0, 1.0)]
         {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn above_the_target_the_window_shrinks_in_proportion_to_the_excess_by_half_at_most() {
+    fn above_the_target_the_window_shrinks_with_the_excess_by_at_most_half() {
         let per_round = |delay| rule("ledbat++").growth(100.0, 0.12, delay) * 100.0;
         assert_close(per_round(0.06), 1.0);
         assert_close(per_round(0.066), 1.0 - 10.0);
@@ -248,7 +248,7 @@ mod tests {
                 let reached = |flow: &Flow| flow.inspect("stage") == stage;
                 assert!(flow.run_until(Span::from_secs(60), reached));
             }
-            // What slow start sent in bursts has gone by.
+            // The bursts of slow start have left the queue.
             flow.run_ms(2_000);
             let mut delays = Vec::new();
             assert!(flow.run_until(Span::from_secs(60), |flow| {
@@ -257,7 +257,7 @@ mod tests {
             }));
             let most = delays.iter().copied().fold(0.0, f64::max);
             assert!(most < 1.05 * target, "{most} ms");
-            // The shorter target is left behind by the bursts, and comes back a packet a round trip.
+            // The bursts overshoot the shorter target; the way back is a packet a round trip.
             let last = &delays[delays.len() * 9 / 10..];
             assert!(last.iter().all(|delay| *delay > 0.9 * target), "{last:?}");
             assert_eq!(flow.dropped, 0);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slowdown_is_two_packets_for_two_round_trips_and_takes_a_tenth_of_the_time() {
+    fn a_slowdown_is_2_packets_for_2_round_trips_and_a_tenth_of_the_time() {
         let mut flow = ledbat("ledbat++", Link::new(20.0, 100, 1e4));
         flow.run_ms(60_000);
         let slowed = |flow: &Flow| flow.inspect("stage") == 2.0;
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_slowdown_comes_two_round_trips_after_the_initial_slow_start() {
+    fn the_first_slowdown_is_two_round_trips_after_the_initial_slow_start() {
         let mut flow = ledbat("ledbat++", Link::new(20.0, 100, 1e4));
         let started = |flow: &Flow| flow.algorithm.control().ssthresh.is_finite();
         assert!(flow.run_until(Span::from_secs(30), started));
@@ -304,7 +304,7 @@ mod tests {
         assert!((0.2..=0.34).contains(&wait), "{wait} s");
     }
 
-    /// Another flow's standing queue, above the target, is a longer path to this one.
+    /// Another flow's standing queue above the target appears as a longer path.
     #[test]
     fn it_gives_way_to_a_queue_that_another_flow_fills() {
         let mut flow = ledbat("ledbat++", Link::new(20.0, 100, 1e4));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn it_yields_to_reno_and_takes_the_link_again_when_reno_stops() {
+    fn it_yields_to_reno_and_uses_the_link_when_reno_stops() {
         let link = Link::new(20.0, 50, 200.0);
         let mut flow = ledbat("ledbat++", link);
         let mut reno = TestPath::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);

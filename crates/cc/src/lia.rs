@@ -8,25 +8,25 @@
 //! alpha = cwnd_total max(cwnd_i / rtt_i^2) / (sum(cwnd_i / rtt_i))^2        (2)
 //! ```
 //!
-//! and on loss it is Reno. `alpha` is such that the connection has the throughput that Reno would
-//! have on the best of its paths; the second term keeps a subflow from growing faster than Reno.
-//! Where paths have equal round-trip times the windows settle in inverse proportion to the loss
-//! rates (Khalili et al., CoNEXT 2012, equation 2).
+//! and on loss the window is halved, as Reno's. `alpha` gives the connection the throughput of a
+//! Reno flow on the best of its paths; the second term keeps a subflow from growing faster than
+//! Reno. On paths of equal round-trip time the windows are inversely proportional to the loss rates
+//! (Khalili et al., CoNEXT 2012, equation 2).
 //!
-//! `alpha` is computed at every acknowledgement, and exactly. With `arithmetic=linux` the window grows
-//! as in the kernel of the MPTCP project (`mptcp_ccc_cong_avoid`, versions 0.86 to 0.95):
+//! `alpha` is computed exactly at every acknowledgement. With `arithmetic=linux` the window grows as in
+//! the kernel of the MPTCP project (`mptcp_ccc_cong_avoid`, versions 0.86 to 0.95):
 //!
-//! - by acknowledgements, not packets, in congestion avoidance: half as fast where every other packet
-//!   is acknowledged;
-//! - by a whole number of 4096ths for each, and at least one: windows of a thousand packets and more
-//!   then grow up to half as slowly as by equation 2.
+//! - Congestion avoidance counts acknowledgements, not packets: half as fast if every other packet
+//!   is acknowledged.
+//! - Each acknowledgement adds a whole number of 4096ths of a packet, at least one: windows of a
+//!   thousand packets and more then grow down to half as fast as by equation 2.
 //!
 //! A subflow without siblings is Reno.
 
 use crate::coupled::{Member, siblings, this_subflow};
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
-/// Equation 2 for these subflows.
+/// `alpha` (equation 2) of these subflows.
 #[inline]
 pub(crate) fn alpha(members: impl Iterator<Item = Member>) -> f64 {
     let (mut total, mut best, mut rates) = (0.0, 0.0f64, 0.0);
@@ -38,13 +38,13 @@ pub(crate) fn alpha(members: impl Iterator<Item = Member>) -> f64 {
     total * best / (rates * rates)
 }
 
-/// How what an acknowledgement adds to a window is computed.
+/// How the growth for an acknowledgement is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
-    /// As it is written.
+    /// For each packet, exactly.
     #[default]
     Exact,
-    /// For every acknowledgement, in whole 4096ths of a packet.
+    /// For each acknowledgement, in whole 4096ths of a packet.
     Linux,
 }
 
@@ -55,8 +55,8 @@ impl Arithmetic {
         options.choice("arithmetic", Arithmetic::Exact, &named, "exact or linux")
     }
 
-    /// What an acknowledgement of `acked` packets adds to a window `cwnd`, packets, for `alpha` and
-    /// the sum of all windows.
+    /// Growth of a window of `cwnd` packets for an acknowledgement of `acked` packets; `total` is the
+    /// sum of all windows.
     #[inline]
     pub(crate) fn growth(self, acked: f64, cwnd: f64, alpha: f64, total: f64) -> f64 {
         match self {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn two_equal_subflows_grow_together_as_one_reno_flow_of_half_their_windows() {
+    fn two_equal_subflows_grow_together_by_half_a_packet_a_round_trip() {
         // alpha = 20 (10 / 0.01) / (200)^2; together 20 alpha / 20 = 1/2 a round trip.
         let (alpha, growth) = growth(10.0, &path(100, &[(10.0, 100)]));
         assert_close(alpha, 0.5);
@@ -150,7 +150,7 @@ mod tests {
 
     /// `mptcp_ccc_cong_avoid` adds to `snd_cwnd_cnt` once, however many packets were acknowledged.
     #[test]
-    fn in_linux_s_arithmetic_the_window_grows_by_acknowledgements_and_else_by_packets() {
+    fn in_linux_s_arithmetic_growth_counts_acknowledgements() {
         for (arithmetic, factor) in [(Arithmetic::Linux, 1.0), (Arithmetic::Exact, 2.0)] {
             let paths = [path(100, &[(100.0, 40)]), path(100, &[])];
             for path in paths.into_iter().chain([Path { srtt: None, ..path(100, &[]) }]) {

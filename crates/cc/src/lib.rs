@@ -55,7 +55,8 @@ pub use balia::Balia;
 pub use bbr::{BbrV1, BbrV3};
 pub use bic::Bic;
 pub use copa::Copa;
-pub use cubic::{Cubic, FirstGrowth, Parameters as CubicParameters, RenoFriendly};
+pub use cubic::{Cubic, Parameters as CubicParameters, RenoFriendly};
+pub use cubic_2006::Cubic2006;
 pub use dbac::Dbac;
 pub use dctcp::Dctcp;
 pub use event::{

@@ -8,10 +8,11 @@
 //! w_r += (w_r / rtt_r^2) / (sum(w_p / rtt_p))^2 + alpha_r / w_r
 //! ```
 //!
-//! and on loss it is Reno. The first term is optimal resource pooling; `alpha_r` moves window to
-//! paths that are presumably better than their windows tell. With `l_p` the greater of the packets
-//! delivered since the last loss and between the last two, `M` the paths of the greatest window and
-//! `B` those of the greatest `l_p / rtt_p^2` (Reno's rate, squared):
+//! and on loss the window is halved, as Reno's. The first term gives optimal resource pooling;
+//! `alpha_r` shifts window to paths that are better than their windows suggest. `l_p` is the larger
+//! of the packets delivered since the last loss and between the last two losses. `M` is the set of
+//! paths with the maximum window, `B` the set with the maximum `l_p / rtt_p^2` (the square of Reno's
+//! rate):
 //!
 //! ```text
 //! alpha_r =  1 / (paths |B \ M|)   r in B \ M
@@ -19,8 +20,8 @@
 //!            0                     otherwise
 //! ```
 //!
-//! The paper allows a threshold of one packet after a loss. Here it is two, as in all window rules, and as
-//! in the module that its authors wrote for Linux (mptcp_olia.c).
+//! The paper allows an `ssthresh` of one packet after a loss. Here the minimum is two, as in all
+//! window rules and in the authors' module for Linux (mptcp_olia.c).
 
 use crate::coupled::{siblings, this_subflow};
 use crate::filters::LossIntervals;
@@ -33,10 +34,11 @@ pub struct Olia {
     alpha: f64,
 }
 
-/// What `alpha` goes by.
+/// The window and quality of a path, from which `alpha` follows.
 #[derive(Clone, Copy)]
 struct PathQuality {
     cwnd: f64,
+    /// `l_p / rtt_p^2`.
     quality: f64,
 }
 
@@ -57,9 +59,9 @@ impl Olia {
                 PathQuality::new(sibling.cwnd, sibling.delivered_between_losses, rtt)
             })
             .chain([own]);
-        let most = all.clone().fold(0.0, |most, path| path.cwnd.max(most));
+        let max_cwnd = all.clone().fold(0.0, |max, path| path.cwnd.max(max));
         let best = all.clone().fold(0.0, |best, path| path.quality.max(best));
-        let is_largest = |path: &PathQuality| path.cwnd >= most;
+        let is_largest = |path: &PathQuality| path.cwnd >= max_cwnd;
         let is_collected = |path: &PathQuality| path.quality >= best && !is_largest(path);
         let (paths, collected) = (all.clone().count(), all.clone().filter(is_collected).count());
         if collected == 0 {
@@ -81,7 +83,7 @@ impl WindowRule for Olia {
         let rates = siblings(path).map(|member| member.rate()).sum::<f64>() + own.rate();
         self.alpha = self.alpha(cwnd, own.rtt, path);
         let growth = own.rate() / own.rtt / (rates * rates) + self.alpha / cwnd;
-        // No window falls below a packet.
+        // The window stays at least 1 packet.
         (acked * growth).max(1.0 - cwnd)
     }
 
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_between_losses_count_from_the_last_loss_or_between_the_last_two() {
+    fn l_counts_packets_since_the_last_loss_and_between_the_last_two() {
         let mut olia = Olia::default();
         let loss = CongestionEvent::loss();
         let mut path = path(100, &[]);

@@ -1,12 +1,18 @@
-//! Reno's congestion avoidance (RFC 5681, section 3.1).
+//! Reno (RFC 5681, section 3.1).
 //!
-//! In congestion avoidance the window grows by one packet per round trip: `1/cwnd` for every
-//! packet acknowledged (equation 3). On loss `ssthresh = max(FlightSize / 2, 2)` (equation 4); as
-//! in Linux, the window stands for the flight size.
+//! ```text
+//! congestion avoidance: cwnd += 1 / cwnd    for each packet acknowledged (equation 3)
+//! loss:                 ssthresh = max(FlightSize / 2, 2)                (equation 4)
+//! ```
+//!
+//! As in Linux, `cwnd` stands for `FlightSize`. This file holds only these two equations. The rest of RFC
+//! 5681 is common to all window algorithms: slow start in [`crate::StandardSlowStart`]; the choice
+//! between slow start and congestion avoidance, the minimum of `ssthresh`, timeouts and restart
+//! after idle in [`crate::Windowed`]; fast retransmit and fast recovery in the transport.
 
 use crate::{Ack, CongestionEvent, Path, WindowRule};
 
-/// Reno's rule: add one packet a round trip, halve on congestion.
+/// Reno's window rule: grows by one packet a round trip, halves on congestion.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reno;
 

@@ -1,20 +1,27 @@
-//! Rounds by sequence number, and the round-trip times within one.
+//! Rounds by sequence number (Linux's `beg_snd_nxt`), and the round-trip times of a round.
 //!
-//! A round begins with the next packet to be sent and ends when that packet is acknowledged: what
-//! Linux's Vegas, YeAH, Illinois and DCTCP do once per round-trip time, they do at its end.
+//! A round ends when the first packet sent after its start is acknowledged cumulatively. HyStart,
+//! Vegas, YeAH, Illinois and DCTCP in Linux count rounds so. BBR counts them by delivered packets instead
+//! ([`crate::Rounds`]), which also works while a lost packet holds back the cumulative
+//! acknowledgement.
 
 use crate::{Ack, Path};
 use dumbbell_units::Span;
 
-/// A round-trip time by sequence number (Linux's `beg_snd_nxt`).
+/// A round by sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceRound {
-    /// The first packet sent in the round.
+    /// The first packet sent in the round; its acknowledgement ends it.
     round_end: u64,
 }
 
 impl SequenceRound {
-    /// Whether the round ends with this acknowledgement; the next one then begins.
+    /// The round of packet 0.
+    pub const fn new() -> SequenceRound {
+        SequenceRound { round_end: 0 }
+    }
+
+    /// Whether this acknowledgement ends the round. If so, the next one begins.
     #[inline]
     pub fn advance(&mut self, path: &Path) -> bool {
         let ended = path.una > self.round_end;
@@ -24,19 +31,19 @@ impl SequenceRound {
         ended
     }
 
-    /// Lets a round begin now.
+    /// Begins a round now.
     #[inline]
     pub fn restart(&mut self, path: &Path) {
         self.round_end = path.next_seq;
     }
 }
 
-/// What the round-trip times of a round were.
+/// Count, minimum and sum of the round-trip time samples of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttSummary {
-    /// How many samples there were; not zero.
+    /// Number of samples; at least 1.
     pub count: u32,
-    /// The least of them.
+    /// Their minimum.
     pub min: Span,
     /// Their sum.
     pub sum: Span,
@@ -50,7 +57,7 @@ impl RttSummary {
     }
 }
 
-/// Gathers the round-trip times of a round.
+/// Collects the round-trip time samples of each round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundRtts {
     round: SequenceRound,
@@ -58,8 +65,7 @@ pub struct RoundRtts {
 }
 
 impl RoundRtts {
-    /// Takes the acknowledgement's sample. At the end of a round in which there were any, gives
-    /// what they were.
+    /// Takes the acknowledgement's sample. At the end of a round with samples, returns them.
     #[inline]
     pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<RttSummary> {
         self.sample(ack);
@@ -79,13 +85,13 @@ impl RoundRtts {
         }
     }
 
-    /// At the end of a round in which there were samples, gives what they were.
+    /// At the end of a round with samples, returns them.
     #[inline]
     pub fn take_if_round_ended(&mut self, path: &Path) -> Option<RttSummary> {
         if self.round.advance(path) { self.rtts.take() } else { None }
     }
 
-    /// Forgets the samples and lets a round begin now.
+    /// Discards the samples and begins a round now.
     #[inline]
     pub fn restart(&mut self, path: &Path) {
         self.round.restart(path);
@@ -116,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_of_a_round_its_round_trip_times_are_told_and_forgotten() {
+    fn the_end_of_a_round_returns_and_clears_its_samples() {
         let mut rtts = RoundRtts::default();
         rtts.restart(&path(0, 3));
         assert_eq!(rtts.update(&path(1, 4), &sample(30)), None);

@@ -1,10 +1,10 @@
-//! Acknowledgements folded into one report a round, for algorithms that decide once a round trip.
+//! Acknowledgements aggregated by round, for algorithms that decide once a round trip.
 
 use crate::filters::Rounds;
 use crate::{Ack, Path};
 use dumbbell_units::{Rate, Span, Time};
 
-/// What happened in a round: from when a packet was sent until it was acknowledged.
+/// Statistics of one round, which lasts from a packet's departure to its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundStats {
     /// Its number, from 1.
@@ -19,7 +19,7 @@ pub struct RoundStats {
     pub lost: u64,
     /// Packets delivered that carried an ECN mark.
     pub marked: u64,
-    /// Greatest delivery rate sample; 0 if there was none.
+    /// Maximum delivery rate sample; 0 if there was none.
     pub max_rate: Rate,
     /// Whether the application was the limit when the newest packet acknowledged was sent.
     pub app_limited: bool,
@@ -66,12 +66,12 @@ impl RoundStats {
         }
     }
 
-    /// How long it took.
+    /// Its duration.
     pub fn duration(&self) -> Span {
         self.end.since(self.start)
     }
 
-    /// Least and greatest round-trip time, if there was a sample.
+    /// Minimum and maximum round-trip time, if there was a sample.
     pub fn rtts(&self) -> Option<(Span, Span)> {
         (self.rtts > 0).then_some((self.rtt_min, self.rtt_max))
     }
@@ -81,7 +81,7 @@ impl RoundStats {
         (self.rtts > 0).then(|| self.rtt_sum / f64::from(self.rtts))
     }
 
-    /// What was delivered over its duration; 0 if it had none.
+    /// Bytes delivered over its duration; 0 if the duration is 0.
     pub fn rate(&self) -> Rate {
         let bytes = self.delivered as f64 * f64::from(self.mss);
         match self.duration() {
@@ -91,7 +91,7 @@ impl RoundStats {
     }
 }
 
-/// Folds acknowledgements into reports.
+/// Aggregates acknowledgements into [`RoundStats`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundAggregator {
     rounds: Rounds,
@@ -99,17 +99,17 @@ pub struct RoundAggregator {
 }
 
 impl RoundAggregator {
-    /// The connection begins, and the first round with it.
+    /// Begins the first round.
     pub fn begin(&mut self, path: &Path) {
         self.present = Some(RoundStats::new(1, path));
     }
 
-    /// Takes an acknowledgement; at the end of a round, gives what happened in it.
+    /// Takes an acknowledgement. At the end of a round, returns its statistics.
     #[inline]
     pub fn update(&mut self, path: &Path, ack: &Ack) -> Option<RoundStats> {
         let report = self.present.get_or_insert_with(|| RoundStats::new(1, path));
         report.add(ack);
-        // Where the transport takes no rate samples, a round is a smoothed round-trip time.
+        // Without rate samples, a round is a smoothed round-trip time.
         self.rounds.update_round(ack.rate.as_ref(), path.delivered);
         let ended = match ack.rate {
             Some(_) => self.rounds.round_start,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_ends_with_a_packet_that_was_sent_in_it_and_reports_all_that_came_before() {
+    fn a_round_ends_with_the_first_packet_sent_in_it() {
         let (mut fold, mut path) = (RoundAggregator::default(), Path::new(1000, Time::ZERO));
         fold.begin(&path);
         let first = acknowledge(&mut fold, &mut path, 2, 0, MS * 40).expect("sent in round 1");

@@ -1,11 +1,11 @@
-//! Slow start: the standard one, and the choice among all by the option `hystart`.
+//! Slow start: RFC 5681's, and the choice of one by the option `hystart`.
 
 use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path};
 
 /// How a window grows in slow start, and when slow start ends before there is loss.
 pub trait SlowStart {
-    /// Whether slow start is to end at the present window. Asked once for every acknowledgement
-    /// during slow start, before the window grows, even if it is not going to.
+    /// Whether slow start ends at the present window. Called once for each acknowledgement in
+    /// slow start, before any growth, even if the window does not limit sending.
     #[inline]
     fn should_exit(&mut self, _cwnd: f64, _path: &Path, _ack: &Ack) -> bool {
         false
@@ -17,19 +17,19 @@ pub trait SlowStart {
         f64::from(ack.acked)
     }
 
-    /// Congestion has set the threshold: the initial slow start is over.
+    /// Congestion has set the threshold and ended slow start.
     #[inline]
     fn on_exit(&mut self) {}
 
-    /// The window was reduced to one packet and slow start begins again.
+    /// A timeout begins slow start anew.
     #[inline]
     fn restart(&mut self, _path: &Path) {}
 
-    /// Shows named internals.
+    /// Calls `show` once for each named internal.
     fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }
 
-/// Slow start as RFC 5681 has it: a packet for every packet acknowledged, until there is loss.
+/// RFC 5681's slow start: one packet for each packet acknowledged, until loss.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandardSlowStart;
 
@@ -51,7 +51,7 @@ pub enum AnySlowStart {
 impl AnySlowStart {
     /// RFC 5681's.
     pub const STANDARD: AnySlowStart = AnySlowStart::Standard(StandardSlowStart);
-    /// Both of Linux's detectors, as its CUBIC has by default.
+    /// Linux's HyStart with both detectors, the default of its CUBIC.
     pub const LINUX: AnySlowStart = AnySlowStart::HyStart(HyStart::new(true, true));
 
     /// Takes the option `hystart`.

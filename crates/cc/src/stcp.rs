@@ -2,18 +2,18 @@
 //! 2003).
 //!
 //! ```text
-//! w <- w + 0.01      for every acknowledgement
-//! w <- w - 0.125 w   on loss
+//! w += 0.01      for each acknowledgement
+//! w -= 0.125 w   on loss
 //! ```
 //!
-//! Growth and loss are both in proportion to the window, so that the time to recover from loss is
-//! the same number of round trips, `log(8/7) / 0.01 = 13.4`, for every window.
+//! Growth in a round trip and reduction are both proportional to the window, so recovery from loss
+//! takes the same number of round trips at every window: `log(8/7) / 0.01 = 13.4`.
 //!
 //! Below a window `lwnd`, 16 packets in the paper, the flow is Reno. Linux grows by
-//! `1 / min(w, 100)`: Reno's growth up to a window of 100 packets, where it is also a hundredth, and
-//! an eighth less on loss at every window. That is the default here, and `low_window` sets `lwnd`
-//! for the growth. Until 5.6 Linux had 50 in place of 100, "to account for delayed ACK", and
-//! counted acknowledgements: `stcp(ai=50)` in a stack that counts them.
+//! `1 / min(w, 100)`, which is Reno's growth up to 100 packets, and reduces by an eighth at every
+//! window. That is the default here; `low_window` sets `lwnd` for the growth. Until 5.6 Linux had 50
+//! instead of 100, "to account for delayed ACK", and counted acknowledgements: `stcp(ai=50)` in a
+//! stack that counts them.
 
 use crate::{Ack, ConfigError, CongestionEvent, Options, Path, WindowRule};
 
@@ -22,7 +22,7 @@ use crate::{Ack, ConfigError, CongestionEvent, Options, Path, WindowRule};
 pub struct Scalable {
     /// Acknowledgements for a packet of growth.
     ai: f64,
-    /// What loss leaves of the window.
+    /// The fraction of the window that a reduction leaves.
     beta: f64,
     /// Window up to which growth is Reno's, packets.
     low_window: f64,
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_adds_a_hundredth_of_a_packet_and_loss_takes_an_eighth() {
+    fn a_packet_acknowledged_adds_1_100_and_loss_subtracts_1_8() {
         let mut linux = rule("stcp");
         assert_eq!((growth(&mut linux, 10_000.0), growth(&mut linux, 101.0)), (0.01, 0.01));
         assert_eq!(growth(&mut linux, 50.0), 0.02, "Reno's");
@@ -75,16 +75,16 @@ mod tests {
     }
 
     #[test]
-    fn the_low_window_of_the_paper_and_the_kernels_that_counted_acknowledgements_are_options() {
+    fn options_give_the_paper_s_low_window_and_old_linux_s_growth() {
         let mut paper = rule("stcp(low_window=16)");
         assert_eq!((growth(&mut paper, 16.0), growth(&mut paper, 17.0)), (1.0 / 16.0, 0.01));
         let mut old = rule("stcp(ai=50)");
         assert_eq!((growth(&mut old, 50.0), growth(&mut old, 500.0)), (0.02, 0.02));
     }
 
-    /// The property that the algorithm has its name from.
+    /// The property that gives the algorithm its name.
     #[test]
-    fn recovery_takes_as_many_round_trips_at_every_window() {
+    fn recovery_takes_the_same_number_of_round_trips_at_every_window() {
         for peak in [1_000.0, 100_000.0] {
             let mut scalable = rule("stcp");
             let (mut cwnd, mut rounds) = (peak * 0.875, 0.0);

@@ -1,10 +1,11 @@
-//! A path for tests: one sender, one bottleneck, a fixed delay, a droptail queue, in a closed loop.
+//! A path for tests: a closed loop of one sender, one bottleneck with a drop-tail queue and a fixed
+//! delay.
 //!
-//! As small as it can be and still tell an algorithm every fact that a transport tells: packets are
-//! acknowledged one by one, what is dropped is found by three packets delivered after it, and new
-//! data stand for retransmissions. There is no timeout and no reordering. Marks are told in the
-//! acknowledgements, and as congestion once in a round trip if the receiver echoes them. Two senders
-//! may share a bottleneck.
+//! It is the smallest transport that provides all facts of [`Path`] and [`Ack`]. Packets are
+//! acknowledged one by one. A loss is detected after three packets delivered behind it, and new data
+//! takes the place of retransmissions. There is no retransmission timer and no reordering. Marks
+//! are reported in acknowledgements, and as congestion once a round trip if the receiver echoes
+//! them. Two senders may share a bottleneck.
 
 use crate::{
     Ack, CaState, CongestionControl, CongestionEvent, Path, RateSample, SendState, Sent, Signal,
@@ -34,7 +35,7 @@ struct Packet {
 pub struct TestPath<A> {
     /// The algorithm under test.
     pub algorithm: A,
-    /// What it is told of the path.
+    /// The facts that it receives.
     pub path: Path,
     /// The bottleneck.
     pub link: Link,
@@ -42,7 +43,7 @@ pub struct TestPath<A> {
     pub dropped: u64,
     /// Whether the application has data to send.
     pub sending: bool,
-    /// Whether the receiver echoes marks, so that the sender is told of congestion.
+    /// Whether the receiver echoes marks, so that they are congestion events.
     pub echoes: bool,
     packets: VecDeque<Packet>,
     link_free: Rc<Cell<Time>>,
@@ -85,13 +86,13 @@ impl Link {
     }
 }
 
-/// The beginning of a connection at time zero with a window of ten packets.
+/// A connection that starts at time zero with a window of ten packets.
 pub fn init(seed: u64) -> crate::ConnectionConfig {
     crate::ConnectionConfig::new(Time::ZERO, MSS).with_seed(seed)
 }
 
 impl<A: CongestionControl> TestPath<A> {
-    /// A sender that has just connected: the handshake has shown the round-trip time.
+    /// A sender that has just connected and measured the round-trip time in the handshake.
     pub fn new(mut algorithm: A, link: Link) -> TestPath<A> {
         let mut path = Path::new(MSS, Time::ZERO);
         path.srtt = Some(link.rtt);
@@ -121,8 +122,8 @@ impl<A: CongestionControl> TestPath<A> {
         });
     }
 
-    /// Runs until `stop` says so after an acknowledgement, but no longer than `span`. Returns
-    /// whether it did.
+    /// Runs until `stop` returns true after an acknowledgement, at most for `span`. Returns whether
+    /// `stop` did.
     pub fn run_until(&mut self, span: Span, mut stop: impl FnMut(&TestPath<A>) -> bool) -> bool {
         let end = self.path.now + span;
         while let Some((at, acknowledges)) = self.next().filter(|&(at, _)| at <= end) {
@@ -135,8 +136,8 @@ impl<A: CongestionControl> TestPath<A> {
         false
     }
 
-    /// Runs for `span` with another sender at the same bottleneck, which has its own idea of the
-    /// rest of the path. Both must have been run to the same time.
+    /// Runs for `span` with another sender at the same bottleneck. Delay, loss and queue limit are
+    /// each sender's own. Both must have been run to the same time.
     pub fn run_beside<B: CongestionControl>(&mut self, other: &mut TestPath<B>, span: Span) {
         assert_eq!(self.path.now, other.path.now);
         if !Rc::ptr_eq(&self.link_free, &other.link_free) {
@@ -177,7 +178,7 @@ impl<A: CongestionControl> TestPath<A> {
         }
     }
 
-    /// Runs for so many milliseconds.
+    /// Runs for `ms` milliseconds.
     pub fn run_ms(&mut self, ms: u64) {
         self.run(Span::from_millis(ms), |_| ());
     }
@@ -193,7 +194,7 @@ impl<A: CongestionControl> TestPath<A> {
         found.expect("an internal of that name")
     }
 
-    /// Packets that wait at the bottleneck.
+    /// Packets in the queue of the bottleneck.
     pub fn queued(&self) -> f64 {
         self.link.rate.bytes_in(self.link_free.get().since(self.path.now)) / f64::from(MSS)
     }
@@ -237,7 +238,7 @@ impl<A: CongestionControl> TestPath<A> {
             acked_at,
             marked: self.link.mark_above.is_some_and(|above| queued > above),
         });
-        // The window was found full if this packet fills it.
+        // The window limits sending if this packet fills it.
         let control = self.algorithm.control();
         self.path.cwnd_limited = f64::from(self.path.in_flight) + 1.0 > control.cwnd;
         self.path.window_full = self.path.cwnd_limited;
@@ -305,7 +306,7 @@ impl<A: CongestionControl> TestPath<A> {
             count += 1;
             self.path.lost += 1;
             self.path.in_flight -= 1;
-            // What was sent before recovery began belongs to it.
+            // A packet sent before the recovery began belongs to the same episode.
             let new_episode = packet.seq >= self.recovery_ends;
             if new_episode {
                 self.path.ca_state = CaState::Recovery;
@@ -325,7 +326,7 @@ impl<A: CongestionControl> TestPath<A> {
         self.algorithm.on_congestion(&self.path, &event);
     }
 
-    /// A retransmission timeout: everything in flight is lost.
+    /// A retransmission timeout: all packets in flight are lost.
     pub fn time_out(&mut self) {
         self.path.lost += u64::from(self.path.in_flight);
         self.path.in_flight = 0;

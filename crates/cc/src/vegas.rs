@@ -1,45 +1,47 @@
 //! Vegas (Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet",
-//! IEEE JSAC 13(8), 1995), as Linux's `tcp_vegas.c` carries it out.
+//! IEEE JSAC 13(8), 1995), as Linux's `tcp_vegas.c` implements it.
 //!
-//! Once in a round trip, from the least round-trip time `RTT` in it and the least ever, `baseRTT`:
+//! Once a round trip, from its minimum round-trip time `RTT` and the minimum ever, `baseRTT`:
 //!
 //! ```text
-//! diff = cwnd (RTT - baseRTT) / baseRTT           packets that wait, more or less
+//! diff = cwnd (RTT - baseRTT) / baseRTT           about the packets in the queue
 //! slow start:  diff > gamma:  cwnd = min(cwnd, cwnd baseRTT / RTT + 1), and slow start is over
 //! else:        diff < alpha:  cwnd += 1
 //!              diff > beta:   cwnd -= 1
 //! ```
 //!
-//! with `alpha` 2, `beta` 4 and `gamma` 1. A flow alone therefore keeps 2 to 4 packets in the queue.
-//! (In slow start the round-trip time tells of the window a round trip ago, half of this one, so
-//! that slow start ends well above the rate of the link, and much of the way back is a packet a
-//! round trip.) The window never goes below 2 packets. On loss it is halved; while the connection recovers, and
-//! for a round trip in which there were fewer than three samples, the flow is Reno.
+//! with `alpha` 2, `beta` 4 and `gamma` 1. A lone flow therefore keeps 2 to 4 packets in the queue.
+//!
+//! In slow start a round-trip time reflects the window of a round trip ago, half of the present one.
+//! Slow start therefore ends well above the rate of the link, and the window then falls by a packet
+//! a round trip. The minimum window is 2 packets. On loss it is halved. In recovery, and after a
+//! round trip with fewer than three samples, the flow acts as Reno.
 //!
 //! | | paper | Linux | here |
 //! |---|---|---|---|
 //! | slow start | doubles every other round trip | every round trip | Linux |
 //! | `alpha`, `beta`, `gamma` | 1, 3, 1 | 2, 4, 1 | Linux; options |
 //! | `diff` | `cwnd (1 - baseRTT / RTT)` | over `baseRTT`, in whole packets | over `baseRTT`, exact |
-//! | a window that is not used | nothing said | grows all the same | Linux |
-//! | after a pause | nothing said | `baseRTT` is measured anew | Linux |
-//! | loss | three reasons to resend sooner | as any flow | Linux |
+//! | a window that does not limit sending | unspecified | grows | Linux |
+//! | after idle | unspecified | measures `baseRTT` anew | Linux |
+//! | loss | three mechanisms that retransmit sooner | as any flow | Linux |
 
 use crate::round::{RoundRtts, RttSummary};
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::Span;
 
-/// Samples in a round trip that are too few to tell: they may all be of delayed acknowledgements.
+/// A round trip with at most this many samples is ignored: they may all be of delayed
+/// acknowledgements.
 const FEW_SAMPLES: u32 = 2;
-/// The least window, packets.
+/// Minimum window, packets.
 const MIN_WINDOW: f64 = 2.0;
 
-/// Round-trip times as Vegas and wVegas look at them: those of every round in which they tell.
+/// Round-trip times by round for Vegas and wVegas, with the cases in which they act as Reno.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VegasRounds {
     base_rtt: Option<Span>,
     rtts: RoundRtts,
-    /// Whether they do not tell, so that the flow is Reno on this acknowledgement.
+    /// Whether the flow acts as Reno on this acknowledgement: in recovery, or with too few samples.
     pub(crate) reno: bool,
 }
 
@@ -54,7 +56,7 @@ impl VegasRounds {
         }
     }
 
-    /// At the end of a round, the least round-trip time ever, s, and those of the round.
+    /// At the end of a round, the minimum round-trip time ever, s, and the samples of the round.
     pub(crate) fn take_if_round_ended(
         &mut self,
         path: &Path,
@@ -66,7 +68,7 @@ impl VegasRounds {
         Some((base.as_secs_f64(), rtts))
     }
 
-    /// Reno's growth, where the flow is Reno.
+    /// Reno's growth if the flow acts as Reno, else 0.
     #[inline]
     pub(crate) fn increase(&self, cwnd: f64, acked: f64) -> f64 {
         if self.reno { acked / cwnd } else { 0.0 }
@@ -141,7 +143,7 @@ impl WindowRule for Vegas {
         }
     }
 
-    /// tcp_vegas_cong_avoid asks tcp_is_cwnd_limited only where it is Reno.
+    /// tcp_vegas_cong_avoid checks tcp_is_cwnd_limited only where it acts as Reno.
     fn grows_when_app_limited(&self) -> bool {
         !self.rounds.reno
     }
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_when_more_than_gamma_packets_wait_with_a_window_for_the_rate_seen() {
+    fn slow_start_ends_above_gamma_with_the_window_of_the_actual_rate() {
         let mut flow = vegas("vegas", Link::new(100.0, 40, 10_000.0));
         let mut before = 0.0;
         assert!(flow.run_until(Span::from_secs(5), |flow| {

@@ -1,52 +1,50 @@
 //! Westwood+ (Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and
-//! Vegas TCP congestion control", ACM CCR 34(2), 2004), as Linux's `tcp_westwood.c` carries it out.
+//! Vegas TCP congestion control", ACM CCR 34(2), 2004), as Linux's `tcp_westwood.c` implements it.
 //!
-//! Growth is Reno's. What loss leaves of the window is what the path was seen to carry, even if that
-//! is more than the window was:
+//! Growth is Reno's. After loss the window is the estimated bandwidth-delay product, even if that is
+//! more than the window was:
 //!
 //! ```text
 //! ssthresh = cwnd = BWE RTTmin      at least 2 packets; cwnd = 1 after a timeout
 //! ```
 //!
-//! `BWE` is low-pass filtered twice from one sample a round trip, or each 50 ms if that is longer:
-//! what was acknowledged, over the time that it took.
+//! A bandwidth sample is the packets acknowledged in a round trip, or in 50 ms if that is longer,
+//! over that time. `BWE` passes two low-pass filters, which the first sample initialises:
 //!
 //! ```text
-//! first <- 7/8 first + 1/8 sample
-//! BWE   <- 7/8 BWE   + 1/8 first
+//! bw_ns_est = 7/8 bw_ns_est + 1/8 sample
+//! BWE       = 7/8 BWE       + 1/8 bw_ns_est
 //! ```
 //!
-//! The first sample sets both.
-//!
-//! The paper does that when loss is found. Linux, and so it is here, halves the window then and sets
-//! both to `BWE RTTmin` when recovery is over (`CA_EVENT_COMPLETE_CWR`), by what was measured up to
-//! then, at half of the rate at the end. A timeout sets the threshold at once and lets `RTTmin` be
-//! measured anew (`CA_EVENT_LOSS`). Linux counts in whole ticks and bytes; here it is exact.
+//! The paper sets the window when it detects loss. Linux, and this file, halve the window then and
+//! set it to `BWE RTTmin` at the end of recovery (`CA_EVENT_COMPLETE_CWR`), from samples that
+//! include recovery at half the rate. A timeout sets `ssthresh` at once and restarts the measurement
+//! of `RTTmin` (`CA_EVENT_LOSS`). Linux counts whole ticks and bytes; here the numbers are exact.
 
 use crate::{Ack, CongestionEvent, Metric, Path, Signal, WindowRule};
 use dumbbell_units::{Span, Time};
 
-/// The least time over which bandwidth is measured (Linux's `TCP_WESTWOOD_RTT_MIN`).
+/// Minimum duration of a bandwidth sample (Linux's `TCP_WESTWOOD_RTT_MIN`).
 const MIN_SAMPLE: Span = Span::from_millis(50);
 
 /// Westwood+'s rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Westwood {
-    /// The once filtered bandwidth and the twice filtered one, packets/s.
+    /// Bandwidth filtered once and twice (Linux's `bw_ns_est`, `bw_est`), packets/s.
     bandwidth: Option<(f64, f64)>,
     /// Packets delivered since the sample began.
     delivered: u64,
     sample_start: Option<Time>,
     rtt: Option<Span>,
     rtt_min: Option<Span>,
-    /// Whether the next sample is `RTTmin`, whatever was before (Linux's `reset_rtt_min`).
+    /// Whether the next sample replaces `RTTmin`.
     reset_rtt_min: bool,
-    /// Whether a reduction is being carried out, at the end of which the estimate counts.
+    /// Whether a reduction is in progress, whose end sets the window to the estimate.
     in_reduction: bool,
 }
 
 impl Westwood {
-    /// What the path was seen to carry, packets.
+    /// `BWE RTTmin`, packets.
     fn bandwidth_delay(&self) -> f64 {
         let (bwe, rtt_min) =
             (self.bandwidth.unwrap_or_default().1, self.rtt_min.unwrap_or_default());
@@ -90,7 +88,7 @@ impl WindowRule for Westwood {
         cwnd / 2.0
     }
 
-    /// Not asked while a reduction is carried out.
+    /// Called for the first time when the reduction has ended.
     fn set_window(
         &mut self,
         _cwnd: f64,
@@ -115,7 +113,7 @@ impl WindowRule for Westwood {
         }
     }
 
-    /// A reduction that a timeout cuts short has no end.
+    /// A timeout cancels the reduction's end.
     fn on_timeout(&mut self) {
         self.in_reduction = false;
     }
@@ -171,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn loss_that_congestion_did_not_cause_leaves_the_window_as_it_was() {
+    fn random_loss_leaves_the_window_nearly_unchanged() {
         let mut flow = westwood(Link::new(20.0, 100, 100.0));
         flow.run_ms(60_000);
-        // Let the flow be well below the rate of the link, and its estimate follow.
+        // The flow is well below the rate of the link, and its estimate follows.
         flow.link.rate = flow.link.rate * 50.0;
         flow.run_ms(20_000);
         flow.link.loses = |seq| seq % 50_000 == 0;
@@ -211,7 +209,7 @@ mod tests {
 
     /// tcp_westwood_event, CA_EVENT_COMPLETE_CWR.
     #[test]
-    fn when_recovery_is_over_the_window_is_what_the_path_carries_even_if_that_is_more() {
+    fn at_the_end_of_recovery_the_window_is_the_estimate_even_if_larger() {
         let path = Path::new(1448, Time::ZERO);
         for cwnd in [60.0, 300.0] {
             let mut rule = measured();
@@ -224,7 +222,7 @@ mod tests {
 
     /// tcp_westwood_event, CA_EVENT_LOSS.
     #[test]
-    fn a_timeout_sets_the_threshold_at_once_and_lets_the_least_round_trip_be_measured_anew() {
+    fn a_timeout_sets_the_threshold_at_once_and_resets_rtt_min() {
         let path = Path::new(1448, Time::ZERO);
         let mut rule = measured();
         rule.decrease(60.0, &path, &CongestionEvent::loss());

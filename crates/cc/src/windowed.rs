@@ -1,4 +1,5 @@
-//! The easy tier: an algorithm that is a rule for growing and a rule for shrinking a window.
+//! Window algorithms: a rule for congestion avoidance ([`WindowRule`]) and a slow start
+//! ([`SlowStart`]) inside the frame of RFC 5681 ([`Windowed`]).
 
 use crate::{
     Ack, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Metric, Path,
@@ -7,21 +8,37 @@ use crate::{
 use dumbbell_units::{Span, Time};
 
 /// How a window grows in congestion avoidance and shrinks on congestion.
+///
+/// [`Windowed`] calls a rule in this order. On each acknowledgement:
+///
+/// 1. [`observe`](Self::observe), always.
+/// 2. [`set_window`](Self::set_window), unless a reduction is in progress
+///    ([`CaState::is_reducing`](crate::CaState::is_reducing)). If it returns a window, the
+///    acknowledgement is done.
+/// 3. [`SlowStart::should_exit`], if `cwnd < ssthresh`.
+/// 4. If the window was limiting (or [`grows_when_app_limited`](Self::grows_when_app_limited)) and
+///    no reduction is in progress: [`SlowStart::increase`] up to `ssthresh`, then
+///    [`increase`](Self::increase) with what is left of the acknowledged packets.
+///
+/// On congestion: [`SlowStart::on_exit`] and [`decrease`](Self::decrease) once an episode; for a
+/// timeout also [`on_timeout`](Self::on_timeout) and [`SlowStart::restart`].
+///
+/// A delay-based rule decides in `set_window` and returns 0 from `increase`; a rule that only
+/// measures once a round trip may do so in `observe` or `set_window`.
 pub trait WindowRule {
-    /// Packets by which `cwnd` grows on this acknowledgement, of which `acked` packets fall to
-    /// congestion avoidance (fewer than `ack.acked` when slow start ends within it).
+    /// Packets by which `cwnd` grows in congestion avoidance. `acked` is the part of `ack.acked`
+    /// that slow start did not use.
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64;
 
-    /// The slow start threshold after congestion; the window follows it.
+    /// The slow start threshold after congestion. The window is set to it too.
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64;
 
-    /// Told of every acknowledgement, in slow start and recovery too, before anything grows.
+    /// Takes measurements from an acknowledgement; called in slow start and recovery too.
     #[inline]
     fn observe(&mut self, _path: &Path, _ack: &Ack) {}
 
-    /// A window and a slow start threshold to take at once, for rules that steer by delay. Asked
-    /// for on every acknowledgement except while a reduction is carried out; nothing grows on an
-    /// acknowledgement that is answered so.
+    /// A new window and slow start threshold, packets, for rules that set the window themselves
+    /// (by delay, or once a round trip). `None` lets it grow by `increase` instead.
     #[inline]
     fn set_window(
         &mut self,
@@ -33,13 +50,13 @@ pub trait WindowRule {
         None
     }
 
-    /// Whether the window grows now even if it is not used.
+    /// Whether the window grows now even if it does not limit sending.
     #[inline]
     fn grows_when_app_limited(&self) -> bool {
         false
     }
 
-    /// A retransmission timeout: forget what was learned.
+    /// A retransmission timeout, after `decrease`.
     #[inline]
     fn on_timeout(&mut self) {}
 
@@ -47,7 +64,7 @@ pub trait WindowRule {
     #[inline]
     fn on_undo(&mut self) {}
 
-    /// The flow sends again after the application had left it idle for `pause`.
+    /// The first packet after an application-limited idle period of `pause`.
     #[inline]
     fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
@@ -56,28 +73,29 @@ pub trait WindowRule {
     #[inline]
     fn on_mtu_update(&mut self, _factor: f64) {}
 
-    /// Shows named internals.
+    /// Calls `show` once for each named internal.
     fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }
 
-/// A window algorithm made of a rule and a slow start.
+/// A window algorithm: a rule, a slow start and the frame of RFC 5681.
 ///
-/// The frame holds what RFC 5681 gives all of them: slow start below ssthresh, no growth in
-/// recovery or when the window is not used (unless the rule says so), one reduction an episode, one
-/// packet after a timeout, never below two packets of threshold.
+/// The frame is common to all rules: slow start below `ssthresh`; no growth in recovery or while
+/// the window does not limit sending (unless the rule says so); one reduction an episode; one
+/// packet more than is in flight after a timeout; `ssthresh` of at least 2 packets.
 #[derive(Clone, Debug)]
 pub struct Windowed<R, S> {
     rule: R,
     slow_start: S,
     cwnd: f64,
     ssthresh: f64,
-    /// Window and threshold before the last episode, for undoing it (RFC 4015).
+    /// `cwnd` and `ssthresh` before the last episode, to undo it (RFC 4015; Linux `prior_cwnd`,
+    /// `prior_ssthresh`).
     undo: Option<(f64, f64)>,
     last_sent: Time,
 }
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
-    /// The algorithm at the beginning of a connection.
+    /// The algorithm at the start of a connection.
     pub fn new(rule: R, slow_start: S, init: &ConnectionConfig) -> Windowed<R, S> {
         Windowed {
             rule,
@@ -89,8 +107,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
         }
     }
 
-    /// The same with a slow start threshold to begin with, packets (RFC 5681 lets it be anything;
-    /// old kernels set it).
+    /// Sets the initial slow start threshold, packets (RFC 5681 allows any; old kernels had one).
     #[must_use]
     pub fn with_ssthresh(self, ssthresh: f64) -> Windowed<R, S> {
         Windowed { ssthresh, ..self }
@@ -109,8 +126,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
         if self.cwnd < self.ssthresh {
             let grown = self.cwnd + self.slow_start.increase(self.cwnd, path, ack);
             self.cwnd = grown.min(self.ssthresh);
-            // As in Linux's tcp_slow_start: what is left over when the threshold is reached
-            // counts towards congestion avoidance.
+            // tcp_slow_start: packets left over at the threshold count in congestion avoidance.
             acked = acked.min(grown - self.cwnd);
             if acked <= 0.0 {
                 return;
@@ -143,14 +159,15 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
 
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         if event.new_episode {
-            // Linux undoes no episode that an ECN echo began (tcp_enter_cwr: prior_ssthresh = 0).
+            // Linux does not undo an episode begun by an ECN echo (tcp_enter_cwr:
+            // prior_ssthresh = 0).
             self.undo = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
             self.slow_start.on_exit();
             self.ssthresh = self.rule.decrease(self.cwnd, path, event).max(2.0);
             self.cwnd = self.ssthresh;
         }
         if event.signal == Signal::Timeout {
-            // What was sent too recently to be lost is still in flight (tcp_enter_loss).
+            // tcp_enter_loss: recently sent packets are still in flight.
             self.cwnd = f64::from(path.in_flight) + 1.0;
             self.rule.on_timeout();
             self.slow_start.restart(path);
@@ -191,7 +208,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_receive_window_penalty(&mut self, _path: &Path) {
-        // In slow start the threshold stays, so that the window is soon where it was.
+        // In slow start the threshold stays, so that the window soon recovers.
         if self.cwnd >= self.ssthresh {
             self.ssthresh = (self.ssthresh / 2.0).max(2.0);
         }
@@ -241,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_grows_by_what_is_acknowledged_and_leaves_the_rest_to_congestion_avoidance() {
+    fn packets_left_over_at_the_threshold_count_in_congestion_avoidance() {
         let mut reno = algorithm("reno");
         assert_eq!(acknowledge(&mut reno, &path(), 10), (20.0, f64::INFINITY));
         reno.on_congestion(&path(), &TIMEOUT);
@@ -250,14 +267,14 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_one_packet_leaves_beside_those_that_are_still_in_flight() {
+    fn after_a_timeout_the_window_is_one_more_than_is_in_flight() {
         let mut reno = algorithm("reno");
         reno.on_congestion(&Path { in_flight: 4, ..path() }, &TIMEOUT);
         assert_eq!(window(&reno), (5.0, 5.0));
     }
 
     #[test]
-    fn an_episode_reduces_the_window_once_and_it_does_not_grow_meanwhile() {
+    fn an_episode_reduces_the_window_once_and_stops_its_growth() {
         for (name, beta) in [("reno", 0.5), ("cubic", 0.7)] {
             let mut algorithm = algorithm(name);
             acknowledge(&mut algorithm, &path(), 90);
@@ -278,7 +295,7 @@ mod tests {
 
     /// tcp_vegas_cong_avoid.
     #[test]
-    fn but_vegas_grows_all_the_same_unless_it_is_reno() {
+    fn vegas_grows_an_unused_window_unless_it_acts_as_reno() {
         let unused = Path { cwnd_limited: false, ..path() };
         let mut vegas = algorithm("vegas");
         assert_eq!(acknowledge(&mut vegas, &unused, 10).0, 20.0);
@@ -297,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_cut_for_a_pause_leaves_three_quarters_of_it_as_threshold() {
+    fn a_window_cut_after_idle_raises_the_threshold_to_3_4_of_it() {
         let mut reno = algorithm("reno(initial_ssthresh=80)");
         acknowledge(&mut reno, &path(), 30);
         assert_eq!(window(&reno), (40.0, 80.0));
@@ -314,7 +331,7 @@ mod tests {
 
     /// mptcp_rcv_buf_optimization: "If in slow start, do not reduce the ssthresh".
     #[test]
-    fn a_penalty_halves_the_window_and_the_threshold_only_if_the_window_had_reached_it() {
+    fn a_penalty_halves_the_threshold_only_if_the_window_had_reached_it() {
         let mut reno = algorithm("reno(initial_ssthresh=80)");
         acknowledge(&mut reno, &path(), 30);
         reno.on_receive_window_penalty(&path());
@@ -327,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_penalty_is_no_loss_that_cubic_would_remember_or_undo() {
+    fn a_penalty_changes_neither_w_max_nor_the_undo_state() {
         let mut cubic = algorithm("cubic");
         acknowledge(&mut cubic, &path(), 90);
         cubic.on_receive_window_penalty(&path());
@@ -366,7 +383,7 @@ mod tests {
 
     /// tcp_enter_cwr: prior_ssthresh = 0.
     #[test]
-    fn a_reduction_for_a_mark_stands_even_if_a_loss_in_it_is_spurious() {
+    fn a_reduction_for_an_ecn_echo_is_not_undone() {
         let mut reno = algorithm("reno");
         acknowledge(&mut reno, &path(), 90);
         reno.on_congestion(&path(), &CongestionEvent::ecn());
@@ -376,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_that_ends_by_itself_leaves_the_window_to_congestion_avoidance() {
+    fn after_hystart_ends_slow_start_congestion_avoidance_grows_the_window() {
         for (name, after) in [("cubic", 100.0 + 0.05), ("reno(hystart=delay)", 100.0 + 1.0 / 100.0)]
         {
             let mut algorithm = algorithm(name);
@@ -387,7 +404,7 @@ mod tests {
                 path.now += Span::from_millis(3);
                 let rtt = Some(Span::from_millis(120));
                 let ack = Ack { acked: 1, rtt, ..Ack::default() };
-                // All but the last tell a delay without growth: the window is not in use.
+                // All but the last are delay samples only: the window does not limit sending.
                 path.una += 1;
                 path.cwnd_limited = path.una == 109;
                 algorithm.on_ack(&path, &ack);
@@ -398,7 +415,7 @@ mod tests {
         }
     }
 
-    /// Steers to 50 packets on every acknowledgement that delivers one packet.
+    /// Sets the window to 50 packets on every acknowledgement of one packet.
     struct FixedWindow;
 
     impl WindowRule for FixedWindow {
@@ -422,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_steers_has_its_way_and_nothing_grows_then_but_not_during_a_reduction() {
+    fn set_window_replaces_growth_except_during_a_reduction() {
         let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         let slow_start = crate::StandardSlowStart;
         let mut algorithm = Windowed::new(FixedWindow, slow_start, &init).with_ssthresh(100.0);
@@ -438,7 +455,7 @@ mod tests {
         assert_eq!(acknowledge(&path(), 2), (52.0, 40.0));
     }
 
-    /// A rule and a slow start that count what the frame tells them.
+    /// A rule and a slow start that count the frame's calls.
     #[derive(Default)]
     struct CallCounter {
         timeouts: u32,
@@ -475,14 +492,14 @@ mod tests {
         }
     }
 
-    fn told() -> Windowed<CallCounter, CallCounter> {
+    fn counted() -> Windowed<CallCounter, CallCounter> {
         let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
         Windowed::new(CallCounter::default(), CallCounter::default(), &init)
     }
 
     #[test]
-    fn rule_and_slow_start_are_told_of_every_timeout_and_the_rule_of_every_undo() {
-        let mut windowed = told();
+    fn every_timeout_and_every_undo_reaches_the_rule() {
+        let mut windowed = counted();
         windowed.on_congestion(&path(), &CongestionEvent::loss());
         assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (0, 0));
         windowed.on_congestion(&path(), &TIMEOUT);
@@ -494,8 +511,8 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_is_told_how_long_the_application_left_the_flow_idle() {
-        let mut windowed = told();
+    fn on_restart_gives_the_length_of_an_application_limited_idle_period() {
+        let mut windowed = counted();
         let mut path = path();
         let mut send = |wait: u64, from_idle: bool, app_limited: bool| {
             path.now += Span::from_secs(wait);
@@ -505,8 +522,8 @@ mod tests {
             );
         };
         send(1, false, false);
-        send(2, false, true); // there was still data in flight
-        send(3, true, false); // the window or the peer held it back
+        send(2, false, true); // packets were in flight
+        send(3, true, false); // limited by the window or the peer
         send(4, true, true);
         assert_eq!(windowed.rule.pauses, [Span::from_secs(4)]);
     }

@@ -1,7 +1,7 @@
 //! wVegas, weighted Vegas (Cao, Xu and Fu, "Delay-based congestion control for multipath TCP",
-//! ICNP 2012), as Linux's Multipath TCP carries it out (`mptcp_wvegas.c`, v0.95).
+//! ICNP 2012), as Linux's Multipath TCP implements it (`mptcp_wvegas.c`, v0.95).
 //!
-//! Once in a round trip, from the mean round-trip time `RTT` in it and the least ever, `baseRTT`:
+//! Once a round trip, from its mean round-trip time `RTT` and the minimum ever, `baseRTT`:
 //!
 //! ```text
 //! diff = cwnd (RTT - baseRTT) / RTT
@@ -11,23 +11,25 @@
 //!              diff < alpha:   cwnd += 1
 //! ```
 //!
-//! with `total_alpha` 10 packets, which all subflows together keep in queues, `alpha` 2 at first
-//! and `gamma` 1. When the queueing delay is twice the least since the last time, the queue is
-//! drained: `cwnd *= baseRTT / (2 RTT)`. Of these steps only `cwnd -= 1` lowers the slow start
-//! threshold, and every round trip raises it to three quarters of the window (`tcp_current_ssthresh`):
-//! after a drain slow start leads back there within a round trip. The window never goes below 2
-//! packets; on loss it is halved, and while the connection recovers the flow is Reno.
+//! `total_alpha` is 10 packets, which all subflows together keep in queues; `alpha` is initially 2
+//! and `gamma` is 1.
 //!
-//! Linux drains whatever `diff` is. Where nothing but the flow itself disturbs its round-trip times,
-//! delays of a fraction of a packet double all the time, and a queue is drained that is not there;
-//! so here it is drained only if `diff >= alpha`. Linux weighs by the rates that subflows had when
-//! they last set `alpha`; here by their present ones.
+//! The queue is drained when the queueing delay is twice its minimum since the last drain:
+//! `cwnd *= baseRTT / (2 RTT)`. Only `cwnd -= 1` lowers the slow start threshold. Every round trip
+//! raises it to 3/4 of the window (`tcp_current_ssthresh`), so slow start recovers the window within
+//! a round trip after a drain. The minimum window is 2 packets. On loss it is halved; in recovery
+//! the flow is Reno.
+//!
+//! Differences from Linux: Linux drains at any `diff`. In a simulation without other disturbances,
+//! delays of a fraction of a packet double constantly and Linux's rule would drain an empty queue;
+//! here it drains only if `diff >= alpha`. Linux weights subflows by their rates when they last set
+//! `alpha`; here by their present rates.
 
 use crate::coupled::siblings;
 use crate::vegas::VegasRounds;
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
-/// Packets: the least window, and the least that a subflow keeps in the queue.
+/// Minimum window and minimum `alpha`, packets.
 const MIN_PACKETS: f64 = 2.0;
 
 /// wVegas' rule.
@@ -37,7 +39,7 @@ pub struct WeightedVegas {
     gamma: f64,
     alpha: f64,
     rounds: VegasRounds,
-    /// The least queueing delay since the queue was last drained, s.
+    /// Minimum queueing delay since the last drain, s.
     min_queueing_delay: Option<f64>,
 }
 
@@ -56,7 +58,7 @@ impl WeightedVegas {
         })
     }
 
-    /// Congestion avoidance at the end of a round trip: window and slow start threshold.
+    /// Congestion avoidance at the end of a round trip; returns window and slow start threshold.
     fn congestion_avoidance(
         &mut self,
         (mut cwnd, mut ssthresh): (f64, f64),
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn below_its_share_the_window_grows_by_a_packet_and_the_threshold_is_three_quarters_of_it() {
+    fn below_alpha_the_window_grows_by_1_and_the_threshold_to_3_4_of_it() {
         let path = path(101, &[]);
         assert_eq!(rule().congestion_avoidance((60.0, 60.0), (0.1, 0.101), &path), (61.0, 60.0));
         assert_eq!(rule().congestion_avoidance((60.0, 20.0), (0.1, 0.101), &path), (61.0, 45.75));

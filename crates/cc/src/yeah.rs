@@ -1,11 +1,11 @@
 //! YeAH (Baiocchi, Castellani and Vacirca, "YeAH-TCP: yet another highspeed TCP", PFLDnet 2007), as
-//! Linux's `tcp_yeah.c` carries it out.
+//! Linux's `tcp_yeah.c` implements it.
 //!
-//! Once in a round trip, from the least round-trip time `RTT` in it and the least ever, `RTTbase`,
+//! Once a round trip, from its minimum round-trip time `RTT` and the minimum ever, `RTTbase`:
 //!
 //! ```text
 //! Q = cwnd (RTT - RTTbase) / RTT      packets in the queue
-//! L = (RTT - RTTbase) / RTTbase       how congested the network is
+//! L = (RTT - RTTbase) / RTTbase       congestion level of the network
 //! fast mode: Q <= 80 and L <= 1/8     grows as Scalable TCP: 1 / min(cwnd, 100)
 //! slow mode: else                     grows as Reno: 1 / cwnd
 //! ```
@@ -16,33 +16,35 @@
 //! cwnd <- max(cwnd - min(Q, cwnd / 2), reno_count)
 //! ```
 //!
-//! `reno_count` is an estimate of the window that Reno would have: half of the window when slow
-//! mode begins, one more for each round trip in it, 2 again after 50 round trips in fast mode.
+//! `reno_count` estimates Reno's window: half the window when slow mode begins, one more for each
+//! round trip in slow mode, 2 again after 50 round trips in fast mode.
 //!
-//! *On loss*, if there were fewer than 16 round trips of slow mode on end, so that no Reno flow
-//! competes, the queue is emptied: the window loses `Q`, at least an eighth and at most a half of
-//! itself. Otherwise it loses a half. `reno_count` is halved.
+//! *Loss*: fewer than 16 consecutive round trips in slow mode mean that no Reno flow competes. The
+//! reduction is then `Q`, clamped to [1/8, 1/2] of the window; otherwise it is half the window.
+//! `reno_count` is halved.
 //!
-//! Growth in fast mode goes by packets even where the stack counts acknowledgements.
+//! Growth in fast mode counts packets even if the stack counts acknowledgements.
 
 use crate::round::RoundRtts;
 use crate::{Ack, CaState, CongestionEvent, Metric, Path, WindowRule};
 use dumbbell_units::Span;
 
-/// Most packets that the flow keeps in the queue (Linux's `TCP_YEAH_ALPHA`).
+/// Maximum packets in the queue (Linux's `TCP_YEAH_ALPHA`).
 const ALPHA: f64 = 80.0;
-/// Most delay in fast mode: an eighth of the least round-trip time (`TCP_YEAH_PHY`).
+/// Inverse of the maximum `L` in fast mode (`TCP_YEAH_PHY`).
 const PHY: f64 = 8.0;
-/// Round trips of slow mode that tell of a competing flow (`TCP_YEAH_RHO`).
+/// Round trips in slow mode that indicate a competing Reno flow (`TCP_YEAH_RHO`).
 const RHO: u32 = 16;
-/// Round trips of fast mode after which none competes (`TCP_YEAH_ZETA`).
+/// Round trips in fast mode after which `reno_count` is reset (`TCP_YEAH_ZETA`).
 const ZETA: u32 = 50;
-/// Least and greatest share of the window that goes (`TCP_YEAH_DELTA` and `TCP_YEAH_EPSILON`).
+/// Minimum reduction on loss, as a fraction of the window (`TCP_YEAH_DELTA`).
 const MIN_DECREASE: f64 = 1.0 / 8.0;
+/// Maximum reduction, as a fraction of the window (`TCP_YEAH_EPSILON`).
 const MAX_DECREASE: f64 = 1.0 / 2.0;
-/// Acknowledgements for a packet of growth in fast mode (`TCP_SCALABLE_AI_CNT`).
+/// Packets acknowledged for one packet of growth in fast mode (`TCP_SCALABLE_AI_CNT`).
 const SCALABLE: f64 = 100.0;
-/// Samples in a round trip that are too few to tell.
+/// A round trip with at most this many samples is ignored: they may all be of delayed
+/// acknowledgements.
 const FEW_SAMPLES: u32 = 2;
 
 /// YeAH's rule.
@@ -51,9 +53,9 @@ pub struct Yeah {
     rtts: RoundRtts,
     base_rtt: Span,
     last_q: f64,
-    /// Round trips of slow mode on end.
+    /// Consecutive round trips in slow mode; 0 in fast mode.
     doing_reno_now: u32,
-    /// Round trips of fast mode.
+    /// Round trips in fast mode.
     fast_count: u32,
     reno_count: f64,
 }
@@ -72,7 +74,7 @@ impl Default for Yeah {
 }
 
 impl Yeah {
-    /// Precautionary decongestion, if it is time for it: the window that it leaves.
+    /// The window after precautionary decongestion, if it is due.
     fn decongest(&self, cwnd: f64) -> Option<f64> {
         let due = self.last_q > ALPHA && cwnd > self.reno_count;
         due.then(|| (cwnd - self.last_q.min(cwnd * MAX_DECREASE)).max(self.reno_count))
@@ -118,7 +120,7 @@ impl WindowRule for Yeah {
         path: &Path,
         _ack: &Ack,
     ) -> Option<(f64, f64)> {
-        // tcp_yeah_cong_avoid judges no round trip in which the window is not used.
+        // tcp_yeah_cong_avoid ignores round trips in which the window does not limit sending.
         if !path.cwnd_limited {
             return None;
         }
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_of_more_than_eighty_packets_is_removed_but_half_of_the_window_at_most() {
+    fn decongestion_removes_a_queue_above_80_up_to_half_the_window() {
         let mut rule = Yeah::default();
         round(&mut rule, 1000.0, 100);
         // 1000 x 25/125 packets wait.
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_takes_the_queue_if_no_other_flow_competes_and_half_of_the_window_if_one_does() {
+    fn loss_removes_the_queue_or_half_the_window_beside_a_reno_flow() {
         for (queue, slow, left) in
             [(20.0, 0, 875.0), (300.0, 15, 700.0), (900.0, 0, 500.0), (20.0, 16, 500.0)]
         {
@@ -222,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn alone_on_a_link_it_keeps_the_queue_about_eighty_packets_and_loses_nothing() {
+    fn a_lone_flow_keeps_about_80_packets_queued_and_loses_none() {
         let rule = Windowed::new(Yeah::default(), AnySlowStart::STANDARD, &init(1));
-        // Slow start that overshot would pass for a Reno flow.
+        // An overshoot of slow start would look like a Reno flow.
         let mut flow = TestPath::new(rule.with_ssthresh(400.0), Link::new(100.0, 100, 10_000.0));
         flow.run_ms(30_000);
         let (before, mut most) = (flow.path.delivered, 0.0_f64);

@@ -1,5 +1,5 @@
 //! AR-UDT (An, Wang, Kim and Cho, "An Adaptive UDT Rate Control Method on Network Traffic
-//! Condition"): UDT that goes on adapting its rate between two acknowledgements.
+//! Condition"): UDT that also adapts its rate between acknowledgements.
 //!
 //! On an acknowledgement, after UDT has set the period `P`, the next round-trip time is predicted
 //! from the last three (equations 4 and 5):
@@ -14,18 +14,17 @@
 //!          1.001    beta <= ratio
 //! ```
 //!
-//! (The listing has 1 in two rows; the first that matches wins.) Until the next acknowledgement,
-//! whenever the number of a new packet is a multiple of 16, which is where UDT sends its packet
-//! pairs: `P = P weight`. After a NAK the period stays as UDT has it until the next acknowledgement.
+//! (The paper's listing has 1 in two rows; the first match applies.) Until the next acknowledgement,
+//! `P = P weight` at each new packet whose number is a multiple of 16, where UDT sends its packet
+//! pairs. After a NAK the weight is 1 until the next acknowledgement.
 //!
-//! The weights compound: at 83,000 packets/s there are 52 of them in a SYN, and 0.999 makes the rate
-//! 5 % higher, 0.99 69 %.
+//! The weights compound: at 83,000 packets/s there are 52 of them in a SYN, which raises the rate by
+//! 5 % with 0.999 and by 69 % with 0.99.
 //!
-//! What the paper leaves open is as follows here: `R` is the sender's own round-trip time, into which
-//! each report comes with an eighth, as UDT's module for NS-2 and UDT4 keep it where rate control
-//! finds it; `smooth=off` takes the reports as they are. `w1` is 0.25; there is no weight in slow
-//! start, which has no rate control either, nor before there are three reports; `P` does not fall
-//! below 1 us, which is the least of the module, with which the paper was made.
+//! Choices where the paper is silent: `R` is the sender's smoothed round-trip time, with weight 1/8
+//! for each report, as in UDT4 and UDT's module for NS-2; `smooth=off` uses the reports themselves.
+//! `w1` is 0.25. The weight is 1 in slow start and before the third report. The minimum of `P` is
+//! 1 us, that of the NS-2 module with which the paper was made.
 
 use super::{Udt, begins_pair};
 use crate::{
@@ -33,7 +32,7 @@ use crate::{
     Metric, Options, Path, Sent, Signal,
 };
 
-/// Equations 4 and 5.
+/// Predicts the next round-trip time (equations 4 and 5).
 #[derive(Clone, Copy, Debug)]
 struct RttPredictor {
     w1: f64,
@@ -43,7 +42,7 @@ struct RttPredictor {
 }
 
 impl RttPredictor {
-    /// A round-trip time upon a report, seconds.
+    /// Takes a round-trip time, seconds.
     fn on_report(&mut self, rtt: f64) {
         self.rtts = [rtt, self.rtts[0], self.rtts[1]];
         self.reports = self.reports.saturating_add(1);
@@ -87,17 +86,17 @@ pub struct AdaptiveUdt {
     udt: Udt,
     predictor: RttPredictor,
     weights: Weights,
-    /// Whether `R` is the sender's round-trip time, not the report.
+    /// Whether `R` is the sender's smoothed round-trip time.
     smooth_rtt: bool,
     adapt: bool,
-    /// The weight in force.
+    /// The weight until the next acknowledgement.
     weight: f64,
 }
 
 impl AdaptiveUdt {
-    /// AR-UDT at the beginning of a connection. Takes the options `w1`, `smooth` (`off` predicts from
-    /// the reports as they are), `alpha`, `beta`, `adapt` (`off` is UDT that only forecasts), and
-    /// those of UDT.
+    /// AR-UDT at the start of a connection. Takes the options `w1`, `smooth` (`off` predicts from
+    /// unsmoothed reports), `alpha`, `beta`, `adapt` (`off` predicts but does not adapt), and those of
+    /// UDT.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prediction_adds_half_of_the_weighted_changes_to_the_last_round_trip_time() {
+    fn the_prediction_adds_half_the_weighted_changes_to_the_last_rtt() {
         // ((110 - 100) 0.25 + (130 - 110) 0.75) / 2 + 130 = 138.75
         assert!((forecast(0.25, &[100, 110, 130]) - 138.75 / 130.0).abs() < 1e-12);
         // ((90 - 100) 0.4 + (90 - 90) 0.6) / 2 + 90 = 88
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_weights_are_those_of_the_paper_with_its_bounds_where_its_listing_has_them() {
+    fn the_weights_and_their_bounds_are_those_of_the_paper_s_listing() {
         let weights = Weights { alpha: 0.996, beta: 1.004 };
         let table = [
             (0.9, 0.99),

@@ -1,22 +1,22 @@
-//! Which negative acknowledgements (NAKs) make UDT slower (draft-gg-udt-03, section 6.1.2; `onLoss`
-//! of UDT4's library, which is followed where the two differ).
+//! UDT's rate decrease on negative acknowledgements (NAKs): draft-gg-udt-03, section 6.1.2, and
+//! `onLoss` of UDT4's library, which decides where the two differ.
 //!
-//! A NAK about a packet sent after the last decrease begins an epoch: the path is still too full.
+//! A NAK for a packet sent after the last decrease begins a congestion epoch:
 //!
 //! ```text
 //! P         = 1.125 P                           8/9 of the rate
 //! AvgNAK    = ceil(7/8 AvgNAK + 1/8 NAKCount)
-//! DecRandom = max(1, ceil(AvgNAK U))            U even in [0, 1)
+//! DecRandom = max(1, ceil(AvgNAK U))            U uniform in [0, 1)
 //! NAKCount  = DecCount = 1
 //! ```
 //!
-//! The others tell more about the same loss. Of the next four each counts in `NAKCount`, and where
-//! that is a multiple of `DecRandom`, again `P = 1.125 P`. So an epoch costs 9/16 of the rate at
-//! most, the fewer decreases the more NAKs are usual, and flows that share a loss decrease by
-//! different amounts.
+//! Other NAKs belong to the same epoch. Each of the next four increments `NAKCount`; when that is a
+//! multiple of `DecRandom`, `P = 1.125 P` again. An epoch therefore leaves at least 5/9 of the rate,
+//! decreases become fewer as NAKs become frequent, and flows that share a loss decrease by different
+//! amounts.
 //!
-//! Gu's module for NS-2 (2006) looks at all NAKs of an epoch, pauses for a SYN when one begins or until
-//! the next NAK or acknowledgement, and draws, beginning with 2 for both:
+//! Gu's module for NS-2 (2006) counts all NAKs of an epoch. When an epoch begins it pauses for a SYN,
+//! or until the next NAK or acknowledgement. It computes, with initial values of 2:
 //!
 //! ```text
 //! AvgNAK    = 1 + ceil(7/8 AvgNAK + 1/8 NAKCount)
@@ -27,12 +27,12 @@ use crate::Metric;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What a decrease makes of the period.
+/// Factor of the period in a decrease.
 pub const PERIOD_FACTOR: f64 = 1.125;
-/// NAKs of an epoch, the first included, that may decrease the rate, as UDT4 has it.
+/// UDT4: NAKs of an epoch, including the first, that may decrease the rate.
 const MAX_NAKS_PER_EPOCH: u32 = 5;
 
-/// Whose rules are followed.
+/// The implementation whose rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
     /// UDT4's library.
@@ -41,22 +41,22 @@ pub enum Rules {
     Ns2,
 }
 
-/// What a NAK is answered with.
+/// The response to a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NakAction {
-    /// Nothing.
+    /// No decrease.
     Ignore,
-    /// One decrease, and it begins an epoch.
+    /// A decrease that begins an epoch.
     NewEpoch,
-    /// One more decrease in the same epoch.
+    /// Another decrease in the same epoch.
     DecreaseAgain,
 }
 
-/// The memory of epochs.
+/// State of the congestion epochs; names are the draft's.
 #[derive(Clone, Debug)]
 pub struct Decrease {
     rules: Rules,
-    /// The next sequence number when the rate was last decreased.
+    /// The next sequence number at the last decrease (`LastDecSeq`).
     last_dec_seq: u64,
     nak_count: u32,
     avg_nak: f64,
@@ -65,7 +65,7 @@ pub struct Decrease {
 }
 
 impl Decrease {
-    /// No NAK has come yet.
+    /// The state before the first NAK.
     pub fn new(rules: Rules, seed: u64) -> Decrease {
         let (avg_nak, dec_random) = if rules == Rules::Udt4 { (0.0, 1) } else { (2.0, 2) };
         Decrease {
@@ -78,7 +78,7 @@ impl Decrease {
         }
     }
 
-    /// Takes a NAK whose first lost packet is `seq`, when `next_seq` is the next to be sent.
+    /// Takes a NAK whose first lost packet is `seq`; `next_seq` is the next new packet.
     pub fn on_nak(&mut self, seq: u64, next_seq: u64) -> NakAction {
         if seq >= self.last_dec_seq {
             self.begin_epoch();
@@ -109,7 +109,7 @@ impl Decrease {
         self.nak_count = 1;
     }
 
-    /// Shows what it goes by.
+    /// Calls `show` for each named internal.
     pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "nak_count", value: f64::from(self.nak_count) });
         show(Metric { name: "avg_nak", value: self.avg_nak });
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nak_about_what_was_sent_since_the_last_decrease_begins_an_epoch() {
+    fn a_nak_for_a_packet_sent_since_the_last_decrease_begins_an_epoch() {
         let mut decrease = Decrease::new(Rules::Udt4, 1);
         assert_eq!(decrease.on_nak(0, 100), NakAction::NewEpoch);
         assert_ne!(decrease.on_nak(99, 150), NakAction::NewEpoch, "sent before the decrease");
@@ -175,8 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_module_for_ns_2_looks_at_every_nak_and_draws_from_a_fifth_to_six_fifths_of_the_average()
-    {
+    fn ns_2_counts_every_nak_and_draws_1_5_to_6_5_of_the_average() {
         let mut drawn = std::collections::BTreeSet::new();
         for seed in 0..200 {
             let mut decrease = Decrease::new(Rules::Ns2, seed);

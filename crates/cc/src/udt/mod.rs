@@ -2,10 +2,10 @@
 //! Gu and Grossman, "UDT: UDP-based data transfer for high-speed wide area networks", Computer
 //! Networks 51, 2007).
 //!
-//! The receiver acknowledges every `SYN` = 10 ms and reports what it measured: the arrival speed
-//! `AS`, the capacity of the path `L` by packet pairs, both in packets/s, and the round-trip time.
-//! The sender keeps a period `P` between packets and a window `W` beside it. On an acknowledgement,
-//! once in a `SYN` at most:
+//! The receiver acknowledges every `SYN` = 10 ms and reports its measurements: the arrival speed
+//! `AS`, the link capacity `L` by packet pairs, both in packets/s, and the round-trip time. The
+//! sender controls the packet sending period `P` and a window `W`. On an acknowledgement, at most
+//! once a `SYN`:
 //!
 //! ```text
 //! W   = AS (RTT + SYN) + 16                                                         packets
@@ -15,40 +15,39 @@
 //! P   = P SYN / (P inc + SYN)
 //! ```
 //!
-//! `RTT` is `7/8 RTT + 1/8` of what is reported, which the peer has smoothed in the same way.
+//! `RTT` is `7/8 RTT + 1/8 report`; the peer has smoothed the report in the same way.
 //!
-//! `P` stays as it is if a negative acknowledgement (NAK) came since the last time. Which of these
-//! make `P` longer, and by how much, is in [`decrease`].
+//! `P` does not change if a negative acknowledgement (NAK) arrived since the last update. [`decrease`]
+//! defines which NAKs lengthen `P`, and by how much.
 //!
-//! Slow start: `P` is 1 us and `W`, 16 at first, grows by what is acknowledged and 1 (the library's
-//! count of packets has both ends). It ends with the first NAK or timeout, or when `W` exceeds the flow
-//! window of the peer's handshake; then `P = 1/AS`. `AS` is 16 packets/s before there is a report, so
-//! that where the library has no `AS` is never reached. That NAK has no other effect. After slow start
-//! a timeout changes nothing.
+//! Slow start: `P` is 1 us. `W` starts at 16 and grows by the packets acknowledged plus 1, because
+//! the library's `seqlen` counts both ends. Slow start ends with the first NAK or timeout, or when
+//! `W` exceeds the flow window of the peer's handshake; then `P = 1/AS`. `AS` is 16 packets/s before
+//! the first report, so the library's case without `AS` never occurs. That first NAK has no other
+//! effect. After slow start a timeout has no effect.
 //!
-//! `MSS` counts the headers, as UDT does. The increase with `B` in bit/s, as papers have it,
-//! `10^(ceil(log10 B) - 9) 1500 / MSS`, is the same number: 1.5e-6 is 1500 / 10^9. The library of
-//! 2012 and the draft have 0.01 for `min_increase`; before, and in the module for NS-2, it was
-//! `1/MSS`.
+//! `MSS` includes the headers, as in UDT. Papers write the increase with `B` in bit/s,
+//! `10^(ceil(log10 B) - 9) 1500 / MSS`, which is the same: 1.5e-6 is 1500 / 10^9. `min_increase` is
+//! 0.01 in the library of 2012 and the draft; it was `1/MSS` before and in the NS-2 module.
 //!
-//! Gu's module for NS-2 of 2006, which papers simulate UDT with, is `rules=ns-2`:
+//! `rules=ns-2` is Gu's module for NS-2 of 2006, with which papers simulate UDT:
 //!
 //! ```text
-//! slow start:  W = all that was acknowledged; its end leaves P at 1 us
+//! slow start:  W = all packets acknowledged; P stays at 1 us at its end
 //! after it:    W = ceil(7/8 W + 1/8 AS (RTT + SYN))
-//! B            = L - 1/P, whatever was decreased before; a NAK puts off no increase
+//! B            = L - 1/P, regardless of the last decrease; a NAK delays no increase
 //! 1 us <= P <= RTT
 //! ```
 //!
-//! and its own rules of [`decrease`]; an acknowledgement lets the next packet leave at once, whatever
-//! `P`. What is the transport's is UDT4's under all rules. In the module one packet more than `W` may
-//! be in flight, and there are no light acknowledgements (the transport's option `light-acks`); the
-//! round-trip time begins at 1 s on both sides, not 100 ms; the arrival speed is taken as it is
-//! reported, not smoothed, and leaves out intervals beyond half and twice the median, not an eighth
-//! and eight times; `L` is the plain median of 16 pairs, not the mean of 64.
+//! with its own [`decrease`] rules; an acknowledgement releases the next packet regardless of `P`.
+//! The transport is UDT4's under both rules. The module's transport differs: one packet more than
+//! `W` may be in flight; there are no light acknowledgements (the transport's option `light-acks`);
+//! the initial round-trip time is 1 s on both sides, not 100 ms; the reported arrival speed is not
+//! smoothed and excludes intervals beyond half and twice the median, not an eighth and eight times;
+//! `L` is the median of 16 pairs, not the mean of 64.
 //!
-//! Not as in the library: it rounds `P` up to whole microseconds when it makes it longer, which at
-//! 1 Gbit/s turns 12 us into 14, not 13.5.
+//! Difference from the library: it rounds a lengthened `P` up to whole microseconds, which at 1 Gbit/s
+//! turns 12 us into 14, not 13.5.
 
 mod adaptive;
 mod decrease;
@@ -65,29 +64,29 @@ use crate::{
 use decrease::{Decrease, NakAction, PERIOD_FACTOR, Rules};
 use dumbbell_units::{Rate, Span, Time};
 
-/// Seconds between acknowledgements, and between changes of the rate.
+/// Interval of acknowledgements and of rate control, seconds.
 const SYN: f64 = 0.01;
 const SYN_SPAN: Span = Span::from_millis(10);
-/// The first period, seconds.
+/// The initial and minimum period, seconds.
 const FIRST_PERIOD: f64 = 1e-6;
-/// The first window, and what a window holds beyond the path, packets.
+/// The initial window, and the margin of the window above `AS (RTT + SYN)`, packets.
 const WINDOW_MARGIN: f64 = 16.0;
-/// The first window of the module for NS-2, packets.
+/// The initial window of the NS-2 module, packets.
 const NS2_WINDOW: f64 = 2.0;
-/// Every packet whose number is a multiple of this begins a pair.
+/// A packet pair begins at each multiple of this packet number.
 const PROBE_INTERVAL: u64 = 16;
 /// Bytes of IP, UDP and UDT headers, which UDT's MSS counts.
 const HEADERS: u32 = 44;
-/// The arrival speed before it is known, packets/s.
+/// The arrival speed before the first report, packets/s.
 const FIRST_ARRIVAL_RATE: f64 = 16.0;
-/// The round-trip time before it is known, seconds.
+/// The round-trip time before the first report, seconds.
 const FIRST_RTT: f64 = 0.1;
 
 /// UDT's own congestion control.
 #[derive(Clone, Debug)]
 pub struct Udt {
     rules: Rules,
-    /// Packets per SYN by which the rate grows at least.
+    /// Minimum increase of the rate, packets per SYN.
     min_increase: f64,
     /// Payload bytes of a full packet.
     mss: u32,
@@ -96,22 +95,22 @@ pub struct Udt {
     /// `W`, packets.
     cwnd: f64,
     slow_start: bool,
-    /// When the rate was last controlled.
+    /// When rate control last ran (UDT4's `m_LastRCTime`).
     last_rc_time: Time,
-    /// The first packet that was not acknowledged then.
+    /// `Path::una` then (UDT4's `m_iLastAck`).
     last_ack: u64,
-    /// Whether a NAK came since then.
+    /// Whether a NAK arrived since then (UDT4's `m_bLoss`).
     nak_since_increase: bool,
-    /// Whether to pause for a SYN after the next packet.
+    /// Whether to pause for a SYN after the next packet (the draft's freeze).
     freeze: bool,
     decrease: Decrease,
-    /// `P` at the last decrease that began an epoch, seconds.
+    /// `P` at the start of the last epoch, seconds (UDT4's `m_dLastDecPeriod`).
     last_dec_period: f64,
-    /// What the peer reported last.
+    /// The peer's last report.
     report: UdtReport,
     /// `RTT`, seconds; `None` before the first report.
     rtt: Option<f64>,
-    /// The increase that was last made, packets per SYN.
+    /// The last increase, packets per SYN.
     increase: f64,
 }
 
@@ -156,7 +155,7 @@ impl Udt {
         self.rules == Rules::Ns2
     }
 
-    /// Multiplies the period, which does not fall below the first one.
+    /// Multiplies the period, with its minimum.
     #[inline]
     fn scale_period(&mut self, factor: f64) {
         self.period = (self.period * factor).max(FIRST_PERIOD);
@@ -167,7 +166,7 @@ impl Udt {
         self.rtt.unwrap_or(FIRST_RTT)
     }
 
-    /// Takes a report.
+    /// Takes a report of the peer.
     fn on_report(&mut self, report: UdtReport) {
         self.report = report;
         let rtt = report.rtt.as_secs_f64();
@@ -192,7 +191,7 @@ impl Udt {
         }
         let mss = f64::from(self.mss + HEADERS);
         let bits = 8.0 * mss * available;
-        // 10^ceil(log10(bits)); what is below one bit per second comes to nothing in any case.
+        // 10^ceil(log10(bits)), at least 1: below 1 bit/s min_increase applies in any case.
         let mut power = 1.0;
         while power < bits {
             power *= 10.0;
@@ -200,9 +199,9 @@ impl Udt {
         (power * 1.5e-6 / mss).max(self.min_increase)
     }
 
-    /// The window on an acknowledgement.
+    /// Updates the window on an acknowledgement.
     fn update_window(&mut self, path: &Path) {
-        // CSeqNo::seqlen counts both ends, and the library begins one before the first packet.
+        // CSeqNo::seqlen counts both ends, and the library starts one before the first packet.
         let both_ends = if self.last_ack == 0 { 2 } else { 1 };
         let acknowledged = path.una.saturating_sub(self.last_ack) + both_ends;
         self.last_ack = path.una;
@@ -224,7 +223,7 @@ impl Udt {
         }
     }
 
-    /// Keeps the period within the bounds of the module for NS-2.
+    /// Clamps the period to the NS-2 module's bounds.
     fn clamp_period(&mut self) {
         if self.rules == Rules::Ns2 {
             self.period = self.period.min(self.rtt()).max(FIRST_PERIOD);
@@ -285,7 +284,7 @@ impl CongestionControl for Udt {
 
     #[inline]
     fn on_sent(&mut self, _path: &Path, sent: &Sent) {
-        // The second half of a pair follows the first at once; the pause is after it.
+        // The second packet of a pair follows the first at once; the pause comes after it.
         self.freeze &= begins_pair(sent);
     }
 

@@ -7,7 +7,7 @@ use crate::Sent;
 const MSS: f64 = 1500.0;
 const RTT: Span = Span::from_millis(90);
 
-/// A connection: an algorithm and what it is told.
+/// A connection: an algorithm and the facts it receives.
 struct Connection<A> {
     algorithm: A,
     path: Path,
@@ -65,7 +65,7 @@ impl<A: CongestionControl> Connection<A> {
         }
     }
 
-    /// Seconds between packets, as the transport is told.
+    /// Seconds between packets by the pacing rate.
     fn period(&self) -> f64 {
         let rate = self.algorithm.control().pacing_rate.expect("UDT paces");
         1456.0 / rate.bytes_per_sec()
