@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel
+.PHONY: package help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -87,6 +87,15 @@ lock: setup ## Brings requirements.lock up to date with pyproject.toml
 .PHONY: assets
 assets: ## Fetches again what report pages embed (needs npm)
 	scripts/assets.sh
+
+PUBLISHED = units cc net tcp udt sim
+
+package: setup ## Packages the crates for others and builds each from its package; cc without std
+	.venv/bin/cargo package --locked $(PUBLISHED:%=--package dumbbell-%)
+	@target=thumbv7em-none-eabi; \
+	if [ -d "$$(.venv/bin/rustc --print target-libdir --target $$target)" ]; then \
+	  .venv/bin/cargo check --locked --quiet --package dumbbell-cc --target $$target; \
+	else echo "dumbbell-cc without std: skipped; rustup target add $$target"; fi
 
 clean: ## Removes the environment and everything built; results stay
 	rm -rf .venv target .mypy_cache .ruff_cache .pytest_cache .hypothesis

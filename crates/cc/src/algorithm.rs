@@ -8,6 +8,8 @@ use crate::{
     LedbatSlowStart, Lia, Metric, Olia, Options, Path, Reno, Scalable, Sent, Udt, Vegas,
     WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
 };
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use dumbbell_units::Time;
 
 /// A window rule with the slow start of the option `hystart` (default: RFC 5681) and the threshold

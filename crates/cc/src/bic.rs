@@ -93,7 +93,7 @@ impl Bic {
     fn per_round(&self, w: f64) -> f64 {
         let w_max = self.w_max.unwrap_or(0.0);
         if w < w_max {
-            let distance = ((w_max - w) / B).floor();
+            let distance = libm::floor((w_max - w) / B);
             if distance <= 1.0 { B / self.smooth_part } else { distance.min(self.s_max) }
         } else if w < w_max + B {
             B / self.smooth_part

@@ -63,9 +63,9 @@ enum Coupling {
 
 /// `avgReno / avgCubic` (equations 3 and 4) for the loss rate `p` and a round-trip time in seconds.
 fn reno_per_cubic(p: f64, rtt: f64) -> f64 {
-    let reno = (3.0 / (2.0 * p)).sqrt();
-    let root = (rtt / p).sqrt(); // x^0.75 is the root of x, times the root of that.
-    let cubic = 1.054 * root * root.sqrt();
+    let reno = libm::sqrt(3.0 / (2.0 * p));
+    let root = libm::sqrt(rtt / p); // x^0.75 is the root of x, times the root of that.
+    let cubic = 1.054 * root * libm::sqrt(root);
     reno / cubic
 }
 
@@ -122,14 +122,14 @@ impl DbacRule {
         };
         let shown = Member { cwnd: cwnd * share, ..own };
         self.alpha = lia::alpha(self.siblings(path).chain([shown]));
-        self.virtual_cwnd = shown.cwnd * self.alpha.sqrt();
+        self.virtual_cwnd = shown.cwnd * libm::sqrt(self.alpha);
     }
 
     /// `W_dbac / currentCubic` (equation 6); 1 on a small path.
     fn inflight_share(&self) -> f64 {
         match (&self.cubic, self.coupling) {
             // Equations 5 and 6 leave W_dbac = currentCubic sqrt(alpha1).
-            (Some(_), Coupling::Lia) => self.alpha.sqrt(),
+            (Some(_), Coupling::Lia) => libm::sqrt(self.alpha),
             _ => 1.0,
         }
     }

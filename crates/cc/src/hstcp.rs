@@ -66,7 +66,7 @@ pub struct HighSpeed {
 impl WindowRule for HighSpeed {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
-        let w = cwnd.floor();
+        let w = libm::floor(cwnd);
         if self.cached.0 != w {
             self.cached = (w, a(w));
         }

@@ -40,7 +40,7 @@ const SLOWDOWN_INTERVAL: u64 = 9;
 
 /// `GAIN` for a target and a base delay, seconds.
 fn gain(target: f64, base: f64) -> f64 {
-    if base > 0.0 { 1.0 / (2.0 * target / base).ceil().clamp(1.0, 16.0) } else { 1.0 / 16.0 }
+    if base > 0.0 { 1.0 / libm::ceil(2.0 * target / base).clamp(1.0, 16.0) } else { 1.0 / 16.0 }
 }
 
 /// The state of a flow.

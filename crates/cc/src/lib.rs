@@ -6,49 +6,57 @@
 //! clocks or sockets.
 //!
 //! Windows are in packets, rates in bytes per second, times in integer nanoseconds.
+//!
+//! [`Algorithm::parse`] makes any built-in algorithm from its name and options. The head of each
+//! algorithm's module has its equations, its sources and its differences from them. `examples/transport.rs`
+//! is a whole transport; the page `docs/transports.md` of the repository has what one must guarantee.
+//!
+//! The crate is `no_std` and needs `alloc`.
+
+#![cfg_attr(not(test), no_std)]
 
 extern crate alloc;
 
 mod algorithm;
-mod balia;
+pub mod balia;
 pub mod bbr;
-mod bic;
-mod copa;
+pub mod bic;
+pub mod copa;
 mod coupled;
-mod cubic;
-mod cubic_2006;
-mod dbac;
-mod dctcp;
+pub mod cubic;
+pub mod cubic_2006;
+pub mod dbac;
+pub mod dctcp;
 mod event;
 pub mod ext;
 mod factory;
-mod fast;
+pub mod fast;
 pub mod filters;
-mod hstcp;
-mod htcp;
-mod hybla;
-mod hystart;
-mod hystart_ns3;
-mod illinois;
-mod ledbat;
-mod lia;
-mod olia;
+pub mod hstcp;
+pub mod htcp;
+pub mod hybla;
+pub mod hystart;
+pub mod hystart_ns3;
+pub mod illinois;
+pub mod ledbat;
+pub mod lia;
+pub mod olia;
 mod options;
-mod rate;
-mod reno;
+pub mod rate;
+pub mod reno;
 mod round;
 mod round_stats;
 mod slow_start;
 mod stats;
-mod stcp;
+pub mod stcp;
 #[cfg(test)]
 mod test_path;
-mod udt;
-mod vegas;
-mod westwood;
+pub mod udt;
+pub mod vegas;
+pub mod westwood;
 mod windowed;
-mod wvegas;
-mod yeah;
+pub mod wvegas;
+pub mod yeah;
 
 pub use algorithm::{Algorithm, NAMES};
 pub use balia::Balia;
@@ -183,3 +191,7 @@ pub trait CongestionControl {
     /// Calls `show` once per named value of the internal state, for plots.
     fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

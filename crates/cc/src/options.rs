@@ -1,7 +1,11 @@
 //! Names and options of algorithms: `cubic`, `cubic(hystart=off)`, `bbr3(loss_thresh=0.02)`.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
 use dumbbell_units::Time;
-use std::str::FromStr;
 
 /// The beginning of a connection, from which an algorithm is made.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +124,7 @@ impl Options {
         &mut self,
         key: &'static str,
         default: f64,
-        range: std::ops::RangeInclusive<f64>,
+        range: RangeInclusive<f64>,
         valid: &'static str,
     ) -> Result<f64, ConfigError> {
         let Some(text) = self.take(key) else { return Ok(default) };

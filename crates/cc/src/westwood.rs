@@ -96,7 +96,7 @@ impl WindowRule for Westwood {
         _path: &Path,
         _ack: &Ack,
     ) -> Option<(f64, f64)> {
-        std::mem::take(&mut self.in_reduction).then(|| {
+        core::mem::take(&mut self.in_reduction).then(|| {
             let window = self.bandwidth_delay();
             (window, window)
         })

@@ -2,20 +2,21 @@
 //!
 //! Time is integer nanoseconds, so that runs of one experiment agree to the bit on every machine.
 //! Rates are bytes per second in `f64`, as in the papers' equations.
+//!
+//! The crate is `no_std`. The feature `serde` reads and writes a [`Span`] as integer nanoseconds.
 
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::ops::{Add, AddAssign, Div, Mul, Sub};
+#![cfg_attr(not(test), no_std)]
+
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// An instant: nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 /// A length of time, in nanoseconds.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Span(u64);
 
 /// A rate in bytes per second.

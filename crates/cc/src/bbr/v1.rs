@@ -323,7 +323,7 @@ impl BbrV1 {
         if ack.lost > 0 {
             self.window.set(self.window.cwnd - f64::from(ack.lost));
         }
-        let prev = std::mem::replace(&mut self.prev_ca_state, path.ca_state);
+        let prev = core::mem::replace(&mut self.prev_ca_state, path.ca_state);
         if path.ca_state == CaState::Recovery && prev != CaState::Recovery {
             self.packet_conservation = true;
             self.round.start_round(path.delivered);

@@ -391,7 +391,7 @@ impl BbrV3 {
         }
         self.adapt_lower_bounds_from_congestion();
         self.is_loss_in_round = false;
-        self.ecn_in_prev_round = std::mem::take(&mut self.ecn_in_round);
+        self.ecn_in_prev_round = core::mem::take(&mut self.ecn_in_round);
     }
 
     fn update_max_bw(&mut self, rate: &RateSample) {

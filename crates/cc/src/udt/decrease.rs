@@ -97,13 +97,13 @@ impl Decrease {
     }
 
     fn begin_epoch(&mut self) {
-        let average = (0.875 * self.avg_nak + 0.125 * f64::from(self.nak_count)).ceil();
+        let average = libm::ceil(0.875 * self.avg_nak + 0.125 * f64::from(self.nak_count));
         let share = f64::from(self.random.next_u32()) / 4_294_967_296.0;
         (self.avg_nak, self.dec_random) = match self.rules {
-            Rules::Udt4 => (average, ((average * share).ceil() as u32).max(1)),
+            Rules::Udt4 => (average, (libm::ceil(average * share) as u32).max(1)),
             Rules::Ns2 => {
                 let average = average + 1.0;
-                (average, (average * share) as u32 + (average / 5.0).ceil() as u32)
+                (average, (average * share) as u32 + libm::ceil(average / 5.0) as u32)
             }
         };
         self.nak_count = 1;

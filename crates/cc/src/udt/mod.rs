@@ -218,7 +218,7 @@ impl Udt {
         } else if arriving > 0.0 {
             self.cwnd = match self.rules {
                 Rules::Udt4 => arriving + WINDOW_MARGIN,
-                Rules::Ns2 => (0.875 * self.cwnd + 0.125 * arriving).ceil(),
+                Rules::Ns2 => libm::ceil(0.875 * self.cwnd + 0.125 * arriving),
             };
         }
     }
@@ -266,7 +266,7 @@ impl CongestionControl for Udt {
         }
         self.last_rc_time = path.now;
         self.update_window(path);
-        if self.slow_start || std::mem::take(&mut self.nak_since_increase) {
+        if self.slow_start || core::mem::take(&mut self.nak_since_increase) {
             return;
         }
         self.increase = self.increase();
