@@ -29,7 +29,7 @@ impl Source {
     #[inline]
     pub(crate) fn available(&self, next: u64, now: Time) -> Result<(), Time> {
         match self {
-            Source::Bulk(bulk) => bulk.has(next, now),
+            Source::Bulk(bulk) => bulk.available(next, now),
             Source::Queue(queue) => queue.available(next),
         }
     }
@@ -104,7 +104,7 @@ impl BulkSource {
     }
 
     #[inline]
-    pub(crate) fn has(&self, next: u64, now: Time) -> Result<(), Time> {
+    pub(crate) fn available(&self, next: u64, now: Time) -> Result<(), Time> {
         if next >= self.packets || now >= self.stop {
             return Err(Time::MAX);
         }
@@ -145,14 +145,14 @@ mod tests {
         let supply = bulk(3000, None);
         let lengths: Vec<u16> = (0..supply.packets).map(|n| supply.describe(n).0).collect();
         assert_eq!(lengths, [1456, 1456, 88]);
-        assert_eq!(supply.has(3, Time::ZERO), Err(Time::MAX));
+        assert_eq!(supply.available(3, Time::ZERO), Err(Time::MAX));
     }
 
     #[test]
     fn a_packet_is_available_once_the_application_has_written_it() {
         let supply = bulk(1_000_000, Some(Rate::from_bytes_per_sec(145_600.0)));
         let due = Time::ZERO + Span::from_millis(10);
-        assert_eq!(supply.has(0, Time::ZERO), Err(due));
-        assert_eq!(supply.has(0, due), Ok(()));
+        assert_eq!(supply.available(0, Time::ZERO), Err(due));
+        assert_eq!(supply.available(0, due), Ok(()));
     }
 }

@@ -40,9 +40,10 @@ pub(super) struct Driver {
     listening: Option<ListenerState>,
     outgoing: SendBatch,
     incoming: ReceiveBatch,
-    /// Buffer of decrypted packets.
+    /// Buffer of packets before encryption and after decryption.
     scratch: Vec<u8>,
     dirty: Vec<u32>,
+    due: Vec<Arc<SharedConnection>>,
     /// The kernel's send buffer is full.
     send_blocked: bool,
 }
@@ -81,6 +82,7 @@ impl Driver {
             incoming: ReceiveBatch::new(),
             scratch: Vec::new(),
             dirty: Vec::new(),
+            due: Vec::new(),
             send_blocked: false,
         }
     }
@@ -156,11 +158,19 @@ impl Driver {
         }
         self.send_blocked = false;
         let now = self.handle.clock.now();
-        for shared in self.sockets.due(now) {
+        self.due.clear();
+        self.sockets.collect_due(now, &mut self.due);
+        for shared in &self.due {
             shared.clear_dirty();
             let mut state = shared.lock();
             self.outgoing.begin(shared.peer);
-            let space = collect_packets(&mut state, now, shared.peer, &mut self.outgoing);
+            let space = collect_packets(
+                &mut state,
+                now,
+                shared.peer,
+                &mut self.outgoing,
+                &mut self.scratch,
+            );
             if now >= state.ready_deadline && !state.crypto.is_ready() && state.failed.is_none() {
                 state.failed = Some(Failure::Key);
             }
@@ -178,8 +188,9 @@ impl Driver {
                 return Time::MAX;
             }
         }
+        self.due.clear();
         self.sockets.expire_closed(now);
-        self.sockets.next_due()
+        self.sockets.next_due(self.listening.is_some())
     }
 
     /// Sleeps until `next`, a packet arrives or an application wakes the driver.
@@ -304,22 +315,21 @@ fn deliver(
     }
 }
 
-/// Collects the packets that a connection sends now.
+/// Collects the packets that a connection sends now; `plain` is a buffer for encryption.
 fn collect_packets(
     state: &mut SharedState,
     now: Time,
     peer: SocketAddr,
     out: &mut SendBatch,
+    plain: &mut Vec<u8>,
 ) -> Space {
     let SharedState { engine, crypto, .. } = state;
     let most = engine.max_payload() + HEADER as usize;
     if let Some((packet, message)) = crypto.poll(now) {
-        let message = message.to_vec();
         let write =
-            |out: &mut _| codec::encode(&packet, engine.destination(), peer.ip(), &message, out);
+            |out: &mut _| codec::encode(&packet, engine.destination(), peer.ip(), message, out);
         out.push_control(false, write);
     }
-    let mut plain = Vec::new();
     while let Some(packet) = engine.poll(now) {
         let socket = engine.destination();
         let space = match &packet {
@@ -341,9 +351,9 @@ fn collect_packets(
             }
             _ if crypto.is_ready() => {
                 plain.clear();
-                codec::encode(&packet, socket, peer.ip(), &[], &mut plain);
+                codec::encode(&packet, socket, peer.ip(), &[], plain);
                 out.push_control(false, |out| {
-                    crypto.encrypt_control(&plain, socket, peer.ip(), out)
+                    crypto.encrypt_control(plain, socket, peer.ip(), out)
                 });
                 Space::Available
             }

@@ -248,6 +248,22 @@ fn a_repeated_nak_within_an_rtt_does_not_retransmit_again() {
     assert_eq!((stats.lost, stats.retransmitted), (3, 2));
 }
 
+/// UDT4 sends no window update: its sender would probe after 300 ms or more.
+#[test]
+fn reading_from_a_full_buffer_sends_a_window_update_immediately() {
+    let options = TransportOptions { receive_buffer: 64, ..TransportOptions::default() };
+    let mut network = Network::new(pair(&options, Mode::Stream, 1), Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(1), |ends, _| ends.iter().all(End::is_open));
+    let client = network.ends[0].connection().expect("it is open");
+    client.send(network.now, &pattern(0, 200 * 1456)).expect("it is open");
+    network.run_for(Span::from_millis(700));
+    assert!(Endpoint::poll(&mut network.ends[1], network.now).is_none());
+    let server = network.ends[1].connection().expect("it is open");
+    assert_eq!(server.read(&mut vec![0; 100 * 1456]), 64 * 1456);
+    let update = Endpoint::poll(&mut network.ends[1], network.now);
+    assert!(matches!(update, Some(Packet::Ack(_, Ack { window: 64, .. }))), "{update:?}");
+}
+
 #[test]
 fn at_1_percent_loss_nothing_stalls_for_a_second() {
     for seed in 0..5 {

@@ -6,7 +6,7 @@ use crate::io::shared::SharedConnection;
 use crate::packet::Packet;
 use dumbbell_units::{Span, Time};
 use quinn_udp::UdpSocketState;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
@@ -23,8 +23,14 @@ pub(in crate::io) type Client = (SocketAddr, u32, u32);
 #[derive(Default)]
 pub(in crate::io) struct SocketTable {
     open: HashMap<u32, Entry>,
+    /// Open connections by the time of their next poll.
+    schedule: BTreeSet<(Time, u32)>,
     clients: HashMap<Client, u32>,
+    /// Rendezvous and client connections by peer.
+    initiated: HashMap<SocketAddr, u32>,
     closed: HashMap<u32, Closed>,
+    /// Closed connections in the order of closing.
+    closing_order: VecDeque<(Time, u32)>,
 }
 
 struct Entry {
@@ -37,7 +43,6 @@ struct Entry {
 /// A closed connection (TIME_WAIT).
 struct Closed {
     shared: Arc<SharedConnection>,
-    closed_at: Time,
     last_shutdown: Time,
 }
 
@@ -45,7 +50,7 @@ impl SocketTable {
     /// Whether the driver may end.
     pub(in crate::io) fn is_idle(&self, now: Time) -> bool {
         self.open.is_empty()
-            && self.closed.values().all(|closed| now.since(closed.closed_at) >= LINGER)
+            && self.closing_order.back().is_none_or(|&(closed_at, _)| now >= closed_at + LINGER)
     }
 
     /// The first unused socket id from `from` on.
@@ -58,9 +63,11 @@ impl SocketTable {
     }
 
     pub(in crate::io) fn insert(&mut self, shared: Arc<SharedConnection>, client: Option<Client>) {
-        if let Some(client) = client {
-            self.clients.insert(client, shared.id);
-        }
+        match client {
+            Some(client) => self.clients.insert(client, shared.id),
+            None => self.initiated.insert(shared.peer, shared.id),
+        };
+        self.schedule.insert((Time::ZERO, shared.id));
         self.open.insert(shared.id, Entry { shared, client, due: Time::ZERO });
     }
 
@@ -78,8 +85,7 @@ impl SocketTable {
 
     /// The rendezvous connection with a peer, whose first packets go to socket id 0.
     pub(super) fn rendezvous_with(&self, from: SocketAddr) -> Option<Arc<SharedConnection>> {
-        let meets = |entry: &&Entry| entry.client.is_none() && entry.shared.peer == from;
-        self.open.values().find(meets).map(|entry| entry.shared.clone())
+        self.get(*self.initiated.get(&from)?, from)
     }
 
     /// Schedules a connection for an immediate poll.
@@ -88,41 +94,57 @@ impl SocketTable {
     }
 
     pub(super) fn schedule(&mut self, socket: u32, next: Time) {
-        if let Some(entry) = self.open.get_mut(&socket) {
+        let Some(entry) = self.open.get_mut(&socket) else { return };
+        if entry.due != next {
+            self.schedule.remove(&(entry.due, socket));
+            self.schedule.insert((next, socket));
             entry.due = next;
         }
     }
 
-    /// The connections that are due.
-    pub(super) fn due(&self, now: Time) -> Vec<Arc<SharedConnection>> {
-        let due = self.open.values().filter(|entry| entry.due <= now);
-        due.map(|entry| entry.shared.clone()).collect()
+    /// Appends the due connections to `due`, the longest overdue first.
+    pub(super) fn collect_due(&self, now: Time, due: &mut Vec<Arc<SharedConnection>>) {
+        let scheduled = self.schedule.range(..=(now, u32::MAX));
+        due.extend(scheduled.filter_map(|(_, id)| self.open.get(id)).map(|e| e.shared.clone()));
     }
 
-    /// Time of the next poll or of the next expiry of a closed connection.
-    pub(super) fn next_due(&self) -> Time {
-        let time_wait = if self.open.is_empty() { LINGER } else { TIME_WAIT };
-        let expiries = self.closed.values().map(|closed| closed.closed_at + time_wait);
-        self.open.values().map(|entry| entry.due).chain(expiries).min().unwrap_or(Time::MAX)
+    /// Time of the next poll or of the next expiry of a closed connection. `listening`: the driver
+    /// has a listener, so that it does not end with its last connection.
+    pub(super) fn next_due(&self, listening: bool) -> Time {
+        let poll = self.schedule.first().map_or(Time::MAX, |&(due, _)| due);
+        let closed = if self.open.is_empty() && !listening {
+            self.closing_order.back().map(|&(closed_at, _)| closed_at + LINGER)
+        } else {
+            self.closing_order.front().map(|&(closed_at, _)| closed_at + TIME_WAIT)
+        };
+        poll.min(closed.unwrap_or(Time::MAX))
     }
 
     /// Removes a connection.
     pub(in crate::io) fn remove(&mut self, socket: u32) -> Option<Arc<SharedConnection>> {
         let entry = self.open.remove(&socket)?;
-        entry.client.and_then(|client| self.clients.remove(&client));
+        self.schedule.remove(&(entry.due, socket));
+        match entry.client {
+            Some(client) => self.clients.remove(&client),
+            None => self.initiated.remove(&entry.shared.peer),
+        };
         Some(entry.shared)
     }
 
     /// Moves a connection to TIME_WAIT.
     pub(super) fn close(&mut self, socket: u32, now: Time) {
         let Some(shared) = self.remove(socket) else { return };
-        self.closed.insert(socket, Closed { shared, closed_at: now, last_shutdown: Time::ZERO });
+        self.closed.insert(socket, Closed { shared, last_shutdown: Time::ZERO });
+        self.closing_order.push_back((now, socket));
     }
 
     /// Removes closed connections whose TIME_WAIT has passed.
     pub(super) fn expire_closed(&mut self, now: Time) {
-        if !self.closed.is_empty() {
-            self.closed.retain(|_, closed| now.since(closed.closed_at) < TIME_WAIT);
+        while let Some(&(closed_at, socket)) = self.closing_order.front()
+            && now >= closed_at + TIME_WAIT
+        {
+            self.closing_order.pop_front();
+            self.closed.remove(&socket);
         }
     }
 
@@ -159,5 +181,88 @@ impl SocketTable {
             .push_control(false, |out| state.crypto.encrypt_control(&plain, peer, from.ip(), out));
         // A packet that cannot be sent counts as lost.
         let _ = sealed.send(udp, udp_state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handshake::Role;
+    use crate::io::clock::Clock;
+    use crate::io::crypto::CryptoState;
+    use crate::io::settings::Settings;
+    use crate::io::shared::DriverHandle;
+    use crate::{Connection, Seq};
+    use std::net::Ipv4Addr;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    /// A table with connections of the given socket ids.
+    fn table(ids: &[u32]) -> SocketTable {
+        let driver = Arc::new(DriverHandle::new(Clock::start()).expect("there are sockets").0);
+        let mut table = SocketTable::default();
+        for &id in ids {
+            let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+            let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1000 + id as u16));
+            let config = Settings::default().config(Time::ZERO, id).expect("they are valid");
+            let engine = Connection::open(config, Role::Rendezvous, Seq::new(1), Time::ZERO);
+            let (ends, crypto) = ((id, local, peer), CryptoState::new(None));
+            let shared = SharedConnection::new(ends, driver.clone(), engine, crypto, Time::MAX);
+            table.insert(Arc::new(shared), None);
+        }
+        table
+    }
+
+    fn due(table: &SocketTable, ms: u64) -> Vec<u32> {
+        let mut due = Vec::new();
+        table.collect_due(at(ms), &mut due);
+        due.iter().map(|shared| shared.id).collect()
+    }
+
+    #[test]
+    fn connections_are_due_in_the_order_of_their_schedule() {
+        let mut table = table(&[1, 2, 3]);
+        assert_eq!(due(&table, 0), [1, 2, 3]);
+        for (id, ms) in [(1, 30), (2, 20), (3, 10), (3, 40)] {
+            table.schedule(id, at(ms));
+        }
+        assert_eq!((due(&table, 19), table.next_due(true)), (vec![], at(20)));
+        assert_eq!(due(&table, 30), [2, 1]);
+        table.schedule_now(3);
+        table.remove(2);
+        assert_eq!(due(&table, 30), [3, 1]);
+        table.schedule(2, at(1));
+        assert_eq!(due(&table, 30), [3, 1], "2 is removed");
+    }
+
+    #[test]
+    fn a_rendezvous_is_found_by_its_peer_until_it_is_closed() {
+        let mut table = table(&[1, 2]);
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1002));
+        assert_eq!(table.rendezvous_with(peer).map(|shared| shared.id), Some(2));
+        table.close(2, at(0));
+        assert!(table.rendezvous_with(peer).is_none());
+    }
+
+    #[test]
+    fn a_driver_without_a_listener_ends_after_its_last_connection_has_lingered() {
+        let mut table = table(&[1, 2]);
+        table.close(1, at(0));
+        table.close(2, at(100));
+        assert_eq!(table.next_due(false), at(100) + LINGER);
+        assert!(!table.is_idle(at(0) + LINGER) && table.is_idle(at(100) + LINGER));
+    }
+
+    #[test]
+    fn a_listener_does_not_wake_before_the_time_wait_of_a_closed_connection_ends() {
+        let mut table = table(&[1, 2]);
+        table.close(1, at(0));
+        table.close(2, at(100));
+        assert_eq!(table.next_due(true), at(0) + TIME_WAIT);
+        table.expire_closed(at(0) + TIME_WAIT);
+        assert_eq!(table.next_due(true), at(100) + TIME_WAIT);
+        assert_eq!((table.free_id(1), table.free_id(2)), (1, 3));
     }
 }
