@@ -7,14 +7,14 @@ use dumbbell_units::{Rate, Span};
 #[derive(Clone, Debug)]
 pub struct Application {
     /// In order of time; the first starts at zero.
-    steps: Vec<Step>,
+    steps: Vec<RateStep>,
     /// Bytes of a packet times nanoseconds per second.
     packet: u128,
 }
 
 /// A rate and the time from which it applies.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct RateStep {
     /// Nanoseconds since the application started.
     from: u64,
     bytes_per_sec: u64,
@@ -31,13 +31,13 @@ impl Application {
     pub fn new(rates: &[(Span, Rate)], mss: u16) -> Application {
         assert!(rates.first().is_some_and(|first| first.0.is_zero()), "rates begin at zero");
         assert!(rates.is_sorted_by(|a, b| a.0 < b.0), "the times of rates increase");
-        let mut steps: Vec<Step> = Vec::with_capacity(rates.len());
+        let mut steps: Vec<RateStep> = Vec::with_capacity(rates.len());
         for &(from, rate) in rates {
             let from = from.as_nanos();
             let before = steps.last().map_or(0, |last| last.written(from));
             let slowest = u64::from(rate > Rate::ZERO);
             let bytes_per_sec = (rate.bytes_per_sec() as u64).max(slowest);
-            steps.push(Step { from, bytes_per_sec, before });
+            steps.push(RateStep { from, bytes_per_sec, before });
         }
         Application { steps, packet: u128::from(mss) * 1_000_000_000 }
     }
@@ -72,7 +72,7 @@ impl Application {
     }
 }
 
-impl Step {
+impl RateStep {
     fn written(&self, now: u64) -> u128 {
         self.before + u128::from(now - self.from) * u128::from(self.bytes_per_sec)
     }

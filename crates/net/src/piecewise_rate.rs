@@ -11,12 +11,12 @@ use dumbbell_units::{Span, Time};
 pub struct PiecewiseRate {
     /// (start, bit/s) of each step.
     steps: Vec<(Time, u64)>,
-    progress: Progress,
+    period: BusyPeriod,
 }
 
 /// How far the accepted packets occupy the shaper.
 #[derive(Clone, Copy, Debug)]
-struct Progress {
+struct BusyPeriod {
     /// End of the busy period, rounded down.
     busy_until: Time,
     /// What rounding cut off, in `1/rate` ns.
@@ -35,13 +35,13 @@ impl PiecewiseRate {
         assert!(steps.is_sorted_by(|a, b| a.0 < b.0), "the times of rates increase");
         PiecewiseRate {
             steps,
-            progress: Progress { busy_until: Time::ZERO, remainder: 0, step: 0 },
+            period: BusyPeriod { busy_until: Time::ZERO, remainder: 0, step: 0 },
         }
     }
 
     /// When everything accepted so far has departed.
     pub fn busy_until(&self) -> Time {
-        self.progress.busy_until
+        self.period.busy_until
     }
 
     /// When the last of `bytes` that arrive at `now` would depart; [`Time::MAX`] if never.
@@ -51,8 +51,8 @@ impl PiecewiseRate {
 
     /// Accepts a packet of `size` bytes that arrives at `now`; returns its departure.
     pub fn accept(&mut self, now: Time, size: u32) -> Time {
-        self.progress = self.after(now, u64::from(size));
-        self.progress.busy_until
+        self.period = self.after(now, u64::from(size));
+        self.period.busy_until
     }
 
     /// The rate at `now` in bit/s.
@@ -61,29 +61,28 @@ impl PiecewiseRate {
         self.steps[begun - 1].1
     }
 
-    fn after(&self, now: Time, bytes: u64) -> Progress {
-        let mut progress = self.progress;
-        if now > progress.busy_until {
-            let passed =
-                self.steps[progress.step..].iter().take_while(|step| step.0 <= now).count();
-            progress = Progress { busy_until: now, remainder: 0, step: progress.step + passed - 1 };
+    fn after(&self, now: Time, bytes: u64) -> BusyPeriod {
+        let mut period = self.period;
+        if now > period.busy_until {
+            let passed = self.steps[period.step..].iter().take_while(|step| step.0 <= now).count();
+            period = BusyPeriod { busy_until: now, remainder: 0, step: period.step + passed - 1 };
         }
         // In units of 1e-9 bit: a rate of r bit/s sends r of them per nanosecond.
-        let mut work = u128::from(bytes) * 8_000_000_000 + u128::from(progress.remainder);
+        let mut work = u128::from(bytes) * 8_000_000_000 + u128::from(period.remainder);
         loop {
-            let rate = u128::from(self.steps[progress.step].1);
-            let end = self.steps.get(progress.step + 1).map_or(Time::MAX, |next| next.0);
-            let capacity = rate * u128::from(end.since(progress.busy_until).as_nanos());
+            let rate = u128::from(self.steps[period.step].1);
+            let end = self.steps.get(period.step + 1).map_or(Time::MAX, |next| next.0);
+            let capacity = rate * u128::from(end.since(period.busy_until).as_nanos());
             if work <= capacity && rate > 0 {
-                progress.busy_until += Span::from_nanos((work / rate) as u64);
-                progress.remainder = (work % rate) as u64;
-                return progress;
+                period.busy_until += Span::from_nanos((work / rate) as u64);
+                period.remainder = (work % rate) as u64;
+                return period;
             }
             if end == Time::MAX {
-                return Progress { busy_until: Time::MAX, remainder: 0, ..progress };
+                return BusyPeriod { busy_until: Time::MAX, remainder: 0, ..period };
             }
             work -= capacity;
-            progress = Progress { busy_until: end, remainder: 0, step: progress.step + 1 };
+            period = BusyPeriod { busy_until: end, remainder: 0, step: period.step + 1 };
         }
     }
 }

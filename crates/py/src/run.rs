@@ -3,7 +3,7 @@
 use crate::custom::{CustomClasses, FirstException, factories};
 use crate::table::Table;
 use arrow_schema::ArrowError;
-use dumbbell_sim::{PacketLog, Scenario, ScenarioError as Invalid, Side};
+use dumbbell_sim::{CapturePoint, PacketLog, Scenario, ScenarioError as Invalid};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -98,8 +98,8 @@ impl Capture {
     /// Raises ValueError for another side, OSError if the file cannot be written.
     fn write(&self, py: Python<'_>, path: PathBuf, side: &str) -> PyResult<()> {
         let side = match side {
-            "sender" => Side::Sender,
-            "receiver" => Side::Receiver,
+            "sender" => CapturePoint::Sender,
+            "receiver" => CapturePoint::Receiver,
             _ => return Err(PyValueError::new_err("a side is \"sender\" or \"receiver\"")),
         };
         py.detach(|| {

@@ -1,7 +1,7 @@
 //! Builds the network and the endpoints of a scenario.
 
 use crate::engine::Engine;
-use crate::host::{Host, SimHost};
+use crate::host::{AnyHost, SimHost};
 use crate::multipath_host::MultipathHost;
 use crate::network::{FlowPlan, Network, Stacks};
 use crate::observer::Observer;
@@ -60,7 +60,7 @@ fn endpoints(
     at: usize,
     plan: &FlowPlan,
     stack: &Arc<Stack>,
-) -> Result<[Host; 2], ScenarioError> {
+) -> Result<[AnyHost; 2], ScenarioError> {
     let flow = &scenario.flows[at];
     let seed = |pair| seeds::derive(scenario.seed, Purpose::Algorithm, pair);
     let init = |pair| flow.init(plan.start, seed(pair));
@@ -83,7 +83,7 @@ fn tcp_endpoints(
     stack: &Arc<Stack>,
     algorithm: Algorithm,
     start: Time,
-) -> [Host; 2] {
+) -> [AnyHost; 2] {
     let sender = Sender::new(SenderConfig {
         stack: Arc::clone(stack),
         algorithm,
@@ -95,7 +95,7 @@ fn tcp_endpoints(
     let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
     let sender = TcpHost::Sender(Box::new(TcpSender { sender, mss, bytes }));
     let receiver = TcpHost::Receiver(Box::new(Receiver::new(Arc::clone(stack))));
-    [sender, receiver].map(Host::Tcp)
+    [sender, receiver].map(AnyHost::Tcp)
 }
 
 /// The ends of a multipath connection, with one algorithm per subflow.
@@ -103,7 +103,7 @@ fn multipath_endpoints(
     flow: &FlowSpec,
     stack: &Stack,
     inits: Vec<ConnectionConfig>,
-) -> Result<[Host; 2], ScenarioError> {
+) -> Result<[AnyHost; 2], ScenarioError> {
     let stack = Arc::new(stack.of_subflow());
     let mss = u32::from(stack.mss);
     let subflows = inits.len() as u8;
@@ -122,7 +122,7 @@ fn multipath_endpoints(
     });
     let sender = MultipathHost::Sender { sender, mss: u64::from(mss) };
     let endpoints = [sender, MultipathHost::Receiver(receiver)];
-    Ok(endpoints.map(|end| Host::Multipath(Box::new(end))))
+    Ok(endpoints.map(|end| AnyHost::Multipath(Box::new(end))))
 }
 
 /// The ends of a UDT flow. Both have the algorithm, though only the client sends data.
@@ -131,7 +131,7 @@ fn udt_endpoints(
     options: &dumbbell_udt::TransportOptions,
     algorithms: [Algorithm; 2],
     init: &ConnectionConfig,
-) -> [Host; 2] {
+) -> [AnyHost; 2] {
     let client = ClientConfig {
         options: options.clone(),
         bulk: BulkData {
@@ -144,5 +144,5 @@ fn udt_endpoints(
     };
     let [there, back] = algorithms;
     let server = UdtHost::server(options.clone(), back, init.seed);
-    [UdtHost::client(client, there), server].map(|end| Host::Udt(Box::new(end)))
+    [UdtHost::client(client, there), server].map(|end| AnyHost::Udt(Box::new(end)))
 }

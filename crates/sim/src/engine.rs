@@ -12,10 +12,10 @@
 //! The state of thousands of endpoints does not fit into the caches. Links are first in, first out,
 //! so the next receivers are known and their memory is prefetched.
 
-use crate::arrivals::Arrivals;
+use crate::link_arrivals::LinkArrivals;
 use crate::observer::Observer;
 use crate::sim_endpoint::SimEndpoint;
-use crate::timers::{HasTimer, Timer, Timers};
+use crate::timers::{EndpointTimer, HasTimer, Timers};
 use dumbbell_net::{Endpoint, Link, LinkId, LinkStatistics, Packet, RouteId, Routes, prefetch};
 use dumbbell_units::Time;
 
@@ -78,14 +78,14 @@ impl Routing {
 /// A packet on a link, with its sender and hop: 40 bytes. At 10 Gbit/s and 100 ms more than 80,000
 /// packets are in flight, so their size decides how much of a link fits into the caches.
 #[derive(Clone, Copy, Debug)]
-pub struct InFlight<P> {
+pub struct RoutedPacket<P> {
     routing: Routing,
     packet: P,
 }
 
-const _: () = assert!(size_of::<InFlight<crate::pdu::Pdu>>() == 40);
+const _: () = assert!(size_of::<RoutedPacket<crate::pdu::Pdu>>() == 40);
 
-impl<P> InFlight<P> {
+impl<P> RoutedPacket<P> {
     #[inline]
     fn from(&self) -> EndpointId {
         self.routing.from()
@@ -97,7 +97,7 @@ impl<P> InFlight<P> {
     }
 }
 
-impl<P: Packet> Packet for InFlight<P> {
+impl<P: Packet> Packet for RoutedPacket<P> {
     #[inline]
     fn size(&self) -> u32 {
         self.packet.size()
@@ -121,10 +121,10 @@ pub struct Engine<E: Endpoint, O = ()> {
     now: Time,
     events: u64,
     /// When each link delivers its next packet.
-    arrivals: Arrivals,
+    arrivals: LinkArrivals,
     /// The endpoints' timers, by first port.
     timers: Timers,
-    links: Vec<Link<InFlight<E::Packet>>>,
+    links: Vec<Link<RoutedPacket<E::Packet>>>,
     routes: Routes,
     /// By port number.
     slots: Vec<PortSlot<E>>,
@@ -145,7 +145,7 @@ struct PortSlot<E> {
     /// The endpoint; at its first port only.
     endpoint: Option<E>,
     /// The endpoint's timer; at its first port only.
-    timer: Timer,
+    timer: EndpointTimer,
     /// Route of packets to this port.
     incoming: RouteId,
     /// First link of the route of packets from this port.
@@ -154,16 +154,16 @@ struct PortSlot<E> {
     port: u8,
 }
 
-const _: () = assert!(size_of::<PortSlot<crate::host::Host>>() == 64, "one cache line");
+const _: () = assert!(size_of::<PortSlot<crate::host::AnyHost>>() == 64, "one cache line");
 
 impl<E> HasTimer for PortSlot<E> {
     #[inline]
-    fn timer(&self) -> &Timer {
+    fn timer(&self) -> &EndpointTimer {
         &self.timer
     }
 
     #[inline]
-    fn timer_mut(&mut self) -> &mut Timer {
+    fn timer_mut(&mut self) -> &mut EndpointTimer {
         &mut self.timer
     }
 }
@@ -195,7 +195,7 @@ where
     /// # Panics
     /// As [`Engine::with_ports`].
     pub fn new(
-        links: Vec<Link<InFlight<E::Packet>>>,
+        links: Vec<Link<RoutedPacket<E::Packet>>>,
         routes: Routes,
         endpoints: impl IntoIterator<Item = (E, RouteId)>,
         observer: O,
@@ -211,7 +211,7 @@ where
     /// If the endpoints are not in pairs with equal numbers of ports, if there is not one route per
     /// port, if there are more than [`Engine::MAX_PORTS`] ports, or if a route has no links.
     pub fn with_ports(
-        mut links: Vec<Link<InFlight<E::Packet>>>,
+        mut links: Vec<Link<RoutedPacket<E::Packet>>>,
         routes: Routes,
         endpoints: Vec<E>,
         routes_of: &[RouteId],
@@ -233,7 +233,7 @@ where
                     let due = endpoint.as_ref().map_or(Time::MAX, E::next_timeout);
                     slots.push(PortSlot {
                         endpoint,
-                        timer: Timer::new(due),
+                        timer: EndpointTimer::new(due),
                         // Ports 2i and 2i + 1 exchange packets.
                         incoming: routes_of[number ^ 1],
                         outgoing: first.expect("a route has at least one link"),
@@ -243,7 +243,7 @@ where
             }
         }
         assert_eq!(slots.len(), routes_of.len(), "a port has one route");
-        let arrivals = Arrivals::new(links.len());
+        let arrivals = LinkArrivals::new(links.len());
         let timers = Timers::new(&mut slots);
         links.iter_mut().for_each(Link::record_discarded);
         let prefetch_enabled = slots.len() >= PREFETCH_MIN_PORTS;
@@ -330,7 +330,7 @@ where
     #[inline(always)]
     fn handle_arrival(&mut self, number: u32) {
         let link = &mut self.links[number as usize];
-        let in_flight = link.pop(self.now);
+        let routed = link.pop(self.now);
         self.arrivals.set(number, link.next_arrival());
         if !link.next_arrival_is_final() {
             self.report_discarded(LinkId(number));
@@ -338,24 +338,23 @@ where
         if self.prefetch_enabled {
             self.prefetch_next(number as usize);
         }
-        let Some(in_flight) = in_flight else { return };
-        let (to, routing) = (in_flight.to(), in_flight.routing.next_hop());
+        let Some(routed) = routed else { return };
+        let (to, routing) = (routed.to(), routed.routing.next_hop());
         let route = self.slots[to.0 as usize].incoming;
         match self.routes.hop(route, routing.hop()) {
-            Some(next) => self.forward(next, routing, &in_flight.packet),
-            None => self.deliver(to, &in_flight.packet),
+            Some(next) => self.forward(next, routing, &routed.packet),
+            None => self.deliver(to, &routed.packet),
         }
     }
 
     /// Prefetches memory of the next receivers behind a link.
     #[inline]
     fn prefetch_next(&mut self, number: usize) {
-        let Some([in_flight, slot, endpoint, indirect]) =
-            self.links[number].peek(PREFETCH_DISTANCE)
+        let Some([routed, slot, endpoint, indirect]) = self.links[number].peek(PREFETCH_DISTANCE)
         else {
             return;
         };
-        prefetch(in_flight);
+        prefetch(routed);
         prefetch(&self.slots[slot.to().0 as usize]);
         let to = endpoint.to();
         if let Some(endpoint) = &self.slots[to.0 as usize].endpoint {
@@ -376,7 +375,7 @@ where
     fn forward(&mut self, to: LinkId, routing: Routing, packet: &E::Packet) {
         let link = &mut self.links[to.0 as usize];
         let was_final = link.next_arrival_is_final();
-        match link.push(self.now, InFlight { routing, packet: *packet }) {
+        match link.push(self.now, RoutedPacket { routing, packet: *packet }) {
             Ok(()) if was_final => return,
             Ok(()) => self.arrivals.set(to.0, link.next_arrival()),
             Err(why) => self.observer.on_dropped(self.now, routing.from(), to, why, packet),
@@ -390,8 +389,8 @@ where
     #[cold]
     #[inline(never)]
     fn report_discarded(&mut self, id: LinkId) {
-        while let Some((at, why, in_flight)) = self.links[id.0 as usize].take_discarded() {
-            self.observer.on_dropped(at, in_flight.from(), id, why, &in_flight.packet);
+        while let Some((at, why, routed)) = self.links[id.0 as usize].take_discarded() {
+            self.observer.on_dropped(at, routed.from(), id, why, &routed.packet);
         }
     }
 

@@ -15,7 +15,7 @@ use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
 
 /// One end of a flow of any protocol.
-pub(crate) enum Host {
+pub(crate) enum AnyHost {
     Tcp(TcpHost),
     Udt(Box<UdtHost>),
     Multipath(Box<MultipathHost>),
@@ -24,19 +24,19 @@ pub(crate) enum Host {
 /// The host types that a run can consist of.
 pub(crate) trait SimHost: SimEndpoint<Packet: SimPacket> + Sampled {
     /// Converts a host, which must be of this type.
-    fn from_host(host: Host) -> Self;
+    fn from_host(host: AnyHost) -> Self;
 }
 
-impl SimHost for Host {
-    fn from_host(host: Host) -> Host {
+impl SimHost for AnyHost {
+    fn from_host(host: AnyHost) -> AnyHost {
         host
     }
 }
 
 impl SimHost for TcpHost {
-    fn from_host(host: Host) -> TcpHost {
+    fn from_host(host: AnyHost) -> TcpHost {
         match host {
-            Host::Tcp(host) => host,
+            AnyHost::Tcp(host) => host,
             _ => unreachable!("all flows of the scenario are plain TCP"),
         }
     }
@@ -46,14 +46,14 @@ impl SimHost for TcpHost {
 macro_rules! forward {
     ($self:ident, $host:ident => $call:expr) => {
         match $self {
-            Host::Tcp($host) => $call,
-            Host::Udt($host) => $call,
-            Host::Multipath($host) => $call,
+            AnyHost::Tcp($host) => $call,
+            AnyHost::Udt($host) => $call,
+            AnyHost::Multipath($host) => $call,
         }
     };
 }
 
-impl Endpoint for Host {
+impl Endpoint for AnyHost {
     type Packet = Pdu;
 
     #[inline]
@@ -64,9 +64,9 @@ impl Endpoint for Host {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Pdu> {
         match self {
-            Host::Tcp(host) => host.poll(now).map(Pdu::Tcp),
-            Host::Udt(host) => host.poll(now).map(Pdu::Udt),
-            Host::Multipath(host) => host.poll(now).map(Pdu::Tcp),
+            AnyHost::Tcp(host) => host.poll(now).map(Pdu::Tcp),
+            AnyHost::Udt(host) => host.poll(now).map(Pdu::Udt),
+            AnyHost::Multipath(host) => host.poll(now).map(Pdu::Tcp),
         }
     }
 
@@ -76,7 +76,7 @@ impl Endpoint for Host {
     }
 }
 
-impl SimEndpoint for Host {
+impl SimEndpoint for AnyHost {
     fn ports(&self) -> u8 {
         forward!(self, host => host.ports())
     }
@@ -84,9 +84,11 @@ impl SimEndpoint for Host {
     #[inline(always)]
     fn handle_on_port(&mut self, now: Time, port: u8, packet: &Pdu) {
         match (self, packet) {
-            (Host::Tcp(host), Pdu::Tcp(segment)) => host.handle(now, segment),
-            (Host::Udt(host), Pdu::Udt(packet)) => host.handle(now, packet),
-            (Host::Multipath(host), Pdu::Tcp(segment)) => host.handle_on_port(now, port, segment),
+            (AnyHost::Tcp(host), Pdu::Tcp(segment)) => host.handle(now, segment),
+            (AnyHost::Udt(host), Pdu::Udt(packet)) => host.handle(now, packet),
+            (AnyHost::Multipath(host), Pdu::Tcp(segment)) => {
+                host.handle_on_port(now, port, segment)
+            }
             _ => unreachable!("both ends of a flow speak one protocol"),
         }
     }
@@ -107,7 +109,7 @@ impl SimEndpoint for Host {
     }
 }
 
-impl Sampled for Host {
+impl Sampled for AnyHost {
     fn sample(&self, row: &mut SeriesRow) {
         forward!(self, host => host.sample(row));
     }

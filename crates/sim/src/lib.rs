@@ -4,7 +4,6 @@
 //! and UDT endpoints. `sample` and `tables` record their state. A [`Scenario`] describes a run in
 //! plain numbers; [`Scenario::run`] returns a [`RunOutput`].
 
-mod arrivals;
 mod build;
 mod check;
 mod delay_meter;
@@ -12,6 +11,7 @@ mod engine;
 mod event_queue;
 mod histogram;
 mod host;
+mod link_arrivals;
 mod link_spec;
 mod multipath_host;
 mod network;
@@ -31,12 +31,12 @@ mod timers;
 mod udt_host;
 
 pub use check::MAX_FLOWS;
-pub use engine::{EndpointId, Engine, InFlight};
+pub use engine::{EndpointId, Engine, RoutedPacket};
 pub use histogram::Histogram;
 pub use network::{FlowPlan, Network, PathPlan};
 pub use observer::Observer;
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
-pub use pcapng::Side;
+pub use pcapng::CapturePoint;
 pub use pdu::Pdu;
 pub use run::RunOutput;
 pub use sample::{Sampled, link_row};

@@ -4,7 +4,7 @@
 //! need an order. So flows are numbered canonically: by their properties, and by name only if these
 //! are equal.
 
-use crate::engine::{EndpointId, InFlight};
+use crate::engine::{EndpointId, RoutedPacket};
 use crate::sample::SampledFlow;
 use crate::scenario::{
     FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The links of a scenario and the routes of its flows.
 pub struct Network<P> {
     /// The scenario's links in its order, then delay lines for acknowledgements.
-    pub links: Vec<Link<InFlight<P>>>,
+    pub links: Vec<Link<RoutedPacket<P>>>,
     /// All routes.
     pub routes: Routes,
     /// The route of each port, by port number.
@@ -156,7 +156,7 @@ fn canonical_order(
 struct Builder<'a, P> {
     scenario: &'a Scenario,
     names: BTreeMap<&'a str, LinkId>,
-    links: Vec<Link<InFlight<P>>>,
+    links: Vec<Link<RoutedPacket<P>>>,
     routes: Routes,
     /// Delay lines for acknowledgements, one per return delay.
     delay_lines: BTreeMap<u64, LinkId>,

@@ -4,7 +4,7 @@ use crate::build::build;
 use crate::delay_meter::DelayMeter;
 use crate::engine::{EndpointId, Engine};
 use crate::histogram::Histogram;
-use crate::host::{Host, SimHost};
+use crate::host::{AnyHost, SimHost};
 use crate::network::FlowPlan;
 use crate::observer::Observer;
 use crate::packet_log::PacketLog;
@@ -98,7 +98,7 @@ impl Scenario {
         if self.flows.iter().all(|flow| flow.udt.is_none() && flow.additional_subflows.is_empty()) {
             self.run_with::<TcpHost>(progress)
         } else {
-            self.run_with::<Host>(progress)
+            self.run_with::<AnyHost>(progress)
         }
     }
 

@@ -22,24 +22,24 @@ const PREFETCH_DISTANCE: usize = 8;
 
 /// When a timer expires, and where its entry is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timer {
+pub(crate) struct EndpointTimer {
     due: Time,
     /// Time of its earliest entry, not after `due` unless that has passed; [`Time::MAX`] without an
     /// entry.
     queued_at: Time,
 }
 
-impl Timer {
+impl EndpointTimer {
     /// A timer that expires at `due`; [`Time::MAX`] for never.
-    pub(crate) fn new(due: Time) -> Timer {
-        Timer { due, queued_at: Time::MAX }
+    pub(crate) fn new(due: Time) -> EndpointTimer {
+        EndpointTimer { due, queued_at: Time::MAX }
     }
 }
 
 /// An owner of a timer.
 pub(crate) trait HasTimer {
-    fn timer(&self) -> &Timer;
-    fn timer_mut(&mut self) -> &mut Timer;
+    fn timer(&self) -> &EndpointTimer;
+    fn timer_mut(&mut self) -> &mut EndpointTimer;
 }
 
 /// The order of all timers. Timers are stored in their owners and numbered by the owners' indices.
@@ -166,7 +166,7 @@ impl Timers {
                 prefetch(owners[next as usize].timer());
             }
             let owner = &mut owners[number as usize];
-            let Timer { due, queued_at } = *owner.timer();
+            let EndpointTimer { due, queued_at } = *owner.timer();
             // Otherwise the entry is stale.
             if bucket(queued_at) == opened {
                 self.insert(owner, number, due.max(queued_at));
@@ -195,25 +195,25 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    impl HasTimer for Timer {
-        fn timer(&self) -> &Timer {
+    impl HasTimer for EndpointTimer {
+        fn timer(&self) -> &EndpointTimer {
             self
         }
 
-        fn timer_mut(&mut self) -> &mut Timer {
+        fn timer_mut(&mut self) -> &mut EndpointTimer {
             self
         }
     }
 
-    struct Clock {
-        owners: Vec<Timer>,
+    struct TestTimers {
+        owners: Vec<EndpointTimer>,
         timers: Timers,
     }
 
-    impl Clock {
-        fn new(due: impl IntoIterator<Item = Time>) -> Clock {
-            let mut owners: Vec<Timer> = due.into_iter().map(Timer::new).collect();
-            Clock { timers: Timers::new(&mut owners), owners }
+    impl TestTimers {
+        fn new(due: impl IntoIterator<Item = Time>) -> TestTimers {
+            let mut owners: Vec<EndpointTimer> = due.into_iter().map(EndpointTimer::new).collect();
+            TestTimers { timers: Timers::new(&mut owners), owners }
         }
 
         fn set(&mut self, now: Time, number: u32, due: Time) {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn of_two_timers_due_at_one_time_the_lower_number_is_first() {
-        let mut clock = Clock::new([ms(700), ms(5), ms(700), ms(5)]);
+        let mut clock = TestTimers::new([ms(700), ms(5), ms(700), ms(5)]);
         for expected in [(ms(5), 1), (ms(5), 3), (ms(700), 0), (ms(700), 2)] {
             assert_eq!(clock.next(), Some(expected));
         }
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_timer_never_expires() {
-        let mut clock = Clock::new([ms(5), ms(6), ms(900)]);
+        let mut clock = TestTimers::new([ms(5), ms(6), ms(900)]);
         clock.set(Time::ZERO, 0, Time::MAX);
         clock.set(Time::ZERO, 2, Time::MAX);
         assert_eq!(clock.next(), Some((ms(6), 1)));
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_timer_set_to_the_present_expires_a_nanosecond_later() {
-        let mut clock = Clock::new([Time::MAX]);
+        let mut clock = TestTimers::new([Time::MAX]);
         clock.set(ms(7), 0, ms(7));
         assert_eq!(clock.next(), Some((Time::from_nanos(7_000_001), 0)));
     }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_timer_moved_by_a_whole_turn_of_buckets_is_not_lost() {
         let width = 1 << BUCKET_BITS;
-        let mut clock = Clock::new([Time::from_nanos(3 * width)]);
+        let mut clock = TestTimers::new([Time::from_nanos(3 * width)]);
         let due = Time::from_nanos((3 + BUCKETS as u64) * width);
         clock.set(Time::ZERO, 0, due);
         assert_eq!(clock.next(), Some((due, 0)));
@@ -278,7 +278,7 @@ mod tests {
                 1..300,
             ),
         ) {
-            let mut clock = Clock::new([Time::MAX; 8]);
+            let mut clock = TestTimers::new([Time::MAX; 8]);
             let mut expected = [Time::MAX; 8];
             let mut now = Time::ZERO;
             for (number, after, expiries) in moves {

@@ -19,7 +19,7 @@ const CLIENT: &[u8] = b"client";
 
 /// One end of a UDT flow.
 pub(crate) struct UdtHost {
-    state: State,
+    state: UdtState,
     /// Total bytes to send.
     bytes: u64,
     payload: u64,
@@ -29,15 +29,15 @@ pub(crate) struct UdtHost {
     clippy::large_enum_variant,
     reason = "hosts are boxed, and a listener is soon a connection"
 )]
-enum State {
+enum UdtState {
     Connected(Connection),
-    Listening(Server),
+    Listening(ListeningServer),
     /// During the change from listening to connected.
     Accepting,
 }
 
 /// A server before the connection.
-struct Server {
+struct ListeningServer {
     listener: Listener,
     /// Configuration of the connection to accept.
     config: Config,
@@ -63,7 +63,7 @@ impl UdtHost {
         let mut connection = Connection::open(config, Role::Client, isn, client.start);
         connection.close();
         let bytes = bytes.unwrap_or(u64::MAX);
-        UdtHost { state: State::Connected(connection), bytes, payload }
+        UdtHost { state: UdtState::Connected(connection), bytes, payload }
     }
 
     /// The end that listens and receives.
@@ -72,13 +72,14 @@ impl UdtHost {
         let mut key = [0; 16];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let listener = Listener::new(options.clone(), Mode::Stream, key);
-        let server = Server { listener, config: config(options, algorithm, 1), reply: None };
-        UdtHost { state: State::Listening(server), bytes: 0, payload }
+        let server =
+            ListeningServer { listener, config: config(options, algorithm, 1), reply: None };
+        UdtHost { state: UdtState::Listening(server), bytes: 0, payload }
     }
 
     fn connection(&self) -> Option<&Connection> {
         match &self.state {
-            State::Connected(connection) => Some(connection),
+            UdtState::Connected(connection) => Some(connection),
             _ => None,
         }
     }
@@ -94,17 +95,17 @@ impl UdtHost {
     /// Processes a packet before the connection exists.
     #[cold]
     fn listen(&mut self, now: Time, packet: &Packet) {
-        let State::Listening(server) = &mut self.state else { return };
+        let UdtState::Listening(server) = &mut self.state else { return };
         let Packet::Handshake(client) = packet else { return };
         match server.listener.handle(now, CLIENT, client) {
             ListenerAction::Ignore => {}
             ListenerAction::Reply(reply) => server.reply = Some(Packet::Handshake(reply)),
             ListenerAction::Accept => {
-                if let State::Listening(server) =
-                    std::mem::replace(&mut self.state, State::Accepting)
+                if let UdtState::Listening(server) =
+                    std::mem::replace(&mut self.state, UdtState::Accepting)
                 {
                     let connection = Connection::accept(server.config, client, now);
-                    self.state = State::Connected(connection);
+                    self.state = UdtState::Connected(connection);
                 }
             }
         }
@@ -132,7 +133,7 @@ impl Endpoint for UdtHost {
     #[inline(always)]
     fn handle(&mut self, now: Time, packet: &Packet) {
         match &mut self.state {
-            State::Connected(connection) => connection.handle(now, packet),
+            UdtState::Connected(connection) => connection.handle(now, packet),
             _ => self.listen(now, packet),
         }
     }
@@ -140,16 +141,16 @@ impl Endpoint for UdtHost {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Packet> {
         match &mut self.state {
-            State::Connected(connection) => connection.poll(now),
-            State::Listening(server) => server.reply.take(),
-            State::Accepting => None,
+            UdtState::Connected(connection) => connection.poll(now),
+            UdtState::Listening(server) => server.reply.take(),
+            UdtState::Accepting => None,
         }
     }
 
     #[inline(always)]
     fn next_timeout(&self) -> Time {
         match &self.state {
-            State::Connected(connection) => connection.next_timeout(),
+            UdtState::Connected(connection) => connection.next_timeout(),
             _ => Time::MAX,
         }
     }

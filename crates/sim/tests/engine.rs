@@ -6,7 +6,7 @@ use dumbbell_net::{
     AqmConfig, CodelConfig, DropReason, Endpoint, FqCodelConfig, GilbertElliott, Limit, Link,
     LinkConfig, LinkId, LossModel, PieConfig, RateProcess, RedConfig, Reordering, Routes,
 };
-use dumbbell_sim::{EndpointId, Engine, InFlight, Observer, SimEndpoint};
+use dumbbell_sim::{EndpointId, Engine, Observer, RoutedPacket, SimEndpoint};
 use dumbbell_units::{Span, Time};
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -299,7 +299,7 @@ struct Topology {
 
 impl Topology {
     fn build(&self) -> Engine<Toy, EventLog> {
-        let links: Vec<Link<InFlight<ToyPacket>>> = self.links.iter().map(Link::new).collect();
+        let links: Vec<Link<RoutedPacket<ToyPacket>>> = self.links.iter().map(Link::new).collect();
         let mut routes = Routes::default();
         let mut route = |path: &[usize]| {
             let path: Vec<_> = path.iter().map(|i| LinkId((i % links.len()) as u32)).collect();

@@ -1,7 +1,7 @@
 //! The packet log as a capture file, read back with independent parsers.
 
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
-use dumbbell_sim::{RunOutput, Scenario, Side};
+use dumbbell_sim::{CapturePoint, RunOutput, Scenario};
 use dumbbell_udt::{Packet, RequestType, codec};
 use dumbbell_units::Span;
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
@@ -38,9 +38,9 @@ struct Captured {
     comment: Option<String>,
 }
 
-fn capture(outcome: &RunOutput, scenario: &Scenario, side: Side) -> Vec<Captured> {
+fn capture(outcome: &RunOutput, scenario: &Scenario, point: CapturePoint) -> Vec<Captured> {
     let mut file = Vec::new();
-    outcome.packets.write_pcapng(side, scenario, &mut file).expect("memory takes all");
+    outcome.packets.write_pcapng(point, scenario, &mut file).expect("memory takes all");
     let mut reader = PcapNgReader::new(file.as_slice()).expect("a section header");
     let mut packets = Vec::new();
     while let Some(block) = reader.next_block() {
@@ -85,7 +85,7 @@ fn with_payload(
 fn the_senders_capture_has_every_packet_with_its_sequence_number() {
     let scenario = scenario();
     let outcome = scenario.run().expect("it runs");
-    let packets = capture(&outcome, &scenario, Side::Sender);
+    let packets = capture(&outcome, &scenario, CapturePoint::Sender);
     assert!(packets.windows(2).all(|pair| pair[0].at <= pair[1].at), "in the order of time");
     let data: Vec<_> = packets.iter().filter(|p| p.from_sender && p.payload > 0).collect();
     assert_eq!(data.len() as u64, outcome.flows.sent[0], "only the flow that asked for it");
@@ -106,7 +106,7 @@ fn the_senders_capture_has_every_packet_with_its_sequence_number() {
 fn dropped_packets_carry_a_comment_and_never_reach_the_receiver() {
     let scenario = scenario();
     let outcome = scenario.run().expect("it runs");
-    let sent = capture(&outcome, &scenario, Side::Sender);
+    let sent = capture(&outcome, &scenario, CapturePoint::Sender);
     let dropped = sent.iter().filter(|packet| packet.comment.is_some()).count();
     assert!(
         sent.iter()
@@ -115,7 +115,7 @@ fn dropped_packets_carry_a_comment_and_never_reach_the_receiver() {
     assert!(
         sent.iter().any(|p| p.comment.as_deref() == Some("dropped at bottleneck: random loss"))
     );
-    let received = capture(&outcome, &scenario, Side::Receiver);
+    let received = capture(&outcome, &scenario, CapturePoint::Receiver);
     let data = |packets: &[Captured]| packets.iter().filter(|p| p.from_sender).count();
     assert_eq!(data(&sent) - dropped, data(&received));
 }
@@ -128,7 +128,7 @@ fn fq_codel_overlimit_drops_are_commented_as_a_full_queue() {
     let fq = FqCodelConfig { codel, ..FqCodelConfig::default() };
     (scenario.links[0].aqm, scenario.links[0].loss) = (Some(AqmConfig::FqCodel(fq)), 0.0);
     let outcome = scenario.run().expect("it runs");
-    let sent = capture(&outcome, &scenario, Side::Sender);
+    let sent = capture(&outcome, &scenario, CapturePoint::Sender);
     let comments: BTreeSet<_> = sent.iter().filter_map(|packet| packet.comment.clone()).collect();
     assert_eq!(comments, ["dropped at bottleneck: the queue was full".to_owned()].into());
 }
@@ -138,7 +138,7 @@ fn the_window_of_a_syn_is_not_scaled() {
     let mut scenario = scenario();
     scenario.flows[0].stack.receive_window = 100;
     let outcome = scenario.run().expect("it runs");
-    let packets = capture(&outcome, &scenario, Side::Sender);
+    let packets = capture(&outcome, &scenario, CapturePoint::Sender);
     // 144,800 bytes exceed 16 bits; in units of 2^14 bytes they are 8.
     let windows = |is_syn| -> BTreeSet<u16> {
         packets.iter().filter(|p| p.tcp.syn == is_syn).map(|p| p.tcp.window_size).collect()
@@ -154,23 +154,23 @@ fn as_many_acks_carry_a_drop_comment_as_did_not_arrive() {
     scenario.links.push(back);
     scenario.flows[0].return_path = vec!["back".to_owned()];
     let outcome = scenario.run().expect("it runs");
-    let acknowledgements = |side| {
-        let mut packets = capture(&outcome, &scenario, side);
+    let acknowledgements = |point| {
+        let mut packets = capture(&outcome, &scenario, point);
         packets.retain(|packet| !packet.from_sender);
         packets
     };
-    let sent = acknowledgements(Side::Receiver);
+    let sent = acknowledgements(CapturePoint::Receiver);
     let dropped = sent.iter().filter(|packet| packet.comment.is_some()).count();
     assert!(dropped > 10, "{dropped}");
     // The flow is complete, so nothing is in flight.
-    assert_eq!(sent.len() - dropped, acknowledgements(Side::Sender).len());
+    assert_eq!(sent.len() - dropped, acknowledgements(CapturePoint::Sender).len());
 }
 
 #[test]
 fn sack_blocks_and_timestamps_are_those_of_the_acknowledgement() {
     let scenario = scenario();
     let outcome = scenario.run().expect("it runs");
-    let received = capture(&outcome, &scenario, Side::Receiver);
+    let received = capture(&outcome, &scenario, CapturePoint::Receiver);
     let mut arrived = BTreeSet::new();
     let mut sacks = 0;
     for packet in &received {
@@ -210,7 +210,10 @@ fn udt_packets_are_captured_as_they_are_on_the_wire() {
     let scenario = Scenario::from_json(json).expect("it is valid");
     let outcome = scenario.run().expect("it is valid");
     let mut file = Vec::new();
-    outcome.packets.write_pcapng(Side::Receiver, &scenario, &mut file).expect("memory takes all");
+    outcome
+        .packets
+        .write_pcapng(CapturePoint::Receiver, &scenario, &mut file)
+        .expect("memory takes all");
     let mut reader = PcapNgReader::new(file.as_slice()).expect("a section header");
     let (mut packets, mut bytes) = (Vec::new(), 0);
     while let Some(block) = reader.next_block() {

@@ -14,7 +14,7 @@
 //! 8290, section 5.2.7).
 
 use crate::Packet;
-use crate::aqm::fifo::{Counters, Fifo};
+use crate::aqm::fifo::{AqmCounters, Fifo};
 use dumbbell_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ impl Codel {
         now: Time,
         queue: &mut Fifo<P>,
         other_backlog: u64,
-        counters: &mut Counters<P>,
+        counters: &mut AqmCounters<P>,
     ) -> Option<P> {
         let marked = counters.marked;
         let mut packet = self.deque(now, queue, other_backlog, counters)?;
@@ -103,7 +103,7 @@ impl Codel {
         now: Time,
         queue: &mut Fifo<P>,
         other_backlog: u64,
-        counters: &mut Counters<P>,
+        counters: &mut AqmCounters<P>,
     ) -> Option<P> {
         let Some((mut packet, mut ok_to_drop)) = self.dodequeue(now, queue, other_backlog) else {
             self.dropping = false;
@@ -201,7 +201,7 @@ mod tests {
     struct Standing {
         codel: Codel,
         queue: Fifo<TestPacket>,
-        counters: Counters<TestPacket>,
+        counters: AqmCounters<TestPacket>,
         now: Time,
         marks: Vec<Time>,
     }
@@ -210,7 +210,7 @@ mod tests {
 
     impl Standing {
         fn new() -> Standing {
-            let counters = Counters { records_discarded: true, ..Counters::default() };
+            let counters = AqmCounters { records_discarded: true, ..AqmCounters::default() };
             let codel = Codel::new(CodelConfig::default());
             Standing { codel, queue: Fifo::default(), counters, now: ms(1000), marks: Vec::new() }
         }
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn the_last_packet_is_never_dropped_at_any_sojourn_time() {
         let mut codel = Codel::new(CodelConfig::default());
-        let (mut queue, mut counters) = (Fifo::default(), Counters::default());
+        let (mut queue, mut counters) = (Fifo::default(), AqmCounters::default());
         for at in 0..1000 {
             queue.push(ms(at), TestPacket::default());
             assert!(codel.dequeue(ms(at + 1000), &mut queue, 0, &mut counters).is_some());

@@ -38,7 +38,7 @@ impl<P: Packet> Fifo<P> {
 
 /// Drops and marks of an AQM queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Counters<P> {
+pub(crate) struct AqmCounters<P> {
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
     /// Packets that were dropped after they were accepted: time, reason and packet.
@@ -47,13 +47,13 @@ pub(crate) struct Counters<P> {
     pub(crate) records_discarded: bool,
 }
 
-impl<P> Default for Counters<P> {
-    fn default() -> Counters<P> {
-        Counters { dropped: 0, marked: 0, discarded: VecDeque::new(), records_discarded: false }
+impl<P> Default for AqmCounters<P> {
+    fn default() -> AqmCounters<P> {
+        AqmCounters { dropped: 0, marked: 0, discarded: VecDeque::new(), records_discarded: false }
     }
 }
 
-impl<P: Packet> Counters<P> {
+impl<P: Packet> AqmCounters<P> {
     /// Drops a packet that was accepted before.
     pub(crate) fn discard(&mut self, now: Time, why: DropReason, packet: P) {
         self.dropped += 1;

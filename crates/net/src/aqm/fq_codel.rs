@@ -18,7 +18,7 @@
 //! (section 4.1). Its CoDel counts them as its own drops (fq_codel_drop).
 
 use crate::aqm::codel::{Codel, CodelConfig};
-use crate::aqm::fifo::{Counters, Fifo};
+use crate::aqm::fifo::{AqmCounters, Fifo};
 use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::Time;
 use rand_xoshiro::SplitMix64;
@@ -107,7 +107,7 @@ impl<P: Packet> FqCodel<P> {
         now: Time,
         packet: P,
         admits: impl Fn(Backlog) -> bool,
-        counters: &mut Counters<P>,
+        counters: &mut AqmCounters<P>,
     ) {
         let size = packet.size();
         while self.backlog.packets > 0 && !admits(self.backlog) {
@@ -125,7 +125,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// Drops a batch from the queue with the most bytes (net/sched/sch_fq_codel.c, fq_codel_drop).
-    fn drop_from_fattest(&mut self, now: Time, counters: &mut Counters<P>) {
+    fn drop_from_fattest(&mut self, now: Time, counters: &mut AqmCounters<P>) {
         let Some(fattest) = self.queues.iter_mut().max_by_key(|queue| queue.fifo.backlog().bytes)
         else {
             return;
@@ -143,7 +143,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// The packet to send at `now`.
-    pub(crate) fn dequeue(&mut self, now: Time, counters: &mut Counters<P>) -> Option<P> {
+    pub(crate) fn dequeue(&mut self, now: Time, counters: &mut AqmCounters<P>) -> Option<P> {
         loop {
             let is_new = !self.new_queues.is_empty();
             let list = if is_new { &mut self.new_queues } else { &mut self.old_queues };
@@ -191,12 +191,12 @@ mod tests {
 
     struct Bench {
         queues: FqCodel<TestPacket>,
-        counters: Counters<TestPacket>,
+        counters: AqmCounters<TestPacket>,
     }
 
     impl Bench {
         fn new() -> Bench {
-            let counters = Counters { records_discarded: true, ..Counters::default() };
+            let counters = AqmCounters { records_discarded: true, ..AqmCounters::default() };
             Bench { queues: FqCodel::new(FqCodelConfig::default(), 1), counters }
         }
 

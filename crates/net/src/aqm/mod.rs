@@ -21,7 +21,7 @@ use crate::shaper::Shaper;
 use crate::{Backlog, DropReason, Limit, Packet};
 use codel::Codel;
 use dumbbell_units::{Span, Time};
-use fifo::{Counters, Fifo};
+use fifo::{AqmCounters, Fifo};
 use fq_codel::FqCodel;
 use pie::Pie;
 use red::{MAX_PACKET_SIZE, Red};
@@ -55,7 +55,7 @@ pub(crate) enum Verdict {
 pub(crate) struct AqmQueue<P> {
     discipline: Discipline<P>,
     limit: Limit,
-    counters: Counters<P>,
+    counters: AqmCounters<P>,
 }
 
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl<P: Packet> AqmQueue<P> {
             }
             AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, rng)), Fifo::default()),
         };
-        AqmQueue { discipline, limit, counters: Counters::default() }
+        AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }
 
     pub(crate) fn backlog(&self) -> Backlog {

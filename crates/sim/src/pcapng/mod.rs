@@ -27,7 +27,7 @@ use std::io::Write;
 
 /// The end at which packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum CapturePoint {
     /// The end that sends data.
     Sender,
     /// The end that receives data.
@@ -37,20 +37,20 @@ pub enum Side {
 const NANOSECONDS: u8 = 9;
 
 impl PacketLog {
-    /// Writes the packets that `side` saw in the run of `scenario`.
+    /// Writes the packets of the run of `scenario` that were captured at `point`.
     ///
     /// # Errors
     /// If writing to `out` fails.
     pub fn write_pcapng(
         &self,
-        side: Side,
+        point: CapturePoint,
         scenario: &Scenario,
         out: impl Write,
     ) -> Result<(), PcapError> {
         let mut writer = PcapNgWriter::new(out)?;
-        let name = match side {
-            Side::Sender => "sender",
-            Side::Receiver => "receiver",
+        let name = match point {
+            CapturePoint::Sender => "sender",
+            CapturePoint::Receiver => "receiver",
         };
         writer.write_pcapng_block(InterfaceDescriptionBlock {
             linktype: DataLink::RAW,
@@ -69,8 +69,8 @@ impl PacketLog {
                 Pdu::Udt(_) => 0,
             };
             let seen = match record.event {
-                PacketEvent::Sent => (side == Side::Sender) == record.by_sender,
-                PacketEvent::Received => (side == Side::Sender) != record.by_sender,
+                PacketEvent::Sent => (point == CapturePoint::Sender) == record.by_sender,
+                PacketEvent::Received => (point == CapturePoint::Sender) != record.by_sender,
                 PacketEvent::Dropped(..) => false,
             };
             if seen {

@@ -9,17 +9,17 @@ use dumbbell_units::Time;
 const SCAN_MAX_LINKS: usize = 4;
 
 /// The next arrivals of all links.
-pub(crate) struct Arrivals {
+pub(crate) struct LinkArrivals {
     /// Times of the first links; [`Time::MAX`] for an empty or missing link.
     scanned: [Time; SCAN_MAX_LINKS],
     /// All links, if there are more than [`SCAN_MAX_LINKS`].
     queue: Option<EventQueue>,
 }
 
-impl Arrivals {
+impl LinkArrivals {
     /// The arrivals of `links` empty links.
-    pub(crate) fn new(links: usize) -> Arrivals {
-        Arrivals {
+    pub(crate) fn new(links: usize) -> LinkArrivals {
+        LinkArrivals {
             scanned: [Time::MAX; SCAN_MAX_LINKS],
             queue: (links > SCAN_MAX_LINKS).then(|| EventQueue::new(links)),
         }
@@ -57,7 +57,7 @@ mod tests {
             links in 1usize..9,
             settings in prop::collection::vec((0u32..9, prop::option::of(0u64..20)), 1..100),
         ) {
-            let mut arrivals = Arrivals::new(links);
+            let mut arrivals = LinkArrivals::new(links);
             let mut expected = vec![Time::MAX; links];
             for (link, at) in settings {
                 let (link, at) = (link % links as u32, at.map_or(Time::MAX, Time::from_nanos));
