@@ -5,7 +5,7 @@
 //! | here | Linux | RFC 9937 |
 //! |---|---|---|
 //! | `ssthresh` | `snd_ssthresh` | ssthresh |
-//! | `prior_cwnd` | `prior_cwnd` | RecoverFS: flight size (SND.NXT - SND.UNA) less SACKed |
+//! | `prior_cwnd` | `prior_cwnd` | RecoverFS: SND.NXT - SND.UNA, less bytes SACKed before |
 //! | `prr_delivered`, `prr_out` | the same | prr_delivered, prr_out |
 //! | `sndcnt` | `sndcnt` | SndCnt |
 //! | `safe_ack` | `FLAG_SND_UNA_ADVANCED && !newly_lost` | SafeACK |

@@ -152,13 +152,14 @@ impl Rack {
             reo_timeout = Some(reo_timeout.map_or(remaining, |other| other.max(remaining)));
         };
         let mut cursor = self.loss_cursor.max(scoreboard.una());
-        let mut undecided = None;
+        let mut first_undecided = None;
+        // Original transmissions: the order of their numbers is the order of sending.
         while cursor < scoreboard.next_seq() {
             let packet = scoreboard.packet(cursor);
             let sent_at = packet.sent_at();
-            let settled = packet
+            let is_settled = packet
                 .has(PacketFlags::SACKED.union(PacketFlags::LOST).union(PacketFlags::RETRANS_OUT));
-            if !settled {
+            if !is_settled {
                 let sent_before = (sent_at, cursor) < segment;
                 if sent_before && deadline(sent_at) <= path.now {
                     scoreboard.mark_lost(cursor);
@@ -173,18 +174,19 @@ impl Rack {
                     if !packet.ever_retransmitted() {
                         break;
                     }
-                    undecided.get_or_insert(cursor);
+                    first_undecided.get_or_insert(cursor);
                 }
             }
             cursor += 1;
         }
-        self.loss_cursor = undecided.unwrap_or(cursor);
+        self.loss_cursor = first_undecided.unwrap_or(cursor);
+        // Retransmissions, in the order of sending.
         while let Some(&(sent_at, number)) = self.retransmissions.front() {
-            let live = number >= scoreboard.una() && {
+            let is_out = number >= scoreboard.una() && {
                 let packet = scoreboard.packet(number);
                 packet.has(PacketFlags::RETRANS_OUT) && packet.sent_at() == sent_at
             };
-            if live {
+            if is_out {
                 if (sent_at, number) >= segment {
                     break;
                 }
@@ -212,8 +214,8 @@ impl Rack {
     ) {
         for number in scoreboard.una()..scoreboard.next_seq() {
             let sent_at = scoreboard.packet(number).sent_at();
-            let recent = loss_detection == LossDetection::Rack && sent_at + self.rtt > path.now;
-            if (number == scoreboard.una() || !recent) && scoreboard.mark_lost(number) {
+            let is_recent = loss_detection == LossDetection::Rack && sent_at + self.rtt > path.now;
+            if (number == scoreboard.una() || !is_recent) && scoreboard.mark_lost(number) {
                 lost.push(number);
             }
         }
