@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A path with a rate, a delay, a queue, random losses and an outage.
 #[derive(Clone, Debug)]
-struct Way {
+struct PathSpec {
     /// Transmission time of a packet, us.
     packet_us: u64,
     delay_ms: u64,
@@ -22,12 +22,17 @@ struct Way {
     fails: (u64, u64),
 }
 
-const GOOD: Way =
-    Way { packet_us: 500, delay_ms: 10, queue: 50, loses_one_in: 0, fails: (u64::MAX, u64::MAX) };
+const GOOD_PATH: PathSpec = PathSpec {
+    packet_us: 500,
+    delay_ms: 10,
+    queue: 50,
+    loses_one_in: 0,
+    fails: (u64::MAX, u64::MAX),
+};
 
 /// Paths, the two endpoints, and an application that checks the data it reads.
 struct Network {
-    ways: Vec<Way>,
+    paths: Vec<PathSpec>,
     sender: MultipathSender,
     receiver: MultipathReceiver,
     window: u32,
@@ -54,15 +59,21 @@ fn mix(checksum: u64, number: u32) -> u64 {
 }
 
 impl Network {
-    fn new(ways: &[Way], packets: u64, window: u32, scheduler: Scheduler, cc: &str) -> Network {
+    fn new(
+        paths: &[PathSpec],
+        packets: u64,
+        window: u32,
+        scheduler: Scheduler,
+        cc: &str,
+    ) -> Network {
         let stack = Stack { receive_window: window, ..Stack::linux() }.of_subflow();
         let stack = Arc::new(stack);
         let mss = u32::from(stack.mss);
         let init = ConnectionConfig::new(Time::ZERO, mss).with_seed(1);
         let algorithm = |_| Algorithm::parse(cc, &init).expect("a built-in algorithm");
-        let receiver = MultipathReceiver::new(&stack, ways.len() as u8);
+        let receiver = MultipathReceiver::new(&stack, paths.len() as u8);
         let sender = MultipathSender::new(MultipathConfig {
-            algorithms: ways.iter().map(algorithm).collect(),
+            algorithms: paths.iter().map(algorithm).collect(),
             scheduler,
             start: Time::ZERO,
             stop: None,
@@ -71,24 +82,24 @@ impl Network {
             stack,
         });
         Network {
-            ways: ways.to_vec(),
+            paths: paths.to_vec(),
             sender,
             receiver,
             window,
             now: Time::ZERO,
             flights: BTreeMap::new(),
             count: 0,
-            free_at: vec![Vec::new(); ways.len()],
+            free_at: vec![Vec::new(); paths.len()],
             carried: HashMap::new(),
             arrived: BTreeSet::new(),
             read: 0,
             checksum: 0,
-            sent: vec![0; ways.len()],
+            sent: vec![0; paths.len()],
         }
     }
 
     fn send(&mut self, port: u8, segment: Segment) {
-        let way = &self.ways[usize::from(port)];
+        let path = &self.paths[usize::from(port)];
         if !segment.flags.contains(Flags::SYN) {
             self.sent[usize::from(port)] += 1;
             let number = segment.dsn();
@@ -97,29 +108,29 @@ impl Network {
         }
         self.count += 1;
         let ms = self.now.as_nanos() / 1_000_000;
-        let fails = (way.fails.0..way.fails.1).contains(&ms);
+        let fails = (path.fails.0..path.fails.1).contains(&ms);
         // A fixed hash stands for chance.
         let chance = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
-        let lost = way.loses_one_in > 0 && chance.is_multiple_of(way.loses_one_in);
-        let waiting = &mut self.free_at[usize::from(port)];
-        waiting.retain(|&at| at > self.now);
-        if fails || lost || waiting.len() > way.queue {
+        let lost = path.loses_one_in > 0 && chance.is_multiple_of(path.loses_one_in);
+        let queued = &mut self.free_at[usize::from(port)];
+        queued.retain(|&at| at > self.now);
+        if fails || lost || queued.len() > path.queue {
             return;
         }
-        let begins = waiting.last().copied().unwrap_or(self.now);
-        let ends = begins + Span::from_micros(way.packet_us);
-        waiting.push(ends);
-        let arrives = ends + Span::from_millis(way.delay_ms);
+        let begins = queued.last().copied().unwrap_or(self.now);
+        let ends = begins + Span::from_micros(path.packet_us);
+        queued.push(ends);
+        let arrives = ends + Span::from_millis(path.delay_ms);
         self.flights.insert((arrives, self.count), (true, port, segment));
     }
 
     fn reply(&mut self, port: u8, segment: Segment) {
-        let way = &self.ways[usize::from(port)];
+        let path = &self.paths[usize::from(port)];
         self.count += 1;
-        if (way.fails.0..way.fails.1).contains(&(self.now.as_nanos() / 1_000_000)) {
+        if (path.fails.0..path.fails.1).contains(&(self.now.as_nanos() / 1_000_000)) {
             return;
         }
-        let arrives = self.now + Span::from_millis(way.delay_ms);
+        let arrives = self.now + Span::from_millis(path.delay_ms);
         self.flights.insert((arrives, self.count), (false, port, segment));
     }
 
@@ -166,14 +177,14 @@ impl Network {
     }
 }
 
-fn any_way() -> impl Strategy<Value = Way> {
+fn any_path() -> impl Strategy<Value = PathSpec> {
     let fails = prop_oneof![
         Just((u64::MAX, u64::MAX)),
         (0u64..2000, 100u64..5000).prop_map(|(from, length)| (from, from + length)),
     ];
-    let loses = prop_oneof![Just(0), 10u64..1000];
-    (100u64..2000, 1u64..100, 3usize..100, loses, fails).prop_map(
-        |(packet_us, delay_ms, queue, loses_one_in, fails)| Way {
+    let losses = prop_oneof![Just(0), 10u64..1000];
+    (100u64..2000, 1u64..100, 3usize..100, losses, fails).prop_map(
+        |(packet_us, delay_ms, queue, loses_one_in, fails)| PathSpec {
             packet_us,
             delay_ms,
             queue,
@@ -194,13 +205,13 @@ proptest! {
     /// The first subflow opens the connection, so it does not fail at the very beginning.
     #[test]
     fn the_application_reads_every_packet_once_and_in_order(
-        ways in prop::collection::vec(any_way(), 1..4),
+        paths in prop::collection::vec(any_path(), 1..4),
         packets in 1u64..3000,
         window in prop_oneof![4u32..64, 64u32..2000],
         scheduler in any_scheduler(),
         cc in prop::sample::select(vec!["reno", "cubic", "bbr"]),
     ) {
-        let mut network = Network::new(&ways, packets, window, scheduler, cc);
+        let mut network = Network::new(&paths, packets, window, scheduler, cc);
         network.run();
         let whole = (0..packets as u32).fold(0, mix);
         prop_assert_eq!((u64::from(network.read), network.checksum), (packets, whole));
@@ -212,18 +223,18 @@ proptest! {
 
 #[test]
 fn two_equal_paths_carry_data_twice_as_fast_as_one() {
-    let time = |ways: &[Way]| {
-        let mut network = Network::new(ways, 20_000, 10_000, Scheduler::LowestRtt, "reno");
+    let time = |paths: &[PathSpec]| {
+        let mut network = Network::new(paths, 20_000, 10_000, Scheduler::LowestRtt, "reno");
         network.run().as_secs_f64()
     };
-    let (one, two) = (time(&[GOOD]), time(&[GOOD, GOOD]));
+    let (one, two) = (time(&[GOOD_PATH]), time(&[GOOD_PATH, GOOD_PATH]));
     assert!((1.85..2.05).contains(&(one / two)), "{one} and {two} s");
 }
 
 #[test]
 fn packets_of_a_dead_path_are_reinjected_after_its_timeout() {
-    let dead = Way { fails: (500, 1_000_000), ..GOOD };
-    let mut network = Network::new(&[dead, GOOD], 5000, 1000, Scheduler::LowestRtt, "reno");
+    let dead = PathSpec { fails: (500, 1_000_000), ..GOOD_PATH };
+    let mut network = Network::new(&[dead, GOOD_PATH], 5000, 1000, Scheduler::LowestRtt, "reno");
     let end = network.run().as_secs_f64();
     assert!(network.sender.stats().reinjected > 0);
     // 5000 packets take 2.5 s by one path; half a second of it had two.
@@ -234,8 +245,14 @@ fn packets_of_a_dead_path_are_reinjected_after_its_timeout() {
 /// other path takes seconds for its backlog.
 #[test]
 fn packets_of_a_dead_path_are_reinjected_once() {
-    let dead = Way { packet_us: 100, delay_ms: 50, queue: 1000, fails: (1000, 1_000_000), ..GOOD };
-    let other = Way { packet_us: 4000, queue: 1000, ..GOOD };
+    let dead = PathSpec {
+        packet_us: 100,
+        delay_ms: 50,
+        queue: 1000,
+        fails: (1000, 1_000_000),
+        ..GOOD_PATH
+    };
+    let other = PathSpec { packet_us: 4000, queue: 1000, ..GOOD_PATH };
     let mut network = Network::new(&[other, dead], 20_000, 10_000, Scheduler::LowestRtt, "reno");
     network.run();
     let given = network.carried.iter().filter(|((port, _), _)| *port == 0);
@@ -248,8 +265,8 @@ fn packets_of_a_dead_path_are_reinjected_once() {
 
 #[test]
 fn a_path_that_comes_back_is_used_again() {
-    let path = Way { fails: (500, 1500), ..GOOD };
-    let mut network = Network::new(&[GOOD, path], 20_000, 1000, Scheduler::LowestRtt, "reno");
+    let path = PathSpec { fails: (500, 1500), ..GOOD_PATH };
+    let mut network = Network::new(&[GOOD_PATH, path], 20_000, 1000, Scheduler::LowestRtt, "reno");
     network.run();
     assert!(network.sent[1] > 5000, "{:?}", network.sent);
 }
@@ -257,7 +274,7 @@ fn a_path_that_comes_back_is_used_again() {
 #[test]
 fn round_robin_takes_turns_and_redundant_sends_everything_everywhere() {
     let sent = |scheduler, packets| {
-        let mut network = Network::new(&[GOOD, GOOD], packets, 10_000, scheduler, "reno");
+        let mut network = Network::new(&[GOOD_PATH, GOOD_PATH], packets, 10_000, scheduler, "reno");
         network.run();
         network.sent
     };
@@ -269,8 +286,8 @@ fn round_robin_takes_turns_and_redundant_sends_everything_everywhere() {
 
 /// Paths of 10 ms and 400 ms, with a receive window that the slow one fills.
 fn lopsided(scheduler: Scheduler) -> Network {
-    let slow = Way { packet_us: 2000, delay_ms: 200, queue: 400, ..GOOD };
-    let fast = Way { delay_ms: 5, queue: 20, ..GOOD };
+    let slow = PathSpec { packet_us: 2000, delay_ms: 200, queue: 400, ..GOOD_PATH };
+    let fast = PathSpec { delay_ms: 5, queue: 20, ..GOOD_PATH };
     let mut network = Network::new(&[fast, slow], 10_000, 150, scheduler, "reno");
     network.run();
     network
@@ -286,8 +303,8 @@ fn opportunistic_retransmission_unblocks_the_receive_window() {
 /// not acknowledged on their own path yet: here some 300, whose acknowledgements take 200 ms.
 #[test]
 fn a_slow_path_is_penalised_while_its_acknowledgements_are_in_flight() {
-    let slow = Way { packet_us: 600, delay_ms: 200, queue: 400, ..GOOD };
-    let fast = Way { packet_us: 250, delay_ms: 5, ..GOOD };
+    let slow = PathSpec { packet_us: 600, delay_ms: 200, queue: 400, ..GOOD_PATH };
+    let fast = PathSpec { packet_us: 250, delay_ms: 5, ..GOOD_PATH };
     let mut network = Network::new(&[fast, slow], 40_000, 1000, Scheduler::LowestRtt, "reno");
     network.run();
     let stats = network.sender.stats();
@@ -307,8 +324,8 @@ fn blest_skips_a_slow_path_that_would_block_the_window() {
 #[test]
 fn ecf_waits_for_the_fast_path_when_that_completes_earlier() {
     let end = |scheduler| {
-        let slow = Way { delay_ms: 200, ..GOOD };
-        let fast = Way { delay_ms: 5, ..GOOD };
+        let slow = PathSpec { delay_ms: 200, ..GOOD_PATH };
+        let fast = PathSpec { delay_ms: 5, ..GOOD_PATH };
         Network::new(&[fast, slow], 6000, 10_000, scheduler, "reno").run()
     };
     let (plain, ecf) = (end(Scheduler::LowestRtt), end(Scheduler::Ecf));

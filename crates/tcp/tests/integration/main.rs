@@ -1,6 +1,6 @@
 //! Sender and receiver over a path that the tests control.
 
-mod pipe;
+mod connection;
 mod receiving;
 mod response;
 mod timers;

@@ -1,6 +1,6 @@
 //! When the receiver acknowledges.
 
-use crate::pipe::{Fate, Flow, Pipe, losing, lossless, millis};
+use crate::connection::{Fate, Flow, TestConnection, losing, lossless, millis};
 use dumbbell_tcp::{Ecn, Flags, Segment, Stack};
 use dumbbell_units::{Rate, Span, Time};
 
@@ -9,10 +9,11 @@ const ROUND_TRIP: u64 = 100_000_000 + 150_000;
 
 /// Arrival times of the acknowledgements after the SYN-ACK, ns, and the packets they acknowledge.
 fn acknowledged(stack: Stack, packets: u64) -> Vec<(u64, u32)> {
-    let mut pipe = Pipe::new(Flow { stack, bytes: Some(packets * MSS), ..Flow::default() });
-    pipe.run(millis(1_000), lossless);
-    let since = pipe.sent[0].0;
-    pipe.acks[1..].iter().map(|(at, ack)| (at.since(since).as_nanos(), ack.number)).collect()
+    let mut connection =
+        TestConnection::new(Flow { stack, bytes: Some(packets * MSS), ..Flow::default() });
+    connection.run(millis(1_000), lossless);
+    let since = connection.sent[0].0;
+    connection.acks[1..].iter().map(|(at, ack)| (at.since(since).as_nanos(), ack.number)).collect()
 }
 
 #[test]
@@ -48,18 +49,19 @@ fn every_second_segment_is_acknowledged() {
 fn the_end_of_a_burst_is_acknowledged_immediately() {
     let stack = Stack { quick_acks: 0, initial_window: 6, autotuning: false, ..Stack::linux() };
     let delay = Span::from_millis(1);
-    let mut pipe = Pipe::new(Flow { stack, delay, ..Flow::default() });
-    pipe.run(Time::from_nanos(5_500_000), lossless);
-    let numbers: Vec<u32> = pipe.acks[1..].iter().map(|(_, ack)| ack.number).collect();
+    let mut connection = TestConnection::new(Flow { stack, delay, ..Flow::default() });
+    connection.run(Time::from_nanos(5_500_000), lossless);
+    let numbers: Vec<u32> = connection.acks[1..].iter().map(|(_, ack)| ack.number).collect();
     assert_eq!(numbers, [2, 3, 5, 6], "two bursts of three");
 }
 
 #[test]
 fn single_packet_writes_wait_for_no_delayed_acknowledgement() {
     let rate = Rate::from_bits_per_sec(200_000.0);
-    let mut pipe = Pipe::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
-    pipe.run(millis(6_000), lossless);
-    let srtt = pipe.stats().srtt.map(Span::as_micros);
+    let mut connection =
+        TestConnection::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
+    connection.run(millis(6_000), lossless);
+    let srtt = connection.stats().srtt.map(Span::as_micros);
     assert!(srtt.is_some_and(|srtt| srtt < 100_300), "{srtt:?}");
 }
 
@@ -72,16 +74,17 @@ fn the_first_ce_mark_and_the_cwr_are_acknowledged_immediately() {
         ecn: Ecn::Classic,
         ..Stack::linux()
     };
-    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
+    let mut connection = TestConnection::new(Flow { stack, ..Flow::default() });
     let has_cwr = |segment: &Segment| segment.flags.contains(Flags::CWR);
-    pipe.run(
+    connection.run(
         millis(900),
         |_, segment| {
             if segment.number == 40 { Fate::Marked } else { Fate::Arrives }
         },
     );
-    let ack_of = |number: u32| pipe.acks.iter().any(|(_, ack)| ack.number == number + 1);
-    let (_, first) = pipe.sent.iter().find(|(_, segment)| has_cwr(segment)).expect("CWR is sent");
+    let ack_of = |number: u32| connection.acks.iter().any(|(_, ack)| ack.number == number + 1);
+    let (_, first) =
+        connection.sent.iter().find(|(_, segment)| has_cwr(segment)).expect("CWR is sent");
     assert!(ack_of(40));
     assert!(ack_of(first.number));
 }
@@ -89,12 +92,12 @@ fn the_first_ce_mark_and_the_cwr_are_acknowledged_immediately() {
 #[test]
 fn a_reduction_for_a_loss_also_sends_cwr() {
     let stack = Stack { ecn: Ecn::Classic, ..Stack::linux() };
-    let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
-    pipe.run(millis(1_500), |_, segment| match segment.number {
+    let mut connection = TestConnection::new(Flow { stack, ..Flow::default() });
+    connection.run(millis(1_500), |_, segment| match segment.number {
         100 if !segment.flags.contains(Flags::RETRANSMISSION) => Fate::Lost,
         _ => Fate::Arrives,
     });
-    let with_cwr: Vec<Time> = pipe
+    let with_cwr: Vec<Time> = connection
         .sent
         .iter()
         .filter(|(_, segment)| segment.flags.contains(Flags::CWR))
@@ -107,10 +110,10 @@ fn a_reduction_for_a_loss_also_sends_cwr() {
 fn while_the_receive_window_grows_every_packet_is_acknowledged() {
     let acks_of_a_thousand = |receive_window: u32, from: u32| {
         let stack = Stack { quick_acks: 0, push: false, receive_window, ..Stack::linux() };
-        let mut pipe = Pipe::new(Flow { stack, ..Flow::default() });
-        pipe.run(millis(3_000), lossless);
+        let mut connection = TestConnection::new(Flow { stack, ..Flow::default() });
+        connection.run(millis(3_000), lossless);
         let range = from..from + 1_000;
-        pipe.acks[1..].iter().filter(|(_, ack)| range.contains(&ack.number)).count()
+        connection.acks[1..].iter().filter(|(_, ack)| range.contains(&ack.number)).count()
     };
     // In slow start the packets per round trip double, and the receive window grows somewhat ahead of
     // them. With constant packets per round trip it does not grow.
@@ -122,11 +125,11 @@ fn while_the_receive_window_grows_every_packet_is_acknowledged() {
 #[test]
 fn an_acknowledgement_has_three_sack_blocks_at_most_and_their_size() {
     let stack = Stack { initial_window: 20, ..Stack::linux() };
-    let mut pipe = Pipe::new(Flow { stack: stack.clone(), ..Flow::default() });
-    pipe.run(millis(300), losing(&[1, 3, 5, 7, 9, 11]));
-    for (_, ack) in &pipe.acks[1..] {
+    let mut connection = TestConnection::new(Flow { stack: stack.clone(), ..Flow::default() });
+    connection.run(millis(300), losing(&[1, 3, 5, 7, 9, 11]));
+    for (_, ack) in &connection.acks[1..] {
         assert_eq!(ack.size, stack.ack_size(ack.blocks().count()), "{ack:?}");
     }
-    let max_blocks = pipe.acks.iter().map(|(_, ack)| ack.blocks().count()).max();
+    let max_blocks = connection.acks.iter().map(|(_, ack)| ack.blocks().count()).max();
     assert_eq!(max_blocks, Some(3));
 }

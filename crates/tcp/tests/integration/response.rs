@@ -1,20 +1,20 @@
 //! The transport's mean window with one loss per `period` packets, compared with the response
 //! functions of Mathis et al. and of RFC 9438.
 
-use crate::pipe::{Fate, Flow, Pipe};
+use crate::connection::{Fate, Flow, TestConnection};
 use dumbbell_units::{Span, Time};
 
 /// Packets delivered per round trip over `seconds`, after a warm-up of half of that, with every
 /// `period`th transmission lost. A first loss ends slow start before it fills the path.
 fn mean_window(cc: &'static str, rtt: Span, period: usize, seconds: u64) -> f64 {
-    let mut pipe = Pipe::new(Flow { cc, delay: rtt / 2, ..Flow::default() });
+    let mut connection = TestConnection::new(Flow { cc, delay: rtt / 2, ..Flow::default() });
     let mut lose = |order: usize, _: &_| {
         if order == 100 || order % period == period - 1 { Fate::Lost } else { Fate::Arrives }
     };
-    pipe.run(Time::ZERO + Span::from_secs(seconds / 2), &mut lose);
-    let before = pipe.stats();
-    pipe.run(Time::ZERO + Span::from_secs(seconds / 2 + seconds), &mut lose);
-    let stats = pipe.stats();
+    connection.run(Time::ZERO + Span::from_secs(seconds / 2), &mut lose);
+    let before = connection.stats();
+    connection.run(Time::ZERO + Span::from_secs(seconds / 2 + seconds), &mut lose);
+    let stats = connection.stats();
     assert_eq!(stats.timeouts, 0, "the formulas assume no timeouts");
     let samples = (stats.rtt_sum.1 - before.rtt_sum.1) as f64;
     let rtt = (stats.rtt_sum.0 - before.rtt_sum.0) / samples;

@@ -17,7 +17,7 @@ pub enum Fate {
 }
 
 /// One flow over a path of fixed rate and delay.
-pub struct Pipe {
+pub struct TestConnection {
     pub sender: Sender,
     pub receiver: Receiver,
     /// Every data segment sent, with its send time.
@@ -78,9 +78,9 @@ pub fn losing(numbers: &'static [u32]) -> impl FnMut(usize, &Segment) -> Fate {
     }
 }
 
-impl Pipe {
+impl TestConnection {
     /// 80 Mbit/s (100 ns a byte).
-    pub fn new(flow: Flow) -> Pipe {
+    pub fn new(flow: Flow) -> TestConnection {
         let stack = Arc::new(flow.stack);
         let init = ConnectionConfig::new(Time::ZERO, u32::from(stack.mss))
             .with_initial_window(f64::from(stack.initial_window))
@@ -93,7 +93,7 @@ impl Pipe {
             bytes: flow.bytes,
             app_rates: flow.app_rates,
         });
-        Pipe {
+        TestConnection {
             sender,
             receiver: Receiver::new(stack),
             sent: Vec::new(),
