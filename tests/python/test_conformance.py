@@ -75,7 +75,7 @@ def test_an_algorithm_without_states_cannot_be_judged() -> None:
     assert verdicts(only("A.3"))["A.3", "cubic"] == "n/a"
 
 
-@pytest.mark.parametrize("shown", ["{}", "{'state': math.nan}", "{'state': 0, 'round': 1}"])
+@pytest.mark.parametrize("shown", ["{}", "{'state': math.nan}", "{'state': 0, 'round_count': 1}"])
 def test_an_algorithm_that_shows_little_or_nonsense_is_judged_all_the_same(
     shown: str, tmp_path: Path
 ) -> None:
