@@ -73,7 +73,7 @@ impl Transport {
     fn send(&mut self) {
         let (now, number) = (self.path.now, self.path.next_seq);
         let outstanding = self.path.in_flight;
-        let info = self.sampler.depart(&mut self.path, outstanding);
+        let info = self.sampler.on_packet_sent(&mut self.path, outstanding);
         self.path.next_seq += 1;
         self.path.in_flight += 1;
         self.algorithm.on_sent(&self.path, &Sent::new(number).with_from_idle(outstanding == 0));
@@ -135,7 +135,7 @@ impl Transport {
     /// Everything in flight was dropped.
     fn on_timeout(&mut self) {
         let packets = self.path.in_flight;
-        self.path.now = self.path.now + RTT * 3;
+        self.path.now += RTT * 3;
         self.path.lost += u64::from(packets);
         self.path.in_flight = 0;
         self.in_flight.clear();

@@ -65,6 +65,14 @@ impl<V: Copy> BestThree<V> {
 }
 
 /// Maximum of the samples taken within a window.
+///
+/// ```
+/// use dumbbell_cc::filters::WindowedMax;
+///
+/// let mut max = WindowedMax::new(10, 0, 7.0);
+/// assert_eq!(max.update(6, 5.0), 7.0);
+/// assert_eq!(max.update(11, 3.0), 5.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowedMax<V> {
     window: u64,

@@ -1,45 +1,66 @@
-//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation-02; draft-ietf-ccwg-bbr-06, section 4.1).
 //!
-//! Every packet is stamped with the connection's delivery state when it is sent. When it is
-//! delivered, the packets delivered since then over the longer of the time that they took to be
-//! sent and the time that they took to be acknowledged is a sample of the delivery rate; taking
-//! the longer keeps compressed acknowledgements and send bursts from inflating it.
+//! Each packet records the connection's delivery state when it is sent. When it is acknowledged, the
+//! sample is the number of packets delivered since then, divided by the longer of two intervals:
+//! that in which they were sent and that in which they were acknowledged. The longer one excludes
+//! inflation by send bursts and by compressed acknowledgements.
 
 use crate::{Path, RateSample, SendState};
 use dumbbell_units::{Rate, Time};
 
-/// The connection's part of the estimator.
+/// Delivery rate estimator: the connection's state.
+///
+/// ```
+/// use dumbbell_cc::{Path, RateSampler};
+/// use dumbbell_units::{Span, Time};
+///
+/// let mut path = Path::new(1000, Time::ZERO);
+/// let mut sampler = RateSampler::new(path.now);
+/// let packets = [0, 1].map(|outstanding| {
+///     path.in_flight = outstanding;
+///     sampler.on_packet_sent(&mut path, outstanding)
+/// });
+///
+/// // One acknowledgement of both packets after 10 ms.
+/// path.now = Time::ZERO + Span::from_millis(10);
+/// path.delivered += 2;
+/// path.delivered_at = path.now;
+/// let sample = sampler.sample(&path, Some(&packets[1])).expect("time has passed");
+/// assert_eq!((sample.delivered, sample.rate.bytes_per_sec()), (2, 200_000.0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct RateSampler {
-    /// When the newest packet delivered so far had been sent (C.first_sent_time).
+    /// When the newest packet delivered so far was sent (C.first_sent_time).
     pub first_sent_at: Time,
-    /// Delivered count at which the flow stops being limited by the application (C.app_limited).
+    /// Delivered count at which the application limit ends (C.app_limited); 0 if there is none.
     app_limited_until: u64,
-    /// The newest sample.
+    /// The latest rate that an application-limited sample did not lower.
     pub latest: Rate,
 }
 
-/// What is kept of a packet that was sent.
+/// The delivery state recorded with a packet. The transport keeps it until the packet is
+/// acknowledged or lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketInfo {
-    /// The connection's state.
+    /// State of the connection when the packet was sent.
     pub send_state: SendState,
-    /// When the newest packet delivered by then had been sent (P.first_sent_time).
+    /// C.first_sent_time then (P.first_sent_time).
     pub first_sent_at: Time,
-    /// When that packet was delivered (P.delivered_time).
+    /// C.delivered_time then (P.delivered_time).
     pub delivered_at: Time,
 }
 
 impl RateSampler {
-    /// An estimator of a connection that begins now.
+    /// The estimator of a connection that begins at `now`.
     pub fn new(now: Time) -> RateSampler {
         RateSampler { first_sent_at: now, app_limited_until: 0, latest: Rate::ZERO }
     }
 
-    /// What is to be kept of a packet that is sent now. The flow restarts its clocks when nothing is
-    /// in flight, so that pauses do not count as slow delivery.
+    /// The state to record with a packet sent now (SendPacket). Call it before `path.in_flight` counts
+    /// the packet. If no packet is `outstanding`, both intervals begin now, so that an idle period does not
+    /// count as slow delivery.
     #[inline]
-    pub fn depart(&mut self, path: &mut Path, outstanding: u32) -> PacketInfo {
+    pub fn on_packet_sent(&mut self, path: &mut Path, outstanding: u32) -> PacketInfo {
         if outstanding == 0 {
             self.first_sent_at = path.now;
             path.delivered_at = path.now;
@@ -59,19 +80,21 @@ impl RateSampler {
         }
     }
 
-    /// Whether the application, not the network, limits sending.
+    /// Whether the application limits sending.
     #[inline]
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until > 0
     }
 
-    /// The application has nothing to send though the window is open.
+    /// The application has no data although the window is open (MarkConnectionAppLimited). Samples are
+    /// application-limited until every packet now in flight is delivered.
     pub fn set_app_limited(&mut self, path: &Path) {
         self.app_limited_until = (path.delivered + u64::from(path.in_flight)).max(1);
     }
 
-    /// The sample that an acknowledgement gives, after `path.delivered` has been advanced, from
-    /// the newest packet that it delivers.
+    /// The sample of an acknowledgement (GenerateRateSample), from the newest packet that it
+    /// delivers. Call it after `path.delivered` has been advanced. `None` without such a packet, or if
+    /// the interval is zero or below `path.min_rtt`.
     #[inline]
     pub fn sample(&mut self, path: &Path, newest: Option<&PacketInfo>) -> Option<RateSample> {
         if path.delivered > self.app_limited_until {
@@ -82,7 +105,7 @@ impl RateSampler {
         let send = packet.send_state.sent_at.since(packet.first_sent_at);
         let acked = path.now.since(packet.delivered_at);
         let interval = send.max(acked);
-        // Shorter than the least round trip cannot be: the sample mixes two transmissions.
+        // Below the minimum round-trip time, the sample mixes two transmissions of one packet.
         if interval.is_zero() || path.min_rtt.is_some_and(|min| interval < min) {
             return None;
         }

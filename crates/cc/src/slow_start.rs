@@ -3,6 +3,22 @@
 use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path};
 
 /// How a window grows in slow start, and when slow start ends before there is loss.
+///
+/// ```
+/// use dumbbell_cc::{Ack, Path, SlowStart};
+///
+/// /// Limited slow start (RFC 3742): at most half of `max_ssthresh` packets per round trip.
+/// struct Limited {
+///     max_ssthresh: f64,
+/// }
+///
+/// impl SlowStart for Limited {
+///     fn increase(&mut self, cwnd: f64, _path: &Path, ack: &Ack) -> f64 {
+///         let acked = f64::from(ack.acked);
+///         if cwnd <= self.max_ssthresh { acked } else { acked * self.max_ssthresh / 2.0 / cwnd }
+///     }
+/// }
+/// ```
 pub trait SlowStart {
     /// Whether slow start ends at the present window. Called once for each acknowledgement in
     /// slow start, before any growth, even if the window does not limit sending.

@@ -1,12 +1,12 @@
-//! What a transport's sender shows of itself.
+//! Counters of a transport's sender.
 
 use crate::CaState;
 use dumbbell_units::{Rate, Span, Time};
 
-/// Counters and present values, for tables and plots.
+/// Counters and current values of a sender, for tables and plots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SenderStats {
-    /// Window in force, packets: the congestion window, or the receiver's if UDT is told less.
+    /// Window in force, packets: the congestion window, or in UDT the receiver's if that is smaller.
     pub cwnd: f64,
     /// Slow start threshold, packets.
     pub ssthresh: f64,
@@ -14,11 +14,11 @@ pub struct SenderStats {
     pub srtt: Option<Span>,
     /// Latest round-trip time sample.
     pub rtt: Option<Span>,
-    /// Least round-trip time.
+    /// Minimum round-trip time.
     pub min_rtt: Option<Span>,
     /// Sum of all round-trip time samples, s, and their number.
     pub rtt_sum: (f64, u64),
-    /// Rate at which packets are paced, if they are.
+    /// Pacing rate; `None` if packets are not paced.
     pub pacing_rate: Option<Rate>,
     /// Latest delivery rate sample.
     pub delivery_rate: Rate,
@@ -38,8 +38,8 @@ pub struct SenderStats {
     pub timeouts: u32,
     /// Fast recovery episodes.
     pub recoveries: u32,
-    /// Reductions that were undone; UDT undoes none.
+    /// Reductions that were undone; always 0 in UDT.
     pub spurious: u32,
-    /// When everything had been acknowledged, for flows of finite length.
+    /// When all data had been acknowledged; `None` before, and for flows without end.
     pub completed: Option<Time>,
 }

@@ -82,6 +82,35 @@ pub trait WindowRule {
 /// The frame is common to all rules: slow start below `ssthresh`; no growth in recovery or while
 /// the window does not limit sending (unless the rule says so); one reduction an episode; one
 /// packet more than is in flight after a timeout; `ssthresh` of at least 2 packets.
+///
+/// ```
+/// use dumbbell_cc::{
+///     Ack, CongestionControl, CongestionEvent, ConnectionConfig, Path, StandardSlowStart, WindowRule,
+///     Windowed,
+/// };
+/// use dumbbell_units::Time;
+///
+/// /// AIMD: `a` packets per round trip, and a factor of `b` on loss.
+/// #[derive(Clone, Debug)]
+/// struct Aimd {
+///     a: f64,
+///     b: f64,
+/// }
+///
+/// impl WindowRule for Aimd {
+///     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+///         self.a * acked / cwnd
+///     }
+///     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
+///         self.b * cwnd
+///     }
+/// }
+///
+/// let config = ConnectionConfig::new(Time::ZERO, 1448);
+/// let mut aimd = Windowed::new(Aimd { a: 1.0, b: 0.8 }, StandardSlowStart, &config);
+/// aimd.on_congestion(&Path::new(1448, Time::ZERO), &CongestionEvent::loss());
+/// assert_eq!(aimd.control().cwnd, 8.0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Windowed<R, S> {
     rule: R,

@@ -353,7 +353,7 @@ impl Sender {
         let outstanding = (self.next - self.acked) as u32 - 1;
         self.path.in_flight = outstanding - self.losses.len().min(u64::from(outstanding)) as u32;
         let again = self.in_flight[at].retransmitted;
-        self.in_flight[at].info = self.rate.depart(&mut self.path, outstanding);
+        self.in_flight[at].info = self.rate.on_packet_sent(&mut self.path, outstanding);
         self.path.in_flight += 1;
         self.path.next_seq = self.next;
         self.stats.sent += 1;

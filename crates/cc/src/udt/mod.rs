@@ -17,7 +17,7 @@
 //!
 //! `RTT` is `7/8 RTT + 1/8 report`; the peer has smoothed the report in the same way.
 //!
-//! `P` does not change if a negative acknowledgement (NAK) arrived since the last update. [`decrease`]
+//! `P` does not change if a negative acknowledgement (NAK) arrived since the last update. `udt::decrease`
 //! defines which NAKs lengthen `P`, and by how much.
 //!
 //! Slow start: `P` is 1 us. `W` starts at 16 and grows by the packets acknowledged plus 1, because
@@ -39,7 +39,7 @@
 //! 1 us <= P <= RTT
 //! ```
 //!
-//! with its own [`decrease`] rules; an acknowledgement releases the next packet regardless of `P`.
+//! with its own `udt::decrease` rules; an acknowledgement releases the next packet regardless of `P`.
 //! The transport is UDT4's under both rules. The module's transport differs: one packet more than
 //! `W` may be in flight; there are no light acknowledgements (the transport's option `light-acks`);
 //! the initial round-trip time is 1 s on both sides, not 100 ms; the reported arrival speed is not

@@ -177,7 +177,7 @@ impl Sender {
         self.burst_left -= 1;
         let from_idle = self.path.in_flight == 0;
         let packets_out = self.scoreboard.packets_out();
-        let info = self.rate.depart(&mut self.path, packets_out);
+        let info = self.rate.on_packet_sent(&mut self.path, packets_out);
         let retransmission = self.next_retransmission();
         let psh = self.burst_left == 0
             && retransmission.map_or(self.burst_ends_with_psh, |number| {
