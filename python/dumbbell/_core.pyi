@@ -7,22 +7,22 @@ __all__ = [
     "Capture",
     "CongestionEvent",
     "ConnectionConfig",
-    "Outcome",
     "Path",
     "RateSample",
     "RoundStats",
+    "RunMonitor",
+    "RunOutput",
     "ScenarioError",
     "SendState",
     "Sent",
     "Subflow",
     "Table",
     "TransferDamagedError",
+    "TransferMonitor",
     "TransferRefusedError",
-    "TransferWatch",
     "UdtListener",
     "UdtReport",
     "UdtSocket",
-    "Watch",
     "__version__",
     "algorithms",
     "check_algorithm",
@@ -74,8 +74,8 @@ class Table:
     def column_names(self) -> list[str]: ...
 
 @final
-class Watch:
-    def __new__(cls) -> Watch: ...
+class RunMonitor:
+    def __new__(cls) -> RunMonitor: ...
     @property
     def done(self) -> float: ...
     def stop(self) -> None: ...
@@ -85,7 +85,7 @@ class Capture:
     def write(self, path: str | PathLike[str], side: Literal["sender", "receiver"]) -> None: ...
 
 @final
-class Outcome:
+class RunOutput:
     @property
     def capture(self) -> Capture | None: ...
     @property
@@ -277,9 +277,9 @@ class ScenarioError(ValueError): ...
 
 def simulate(
     scenario: str,
-    watch: Watch | None = None,
+    monitor: RunMonitor | None = None,
     custom: Mapping[str, tuple[type, dict[str, Any]]] | None = None,
-) -> Outcome: ...
+) -> RunOutput: ...
 def algorithms() -> list[str]: ...
 def check_algorithm(text: str) -> None: ...
 def check_stack(json: str) -> None: ...
@@ -289,7 +289,7 @@ def stacks() -> dict[str, dict[str, bool | int | str]]: ...
 def udt_options(cc: str) -> dict[str, bool | int | str]: ...
 def isolate() -> None: ...
 def die_with_parent() -> None: ...
-def run_testbed(scenario: str, progress: Callable[[float], None]) -> tuple[Outcome, Health]: ...
+def run_testbed(scenario: str, progress: Callable[[float], None]) -> tuple[RunOutput, Health]: ...
 
 class TransferDamagedError(OSError): ...
 class TransferRefusedError(OSError): ...
@@ -342,8 +342,8 @@ class TransferProgress(TypedDict):
     retransmitted: int
 
 @final
-class TransferWatch:
-    def __new__(cls) -> TransferWatch: ...
+class TransferMonitor:
+    def __new__(cls) -> TransferMonitor: ...
     def stop(self) -> None: ...
     def progress(self) -> TransferProgress: ...
     def events(self) -> list[str]: ...
@@ -356,7 +356,7 @@ def udt_push(
     settings_json: str,
     retries: int,
     interval: float,
-    watch: TransferWatch,
+    monitor: TransferMonitor,
 ) -> None: ...
 def udt_pull(
     peer: str,
@@ -365,7 +365,7 @@ def udt_pull(
     settings_json: str,
     retries: int,
     interval: float,
-    watch: TransferWatch,
+    monitor: TransferMonitor,
 ) -> None: ...
 def udt_serve(
     root: PathLike[str],
@@ -373,7 +373,7 @@ def udt_serve(
     settings_json: str,
     permission: tuple[bool, bool, bool],
     clients: int,
-    watch: TransferWatch,
+    monitor: TransferMonitor,
 ) -> None: ...
 def udt_bench(
     peer: str,
@@ -381,6 +381,6 @@ def udt_bench(
     size: int | None,
     settings_json: str,
     interval: float,
-    watch: TransferWatch,
+    monitor: TransferMonitor,
 ) -> tuple[int, float]: ...
 def udt_key() -> str: ...

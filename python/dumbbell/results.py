@@ -326,7 +326,7 @@ def _is_around_us(folder: Path) -> bool:
 
 def collect(
     experiment: Experiment,
-    outcomes: Mapping[int, _core.Outcome | client.Outcome],
+    outcomes: Mapping[int, _core.RunOutput | client.Outcome],
     meta: dict[str, Any],
 ) -> Result:
     """Puts the outcomes of all seeds of a resolved experiment together."""

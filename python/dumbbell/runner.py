@@ -163,7 +163,9 @@ def _refuse_programs(experiment: Experiment) -> None:
             raise ExperimentError(problem, key=f"flow[{number}].command")
 
 
-def simulate(resolved: Experiment, seed: int, watch: _core.Watch | None = None) -> _core.Outcome:
+def simulate(
+    resolved: Experiment, seed: int, watch: _core.RunMonitor | None = None
+) -> _core.RunOutput:
     """Runs one seed of a resolved experiment in this thread.
 
     Raises:
@@ -215,7 +217,7 @@ def run_until(
 class _Done:
     """The outcome of one run, when it ran, and how often it was tried."""
 
-    outcome: _core.Outcome | client.Outcome
+    outcome: _core.RunOutput | client.Outcome
     began: float
     ended: float
     attempts: int = 1
@@ -227,7 +229,7 @@ class _Task:
 
     experiment: Experiment
     seed: int
-    watch: _core.Watch = field(default_factory=_core.Watch)
+    watch: _core.RunMonitor = field(default_factory=_core.RunMonitor)
 
     def run(self) -> _Done:
         began = time.perf_counter()

@@ -93,7 +93,7 @@ class Played:
 
     seed: int
     cast: Cast
-    outcome: _core.Outcome | client.Outcome
+    outcome: _core.RunOutput | client.Outcome
 
 
 def tables(runs: Sequence[Played], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:

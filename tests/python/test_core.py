@@ -84,7 +84,7 @@ def test_tables_outlive_the_outcome_they_came_from() -> None:
 
 
 def test_other_threads_run_while_a_simulation_does() -> None:
-    watch, seen = _core.Watch(), []
+    watch, seen = _core.RunMonitor(), []
     thread = threading.Thread(target=_core.simulate, args=(a_scenario("1000 s"), watch))
     thread.start()
     while thread.is_alive():
@@ -97,7 +97,7 @@ def test_other_threads_run_while_a_simulation_does() -> None:
 
 
 def test_a_simulation_can_be_stopped() -> None:
-    watch = _core.Watch()
+    watch = _core.RunMonitor()
     watch.stop()
     with pytest.raises(InterruptedError):
         _core.simulate(a_scenario("1000 s"), watch)

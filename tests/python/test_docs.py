@@ -126,7 +126,7 @@ def test_every_command_in_a_document_runs_and_prints_what_it_says(document: Path
 
 def test_the_tutorial_shows_the_example_in_rust_as_it_is() -> None:
     (block,) = blocks(ROOT / "docs/tutorial.md", "rust")
-    assert block in (ROOT / "crates/sim/examples/own_algorithm.rs").read_text()
+    assert block in (ROOT / "crates/sim/examples/custom_algorithm.rs").read_text()
 
 
 def test_the_example_of_an_algorithm_in_python_is_the_one_of_the_tutorial() -> None:

@@ -144,7 +144,7 @@ def test_one_receives_what_another_sends_without_a_server(tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"x" * 100_000)
     events: list[str] = []
 
-    def tell(watch: _core.TransferWatch) -> None:
+    def tell(watch: _core.TransferMonitor) -> None:
         events.extend(watch.events())
 
     report: list[udt.Report] = []

@@ -25,14 +25,14 @@ mod _core {
         Subflow, UdtReport,
     };
     #[pymodule_export]
-    use crate::run::{Capture, Outcome, ScenarioError, Watch, simulate};
+    use crate::run::{Capture, RunMonitor, RunOutput, ScenarioError, simulate};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
     use crate::testbed::{die_with_parent, isolate, run_testbed};
     #[pymodule_export]
     use crate::udt::{
-        TransferDamagedError, TransferRefusedError, TransferWatch, UdtListener, UdtSocket,
+        TransferDamagedError, TransferMonitor, TransferRefusedError, UdtListener, UdtSocket,
         udt_bench, udt_key, udt_pull, udt_push, udt_serve,
     };
 

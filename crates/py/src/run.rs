@@ -24,18 +24,18 @@ create_exception!(
 /// Progress and stop request of a simulation, for use by other threads.
 #[pyclass(frozen, module = "dumbbell._core")]
 #[derive(Default)]
-pub struct Watch {
+pub struct RunMonitor {
     /// Bit pattern of the completed fraction, an f64.
     done: AtomicU64,
     stopped: AtomicBool,
 }
 
 #[pymethods]
-impl Watch {
-    /// A watch for a simulation that has not started.
+impl RunMonitor {
+    /// A monitor for a simulation that has not started.
     #[new]
-    fn new() -> Watch {
-        Watch::default()
+    fn new() -> RunMonitor {
+        RunMonitor::default()
     }
 
     /// Completed fraction of the simulated time, 0 to 1.
@@ -50,7 +50,7 @@ impl Watch {
     }
 }
 
-impl Watch {
+impl RunMonitor {
     pub(crate) fn update(&self, done: f64) -> ControlFlow<()> {
         self.done.store(done.to_bits(), Ordering::Relaxed);
         match self.stopped.load(Ordering::Relaxed) {
@@ -62,7 +62,7 @@ impl Watch {
 
 /// Result of a run: Arrow tables, metadata and the captured packets.
 #[pyclass(frozen, module = "dumbbell._core")]
-pub struct Outcome {
+pub struct RunOutput {
     #[pyo3(get)]
     flows: Py<Table>,
     #[pyo3(get)]
@@ -113,32 +113,32 @@ impl Capture {
     }
 }
 
-impl Outcome {
+impl RunOutput {
     pub(crate) fn new(
         py: Python<'_>,
         scenario: Scenario,
-        outcome: dumbbell_sim::RunOutput,
-    ) -> PyResult<Outcome> {
-        let capture = match outcome.packets.records().is_empty() {
+        output: dumbbell_sim::RunOutput,
+    ) -> PyResult<RunOutput> {
+        let capture = match output.packets.records().is_empty() {
             true => None,
-            false => Some(Py::new(py, Capture { packets: outcome.packets, scenario })?),
+            false => Some(Py::new(py, Capture { packets: output.packets, scenario })?),
         };
         let meta = PyDict::new(py);
-        meta.set_item("data_packets", outcome.data_packets)?;
-        meta.set_item("events", outcome.events)?;
+        meta.set_item("data_packets", output.data_packets)?;
+        meta.set_item("events", output.events)?;
         meta.set_item("version", env!("CARGO_PKG_VERSION"))?;
         let table = |table: Result<Table, ArrowError>| match table {
             Ok(table) => Py::new(py, table),
             Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
         };
-        Ok(Outcome {
-            flows: table(Table::new(outcome.flows.into_columns()))?,
-            series: table(Table::new(outcome.series.into_columns()))?,
-            links: table(Table::new(outcome.links.into_columns()))?,
-            internals: table(Table::new(outcome.internals.into_columns()))?,
-            subflows: table(Table::new(outcome.subflows.into_columns()))?,
-            subflow_series: table(Table::new(outcome.subflow_series.into_columns()))?,
-            subflow_internals: table(Table::new(outcome.subflow_internals.into_columns()))?,
+        Ok(RunOutput {
+            flows: table(Table::new(output.flows.into_columns()))?,
+            series: table(Table::new(output.series.into_columns()))?,
+            links: table(Table::new(output.links.into_columns()))?,
+            internals: table(Table::new(output.internals.into_columns()))?,
+            subflows: table(Table::new(output.subflows.into_columns()))?,
+            subflow_series: table(Table::new(output.subflow_series.into_columns()))?,
+            subflow_internals: table(Table::new(output.subflow_internals.into_columns()))?,
             meta: meta.unbind(),
             capture,
         })
@@ -151,17 +151,17 @@ impl Outcome {
 /// custom algorithms the simulation releases the GIL. With them it holds the GIL between samples,
 /// because acquiring it per event would cost more than the event.
 ///
-/// Raises ScenarioError if the scenario is not valid, InterruptedError if `watch` was stopped, and
+/// Raises ScenarioError if the scenario is not valid, InterruptedError if `monitor` was stopped, and
 /// the first exception of a custom algorithm.
 #[pyfunction]
-#[pyo3(signature = (scenario, watch=None, custom=None))]
+#[pyo3(signature = (scenario, monitor=None, custom=None))]
 pub fn simulate(
     py: Python<'_>,
     scenario: &str,
-    watch: Option<&Watch>,
+    monitor: Option<&RunMonitor>,
     custom: Option<CustomClasses>,
-) -> PyResult<Outcome> {
-    let progress = |done| watch.map_or(ControlFlow::Continue(()), |watch| watch.update(done));
+) -> PyResult<RunOutput> {
+    let progress = |done| monitor.map_or(ControlFlow::Continue(()), |monitor| monitor.update(done));
     let failure = FirstException::default();
     let done = match custom.filter(|custom| !custom.is_empty()) {
         None => py.detach(|| run(Scenario::from_json(scenario), progress)),
@@ -175,7 +175,7 @@ pub fn simulate(
         return Err(error);
     }
     match done.map_err(|error: Invalid| ScenarioError::new_err(error.to_string()))? {
-        (scenario, Some(outcome)) => Outcome::new(py, scenario, outcome),
+        (scenario, Some(output)) => RunOutput::new(py, scenario, output),
         (_, None) => Err(PyInterruptedError::new_err("the simulation was stopped")),
     }
 }
@@ -185,6 +185,6 @@ fn run(
     progress: impl FnMut(f64) -> ControlFlow<()>,
 ) -> Result<(Scenario, Option<dumbbell_sim::RunOutput>), Invalid> {
     let scenario = scenario?;
-    let outcome = scenario.run_while(progress)?;
-    Ok((scenario, outcome))
+    let output = scenario.run_while(progress)?;
+    Ok((scenario, output))
 }

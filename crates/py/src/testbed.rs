@@ -1,6 +1,6 @@
 //! Runs a scenario with real packets.
 
-use crate::run::Outcome;
+use crate::run::RunOutput;
 use pyo3::{Py, PyAny, PyResult, Python, pyfunction};
 
 #[cfg(target_os = "linux")]
@@ -10,7 +10,7 @@ pub use others::{die_with_parent, isolate, run_testbed};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{Outcome, Py, PyAny, PyResult, Python, pyfunction};
+    use super::{Py, PyAny, PyResult, Python, RunOutput, pyfunction};
     use dumbbell_sim::Scenario;
     use dumbbell_testbed::{Health, TestbedError};
     use pyo3::PyErr;
@@ -55,20 +55,20 @@ mod linux {
         py: Python<'py>,
         scenario: &str,
         progress: Py<PyAny>,
-    ) -> PyResult<(Outcome, pyo3::Bound<'py, PyDict>)> {
+    ) -> PyResult<(RunOutput, pyo3::Bound<'py, PyDict>)> {
         let report_progress = |done: f64| {
             let called = Python::attach(|py| progress.call1(py, (done,)).map(|_| ()));
             if called.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let done = py.detach(|| {
             let scenario = Scenario::from_json(scenario)?;
-            let outcome = dumbbell_testbed::run(&scenario, report_progress)?;
-            Ok((scenario, outcome))
+            let output = dumbbell_testbed::run(&scenario, report_progress)?;
+            Ok((scenario, output))
         });
-        let (scenario, outcome) = done.map_err(|error: TestbedError| raise(&error))?;
-        let health = health_dict(py, &outcome.health)?;
-        health.set_item("complaints", outcome.warnings)?;
-        Ok((Outcome::new(py, scenario, outcome.tables)?, health))
+        let (scenario, output) = done.map_err(|error: TestbedError| raise(&error))?;
+        let health = health_dict(py, &output.health)?;
+        health.set_item("complaints", output.warnings)?;
+        Ok((RunOutput::new(py, scenario, output.tables)?, health))
     }
 
     fn health_dict<'py>(py: Python<'py>, health: &Health) -> PyResult<pyo3::Bound<'py, PyDict>> {
@@ -91,7 +91,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod others {
-    use super::{Outcome, Py, PyAny, PyResult, Python, pyfunction};
+    use super::{Py, PyAny, PyResult, Python, RunOutput, pyfunction};
     use pyo3::exceptions::PyOSError;
 
     const NEEDS: &str = "the testbed needs Linux; run it there, or in the simulator";
@@ -114,7 +114,7 @@ mod others {
         _py: Python<'_>,
         _scenario: &str,
         _progress: Py<PyAny>,
-    ) -> PyResult<(Outcome, Py<PyAny>)> {
+    ) -> PyResult<(RunOutput, Py<PyAny>)> {
         Err(PyOSError::new_err(NEEDS))
     }
 }

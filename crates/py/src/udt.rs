@@ -2,7 +2,7 @@
 //! ms.
 
 use dumbbell_cc::CaState;
-use dumbbell_transfer::{BenchLimit, RetryPolicy, ServerConfig, TransferError, TransferMonitor};
+use dumbbell_transfer::{BenchLimit, RetryPolicy, ServerConfig, TransferError};
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket, Statistics};
 use dumbbell_udt::{Mode, TransportOptions};
 use dumbbell_units::Span;
@@ -331,27 +331,27 @@ fn values(statistics: &Statistics) -> [(&'static str, f64); 16] {
 /// Progress and stop request of a transfer, for use by other threads.
 #[pyclass(frozen, module = "dumbbell._core")]
 #[derive(Default)]
-pub struct TransferWatch {
-    watch: Arc<TransferMonitor>,
+pub struct TransferMonitor {
+    monitor: Arc<dumbbell_transfer::TransferMonitor>,
 }
 
 #[pymethods]
-impl TransferWatch {
-    /// A watch for a transfer that has not started.
+impl TransferMonitor {
+    /// A monitor for a transfer that has not started.
     #[new]
-    fn new() -> TransferWatch {
-        TransferWatch::default()
+    fn new() -> TransferMonitor {
+        TransferMonitor::default()
     }
 
     /// Requests a stop; the transfer then raises InterruptedError.
     fn stop(&self) {
-        self.watch.stop();
+        self.monitor.stop();
     }
 
     /// Progress of the transfer: what, bytes, total, resumed, files and all_files; rtt (s), sent
     /// and retransmitted (packets) of the connection.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let progress = self.watch.progress();
+        let progress = self.monitor.progress();
         let row = PyDict::new(py);
         row.set_item("what", progress.file)?;
         row.set_item("bytes", progress.bytes)?;
@@ -369,12 +369,12 @@ impl TransferWatch {
 
     /// Messages about the events since the last call.
     fn events(&self) -> Vec<String> {
-        self.watch.take_events()
+        self.monitor.take_events()
     }
 
     /// Time series: columns by name, including the connection's number and its time (s).
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let samples = self.watch.samples();
+        let samples = self.monitor.samples();
         let columns = PyDict::new(py);
         let times: Vec<f64> =
             samples.iter().map(|sample| sample.statistics.elapsed.as_secs_f64()).collect();
@@ -390,7 +390,7 @@ impl TransferWatch {
 
     /// Internals of the algorithm: rows of connection, time (s), name, value.
     fn internals(&self) -> Vec<(u64, f64, &'static str, f64)> {
-        let samples = self.watch.samples();
+        let samples = self.monitor.samples();
         let rows = samples.iter().flat_map(|sample| {
             let t = sample.statistics.elapsed.as_secs_f64();
             let row = move |&(name, value)| (sample.connection, t, name, value);
@@ -417,10 +417,10 @@ pub fn udt_push(
     settings_json: &str,
     retries: u32,
     interval: f64,
-    watch: &TransferWatch,
+    monitor: &TransferMonitor,
 ) -> PyResult<()> {
     let (settings, policy) = (settings(settings_json)?, retry_policy(retries, interval)?);
-    let run = || dumbbell_transfer::push(peer, &paths, &settings, policy, &watch.watch);
+    let run = || dumbbell_transfer::push(peer, &paths, &settings, policy, &monitor.monitor);
     py.detach(run).map_err(raise_transfer)
 }
 
@@ -435,14 +435,14 @@ pub fn udt_pull(
     settings_json: &str,
     retries: u32,
     interval: f64,
-    watch: &TransferWatch,
+    monitor: &TransferMonitor,
 ) -> PyResult<()> {
     let (settings, policy) = (settings(settings_json)?, retry_policy(retries, interval)?);
-    let run = || dumbbell_transfer::pull(peer, &paths, &into, &settings, policy, &watch.watch);
+    let run = || dumbbell_transfer::pull(peer, &paths, &into, &settings, policy, &monitor.monitor);
     py.detach(run).map_err(raise_transfer)
 }
 
-/// Serves a folder until `watch` is stopped; with `once`, until one client was served.
+/// Serves a folder until `monitor` is stopped; with `once`, until one client was served.
 #[pyfunction]
 pub fn udt_serve(
     py: Python<'_>,
@@ -451,7 +451,7 @@ pub fn udt_serve(
     settings_json: &str,
     permission: (bool, bool, bool),
     clients: usize,
-    watch: &TransferWatch,
+    monitor: &TransferMonitor,
 ) -> PyResult<()> {
     let (write, read, once) = permission;
     let settings = settings(settings_json)?;
@@ -462,14 +462,14 @@ pub fn udt_serve(
         max_clients: clients,
         ..ServerConfig::default()
     };
-    let run = || dumbbell_transfer::serve(&root, local, &settings, config, &watch.watch);
+    let run = || dumbbell_transfer::serve(&root, local, &settings, config, &monitor.monitor);
     py.detach(run).map_err(raise_transfer)
 }
 
 /// Sends data that the server discards, for `seconds` or for `size` bytes. Returns the bytes sent
 /// and the time (s).
 #[pyfunction]
-#[pyo3(signature = (peer, seconds, size, settings_json, interval, watch))]
+#[pyo3(signature = (peer, seconds, size, settings_json, interval, monitor))]
 pub fn udt_bench(
     py: Python<'_>,
     peer: &str,
@@ -477,7 +477,7 @@ pub fn udt_bench(
     size: Option<u64>,
     settings_json: &str,
     interval: f64,
-    watch: &TransferWatch,
+    monitor: &TransferMonitor,
 ) -> PyResult<(u64, f64)> {
     let settings = settings(settings_json)?;
     let load = size.map_or_else(
@@ -485,7 +485,7 @@ pub fn udt_bench(
         |size| Ok(BenchLimit::Bytes(size)),
     )?;
     let interval = duration(interval)?;
-    let run = || dumbbell_transfer::bench(peer, load, &settings, interval, &watch.watch);
+    let run = || dumbbell_transfer::bench(peer, load, &settings, interval, &monitor.monitor);
     let (bytes, took) = py.detach(run).map_err(raise_transfer)?;
     Ok((bytes, took.as_secs_f64()))
 }

@@ -261,19 +261,19 @@ def _failures() -> Iterator[None]:
         raise DumbbellError(str(error)) from None
 
 
-def _tell_events(watch: _core.TransferWatch) -> None:
+def _tell_events(watch: _core.TransferMonitor) -> None:
     for event in watch.events():
         print_line(event)
         sys.stdout.flush()
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[_core.TransferWatch], None]]:
+def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
     """A progress bar with rate, round-trip time and loss."""
     with stages() as show:
         seen: list[tuple[float, int]] = []
 
-        def tell(watch: _core.TransferWatch) -> None:
+        def tell(watch: _core.TransferMonitor) -> None:
             for event in watch.events():
                 sys.stderr.write(f"dumbbell: {event}\n")
             now = watch.progress()
@@ -292,7 +292,7 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferWatch], None]]:
 
 
 @contextmanager
-def _countdown(what: str, length: float) -> Iterator[Callable[[_core.TransferWatch], None]]:
+def _countdown(what: str, length: float) -> Iterator[Callable[[_core.TransferMonitor], None]]:
     """A progress bar for what takes so long, s."""
     began = time.monotonic()
     with stages() as show:

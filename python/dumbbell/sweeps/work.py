@@ -50,12 +50,14 @@ class Watch:
     """
 
     over: float = 0.0
-    current: tuple[_core.Watch, float] = field(default_factory=lambda: (_core.Watch(), 0.0))
+    current: tuple[_core.RunMonitor, float] = field(
+        default_factory=lambda: (_core.RunMonitor(), 0.0)
+    )
     stopped: bool = False
 
-    def begin(self, cost: float) -> _core.Watch:
+    def begin(self, cost: float) -> _core.RunMonitor:
         """Begins a run; raises `InterruptedError` if the chunk is stopped."""
-        watch = _core.Watch()
+        watch = _core.RunMonitor()
         self.current = (watch, cost)
         if self.stopped:
             raise InterruptedError
@@ -63,7 +65,7 @@ class Watch:
 
     def end(self) -> None:
         """Ends the run that was begun last."""
-        cost, self.current = self.current[1], (_core.Watch(), 0.0)
+        cost, self.current = self.current[1], (_core.RunMonitor(), 0.0)
         self.over += cost
 
     @property

@@ -66,7 +66,7 @@ def _tell(answer: IO[bytes], **message: Any) -> None:
     answer.flush()
 
 
-def _send(answer: IO[bytes], outcome: _core.Outcome, health: _core.Health) -> None:
+def _send(answer: IO[bytes], outcome: _core.RunOutput, health: _core.Health) -> None:
     # Importing it starts threads, and a process of several cannot have a user namespace.
     import polars as pl
 

@@ -39,7 +39,7 @@ class Report:
     resumed: int
     files: int
     seconds: float
-    watch: _core.TransferWatch
+    watch: _core.TransferMonitor
 
     @property
     def rate(self) -> float:
@@ -54,7 +54,7 @@ def send(
     *,
     settings: Settings = _DEFAULTS,
     retries: int = 5,
-    tell: Callable[[_core.TransferWatch], None] | None = None,
+    tell: Callable[[_core.TransferMonitor], None] | None = None,
 ) -> Report:
     """Gives files and folders to a server.
 
@@ -85,7 +85,7 @@ def receive(
     *,
     settings: Settings = _DEFAULTS,
     retries: int = 5,
-    tell: Callable[[_core.TransferWatch], None] | None = None,
+    tell: Callable[[_core.TransferMonitor], None] | None = None,
 ) -> Report:
     """Takes files and folders, by their paths in the server's folder, into the folder `into`.
 
@@ -108,7 +108,7 @@ def serve(
     read: bool = True,
     once: bool = False,
     clients: int = 64,
-    tell: Callable[[_core.TransferWatch], None] | None = None,
+    tell: Callable[[_core.TransferMonitor], None] | None = None,
 ) -> Report:
     """Serves a folder until the user interrupts, or, with `once`, until one client was served.
 
@@ -140,7 +140,7 @@ def bench(
     seconds: float = 10.0,
     size: int | None = None,
     settings: Settings = _DEFAULTS,
-    tell: Callable[[_core.TransferWatch], None] | None = None,
+    tell: Callable[[_core.TransferMonitor], None] | None = None,
 ) -> Report:
     """Sends data that a server throws away, for so many seconds or bytes.
 
@@ -163,11 +163,11 @@ def _address(host: str, port: int) -> str:
 
 
 def _attend(
-    work: Callable[[_core.TransferWatch], None],
-    tell: Callable[[_core.TransferWatch], None] | None,
+    work: Callable[[_core.TransferMonitor], None],
+    tell: Callable[[_core.TransferMonitor], None] | None,
 ) -> Report:
     """Does the work in a thread, so that the user can interrupt it."""
-    watch = _core.TransferWatch()
+    watch = _core.TransferMonitor()
     failed: list[BaseException] = []
 
     def run() -> None:

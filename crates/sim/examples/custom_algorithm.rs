@@ -1,5 +1,5 @@
 //! A user-defined algorithm next to the built-in CUBIC: `cargo run --release --example
-//! own_algorithm`.
+//! custom_algorithm`.
 //!
 //! [`Calm`] keeps a few packets queued at the bottleneck. Once per round trip it estimates its
 //! backlog there: the part of its window `cwnd` (packets) that is not in propagation,

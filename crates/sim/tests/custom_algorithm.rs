@@ -1,6 +1,6 @@
 //! The example of a user-defined algorithm behaves as documented.
 
-#[path = "../examples/own_algorithm.rs"]
+#[path = "../examples/custom_algorithm.rs"]
 #[allow(dead_code, reason = "its main function is not called")]
 mod example;
 
