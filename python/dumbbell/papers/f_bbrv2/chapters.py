@@ -73,8 +73,9 @@ def sections(runs: Runs) -> list[Section]:
                 "BBRv2 and F-BBRv2 at 4 BDP (31.5 and 12). That the paper ran it so is likely, "
                 "not known; the scenarios here have ns-3's TCP.",
                 "BBRv2's share is decided by the window, not by the pacing rate. In most of Cruise "
-                "the window is full, and it is inflight_longterm less 15 %. F-BBRv2 paces Cruise faster, "
-                "which helps only while the window is not full; the deeper the queue, the less.",
+                "the window is full, and it is inflight_longterm less 15 %. F-BBRv2 paces Cruise "
+                "faster, which helps only while the window is not full; the deeper the queue, the "
+                "less.",
                 "The other runs change one thing that the paper leaves unsaid or that may be meant "
                 "otherwise. Access links as fast as the bottleneck, as the paper states them, "
                 "smooth CUBIC's bursts; behind fast ones CUBIC is "
