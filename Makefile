@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: package help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel
+.PHONY: package help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel explore
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -37,6 +37,11 @@ test-rust: setup ## Runs the engine's tests
 test-python: setup ## Runs the Python tests
 	.venv/bin/pytest
 
+MINUTES ?= 30
+
+explore: setup ## Runs the property tests with new seeds for MINUTES (30); prints how to repeat a failure
+	.venv/bin/python scripts/explore.py --minutes $(MINUTES)
+
 test-kernel: setup ## Tries the algorithms for the kernel on real packets, as root, for some minutes
 	.venv/bin/pytest tests/kernel
 
@@ -55,6 +60,7 @@ KILLS ?= 50
 
 test-kills: setup ## Kills a sweep KILLS (50) times at random moments; it must lose nothing
 	KILLS=$(KILLS) .venv/bin/pytest -q tests/python/test_sweeps.py -k killed
+
 chaos: setup ## Sends data over very bad paths and floods a UDT server, for minutes
 	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored --nocapture
 

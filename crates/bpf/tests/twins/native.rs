@@ -23,24 +23,23 @@ pub struct Program(PathBuf);
 
 /// Builds a program, once for all tests. Without a C compiler it prints that and returns `None`.
 pub fn build(name: &str) -> Option<Program> {
-    static BUILT: Mutex<BTreeMap<String, Program>> = Mutex::new(BTreeMap::new());
+    static BUILT: Mutex<BTreeMap<String, Option<Program>>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().expect("no build panicked");
+    built.entry(name.to_owned()).or_insert_with(|| compile(name)).clone()
+}
+
+/// Renamed into place when complete: another process may be running the same tests.
+fn compile(name: &str) -> Option<Program> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     if Command::new(&compiler).arg("--version").output().is_err() {
         eprintln!("skipped: there is no C compiler ({compiler})");
         return None;
     }
-    let mut built = BUILT.lock().expect("no build panicked");
-    let program = built.entry(name.to_owned()).or_insert_with(|| compile(&compiler, name));
-    Some(program.clone())
-}
-
-/// Renamed into place when complete: another process may be running the same tests.
-fn compile(compiler: &str, name: &str) -> Program {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let target = folder.join(name);
     let unfinished = folder.join(format!("{name}-{}", std::process::id()));
-    let status = Command::new(compiler)
+    let status = Command::new(&compiler)
         .args(["-O1", "-Wall", "-Wno-unused", "-Werror", "-fsanitize=undefined"])
         .args(["-fno-sanitize-recover=undefined", "-DNATIVE"])
         .arg(format!("-DPROGRAM=\"bpf/{name}.bpf.c\""))
@@ -52,7 +51,7 @@ fn compile(compiler: &str, name: &str) -> Program {
         .expect("the compiler was found a moment ago");
     assert!(status.success(), "{name} does not compile");
     std::fs::rename(&unfinished, &target).expect("both are in the same folder");
-    Program(target)
+    Some(Program(target))
 }
 
 impl Program {

@@ -1,6 +1,6 @@
 //! Algorithms of a window: arbitrary acknowledgements, losses and timeouts.
 
-use crate::native::{Answer, Program, build};
+use crate::native::{Answer, build};
 use crate::recorder::{Recorder, settled};
 use dumbbell_cc::ext::Subflow;
 use dumbbell_cc::{
@@ -8,7 +8,6 @@ use dumbbell_cc::{
 };
 use dumbbell_units::{Span, Time};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 
 /// What happens next to a flow.
 #[derive(Clone, Debug)]
@@ -58,6 +57,10 @@ fn step(coupled: bool) -> impl Strategy<Value = Step> {
         4 => Just(Step::Open),
         if coupled { 4 } else { 0 } => siblings.prop_map(Step::Siblings),
     ]
+}
+
+fn steps(coupled: bool) -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(coupled), 1..60)
 }
 
 /// Drives the algorithm through these steps.
@@ -125,24 +128,11 @@ fn turns_large(twin: f64, program: f64) -> bool {
     [twin, program].iter().any(|cwnd| (cwnd * 1448.0 / 1e6 - 1.0).abs() < 1e-3)
 }
 
-/// Any trace gives the same windows, within `share`.
-fn check(name: &str, share: f64, coupled: bool) {
-    let Some(program) = build(name) else { return };
-    let steps = prop::collection::vec(step(coupled), 1..60);
-    let config = Config { failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&steps, |steps| {
-        compare(&program, name, share, &steps);
-        Ok(())
-    });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
-}
-
 /// This trace gives the same windows, within `share`.
-fn compare(program: &Program, name: &str, share: f64, steps: &[Step]) {
+fn compare(name: &str, share: f64, steps: &[Step]) {
+    let Some(program) = build(name) else { return };
     let recorder = drive(name, steps);
-    let mut pairs = recorder.replay(program);
+    let mut pairs = recorder.replay(&program);
     if name == "dbac" {
         // In recovery and upon a timeout the window is the kernel's, and so is the threshold
         // after loss; the twin's follow alpha.
@@ -157,55 +147,61 @@ fn compare(program: &Program, name: &str, share: f64, steps: &[Step]) {
     }
 }
 
-#[test]
-fn highspeed_tcp_is_its_twin_to_one_in_10_000() {
-    // `a` is for whole packets: a hair's breadth decides when it changes.
-    check("hstcp", 1e-4, false);
-}
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-#[test]
-fn scalable_tcp_is_its_twin_to_one_in_100_000() {
-    check("stcp", 1e-5, false);
-}
+    #[test]
+    fn highspeed_tcp_is_its_twin_to_one_in_10_000(steps in steps(false)) {
+        // `a` is for whole packets: a hair's breadth decides when it changes.
+        compare("hstcp", 1e-4, &steps);
+    }
 
-#[test]
-fn bic_is_its_twin_to_one_in_100_000() {
-    check("bic", 1e-5, false);
+    #[test]
+    fn scalable_tcp_is_its_twin_to_one_in_100_000(steps in steps(false)) {
+        compare("stcp", 1e-5, &steps);
+    }
+
+    #[test]
+    fn bic_is_its_twin_to_one_in_100_000(steps in steps(false)) {
+        compare("bic", 1e-5, &steps);
+    }
+
+    #[test]
+    fn lia_is_its_twin_to_one_in_1000(steps in steps(true)) {
+        compare("lia", 1e-3, &steps);
+    }
+
+    #[test]
+    fn olia_is_its_twin_to_one_in_1000(steps in steps(true)) {
+        compare("olia", 1e-3, &steps);
+    }
+
+    #[test]
+    fn dbac_is_its_twin_to_one_in_1000_but_in_recovery(steps in steps(true)) {
+        compare("dbac", 1e-3, &steps);
+    }
 }
 
 /// 12.5 packets wait at the threshold of 2.7: 1 / 2.7 counts to the last bit.
 #[test]
 fn bic_divides_by_small_windows_without_rounding() {
-    let Some(program) = build("bic") else { return };
     let acks = |count, packets| Step::Acks { count, packets, gap: Span::from_micros(1) };
     let steps = [Step::Timeout, Step::Open, acks(3, 2), Step::Loss, Step::Timeout, acks(1, 13)];
-    compare(&program, "bic", 1e-5, &steps);
+    compare("bic", 1e-5, &steps);
 }
 
 /// The window passes 42 packets, where `a` changes, at the same acknowledgement.
 #[test]
 fn highspeed_tcp_changes_a_at_the_same_acknowledgement() {
-    let Some(program) = build("hstcp") else { return };
     let acks = |count, packets| Step::Acks { count, packets, gap: Span::from_micros(1) };
     let steps = [Step::Timeout, acks(35, 2), Step::Open, Step::Timeout, acks(62, 14)];
-    compare(&program, "hstcp", 1e-4, &steps);
-}
-
-#[test]
-fn lia_is_its_twin_to_one_in_1000() {
-    check("lia", 1e-3, true);
-}
-
-#[test]
-fn olia_is_its_twin_to_one_in_1000() {
-    check("olia", 1e-3, true);
+    compare("hstcp", 1e-4, &steps);
 }
 
 /// The window rises to the sibling's, which is the best path, and alpha is negative from there on: the
 /// two are 0.0003 packets apart then.
 #[test]
 fn olia_takes_the_larger_of_two_windows_that_are_nearly_the_same() {
-    let Some(program) = build("olia") else { return };
     let mut sibling = Subflow::new(25.912136, Span::from_micros(106_477));
     sibling.delivered_between_losses = [0, 2598];
     let steps = [
@@ -215,10 +211,5 @@ fn olia_takes_the_larger_of_two_windows_that_are_nearly_the_same() {
         Step::Siblings(vec![sibling]),
         Step::Acks { count: 322, packets: 13, gap: Span::from_micros(1) },
     ];
-    compare(&program, "olia", 1e-3, &steps);
-}
-
-#[test]
-fn dbac_is_its_twin_to_one_in_1000_but_in_recovery() {
-    check("dbac", 1e-3, true);
+    compare("olia", 1e-3, &steps);
 }
