@@ -114,7 +114,9 @@ def main() -> None:
             if (output := suite.run(seed)) is not None:
                 failures += 1
                 shown = "\n".join(output.splitlines()[-SHOWN:])
-                sys.stdout.write(f"{shown}\nexplore: failed; repeat with\n  {suite.repeat % seed}\n")
+                sys.stdout.write(
+                    f"{shown}\nexplore: failed; repeat with\n  {suite.repeat % seed}\n"
+                )
                 sys.stdout.flush()
         seed += 1
     sys.stdout.write(f"explore: {runs} runs, {seed - first} seeds, {failures} failed\n")

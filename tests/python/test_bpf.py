@@ -47,7 +47,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         thread.start()
 
         def received() -> bytes:
-            thread.join(timeout=30)
+            thread.join()
             return bytes(got)
 
         yield listener.getsockname(), received

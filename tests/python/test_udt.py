@@ -34,15 +34,15 @@ def test_a_stream_is_sent_and_ends_when_the_with_does() -> None:
     data = bytes(range(256)) * 2000
     with udt.listen(host=HOST) as listener:
         with udt.connect(*listener.local) as client:
-            server = listener.accept(timeout=10)
+            server = listener.accept()
             assert server.peer[1] == client.local[1]
             client.send(data)
             received = b""
             while len(received) < len(data):
-                received += server.recv(timeout=10)
+                received += server.recv()
             assert received == data
             assert server.statistics()["received"] == len(data)
-        assert server.recv(timeout=10) == b""
+        assert server.recv() == b""
 
 
 def test_messages_keep_their_bounds() -> None:
@@ -50,11 +50,11 @@ def test_messages_keep_their_bounds() -> None:
     with (
         udt.listen(host=HOST, settings=settings) as listener,
         udt.connect(*listener.local, settings=settings) as client,
-        listener.accept(timeout=10) as server,
+        listener.accept() as server,
     ):
         for message in (b"one", b"x" * 50_000, b""[:0] + b"three"):
             client.send_message(message)
-            assert server.recv_message(timeout=10) == message
+            assert server.recv_message() == message
         with pytest.raises(ValueError, match="messages, not a stream"):
             client.send(b"x")
 
@@ -81,13 +81,13 @@ class _Server:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait()
         if self.process.stdout:
             self.process.stdout.close()
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(20) == 130
+        assert self.process.wait() == 130
         if self.process.stdout:
             self.process.stdout.close()
 
@@ -158,7 +158,7 @@ def test_one_receives_what_another_sends_without_a_server(tmp_path: Path) -> Non
         time.sleep(0.01)
     port = int(events[0].rpartition(":")[2])
     udt.send([tmp_path / "file"], HOST, port)
-    receiving.join(20)
+    receiving.join()
     assert report[0].bytes == 100_000
     assert (into / "file").read_bytes() == b"x" * 100_000
 
@@ -242,7 +242,7 @@ def test_a_server_that_is_killed_and_comes_again_gets_the_rest(paths: tuple[Path
     there = part.stat().st_size
     assert there < SIZE, "it was killed on the way"
     server = _Server(folder, server.address.rpartition(":")[2])
-    said, errors = sender.communicate(timeout=60)
+    said, errors = sender.communicate()
     server.stop()
     assert sender.returncode == 0, errors
     assert json.loads(said)["bytes"] == SIZE
@@ -264,7 +264,7 @@ def test_of_a_file_that_is_changed_while_it_is_sent_nothing_is_kept(
             open_file.truncate(SIZE - 1000)
         else:
             open_file.write(b"other")
-    _, errors = sender.communicate(timeout=60)
+    _, errors = sender.communicate()
     server.stop()
     assert sender.returncode == 4
     assert "1 file did not arrive as they are: file" in errors

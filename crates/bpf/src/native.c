@@ -11,7 +11,7 @@
 
 #include PROGRAM
 
-#define MOST_SIBLINGS 7
+#define MAX_SIBLINGS 7
 
 struct event {
 	/* 'I'nit, 'A'ck, 'L'oss (a new episode), 'T'imeout, 'U'ndo, 'S'ent. */
@@ -40,9 +40,9 @@ u32 native_random(void)
 }
 
 static struct tcp_sock connection;
-static struct tcp_sock others[MOST_SIBLINGS];
+static struct tcp_sock others[MAX_SIBLINGS];
 static struct mptcp_sock msk;
-static struct mptcp_subflow_context contexts[MOST_SIBLINGS + 1];
+static struct mptcp_subflow_context contexts[MAX_SIBLINGS + 1];
 
 static struct sock *sk = (struct sock *)&connection;
 

@@ -24,84 +24,84 @@ static const struct params PARAMS = {
 	.startup_pacing_gain = 739 << 8,
 	.startup_cwnd_gain = 739 << 8,
 	.drain_pacing_gain = 88 << 8,
-	.drain_rounds = LATE_DRAIN,
-	.cwnd_gain = GAIN(2),
-	.probe_rtt_interval = MIN_RTT_WINDOW,
-	.probe_rtt_gain = 0,
-	.startup_extra_acked_rounds = EXTRA_ACKED_ROUNDS,
-	.adds_allowance = true,
-	.one_packet_below = 1200000 / 8,
+	.drain_max_rounds = NO_MAX_ROUNDS,
+	.default_cwnd_gain = GAIN(2),
+	.probe_rtt_interval = MIN_RTT_FILTER_LEN,
+	.probe_rtt_cwnd_gain = 0,
+	.startup_extra_acked_win_rtts = EXTRA_ACKED_WIN_RTTS,
+	.adds_offload_budget = true,
+	.min_tso_rate = 1200000 / 8,
 };
 
-#include "bbr/frame.h"
+#include "bbr/common.h"
 
 /* Rounds over which the greatest delivery rate is taken: a cycle of gains and two. */
-#define BW_ROUNDS 10
+#define BW_RTTS 10
 /* Until so many packets are delivered, the window grows whatever its target. */
-#define EARLY 10
-#define PHASES 8
+#define TCP_INIT_CWND 10
+#define CYCLE_LEN 8
 
 /* The policer: its intervals, thresholds and for how long it is believed. */
-#define LEAST_ROUNDS 4
-#define MOST_ROUNDS 16
-#define ROUNDS_IN_USE 48
-#define LEAST_TIME 1000
-#define CONSISTENT_DIFFERENCE (4000 / 8)
+#define LT_INTVL_MIN_RTTS 4
+#define LT_INTVL_MAX_RTTS 16
+#define LT_BW_MAX_RTTS 48
+#define LT_INTVL_MIN_US 1000
+#define LT_BW_DIFF (4000 / 8)
 
 struct sample {
 	u32 at;
 	u64 bw;
 };
 
-struct rules {
+struct bbr_version {
 	/* The best samples, of ever later rounds (Nichols' filter). */
 	struct sample best[3];
 	/* The cycle of gains. */
-	u32 phase;
-	u64 phase_began;
+	u32 cycle_idx;
+	u64 cycle_stamp;
 	/* Packet conservation. */
-	u8 before;
-	bool conserves;
+	u8 prev_ca_state;
+	bool packet_conservation;
 	/* The policer; its rate is 0 while there is none. */
-	bool is_policed;
-	bool is_sampling;
-	u32 policer_rounds;
-	u32 interval_delivered;
-	u32 interval_lost;
-	u64 interval_began;
-	u64 policer_bw;
+	bool lt_use_bw;
+	bool lt_is_sampling;
+	u32 lt_rtt_cnt;
+	u32 lt_last_delivered;
+	u32 lt_last_lost;
+	u64 lt_last_stamp;
+	u64 lt_bw;
 };
 
 #include "bbr/bbr.h"
 
 ALWAYS_INLINE u64 max_bw_of(const struct bbr *bbr)
 {
-	return bbr->rules.best[0].bw;
+	return bbr->version.best[0].bw;
 }
 
 ALWAYS_INLINE u64 bw_of(const struct bbr *bbr)
 {
-	return bbr->rules.is_policed ? bbr->rules.policer_bw : max_bw_of(bbr);
+	return bbr->version.lt_use_bw ? bbr->version.lt_bw : max_bw_of(bbr);
 }
 
-ALWAYS_INLINE bool is_raising(const struct bbr *bbr)
+ALWAYS_INLINE bool is_probe_bw_up(const struct bbr *bbr)
 {
-	return bbr->frame.state == PROBE_BW && bbr->rules.phase == 0;
+	return bbr->common.state == PROBE_BW && bbr->version.cycle_idx == 0;
 }
 
-ALWAYS_INLINE u8 phase_before(const struct bbr *bbr)
+ALWAYS_INLINE u8 prev_ca_state(const struct bbr *bbr)
 {
-	return bbr->rules.before;
+	return bbr->version.prev_ca_state;
 }
 
 /* --- the greatest bandwidth ----------------------------------------------------------------- */
 
-ALWAYS_INLINE void update_max(struct sample best[3], u32 round, u64 bw)
+ALWAYS_INLINE void update_max_bw(struct sample best[3], u32 round, u64 bw)
 {
 	struct sample sample = { round, bw };
 	u32 age;
 
-	if (bw >= best[0].bw || round - best[2].at > BW_ROUNDS) {
+	if (bw >= best[0].bw || round - best[2].at > BW_RTTS) {
 		best[0] = best[1] = best[2] = sample;
 		return;
 	}
@@ -111,108 +111,108 @@ ALWAYS_INLINE void update_max(struct sample best[3], u32 round, u64 bw)
 		best[2] = sample;
 	/* Drops what has left the window; else makes sure that the runners-up are of other times. */
 	age = round - best[0].at;
-	if (age > BW_ROUNDS) {
+	if (age > BW_RTTS) {
 		best[0] = best[1];
 		best[1] = best[2];
 		best[2] = sample;
-		if (round - best[0].at > BW_ROUNDS) {
+		if (round - best[0].at > BW_RTTS) {
 			best[0] = best[1];
 			best[1] = sample;
 		}
-	} else if (best[1].at == best[0].at && age > BW_ROUNDS / 4) {
+	} else if (best[1].at == best[0].at && age > BW_RTTS / 4) {
 		best[1] = best[2] = sample;
-	} else if (best[2].at == best[1].at && age > BW_ROUNDS / 2) {
+	} else if (best[2].at == best[1].at && age > BW_RTTS / 2) {
 		best[2] = sample;
 	}
 }
 
 /* --- the policer ---------------------------------------------------------------------------- */
 
-ALWAYS_INLINE void begin_interval(struct rules *r, const struct ack *ack)
+ALWAYS_INLINE void reset_lt_bw_sampling_interval(struct bbr_version *r, const struct ack *ack)
 {
-	r->interval_began = ack->delivered_at;
-	r->interval_delivered = ack->delivered;
-	r->interval_lost = ack->lost;
-	r->policer_rounds = 0;
+	r->lt_last_stamp = ack->delivered_at;
+	r->lt_last_delivered = ack->delivered;
+	r->lt_last_lost = ack->lost;
+	r->lt_rtt_cnt = 0;
 }
 
-ALWAYS_INLINE void reset_policer(struct rules *r, const struct ack *ack)
+ALWAYS_INLINE void reset_lt_bw_sampling(struct bbr_version *r, const struct ack *ack)
 {
-	r->policer_bw = 0;
-	r->is_policed = false;
-	r->is_sampling = false;
-	begin_interval(r, ack);
+	r->lt_bw = 0;
+	r->lt_use_bw = false;
+	r->lt_is_sampling = false;
+	reset_lt_bw_sampling_interval(r, ack);
 }
 
-ALWAYS_INLINE void end_interval(struct rules *r, const struct ack *ack)
+ALWAYS_INLINE void lt_bw_interval_done(struct bbr_version *r, const struct ack *ack)
 {
-	u32 delivered = ack->delivered - r->interval_delivered, lost = ack->lost - r->interval_lost;
-	u64 elapsed = less(ack->delivered_at, r->interval_began), bw, difference;
+	u32 delivered = ack->delivered - r->lt_last_delivered, lost = ack->lost - r->lt_last_lost;
+	u64 elapsed = sat_sub(ack->delivered_at, r->lt_last_stamp), bw, difference;
 
-	if (!delivered || (u64)lost * 256 < (u64)delivered * 50 || elapsed < LEAST_TIME)
+	if (!delivered || (u64)lost * 256 < (u64)delivered * 50 || elapsed < LT_INTVL_MIN_US)
 		return;
-	bw = min((u64)delivered * ack->mss * 1000000 / elapsed, MOST_RATE);
-	difference = bw > r->policer_bw ? bw - r->policer_bw : r->policer_bw - bw;
-	if (r->policer_bw && (difference * 8 <= r->policer_bw ||
-			      difference * 99 / 100 <= CONSISTENT_DIFFERENCE)) {
-		r->policer_bw = (bw + r->policer_bw) / 2;
-		r->is_policed = true;
-		r->policer_rounds = 0;
+	bw = min((u64)delivered * ack->mss * 1000000 / elapsed, MAX_RATE);
+	difference = bw > r->lt_bw ? bw - r->lt_bw : r->lt_bw - bw;
+	if (r->lt_bw && (difference * 8 <= r->lt_bw ||
+			      difference * 99 / 100 <= LT_BW_DIFF)) {
+		r->lt_bw = (bw + r->lt_bw) / 2;
+		r->lt_use_bw = true;
+		r->lt_rtt_cnt = 0;
 		return;
 	}
-	r->policer_bw = bw;
-	begin_interval(r, ack);
+	r->lt_bw = bw;
+	reset_lt_bw_sampling_interval(r, ack);
 }
 
 /* Takes evidence. Returns whether the path was held to be policed and is no longer. */
-ALWAYS_INLINE bool observe_policer(struct bbr *bbr, const struct ack *ack, bool loss, bool limited)
+ALWAYS_INLINE bool lt_bw_sampling(struct bbr *bbr, const struct ack *ack, bool loss, bool app_limited)
 {
-	struct rules *r = &bbr->rules;
+	struct bbr_version *r = &bbr->version;
 
-	if (r->is_policed) {
-		if (bbr->frame.state != PROBE_BW || !bbr->frame.round_start ||
-		    ++r->policer_rounds < ROUNDS_IN_USE)
+	if (r->lt_use_bw) {
+		if (bbr->common.state != PROBE_BW || !bbr->common.round_start ||
+		    ++r->lt_rtt_cnt < LT_BW_MAX_RTTS)
 			return false;
-		reset_policer(r, ack);
+		reset_lt_bw_sampling(r, ack);
 		return true;
 	}
-	if (!r->is_sampling) {
+	if (!r->lt_is_sampling) {
 		/* Until the first loss the bucket still had tokens. */
 		if (!loss)
 			return false;
-		begin_interval(r, ack);
-		r->is_sampling = true;
+		reset_lt_bw_sampling_interval(r, ack);
+		r->lt_is_sampling = true;
 	}
-	if (!limited)
-		r->policer_rounds += bbr->frame.round_start;
-	if (limited || r->policer_rounds > MOST_ROUNDS)
-		reset_policer(r, ack);
-	else if (r->policer_rounds >= LEAST_ROUNDS && loss)
-		end_interval(r, ack);
+	if (!app_limited)
+		r->lt_rtt_cnt += bbr->common.round_start;
+	if (app_limited || r->lt_rtt_cnt > LT_INTVL_MAX_RTTS)
+		reset_lt_bw_sampling(r, ack);
+	else if (r->lt_rtt_cnt >= LT_INTVL_MIN_RTTS && loss)
+		lt_bw_interval_done(r, ack);
 	return false;
 }
 
-ALWAYS_INLINE void update_policer(struct bbr *bbr, const struct ack *ack, bool loss, bool limited)
+ALWAYS_INLINE void update_lt_bw(struct bbr *bbr, const struct ack *ack, bool loss, bool app_limited)
 {
-	bool was_policed = bbr->rules.is_policed;
+	bool was_lt_use_bw = bbr->version.lt_use_bw;
 
-	if (observe_policer(bbr, ack, loss, limited))
+	if (lt_bw_sampling(bbr, ack, loss, app_limited))
 		enter_probe_bw(bbr, ack);
-	else if (!was_policed && bbr->rules.is_policed)
-		bbr->frame.pacing_gain = GAIN(1);
+	else if (!was_lt_use_bw && bbr->version.lt_use_bw)
+		bbr->common.pacing_gain = GAIN(1);
 }
 
 /* --- the cycle of gains --------------------------------------------------------------------- */
 
-ALWAYS_INLINE u32 gain_of_phase(u32 phase)
+ALWAYS_INLINE u32 pacing_gain_of(u32 cycle_idx)
 {
-	return phase == 0 ? GAIN(1.25) : phase == 1 ? GAIN(0.75) : GAIN(1);
+	return cycle_idx == 0 ? GAIN(1.25) : cycle_idx == 1 ? GAIN(0.75) : GAIN(1);
 }
 
-ALWAYS_INLINE void advance_cycle(struct rules *r, u64 now)
+ALWAYS_INLINE void advance_cycle_phase(struct bbr_version *r, u64 now)
 {
-	r->phase = (r->phase + 1) % PHASES;
-	r->phase_began = now;
+	r->cycle_idx = (r->cycle_idx + 1) % CYCLE_LEN;
+	r->cycle_stamp = now;
 }
 
 /* At a random phase other than draining. */
@@ -220,21 +220,21 @@ ALWAYS_INLINE void enter_probe_bw(struct bbr *bbr, const struct ack *ack)
 {
 	u64 random = bpf_get_prandom_u32();
 
-	bbr->frame.state = PROBE_BW;
-	bbr->rules.phase = 7 - (random * 7 >> 32);
-	advance_cycle(&bbr->rules, ack->delivered_at);
+	bbr->common.state = PROBE_BW;
+	bbr->version.cycle_idx = 7 - (random * 7 >> 32);
+	advance_cycle_phase(&bbr->version, ack->delivered_at);
 }
 
-ALWAYS_INLINE bool is_phase_over(struct sock *sk, struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE bool is_next_cycle_phase(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	struct frame *f = &bbr->frame;
+	struct bbr_common *f = &bbr->common;
 	u32 gain = f->pacing_gain, in_net;
 	bool full_length = f->min_rtt != UNKNOWN_RTT &&
-			   ack->delivered_at > bbr->rules.phase_began + f->min_rtt;
+			   ack->delivered_at > bbr->version.cycle_stamp + f->min_rtt;
 
 	if (gain == GAIN(1))
 		return full_length;
-	in_net = in_network(sk, f, ack->prior_in_flight, bw_of(bbr), ack->mss);
+	in_net = packets_in_net_at_edt(sk, f, ack->prior_in_flight, bw_of(bbr), ack->mss);
 	if (gain > GAIN(1))
 		return full_length &&
 		       (ack->losses || in_net >= inflight(sk, bbr, max_bw_of(bbr), gain, ack->mss));
@@ -243,65 +243,65 @@ ALWAYS_INLINE bool is_phase_over(struct sock *sk, struct bbr *bbr, const struct 
 
 /* --- the rules ------------------------------------------------------------------------------ */
 
-ALWAYS_INLINE void begin_rules(struct sock *sk, struct bbr *bbr)
+ALWAYS_INLINE void init_version(struct sock *sk, struct bbr *bbr)
 {
-	__builtin_memset(&bbr->rules, 0, sizeof(bbr->rules));
+	__builtin_memset(&bbr->version, 0, sizeof(bbr->version));
 }
 
 ALWAYS_INLINE void update_model(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	bool limited;
+	bool app_limited;
 
-	if (!ack->rated) {
-		bbr->frame.round_start = false;
+	if (!ack->has_rate) {
+		bbr->common.round_start = false;
 		return;
 	}
-	update_round(&bbr->frame, ack);
-	if (bbr->frame.round_start)
-		bbr->rules.conserves = false;
-	limited = is_ack_limited(&bbr->frame, ack);
-	update_policer(bbr, ack, ack->losses > 0, limited);
-	if (!limited || ack->rate >= max_bw_of(bbr))
-		update_max(bbr->rules.best, bbr->frame.round, ack->rate);
+	update_round(&bbr->common, ack);
+	if (bbr->common.round_start)
+		bbr->version.packet_conservation = false;
+	app_limited = is_ack_app_limited(&bbr->common, ack);
+	update_lt_bw(bbr, ack, ack->losses > 0, app_limited);
+	if (!app_limited || ack->rate >= max_bw_of(bbr))
+		update_max_bw(bbr->version.best, bbr->common.round, ack->rate);
 }
 
 /* The cycle of gains advances here, before Drain ends and the cycle begins, as in Linux. */
-ALWAYS_INLINE void update_full_pipe(struct sock *sk, struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void check_full_bw_reached(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	struct frame *f = &bbr->frame;
-	bool limited = ack->rated && is_ack_limited(f, ack);
+	struct bbr_common *f = &bbr->common;
+	bool app_limited = ack->has_rate && is_ack_app_limited(f, ack);
 
-	if (f->state == PROBE_BW && is_phase_over(sk, bbr, ack))
-		advance_cycle(&bbr->rules, ack->delivered_at);
-	if (!f->full_ever && f->round_start && !limited)
-		observe_full_pipe(f, max_bw_of(bbr));
+	if (f->state == PROBE_BW && is_next_cycle_phase(sk, bbr, ack))
+		advance_cycle_phase(&bbr->version, ack->delivered_at);
+	if (!f->full_bw_reached && f->round_start && !app_limited)
+		update_full_bw(f, max_bw_of(bbr));
 }
 
-ALWAYS_INLINE void update_probe_bw(struct sock *sk, struct bbr *bbr, const struct ack *ack)
-{
-}
-
-ALWAYS_INLINE void end_ack(struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void update_probe_bw_cycle_phase(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
 }
 
-ALWAYS_INLINE void on_drain(struct bbr *bbr)
+ALWAYS_INLINE void advance_latest_delivery_signals(struct bbr *bbr, const struct ack *ack)
 {
 }
 
-ALWAYS_INLINE void on_probe_rtt(struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void on_enter_drain(struct bbr *bbr)
 {
 }
 
-ALWAYS_INLINE void after_probe_rtt(struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void on_enter_probe_rtt(struct bbr *bbr, const struct ack *ack)
 {
-	if (bbr->frame.full_ever)
+}
+
+ALWAYS_INLINE void on_exit_probe_rtt(struct bbr *bbr, const struct ack *ack)
+{
+	if (bbr->common.full_bw_reached)
 		enter_probe_bw(bbr, ack);
 }
 
-ALWAYS_INLINE void set_gains(struct bbr *bbr)
+ALWAYS_INLINE void update_gains(struct bbr *bbr)
 {
-	struct frame *f = &bbr->frame;
+	struct bbr_common *f = &bbr->common;
 
 	f->cwnd_gain = PARAMS.startup_cwnd_gain;
 	if (f->state == STARTUP) {
@@ -309,73 +309,73 @@ ALWAYS_INLINE void set_gains(struct bbr *bbr)
 	} else if (f->state == DRAIN) {
 		f->pacing_gain = PARAMS.drain_pacing_gain;
 	} else if (f->state == PROBE_BW) {
-		f->pacing_gain = bbr->rules.is_policed ? GAIN(1) : gain_of_phase(bbr->rules.phase);
-		f->cwnd_gain = PARAMS.cwnd_gain;
+		f->pacing_gain = bbr->version.lt_use_bw ? GAIN(1) : pacing_gain_of(bbr->version.cycle_idx);
+		f->cwnd_gain = PARAMS.default_cwnd_gain;
 	} else {
 		f->pacing_gain = f->cwnd_gain = GAIN(1);
 	}
 }
 
 /* Cuts or restores the window in recovery. Returns whether it is final: a packet out for one in. */
-ALWAYS_INLINE bool conserve(struct sock *sk, struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE bool set_cwnd_to_recover_or_restore(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
 	u32 released = ack->in_flight + ack->acked;
-	struct rules *r = &bbr->rules;
+	struct bbr_version *r = &bbr->version;
 
 	if (ack->losses)
-		set_cwnd(sk, less(tcp_sk(sk)->snd_cwnd, ack->losses));
-	if (ack->phase == TCP_CA_Recovery && r->before != TCP_CA_Recovery) {
-		r->conserves = true;
-		set_cwnd(sk, released);
-		bbr->frame.round_began = ack->delivered;
-	} else if (is_recovery(r->before) && !is_recovery(ack->phase)) {
-		r->conserves = false;
-		restore_cwnd(sk, &bbr->frame);
+		snd_cwnd_set(sk, sat_sub(tcp_sk(sk)->snd_cwnd, ack->losses));
+	if (ack->ca_state == TCP_CA_Recovery && r->prev_ca_state != TCP_CA_Recovery) {
+		r->packet_conservation = true;
+		snd_cwnd_set(sk, released);
+		bbr->common.next_round_delivered = ack->delivered;
+	} else if (is_recovery(r->prev_ca_state) && !is_recovery(ack->ca_state)) {
+		r->packet_conservation = false;
+		restore_cwnd(sk, &bbr->common);
 	}
-	r->before = ack->phase;
-	if (r->conserves)
-		set_cwnd(sk, max(tcp_sk(sk)->snd_cwnd, released));
-	return r->conserves;
+	r->prev_ca_state = ack->ca_state;
+	if (r->packet_conservation)
+		snd_cwnd_set(sk, max(tcp_sk(sk)->snd_cwnd, released));
+	return r->packet_conservation;
 }
 
-ALWAYS_INLINE void update_window(struct sock *sk, struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void set_cwnd(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	struct frame *f = &bbr->frame;
+	struct bbr_common *f = &bbr->common;
 	u64 bw = bw_of(bbr);
 
-	if (ack->acked && !conserve(sk, bbr, ack)) {
+	if (ack->acked && !set_cwnd_to_recover_or_restore(sk, bbr, ack)) {
 		u32 packets = bdp(f, bw, f->cwnd_gain, ack->mss);
 
-		if (f->full_ever)
+		if (f->full_bw_reached)
 			packets += extra_acked(f, bw, ack->mss);
-		packets = with_allowance(sk, packets, is_raising(bbr), ack->mss);
-		approach(sk, f, packets, ack->acked, ack->delivered < EARLY);
+		packets = quantization_budget(sk, packets, is_probe_bw_up(bbr), ack->mss);
+		grow_towards(sk, f, packets, ack->acked, ack->delivered < TCP_INIT_CWND);
 	}
 	if (f->state == PROBE_RTT)
-		cap_cwnd(sk, probe_rtt_cwnd(f, bw, ack->mss));
+		bound_cwnd(sk, probe_rtt_cwnd(f, bw, ack->mss));
 }
 
-ALWAYS_INLINE void on_episode(struct sock *sk, struct bbr *bbr)
+ALWAYS_INLINE void save_state_upon_loss(struct sock *sk, struct bbr *bbr)
 {
-	bool cut = is_recovery(bbr->rules.before) || bbr->frame.state == PROBE_RTT;
+	bool cut = is_recovery(bbr->version.prev_ca_state) || bbr->common.state == PROBE_RTT;
 
-	save_cwnd(sk, &bbr->frame, cut);
+	save_cwnd(sk, &bbr->common, cut);
 }
 
-ALWAYS_INLINE void on_timeout(struct sock *sk, struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void on_enter_rto(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	bbr->rules.before = TCP_CA_Loss;
-	restart_full_pipe(&bbr->frame, 0);
-	bbr->frame.round_start = true;
-	update_policer(bbr, ack, true, false);
+	bbr->version.prev_ca_state = TCP_CA_Loss;
+	reset_full_bw(&bbr->common, 0);
+	bbr->common.round_start = true;
+	update_lt_bw(bbr, ack, true, false);
 }
 
-ALWAYS_INLINE void on_spurious_loss(struct sock *sk, struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void handle_spurious_loss_detection(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	restart_full_pipe(&bbr->frame, 0);
-	reset_policer(&bbr->rules, ack);
+	reset_full_bw(&bbr->common, 0);
+	reset_lt_bw_sampling(&bbr->version, ack);
 }
 
-#include "bbr/hooks.h"
+#include "bbr/ops.h"
 
 BBR_OPS(bbr, "db_bbr");

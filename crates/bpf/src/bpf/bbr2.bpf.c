@@ -7,7 +7,7 @@
  * As BBRv1 it paces by the greatest delivery rate and keeps about 2 BDP in flight; but loss bounds
  * both. In the short term, a round with losses lowers what is sent to 0.7 of it, or to what the round
  * delivered, until the next probe. In the long term, a probe that lost more than 2 % of a flight sets
- * inflight_hi, of which 15 % is left to others. It probes every 2 to 3 s, or after as many rounds as
+ * inflight_longterm, of which 15 % is left to others. It probes every 2 to 3 s, or after as many rounds as
  * Reno would:
  *
  *	Startup -> Drain -> DOWN (0.75) -> CRUISE (1) -> REFILL (1) -> UP (1.25) -> DOWN ...
@@ -20,8 +20,8 @@
  */
 #include "bbr/v2.h"
 
-static const struct caution CAUTION = { V2 };
+static const struct v3_params V3_PARAMS = { V2_PARAMS };
 
-#include "bbr/bounded.h"
+#include "bbr/v3.h"
 
 BBR_OPS(bbr2, "db_bbr2");

@@ -16,27 +16,27 @@ static const struct params PARAMS = {
 	.startup_pacing_gain = GAIN(2.77),
 	.startup_cwnd_gain = GAIN(2),
 	.drain_pacing_gain = GAIN(0.35),
-	.drain_rounds = 3,
-	.cwnd_gain = GAIN(2),
+	.drain_max_rounds = 3,
+	.default_cwnd_gain = GAIN(2),
 	.probe_rtt_interval = 5000000,
-	.probe_rtt_gain = GAIN(0.5),
-	.startup_extra_acked_rounds = 1,
-	.adds_allowance = false,
-	.one_packet_below = 0,
+	.probe_rtt_cwnd_gain = GAIN(0.5),
+	.startup_extra_acked_win_rtts = 1,
+	.adds_offload_budget = false,
+	.min_tso_rate = 0,
 };
 
-#include "bbr/frame.h"
-#include "bbr/caution.h"
+#include "bbr/common.h"
+#include "bbr/v3/params.h"
 
-static const struct caution CAUTION = {
-	.full_loss_count = 6,
-	.startup_keeps_delivered = true,
-	.undo_returns = true,
+static const struct v3_params V3_PARAMS = {
+	.startup_full_loss_count = 6,
+	.startup_exit_uses_inflight_latest = true,
+	.restores_undo_state = true,
 	.up_cwnd_gain = GAIN(2.25),
-	.up_ends_inflight = 0,
+	.up_exit_inflight_gain = 0,
 	.down_pacing_gain = GAIN(0.9),
 };
 
-#include "bbr/bounded.h"
+#include "bbr/v3.h"
 
 BBR_OPS(bbr3, "db_bbr3");

@@ -23,7 +23,7 @@ struct cubic {
 	/* Microseconds; 0 while there is no epoch. */
 	u64 epoch_start;
 	/* The plateau, when it is reached, and the estimate of Reno's window. */
-	u64 origin;
+	u64 origin_point;
 	u64 w_est;
 	u32 k;
 	/* What whoever embeds this likes. */
@@ -48,32 +48,32 @@ ALWAYS_INLINE u32 cubic_k(u64 distance)
 {
 	u64 cube = min(distance, 1ULL << 52) * 5 / 2 << 10;
 
-	return cube ? exp2_of(log2_of(cube) / 3) >> 32 : 0;
+	return cube ? exp2_q32(log2_q32(cube) / 3) >> 32 : 0;
 }
 
 ALWAYS_INLINE void begin_epoch(struct cubic *cubic, u64 now, u64 cwnd)
 {
 	cubic->epoch_start = now;
-	cubic->origin = max(cubic->w_max, cwnd);
-	cubic->k = cubic_k(cubic->origin - cwnd);
+	cubic->origin_point = max(cubic->w_max, cwnd);
+	cubic->k = cubic_k(cubic->origin_point - cwnd);
 	cubic->w_est = cwnd;
 }
 
 /* Growth for `counted` packets acknowledged. */
-ALWAYS_INLINE u64 cubic_increase(struct cubic *cubic, u64 now, u32 min_rtt, u64 cwnd, u64 counted)
+ALWAYS_INLINE u64 cubic_increase(struct cubic *cubic, u64 now, u32 min_rtt, u64 cwnd, u64 acked_cnt)
 {
 	u64 t, target;
 
 	if (!cubic->epoch_start)
 		begin_epoch(cubic, now, cwnd);
 	t = cubic_time(now - cubic->epoch_start + min_rtt);
-	target = t < cubic->k ? less(cubic->origin, cubed(cubic->k - t))
-			      : cubic->origin + cubed(t - cubic->k);
+	target = t < cubic->k ? sat_sub(cubic->origin_point, cubed(cubic->k - t))
+			      : cubic->origin_point + cubed(t - cubic->k);
 	if (!cubic->w_max)
 		target = max(target, cwnd + cwnd / 20);
-	cubic->w_est += times(counted, ratio(Q32(9.0 / 17), cwnd));
+	cubic->w_est += times(acked_cnt, ratio(Q32(9.0 / 17), cwnd));
 	target = max(target, cubic->w_est);
-	return times(counted, min(ratio(less(target, cwnd), cwnd), Q32(0.5)));
+	return times(acked_cnt, min(ratio(sat_sub(target, cwnd), cwnd), Q32(0.5)));
 }
 
 ALWAYS_INLINE u64 cubic_decrease(struct cubic *cubic, u64 cwnd)

@@ -23,7 +23,7 @@
  */
 #include "kernel.h"
 #include "fixed.h"
-#include "siblings.h"
+#include "coupled.h"
 #include "cubic.h"
 
 #define THRESHOLD 1000000
@@ -40,8 +40,8 @@ struct dbac {
 	u64 ssthresh;
 	u64 share;
 	/* Window and threshold before the last episode. */
-	u64 cwnd_before;
-	u64 ssthresh_before;
+	u64 prior_cwnd;
+	u64 prior_ssthresh;
 	u64 last_ack;
 	/* Its flag is whether the path is large. */
 	struct cubic cubic;
@@ -53,50 +53,50 @@ ALWAYS_INLINE bool is_large(u64 cwnd_q10, u32 mss)
 }
 
 /* Equations 3 and 4: what Reno would hold for each packet that CUBIC holds; rtt in 2^-3 us. */
-SEPARATE u64 reno_for_cubic(u32 rtt)
+__noinline u64 reno_per_cubic(u32 rtt)
 {
-	u64 rtt_power = log2_of(max(rtt, 8)) - (3ULL << 32);
+	u64 rtt_power = log2_q32(max(rtt, 8)) - (3ULL << 32);
 
 	/* 2^20 times as much, so that no exponent is negative. */
 	rtt_power = LOG2_SHARE + (20ULL << 32) - rtt_power * 3 / 4;
-	return exp2_of(rtt_power) >> 20;
+	return exp2_q32(rtt_power) >> 20;
 }
 
-SEPARATE u64 square_root(u64 x)
+__noinline u64 square_root(u64 x)
 {
-	return x ? exp2_of(log2_of(x) / 2) >> 16 : 0;
+	return x ? exp2_q32(log2_q32(x) / 2) >> 16 : 0;
 }
 
 /* LIA's alpha / cwnd_total of the members, and alpha itself. */
-ALWAYS_INLINE u64 lia_alpha(const struct members *members, u64 *alpha)
+ALWAYS_INLINE u64 lia_alpha(const struct subflows *subflows, u64 *alpha)
 {
-	struct member best = members->all[0];
+	struct subflow best = subflows->all[0];
 	u64 total = 0, growth;
 
-	EACH(i, MOST_SUBFLOWS) {
-		const struct member *member = &members->all[i];
+	EACH(i, MAX_SUBFLOWS) {
+		const struct subflow *subflow = &subflows->all[i];
 
-		total += member->cwnd >> 22;
-		if (member->cwnd && is_at_least(member->cwnd >> 22, member->rtt, best.cwnd >> 22, best.rtt))
-			best = *member;
+		total += subflow->cwnd >> 22;
+		if (subflow->cwnd && is_at_least(subflow->cwnd >> 22, subflow->rtt, best.cwnd >> 22, best.rtt))
+			best = *subflow;
 	}
-	growth = pooled_growth(members, best.cwnd, best.rtt);
+	growth = pooled_growth(subflows, best.cwnd, best.rtt);
 	*alpha = total * growth >> 10;
 	return growth;
 }
 
 /* The subflows with the windows that enter LIA's equation. */
-ALWAYS_INLINE bool find_coupled(struct sock *sk, u64 cwnd, struct members *members)
+ALWAYS_INLINE bool find_coupled(struct sock *sk, u64 cwnd, struct subflows *subflows)
 {
 	u32 mss = tcp_sk(sk)->mss_cache;
 
-	if (!find_members(sk, cwnd, members))
+	if (!find_subflows(sk, cwnd, subflows))
 		return false;
-	EACH(i, MOST_SUBFLOWS) {
-		struct member *member = &members->all[i];
+	EACH(i, MAX_SUBFLOWS) {
+		struct subflow *subflow = &subflows->all[i];
 
-		if (is_large(member->cwnd >> 22, mss))
-			member->cwnd = (member->cwnd >> 12) * (reno_for_cubic(member->rtt) >> 12) >> 8;
+		if (is_large(subflow->cwnd >> 22, mss))
+			subflow->cwnd = (subflow->cwnd >> 12) * (reno_per_cubic(subflow->rtt) >> 12) >> 8;
 	}
 	return true;
 }
@@ -104,17 +104,17 @@ ALWAYS_INLINE bool find_coupled(struct sock *sk, u64 cwnd, struct members *membe
 /* Sets mode and share for the present windows of all. Returns LIA's growth. */
 ALWAYS_INLINE u64 couple(struct sock *sk, struct dbac *dbac)
 {
-	struct members members;
+	struct subflows subflows;
 	u64 growth, alpha;
 	bool large;
 
-	if (!find_coupled(sk, dbac->cwnd, &members))
+	if (!find_coupled(sk, dbac->cwnd, &subflows))
 		return ONE;
 	large = is_large(dbac->cwnd >> 22, tcp_sk(sk)->mss_cache);
 	if (large != dbac->cubic.flag)
 		__builtin_memset(&dbac->cubic, 0, sizeof(dbac->cubic));
 	dbac->cubic.flag = large;
-	growth = lia_alpha(&members, &alpha);
+	growth = lia_alpha(&subflows, &alpha);
 	dbac->share = large ? square_root(alpha) : ONE;
 	return growth;
 }
@@ -137,7 +137,7 @@ ALWAYS_INLINE void publish(struct sock *sk, struct dbac *dbac)
 SEC("struct_ops")
 void HOOK(dbac_init, struct sock *sk)
 {
-	struct dbac *dbac = own(sk);
+	struct dbac *dbac = inet_csk_ca(sk);
 
 	__builtin_memset(dbac, 0, sizeof(*dbac));
 	dbac->cwnd = (u64)tcp_sk(sk)->snd_cwnd << 32;
@@ -149,7 +149,7 @@ void HOOK(dbac_init, struct sock *sk)
 SEC("struct_ops")
 void HOOK(dbac_in_ack_event, struct sock *sk, u32 flags)
 {
-	struct dbac *dbac = own(sk);
+	struct dbac *dbac = inet_csk_ca(sk);
 
 	dbac->last_ack = tcp_sk(sk)->tcp_mstamp;
 	couple(sk, dbac);
@@ -159,26 +159,26 @@ SEC("struct_ops")
 void HOOK(dbac_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct dbac *dbac = own(sk);
-	u64 counted = (u64)acked << 32, growth, grown;
+	struct dbac *dbac = inet_csk_ca(sk);
+	u64 acked_cnt = (u64)acked << 32, growth, grown;
 
 	growth = couple(sk, dbac);
-	if (!is_cwnd_limited(tp)) {
+	if (!tcp_is_cwnd_limited(tp)) {
 		publish(sk, dbac);
 		return;
 	}
 	if (dbac->cwnd < dbac->ssthresh) {
-		grown = min(dbac->cwnd + counted, dbac->ssthresh);
-		counted -= grown - dbac->cwnd;
+		grown = min(dbac->cwnd + acked_cnt, dbac->ssthresh);
+		acked_cnt -= grown - dbac->cwnd;
 		dbac->cwnd = grown;
 	}
-	if (counted && dbac->cubic.flag) {
+	if (acked_cnt && dbac->cubic.flag) {
 		u32 min_rtt = tp->rtt_min.s[0].v;
 
 		min_rtt = min_rtt == ~0u ? 0 : min_rtt;
-		dbac->cwnd += cubic_increase(&dbac->cubic, tp->tcp_mstamp, min_rtt, dbac->cwnd, counted);
-	} else if (counted) {
-		dbac->cwnd += times(counted, min(growth, ratio(ONE, dbac->cwnd)));
+		dbac->cwnd += cubic_increase(&dbac->cubic, tp->tcp_mstamp, min_rtt, dbac->cwnd, acked_cnt);
+	} else if (acked_cnt) {
+		dbac->cwnd += times(acked_cnt, min(growth, ratio(ONE, dbac->cwnd)));
 	}
 	publish(sk, dbac);
 }
@@ -186,11 +186,11 @@ void HOOK(dbac_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 SEC("struct_ops")
 u32 HOOK(dbac_ssthresh, struct sock *sk)
 {
-	struct dbac *dbac = own(sk);
+	struct dbac *dbac = inet_csk_ca(sk);
 	u64 threshold;
 
-	dbac->cwnd_before = dbac->cwnd;
-	dbac->ssthresh_before = dbac->ssthresh;
+	dbac->prior_cwnd = dbac->cwnd;
+	dbac->prior_ssthresh = dbac->ssthresh;
 	threshold = dbac->cubic.flag ? cubic_decrease(&dbac->cubic, dbac->cwnd) : dbac->cwnd / 2;
 	dbac->ssthresh = max(threshold, 2 * ONE);
 	dbac->cwnd = dbac->ssthresh;
@@ -202,7 +202,7 @@ u32 HOOK(dbac_ssthresh, struct sock *sk)
 SEC("struct_ops")
 void HOOK(dbac_set_state, struct sock *sk, u8 new_state)
 {
-	struct dbac *dbac = own(sk);
+	struct dbac *dbac = inet_csk_ca(sk);
 
 	if (new_state != TCP_CA_Loss)
 		return;
@@ -216,10 +216,10 @@ SEC("struct_ops")
 u32 HOOK(dbac_undo_cwnd, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct dbac *dbac = own(sk);
+	struct dbac *dbac = inet_csk_ca(sk);
 
-	dbac->cwnd = max(dbac->cwnd, dbac->cwnd_before);
-	dbac->ssthresh = max(dbac->ssthresh, dbac->ssthresh_before);
+	dbac->cwnd = max(dbac->cwnd, dbac->prior_cwnd);
+	dbac->ssthresh = max(dbac->ssthresh, dbac->prior_ssthresh);
 	return max(tp->snd_cwnd, tp->prior_cwnd);
 }
 
@@ -227,11 +227,11 @@ u32 HOOK(dbac_undo_cwnd, struct sock *sk)
 SEC("struct_ops")
 void HOOK(dbac_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	struct dbac *dbac = own(sk);
+	struct dbac *dbac = inet_csk_ca(sk);
 	u64 now = tcp_sk(sk)->tcp_mstamp;
 
 	if (event == CA_EVENT_TX_START && dbac->cubic.epoch_start)
-		dbac->cubic.epoch_start = min(dbac->cubic.epoch_start + less(now, dbac->last_ack), now);
+		dbac->cubic.epoch_start = min(dbac->cubic.epoch_start + sat_sub(now, dbac->last_ack), now);
 }
 
 #ifndef NATIVE

@@ -15,12 +15,12 @@
  */
 #include "bbr/v2.h"
 
-static const struct caution CAUTION = {
-	V2,
-	.cubic_threshold = GAIN(1.2),
+static const struct v3_params V3_PARAMS = {
+	V2_PARAMS,
+	.cubic_min_rtt_ratio = GAIN(1.2),
 	.cruise_pacing_gain = GAIN(1.15),
 };
 
-#include "bbr/bounded.h"
+#include "bbr/v3.h"
 
 BBR_OPS(f_bbr2, "db_f_bbr2");

@@ -20,11 +20,11 @@ ALWAYS_INLINE u64 ratio(u64 a, u64 b)
 }
 
 /* counted times growth, both Q32; the growth may be negative. */
-ALWAYS_INLINE s64 times(u64 counted, s64 growth)
+ALWAYS_INLINE s64 times(u64 acked_cnt, s64 growth)
 {
-	s64 high = counted >> 16 & 0xffff, low = counted & 0xffff;
+	s64 high = acked_cnt >> 16 & 0xffff, low = acked_cnt & 0xffff;
 
-	return (s64)(counted >> 32) * growth + (high * growth >> 16) + (low * growth >> 32);
+	return (s64)(acked_cnt >> 32) * growth + (high * growth >> 16) + (low * growth >> 32);
 }
 
 /* x times a fraction of small integers, rounded down. */
@@ -34,7 +34,7 @@ ALWAYS_INLINE u64 scaled(u64 x, u32 numerator, u32 denominator)
 }
 
 /* The logarithm to base 2 of a whole number, in Q32. The error is below 2^-28. */
-ALWAYS_INLINE u64 log2_of(u64 x)
+ALWAYS_INLINE u64 log2_q32(u64 x)
 {
 	u64 log = 0;
 
@@ -55,7 +55,7 @@ ALWAYS_INLINE u64 log2_of(u64 x)
 }
 
 /* 2 to the power of a Q32 below 31, in Q32: the series of e^x to the eleventh power. */
-ALWAYS_INLINE u64 exp2_of(u64 x)
+ALWAYS_INLINE u64 exp2_q32(u64 x)
 {
 	/* ln(2)^n / n! in Q32. */
 	static const u64 terms[] = { 2977044472, 1031764991, 238388332, 41309550, 5726720, 661577,

@@ -36,7 +36,7 @@ struct rule {
 ALWAYS_INLINE u64 b_of(u64 log)
 {
 	/* log2(100000) = 16.61 */
-	u64 above = less(min(log, Q32(16.609640474436812)), LOG2_LOW_WINDOW);
+	u64 above = sat_sub(min(log, Q32(16.609640474436812)), LOG2_LOW_WINDOW);
 
 	return Q32(0.5) - ratio(above, LOG2_RANGE) * 2 / 5;
 }
@@ -47,9 +47,9 @@ ALWAYS_INLINE u64 a_of(u64 packets)
 
 	if (packets <= LOW_WINDOW)
 		return 1ULL << 32;
-	log = log2_of(packets);
+	log = log2_q32(packets);
 	b = b_of(log);
-	power = exp2_of(log * 4 / 5);
+	power = exp2_q32(log * 4 / 5);
 	/* 1 / 12.8 is 5 / 64. */
 	return max((u64)times(power, ratio(2 * b, Q32(2) - b)) * 5 / 64, 1ULL << 32);
 }
@@ -67,7 +67,7 @@ ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)
 {
-	u64 b = b_of(log2_of(cwnd) - (32ULL << 32));
+	u64 b = b_of(log2_q32(cwnd) - (32ULL << 32));
 
 	return cwnd - times(cwnd, b);
 }

@@ -19,14 +19,12 @@ typedef _Bool bool;
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* A function that the verifier judges for itself, whatever calls it, so that branches do not multiply. */
-#define SEPARATE __attribute__((noinline))
-
 #define true 1
 #define false 0
 
 #ifdef NATIVE
 #define KERNEL_TYPE
+#define __noinline __attribute__((noinline))
 #define SEC(name)
 #define EACH(i, end) for (u32 i = 0; i < (end); i++)
 #else
@@ -211,7 +209,7 @@ ALWAYS_INLINE struct tcp_sock *tcp_sk(struct sock *sk)
 }
 
 /* The algorithm's own memory in the socket: 104 bytes. */
-ALWAYS_INLINE void *own(struct sock *sk)
+ALWAYS_INLINE void *inet_csk_ca(struct sock *sk)
 {
 	return tcp_sk(sk)->inet_conn.icsk_ca_priv;
 }
@@ -227,7 +225,7 @@ ALWAYS_INLINE u64 max(u64 a, u64 b)
 }
 
 /* a - b, or 0 where b is greater. */
-ALWAYS_INLINE u64 less(u64 a, u64 b)
+ALWAYS_INLINE u64 sat_sub(u64 a, u64 b)
 {
 	return a > b ? a - b : 0;
 }
@@ -238,7 +236,7 @@ ALWAYS_INLINE bool in_slow_start(const struct tcp_sock *tp)
 }
 
 /* The kernel's tcp_is_cwnd_limited: whether the window is what limits the flow. */
-ALWAYS_INLINE bool is_cwnd_limited(struct tcp_sock *tp)
+ALWAYS_INLINE bool tcp_is_cwnd_limited(struct tcp_sock *tp)
 {
 	if (BITFIELD(tp, is_cwnd_limited))
 		return true;

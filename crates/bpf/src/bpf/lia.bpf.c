@@ -20,7 +20,7 @@
  */
 #include "kernel.h"
 #include "fixed.h"
-#include "siblings.h"
+#include "coupled.h"
 
 struct rule {
 };
@@ -28,19 +28,19 @@ struct rule {
 ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 {
 	u64 reno = ratio(1ULL << 32, cwnd);
-	struct members members;
-	struct member best;
+	struct subflows subflows;
+	struct subflow best;
 
-	if (!find_members(sk, cwnd, &members))
+	if (!find_subflows(sk, cwnd, &subflows))
 		return reno;
-	best = members.all[0];
-	EACH(i, MOST_SUBFLOWS) {
-		struct member *member = &members.all[i];
+	best = subflows.all[0];
+	EACH(i, MAX_SUBFLOWS) {
+		struct subflow *subflow = &subflows.all[i];
 
-		if (member->cwnd && is_at_least(member->cwnd >> 22, member->rtt, best.cwnd >> 22, best.rtt))
-			best = *member;
+		if (subflow->cwnd && is_at_least(subflow->cwnd >> 22, subflow->rtt, best.cwnd >> 22, best.rtt))
+			best = *subflow;
 	}
-	return min(pooled_growth(&members, best.cwnd, best.rtt), reno);
+	return min(pooled_growth(&subflows, best.cwnd, best.rtt), reno);
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)

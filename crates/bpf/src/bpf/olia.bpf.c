@@ -25,7 +25,7 @@
  */
 #include "kernel.h"
 #include "fixed.h"
-#include "siblings.h"
+#include "coupled.h"
 
 /* Siblings read it, as the words from the third on of the algorithm's own memory. */
 struct rule {
@@ -36,7 +36,7 @@ struct rule {
 #define RULE_WORD 2
 
 /* l_p. */
-ALWAYS_INLINE u64 between_losses(struct sock *sk, const struct tcp_congestion_ops *ops)
+ALWAYS_INLINE u64 packets_between_losses(struct sock *sk, const struct tcp_congestion_ops *ops)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 last, before;
@@ -49,90 +49,90 @@ ALWAYS_INLINE u64 between_losses(struct sock *sk, const struct tcp_congestion_op
 }
 
 /* Who is best (its place among the members), and what is the greatest window. */
-struct standings {
+struct path_ranks {
 	u32 best;
 	u32 paths;
 	u64 most;
 };
 
-SEPARATE int rank(struct members *members, struct standings *standings)
+__noinline int rank_paths(struct subflows *subflows, struct path_ranks *ranks)
 {
-	if (!members || !standings)
+	if (!subflows || !ranks)
 		return 0;
-	EACH(i, MOST_SUBFLOWS) {
-		struct member *member = &members->all[i], *best;
+	EACH(i, MAX_SUBFLOWS) {
+		struct subflow *subflow = &subflows->all[i], *best;
 
-		if (!member->cwnd)
+		if (!subflow->cwnd)
 			continue;
-		best = &members->all[standings->best % MOST_SUBFLOWS];
-		standings->paths++;
-		standings->most = max(standings->most, member->cwnd);
-		if (is_at_least(member->packets, member->rtt, best->packets, best->rtt))
-			standings->best = i;
+		best = &subflows->all[ranks->best % MAX_SUBFLOWS];
+		ranks->paths++;
+		ranks->most = max(ranks->most, subflow->cwnd);
+		if (is_at_least(subflow->packets, subflow->rtt, best->packets, best->rtt))
+			ranks->best = i;
 	}
 	return 0;
 }
 
 /* Whether the path is in M. */
-SEPARATE bool is_largest(struct member *member, u64 most)
+__noinline bool is_in_m(struct subflow *subflow, u64 most)
 {
-	return member && member->cwnd >= most;
+	return subflow && subflow->cwnd >= most;
 }
 
 /* Whether the path is in B \ M. */
-SEPARATE bool is_collected(struct member *member, struct member *best, u64 most)
+__noinline bool is_in_b_not_m(struct subflow *subflow, struct subflow *best, u64 most)
 {
-	return member && best && member->cwnd && member->cwnd < most &&
-	       is_at_least(member->packets, member->rtt, best->packets, best->rtt);
+	return subflow && best && subflow->cwnd && subflow->cwnd < most &&
+	       is_at_least(subflow->packets, subflow->rtt, best->packets, best->rtt);
 }
 
 /* 1 / alpha_r of the first of the members, without its sign; 0 for an alpha of 0. */
-SEPARATE int inverse_alpha(struct members *members, struct standings *standings)
+__noinline int inverse_alpha(struct subflows *subflows, struct path_ranks *ranks)
 {
-	u32 largest = 0, collected = 0;
-	struct member best;
+	u32 largest = 0, b_not_m = 0;
+	struct subflow best;
 
-	if (!members || !standings)
+	if (!subflows || !ranks)
 		return 0;
-	best = members->all[standings->best % MOST_SUBFLOWS];
-	for (int i = 0; i < MOST_SUBFLOWS; i++) {
-		largest += is_largest(&members->all[i], standings->most);
-		collected += is_collected(&members->all[i], &best, standings->most);
+	best = subflows->all[ranks->best % MAX_SUBFLOWS];
+	for (int i = 0; i < MAX_SUBFLOWS; i++) {
+		largest += is_in_m(&subflows->all[i], ranks->most);
+		b_not_m += is_in_b_not_m(&subflows->all[i], &best, ranks->most);
 	}
-	if (!collected)
+	if (!b_not_m)
 		return 0;
-	if (is_collected(&members->all[0], &best, standings->most))
-		return standings->paths * collected;
-	return members->all[0].cwnd >= standings->most ? standings->paths * largest : 0;
+	if (is_in_b_not_m(&subflows->all[0], &best, ranks->most))
+		return ranks->paths * b_not_m;
+	return subflows->all[0].cwnd >= ranks->most ? ranks->paths * largest : 0;
 }
 
 /* alpha_r / w_r. */
-ALWAYS_INLINE s64 alpha_per_packet(struct members *members, u64 cwnd)
+ALWAYS_INLINE s64 alpha_per_packet(struct subflows *subflows, u64 cwnd)
 {
-	struct standings standings = {};
+	struct path_ranks ranks = {};
 	u64 inverse, growth;
 
-	rank(members, &standings);
-	inverse = inverse_alpha(members, &standings);
+	rank_paths(subflows, &ranks);
+	inverse = inverse_alpha(subflows, &ranks);
 	if (!inverse)
 		return 0;
 	growth = ratio((1ULL << 32) / inverse, cwnd);
-	return members->all[0].cwnd >= standings.most ? -growth : growth;
+	return subflows->all[0].cwnd >= ranks.most ? -growth : growth;
 }
 
 ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 {
 	const struct tcp_congestion_ops *ops = tcp_sk(sk)->inet_conn.icsk_ca_ops;
-	struct members members;
+	struct subflows subflows;
 
-	if (!find_members(sk, cwnd, &members))
+	if (!find_subflows(sk, cwnd, &subflows))
 		return ratio(1ULL << 32, cwnd);
-	EACH(i, MOST_SUBFLOWS) {
-		if (members.all[i].cwnd)
-			members.all[i].packets = between_losses(members.all[i].sk, ops);
+	EACH(i, MAX_SUBFLOWS) {
+		if (subflows.all[i].cwnd)
+			subflows.all[i].packets = packets_between_losses(subflows.all[i].sk, ops);
 	}
-	return pooled_growth(&members, members.all[0].cwnd, members.all[0].rtt) +
-	       alpha_per_packet(&members, cwnd);
+	return pooled_growth(&subflows, subflows.all[0].cwnd, subflows.all[0].rtt) +
+	       alpha_per_packet(&subflows, cwnd);
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)

@@ -29,11 +29,11 @@ struct window {
 	/* What the window has beyond snd_cwnd, in 2^-32 packets. Siblings read it: it comes first. */
 	u64 fraction;
 	/* The same of the threshold. */
-	u64 threshold_fraction;
+	u64 ssthresh_fraction;
 	struct rule rule;
 };
 
-ALWAYS_INLINE u64 window_of(struct sock *sk, const struct window *window)
+ALWAYS_INLINE u64 cwnd_of(struct sock *sk, const struct window *window)
 {
 	return (u64)tcp_sk(sk)->snd_cwnd << 32 | window->fraction;
 }
@@ -50,7 +50,7 @@ ALWAYS_INLINE void set_window(struct sock *sk, struct window *window, u64 cwnd)
 SEC("struct_ops")
 void HOOK(windowed_init, struct sock *sk)
 {
-	struct window *window = own(sk);
+	struct window *window = inet_csk_ca(sk);
 
 	__builtin_memset(window, 0, sizeof(*window));
 }
@@ -58,11 +58,11 @@ void HOOK(windowed_init, struct sock *sk)
 SEC("struct_ops")
 u32 HOOK(windowed_ssthresh, struct sock *sk)
 {
-	struct window *window = own(sk);
-	u64 threshold = decrease(sk, &window->rule, window_of(sk, window));
+	struct window *window = inet_csk_ca(sk);
+	u64 threshold = decrease(sk, &window->rule, cwnd_of(sk, window));
 
 	threshold = max(threshold, 2ULL << 32);
-	window->threshold_fraction = (u32)threshold;
+	window->ssthresh_fraction = (u32)threshold;
 	/* The kernel brings the window down to the threshold. */
 	window->fraction = (u32)threshold;
 	return threshold >> 32;
@@ -71,24 +71,24 @@ u32 HOOK(windowed_ssthresh, struct sock *sk)
 SEC("struct_ops")
 void HOOK(windowed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	struct window *window = own(sk);
+	struct window *window = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 cwnd, threshold, counted = (u64)acked << 32;
+	u64 cwnd, threshold, acked_cnt = (u64)acked << 32;
 
 	OBSERVE(sk, &window->rule, acked);
-	if (!is_cwnd_limited(tp))
+	if (!tcp_is_cwnd_limited(tp))
 		return;
-	cwnd = window_of(sk, window);
-	threshold = (u64)tp->snd_ssthresh << 32 | window->threshold_fraction;
+	cwnd = cwnd_of(sk, window);
+	threshold = (u64)tp->snd_ssthresh << 32 | window->ssthresh_fraction;
 	if (cwnd < threshold) {
-		u64 grown = min(cwnd + counted, threshold);
+		u64 grown = min(cwnd + acked_cnt, threshold);
 
 		/* What is left over when the threshold is reached counts for the rule. */
-		counted -= grown - cwnd;
+		acked_cnt -= grown - cwnd;
 		cwnd = grown;
 	}
-	if (counted) {
-		s64 growth = times(counted, increase(sk, &window->rule, cwnd));
+	if (acked_cnt) {
+		s64 growth = times(acked_cnt, increase(sk, &window->rule, cwnd));
 
 		/* OLIA's may be negative: no window falls below a packet. */
 		cwnd = growth < 0 && cwnd < (1ULL << 32) - growth ? 1ULL << 32 : cwnd + growth;
@@ -99,7 +99,7 @@ void HOOK(windowed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 SEC("struct_ops")
 void HOOK(windowed_set_state, struct sock *sk, u8 new_state)
 {
-	struct window *window = own(sk);
+	struct window *window = inet_csk_ca(sk);
 
 	if (new_state == TCP_CA_Loss) {
 		window->fraction = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * BBR is a frame, which is the same in all versions, and rules, which a program defines: struct rules
+ * BBR is a frame, which is the same in all versions, and rules, which a program defines: struct bbr_version
  * before this header, and after it the functions declared here (the twin's trait Rules).
  */
 #pragma once
 
 struct bbr {
-	struct frame frame;
-	struct rules rules;
+	struct bbr_common common;
+	struct bbr_version version;
 };
 
 #ifdef NATIVE
@@ -30,30 +30,30 @@ struct {
 ALWAYS_INLINE u64 bw_of(const struct bbr *bbr);
 ALWAYS_INLINE u64 max_bw_of(const struct bbr *bbr);
 /* Whether the flow is in the phase of ProbeBW that puts more in flight. */
-ALWAYS_INLINE bool is_raising(const struct bbr *bbr);
+ALWAYS_INLINE bool is_probe_bw_up(const struct bbr *bbr);
 /* The kernel's state at the last acknowledgement or timeout. */
-ALWAYS_INLINE u8 phase_before(const struct bbr *bbr);
+ALWAYS_INLINE u8 prev_ca_state(const struct bbr *bbr);
 
-ALWAYS_INLINE void begin_rules(struct sock *sk, struct bbr *bbr);
+ALWAYS_INLINE void init_version(struct sock *sk, struct bbr *bbr);
 /* The steps of an acknowledgement, in this order with those of the frame between them. */
 ALWAYS_INLINE void update_model(struct sock *sk, struct bbr *bbr, const struct ack *ack);
-ALWAYS_INLINE void update_full_pipe(struct sock *sk, struct bbr *bbr, const struct ack *ack);
-ALWAYS_INLINE void update_probe_bw(struct sock *sk, struct bbr *bbr, const struct ack *ack);
-ALWAYS_INLINE void end_ack(struct bbr *bbr, const struct ack *ack);
-ALWAYS_INLINE void set_gains(struct bbr *bbr);
-ALWAYS_INLINE void update_window(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void check_full_bw_reached(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void update_probe_bw_cycle_phase(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void advance_latest_delivery_signals(struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void update_gains(struct bbr *bbr);
+ALWAYS_INLINE void set_cwnd(struct sock *sk, struct bbr *bbr, const struct ack *ack);
 /* Startup is over; Drain is; ProbeRTT begins; is over. */
-ALWAYS_INLINE void on_drain(struct bbr *bbr);
+ALWAYS_INLINE void on_enter_drain(struct bbr *bbr);
 ALWAYS_INLINE void enter_probe_bw(struct bbr *bbr, const struct ack *ack);
-ALWAYS_INLINE void on_probe_rtt(struct bbr *bbr, const struct ack *ack);
-ALWAYS_INLINE void after_probe_rtt(struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void on_enter_probe_rtt(struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void on_exit_probe_rtt(struct bbr *bbr, const struct ack *ack);
 /* An episode of loss begins; a timeout; the last episode was spurious. */
-ALWAYS_INLINE void on_episode(struct sock *sk, struct bbr *bbr);
-ALWAYS_INLINE void on_timeout(struct sock *sk, struct bbr *bbr, const struct ack *ack);
-ALWAYS_INLINE void on_spurious_loss(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void save_state_upon_loss(struct sock *sk, struct bbr *bbr);
+ALWAYS_INLINE void on_enter_rto(struct sock *sk, struct bbr *bbr, const struct ack *ack);
+ALWAYS_INLINE void handle_spurious_loss_detection(struct sock *sk, struct bbr *bbr, const struct ack *ack);
 
 /* Packets to have in flight at gain * bw for an empty queue. */
 ALWAYS_INLINE u32 inflight(const struct sock *sk, const struct bbr *bbr, u64 bw, u32 gain, u32 mss)
 {
-	return with_allowance(sk, bdp(&bbr->frame, bw, gain, mss), is_raising(bbr), mss);
+	return quantization_budget(sk, bdp(&bbr->common, bw, gain, mss), is_probe_bw_up(bbr), mss);
 }

@@ -15,44 +15,44 @@
 #define NONE 0xffffffffu
 #define UNKNOWN_RTT NONE
 /* Faster than any path (2.2 Tbit/s), so that products stay within 64 bits. */
-#define MOST_RATE (1ULL << 38)
-#define MOST_TIME (1ULL << 24)
+#define MAX_RATE (1ULL << 38)
+#define MAX_TIME (1ULL << 24)
 
 /* Numbers that all versions share: crates/cc/src/bbr/version.rs. */
-#define FULL_BW_ROUNDS 3
-#define MIN_CWND 4
+#define FULL_BW_COUNT 3
+#define MIN_PIPE_CWND 4
 #define NOMINAL_RTT 1000
-#define MIN_RTT_WINDOW 10000000
+#define MIN_RTT_FILTER_LEN 10000000
 #define PROBE_RTT_DURATION 200000
 /* The tick of Linux's coarse clock where a second has 250 of them. */
-#define TICK 4000
-#define EXTRA_ACKED_ROUNDS 5
-#define EXTRA_ACKED_MAX 100000
-#define EXTRA_ACKED_EPOCH (1 << 20)
-#define LATE_DRAIN NONE
+#define JIFFY 4000
+#define EXTRA_ACKED_WIN_RTTS 5
+#define EXTRA_ACKED_MAX_US 100000
+#define ACK_EPOCH_ACKED_RESET_THRESH (1 << 20)
+#define NO_MAX_ROUNDS NONE
 
-enum bbr_state { STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL };
+enum bbr_state { STARTUP, DRAIN, PROBE_BW, PROBE_RTT, PROBE_BW_UP, PROBE_BW_DOWN, PROBE_BW_CRUISE, PROBE_BW_REFILL };
 
 /* The numbers that differ, in a constant of each program. */
 struct params {
 	u32 startup_pacing_gain;
 	u32 startup_cwnd_gain;
 	u32 drain_pacing_gain;
-	/* Rounds after which Drain ends in any case; LATE_DRAIN for none. */
-	u32 drain_rounds;
-	u32 cwnd_gain;
+	/* Rounds after which Drain ends in any case; NO_MAX_ROUNDS for none. */
+	u32 drain_max_rounds;
+	u32 default_cwnd_gain;
 	u32 probe_rtt_interval;
-	/* In BDP; 0 leaves MIN_CWND. */
-	u32 probe_rtt_gain;
-	u32 startup_extra_acked_rounds;
+	/* In BDP; 0 leaves MIN_PIPE_CWND. */
+	u32 probe_rtt_cwnd_gain;
+	u32 startup_extra_acked_win_rtts;
 	/* Whether three bursts are added to the window and the sum made even; else they are the least. */
-	bool adds_allowance;
+	bool adds_offload_budget;
 	/* Below this pacing rate packets are sent one by one. */
-	u32 one_packet_below;
+	u32 min_tso_rate;
 };
 
 /* What all versions have. */
-struct frame {
+struct bbr_common {
 	u8 state;
 	bool idle_restart;
 	bool has_seen_rtt;
@@ -64,35 +64,35 @@ struct frame {
 
 	/* Packet-timed rounds. */
 	u32 round;
-	u32 round_began;
+	u32 next_round_delivered;
 	bool round_start;
 
 	/* Whether the pipe is full. */
-	bool full_now;
-	bool full_ever;
-	u32 full_rounds;
-	u64 full_baseline;
-	u32 drain_began;
+	bool full_bw_now;
+	bool full_bw_reached;
+	u32 full_bw_count;
+	u64 full_bw;
+	u32 drain_start_round;
 
 	/* min_rtt and ProbeRTT. */
 	bool probe_rtt_round_done;
-	bool has_limited;
+	bool has_app_limited_range;
 	u32 min_rtt;
-	u32 lowest;
-	u64 min_rtt_at;
-	u64 lowest_at;
+	u32 probe_rtt_min_delay;
+	u64 min_rtt_stamp;
+	u64 probe_rtt_min_stamp;
 	/* 0 while not known. */
-	u64 probe_rtt_done_at;
+	u64 probe_rtt_done_stamp;
 	/* From and until how many packets delivered samples are limited by ProbeRTT. */
-	u32 limited_from;
-	u32 limited_until;
+	u32 app_limited_from;
+	u32 app_limited_until;
 
 	/* Aggregation. */
-	u64 epoch_began;
-	u32 epoch_acked;
+	u64 extra_acked_interval_start;
+	u32 extra_acked_delivered;
 	u32 extra_acked[2];
-	u32 half;
-	u32 half_rounds;
+	u32 extra_acked_win_idx;
+	u32 extra_acked_win_rtts;
 
 	/* The window before it was cut. */
 	u32 prior_cwnd;
@@ -102,7 +102,7 @@ struct frame {
 struct ack {
 	u64 now;
 	/* The latest tick. */
-	u64 coarse_now;
+	u64 jiffies_now;
 	u64 delivered_at;
 	u32 delivered;
 	u32 lost;
@@ -113,11 +113,11 @@ struct ack {
 	u32 mss;
 	/* UNKNOWN_RTT where there is no sample. */
 	u32 rtt;
-	u8 phase;
+	u8 ca_state;
 	bool is_delayed;
 	bool cwnd_limited;
 	/* The rest only if there is a rate sample. */
-	bool rated;
+	bool has_rate;
 	bool app_limited;
 	u32 prior_delivered;
 	u32 rate_delivered;
@@ -135,12 +135,12 @@ ALWAYS_INLINE u32 packets_in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-ALWAYS_INLINE bool is_recovery(u8 phase)
+ALWAYS_INLINE bool is_recovery(u8 ca_state)
 {
-	return phase == TCP_CA_Recovery || phase == TCP_CA_Loss;
+	return ca_state == TCP_CA_Recovery || ca_state == TCP_CA_Loss;
 }
 
-ALWAYS_INLINE u8 phase_of(struct tcp_sock *tp)
+ALWAYS_INLINE u8 ca_state_of(struct tcp_sock *tp)
 {
 	struct inet_connection_sock *icsk = &tp->inet_conn;
 
@@ -148,34 +148,34 @@ ALWAYS_INLINE u8 phase_of(struct tcp_sock *tp)
 }
 
 /* What the socket is told of, with the kernel's own times. */
-ALWAYS_INLINE void take_facts(struct tcp_sock *tp, struct ack *ack)
+ALWAYS_INLINE void read_path(struct tcp_sock *tp, struct ack *ack)
 {
 	ack->now = tp->tcp_mstamp;
-	ack->coarse_now = ack->now - ack->now % TICK;
+	ack->jiffies_now = ack->now - ack->now % JIFFY;
 	ack->delivered_at = tp->delivered_mstamp;
 	ack->delivered = tp->delivered;
 	ack->lost = tp->lost;
 	ack->in_flight = packets_in_flight(tp);
 	ack->mss = max(tp->mss_cache, 1);
-	ack->phase = phase_of(tp);
+	ack->ca_state = ca_state_of(tp);
 }
 
-ALWAYS_INLINE void take_ack(struct tcp_sock *tp, const struct rate_sample *rs, struct ack *ack)
+ALWAYS_INLINE void read_ack(struct tcp_sock *tp, const struct rate_sample *rs, struct ack *ack)
 {
 	__builtin_memset(ack, 0, sizeof(*ack));
-	take_facts(tp, ack);
+	read_path(tp, ack);
 	ack->prior_in_flight = rs->prior_in_flight;
 	ack->acked = rs->acked_sacked;
 	ack->losses = rs->losses;
 	ack->rtt = rs->rtt_us >= 0 ? (u32)rs->rtt_us : UNKNOWN_RTT;
 	ack->is_delayed = rs->is_ack_delayed;
-	ack->cwnd_limited = is_cwnd_limited(tp);
+	ack->cwnd_limited = tcp_is_cwnd_limited(tp);
 	if (rs->delivered < 0 || rs->interval_us <= 0)
 		return;
-	ack->rated = true;
+	ack->has_rate = true;
 	ack->app_limited = rs->is_app_limited;
 	ack->prior_delivered = rs->prior_delivered;
 	ack->rate_delivered = rs->delivered;
 	ack->rate = (u64)ack->rate_delivered * ack->mss * 1000000 / (u64)rs->interval_us;
-	ack->rate = min(ack->rate, MOST_RATE);
+	ack->rate = min(ack->rate, MAX_RATE);
 }

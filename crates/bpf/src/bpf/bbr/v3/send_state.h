@@ -10,45 +10,45 @@
  */
 #pragma once
 
-#include "rules.h"
+#include "state.h"
 
 /* Takes the stamp of the newest packet acknowledged, and completes that of the last one. */
-ALWAYS_INLINE void read_stamp(struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void read_send_state(struct bbr *bbr, const struct ack *ack)
 {
-	struct rules *r = &bbr->rules;
-	struct stamp *last = &r->stamps[r->last_stamp % STAMPS];
-	struct stamp *found = &r->stamps[ack->prior_delivered % STAMPS];
+	struct bbr_version *r = &bbr->version;
+	struct send_state *last = &r->send_states[r->last_send_state % SEND_STATES];
+	struct send_state *found = &r->send_states[ack->prior_delivered % SEND_STATES];
 
 	last->in_flight = ack->prior_in_flight;
-	if (!ack->rated)
+	if (!ack->has_rate)
 		return;
 	if (found->delivered == ack->prior_delivered) {
-		r->newest = *found;
+		r->tx = *found;
 	} else {
 		/* Overwritten, as more than STAMPS packets are in flight: what the round began with. */
-		r->newest.in_flight = ack->prior_in_flight;
-		r->newest.lost = r->round_lost;
+		r->tx.in_flight = ack->prior_in_flight;
+		r->tx.lost = r->round_lost;
 	}
-	r->newest.in_flight = max(r->newest.in_flight, 1);
+	r->tx.in_flight = max(r->tx.in_flight, 1);
 }
 
-ALWAYS_INLINE void write_stamp(struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void write_send_state(struct bbr *bbr, const struct ack *ack)
 {
-	struct rules *r = &bbr->rules;
-	struct stamp *next = &r->stamps[ack->delivered % STAMPS];
+	struct bbr_version *r = &bbr->version;
+	struct send_state *next = &r->send_states[ack->delivered % SEND_STATES];
 
-	r->last_stamp = ack->delivered;
+	r->last_send_state = ack->delivered;
 	next->delivered = ack->delivered;
 	next->lost = ack->lost;
 	next->in_flight = ack->in_flight;
-	if (bbr->frame.round_start)
+	if (bbr->common.round_start)
 		r->round_lost = ack->lost;
 }
 
 /* Packets lost since the newest packet acknowledged was sent. */
-ALWAYS_INLINE u32 lost_since(const struct rules *r, const struct ack *ack)
+ALWAYS_INLINE u32 lost_since(const struct bbr_version *r, const struct ack *ack)
 {
-	return ack->lost - r->newest.lost;
+	return ack->lost - r->tx.lost;
 }
 
 ALWAYS_INLINE bool is_loss_too_high(u32 lost, u32 in_flight)
@@ -56,7 +56,7 @@ ALWAYS_INLINE bool is_loss_too_high(u32 lost, u32 in_flight)
 	return (u64)lost * 100 > (u64)in_flight * LOSS_THRESH_PERCENT;
 }
 
-ALWAYS_INLINE bool is_too_high(const struct rules *r, const struct ack *ack)
+ALWAYS_INLINE bool is_inflight_too_high(const struct bbr_version *r, const struct ack *ack)
 {
-	return is_loss_too_high(lost_since(r, ack), r->newest.in_flight);
+	return is_loss_too_high(lost_since(r, ack), r->tx.in_flight);
 }

@@ -13,9 +13,9 @@
  */
 #pragma once
 
-#define MOST_SUBFLOWS 8
+#define MAX_SUBFLOWS 8
 
-struct member {
+struct subflow {
 	/* Packets, in Q32; 0 where there is no such subflow. */
 	u64 cwnd;
 	/* Smoothed round-trip time, in eighths of a microsecond as the kernel keeps it. */
@@ -37,8 +37,8 @@ ALWAYS_INLINE u64 sibling_cwnd(struct sock *sk, const struct tcp_congestion_ops 
 }
 
 /* The subflow itself comes first. */
-struct members {
-	struct member all[MOST_SUBFLOWS];
+struct subflows {
+	struct subflow all[MAX_SUBFLOWS];
 };
 
 ALWAYS_INLINE bool may_send(struct sock *sk)
@@ -52,7 +52,7 @@ ALWAYS_INLINE bool may_send(struct sock *sk)
  * Finds the subflows of sk's connection; sk's own window is this, in Q32. Returns false while sk has no round-trip time: then it is
  * Reno, like a subflow alone.
  */
-ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *members)
+ALWAYS_INLINE bool find_subflows(struct sock *sk, u64 cwnd, struct subflows *subflows)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct mptcp_subflow_context *context;
@@ -61,10 +61,10 @@ ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *membe
 	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
 	u32 found = 1;
 
-	__builtin_memset(members, 0, sizeof(*members));
+	__builtin_memset(subflows, 0, sizeof(*subflows));
 	if (!tp->srtt_us)
 		return false;
-	members->all[0] = (struct member){ cwnd, tp->srtt_us, 0, sk };
+	subflows->all[0] = (struct subflow){ cwnd, tp->srtt_us, 0, sk };
 	if (!tp->is_mptcp)
 		return true;
 	context = tp->inet_conn.icsk_ulp_data;
@@ -74,7 +74,7 @@ ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *membe
 	head = &msk->conn_list;
 	node = READ(head, next);
 	/* Twice as many steps as subflows: some may be closing. */
-	EACH(step, 2 * MOST_SUBFLOWS) {
+	EACH(step, 2 * MAX_SUBFLOWS) {
 		struct sock *other;
 		u32 rtt;
 
@@ -86,8 +86,8 @@ ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *membe
 		if (!other || other == sk || !may_send(other))
 			continue;
 		rtt = READ(tcp_sk(other), srtt_us);
-		if (rtt && found < MOST_SUBFLOWS)
-			members->all[found++] = (struct member){ sibling_cwnd(other, ops), rtt, 0, other };
+		if (rtt && found < MAX_SUBFLOWS)
+			subflows->all[found++] = (struct subflow){ sibling_cwnd(other, ops), rtt, 0, other };
 	}
 	return true;
 }
@@ -97,16 +97,16 @@ ALWAYS_INLINE bool find_members(struct sock *sk, u64 cwnd, struct members *membe
  * packets on a path that is hundreds of times as long adds next to nothing. The division is by
  * parts: the product of a window of 2^22 packets in Q20 and a round-trip time of 2^27 us has 70 bits.
  */
-ALWAYS_INLINE u64 window_at(const struct members *members, u32 rtt)
+ALWAYS_INLINE u64 window_at(const struct subflows *subflows, u32 rtt)
 {
 	u64 sum = 0;
 
-	EACH(i, MOST_SUBFLOWS) {
-		const struct member *member = &members->all[i];
-		u64 high = (member->cwnd >> 22) * rtt, low = (member->cwnd >> 12 & 1023) * rtt;
+	EACH(i, MAX_SUBFLOWS) {
+		const struct subflow *subflow = &subflows->all[i];
+		u64 high = (subflow->cwnd >> 22) * rtt, low = (subflow->cwnd >> 12 & 1023) * rtt;
 
-		if (member->cwnd)
-			sum += (high / member->rtt << 10) + ((high % member->rtt << 10) + low) / member->rtt;
+		if (subflow->cwnd)
+			sum += (high / subflow->rtt << 10) + ((high % subflow->rtt << 10) + low) / subflow->rtt;
 	}
 	return sum;
 }
@@ -115,9 +115,9 @@ ALWAYS_INLINE u64 window_at(const struct members *members, u32 rtt)
  * w / (sum(w_i rtt / rtt_i))^2 for the path of this window and round-trip time, in Q32: as
  * (w / rtt^2) / (sum(w_i / rtt_i))^2, which is how the papers write it.
  */
-ALWAYS_INLINE u64 pooled_growth(const struct members *members, u64 cwnd, u32 rtt)
+ALWAYS_INLINE u64 pooled_growth(const struct subflows *subflows, u64 cwnd, u32 rtt)
 {
-	u64 sum = min(max(window_at(members, rtt), 1), (1ULL << 44) - 1);
+	u64 sum = min(max(window_at(subflows, rtt), 1), (1ULL << 44) - 1);
 	u64 share = (cwnd / sum << 20) + (cwnd % sum << 20) / sum;
 
 	return (share << 20) / sum;
@@ -127,7 +127,7 @@ ALWAYS_INLINE u64 pooled_growth(const struct members *members, u64 cwnd, u32 rtt
  * Whether a / rtt_a^2 is at least b / rtt_b^2, exactly, for a and b below 2^31: a rtt_b^2 and b rtt_a^2
  * are compared, in halves, as they may have 95 bits.
  */
-SEPARATE bool is_at_least(u64 a, u32 rtt_a, u64 b, u32 rtt_b)
+__noinline bool is_at_least(u64 a, u32 rtt_a, u64 b, u32 rtt_b)
 {
 	u64 square_a = (u64)rtt_a * rtt_a, square_b = (u64)rtt_b * rtt_b;
 	u64 low_a = a * (u32)square_b, low_b = b * (u32)square_a;

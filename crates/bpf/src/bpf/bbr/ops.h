@@ -7,86 +7,86 @@
 
 ALWAYS_INLINE void update_drain(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	struct frame *f = &bbr->frame;
+	struct bbr_common *f = &bbr->common;
 	u32 target;
 
-	if (f->state == STARTUP && f->full_ever) {
+	if (f->state == STARTUP && f->full_bw_reached) {
 		f->state = DRAIN;
-		f->drain_began = f->round;
+		f->drain_start_round = f->round;
 		tcp_sk(sk)->snd_ssthresh = inflight(sk, bbr, max_bw_of(bbr), GAIN(1), ack->mss);
-		on_drain(bbr);
+		on_enter_drain(bbr);
 	}
 	if (f->state != DRAIN)
 		return;
 	target = inflight(sk, bbr, max_bw_of(bbr), GAIN(1), ack->mss);
-	if (in_network(sk, f, ack->in_flight, bw_of(bbr), ack->mss) <= target ||
-	    f->round - f->drain_began > PARAMS.drain_rounds)
+	if (packets_in_net_at_edt(sk, f, ack->in_flight, bw_of(bbr), ack->mss) <= target ||
+	    f->round - f->drain_start_round > PARAMS.drain_max_rounds)
 		enter_probe_bw(bbr, ack);
 }
 
 ALWAYS_INLINE void exit_probe_rtt(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	struct frame *f = &bbr->frame;
+	struct bbr_common *f = &bbr->common;
 
-	f->lowest_at = ack->coarse_now;
+	f->probe_rtt_min_stamp = ack->jiffies_now;
 	restore_cwnd(sk, f);
 	f->state = STARTUP;
-	after_probe_rtt(bbr, ack);
+	on_exit_probe_rtt(bbr, ack);
 }
 
-ALWAYS_INLINE void update_min_rtt(struct sock *sk, struct bbr *bbr, const struct ack *ack)
+ALWAYS_INLINE void check_probe_rtt(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
-	struct frame *f = &bbr->frame;
-	bool expired = observe_rtt(f, ack->coarse_now, ack->rtt, ack->is_delayed);
+	struct bbr_common *f = &bbr->common;
+	bool expired = update_min_rtt(f, ack->jiffies_now, ack->rtt, ack->is_delayed);
 
 	if (expired && !f->idle_restart && f->state != PROBE_RTT) {
 		f->state = PROBE_RTT;
-		save_cwnd(sk, f, is_recovery(phase_before(bbr)));
+		save_cwnd(sk, f, is_recovery(prev_ca_state(bbr)));
 		enter_probe_rtt(f, ack);
-		on_probe_rtt(bbr, ack);
+		on_enter_probe_rtt(bbr, ack);
 	}
 	if (f->state == PROBE_RTT &&
-	    hold_probe_rtt(f, ack, probe_rtt_cwnd(f, bw_of(bbr), ack->mss)))
+	    handle_probe_rtt(f, ack, probe_rtt_cwnd(f, bw_of(bbr), ack->mss)))
 		exit_probe_rtt(sk, bbr, ack);
-	if (ack->rated && ack->rate_delivered)
+	if (ack->has_rate && ack->rate_delivered)
 		f->idle_restart = false;
 }
 
 SEC("struct_ops")
-void HOOK(bbr_control, struct sock *sk, u32 seq, int flag, const struct rate_sample *rs)
+void HOOK(bbr_main, struct sock *sk, u32 seq, int flag, const struct rate_sample *rs)
 {
 	struct bbr *bbr = STATE_OF(sk);
-	struct frame *f;
+	struct bbr_common *f;
 	struct ack ack;
 
 	if (!bbr)
 		return;
-	f = &bbr->frame;
-	take_ack(tcp_sk(sk), rs, &ack);
+	f = &bbr->common;
+	read_ack(tcp_sk(sk), rs, &ack);
 	update_model(sk, bbr, &ack);
-	update_aggregation(sk, f, &ack, bw_of(bbr));
-	update_full_pipe(sk, bbr, &ack);
+	update_ack_aggregation(sk, f, &ack, bw_of(bbr));
+	check_full_bw_reached(sk, bbr, &ack);
 	update_drain(sk, bbr, &ack);
-	update_probe_bw(sk, bbr, &ack);
-	update_min_rtt(sk, bbr, &ack);
-	end_ack(bbr, &ack);
+	update_probe_bw_cycle_phase(sk, bbr, &ack);
+	check_probe_rtt(sk, bbr, &ack);
+	advance_latest_delivery_signals(bbr, &ack);
 
-	set_gains(bbr);
-	meet_rtt(sk, f, ack.mss);
-	set_pacing(sk, f, bw_of(bbr), f->pacing_gain);
-	update_window(sk, bbr, &ack);
+	update_gains(bbr);
+	init_pacing_rate_from_rtt(sk, f, ack.mss);
+	set_pacing_rate_with_gain(sk, f, bw_of(bbr), f->pacing_gain);
+	set_cwnd(sk, bbr, &ack);
 }
 
 SEC("struct_ops")
-void HOOK(bbr_begin, struct sock *sk)
+void HOOK(bbr_init, struct sock *sk)
 {
 	struct bbr *bbr = NEW_STATE_OF(sk);
 
 	tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (!bbr)
 		return;
-	begin_frame(sk, &bbr->frame);
-	begin_rules(sk, bbr);
+	init_common(sk, &bbr->common);
+	init_version(sk, bbr);
 	/* Without the fq queue the kernel paces inside TCP. */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -99,7 +99,7 @@ u32 HOOK(bbr_ssthresh, struct sock *sk)
 	struct bbr *bbr = STATE_OF(sk);
 
 	if (bbr)
-		on_episode(sk, bbr);
+		save_state_upon_loss(sk, bbr);
 	return tcp_sk(sk)->snd_ssthresh;
 }
 
@@ -111,8 +111,8 @@ void HOOK(bbr_set_state, struct sock *sk, u8 new_state)
 
 	if (!bbr || new_state != TCP_CA_Loss)
 		return;
-	take_facts(tcp_sk(sk), &ack);
-	on_timeout(sk, bbr, &ack);
+	read_path(tcp_sk(sk), &ack);
+	on_enter_rto(sk, bbr, &ack);
 }
 
 SEC("struct_ops")
@@ -122,8 +122,8 @@ u32 HOOK(bbr_undo_cwnd, struct sock *sk)
 	struct ack ack = {};
 
 	if (bbr) {
-		take_facts(tcp_sk(sk), &ack);
-		on_spurious_loss(sk, bbr, &ack);
+		read_path(tcp_sk(sk), &ack);
+		handle_spurious_loss_detection(sk, bbr, &ack);
 	}
 	return tcp_sk(sk)->snd_cwnd;
 }
@@ -135,26 +135,26 @@ void HOOK(bbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct bbr *bbr = STATE_OF(sk);
 	struct ack ack = {};
-	struct frame *f;
+	struct bbr_common *f;
 
 	if (!bbr || event != CA_EVENT_TX_START || !tp->app_limited)
 		return;
-	take_facts(tp, &ack);
-	f = &bbr->frame;
+	read_path(tp, &ack);
+	f = &bbr->common;
 	f->idle_restart = true;
-	restart_aggregation(f, ack.now);
+	reset_ack_aggregation(f, ack.now);
 	if (f->state == PROBE_RTT) {
-		if (is_probe_rtt_time_over(f, ack.coarse_now))
+		if (is_probe_rtt_done(f, ack.jiffies_now))
 			exit_probe_rtt(sk, bbr, &ack);
 	} else if (f->state != STARTUP && f->state != DRAIN) {
-		set_pacing(sk, f, bw_of(bbr), GAIN(1));
+		set_pacing_rate_with_gain(sk, f, bw_of(bbr), GAIN(1));
 	}
 }
 
 SEC("struct_ops")
 u32 HOOK(bbr_min_tso_segs, struct sock *sk)
 {
-	return least_burst(sk);
+	return min_tso_segs(sk);
 }
 
 /* Room for three windows: BBR may raise the rate even while packets are being recovered. */
@@ -171,8 +171,8 @@ u32 HOOK(bbr_sndbuf_expand, struct sock *sk)
 #endif
 #define BBR_OPS_(id, called, section)                                                             \
 	section struct tcp_congestion_ops id = {                                                  \
-		.init = (void *)bbr_begin,                                                        \
-		.cong_control = (void *)bbr_control,                                              \
+		.init = (void *)bbr_init,                                                        \
+		.cong_control = (void *)bbr_main,                                              \
 		.ssthresh = (void *)bbr_ssthresh,                                                 \
 		.undo_cwnd = (void *)bbr_undo_cwnd,                                               \
 		.set_state = (void *)bbr_set_state,                                               \
