@@ -75,16 +75,17 @@ ALWAYS_INLINE u64 per_round(const struct rule *rule, u64 w)
 	return PACKETS(S_MAX);
 }
 
-ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
+ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd, u64 acked)
 {
 	u64 growth;
 
 	if (cwnd <= LOW_WINDOW)
-		return ratio(PACKETS(1), cwnd);
-	growth = ratio(per_round(rule, cwnd), cwnd);
+		return ratio(acked, cwnd);
+	growth = per_round(rule, cwnd);
 	if (!rule->w_max)
-		growth = max(growth, PACKETS(1) / 20);
-	return min(growth * delayed_ack(rule) >> ACK_RATIO_SHIFT, PACKETS(1));
+		growth = max(growth, cwnd / 20);
+	growth = growth * delayed_ack(rule) >> ACK_RATIO_SHIFT;
+	return min(ratio(times(acked, growth), cwnd), acked);
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)

@@ -112,15 +112,15 @@ ALWAYS_INLINE u64 window_at(const struct subflows *subflows, u32 rtt)
 }
 
 /*
- * w / (sum(w_i rtt / rtt_i))^2 for the path of this window and round-trip time, in Q32: as
- * (w / rtt^2) / (sum(w_i / rtt_i))^2, which is how the papers write it.
+ * acked w / (sum(w_i rtt / rtt_i))^2 for the path of this window and round-trip time, in Q32; the
+ * papers write (w / rtt^2) / (sum(w_i / rtt_i))^2.
  */
-ALWAYS_INLINE u64 pooled_growth(const struct subflows *subflows, u64 cwnd, u32 rtt)
+ALWAYS_INLINE u64 pooled_growth(const struct subflows *subflows, u64 cwnd, u32 rtt, u64 acked)
 {
 	u64 sum = min(max(window_at(subflows, rtt), 1), (1ULL << 44) - 1);
 	u64 share = (cwnd / sum << 20) + (cwnd % sum << 20) / sum;
 
-	return (share << 20) / sum;
+	return ratio(times(acked, share), sum << 12);
 }
 
 /*

@@ -80,7 +80,7 @@ ALWAYS_INLINE u64 lia_alpha(const struct subflows *subflows, u64 *alpha)
 		if (subflow->cwnd && is_at_least(subflow->cwnd >> 22, subflow->rtt, best.cwnd >> 22, best.rtt))
 			best = *subflow;
 	}
-	growth = pooled_growth(subflows, best.cwnd, best.rtt);
+	growth = pooled_growth(subflows, best.cwnd, best.rtt, ONE);
 	*alpha = total * growth >> 10;
 	return growth;
 }

@@ -19,12 +19,12 @@ ALWAYS_INLINE u64 ratio(u64 a, u64 b)
 	return quotient;
 }
 
-/* counted times growth, both Q32; the growth may be negative. */
-ALWAYS_INLINE s64 times(u64 acked_cnt, s64 growth)
+/* a times b, both Q32, for a product below 2^31; b may be negative. */
+ALWAYS_INLINE s64 times(u64 a, s64 b)
 {
-	s64 high = acked_cnt >> 16 & 0xffff, low = acked_cnt & 0xffff;
+	s64 high = a >> 16 & 0xffff, low = a & 0xffff;
 
-	return (s64)(acked_cnt >> 32) * growth + (high * growth >> 16) + (low * growth >> 32);
+	return (s64)(a >> 32) * b + (high * b >> 16) + (low * b >> 32);
 }
 
 /* x times a fraction of small integers, rounded down. */

@@ -54,7 +54,7 @@ ALWAYS_INLINE u64 a_of(u64 packets)
 	return max((u64)times(power, ratio(2 * b, Q32(2) - b)) * 5 / 64, 1ULL << 32);
 }
 
-ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
+ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd, u64 acked)
 {
 	u64 packets = cwnd >> 32;
 
@@ -62,7 +62,7 @@ ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 		rule->known = packets;
 		rule->a = a_of(packets);
 	}
-	return ratio(rule->a, cwnd);
+	return ratio(times(acked, rule->a), cwnd);
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)

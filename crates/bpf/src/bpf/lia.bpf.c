@@ -25,9 +25,9 @@
 struct rule {
 };
 
-ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
+ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd, u64 acked)
 {
-	u64 reno = ratio(1ULL << 32, cwnd);
+	u64 reno = ratio(acked, cwnd);
 	struct subflows subflows;
 	struct subflow best;
 
@@ -40,7 +40,7 @@ ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
 		if (subflow->cwnd && is_at_least(subflow->cwnd >> 22, subflow->rtt, best.cwnd >> 22, best.rtt))
 			best = *subflow;
 	}
-	return min(pooled_growth(&subflows, best.cwnd, best.rtt), reno);
+	return min(pooled_growth(&subflows, best.cwnd, best.rtt, acked), reno);
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)

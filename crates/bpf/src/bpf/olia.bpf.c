@@ -106,8 +106,8 @@ __noinline int inverse_alpha(struct subflows *subflows, struct path_ranks *ranks
 	return subflows->all[0].cwnd >= ranks->most ? ranks->paths * largest : 0;
 }
 
-/* alpha_r / w_r. */
-ALWAYS_INLINE s64 alpha_per_packet(struct subflows *subflows, u64 cwnd)
+/* acked alpha_r / w_r. */
+ALWAYS_INLINE s64 alpha_growth(struct subflows *subflows, u64 cwnd, u64 acked)
 {
 	struct path_ranks ranks = {};
 	u64 inverse, growth;
@@ -116,23 +116,23 @@ ALWAYS_INLINE s64 alpha_per_packet(struct subflows *subflows, u64 cwnd)
 	inverse = inverse_alpha(subflows, &ranks);
 	if (!inverse)
 		return 0;
-	growth = ratio((1ULL << 32) / inverse, cwnd);
+	growth = ratio(acked / inverse, cwnd);
 	return subflows->all[0].cwnd >= ranks.most ? -growth : growth;
 }
 
-ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
+ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd, u64 acked)
 {
 	const struct tcp_congestion_ops *ops = tcp_sk(sk)->inet_conn.icsk_ca_ops;
 	struct subflows subflows;
 
 	if (!find_subflows(sk, cwnd, &subflows))
-		return ratio(1ULL << 32, cwnd);
+		return ratio(acked, cwnd);
 	EACH(i, MAX_SUBFLOWS) {
 		if (subflows.all[i].cwnd)
 			subflows.all[i].packets = packets_between_losses(subflows.all[i].sk, ops);
 	}
-	return pooled_growth(&subflows, subflows.all[0].cwnd, subflows.all[0].rtt) +
-	       alpha_per_packet(&subflows, cwnd);
+	return pooled_growth(&subflows, subflows.all[0].cwnd, subflows.all[0].rtt, acked) +
+	       alpha_growth(&subflows, cwnd, acked);
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)

@@ -18,9 +18,9 @@
 struct rule {
 };
 
-ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd)
+ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd, u64 acked)
 {
-	return ratio(1ULL << 32, min(cwnd, (u64)LOW_WINDOW << 32));
+	return ratio(acked, min(cwnd, (u64)LOW_WINDOW << 32));
 }
 
 ALWAYS_INLINE u64 decrease(struct sock *sk, struct rule *rule, u64 cwnd)

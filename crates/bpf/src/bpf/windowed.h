@@ -5,7 +5,7 @@
  * Before this header an algorithm defines
  *
  *	struct rule                                    its state, at most 88 bytes, zero at first
- *	s64 increase(sk, rule, cwnd)                   growth for an acknowledged packet
+ *	s64 increase(sk, rule, cwnd, acked)            growth for `acked` packets
  *	u64 decrease(sk, rule, cwnd)                   the threshold after loss
  *	void on_timeout(sk, rule)                      a retransmission timeout
  *
@@ -88,7 +88,7 @@ void HOOK(windowed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		cwnd = grown;
 	}
 	if (acked_cnt) {
-		s64 growth = times(acked_cnt, increase(sk, &window->rule, cwnd));
+		s64 growth = increase(sk, &window->rule, cwnd, acked_cnt);
 
 		/* OLIA's may be negative: no window falls below a packet. */
 		cwnd = growth < 0 && cwnd < (1ULL << 32) - growth ? 1ULL << 32 : cwnd + growth;

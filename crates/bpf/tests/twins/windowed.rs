@@ -190,6 +190,14 @@ fn bic_divides_by_small_windows_without_rounding() {
     compare("bic", 1e-5, &steps);
 }
 
+/// The window passes `W_max` less 8 packets, where growth falls to a tenth, at the same acknowledgement.
+#[test]
+fn bic_leaves_its_binary_search_at_the_same_acknowledgement() {
+    let acks = |count, packets| Step::Acks { count, packets, gap: Span::from_micros(1) };
+    let steps = [acks(149, 13), Step::Loss, Step::Open, acks(273, 14), Step::Loss];
+    compare("bic", 1e-5, &steps);
+}
+
 /// The window passes 42 packets, where `a` changes, at the same acknowledgement.
 #[test]
 fn highspeed_tcp_changes_a_at_the_same_acknowledgement() {
