@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program of src/bpf, built for this machine, and just so much of a kernel around it as to drive
- * it: reads events, one a line, and answers each with window, threshold and pacing rate.
+ * Runs a program of src/bpf outside the kernel, built for this machine. Reads one event per line and
+ * prints cwnd, ssthresh and pacing rate after each.
  *
  * Built with -DNATIVE -DPROGRAM='"bpf/lia.bpf.c"' -DOPS=lia. The columns of a line are those of
- * struct event; then come as many siblings as it says, four columns each.
+ * struct event, then four columns for each sibling.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct event {
 
 u64 native_now_ns;
 
-/* SplitMix64's 32 bits, as the twin draws them. */
+/* SplitMix64's 32 bits, as the Rust side draws them. */
 u32 native_random(void)
 {
 	static u64 x = 1;

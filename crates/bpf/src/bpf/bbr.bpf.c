@@ -3,18 +3,18 @@
  * BBRv1 (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016;
  * draft-cardwell-iccrg-bbr-congestion-control-00), as Linux's `bbr` has it.
  *
- * The model is two numbers, the greatest delivery rate of the last 10 rounds (bw) and the least
+ * The model is two numbers, the maximum delivery rate of the last 10 rounds (bw) and the minimum
  * round-trip time of the last 10 s (min_rtt). The sender paces at gain * bw and keeps about 2 BDP in
  * flight. Neither can be measured while the other is, so it probes for them in turn:
  *
  *	Startup --pipe full--> Drain --queue gone--> ProbeBW <--> ProbeRTT (from any state)
  *
- * ProbeBW cycles through eight gains, 5/4, 3/4 and six times 1, each for a min_rtt. Loss is heeded
- * only by packet conservation in the first round of recovery. A path that is policed by a token
- * bucket is sent at the long-term rate.
+ * ProbeBW cycles through eight gains, 5/4, 3/4 and six times 1, each for a min_rtt. The only
+ * response to loss is packet conservation in the first round of recovery. Through a token-bucket
+ * policer it sends at the long-term rate (lt_bw).
  *
- * This is for comparison: the kernel has a bbr of its own, and this one's control is that of the
- * simulator. Twin of crates/cc/src/bbr/v1.rs, with bbr/frame.h of bbr/frame.rs and so on. Fixed
+ * For comparison with the kernel's own bbr: this one is a port of the simulator's
+ * crates/cc/src/bbr/v1.rs. Fixed
  * point: rates in whole bytes/s, times in microseconds, gains in 2^-16.
  */
 #include "bbr/state.h"
@@ -35,13 +35,13 @@ static const struct params PARAMS = {
 
 #include "bbr/common.h"
 
-/* Rounds over which the greatest delivery rate is taken: a cycle of gains and two. */
+/* Length of the max-bw filter in rounds: a cycle of gains and two. */
 #define BW_RTTS 10
-/* Until so many packets are delivered, the window grows whatever its target. */
+/* Until this many packets are delivered, the window grows even above its target. */
 #define TCP_INIT_CWND 10
 #define CYCLE_LEN 8
 
-/* The policer: its intervals, thresholds and for how long it is believed. */
+/* Detection of policers: lengths of intervals, thresholds, and for how long lt_bw is used. */
 #define LT_INTVL_MIN_RTTS 4
 #define LT_INTVL_MAX_RTTS 16
 #define LT_BW_MAX_RTTS 48
@@ -54,7 +54,7 @@ struct sample {
 };
 
 struct bbr_version {
-	/* The best samples, of ever later rounds (Nichols' filter). */
+	/* The three best samples, each of a later round than the one before (Linux's win_minmax). */
 	struct sample best[3];
 	/* The cycle of gains. */
 	u32 cycle_idx;
@@ -62,7 +62,7 @@ struct bbr_version {
 	/* Packet conservation. */
 	u8 prev_ca_state;
 	bool packet_conservation;
-	/* The policer; its rate is 0 while there is none. */
+	/* Detection of policers; lt_bw is 0 while there is none. */
 	bool lt_use_bw;
 	bool lt_is_sampling;
 	u32 lt_rtt_cnt;
@@ -94,7 +94,7 @@ ALWAYS_INLINE u8 prev_ca_state(const struct bbr *bbr)
 	return bbr->version.prev_ca_state;
 }
 
-/* --- the greatest bandwidth ----------------------------------------------------------------- */
+/* --- the max-bw filter ---------------------------------------------------------------------- */
 
 ALWAYS_INLINE void update_max_bw(struct sample best[3], u32 round, u64 bw)
 {
@@ -109,7 +109,7 @@ ALWAYS_INLINE void update_max_bw(struct sample best[3], u32 round, u64 bw)
 		best[1] = best[2] = sample;
 	else if (bw >= best[2].bw)
 		best[2] = sample;
-	/* Drops what has left the window; else makes sure that the runners-up are of other times. */
+	/* Drops samples older than the filter; keeps the second and third of later rounds. */
 	age = round - best[0].at;
 	if (age > BW_RTTS) {
 		best[0] = best[1];
@@ -126,7 +126,7 @@ ALWAYS_INLINE void update_max_bw(struct sample best[3], u32 round, u64 bw)
 	}
 }
 
-/* --- the policer ---------------------------------------------------------------------------- */
+/* --- the long-term bandwidth of a policed path ---------------------------------------------- */
 
 ALWAYS_INLINE void reset_lt_bw_sampling_interval(struct bbr_version *r, const struct ack *ack)
 {
@@ -164,7 +164,7 @@ ALWAYS_INLINE void lt_bw_interval_done(struct bbr_version *r, const struct ack *
 	reset_lt_bw_sampling_interval(r, ack);
 }
 
-/* Takes evidence. Returns whether the path was held to be policed and is no longer. */
+/* Linux's bbr_lt_bw_sampling. Returns whether lt_bw was in use for its maximum time. */
 ALWAYS_INLINE bool lt_bw_sampling(struct bbr *bbr, const struct ack *ack, bool loss, bool app_limited)
 {
 	struct bbr_version *r = &bbr->version;
@@ -215,7 +215,7 @@ ALWAYS_INLINE void advance_cycle_phase(struct bbr_version *r, u64 now)
 	r->cycle_stamp = now;
 }
 
-/* At a random phase other than draining. */
+/* Starts at a random phase, other than the one that drains. */
 ALWAYS_INLINE void enter_probe_bw(struct bbr *bbr, const struct ack *ack)
 {
 	u64 random = bpf_get_prandom_u32();
@@ -241,7 +241,7 @@ ALWAYS_INLINE bool is_next_cycle_phase(struct sock *sk, struct bbr *bbr, const s
 	return full_length || in_net <= inflight(sk, bbr, max_bw_of(bbr), GAIN(1), ack->mss);
 }
 
-/* --- the rules ------------------------------------------------------------------------------ */
+/* --- the steps of an acknowledgement -------------------------------------------------------- */
 
 ALWAYS_INLINE void init_version(struct sock *sk, struct bbr *bbr)
 {
@@ -316,7 +316,7 @@ ALWAYS_INLINE void update_gains(struct bbr *bbr)
 	}
 }
 
-/* Cuts or restores the window in recovery. Returns whether it is final: a packet out for one in. */
+/* Cuts or restores the window in recovery. Returns whether packet conservation sets the window. */
 ALWAYS_INLINE bool set_cwnd_to_recover_or_restore(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
 	u32 released = ack->in_flight + ack->acked;

@@ -3,12 +3,12 @@
  * BBRv3 (draft-ietf-ccwg-bbr-06), with the gain of Drain of Google's Linux branch `v3`.
  *
  * As BBRv2, with these differences: Startup's gains are 2.77 and 2, and it ends upon 6 losses in a
- * round, not 8; Drain's gain is 0.35, for at most 3 rounds; UP ends when no more bandwidth comes of
- * it, has a window gain of 2.25, and is returned to if the loss that ended it was spurious; DOWN's gain
+ * round, not 8; Drain's gain is 0.35, for at most 3 rounds; UP ends when bandwidth stops
+ * growing, has a window gain of 2.25, and is resumed if the loss that ended it was spurious; DOWN's gain
  * is 0.9.
  *
- * Twin of crates/cc/src/bbr/bounded.rs with version::V3; bbr/stamps.h says where the kernel tells
- * less than the twin is told. Fixed point as in bbr2.bpf.c.
+ * Port of crates/cc/src/bbr/v3.rs with version::V3; bbr/v3/send_state.h describes what the kernel
+ * does not report. Fixed point as in bbr2.bpf.c.
  */
 #include "bbr/state.h"
 

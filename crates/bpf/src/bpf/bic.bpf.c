@@ -17,15 +17,14 @@
  *	  else				S_max
  *	at least w / 20 until there has been loss
  *
- * times the packets that an acknowledgement stands for on average (not while it is Reno), and never
- * more than w, with B 4, S_max 16, smooth_part 20, low_window 14 and d in whole packets. On loss
+ * times the packets per acknowledgement on average (not while it is Reno), and at most w, with B 4, S_max 16, smooth_part 20, low_window 14 and d in whole packets. On loss
  *
  *	W_max = w (1 + beta) / 2 if w < W_max (fast convergence), else w
  *	w <- w / 2 up to low_window, else beta w
  *
  * with beta 819/1024.
  *
- * Twin of crates/cc/src/bic.rs. Fixed point: windows in 2^-32 packets.
+ * Port of crates/cc/src/bic.rs. Fixed point: windows in 2^-32 packets.
  */
 #include "kernel.h"
 #include "fixed.h"
@@ -40,7 +39,7 @@
 struct rule {
 	/* 0 before the first loss and after a timeout. */
 	u64 w_max;
-	/* Packets that an acknowledgement stands for, less the 2 of the beginning; in sixteenths. */
+	/* tcp_bic.c's delayed_ack less its initial value of 2 packets, in sixteenths. */
 	s32 beyond_two;
 };
 

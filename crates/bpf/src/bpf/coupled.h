@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The other subflows of an MPTCP connection: the twin of crates/cc's coupled.rs and Path::siblings.
+ * The subflows of an MPTCP connection: the port of crates/cc's coupled.rs and Path::siblings.
  *
- * A subflow's upper layer data is its struct mptcp_subflow_context, which knows the connection,
- * which lists the contexts of all its subflows. So each subflow reads the windows and round-trip
- * times of the others where they are, at every acknowledgement, and nobody keeps a copy.
+ * icsk_ulp_data of a subflow is its struct mptcp_subflow_context, which points to the connection,
+ * which lists the contexts of all its subflows. Each subflow reads the windows and round-trip times
+ * of the others at every acknowledgement; there are no copies.
  *
  * The list is read without its lock. Contexts are freed after an RCU grace period, in which no
- * program runs, and every read is checked (bpf_probe_read_kernel): a subflow that closes meanwhile
- * costs at worst one acknowledgement an odd alpha, never a fault. A sum goes over the subflow
+ * program runs, and every read is checked (bpf_probe_read_kernel): if a subflow closes
+ * meanwhile, at worst one acknowledgement uses a wrong alpha. A sum goes over the subflow
  * itself and those of the others that may send data and have a round-trip time.
  */
 #pragma once
@@ -20,12 +20,12 @@ struct subflow {
 	u64 cwnd;
 	/* Smoothed round-trip time, in eighths of a microsecond as the kernel keeps it. */
 	u32 rtt;
-	/* Packets delivered between losses (OLIA's l), if whoever uses it fills it in. */
+	/* OLIA's l: packets delivered between losses; only OLIA sets it. */
 	u64 packets;
 	struct sock *sk;
 };
 
-/* The window of another subflow, whose first word of own memory is the fraction if it runs the same. */
+/* The window of another subflow: icsk_ca_priv[0] is its fraction if it has the same algorithm. */
 ALWAYS_INLINE u64 sibling_cwnd(struct sock *sk, const struct tcp_congestion_ops *ops)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -36,7 +36,7 @@ ALWAYS_INLINE u64 sibling_cwnd(struct sock *sk, const struct tcp_congestion_ops 
 	return cwnd;
 }
 
-/* The subflow itself comes first. */
+/* The first is the subflow itself. */
 struct subflows {
 	struct subflow all[MAX_SUBFLOWS];
 };
@@ -49,8 +49,8 @@ ALWAYS_INLINE bool may_send(struct sock *sk)
 }
 
 /*
- * Finds the subflows of sk's connection; sk's own window is this, in Q32. Returns false while sk has no round-trip time: then it is
- * Reno, like a subflow alone.
+ * Finds the subflows of sk's connection; cwnd is sk's window in Q32. Returns false while sk has no
+ * round-trip time: its growth is Reno's then, as that of a single subflow.
  */
 ALWAYS_INLINE bool find_subflows(struct sock *sk, u64 cwnd, struct subflows *subflows)
 {

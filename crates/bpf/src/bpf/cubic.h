@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * CUBIC (RFC 9438), as Linux carries it out: the twin of crates/cc/src/cubic.rs.
+ * CUBIC (RFC 9438) as in Linux: the port of crates/cc/src/cubic.rs.
  *
  *	W_cubic(t) = C (t - K)^3 + W_max			(1)
  *	K = cbrt((W_max - cwnd_epoch) / C)			(2)
  *	cwnd += (target - cwnd) / cwnd, target at most 1.5 cwnd	for every packet acknowledged
  *
- * with C 0.4 and beta 0.7, the target a least round-trip time ahead, and at least Reno's estimate:
+ * with C 0.4 and beta 0.7, the target min_rtt ahead, and at least Reno's estimate:
  *
  *	W_est += alpha segments_acked / cwnd			(4)
  *	alpha = 3 (1 - beta) / (1 + beta)
@@ -22,11 +22,11 @@ struct cubic {
 	u64 w_max;
 	/* Microseconds; 0 while there is no epoch. */
 	u64 epoch_start;
-	/* The plateau, when it is reached, and the estimate of Reno's window. */
+	/* The plateau, Reno's estimate, and K: when the plateau is reached. */
 	u64 origin_point;
 	u64 w_est;
 	u32 k;
-	/* What whoever embeds this likes. */
+	/* For the algorithm that embeds this. */
 	u32 flag;
 };
 
@@ -59,7 +59,7 @@ ALWAYS_INLINE void begin_epoch(struct cubic *cubic, u64 now, u64 cwnd)
 	cubic->w_est = cwnd;
 }
 
-/* Growth for `counted` packets acknowledged. */
+/* Growth for acknowledged packets, Q32. */
 ALWAYS_INLINE u64 cubic_increase(struct cubic *cubic, u64 now, u32 min_rtt, u64 cwnd, u64 acked_cnt)
 {
 	u64 t, target;

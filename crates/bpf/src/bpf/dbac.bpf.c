@@ -4,7 +4,7 @@
  * dynamic bandwidth aware congestion control (DBAC) in high-speed multipath networks", 2024).
  *
  * LIA cannot fill a path of a large bandwidth-delay product, as Reno cannot. DBAC has CUBIC's window
- * there and LIA's elsewhere, and lets the LIA subflows see, in the place of CUBIC's window, the one
+ * there and LIA's elsewhere, and in LIA's sums it replaces CUBIC's window by the one
  * that LIA would have had on that path. A path is large while window times MSS is at least 10^6
  * bytes. On a large path runs CUBIC; from its window `currentCubic` come
  *
@@ -14,11 +14,11 @@
  *	alpha1 = LIA's alpha of virtualReno and the siblings' windows
  *	W_dbac = virtualReno sqrt(alpha1) avgCubic / avgReno			(6)
  *
- * and W_dbac is what may be in flight; p is 10^-6. The other paths grow as LIA does, with alpha2:
- * LIA's alpha of W_dbac avgReno / avgCubic and the real windows of the small paths. Siblings go by each
- * other's present windows at every acknowledgement, which makes alpha1 and alpha2 converge.
+ * and W_dbac limits what is in flight; p is 10^-6. The other paths grow as LIA does, with alpha2:
+ * LIA's alpha of W_dbac avgReno / avgCubic and the real windows of the small paths. Every
+ * acknowledgement uses the siblings' present windows, which makes alpha1 and alpha2 converge.
  *
- * Twin of crates/cc/src/dbac.rs, which says what the paper leaves open. Fixed point: windows and
+ * Port of crates/cc/src/dbac.rs, which states what the paper leaves unspecified. Fixed point: windows and
  * growth in 2^-32 packets; powers and roots by logarithms.
  */
 #include "kernel.h"
@@ -31,19 +31,19 @@
 #define LOG2_SHARE Q32(10.182390668047537)
 #define ONE (1ULL << 32)
 
-/* All that a socket has for its algorithm: 13 words. */
+/* Fills icsk_ca_priv: 13 words. */
 struct dbac {
-	/* What snd_cwnd has beyond whole packets. Siblings read it: it comes first. */
+	/* The window's fraction of a packet. First, as siblings read it there. */
 	u64 fraction;
-	/* The window of the rule, LIA's or CUBIC's; of it `share` may be in flight. */
+	/* LIA's or CUBIC's window; `share` of it is what snd_cwnd allows. */
 	u64 cwnd;
 	u64 ssthresh;
 	u64 share;
-	/* Window and threshold before the last episode. */
+	/* cwnd and ssthresh before the last reduction. */
 	u64 prior_cwnd;
 	u64 prior_ssthresh;
 	u64 last_ack;
-	/* Its flag is whether the path is large. */
+	/* cubic.flag: whether the path is large. */
 	struct cubic cubic;
 };
 
@@ -52,7 +52,7 @@ ALWAYS_INLINE bool is_large(u64 cwnd_q10, u32 mss)
 	return (cwnd_q10 * mss >> 10) >= THRESHOLD;
 }
 
-/* Equations 3 and 4: what Reno would hold for each packet that CUBIC holds; rtt in 2^-3 us. */
+/* Equations 3 and 4: Reno's window for each packet of CUBIC's; rtt in 2^-3 us. */
 __noinline u64 reno_per_cubic(u32 rtt)
 {
 	u64 rtt_power = log2_q32(max(rtt, 8)) - (3ULL << 32);
@@ -67,7 +67,7 @@ __noinline u64 square_root(u64 x)
 	return x ? exp2_q32(log2_q32(x) / 2) >> 16 : 0;
 }
 
-/* LIA's alpha / cwnd_total of the members, and alpha itself. */
+/* LIA's alpha / cwnd_total, and alpha itself. */
 ALWAYS_INLINE u64 lia_alpha(const struct subflows *subflows, u64 *alpha)
 {
 	struct subflow best = subflows->all[0];
@@ -85,7 +85,7 @@ ALWAYS_INLINE u64 lia_alpha(const struct subflows *subflows, u64 *alpha)
 	return growth;
 }
 
-/* The subflows with the windows that enter LIA's equation. */
+/* The subflows, with the windows that LIA's equation uses. */
 ALWAYS_INLINE bool find_coupled(struct sock *sk, u64 cwnd, struct subflows *subflows)
 {
 	u32 mss = tcp_sk(sk)->mss_cache;
@@ -101,7 +101,7 @@ ALWAYS_INLINE bool find_coupled(struct sock *sk, u64 cwnd, struct subflows *subf
 	return true;
 }
 
-/* Sets mode and share for the present windows of all. Returns LIA's growth. */
+/* Sets mode and share from the present windows of all subflows. Returns LIA's growth. */
 ALWAYS_INLINE u64 couple(struct sock *sk, struct dbac *dbac)
 {
 	struct subflows subflows;
@@ -145,7 +145,7 @@ void HOOK(dbac_init, struct sock *sk)
 	dbac->share = ONE;
 }
 
-/* Every acknowledgement, in recovery too. */
+/* Called for every acknowledgement, in recovery too. */
 SEC("struct_ops")
 void HOOK(dbac_in_ack_event, struct sock *sk, u32 flags)
 {
@@ -223,7 +223,7 @@ u32 HOOK(dbac_undo_cwnd, struct sock *sk)
 	return max(tp->snd_cwnd, tp->prior_cwnd);
 }
 
-/* The cubic leaves out the time that the application was idle. */
+/* Shifts the epoch by the time that the application was idle. */
 SEC("struct_ops")
 void HOOK(dbac_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {

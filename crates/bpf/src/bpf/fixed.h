@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fixed point. Q32 is a number times 2^32; there is no floating point and no signed division here.
+ * Fixed point: Q32 is a number times 2^32. eBPF has no floating point and no signed division.
  */
 #pragma once
 

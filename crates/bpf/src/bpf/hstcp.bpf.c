@@ -14,7 +14,7 @@
  * is w^0.8 / 12.8. Up to Low_Window it is Reno: a 1, b 0.5. Above 100,000, where the RFC's table
  * ends, b stays and a follows the equation.
  *
- * Twin of crates/cc/src/hstcp.rs, equations in place of Linux's table. Fixed point, Q32:
+ * Port of crates/cc/src/hstcp.rs, equations in place of Linux's table. Fixed point, Q32:
  * logarithms by digits, powers by a series. a is kept for the window in whole packets.
  */
 #include "kernel.h"
@@ -27,7 +27,7 @@
 #define LOG2_RANGE Q32(11.092896202565427)
 
 struct rule {
-	/* The window, in packets, that `a` is for; 0 for none. */
+	/* `a` and the window in whole packets that it is for; 0 for none. */
 	u64 known;
 	u64 a;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's types, as far as the algorithms here use them.
+ * The kernel's types, with the fields that the algorithms use.
  *
- * Only names matter: the loader looks up every field in the BTF of the running kernel and puts its
- * true place into the program (CO-RE), so that one object suits many kernels and no vmlinux.h is
- * needed. The native build of the tests takes the very same declarations.
+ * Only names matter: the loader finds each field in the BTF of the running kernel and patches its
+ * offset into the program (CO-RE). So one object suits many kernels, without vmlinux.h. The native
+ * build of the tests uses the same declarations.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ typedef _Bool bool;
 #define SEC(name)
 #define EACH(i, end) for (u32 i = 0; i < (end); i++)
 #else
-/* What libbpf's headers expect of a vmlinux.h. */
+/* Types that libbpf's headers expect from vmlinux.h. */
 typedef u8 __u8;
 typedef s8 __s8;
 typedef u16 __u16;
@@ -50,8 +50,8 @@ enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1, BPF_ANY = 0 };
 #define KERNEL_TYPE __attribute__((preserve_access_index))
 
 /*
- * A loop over 0 <= i < end by the kernel's number iterator, whose body is verified once, not once a
- * turn: branches in it do not multiply.
+ * A loop over 0 <= i < end by the kernel's number iterator. The verifier checks its body once, not
+ * once per iteration.
  */
 struct bpf_iter_num {
 	u64 opaque[1];
@@ -77,7 +77,7 @@ ALWAYS_INLINE bool next_number(struct bpf_iter_num *it, u32 *i, u32 end)
 		for (u32 i; next_number(&it_##i, &i, end);)
 #endif
 
-/* A value that no measurement reaches. */
+/* Not set: above every measurement. */
 #define NEVER (~0ULL)
 
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
@@ -170,7 +170,7 @@ struct mptcp_subflow_context {
 	struct sock *tcp_sock;
 } KERNEL_TYPE;
 
-/* Only what struct_ops of here may have; the loader matches members by name. */
+/* Only the members that programs here define; the loader matches them by name. */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
@@ -188,7 +188,7 @@ struct tcp_congestion_ops {
 };
 
 #ifdef NATIVE
-/* What the test's trace says takes the place of the kernel. */
+/* The tests' trace takes the place of the kernel. */
 extern u64 native_now_ns;
 u32 native_random(void);
 #define HOOK(name, ...) name(__VA_ARGS__)
@@ -208,7 +208,7 @@ ALWAYS_INLINE struct tcp_sock *tcp_sk(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
-/* The algorithm's own memory in the socket: 104 bytes. */
+/* The algorithm's state in the socket: 104 bytes. */
 ALWAYS_INLINE void *inet_csk_ca(struct sock *sk)
 {
 	return tcp_sk(sk)->inet_conn.icsk_ca_priv;
@@ -224,7 +224,7 @@ ALWAYS_INLINE u64 max(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* a - b, or 0 where b is greater. */
+/* max(a - b, 0). */
 ALWAYS_INLINE u64 sat_sub(u64 a, u64 b)
 {
 	return a > b ? a - b : 0;
@@ -235,7 +235,7 @@ ALWAYS_INLINE bool in_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-/* The kernel's tcp_is_cwnd_limited: whether the window is what limits the flow. */
+/* Linux's function of the same name: whether the window limits the flow. */
 ALWAYS_INLINE bool tcp_is_cwnd_limited(struct tcp_sock *tp)
 {
 	if (BITFIELD(tp, is_cwnd_limited))

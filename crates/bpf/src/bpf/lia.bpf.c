@@ -8,14 +8,14 @@
  *	cwnd_i += min(alpha / cwnd_total, 1 / cwnd_i)
  *	alpha = cwnd_total max(cwnd_i / rtt_i^2) / (sum(cwnd_i / rtt_i))^2	(2)
  *
- * and on loss it is Reno. alpha / cwnd_total is free of cwnd_total: with b the path of the greatest
+ * and on loss it is Reno. alpha / cwnd_total is free of cwnd_total: with b the path of the maximum
  * cwnd / rtt^2 it is
  *
  *	cwnd_b / (sum(cwnd_i rtt_b / rtt_i))^2
  *
- * which is what is computed here, at every acknowledgement. A subflow without siblings is Reno.
+ * which is computed here at every acknowledgement. A subflow without siblings is Reno.
  *
- * Twin of crates/cc/src/lia.rs. Fixed point: windows and growth in 2^-32 packets, sums in 2^-20
+ * Port of crates/cc/src/lia.rs. Fixed point: windows and growth in 2^-32 packets, sums in 2^-20
  * packets.
  */
 #include "kernel.h"

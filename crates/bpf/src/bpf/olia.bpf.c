@@ -9,27 +9,25 @@
  *	w_r += (w_r / rtt_r^2) / (sum(w_p / rtt_p))^2 + alpha_r / w_r
  *
  * and on loss it is Reno. The first term is optimal resource pooling; alpha_r moves window to paths
- * that are presumably better than their windows tell. With l_p the greater of the packets delivered
- * since the last loss and between the last two, M the paths of the greatest window and B those of the
- * greatest l_p / rtt_p^2:
+ * that are better than their windows suggest. With l_p the maximum of the packets delivered
+ * since the last loss and between the last two, M the paths of the maximum window and B those of the
+ * maximum l_p / rtt_p^2:
  *
  *	alpha_r =  1 / (paths |B \ M|)	r in B \ M
  *		  -1 / (paths |M|)	r in M, if B \ M is not empty
  *		   0			otherwise
  *
- * A sibling that runs another algorithm (it was given one of its own) counts as delivering nothing
- * between losses. Twin of crates/cc/src/olia.rs. Fixed point: windows and growth in 2^-32 packets,
- * sums in 2^-20 packets. The greatest window is the greatest to the last bit, as in the paper and the
- * draft; mptcp_olia.c, whose windows are whole packets, takes windows that are less than a packet
- * apart for equally great.
+ * A sibling that runs another algorithm has l_p 0. Port of crates/cc/src/olia.rs. Fixed point: windows and growth in 2^-32 packets,
+ * sums in 2^-20 packets. Windows are compared exactly, as the paper and the draft define
+ * M; mptcp_olia.c compares whole packets, so windows less than a packet apart may both be in M.
  */
 #include "kernel.h"
 #include "fixed.h"
 #include "coupled.h"
 
-/* Siblings read it, as the words from the third on of the algorithm's own memory. */
+/* Siblings read it, at word RULE_WORD of icsk_ca_priv. */
 struct rule {
-	/* Packets that had been delivered at the last loss and at the one before. */
+	/* Packets delivered at the last loss and at the one before. */
 	u64 last;
 	u64 before;
 };
@@ -48,11 +46,11 @@ ALWAYS_INLINE u64 packets_between_losses(struct sock *sk, const struct tcp_conge
 	return min(max((u32)(READ(tp, delivered) - last), (u32)(last - before)), 0x7fffffff);
 }
 
-/* Who is best (its place among the members), and what is the greatest window. */
+/* The index of a path in B, the number of paths, and the maximum window. */
 struct path_ranks {
 	u32 best;
 	u32 paths;
-	u64 most;
+	u64 max_cwnd;
 };
 
 __noinline int rank_paths(struct subflows *subflows, struct path_ranks *ranks)
@@ -66,7 +64,7 @@ __noinline int rank_paths(struct subflows *subflows, struct path_ranks *ranks)
 			continue;
 		best = &subflows->all[ranks->best % MAX_SUBFLOWS];
 		ranks->paths++;
-		ranks->most = max(ranks->most, subflow->cwnd);
+		ranks->max_cwnd = max(ranks->max_cwnd, subflow->cwnd);
 		if (is_at_least(subflow->packets, subflow->rtt, best->packets, best->rtt))
 			ranks->best = i;
 	}
@@ -74,19 +72,19 @@ __noinline int rank_paths(struct subflows *subflows, struct path_ranks *ranks)
 }
 
 /* Whether the path is in M. */
-__noinline bool is_in_m(struct subflow *subflow, u64 most)
+__noinline bool is_in_m(struct subflow *subflow, u64 max_cwnd)
 {
-	return subflow && subflow->cwnd >= most;
+	return subflow && subflow->cwnd >= max_cwnd;
 }
 
 /* Whether the path is in B \ M. */
-__noinline bool is_in_b_not_m(struct subflow *subflow, struct subflow *best, u64 most)
+__noinline bool is_in_b_not_m(struct subflow *subflow, struct subflow *best, u64 max_cwnd)
 {
-	return subflow && best && subflow->cwnd && subflow->cwnd < most &&
+	return subflow && best && subflow->cwnd && subflow->cwnd < max_cwnd &&
 	       is_at_least(subflow->packets, subflow->rtt, best->packets, best->rtt);
 }
 
-/* 1 / alpha_r of the first of the members, without its sign; 0 for an alpha of 0. */
+/* 1 / |alpha_r| of this subflow; 0 for an alpha of 0. */
 __noinline int inverse_alpha(struct subflows *subflows, struct path_ranks *ranks)
 {
 	u32 largest = 0, b_not_m = 0;
@@ -96,14 +94,14 @@ __noinline int inverse_alpha(struct subflows *subflows, struct path_ranks *ranks
 		return 0;
 	best = subflows->all[ranks->best % MAX_SUBFLOWS];
 	for (int i = 0; i < MAX_SUBFLOWS; i++) {
-		largest += is_in_m(&subflows->all[i], ranks->most);
-		b_not_m += is_in_b_not_m(&subflows->all[i], &best, ranks->most);
+		largest += is_in_m(&subflows->all[i], ranks->max_cwnd);
+		b_not_m += is_in_b_not_m(&subflows->all[i], &best, ranks->max_cwnd);
 	}
 	if (!b_not_m)
 		return 0;
-	if (is_in_b_not_m(&subflows->all[0], &best, ranks->most))
+	if (is_in_b_not_m(&subflows->all[0], &best, ranks->max_cwnd))
 		return ranks->paths * b_not_m;
-	return subflows->all[0].cwnd >= ranks->most ? ranks->paths * largest : 0;
+	return subflows->all[0].cwnd >= ranks->max_cwnd ? ranks->paths * largest : 0;
 }
 
 /* acked alpha_r / w_r. */
@@ -117,7 +115,7 @@ ALWAYS_INLINE s64 alpha_growth(struct subflows *subflows, u64 cwnd, u64 acked)
 	if (!inverse)
 		return 0;
 	growth = ratio(acked / inverse, cwnd);
-	return subflows->all[0].cwnd >= ranks.most ? -growth : growth;
+	return subflows->all[0].cwnd >= ranks.max_cwnd ? -growth : growth;
 }
 
 ALWAYS_INLINE s64 increase(struct sock *sk, struct rule *rule, u64 cwnd, u64 acked)

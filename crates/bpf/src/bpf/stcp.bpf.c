@@ -8,7 +8,7 @@
  * Up to a window of 100 packets growth is Reno's, 1 / w, which is a hundredth there too, as in
  * Linux; the paper has Reno up to 16 packets, for loss as well.
  *
- * Twin of crates/cc/src/stcp.rs. Fixed point: windows in 2^-32 packets.
+ * Port of crates/cc/src/stcp.rs. Fixed point: windows in 2^-32 packets.
  */
 #include "kernel.h"
 #include "fixed.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A window algorithm made of a rule and slow start (RFC 5681): the twin of crates/cc's Windowed.
+ * A window algorithm made of a rule and slow start (RFC 5681): the port of crates/cc's Windowed.
  *
  * Before this header an algorithm defines
  *
@@ -9,13 +9,12 @@
  *	u64 decrease(sk, rule, cwnd)                   the threshold after loss
  *	void on_timeout(sk, rule)                      a retransmission timeout
  *
- * and, if it wants to know what acknowledgements deliver, a macro OBSERVE(sk, rule, acked);
- * afterwards it names itself with WINDOWED_OPS. Windows and growths are packets in fixed point with
- * 32 bits of fraction (Q32), of which the kernel has the whole ones in snd_cwnd. What is left waits
- * in `fraction`: the window never forgets a part of a packet.
+ * and optionally a macro OBSERVE(sk, rule, acked), called for every acknowledgement;
+ * after it, WINDOWED_OPS. Windows and growths are packets in Q32:
+ * snd_cwnd has the whole packets, `fraction` the rest.
  *
- * The kernel spreads a reduction over the recovery (PRR), undoes spurious ones, and asks for growth
- * at no other time.
+ * The kernel spreads a reduction over recovery (PRR), detects spurious reductions, and calls
+ * cong_avoid outside of recovery only.
  */
 #pragma once
 
@@ -26,9 +25,9 @@
 #endif
 
 struct window {
-	/* What the window has beyond snd_cwnd, in 2^-32 packets. Siblings read it: it comes first. */
+	/* The window's fraction of a packet, Q32. First, as siblings read it there. */
 	u64 fraction;
-	/* The same of the threshold. */
+	/* The same of ssthresh. */
 	u64 ssthresh_fraction;
 	struct rule rule;
 };
@@ -63,7 +62,7 @@ u32 HOOK(windowed_ssthresh, struct sock *sk)
 
 	threshold = max(threshold, 2ULL << 32);
 	window->ssthresh_fraction = (u32)threshold;
-	/* The kernel brings the window down to the threshold. */
+	/* The kernel reduces the window to ssthresh. */
 	window->fraction = (u32)threshold;
 	return threshold >> 32;
 }
@@ -83,14 +82,14 @@ void HOOK(windowed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (cwnd < threshold) {
 		u64 grown = min(cwnd + acked_cnt, threshold);
 
-		/* What is left over when the threshold is reached counts for the rule. */
+		/* Packets left over when ssthresh is reached count for congestion avoidance. */
 		acked_cnt -= grown - cwnd;
 		cwnd = grown;
 	}
 	if (acked_cnt) {
 		s64 growth = increase(sk, &window->rule, cwnd, acked_cnt);
 
-		/* OLIA's may be negative: no window falls below a packet. */
+		/* OLIA's growth may be negative: the window is at least one packet. */
 		cwnd = growth < 0 && cwnd < (1ULL << 32) - growth ? 1ULL << 32 : cwnd + growth;
 	}
 	set_window(sk, window, cwnd);
@@ -107,7 +106,7 @@ void HOOK(windowed_set_state, struct sock *sk, u8 new_state)
 	}
 }
 
-/* Spurious: as large again as before the reduction. */
+/* The reduction was spurious. */
 SEC("struct_ops")
 u32 HOOK(windowed_undo_cwnd, struct sock *sk)
 {

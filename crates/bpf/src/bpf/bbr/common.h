@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parts of BBR that all versions have: the twin of crates/cc/src/bbr/{model, pacing, window,
- * startup, probe_rtt, aggregation}.rs. A program defines PARAMS before this header.
+ * What all versions of BBR share: the port of crates/cc/src/bbr/{model, pacing, min_rtt,
+ * ack_aggregation}.rs. A program defines PARAMS before this header.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ ALWAYS_INLINE u32 packets_in(u64 bw, u64 time, u32 mss)
 	return bytes_in(bw, time) / mss;
 }
 
-/* gain * bw * min_rtt in whole packets, rounded up, without allowances. */
+/* gain * bw * min_rtt in whole packets, rounded up (BDPMultiple). */
 ALWAYS_INLINE u32 bdp(const struct bbr_common *f, u64 bw, u32 gain, u32 mss)
 {
 	u64 packet = (u64)mss << 16;
@@ -34,7 +34,7 @@ ALWAYS_INLINE u32 min_tso_segs(const struct sock *sk)
 	return sk->sk_pacing_rate < PARAMS.min_tso_rate ? 1 : 2;
 }
 
-/* Packets that Linux sends at once: 1/1024 s worth, at most what fits into a 64 KiB buffer. */
+/* Packets in one TSO segment: 1/1024 s of the pacing rate, at most 64 KiB (tcp_tso_autosize). */
 ALWAYS_INLINE u32 send_quantum(const struct sock *sk, u32 mss)
 {
 	u64 packets = min(sk->sk_pacing_rate >> 10, 65536 - 1 - 320) / mss;
@@ -42,7 +42,7 @@ ALWAYS_INLINE u32 send_quantum(const struct sock *sk, u32 mss)
 	return min(max(packets, min_tso_segs(sk)), 127);
 }
 
-/* Packets that must be in flight for `packets` to be in the network; two more while `raising`. */
+/* QuantizationBudget: `packets` plus what offload holds; two more while `raising`. */
 ALWAYS_INLINE u32 quantization_budget(const struct sock *sk, u32 packets, bool raising, u32 mss)
 {
 	u32 offload_budget = 3 * send_quantum(sk, mss);
@@ -52,7 +52,7 @@ ALWAYS_INLINE u32 quantization_budget(const struct sock *sk, u32 packets, bool r
 	return raising ? enough + 2 : enough;
 }
 
-/* --- pacing: TCP's own counts payload only, as rates here do --------------------------------- */
+/* --- pacing; rates count payload only, as the kernel's pacing does --------------------------- */
 
 ALWAYS_INLINE void set_sk_pacing_rate(struct sock *sk, struct bbr_common *f, u64 rate)
 {
@@ -60,7 +60,7 @@ ALWAYS_INLINE void set_sk_pacing_rate(struct sock *sk, struct bbr_common *f, u64
 	sk->sk_pacing_rate = min(f->pacing_rate, sk->sk_max_pacing_rate);
 }
 
-/* The first rate: the gain of Startup times the window per round-trip time. */
+/* The first rate: Startup's gain times cwnd / rtt. */
 ALWAYS_INLINE void init_pacing_rate(struct sock *sk, struct bbr_common *f, u32 cwnd, u32 rtt, u32 mss)
 {
 	u64 rate = (u64)cwnd * mss * 1000000 / max(rtt, 1);
@@ -68,7 +68,7 @@ ALWAYS_INLINE void init_pacing_rate(struct sock *sk, struct bbr_common *f, u32 c
 	set_sk_pacing_rate(sk, f, (min(rate, MAX_RATE) * PARAMS.startup_pacing_gain >> 16) * 99 / 100);
 }
 
-/* Begins anew with the first round-trip time, once. */
+/* Sets the rate again from the first round-trip time, once. */
 ALWAYS_INLINE void init_pacing_rate_from_rtt(struct sock *sk, struct bbr_common *f, u32 mss)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -79,7 +79,7 @@ ALWAYS_INLINE void init_pacing_rate_from_rtt(struct sock *sk, struct bbr_common 
 	init_pacing_rate(sk, f, tp->snd_cwnd, tp->srtt_us >> 3, mss);
 }
 
-/* Paces at gain * bw, less 1 %; until the pipe is full the rate only rises. */
+/* SetPacingRateWithGain: gain * bw less 1 %; until full_bw_reached the rate only rises. */
 ALWAYS_INLINE void set_pacing_rate_with_gain(struct sock *sk, struct bbr_common *f, u64 bw, u32 gain)
 {
 	u64 rate = (bw * gain >> 16) * 99 / 100;
@@ -88,7 +88,7 @@ ALWAYS_INLINE void set_pacing_rate_with_gain(struct sock *sk, struct bbr_common 
 		set_sk_pacing_rate(sk, f, rate);
 }
 
-/* Packets of in_flight that are in the network when the next one departs. */
+/* Packets in the network at the next packet's departure (bbr_packets_in_net_at_edt). */
 ALWAYS_INLINE u32 packets_in_net_at_edt(struct sock *sk, const struct bbr_common *f, u32 in_flight, u64 bw, u32 mss)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -116,7 +116,7 @@ ALWAYS_INLINE void reset_full_bw(struct bbr_common *f, u64 baseline)
 	f->full_bw_now = false;
 }
 
-/* The pipe is full after three rounds without 25 % more bandwidth. */
+/* Full after three rounds with less than 25 % growth of bandwidth. */
 ALWAYS_INLINE void update_full_bw(struct bbr_common *f, u64 bw)
 {
 	if (f->full_bw_now)
@@ -132,7 +132,7 @@ ALWAYS_INLINE void update_full_bw(struct bbr_common *f, u64 bw)
 
 /* --- min_rtt and ProbeRTT ------------------------------------------------------------------- */
 
-/* Takes a round-trip time. Returns whether it is time for ProbeRTT. */
+/* UpdateMinRTT. Returns whether probe_rtt_min_delay has expired. */
 ALWAYS_INLINE bool update_min_rtt(struct bbr_common *f, u64 now, u32 rtt, bool is_delayed)
 {
 	bool expired = now > f->probe_rtt_min_stamp + PARAMS.probe_rtt_interval;
@@ -149,7 +149,7 @@ ALWAYS_INLINE bool update_min_rtt(struct bbr_common *f, u64 now, u32 rtt, bool i
 	return expired;
 }
 
-/* Whether a sample shows what ProbeRTT or the application allowed, not what the path can do. */
+/* Whether the application or ProbeRTT limited the sample. */
 ALWAYS_INLINE bool is_app_limited_sample(const struct bbr_common *f, u32 delivered, bool app_limited)
 {
 	if (app_limited)
@@ -177,7 +177,7 @@ ALWAYS_INLINE bool is_probe_rtt_done(const struct bbr_common *f, u64 now)
 	return f->probe_rtt_done_stamp && now > f->probe_rtt_done_stamp;
 }
 
-/* An acknowledgement in ProbeRTT, in which `most` packets may be in flight. Whether it is over. */
+/* HandleProbeRTT with this limit of packets in flight. Returns whether ProbeRTT is over. */
 ALWAYS_INLINE bool handle_probe_rtt(struct bbr_common *f, const struct ack *ack, u32 limit)
 {
 	f->app_limited_until = ack->delivered + ack->in_flight;
@@ -229,7 +229,7 @@ ALWAYS_INLINE void update_ack_aggregation(struct sock *sk, struct bbr_common *f,
 	f->extra_acked[f->extra_acked_win_idx & 1] = max(f->extra_acked[f->extra_acked_win_idx & 1], extra);
 }
 
-/* Packets by which the window is widened: no more than are delivered in 100 ms. */
+/* Packets added to cwnd for aggregation: at most what bw delivers in 100 ms. */
 ALWAYS_INLINE u32 extra_acked(const struct bbr_common *f, u64 bw, u32 mss)
 {
 	return min(max(f->extra_acked[0], f->extra_acked[1]), packets_in(bw, EXTRA_ACKED_MAX_US, mss));
@@ -244,7 +244,7 @@ ALWAYS_INLINE void snd_cwnd_set(struct sock *sk, u32 cwnd)
 	tp->snd_cwnd = min(max(cwnd, 1), tp->snd_cwnd_clamp);
 }
 
-/* Goes towards `target` on `acked` packets; `early` is whether hardly anything was delivered yet. */
+/* Moves cwnd towards `target` by `acked` packets; while `early` it grows beyond the target. */
 ALWAYS_INLINE void grow_towards(struct sock *sk, struct bbr_common *f, u32 target, u32 acked, bool early)
 {
 	u32 cwnd = tcp_sk(sk)->snd_cwnd;
@@ -261,7 +261,7 @@ ALWAYS_INLINE void bound_cwnd(struct sock *sk, u32 limit)
 	snd_cwnd_set(sk, min(tcp_sk(sk)->snd_cwnd, max(limit, MIN_PIPE_CWND)));
 }
 
-/* Remembers the window before it is cut; if it is `cut` already, the greater of the two. */
+/* SaveCwnd. If cwnd is `cut` already, keeps the maximum. */
 ALWAYS_INLINE void save_cwnd(struct sock *sk, struct bbr_common *f, bool cut)
 {
 	u32 cwnd = tcp_sk(sk)->snd_cwnd;

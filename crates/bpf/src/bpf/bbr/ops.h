@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel calls, and the order of steps on every acknowledgement: the twin of Bbr in
- * crates/cc/src/bbr/frame.rs.
+ * The functions that the kernel calls. bbr_main has the order of steps on every acknowledgement.
  */
 #pragma once
 
@@ -87,12 +86,12 @@ void HOOK(bbr_init, struct sock *sk)
 		return;
 	init_common(sk, &bbr->common);
 	init_version(sk, bbr);
-	/* Without the fq queue the kernel paces inside TCP. */
+	/* Without the fq qdisc the kernel paces inside TCP. */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
-/* An episode of loss begins, which the kernel leaves to BBR otherwise. */
+/* Called when an episode of loss begins; ssthresh stays. */
 SEC("struct_ops")
 u32 HOOK(bbr_ssthresh, struct sock *sk)
 {
@@ -128,7 +127,7 @@ u32 HOOK(bbr_undo_cwnd, struct sock *sk)
 	return tcp_sk(sk)->snd_cwnd;
 }
 
-/* Data are sent again after the application had left the flow idle. */
+/* Transmission restarts after the application was idle. */
 SEC("struct_ops")
 void HOOK(bbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
@@ -157,7 +156,7 @@ u32 HOOK(bbr_min_tso_segs, struct sock *sk)
 	return min_tso_segs(sk);
 }
 
-/* Room for three windows: BBR may raise the rate even while packets are being recovered. */
+/* Three windows, as the rate may rise even in recovery. */
 SEC("struct_ops")
 u32 HOOK(bbr_sndbuf_expand, struct sock *sk)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What every version of BBR keeps, and what an acknowledgement tells: the twin of the fields of
- * crates/cc/src/bbr/frame.rs.
+ * State that all versions of BBR have, and the facts of an acknowledgement.
  *
  * Rates are bytes/s (of payload), times microseconds, windows whole packets, gains in 2^-16.
- * The state is too large for the 104 bytes that a socket has for its algorithm, so it is kept in
- * socket storage.
+ * The state exceeds the 104 bytes of icsk_ca_priv, so it is in socket storage
+ * (BPF_MAP_TYPE_SK_STORAGE).
  */
 #pragma once
 
@@ -14,17 +13,17 @@
 #define GAIN(gain) ((u32)((gain) * 65536.0))
 #define NONE 0xffffffffu
 #define UNKNOWN_RTT NONE
-/* Faster than any path (2.2 Tbit/s), so that products stay within 64 bits. */
+/* 2.2 Tbit/s and 16.8 s: products stay within 64 bits. */
 #define MAX_RATE (1ULL << 38)
 #define MAX_TIME (1ULL << 24)
 
-/* Numbers that all versions share: crates/cc/src/bbr/version.rs. */
+/* Parameters of all versions. */
 #define FULL_BW_COUNT 3
 #define MIN_PIPE_CWND 4
 #define NOMINAL_RTT 1000
 #define MIN_RTT_FILTER_LEN 10000000
 #define PROBE_RTT_DURATION 200000
-/* The tick of Linux's coarse clock where a second has 250 of them. */
+/* A jiffy in microseconds, with HZ = 250. */
 #define JIFFY 4000
 #define EXTRA_ACKED_WIN_RTTS 5
 #define EXTRA_ACKED_MAX_US 100000
@@ -33,7 +32,7 @@
 
 enum bbr_state { STARTUP, DRAIN, PROBE_BW, PROBE_RTT, PROBE_BW_UP, PROBE_BW_DOWN, PROBE_BW_CRUISE, PROBE_BW_REFILL };
 
-/* The numbers that differ, in a constant of each program. */
+/* Parameters that differ between versions; a constant of each program. */
 struct params {
 	u32 startup_pacing_gain;
 	u32 startup_cwnd_gain;
@@ -45,18 +44,18 @@ struct params {
 	/* In BDP; 0 leaves MIN_PIPE_CWND. */
 	u32 probe_rtt_cwnd_gain;
 	u32 startup_extra_acked_win_rtts;
-	/* Whether three bursts are added to the window and the sum made even; else they are the least. */
+	/* Whether offload_budget is added and the sum made even; else it is the minimum. */
 	bool adds_offload_budget;
-	/* Below this pacing rate packets are sent one by one. */
+	/* Below this pacing rate a TSO segment has one packet. */
 	u32 min_tso_rate;
 };
 
-/* What all versions have. */
+/* State of all versions. */
 struct bbr_common {
 	u8 state;
 	bool idle_restart;
 	bool has_seen_rtt;
-	/* The initial window: what is safe while no round-trip time is known. */
+	/* Used for the BDP while min_rtt is unknown. */
 	u32 initial_window;
 	u32 pacing_gain;
 	u32 cwnd_gain;
@@ -67,7 +66,7 @@ struct bbr_common {
 	u32 next_round_delivered;
 	bool round_start;
 
-	/* Whether the pipe is full. */
+	/* Detection of a full pipe. */
 	bool full_bw_now;
 	bool full_bw_reached;
 	u32 full_bw_count;
@@ -83,7 +82,7 @@ struct bbr_common {
 	u64 probe_rtt_min_stamp;
 	/* 0 while not known. */
 	u64 probe_rtt_done_stamp;
-	/* From and until how many packets delivered samples are limited by ProbeRTT. */
+	/* Samples in this range of packets delivered are limited by ProbeRTT. */
 	u32 app_limited_from;
 	u32 app_limited_until;
 
@@ -94,14 +93,14 @@ struct bbr_common {
 	u32 extra_acked_win_idx;
 	u32 extra_acked_win_rtts;
 
-	/* The window before it was cut. */
+	/* cwnd before it was cut. */
 	u32 prior_cwnd;
 };
 
-/* An acknowledgement, in the words of the twin's Path, Ack and RateSample. */
+/* An acknowledgement, with the names of the Rust side's Path, Ack and RateSample. */
 struct ack {
 	u64 now;
-	/* The latest tick. */
+	/* Of the latest jiffy. */
 	u64 jiffies_now;
 	u64 delivered_at;
 	u32 delivered;
@@ -116,7 +115,7 @@ struct ack {
 	u8 ca_state;
 	bool is_delayed;
 	bool cwnd_limited;
-	/* The rest only if there is a rate sample. */
+	/* The rest is valid only if there is a rate sample. */
 	bool has_rate;
 	bool app_limited;
 	u32 prior_delivered;
@@ -124,7 +123,7 @@ struct ack {
 	u64 rate;
 };
 
-/* Whether count a is not before count b, both of packets modulo 2^32. */
+/* Whether a >= b, as sequence numbers modulo 2^32. */
 ALWAYS_INLINE bool is_reached(u32 a, u32 b)
 {
 	return (s32)(a - b) >= 0;
@@ -147,7 +146,7 @@ ALWAYS_INLINE u8 ca_state_of(struct tcp_sock *tp)
 	return BITFIELD(icsk, icsk_ca_state);
 }
 
-/* What the socket is told of, with the kernel's own times. */
+/* The socket's facts, with the kernel's times. */
 ALWAYS_INLINE void read_path(struct tcp_sock *tp, struct ack *ack)
 {
 	ack->now = tp->tcp_mstamp;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * BBRv2's numbers, which F-BBRv2 has too.
+ * Parameters of BBRv2, which F-BBRv2 has too.
  */
 #pragma once
 

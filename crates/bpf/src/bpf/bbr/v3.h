@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules that let loss bound the model: BBRv2, F-BBRv2 and BBRv3. The twin of
- * crates/cc/src/bbr/{bounded, bounded/losses, assertion}.rs, written along draft-ietf-ccwg-bbr-06,
- * whose names the comments have. Before this header a program defines PARAMS and V3_PARAMS.
+ * BBRv2, F-BBRv2 and BBRv3, in which loss bounds the model: the port of crates/cc/src/bbr/{v3,
+ * v3/loss, cubic_detector}.rs, with the names of draft-ietf-ccwg-bbr-06. Before this header a program
+ * defines PARAMS and V3_PARAMS.
  *
- * stamps.h says where the kernel tells less than the twin is told. ECN is not heeded: the stock kernel
- * does not tell of each mark.
+ * v3/send_state.h describes what the kernel does not report. There is no response to ECN: the stock
+ * kernel does not report each mark.
  */
 #pragma once
 
 #include "v3/probe_bw.h"
 
 /*
- * HandleLostPacket, once for the packets that an acknowledgement shows lost: judges the flight that
- * led up to them, if it was a probe. InflightAtLoss, without those packets:
+ * HandleLostPacket, once per acknowledgement instead of per lost packet. InflightAtLoss, without
+ * the packets lost:
  * in_flight + (thresh in_flight - lost) / (1 - thresh).
  */
 ALWAYS_INLINE void handle_lost_packets(struct sock *sk, struct bbr *bbr, const struct ack *ack)
@@ -49,7 +49,7 @@ ALWAYS_INLINE void update_model(struct sock *sk, struct bbr *bbr, const struct a
 	update_congestion_signals(sk, bbr, ack);
 }
 
-/* Startup ends on loss when a round of recovery brought losses too often and too many. */
+/* CheckStartupHighLoss: a round in recovery with too many loss events and too high a loss rate. */
 ALWAYS_INLINE void check_startup_high_loss(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
 	struct bbr_common *f = &bbr->common;
@@ -98,7 +98,7 @@ ALWAYS_INLINE void init_version(struct sock *sk, struct bbr *bbr)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct bbr_version *r = &bbr->version;
 
-	/* All but the stamps, old ones of which do no harm: packets are counted on. */
+	/* All but send_states: entries of an earlier use have other counts of packets delivered. */
 	__builtin_memset(r, 0, __builtin_offsetof(struct bbr_version, send_states));
 	r->bounds.bw_shortterm = NEVER;
 	r->bounds.inflight_shortterm = NONE;
@@ -130,7 +130,7 @@ ALWAYS_INLINE void on_enter_probe_rtt(struct bbr *bbr, const struct ack *ack)
 	bbr->common.next_round_delivered = ack->delivered;
 }
 
-/* Next is CRUISE, for what is in flight is below the BDP already. */
+/* Next is CRUISE, as inflight is below the BDP already. */
 ALWAYS_INLINE void on_exit_probe_rtt(struct bbr *bbr, const struct ack *ack)
 {
 	reset_short_term_model(&bbr->version);
@@ -219,7 +219,7 @@ ALWAYS_INLINE void save_state_upon_loss(struct sock *sk, struct bbr *bbr)
 	bbr->version.undo_state = NO_STATE;
 }
 
-/* OnEnterRTO. The kernel leaves one packet beyond what is in flight. */
+/* OnEnterRTO. The kernel sets cwnd to inflight + 1. */
 ALWAYS_INLINE void on_enter_rto(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
 	struct bbr_version *r = &bbr->version;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ProbeBW's phases: the twin of crates/cc/src/bbr/{probe_bw, bounded/phases}.rs.
+ * ProbeBW's phases: the port of crates/cc/src/bbr/v3/probe_bw.rs.
  */
 #pragma once
 
@@ -54,13 +54,13 @@ ALWAYS_INLINE void start_probe_bw_up(struct sock *sk, struct bbr *bbr, const str
 	bbr->common.state = PROBE_BW_UP;
 }
 
-/* What the flow wants in flight: the BDP, unless congestion cut the window. */
+/* TargetInflight: min(bdp, cwnd). */
 ALWAYS_INLINE u32 target_inflight(struct sock *sk, struct bbr *bbr, u32 mss)
 {
 	return min(inflight(sk, bbr, bw_of(bbr), GAIN(1), mss), tcp_sk(sk)->snd_cwnd);
 }
 
-/* HandleInflightTooHigh: once a probe, lowers inflight_longterm to `safe` and stops probing. */
+/* HandleInflightTooHigh: once per probe, lowers inflight_longterm to `safe` and stops probing. */
 ALWAYS_INLINE void handle_inflight_too_high(struct sock *sk, struct bbr *bbr, const struct ack *ack, u32 safe)
 {
 	struct bbr_version *r = &bbr->version;
@@ -76,7 +76,7 @@ ALWAYS_INLINE void handle_inflight_too_high(struct sock *sk, struct bbr *bbr, co
 	}
 }
 
-/* Whether inflight_longterm is what limits the flow. */
+/* Whether inflight_longterm limits the flow. */
 ALWAYS_INLINE bool is_inflight_longterm_limiting(struct sock *sk, const struct bbr *bbr, const struct ack *ack)
 {
 	return ack->cwnd_limited && tcp_sk(sk)->snd_cwnd >= bbr->version.bounds.inflight_longterm;
@@ -94,7 +94,7 @@ ALWAYS_INLINE u32 probe_inflight_longterm_upward(struct bbr_version *r, u32 acke
 	return packets;
 }
 
-/* Tells of an acknowledgement. Returns whether with it the feedback of a probe is complete. */
+/* Advances ack_phase. Returns whether the feedback of a probe is complete. */
 ALWAYS_INLINE bool update_ack_phase(struct bbr_version *r, bool round_start)
 {
 	if (!round_start)
@@ -108,7 +108,7 @@ ALWAYS_INLINE bool update_ack_phase(struct bbr_version *r, bool round_start)
 	return true;
 }
 
-/* AdaptLongTermModel: moves inflight_longterm with a probe's feedback. Whether it changed the state. */
+/* AdaptLongTermModel. Returns whether the state changed. */
 ALWAYS_INLINE bool adapt_long_term_model(struct sock *sk, struct bbr *bbr, const struct ack *ack)
 {
 	struct bbr_common *f = &bbr->common;
@@ -121,7 +121,7 @@ ALWAYS_INLINE bool adapt_long_term_model(struct sock *sk, struct bbr *bbr, const
 			r->max_bw_previous_cycle = r->max_bw_current_cycle;
 			r->max_bw_current_cycle = 0;
 		}
-		/* The probe went as far as the one that had gone too high, and did no harm. */
+		/* The probe reached the earlier limit without loss. */
 		if (r->prev_probe_precautionary && !r->prev_probe_too_high) {
 			start_probe_bw_refill(bbr, ack);
 			return true;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What was the case when packets were sent. Google's branch gives every packet a stamp of what was in
- * flight and lost then, and tells BBR of every lost packet. The stock kernel does neither. Here a ring
- * of what was the case after each acknowledgement stands in: a packet that was sent when so many
- * packets had been delivered (rs->prior_delivered, which the kernel does tell) has the entry of that
- * acknowledgement. So what was in flight is known as of the last packet sent before the next
- * acknowledgement, and losses are judged once an acknowledgement, with the newest packet
- * acknowledged in the lost one's place.
+ * The state when packets were sent (tx_in_flight, lost). Google's branch stores it in each packet and
+ * calls BBR for each lost packet. The stock kernel does neither. Here a ring holds the state after
+ * each acknowledgement; the packets delivered when a packet was sent (rs->prior_delivered, which the
+ * kernel reports) select the entry. So in_flight is that of the last packet sent before the next
+ * acknowledgement. Losses are judged once per acknowledgement, with the newest packet acknowledged
+ * in place of the lost one.
  */
 #pragma once
 
 #include "state.h"
 
-/* Takes the stamp of the newest packet acknowledged, and completes that of the last one. */
+/* Reads the state of the newest packet acknowledged into tx, and completes the last entry. */
 ALWAYS_INLINE void read_send_state(struct bbr *bbr, const struct ack *ack)
 {
 	struct bbr_version *r = &bbr->version;
@@ -25,7 +24,7 @@ ALWAYS_INLINE void read_send_state(struct bbr *bbr, const struct ack *ack)
 	if (found->delivered == ack->prior_delivered) {
 		r->tx = *found;
 	} else {
-		/* Overwritten, as more than STAMPS packets are in flight: what the round began with. */
+		/* Overwritten, as more than SEND_STATES packets are in flight: the round's start. */
 		r->tx.in_flight = ack->prior_in_flight;
 		r->tx.lost = r->round_lost;
 	}
@@ -45,7 +44,7 @@ ALWAYS_INLINE void write_send_state(struct bbr *bbr, const struct ack *ack)
 		r->round_lost = ack->lost;
 }
 
-/* Packets lost since the newest packet acknowledged was sent. */
+/* Packets lost since the newest packet acknowledged was sent (rs->lost). */
 ALWAYS_INLINE u32 lost_since(const struct bbr_version *r, const struct ack *ack)
 {
 	return ack->lost - r->tx.lost;

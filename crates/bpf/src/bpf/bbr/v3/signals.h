@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a round told, and the bounds that it sets to the model: the twin of
- * crates/cc/src/bbr/{signals, bounds}.rs.
+ * Congestion signals of a round, and the bounds that they set: the port of crates/cc/src/bbr/{v3,
+ * v3/loss}.rs.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ ALWAYS_INLINE void reset_short_term_model(struct bbr_version *r)
 	r->bounds.inflight_shortterm = NONE;
 }
 
-/* A probe, or Startup, found that more than `packets` in flight is too much. */
+/* A probe or Startup found that more than `packets` in flight cause loss. */
 ALWAYS_INLINE void set_inflight_longterm(struct bbr_version *r, u32 packets)
 {
 	r->bounds.inflight_longterm = max(packets, MIN_PIPE_CWND);
@@ -28,7 +28,7 @@ ALWAYS_INLINE u32 inflight_with_headroom(const struct bbr_version *r)
 	return max(sat_sub(hi, max(((u64)hi * HEADROOM_PERCENT + 99) / 100, 1)), MIN_PIPE_CWND);
 }
 
-/* A round with losses is over: the short-term bounds fall, but not below what it delivered. */
+/* After a round with losses the short-term bounds fall, but not below what it delivered. */
 ALWAYS_INLINE void adapt_lower_bounds_from_congestion(struct sock *sk, struct bbr *bbr)
 {
 	struct bbr_version *r = &bbr->version;

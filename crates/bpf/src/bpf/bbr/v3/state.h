@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the rules that let loss bound the model keep, and what they say of their state.
+ * State of BBRv2 and BBRv3.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #define HEADROOM_PERCENT 15
 #define BW_PROBE_BASE_US 2000000
 #define BW_PROBE_RAND_US 1000000
-/* What Reno needs between losses at 25 Mbit/s and 30 ms. */
+/* Rounds between Reno's losses at 25 Mbit/s and 30 ms. */
 #define BW_PROBE_MAX_ROUNDS 63
 #define SEND_STATES 4096
 
@@ -23,7 +23,7 @@ struct bounds {
 	u32 inflight_longterm;
 };
 
-/* What was the case after an acknowledgement; in_flight as of the next one. */
+/* State after an acknowledgement; in_flight as of the next one. */
 struct send_state {
 	u32 delivered;
 	u32 lost;
@@ -31,7 +31,7 @@ struct send_state {
 };
 
 struct bbr_version {
-	/* The greatest delivery rate of this ProbeBW cycle and the one before. */
+	/* Max delivery rate of this ProbeBW cycle and the one before (MaxBwFilter). */
 	u64 max_bw_previous_cycle;
 	u64 max_bw_current_cycle;
 
@@ -46,7 +46,7 @@ struct bbr_version {
 	struct bounds bounds;
 	struct bounds undo_bounds;
 
-	/* When to probe, and how far. */
+	/* Probing. */
 	u8 ack_phase;
 	bool is_bw_probe_sample;
 	bool prev_probe_too_high;
@@ -56,16 +56,16 @@ struct bbr_version {
 	u32 rounds_since_probe_up;
 	u32 bw_probe_up_rounds;
 	u32 bw_probe_up_acked;
-	/* Packets acknowledged for each packet of growth; NONE for no growth. */
+	/* NONE for no growth. */
 	u32 probe_up_acked_per_inc;
 
 	u8 prev_ca_state;
-	/* The state that loss ended, to return to if the loss was spurious; NO_STATE for none. */
+	/* The state that loss ended, restored if the loss was spurious; NO_STATE for none. */
 	u8 undo_state;
 	bool cubic_detected;
 	u32 first_min_rtt;
 
-	/* The stamp of the newest packet acknowledged, and all of them. */
+	/* The state of the newest packet acknowledged (rs->tx_in_flight in Linux), and the ring. */
 	struct send_state tx;
 	u32 last_send_state;
 	u32 round_lost;
