@@ -1,4 +1,4 @@
-//! Builds a program for this machine and gives it events.
+//! Builds a program for this machine and feeds it events.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// What a program answers to an event.
+/// What an algorithm sets after an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
+pub struct Output {
     /// Window, packets.
     pub cwnd: f64,
     /// Slow start threshold, packets; infinite where there is none.
@@ -55,8 +55,8 @@ fn compile(name: &str) -> Option<Program> {
 }
 
 impl Program {
-    /// Its answers to these events, a line each.
-    pub fn run(&self, events: &str) -> Vec<Answer> {
+    /// Its outputs after these events, one per line.
+    pub fn run(&self, events: &str) -> Vec<Output> {
         let mut child = Command::new(&self.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -69,17 +69,18 @@ impl Program {
         writer.join().expect("writing does not panic").expect("it reads all events");
         assert!(output.status.success(), "it failed: {}", output.status);
         let text = String::from_utf8(output.stdout).expect("numbers");
-        text.lines().map(answer).collect()
+        text.lines().map(parse_output).collect()
     }
 }
 
-fn answer(line: &str) -> Answer {
-    let mut columns = line.split(' ').map(|column| column.parse::<u64>().expect("a number"));
+fn parse_output(line: &str) -> Output {
+    let mut columns =
+        line.split(' ').map(|column| column.parse::<u64>().expect("native.c prints numbers"));
     let mut next = || columns.next().expect("three columns");
     let cwnd = next() as f64 / f64::from(1_u32 << 16) / f64::from(1_u32 << 16);
     let ssthresh = match next() {
         0x7fff_ffff => f64::INFINITY,
         packets => packets as f64,
     };
-    Answer { cwnd, ssthresh, pacing_rate: next() as f64 }
+    Output { cwnd, ssthresh, pacing_rate: next() as f64 }
 }

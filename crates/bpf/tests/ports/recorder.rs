@@ -1,6 +1,6 @@
-//! Writes down what an algorithm is told and what it answers.
+//! Records the events that an algorithm receives and its outputs.
 
-use crate::native::{Answer, Program};
+use crate::native::{Output, Program};
 use dumbbell_cc::ext::Subflow;
 use dumbbell_cc::{
     Ack, Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
@@ -9,13 +9,13 @@ use dumbbell_cc::{
 use dumbbell_units::Span;
 use std::fmt::Write;
 
-/// An algorithm whose conversation is written down.
+/// An algorithm whose events and outputs are recorded.
 pub struct Recorder {
     /// The algorithm.
     pub algorithm: Algorithm,
     init: ConnectionConfig,
     events: String,
-    answers: Vec<Answer>,
+    outputs: Vec<Output>,
     settled: Vec<bool>,
 }
 
@@ -28,14 +28,14 @@ struct Event<'a> {
 }
 
 impl Recorder {
-    /// The algorithm called so.
+    /// The algorithm of this name.
     pub fn new(name: &str, init: ConnectionConfig) -> Recorder {
         let algorithm = Algorithm::parse(name, &init).expect("a built-in algorithm");
         Recorder {
             algorithm,
             init,
             events: String::new(),
-            answers: Vec::new(),
+            outputs: Vec::new(),
             settled: Vec::new(),
         }
     }
@@ -72,25 +72,25 @@ impl Recorder {
         let siblings = path.multipath.siblings.iter().flat_map(sibling);
         self.events.push(event.kind);
         for column in columns.into_iter().chain(siblings) {
-            write!(self.events, " {column}").expect("a string takes all");
+            write!(self.events, " {column}").expect("writing to a string cannot fail");
         }
         self.events.push('\n');
         let ControlParameters { cwnd, ssthresh, pacing_rate, .. } = self.algorithm.control();
         let pacing_rate = pacing_rate.map_or(0.0, |rate| rate.bytes_per_sec());
-        self.answers.push(Answer { cwnd, ssthresh, pacing_rate });
+        self.outputs.push(Output { cwnd, ssthresh, pacing_rate });
         self.settled.push(event.ack.is_some() && !path.ca_state.is_reducing());
     }
 
-    /// What the algorithm answered beside what the program answers to the same events.
-    pub fn replay(&self, program: &Program) -> Vec<(Answer, Answer)> {
-        let answers = program.run(&self.events);
-        assert_eq!(answers.len(), self.answers.len(), "an answer to every event");
-        self.answers.iter().copied().zip(answers).collect()
+    /// Pairs of outputs, the algorithm's and the program's, after each event.
+    pub fn replay(&self, program: &Program) -> Vec<(Output, Output)> {
+        let outputs = program.run(&self.events);
+        assert_eq!(outputs.len(), self.outputs.len(), "one output per event");
+        self.outputs.iter().copied().zip(outputs).collect()
     }
 }
 
-/// Of a replay, the answers to acknowledgements outside of recovery.
-pub fn settled(recorder: &Recorder, pairs: Vec<(Answer, Answer)>) -> Vec<(Answer, Answer)> {
+/// The outputs of a replay after acknowledgements outside of recovery.
+pub fn settled(recorder: &Recorder, pairs: Vec<(Output, Output)>) -> Vec<(Output, Output)> {
     let settled = pairs.into_iter().zip(&recorder.settled);
     settled.filter_map(|(pair, &settled)| settled.then_some(pair)).collect()
 }
@@ -121,7 +121,7 @@ impl CongestionControl for Recorder {
         self.algorithm.on_congestion(path, event);
         let new_episode = event.new_episode;
         match event.signal {
-            // The kernel tells of further losses only with the acknowledgement.
+            // The kernel reports further losses with the acknowledgement only.
             Signal::Loss if !new_episode => {}
             Signal::Loss => self.note(path, &Event { kind: 'L', new_episode, ..Event::default() }),
             Signal::Timeout => {

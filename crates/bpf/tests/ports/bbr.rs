@@ -1,42 +1,42 @@
-//! BBR: a flow of the twin over a path with a bottleneck, and the program told the same.
+//! BBR: flows over a path with a bottleneck, replayed to the program.
 
-use crate::native::{Answer, Program, build};
+use crate::native::{Output, Program, build};
 use crate::recorder::Recorder;
 use crate::test_path::{Link, TestPath, init};
 use dumbbell_units::Span;
 
-/// How much the answers to a trace differ.
+/// How much the outputs of a trace differ.
 #[derive(Clone, Copy, Debug, Default)]
 struct Difference {
-    /// Share of the answers with another window, by more than 2 packets and 0.1 %.
+    /// Share of outputs whose windows differ by more than 2 packets and 0.1 %.
     windows: f64,
-    /// Share of the answers with another pacing rate, by more than 0.1 %.
+    /// Share of outputs whose pacing rates differ by more than 0.1 %.
     rates: f64,
-    /// By how much the mean window is off, as a share.
+    /// Relative error of the mean window.
     mean_window: f64,
-    /// The same of the pacing rate.
+    /// Relative error of the mean pacing rate.
     mean_rate: f64,
 }
 
-fn difference(pairs: &[(Answer, Answer)]) -> Difference {
+fn difference(pairs: &[(Output, Output)]) -> Difference {
     let count = pairs.len() as f64;
-    let share = |differs: &dyn Fn(&Answer, &Answer) -> bool| {
-        pairs.iter().filter(|(twin, program)| differs(twin, program)).count() as f64 / count
+    let share = |differs: &dyn Fn(&Output, &Output) -> bool| {
+        pairs.iter().filter(|(expected, program)| differs(expected, program)).count() as f64 / count
     };
-    let mean = |value: &dyn Fn(&Answer) -> f64| {
-        let twin: f64 = pairs.iter().map(|(twin, _)| value(twin)).sum();
+    let mean = |value: &dyn Fn(&Output) -> f64| {
+        let expected: f64 = pairs.iter().map(|(expected, _)| value(expected)).sum();
         let program: f64 = pairs.iter().map(|(_, program)| value(program)).sum();
-        program / twin - 1.0
+        program / expected - 1.0
     };
     Difference {
         windows: share(&|a, b| (a.cwnd - b.cwnd).abs() > 2.0 + 1e-3 * a.cwnd),
         rates: share(&|a, b| (a.pacing_rate / b.pacing_rate - 1.0).abs() > 1e-3),
-        mean_window: mean(&|answer| answer.cwnd),
-        mean_rate: mean(&|answer| answer.pacing_rate),
+        mean_window: mean(&|output| output.cwnd),
+        mean_rate: mean(&|output| output.pacing_rate),
     }
 }
 
-/// A flow over a path, watched for 12 s.
+/// A flow of 12 s over a path.
 fn flow(name: &str, link: Link) -> TestPath<Recorder> {
     let mut pipe = TestPath::new(Recorder::new(name, init(1)), link);
     pipe.path.jiffy = Span::from_millis(4);
@@ -60,7 +60,7 @@ fn links() -> [Link; 4] {
     ]
 }
 
-/// Asserts that windows differ, and rates, in at most these shares of the answers.
+/// Asserts that windows and rates differ in at most these shares of the outputs.
 fn check(name: &str, windows: f64, rates: f64, mean: f64) {
     let Some(program) = build(name) else { return };
     for link in links() {
@@ -71,25 +71,25 @@ fn check(name: &str, windows: f64, rates: f64, mean: f64) {
     }
 }
 
-/// What differs is when a phase ends, by an acknowledgement: times are in whole microseconds.
+/// Times are in whole microseconds, so a phase may end an acknowledgement earlier or later.
 #[test]
-fn bbr_1_is_its_twin_but_for_1_percent_of_the_acknowledgements() {
+fn bbr_v1_port_differs_after_at_most_1_percent_of_events() {
     check("bbr", 0.01, 0.01, 0.01);
 }
 
 #[test]
-fn bbr_2_is_its_twin_but_for_1_percent_of_the_acknowledgements() {
+fn bbr_v2_port_differs_after_at_most_1_percent_of_events() {
     check("bbr2", 0.01, 0.01, 0.01);
 }
 
 #[test]
-fn f_bbr_2_is_its_twin_but_for_1_percent_of_the_acknowledgements() {
+fn f_bbr_v2_port_differs_after_at_most_1_percent_of_events() {
     check("f-bbr2", 0.01, 0.01, 0.01);
 }
 
-/// Where probes lose packets, what was in flight then is known to a few packets, and with it the
-/// bound that the probe sets.
+/// After a probe with losses the port knows inflight at loss to a few packets only, and with it
+/// inflight_longterm.
 #[test]
-fn bbr_3_is_its_twin_on_average_to_2_percent() {
+fn bbr_v3_port_has_the_same_means_within_2_percent() {
     check("bbr3", 0.25, 0.25, 0.02);
 }
