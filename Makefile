@@ -35,7 +35,7 @@ test-rust: setup ## Runs the engine's tests
 	.venv/bin/cargo test --locked --quiet --workspace
 
 test-python: setup ## Runs the Python tests
-	.venv/bin/pytest
+	PYTHONHASHSEED=0 .venv/bin/pytest
 
 MINUTES ?= 30
 
