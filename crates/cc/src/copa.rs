@@ -1,38 +1,53 @@
 //! Copa (Arun and Balakrishnan, "Copa: practical delay-based congestion control for the Internet",
 //! NSDI 2018).
 //!
-//! The rate steers towards a target (section 2): with the queueing delay `dq`,
+//! The rate moves towards a target rate that depends on the queueing delay `dq` (section 2):
 //!
 //! ```text
-//! lambda_t = 1 / (delta dq)           packets/s
-//! lambda   = cwnd / RTTstanding
 //! dq       = RTTstanding - RTTmin
+//! lambda_t = 1 / (delta dq)           target rate, packets/s
+//! lambda   = cwnd / RTTstanding       current rate
 //! ```
 //!
-//! `RTTstanding` is the least round-trip time of the last half of a smoothed one, `RTTmin` that of
-//! the last 10 s. For every packet acknowledged
+//! `RTTstanding` is the minimum round-trip time of the last `srtt / 2`, `RTTmin` that of the last
+//! 10 s. For each packet acknowledged
 //!
 //! ```text
-//! cwnd += v / (delta cwnd)    lambda <= lambda_t
-//! cwnd -= v / (delta cwnd)    else
+//! cwnd += v / (delta cwnd)    lambda <= lambda_t     (cwnd dq <= RTTstanding / delta: dq may be 0)
+//! cwnd -= v / (delta cwnd)    otherwise
 //! ```
 //!
-//! The velocity `v` is 1, and doubles once in a round trip after the window went the same way for
-//! three; it is 1 again when the window turns. At first the window doubles every round trip, until
-//! `lambda` exceeds `lambda_t`. The sender paces at `2 cwnd / RTTstanding`.
+//! Slow start doubles the window every round trip until `lambda` exceeds `lambda_t`. The pacing rate
+//! is `2 cwnd / RTTstanding`. In equilibrium a lone flow keeps `1 / delta` packets in the queue on
+//! average. The queue oscillates and is empty about once in five round trips (section 2.2).
 //!
-//! In equilibrium a flow alone has `1 / delta` packets in the queue on average, which swings about
-//! that in five round trips, and is empty once in a while (section 2.2).
+//! *Mode switching* (section 2.3). If the queue was nearly empty in the last five round trips, that
+//! is, if a round-trip time was below `RTTmin + 0.1 (RTTmax - RTTmin)` with `RTTmax` the maximum of
+//! the last four, only Copa flows share the link. The flow is in default mode and `delta` is 0.5.
+//! Otherwise a buffer-filling flow competes. In competitive mode, `1 / delta` grows by one every
+//! round trip, is halved on loss, and is at least 2.
 //!
-//! *Mode switching* (section 2.3). If the queue was nearly empty in the last five round trips,
-//! `dq < 0.1 (RTTmax - RTTmin)` with `RTTmax` the greatest of the last four, only flows like this
-//! one share it, and `delta` is 0.5. Otherwise a flow that fills queues does, and `1 / delta` does
-//! as such a flow's window does: one more every round trip, half on loss, 2 at least.
+//! | | paper | authors' genericCC (`markoviancc.cc`) | here |
+//! |---|---|---|---|
+//! | velocity `v` | doubles after three round trips in one direction | from the second one on | genericCC; paper with `doubling_after=3` |
+//! | direction | window against that of a round trip ago | majority of the acknowledgements of a round trip | genericCC |
+//! | maximum of `v / delta` | none | the window | genericCC |
+//! | nearly empty | within five round trips | within four | paper |
+//! | comparison | `dq < 0.1 (RTTmax - RTTmin)` | the same | `<=`: true for a path without any queue |
+//! | loss in default mode | ignored | `cwnd *= 0.7` above 30 % loss in two round trips | paper |
+//! | timeout | unspecified | new start | window of 2 packets and slow start |
 //!
-//! What the paper leaves open is as follows here: `v / delta` is a window at most, so that a round
-//! trip at most doubles it; `v` is 1 as soon as the window turns, not only at the end of the round
-//! trip; loss is ignored in default mode; a timeout leaves 2 packets, the least window, and slow
-//! start.
+//! The first row matters with several flows. If `v` doubles only after three round trips, the
+//! oscillations of flows out of phase cancel, the queue is not empty within five round trips, and
+//! Copa flows among themselves stay in competitive mode and fill the queue. In genericCC with that
+//! wait, 8 flows at 100 Mbit/s, 40 ms and 4 BDP have 55 ms of queueing delay, and 2.9 ms as
+//! published. Doubling at once makes the oscillations larger: lower utilisation (0.92 to 0.97 in
+//! genericCC), but default mode.
+//!
+//! Limit: flows with fewer than about 20 packets in flight do not see every time that the queue is
+//! nearly empty, and still use competitive mode. Ten flows at 46 Mbit/s, 20 ms and 1 BDP have 13 ms
+//! of queueing delay and are in competitive mode most of the time. In genericCC, where every packet
+//! is acknowledged, they have 7.4 ms and are in it for 15 % of the acknowledgements.
 
 use crate::filters::{WindowedMax, WindowedMin};
 use crate::round::SequenceRound;
@@ -40,27 +55,27 @@ use crate::{
     Ack, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
     Metric, Options, Path, Signal,
 };
-use dumbbell_units::{Rate, Span, Time};
+use dumbbell_units::{Rate, Span};
 
-/// How long the least round-trip time is remembered.
+/// Window of `RTTmin`.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
-/// Round trips of which the greatest counts.
+/// Window of `RTTmax`, round trips.
 const MAX_RTT_ROUNDS: u64 = 4;
-/// Round trips within which the queue must have been nearly empty.
+/// Round trips within which the queue must have been nearly empty in default mode.
 const EMPTY_ROUNDS: u64 = 5;
-/// What of the swing of the round-trip time is nearly nothing.
+/// Queueing delay of a nearly empty queue, as a fraction of `RTTmax - RTTmin`.
 const NEARLY_EMPTY: f64 = 0.1;
-/// Round trips in one direction after which the velocity doubles.
-const STEADY_ROUNDS: u32 = 3;
-/// The least window, packets.
+/// Minimum window, packets.
 const MIN_WINDOW: f64 = 2.0;
 
-/// The round-trip times that Copa goes by.
+/// Filters of the round-trip time.
 #[derive(Clone, Copy, Debug)]
 struct RttFilters {
     rtt_min: WindowedMin<Span>,
     rtt_standing: WindowedMin<Span>,
     rtt_max: WindowedMax<Span>,
+    /// Minimum of the last [`EMPTY_ROUNDS`].
+    recent_min: WindowedMin<Span>,
 }
 
 impl RttFilters {
@@ -69,13 +84,16 @@ impl RttFilters {
             rtt_min: WindowedMin::new(MIN_RTT_WINDOW.as_nanos(), now, rtt),
             rtt_standing: WindowedMin::new(0, now, rtt),
             rtt_max: WindowedMax::new(0, now, rtt),
+            recent_min: WindowedMin::new(0, now, rtt),
         }
     }
 
     fn update(&mut self, now: u64, rtt: Span, srtt: Span) {
         self.rtt_standing.set_window(srtt.as_nanos() / 2);
         self.rtt_max.set_window(srtt.as_nanos() * MAX_RTT_ROUNDS);
+        self.recent_min.set_window(srtt.as_nanos() * EMPTY_ROUNDS);
         self.rtt_min.update(now, rtt);
+        self.recent_min.update(now, rtt);
         self.rtt_standing.update(now, rtt);
         self.rtt_max.update(now, rtt);
     }
@@ -85,39 +103,44 @@ impl RttFilters {
         self.rtt_standing.get().saturating_sub(self.rtt_min.get()).as_secs_f64()
     }
 
+    /// Whether the queue was nearly empty within [`EMPTY_ROUNDS`].
     fn queue_nearly_empty(&self) -> bool {
-        let swing = self.rtt_max.get().saturating_sub(self.rtt_min.get()).as_secs_f64();
-        self.queueing_delay() <= NEARLY_EMPTY * swing
+        let rtt_min = self.rtt_min.get();
+        let excess = |rtt: Span| rtt.saturating_sub(rtt_min).as_secs_f64();
+        excess(self.recent_min.get()) <= NEARLY_EMPTY * excess(self.rtt_max.get())
     }
 }
 
-/// How the window has been moving.
+/// The velocity `v` and the direction of the window.
 #[derive(Clone, Copy, Debug)]
 struct Velocity {
-    up: bool,
-    /// Round trips in this direction.
-    rounds: u32,
     v: f64,
-    /// The window when the round trip began.
-    cwnd_at_round_start: f64,
+    up: bool,
+    /// Consecutive round trips in this direction after the first.
+    rounds: u32,
+    /// Round trips in one direction before `v` doubles.
+    doubling_after: u32,
+    /// Packets acknowledged in this round trip while the window rose, less those while it fell.
+    net_up: f64,
 }
 
 impl Velocity {
-    fn new(cwnd: f64, up: bool) -> Velocity {
-        Velocity { up, rounds: 0, v: 1.0, cwnd_at_round_start: cwnd }
+    fn new(up: bool, doubling_after: u32) -> Velocity {
+        Velocity { v: 1.0, up, rounds: 0, doubling_after, net_up: 0.0 }
     }
 
-    fn end_round(&mut self, cwnd: f64) {
-        let up = cwnd > self.cwnd_at_round_start;
+    /// The direction of the round is that of most of its acknowledgements; `v` is 1 after a turn.
+    fn end_round(&mut self) {
+        let up = self.net_up > 0.0;
+        self.net_up = 0.0;
         if up != self.up {
-            *self = Velocity::new(cwnd, up);
+            *self = Velocity::new(up, self.doubling_after);
             return;
         }
         self.rounds += 1;
-        if self.rounds > STEADY_ROUNDS {
+        if self.rounds > self.doubling_after {
             self.v *= 2.0;
         }
-        self.cwnd_at_round_start = cwnd;
     }
 }
 
@@ -134,24 +157,25 @@ pub struct Copa {
     rtts: Option<RttFilters>,
     round: SequenceRound,
     velocity: Velocity,
-    /// When the queue was last seen nearly empty.
-    nearly_empty_at: Time,
     competitive: bool,
-    /// Whether there was loss in this round trip.
+    /// Whether there was a loss in this round trip.
     loss_in_round: bool,
     mss: u32,
 }
 
 impl Copa {
-    /// Copa at the beginning of a connection. Takes the options `delta` and `mode_switching`.
+    /// Copa at the start of a connection. Takes the options `delta`, `mode_switching` and
+    /// `doubling_after`, the round trips in one direction before the velocity doubles.
     ///
     /// # Errors
-    /// If one of them has a value that it cannot have.
+    /// If the value of one is invalid.
     pub fn from_options(
         options: &mut Options,
         init: &ConnectionConfig,
     ) -> Result<Copa, ConfigError> {
         let delta = options.number("delta", 0.5, 0.001..=10.0, "0.001 to 10")?;
+        let doubling_after =
+            options.number("doubling_after", 0.0, 0.0..=100.0, "0 to 100 round trips")? as u32;
         Ok(Copa {
             default_inverse_delta: 1.0 / delta,
             mode_switching: options.switch("mode_switching", true)?,
@@ -160,20 +184,15 @@ impl Copa {
             slow_start: true,
             rtts: None,
             round: SequenceRound::default(),
-            velocity: Velocity::new(init.initial_window, true),
-            nearly_empty_at: init.now,
+            velocity: Velocity::new(true, doubling_after),
             competitive: false,
             loss_in_round: false,
             mss: init.mss,
         })
     }
 
-    fn switch_mode(&mut self, now: Time, srtt: Span, rtts: &RttFilters) {
-        if rtts.queue_nearly_empty() {
-            self.nearly_empty_at = now;
-        }
-        let fills = now.since(self.nearly_empty_at) > srtt * EMPTY_ROUNDS;
-        self.competitive = self.mode_switching && !self.slow_start && fills;
+    fn switch_mode(&mut self, rtts: &RttFilters) {
+        self.competitive = self.mode_switching && !self.slow_start && !rtts.queue_nearly_empty();
         if !self.competitive {
             self.inverse_delta = self.default_inverse_delta;
         }
@@ -181,18 +200,12 @@ impl Copa {
 
     fn end_round(&mut self) {
         if !self.slow_start {
-            self.velocity.end_round(self.cwnd);
+            self.velocity.end_round();
         }
         if self.competitive && !self.loss_in_round {
             self.inverse_delta += 1.0;
         }
         self.loss_in_round = false;
-    }
-
-    fn set_direction(&mut self, up: bool) {
-        if self.velocity.up != up && self.velocity.v > 1.0 {
-            self.velocity = Velocity::new(self.cwnd, up);
-        }
     }
 
     fn update_cwnd(&mut self, rtts: &RttFilters, limited: bool, acknowledged: f64) {
@@ -204,8 +217,12 @@ impl Copa {
             return;
         }
         self.slow_start = false;
-        self.set_direction(below);
-        let step = (self.velocity.v * self.inverse_delta).min(self.cwnd) / self.cwnd * acknowledged;
+        let velocity = &mut self.velocity;
+        velocity.net_up += if below { acknowledged } else { -acknowledged };
+        if velocity.v * self.inverse_delta > self.cwnd {
+            velocity.v = (velocity.v / 2.0).max(1.0);
+        }
+        let step = (velocity.v * self.inverse_delta).min(self.cwnd) / self.cwnd * acknowledged;
         if !below {
             self.cwnd = (self.cwnd - step).max(MIN_WINDOW);
         } else if limited {
@@ -222,7 +239,7 @@ impl CongestionControl for Copa {
         let mut rtts = self.rtts.unwrap_or_else(|| RttFilters::new(now, rtt));
         rtts.update(now, rtt, srtt);
         self.rtts = Some(rtts);
-        self.switch_mode(path.now, srtt, &rtts);
+        self.switch_mode(&rtts);
         if self.round.advance(path) {
             self.end_round();
         }
@@ -239,7 +256,7 @@ impl CongestionControl for Copa {
         if event.signal == Signal::Timeout {
             self.cwnd = MIN_WINDOW;
             self.slow_start = true;
-            self.velocity = Velocity::new(self.cwnd, true);
+            self.velocity = Velocity::new(true, self.velocity.doubling_after);
         }
     }
 
@@ -255,7 +272,6 @@ impl CongestionControl for Copa {
     fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
         let factor = f64::from(previous_mss) / f64::from(path.mss);
         self.cwnd = (self.cwnd * factor).max(MIN_WINDOW);
-        self.velocity.cwnd_at_round_start *= factor;
         self.mss = path.mss;
     }
 
@@ -297,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn about_one_over_delta_packets_wait_and_the_link_is_busy() {
+    fn about_1_over_delta_packets_are_queued_and_the_link_is_busy() {
         for (mbit, rtt, delta) in [(10.0, 50, 0.5), (50.0, 20, 0.5), (50.0, 50, 0.1)] {
             let mut flow = copa(&format!("copa(delta={delta})"), Link::new(mbit, rtt, 2000.0));
             flow.run_ms(20_000);
@@ -310,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_nearly_empty_every_five_round_trips_so_that_it_stays_in_default_mode() {
+    fn a_lone_flow_stays_in_default_mode() {
         let mut flow = copa("copa", Link::new(20.0, 50, 2000.0));
         flow.run_ms(10_000);
         flow.run(Span::from_secs(60), |flow| assert_eq!(flow.inspect("delta"), 0.5));
@@ -331,15 +347,21 @@ mod tests {
         });
     }
 
+    /// By hand: the second round trip upwards doubles `v`, or the fifth after a wait of three; a
+    /// turn makes it 1.
     #[test]
-    fn the_velocity_doubles_after_three_round_trips_in_one_direction() {
-        let mut motion = Velocity::new(100.0, true);
-        let mut velocities = Vec::new();
-        for cwnd in [110.0, 120.0, 130.0, 140.0, 150.0, 140.0] {
-            motion.end_round(cwnd);
-            velocities.push(motion.v);
+    fn the_velocity_doubles_in_one_direction_and_is_1_after_a_turn() {
+        for (doubling_after, expected) in
+            [(0, [2.0, 4.0, 8.0, 16.0, 1.0, 2.0]), (3, [1.0, 1.0, 1.0, 2.0, 1.0, 1.0])]
+        {
+            let mut velocity = Velocity::new(true, doubling_after);
+            let velocities = [5.0, 1.0, 9.0, 3.0, -1.0, -4.0].map(|net_up| {
+                velocity.net_up = net_up;
+                velocity.end_round();
+                velocity.v
+            });
+            assert_eq!(velocities, expected);
         }
-        assert_eq!(velocities, [1.0, 1.0, 1.0, 2.0, 4.0, 1.0]);
     }
 
     #[test]
@@ -353,7 +375,7 @@ mod tests {
 
     /// Another flow keeps the queue full: the round-trip time never falls back.
     #[test]
-    fn where_a_queue_never_empties_it_competes_and_loss_halves_what_it_keeps_there() {
+    fn with_a_standing_queue_1_over_delta_grows_and_is_halved_on_loss() {
         let mut flow = copa("copa", Link::new(20.0, 50, 2000.0));
         flow.run_ms(5_000);
         flow.link.rtt = Span::from_millis(100);
@@ -366,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn it_paces_at_twice_the_window_a_standing_round_trip_time() {
+    fn the_pacing_rate_is_twice_cwnd_over_rtt_standing() {
         let mut flow = copa("copa", Link::new(20.0, 50, 2000.0));
         flow.run_ms(10_000);
         let control = flow.algorithm.control();
@@ -387,17 +409,19 @@ mod tests {
         ((one.path.delivered - before.0) as f64, (two.path.delivered - before.1) as f64)
     }
 
+    /// The authors' genericCC gives two such flows 10.2 and 8.1 Mbit/s at 40 ms: a ratio of 1.26.
     #[test]
-    fn two_flows_share_a_link_and_keep_its_queue_short() {
+    fn two_flows_share_a_link_in_default_mode() {
         let link = Link::new(20.0, 50, 400.0);
         let (mut one, mut two) = (copa("copa", link), copa("copa", link));
         let (one_rate, two_rate) = delivered_beside(&mut one, &mut two);
-        assert!((one_rate / two_rate - 1.0).abs() < 0.2, "{one_rate} to {two_rate}");
+        assert!((one_rate / two_rate - 1.0).abs() < 0.3, "{one_rate} to {two_rate}");
+        assert_eq!((one.inspect("delta"), two.inspect("delta")), (0.5, 0.5));
         assert_eq!(one.dropped + two.dropped, 0);
     }
 
     #[test]
-    fn beside_reno_it_competes_and_has_its_share_unless_it_may_not_switch() {
+    fn beside_reno_it_has_its_share_only_with_mode_switching() {
         let link = Link::new(20.0, 50, 86.0);
         let share = |text: &str| {
             let reno = Windowed::new(Reno, AnySlowStart::STANDARD, &init(1));
