@@ -4,8 +4,8 @@ use crate::bbr::version;
 use crate::{
     Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, BbrV3, Bic, ConfigError, CongestionControl,
     CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, Cubic2006, CubicParameters,
-    CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus,
-    LedbatSlowStart, Lia, Metric, Olia, Options, Path, Reno, Scalable, Sent, Udt, Vegas,
+    CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus, Lia,
+    Metric, Olia, Options, Path, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas,
     WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
 };
 use alloc::borrow::ToOwned;
@@ -165,9 +165,9 @@ algorithms! {
         windowed(Fast::from_options(options)?, options, init)
     };
     /// LEDBAT++.
-    "ledbat++" LedbatPlusPlus(Windowed<LedbatPlusPlus, LedbatSlowStart>) = |options, init| {
+    "ledbat++" LedbatPlusPlus(Windowed<LedbatPlusPlus, StandardSlowStart>) = |options, init| {
         let rule = LedbatPlusPlus::from_options(options)?;
-        Ok(Windowed::new(rule, rule.slow_start(), init))
+        Ok(Windowed::new(rule, StandardSlowStart, init))
     };
     /// DCTCP.
     "dctcp" Dctcp(Windowed<Dctcp, AnySlowStart>) = |options, init| {

@@ -22,7 +22,7 @@
 //! Loss halves the window, once a round trip.
 
 use crate::filters::WindowedMin;
-use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, SlowStart, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::{Span, Time};
 
 /// Window of the base delay's minimum filter.
@@ -82,11 +82,6 @@ impl LedbatPlusPlus {
         })
     }
 
-    /// The slow start that belongs to this rule.
-    pub fn slow_start(&self) -> LedbatSlowStart {
-        LedbatSlowStart { target: self.target }
-    }
-
     /// `base` and `delay`, seconds.
     fn delays(&self) -> Option<(f64, f64)> {
         let base = self.base?.get();
@@ -105,7 +100,7 @@ impl LedbatPlusPlus {
 }
 
 impl WindowRule for LedbatPlusPlus {
-    /// The rule sets the window in `set_window`.
+    /// The rule sets the window in `set_window`, in slow start too.
     #[inline]
     fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
         0.0
@@ -134,31 +129,34 @@ impl WindowRule for LedbatPlusPlus {
         path: &Path,
         ack: &Ack,
     ) -> Option<(f64, f64)> {
-        let (base, delay) = self.delays()?;
+        // Before the first sample GAIN is at its minimum.
+        let (base, delay) = self.delays().unwrap_or((0.0, 0.0));
+        let grown = cwnd + gain(self.target, base) * f64::from(ack.acked);
+        let slow_start = path.cwnd_limited.then_some((grown.min(ssthresh), ssthresh));
         let now = path.now;
         let rounds = path.srtt.unwrap_or(Span::ZERO) * SLOWDOWN_ROUNDS;
         match self.state {
             State::SlowStart => {
                 let ended = ssthresh.is_finite() || delay > SLOW_START_TARGET * self.target;
                 if !ended {
-                    return None;
+                    return slow_start;
                 }
                 self.state = State::CongestionAvoidance { next_slowdown: now + rounds };
                 Some((cwnd, ssthresh.min(cwnd)))
             }
-            State::CongestionAvoidance { next_slowdown: slowdown_at } if now >= slowdown_at => {
+            State::CongestionAvoidance { next_slowdown } if now >= next_slowdown => {
                 let window = cwnd.max(MIN_WINDOW);
                 self.state = State::Slowdown { start: now, end: now + rounds, window };
                 Some((MIN_WINDOW, window))
             }
-            State::Slowdown { start: began, end: ends, .. } if now >= ends => {
-                self.state = State::RampUp { slowdown_start: began };
-                None
+            State::Slowdown { start, end, .. } if now >= end => {
+                self.state = State::RampUp { slowdown_start: start };
+                slow_start
             }
             State::Slowdown { window, .. } => Some((MIN_WINDOW, window)),
-            State::RampUp { slowdown_start: began } if cwnd >= ssthresh => {
-                let slowdown_at = now + now.since(began) * SLOWDOWN_INTERVAL;
-                self.state = State::CongestionAvoidance { next_slowdown: slowdown_at };
+            State::RampUp { slowdown_start } if cwnd >= ssthresh => {
+                let next_slowdown = now + now.since(slowdown_start) * SLOWDOWN_INTERVAL;
+                self.state = State::CongestionAvoidance { next_slowdown };
                 None
             }
             State::CongestionAvoidance { .. } if cwnd >= ssthresh => {
@@ -166,7 +164,7 @@ impl WindowRule for LedbatPlusPlus {
                 let window = (cwnd + growth).max(MIN_WINDOW);
                 (growth < 0.0 || path.cwnd_limited).then_some((window, ssthresh.min(window)))
             }
-            State::CongestionAvoidance { .. } | State::RampUp { .. } => None,
+            State::CongestionAvoidance { .. } | State::RampUp { .. } => slow_start,
         }
     }
 
@@ -186,27 +184,13 @@ impl WindowRule for LedbatPlusPlus {
     }
 }
 
-/// LEDBAT++'s slow start: `GAIN` for each packet acknowledged.
-#[derive(Clone, Copy, Debug)]
-pub struct LedbatSlowStart {
-    target: f64,
-}
-
-impl SlowStart for LedbatSlowStart {
-    #[inline]
-    fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
-        let base = path.min_rtt.unwrap_or(Span::ZERO).as_secs_f64();
-        gain(self.target, base) * f64::from(ack.acked)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_path::{Link, TestPath, init};
-    use crate::{AnySlowStart, CongestionControl, Reno, Windowed};
+    use crate::{AnySlowStart, CongestionControl, Reno, StandardSlowStart, Windowed};
 
-    type Flow = TestPath<Windowed<LedbatPlusPlus, LedbatSlowStart>>;
+    type Flow = TestPath<Windowed<LedbatPlusPlus, StandardSlowStart>>;
 
     fn rule(text: &str) -> LedbatPlusPlus {
         let rule = LedbatPlusPlus::from_options(&mut text.parse().expect("well formed"));
@@ -215,7 +199,7 @@ mod tests {
 
     fn ledbat(text: &str, link: Link) -> Flow {
         let rule = rule(text);
-        TestPath::new(Windowed::new(rule, rule.slow_start(), &init(1)), link)
+        TestPath::new(Windowed::new(rule, StandardSlowStart, &init(1)), link)
     }
 
     fn assert_close(value: f64, expected: f64) {
@@ -229,6 +213,24 @@ mod tests {
         {
             assert_eq!(gain(0.06, base_ms / 1e3), 1.0 / divisor, "{base_ms} ms");
         }
+    }
+
+    /// After a route change the minimum of ten minutes ago no longer counts: `GAIN` is 1 at 120 ms
+    /// with a target of 60 ms, not 1/16 as at 1 ms.
+    #[test]
+    fn slow_start_s_gain_follows_the_base_delay_of_ten_minutes() {
+        let mut rule = rule("ledbat++");
+        let mut path = Path::new(1448, dumbbell_units::Time::ZERO);
+        (path.min_rtt, path.cwnd_limited) = (Some(Span::from_millis(1)), true);
+        let mut growth = |seconds: u64, rtt_ms: u64| {
+            path.now = dumbbell_units::Time::ZERO + Span::from_secs(seconds);
+            let rtt = Some(Span::from_millis(rtt_ms));
+            let ack = Ack { acked: 1, rtt, ..Ack::default() };
+            rule.observe(&path, &ack);
+            rule.set_window(100.0, f64::INFINITY, &path, &ack).expect("slow start").0 - 100.0
+        };
+        assert_close(growth(0, 1), 1.0 / 16.0);
+        assert_close(growth(601, 120), 1.0);
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub use hybla::Hybla;
 pub use hystart::{HyStart, HyStartPlusPlus};
 pub use hystart_ns3::HyStartNs3;
 pub use illinois::Illinois;
-pub use ledbat::{LedbatPlusPlus, LedbatSlowStart};
+pub use ledbat::LedbatPlusPlus;
 pub use lia::Lia;
 pub use olia::Olia;
 pub use options::{ConfigError, ConnectionConfig, Options};
