@@ -99,7 +99,7 @@ PUBLISHED = units cc net tcp udt sim
 package: setup ## Packages the crates for others and builds each from its package; cc without std
 	.venv/bin/cargo package --locked $(PUBLISHED:%=--package dumbbell-%)
 	@target=thumbv7em-none-eabi; \
-	if [ -d "$$(.venv/bin/rustc --print target-libdir --target $$target)" ]; then \
+	if [ -d "$$(rustc --print target-libdir --target $$target)" ]; then \
 	  .venv/bin/cargo check --locked --quiet --package dumbbell-cc --target $$target; \
 	else echo "dumbbell-cc without std: skipped; rustup target add $$target"; fi
 
