@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -16,8 +17,10 @@ import dumbbell
 from dumbbell.errors import ExperimentError
 from dumbbell.experiment import Experiment, Flow, Link
 from dumbbell.resolve import resolve, scenario
-from dumbbell.results import Result
 from dumbbell.testbed.client import TestbedError, Watch, run_scenario
+
+if TYPE_CHECKING:
+    from dumbbell.results import Result
 
 ROOT = Path(__file__).parents[2]
 
