@@ -36,7 +36,7 @@ impl Clone for PyRoundControl {
     fn clone(&self) -> PyRoundControl {
         Python::attach(|py| PyRoundControl {
             adapter: self.adapter.copy(py),
-            rounds: self.rounds.clone(),
+            rounds: self.rounds,
             overrides_on_congestion: self.overrides_on_congestion,
         })
     }
