@@ -141,9 +141,9 @@ impl FrameStream {
         self.read(&mut head)?;
         let head = u32::from_be_bytes(head);
         let length = (head & !DATA) as usize;
-        let most = if head & DATA == 0 { MAX_MESSAGE } else { CHUNK };
-        if length > most {
-            let what = format!("a frame of {length} bytes is longer than {most}");
+        let max_length = if head & DATA == 0 { MAX_MESSAGE } else { CHUNK };
+        if length > max_length {
+            let what = format!("a frame of {length} bytes is longer than {max_length}");
             return Err(TransferError::Protocol(what));
         }
         let mut buffer = std::mem::take(&mut self.buffer);

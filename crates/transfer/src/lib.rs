@@ -1,7 +1,7 @@
 //! File transfer over UDT, with integrity checks and resumption.
 //!
 //! [`serve`] runs a server for one folder, to which clients [`push`] files and from which they [`pull`]
-//! files; [`bench`] measures the throughput to a server. The sender of files is the client of a push
+//! files; [`bench()`] measures the throughput to a server. The sender of files is the client of a push
 //! and the server of a pull.
 //!
 //! A file is received into a partial file beside its destination. When it is complete and its BLAKE3

@@ -102,8 +102,8 @@ fn send_file(
     let mut left = size - offset;
     let mut frame = vec![0; 4 + CHUNK];
     while left > 0 {
-        let most = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
-        let read = file.read(&mut frame[4..4 + most]).with_path(&item.path)?;
+        let length = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
+        let read = file.read(&mut frame[4..4 + length]).with_path(&item.path)?;
         if read == 0 {
             // The file became shorter; the receiver discards it.
             stream.send(&SenderMessage::Failed)?;

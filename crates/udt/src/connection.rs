@@ -183,8 +183,8 @@ impl Connection {
         rtt: Option<Span>,
     ) {
         let Some(mut algorithm) = self.algorithm.take() else { return };
-        let least = u32::from(TransportOptions::MIN_MSS);
-        let mss = peer.mss.clamp(least, u32::from(self.options.mss).max(least));
+        let min_mss = u32::from(TransportOptions::MIN_MSS);
+        let mss = peer.mss.clamp(min_mss, u32::from(self.options.mss).max(min_mss));
         let payload =
             ((mss - IP_UDP_HEADER - HEADER) as u16).saturating_sub(self.crypto_overhead).max(1);
         // As UDT4, which creates the algorithm once the MSS is known (CUDT::connect): an algorithm

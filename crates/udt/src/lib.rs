@@ -38,5 +38,5 @@ pub use packet::{
     Packet, RequestType, UserDefined,
 };
 pub use receiver::ReceiverStats;
-pub use seq::{MessageNumber, Seq, SequenceSpace};
+pub use seq::{MessageNumber, Seq};
 pub use source::BulkData;

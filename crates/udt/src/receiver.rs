@@ -13,7 +13,9 @@ use crate::estimators::{ArrivalRateEstimator, CapacityEstimator};
 use crate::loss_list::ReceiveLossList;
 use crate::packet::{Ack, AckKind, DataHeader, DropRequest, Nak, Packet};
 use crate::rtt::RttEstimator;
-use crate::seq::{Seq, SequenceSpace};
+#[cfg(feature = "io")]
+use crate::seq::Seq;
+use crate::seq::SequenceSpace;
 use crate::sink::Sink;
 use dumbbell_units::{Span, Time};
 
@@ -123,6 +125,7 @@ impl Receiver {
     }
 
     /// Index of the packet with this sequence number.
+    #[cfg(feature = "io")]
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
         self.numbering.index_near(seq, self.acked)
     }

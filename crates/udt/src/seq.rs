@@ -52,7 +52,7 @@ impl Seq {
 
 /// Sequence space of one direction: converts packet indexes from 0 to sequence numbers and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SequenceSpace {
+pub(crate) struct SequenceSpace {
     isn: Seq,
 }
 
@@ -60,11 +60,6 @@ impl SequenceSpace {
     /// The space in which packet 0 has the sequence number `isn`.
     pub const fn new(isn: Seq) -> SequenceSpace {
         SequenceSpace { isn }
-    }
-
-    /// Initial sequence number.
-    pub const fn isn(self) -> Seq {
-        self.isn
     }
 
     /// Sequence number of a packet.

@@ -138,10 +138,10 @@ proptest! {
                 other => panic!("{other:?}"),
             })
             .collect();
-        let told: Vec<_> = naks.iter().flat_map(Nak::ranges).collect();
+        let decoded: Vec<_> = naks.iter().flat_map(Nak::ranges).collect();
         let expected: Vec<_> =
             ranges.iter().map(|&(first, more)| (first, first.plus(more))).collect();
-        prop_assert_eq!(told, expected);
+        prop_assert_eq!(decoded, expected);
         prop_assert!(!naks[0].continued && naks[1..].iter().all(|nak| nak.continued));
         // The parts encode to the same datagram.
         let mut again = encoded(&Packet::Nak(naks[0]), &[]);

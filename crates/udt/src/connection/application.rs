@@ -4,6 +4,7 @@ use super::{Connection, ConnectionState};
 use crate::config::Mode;
 use crate::packet::{DataHeader, Packet};
 use crate::receive_buffer::ReceiveBuffer;
+#[cfg(feature = "io")]
 use crate::seq::Seq;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -70,9 +71,9 @@ impl Connection {
         in_order: bool,
     ) -> Result<(), SendError> {
         self.check_sendable(Mode::Message)?;
-        let most = self.send_capacity();
-        if bytes.len() > most {
-            return Err(SendError::TooLong(most));
+        let capacity = self.send_capacity();
+        if bytes.len() > capacity {
+            return Err(SendError::TooLong(capacity));
         }
         if bytes.len() > self.send_buffer_free() {
             return Err(SendError::Full);
@@ -129,12 +130,14 @@ impl Connection {
     }
 
     /// Index of a sent packet, counted from 0 at the initial sequence number.
-    pub fn sent_index(&self, seq: Seq) -> Option<u64> {
+    #[cfg(feature = "io")]
+    pub(crate) fn sent_index(&self, seq: Seq) -> Option<u64> {
         self.established.as_ref()?.sender.index_of(seq)
     }
 
     /// Index of a received packet, counted from 0 at the peer's initial sequence number.
-    pub fn received_index(&self, seq: Seq) -> Option<u64> {
+    #[cfg(feature = "io")]
+    pub(crate) fn received_index(&self, seq: Seq) -> Option<u64> {
         self.established.as_ref()?.receiver.index_of(seq)
     }
 

@@ -38,14 +38,14 @@ pub(super) enum Space {
 }
 
 impl SendBatch {
-    /// An empty batch of at most `most` data packets.
-    pub(super) fn new(most: usize) -> SendBatch {
+    /// An empty batch of at most `max_segments` data packets.
+    pub(super) fn new(max_segments: usize) -> SendBatch {
         SendBatch {
             to: SocketAddr::from(([0, 0, 0, 0], 0)),
             data: Vec::with_capacity(MAX_UDP_PAYLOAD),
             segment: 0,
             segments: 0,
-            max_segments: most.max(1),
+            max_segments: max_segments.max(1),
             oversized: Vec::new(),
             control: Vec::new(),
             control_ends: Vec::new(),

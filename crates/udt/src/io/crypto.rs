@@ -328,15 +328,15 @@ impl NoiseTransport {
 
     fn decrypt_control<'a>(
         &mut self,
-        sealed: &[u8],
+        ciphertext: &[u8],
         scratch: &'a mut Vec<u8>,
     ) -> Option<Decrypted<'a>> {
-        let (counter, sealed) = sealed.split_first_chunk::<COUNTER>()?;
+        let (counter, ciphertext) = ciphertext.split_first_chunk::<COUNTER>()?;
         let number = u64::from_be_bytes(*counter);
         if number >= CONTROL {
             return None;
         }
-        decrypt_into(&self.noise, CONTROL | number, sealed, scratch)?;
+        decrypt_into(&self.noise, CONTROL | number, ciphertext, scratch)?;
         if !self.replay.accept(number) {
             return None;
         }
@@ -367,17 +367,17 @@ fn encrypt_into(noise: &StatelessTransportState, nonce: u64, plain: &[u8], out: 
     let at = out.len();
     out.resize(at + plain.len() + TAG, 0);
     let written = noise.write_message(nonce, plain, &mut out[at..]);
-    debug_assert!(written.is_ok(), "a packet is not too long to be sealed");
+    debug_assert!(written.is_ok(), "a packet is not too long to be encrypted");
 }
 
 fn decrypt_into(
     noise: &StatelessTransportState,
     nonce: u64,
-    sealed: &[u8],
+    ciphertext: &[u8],
     out: &mut Vec<u8>,
 ) -> Option<()> {
     out.resize(SCRATCH, 0);
-    let length = noise.read_message(nonce, sealed, out).ok()?;
+    let length = noise.read_message(nonce, ciphertext, out).ok()?;
     out.truncate(length);
     Some(())
 }

@@ -324,7 +324,7 @@ fn collect_packets(
     plain: &mut Vec<u8>,
 ) -> Space {
     let SharedState { engine, crypto, .. } = state;
-    let most = engine.max_payload() + HEADER as usize;
+    let max_length = engine.max_payload() + HEADER as usize;
     if let Some((packet, message)) = crypto.poll(now) {
         let write =
             |out: &mut _| codec::encode(&packet, engine.destination(), peer.ip(), message, out);
@@ -339,7 +339,7 @@ fn collect_packets(
             Packet::Nak(nak)
                 if nak.continued
                     && crypto.allows_plaintext(&packet)
-                    && out.last_control() + 4 * nak.words().len() <= most =>
+                    && out.last_control() + 4 * nak.words().len() <= max_length =>
             {
                 out.push_control(true, |out| codec::append_nak(nak, out));
                 Space::Available

@@ -175,12 +175,12 @@ impl SocketTable {
         }
         let mut plain = Vec::new();
         crate::codec::encode(&Packet::Shutdown, peer, from.ip(), &[], &mut plain);
-        let mut sealed = SendBatch::new(1);
-        sealed.begin(from);
-        sealed
+        let mut encrypted = SendBatch::new(1);
+        encrypted.begin(from);
+        encrypted
             .push_control(false, |out| state.crypto.encrypt_control(&plain, peer, from.ip(), out));
         // A packet that cannot be sent counts as lost.
-        let _ = sealed.send(udp, udp_state);
+        let _ = encrypted.send(udp, udp_state);
     }
 }
 
