@@ -33,7 +33,7 @@ impl Default for RetryPolicy {
         let (delay, interval) = (Duration::from_secs(2), Duration::from_millis(100));
         RetryPolicy {
             max_retries: 5,
-            delay: delay,
+            delay,
             sample_interval: interval,
             response_timeout: Duration::from_secs(60),
         }

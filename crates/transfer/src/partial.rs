@@ -58,7 +58,7 @@ impl Partial {
         let written = std::io::copy(&mut (&mut file).take(size), &mut hasher).with_path(&path)?;
         let destination = destination.to_owned();
         let mut partial =
-            Partial { file, path, destination: destination, entry: entry.clone(), hasher, written };
+            Partial { file, path, destination, entry: entry.clone(), hasher, written };
         partial.truncate(written)?;
         Ok(PartialLock::Acquired(Box::new(partial)))
     }

@@ -109,7 +109,7 @@ struct Established {
     rtt: RttEstimator,
     sender: Sender,
     receiver: Receiver,
-    expiry: ExpTimer,
+    exp_timer: ExpTimer,
     /// Response to repeated handshakes; a client sends none.
     late_response: Option<Handshake>,
     response_pending: bool,
@@ -124,8 +124,8 @@ impl Connection {
     pub fn open(config: Config, role: Role, isn: Seq, start: Time) -> Connection {
         let own = initial_request(&config.options, config.mode, isn, config.socket_id);
         let deadline = config.connect_timeout.map_or(Time::MAX, |timeout| start + timeout);
-        let opening = Initiator::new(role, own, start, deadline);
-        let connection = Connection::new(config, start, ConnectionState::Connecting(opening));
+        let initiator = Initiator::new(role, own, start, deadline);
+        let connection = Connection::new(config, start, ConnectionState::Connecting(initiator));
         Connection { role: Some(role), ..connection }
     }
 
@@ -178,7 +178,7 @@ impl Connection {
         &mut self,
         now: Time,
         own: Handshake,
-        answers: Option<RequestType>,
+        late_type: Option<RequestType>,
         peer: &Handshake,
         rtt: Option<Span>,
     ) {
@@ -196,7 +196,7 @@ impl Connection {
         }
         let limits =
             Limits { payload, flow_window: peer.window, send_buffer: self.options.send_buffer };
-        let supply = match &self.bulk {
+        let source = match &self.bulk {
             Some(bulk) => Source::Bulk(BulkSource::new(bulk, limits.payload, now)),
             None => Source::Queue(SendBuffer::new(limits.payload, limits.send_buffer)),
         };
@@ -204,17 +204,17 @@ impl Connection {
             true => Sink::Buffer(ReceiveBuffer::new(self.mode, self.options.receive_buffer)),
             false => Sink::Count(ByteCounter::new(self.options.receive_buffer)),
         };
-        let mut sender = Sender::new(now, SequenceSpace::new(own.isn), limits, algorithm, supply);
+        let mut sender = Sender::new(now, SequenceSpace::new(own.isn), limits, algorithm, source);
         sender.establish(now, rtt);
-        let numbering = SequenceSpace::new(peer.isn);
+        let sequence_space = SequenceSpace::new(peer.isn);
         self.state = ConnectionState::Open;
         self.established = Some(Established {
             peer_socket_id: peer.socket_id,
             rtt: RttEstimator::INITIAL,
             sender,
-            receiver: Receiver::new(now, numbering, limits.payload, &self.options, sink),
-            expiry: ExpTimer::new(now, self.idle_timeout),
-            late_response: answers.map(|request| Handshake { request_type: request, mss, ..own }),
+            receiver: Receiver::new(now, sequence_space, limits.payload, &self.options, sink),
+            exp_timer: ExpTimer::new(now, self.idle_timeout),
+            late_response: late_type.map(|request| Handshake { request_type: request, mss, ..own }),
             response_pending: false,
             ack2_pending: None,
             keep_alive_pending: false,
@@ -234,7 +234,7 @@ impl Connection {
     /// The peer's socket id; 0 until it is known.
     pub fn destination(&self) -> u32 {
         match &self.state {
-            ConnectionState::Connecting(opening) => opening.destination(),
+            ConnectionState::Connecting(initiator) => initiator.destination(),
             _ => self.established.as_ref().map_or(0, |established| established.peer_socket_id),
         }
     }
@@ -291,13 +291,13 @@ impl Connection {
     /// Handles a packet from the peer that arrived some time before `now`.
     #[inline]
     pub fn receive_at(&mut self, now: Time, arrival: Arrival, packet: &Packet, payload: &[u8]) {
-        if let ConnectionState::Connecting(opening) = &mut self.state {
-            let (own_isn, answers) = (opening.isn(), opening.late_response());
+        if let ConnectionState::Connecting(initiator) = &mut self.state {
+            let (own_isn, late_type) = (initiator.isn(), initiator.late_response());
             let progress = match packet {
-                Packet::Handshake(peer) => opening.handle(now, peer),
-                _ => opening.handle_other(),
+                Packet::Handshake(peer) => initiator.handle(now, peer),
+                _ => initiator.handle_other(),
             };
-            self.on_handshake_status(now, own_isn, answers, progress);
+            self.on_handshake_status(now, own_isn, late_type, progress);
         }
         let (ConnectionState::Open, Some(established)) = (&self.state, &mut self.established)
         else {
@@ -306,7 +306,7 @@ impl Connection {
         // In UDT4 every packet restarts the EXP timer. Here a keep-alive does not while data is
         // unacknowledged: a peer that sends nothing else has not received that data.
         let misses = matches!(packet, Packet::KeepAlive) && established.sender.has_unacked();
-        established.expiry.on_packet(now, !misses);
+        established.exp_timer.on_packet(now, !misses);
         if let Some(why) = established.handle(now, arrival, packet, payload) {
             self.terminate(why);
         }
@@ -319,7 +319,7 @@ impl Connection {
     fn poll_open(&mut self, now: Time) -> Option<Packet> {
         let timestamp = self.timestamp(now);
         let established = self.established.as_mut()?;
-        match established.expiry.poll(now, &established.rtt) {
+        match established.exp_timer.poll(now, &established.rtt) {
             None => {}
             Some(ExpEvent::Expired) => {
                 established.keep_alive_pending = !established.sender.on_expiry(now)
@@ -341,7 +341,7 @@ impl Connection {
         &mut self,
         now: Time,
         own_isn: Seq,
-        answers: Option<RequestType>,
+        late_type: Option<RequestType>,
         progress: HandshakeStatus,
     ) {
         match progress {
@@ -349,7 +349,7 @@ impl Connection {
             HandshakeStatus::Refused => self.terminate(CloseReason::Refused),
             HandshakeStatus::Complete(peer, rtt) => {
                 let own = initial_request(&self.options, self.mode, own_isn, self.socket_id);
-                self.establish(now, own, answers, &peer, rtt);
+                self.establish(now, own, late_type, &peer, rtt);
             }
         }
     }
@@ -412,10 +412,10 @@ impl Established {
             return Time::ZERO;
         }
         let next = self.receiver.next_timeout(&self.rtt).min(self.sender.next_timeout());
-        if next <= self.expiry.earliest() {
+        if next <= self.exp_timer.earliest() {
             next
         } else {
-            next.min(self.expiry.deadline(&self.rtt))
+            next.min(self.exp_timer.deadline(&self.rtt))
         }
     }
 
@@ -436,7 +436,7 @@ impl Established {
         let idle = self.sender.is_idle();
         let packet = self.sender.poll(now, timestamp);
         if idle && packet.is_some() {
-            self.expiry.restart(now);
+            self.exp_timer.restart(now);
         }
         packet
     }
@@ -454,12 +454,12 @@ impl Endpoint for Connection {
     fn poll(&mut self, now: Time) -> Option<Packet> {
         match &mut self.state {
             ConnectionState::Open => self.poll_open(now),
-            ConnectionState::Connecting(opening) => {
-                if opening.is_expired(now) {
+            ConnectionState::Connecting(initiator) => {
+                if initiator.is_expired(now) {
                     self.terminate(CloseReason::TimedOut);
                     return None;
                 }
-                opening.poll(now).map(Packet::Handshake)
+                initiator.poll(now).map(Packet::Handshake)
             }
             ConnectionState::Closed(_) => None,
         }
@@ -471,7 +471,7 @@ impl Endpoint for Connection {
             ConnectionState::Open => {
                 self.established.as_ref().map_or(Time::MAX, Established::next_timeout)
             }
-            ConnectionState::Connecting(opening) => opening.next_timeout(),
+            ConnectionState::Connecting(initiator) => initiator.next_timeout(),
             ConnectionState::Closed(_) => Time::MAX,
         }
     }

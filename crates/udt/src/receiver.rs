@@ -27,7 +27,7 @@ const MIN_WINDOW: u32 = 2;
 /// The receiver.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    numbering: SequenceSpace,
+    sequence_space: SequenceSpace,
     max_payload: u16,
     /// Upper limit of the advertised window, packets.
     window: u32,
@@ -82,13 +82,13 @@ impl Receiver {
     /// A receiver that expects packet 0.
     pub(crate) fn new(
         now: Time,
-        numbering: SequenceSpace,
+        sequence_space: SequenceSpace,
         max_payload: u16,
         options: &TransportOptions,
         sink: Sink,
     ) -> Receiver {
         Receiver {
-            numbering,
+            sequence_space,
             max_payload,
             window: options.window,
             ack_interval: options.ack_interval,
@@ -127,7 +127,7 @@ impl Receiver {
     /// Index of the packet with this sequence number.
     #[cfg(feature = "io")]
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
-        self.numbering.index_near(seq, self.acked)
+        self.sequence_space.index_near(seq, self.acked)
     }
 
     /// All packets before this one have arrived or were dropped.
@@ -151,7 +151,7 @@ impl Receiver {
         self.stats.packets += 1;
         self.packets_since_ack += 1;
         self.arrival_rate.on_arrival(arrival.at);
-        let Some(packet) = self.numbering.index_near(data.seq, self.acked) else {
+        let Some(packet) = self.sequence_space.index_near(data.seq, self.acked) else {
             self.stats.discarded += 1;
             return;
         };
@@ -202,8 +202,9 @@ impl Receiver {
 
     /// Handles a message drop request. Invalid ranges and those beyond the buffer are ignored.
     pub(crate) fn on_drop_request(&mut self, now: Time, drop: &DropRequest) {
-        let numbers = self.numbering.index_near(drop.first, self.acked);
-        let Some((first, last)) = numbers.zip(self.numbering.index_near(drop.last, self.acked))
+        let numbers = self.sequence_space.index_near(drop.first, self.acked);
+        let Some((first, last)) =
+            numbers.zip(self.sequence_space.index_near(drop.last, self.acked))
         else {
             return;
         };
@@ -300,9 +301,9 @@ impl Receiver {
             rate => Span::from_secs(self.losses.len()) / u64::from(rate),
         };
         let interval = self.nak_repeat.then(|| rtt.rto() + repairs);
-        let numbering = self.numbering;
+        let sequence_space = self.sequence_space;
         self.losses.report(now, interval, |first, last| {
-            nak.push(numbering.seq(first), numbering.seq(last))
+            nak.push(sequence_space.seq(first), sequence_space.seq(last))
         });
         self.nak_continues = self.has_nak(now);
         if self.skip_gaps && !self.nak_continues {
@@ -349,7 +350,7 @@ impl Receiver {
             kind,
             Ack {
                 number,
-                next: self.numbering.seq(self.first_missing()),
+                next: self.sequence_space.seq(self.first_missing()),
                 rtt_us: if light { 0 } else { rtt.srtt.as_micros() as u32 },
                 rtt_var_us: if light { 0 } else { rtt.rtt_var.as_micros() as u32 },
                 window: if light { 0 } else { self.flight_window().max(MIN_WINDOW) },

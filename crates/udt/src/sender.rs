@@ -40,7 +40,7 @@ pub(crate) struct Limits {
 
 /// The sender.
 pub(crate) struct Sender {
-    pub(crate) numbering: SequenceSpace,
+    pub(crate) sequence_space: SequenceSpace,
     cc: Algorithm,
     control: ControlParameters,
     cc_timer: Time,
@@ -139,13 +139,13 @@ impl Sender {
     /// A sender that may transmit from `now` on.
     pub(crate) fn new(
         now: Time,
-        numbering: SequenceSpace,
+        sequence_space: SequenceSpace,
         limits: Limits,
         algorithm: Algorithm,
         source: Source,
     ) -> Sender {
         Sender {
-            numbering,
+            sequence_space,
             control: algorithm.control(),
             cc: algorithm,
             cc_timer: Time::MAX,
@@ -235,7 +235,7 @@ impl Sender {
 
     /// Index of the packet with this sequence number.
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
-        self.numbering.index_near(seq, self.acked)
+        self.sequence_space.index_near(seq, self.acked)
     }
 
     /// New data may be available.
@@ -320,8 +320,8 @@ impl Sender {
         }
         Packet::DropRequest(DropRequest {
             message: message.number,
-            first: self.numbering.seq(message.first),
-            last: self.numbering.seq(message.last),
+            first: self.sequence_space.seq(message.first),
+            last: self.sequence_space.seq(message.last),
         })
     }
 
@@ -357,7 +357,7 @@ impl Sender {
         self.path.in_flight += 1;
         self.path.next_seq = self.next;
         self.stats.sent += 1;
-        let seq = self.numbering.seq(packet);
+        let seq = self.sequence_space.seq(packet);
         self.schedule_next(seq.is_pair_first() && !again);
         self.blocked = Blocked::No;
         let sent = Sent::new(packet)
@@ -376,7 +376,7 @@ impl Sender {
     fn schedule_next(&mut self, begins_pair: bool) {
         let now = self.path.now;
         self.last_activity = now;
-        let scheduled_at = match self.blocked {
+        let scheduled = match self.blocked {
             Blocked::No => self.next_send_at.max(now - SYN),
             Blocked::Cwnd | Blocked::FlowWindow | Blocked::AppLimited => now,
         };
@@ -385,7 +385,7 @@ impl Sender {
             _ => Span::ZERO,
         };
         self.next_send_at =
-            if self.control.pacing_rate.is_some() { scheduled_at + period } else { now };
+            if self.control.pacing_rate.is_some() { scheduled + period } else { now };
         self.next_poll_at = self.next_send_at.max(now);
     }
 

@@ -152,9 +152,9 @@ mod tests {
         fn a_packet_is_found_by_its_sequence_number(
             isn in 0..=Seq::MAX.get(), packet in 0..u64::from(u32::MAX) * 8, off in -1_000_000i64..1_000_000,
         ) {
-            let numbering = SequenceSpace::new(Seq::new(isn));
+            let sequence_space = SequenceSpace::new(Seq::new(isn));
             let near = packet.saturating_add_signed(off);
-            prop_assert_eq!(numbering.index_near(numbering.seq(packet), near), Some(packet));
+            prop_assert_eq!(sequence_space.index_near(sequence_space.seq(packet), near), Some(packet));
         }
     }
 }

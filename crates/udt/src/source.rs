@@ -142,17 +142,17 @@ mod tests {
 
     #[test]
     fn the_last_packet_carries_the_remaining_bytes() {
-        let supply = bulk(3000, None);
-        let lengths: Vec<u16> = (0..supply.packets).map(|n| supply.describe(n).0).collect();
+        let source = bulk(3000, None);
+        let lengths: Vec<u16> = (0..source.packets).map(|n| source.describe(n).0).collect();
         assert_eq!(lengths, [1456, 1456, 88]);
-        assert_eq!(supply.available(3, Time::ZERO), Err(Time::MAX));
+        assert_eq!(source.available(3, Time::ZERO), Err(Time::MAX));
     }
 
     #[test]
     fn a_packet_is_available_once_the_application_has_written_it() {
-        let supply = bulk(1_000_000, Some(Rate::from_bytes_per_sec(145_600.0)));
+        let source = bulk(1_000_000, Some(Rate::from_bytes_per_sec(145_600.0)));
         let due = Time::ZERO + Span::from_millis(10);
-        assert_eq!(supply.available(0, Time::ZERO), Err(due));
-        assert_eq!(supply.available(0, due), Ok(()));
+        assert_eq!(source.available(0, Time::ZERO), Err(due));
+        assert_eq!(source.available(0, due), Ok(()));
     }
 }

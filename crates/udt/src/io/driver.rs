@@ -37,7 +37,7 @@ pub(super) struct Driver {
     handle: Arc<DriverHandle>,
     wake_rx: UnixStream,
     sockets: SocketTable,
-    listening: Option<ListenerState>,
+    listener: Option<ListenerState>,
     outgoing: SendBatch,
     incoming: ReceiveBatch,
     /// Buffer of packets before encryption and after decryption.
@@ -68,7 +68,7 @@ impl Driver {
     pub(super) fn new(
         (udp, state): (UdpSocket, UdpSocketState),
         (handle, wake_rx): (Arc<DriverHandle>, UnixStream),
-        listening: Option<ListenerState>,
+        listener: Option<ListenerState>,
     ) -> Driver {
         let outgoing = SendBatch::new(state.max_gso_segments());
         Driver {
@@ -77,7 +77,7 @@ impl Driver {
             handle,
             wake_rx,
             sockets: SocketTable::default(),
-            listening,
+            listener,
             outgoing,
             incoming: ReceiveBatch::new(),
             scratch: Vec::new(),
@@ -107,9 +107,9 @@ impl Driver {
     /// Runs the event loop once; `false` if no connection or listener is left.
     fn run_once(&mut self) -> bool {
         if self.handle.is_listener_closed() {
-            self.listening = None;
+            self.listener = None;
         }
-        if self.listening.is_none() && self.sockets.is_idle(self.handle.clock.now()) {
+        if self.listener.is_none() && self.sockets.is_idle(self.handle.clock.now()) {
             return false;
         }
         let more = self.receive();
@@ -118,8 +118,8 @@ impl Driver {
             self.sockets.schedule_now(socket);
         }
         let next = self.transmit();
-        if let Some(listening) = &mut self.listening {
-            listening.promote_ready();
+        if let Some(listener) = &mut self.listener {
+            listener.promote_ready();
         }
         if !more {
             self.sleep(next);
@@ -132,20 +132,20 @@ impl Driver {
         for _ in 0..MAX_READS {
             let Ok(count) = self.incoming.receive(&self.udp, &self.state) else { return false };
             let (now, wall) = self.handle.clock.now_and_wall();
-            for piece in self.incoming.batches(count) {
+            for batch in self.incoming.batches(count) {
                 // A timestamp in the future means that the kernel's clock was adjusted.
                 let age =
-                    piece.meta.timestamp.map_or(Span::ZERO, |at| span(wall.saturating_sub(at)));
+                    batch.meta.timestamp.map_or(Span::ZERO, |at| span(wall.saturating_sub(at)));
                 let at = now - age;
                 let dispatcher = Dispatcher {
                     sockets: &mut self.sockets,
-                    listening: self.listening.as_mut(),
+                    listener: self.listener.as_mut(),
                     udp: &self.udp,
                     state: &self.state,
                     handle: &self.handle,
                     scratch: &mut self.scratch,
                 };
-                dispatcher.dispatch(now, at, &piece);
+                dispatcher.dispatch(now, at, &batch);
             }
         }
         true
@@ -190,13 +190,13 @@ impl Driver {
         }
         self.due.clear();
         self.sockets.expire_closed(now);
-        self.sockets.next_due(self.listening.is_some())
+        self.sockets.next_due(self.listener.is_some())
     }
 
     /// Sleeps until `next`, a packet arrives or an application wakes the driver.
     fn sleep(&mut self, next: Time) {
         let left = next.since(self.handle.clock.now()).min(MAX_SLEEP);
-        if left.is_zero() || !self.handle.prepare_sleep(self.listening.is_some()) {
+        if left.is_zero() || !self.handle.prepare_sleep(self.listener.is_some()) {
             return;
         }
         let write = if self.send_blocked { PollFlags::OUT } else { PollFlags::empty() };
@@ -221,7 +221,7 @@ impl Driver {
 /// Dispatches received packets to connections and the listener.
 struct Dispatcher<'a> {
     sockets: &'a mut SocketTable,
-    listening: Option<&'a mut ListenerState>,
+    listener: Option<&'a mut ListenerState>,
     udp: &'a UdpSocket,
     state: &'a UdpSocketState,
     handle: &'a Arc<DriverHandle>,
@@ -230,19 +230,19 @@ struct Dispatcher<'a> {
 
 impl Dispatcher<'_> {
     /// Dispatches the packets of a batch, which were received at `at`.
-    fn dispatch(mut self, now: Time, at: Time, piece: &GroBatch<'_>) {
-        let mut datagrams = piece.datagrams().zip(0..).peekable();
+    fn dispatch(mut self, now: Time, at: Time, batch: &GroBatch<'_>) {
+        let mut datagrams = batch.datagrams().zip(0..).peekable();
         while let Some(&(bytes, _)) = datagrams.peek() {
             let Some(socket) = codec::destination(bytes) else {
                 datagrams.next();
                 continue;
             };
             let known = match socket {
-                0 => self.sockets.rendezvous_with(piece.from),
-                _ => self.sockets.get(socket, piece.from),
+                0 => self.sockets.rendezvous_with(batch.from),
+                _ => self.sockets.get(socket, batch.from),
             };
             let Some(shared) = known else {
-                self.handle_unknown_peer(now, bytes, socket, piece.from);
+                self.handle_unknown_peer(now, bytes, socket, batch.from);
                 datagrams.next();
                 continue;
             };
@@ -250,7 +250,7 @@ impl Dispatcher<'_> {
             while let Some((bytes, gro_index)) =
                 datagrams.next_if(|&(bytes, _)| codec::destination(bytes) == Some(socket))
             {
-                deliver(&mut state, now, Arrival { at, gro_index: gro_index }, bytes, self.scratch);
+                deliver(&mut state, now, Arrival { at, gro_index }, bytes, self.scratch);
             }
             begin_crypto(&mut state, now, shared.id);
             drop(state);
@@ -271,13 +271,13 @@ impl Dispatcher<'_> {
                 (self.udp, self.state),
             );
         }
-        let (Packet::Handshake(client), Some(listening)) =
-            (datagram.packet, self.listening.as_deref_mut())
+        let (Packet::Handshake(client), Some(listener)) =
+            (datagram.packet, self.listener.as_deref_mut())
         else {
             return;
         };
         if let Some(answer) =
-            listening.handle_handshake(now, &client, from, self.sockets, self.handle)
+            listener.handle_handshake(now, &client, from, self.sockets, self.handle)
         {
             let answer = Packet::Handshake(answer);
             send_one(self.udp, self.state, (&answer, client.socket_id, from));

@@ -74,7 +74,7 @@ impl Listener {
         let (driver, queue) = (Arc::new(driver), Arc::new(AcceptQueue::default()));
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| Error::Io(error.into()))?;
-        let listening = ListenerState {
+        let listener = ListenerState {
             protocol: Protocol::new(settings.options.clone(), settings.mode, key),
             settings: settings.clone(),
             local,
@@ -82,8 +82,8 @@ impl Listener {
             next_id: random()?,
             handshaking: Vec::new(),
         };
-        Driver::new((udp, state), (driver.clone(), wake_rx), Some(listening)).start()?;
-        Ok(Listener { local, driver: driver, queue })
+        Driver::new((udp, state), (driver.clone(), wake_rx), Some(listener)).start()?;
+        Ok(Listener { local, driver, queue })
     }
 
     /// The local address.
@@ -102,9 +102,9 @@ impl Listener {
             if let Some(shared) = waiting.0.pop_front() {
                 return Ok(Socket::from_shared(shared));
             }
-            let timely;
-            (waiting, timely) = wait(&self.queue.arrived, waiting, deadline);
-            if !timely {
+            let in_time;
+            (waiting, in_time) = wait(&self.queue.arrived, waiting, deadline);
+            if !in_time {
                 return Err(Error::TimedOut);
             }
         }

@@ -187,7 +187,7 @@ impl SharedConnection {
         let state = SharedState {
             engine,
             crypto,
-            ready_deadline: ready_deadline,
+            ready_deadline,
             failed: None,
             opened_at: None,
             next_scheduled: Time::ZERO,
@@ -260,9 +260,9 @@ impl SharedConnection {
         deadline: Option<Instant>,
     ) -> Result<MutexGuard<'a, SharedState>, Error> {
         state.readers += 1;
-        let (mut state, timely) = wait(&self.readable, state, deadline);
+        let (mut state, in_time) = wait(&self.readable, state, deadline);
         state.readers -= 1;
-        if timely { Ok(state) } else { Err(Error::TimedOut) }
+        if in_time { Ok(state) } else { Err(Error::TimedOut) }
     }
 
     /// Waits until the driver signals an open connection, `wanted` bytes of free send buffer, or the
@@ -278,9 +278,9 @@ impl SharedConnection {
     ) -> Result<MutexGuard<'a, SharedState>, Error> {
         state.writers += 1;
         state.wanted = wanted;
-        let (mut state, timely) = wait(&self.writable, state, deadline);
+        let (mut state, in_time) = wait(&self.writable, state, deadline);
         state.writers -= 1;
-        if timely { Ok(state) } else { Err(Error::TimedOut) }
+        if in_time { Ok(state) } else { Err(Error::TimedOut) }
     }
 
     /// Registers a task to be woken when data can be read (`None`) or `wanted` bytes can be written.

@@ -15,7 +15,7 @@ impl Sender {
     /// Handles an ACK. One of packets that were not sent is ignored.
     pub(crate) fn on_ack(&mut self, now: Time, kind: AckKind, ack: &Ack, rtt: &mut RttEstimator) {
         self.path.now = now;
-        let Some(next) = self.numbering.index_near(ack.next, self.acked) else { return };
+        let Some(next) = self.sequence_space.index_near(ack.next, self.acked) else { return };
         if next > self.next {
             return;
         }
@@ -111,8 +111,9 @@ impl Sender {
         let mut packets = 0;
         let mut after = self.acked;
         for (from, to) in nak.ranges() {
-            let numbers = self.numbering.index_near(from, self.acked);
-            let Some((from, to)) = numbers.zip(self.numbering.index_near(to, self.acked)) else {
+            let numbers = self.sequence_space.index_near(from, self.acked);
+            let Some((from, to)) = numbers.zip(self.sequence_space.index_near(to, self.acked))
+            else {
                 continue;
             };
             let lost = from.max(after)..to + 1;

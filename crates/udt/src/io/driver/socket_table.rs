@@ -108,11 +108,11 @@ impl SocketTable {
         due.extend(scheduled.filter_map(|(_, id)| self.open.get(id)).map(|e| e.shared.clone()));
     }
 
-    /// Time of the next poll or of the next expiry of a closed connection. `listening`: the driver
-    /// has a listener, so that it does not end with its last connection.
-    pub(super) fn next_due(&self, listening: bool) -> Time {
+    /// Time of the next poll or of the next expiry of a closed connection. `has_listener`: the driver
+    /// does not end with its last connection.
+    pub(super) fn next_due(&self, has_listener: bool) -> Time {
         let poll = self.schedule.first().map_or(Time::MAX, |&(due, _)| due);
-        let closed = if self.open.is_empty() && !listening {
+        let closed = if self.open.is_empty() && !has_listener {
             self.closing_order.back().map(|&(closed_at, _)| closed_at + LINGER)
         } else {
             self.closing_order.front().map(|&(closed_at, _)| closed_at + TIME_WAIT)
