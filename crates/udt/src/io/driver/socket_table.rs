@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_without_a_listener_ends_after_its_last_connection_has_lingered() {
+    fn a_driver_without_a_listener_ends_after_its_last_linger() {
         let mut table = table(&[1, 2]);
         table.close(1, at(0));
         table.close(2, at(100));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_does_not_wake_before_the_time_wait_of_a_closed_connection_ends() {
+    fn a_listener_sleeps_until_the_time_wait_of_a_closed_connection_ends() {
         let mut table = table(&[1, 2]);
         table.close(1, at(0));
         table.close(2, at(100));
