@@ -32,6 +32,7 @@
 //! | section | RFC 9438 | Linux | here |
 //! |---|---|---|---|
 //! | 4.2 `RTT` in the target | smoothed | minimum | Linux |
+//! | 4.2 `K` and `W_max` if `cwnd_epoch > W_max` | equation 2: `K < 0` | `K = 0`, `W_max = cwnd_epoch` | Linux |
 //! | 4.2 target at or below `cwnd` | no growth | 1 packet in 100 round trips | RFC |
 //! | 4.2 resolution | exact | whole packets and jiffies | RFC |
 //! | 4.3 test for the region | `W_cubic(t) < W_est` | `target < W_est` | Linux |
@@ -44,12 +45,15 @@
 //! | 4.6 minimum `cwnd` after an ECN echo | 1 | 2 | Linux |
 //! | 4.8 `cwnd` after a timeout | 1 (RFC 5681) | packets in flight + 1 | Linux |
 //! | 4.8, 4.10 growth while `W_max` is unknown | `W_max = cwnd_epoch`, `K = 0` | the same, and at least 5 % a round trip | Linux |
-//! | 4.9 spurious congestion | may restore the epoch | restores `cwnd` and `ssthresh`; a new epoch | Linux |
+//! | 4.9 spurious congestion | may restore `cwnd`, `ssthresh`, `cwnd_prior`, `W_max` and the epoch | restores `cwnd` and `ssthresh` only, where they are now lower | Linux |
+//! | 4.10 slow start continues while | `cwnd <= ssthresh` | `cwnd < ssthresh` | Linux |
 //! | 4.10 slow start | HyStart++ | HyStart | Linux; RFC with `hystart=plusplus` |
-//! | 5.8 application-limited time excluded from `t` | all | idle time | Linux |
+//! | 5.1 `C` | 0.4 | 410/1024 | RFC |
+//! | 5.8 time excluded from `t` | all application-limited time | idle time | idle time that the application caused |
 //!
-//! Section 4.8 is the same in both: after a timeout, `W_max` is the window at the next epoch's start.
-//! [`crate::Windowed`] does what CUBIC shares with Reno: timeout, undo, minimum of `ssthresh`.
+//! The last column names the source that this module follows. The RFC and Linux agree on `W_max` after a
+//! timeout (4.8): it is the window at the start of the next epoch. [`crate::Windowed`] implements what
+//! CUBIC shares with Reno: the window after a timeout, the undo, the minimum of `ssthresh`.
 
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::{Span, Time};
@@ -148,17 +152,18 @@ pub struct Cubic {
 /// A congestion avoidance stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch {
-    /// When it began.
+    /// When the stage began.
     pub(crate) t_epoch: Time,
     /// `W_max` of equation 1: the window of the plateau, packets.
     pub(crate) w_max: f64,
-    /// When the plateau is reached, seconds after `t_epoch`.
+    /// `K`: seconds from `t_epoch` until `W_cubic` reaches `w_max`.
     pub(crate) k: f64,
+    /// `W_est`: the estimate of Reno's window, packets.
     pub(crate) w_est: f64,
 }
 
 impl Epoch {
-    /// Equation 2. If `cwnd` is at or above `W_max`, it is the plateau and `K` is 0.
+    /// Equation 2. If `cwnd_epoch` is at or above `W_max`, it becomes `W_max`, and `K` is 0.
     pub(crate) fn begin(now: Time, cwnd_epoch: f64, w_max: Option<f64>, c: f64) -> Epoch {
         let w_max = w_max.unwrap_or(0.0).max(cwnd_epoch);
         let k = libm::cbrt((w_max - cwnd_epoch) / c);
@@ -189,8 +194,8 @@ impl Cubic {
         Cubic { parameters, w_max: None, cwnd_prior: 0.0, epoch: None }
     }
 
-    /// `(target - cwnd) / cwnd`, by which the window grows for each packet acknowledged; `W_est`
-    /// advances by `segments_acked`.
+    /// `(target - cwnd) / cwnd`: the growth of the window for each packet acknowledged. First updates
+    /// `W_est` for `segments_acked` (equation 4).
     #[inline]
     pub(crate) fn growth_per_packet(&mut self, cwnd: f64, segments_acked: f64, path: &Path) -> f64 {
         let p = self.parameters;
@@ -240,7 +245,7 @@ impl WindowRule for Cubic {
     fn on_mtu_update(&mut self, factor: f64) {
         self.w_max = self.w_max.map(|w_max| w_max * factor);
         self.cwnd_prior *= factor;
-        // The next epoch begins at the scaled window; its K is of the scaled plateau.
+        // The next epoch computes K from the scaled window and the scaled W_max.
         self.epoch = None;
     }
 

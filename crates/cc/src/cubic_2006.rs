@@ -5,7 +5,8 @@
 //!
 //! - The cubic grows by at most `S_max`, 160 packets a second, whatever the round-trip time
 //!   (`max_increment`, 16 packets in 100 ms). The target is otherwise at most 2 `cwnd`, not 1.5.
-//! - Before the first loss the window grows by exactly 2 % in a round trip.
+//! - While `W_max` is unknown (before the first reduction and after a timeout), the target is exactly
+//!   2 % above `cwnd`, or `W_est` if that is higher.
 //! - `W_est` has one `alpha`, `3 (1 - beta) / (1 + beta)`, and counts acknowledgements; the cubic
 //!   counts packets even if the stack counts acknowledgements.
 //! - Slow start is RFC 5681's, up to 100 packets (`initial_ssthresh`).
@@ -30,7 +31,7 @@ const C: f64 = 410.0 / 1024.0;
 const BETA: f64 = 819.0 / 1024.0;
 /// Maximum growth for each packet acknowledged, packets: the target is at most 2 `cwnd`.
 const MAX_GROWTH: f64 = 1.0;
-/// Growth of the window in a round trip before the first loss, as a fraction.
+/// Growth in a round trip while `W_max` is unknown, as a fraction.
 const INITIAL_GROWTH: f64 = 1.0 / 50.0;
 
 /// The window rule of Linux 2.6.18's CUBIC.

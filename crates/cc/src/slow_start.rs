@@ -1,4 +1,4 @@
-//! Slow start: RFC 5681's, and the choice of one by the option `hystart`.
+//! Slow start: the trait, the standard algorithm, and the choice of one by the option `hystart`.
 
 use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path};
 
@@ -7,7 +7,8 @@ use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Opti
 /// ```
 /// use dumbbell_cc::{Ack, Path, SlowStart};
 ///
-/// /// Limited slow start (RFC 3742): at most half of `max_ssthresh` packets per round trip.
+/// /// Limited slow start (RFC 3742, without its integer division): above `max_ssthresh`, the window
+/// /// grows by half of `max_ssthresh` packets per round trip.
 /// struct Limited {
 ///     max_ssthresh: f64,
 /// }
@@ -33,11 +34,12 @@ pub trait SlowStart {
         f64::from(ack.acked)
     }
 
-    /// Congestion has set the threshold and ended slow start.
+    /// Called once for each congestion episode, before the threshold is set, whether or not the window
+    /// was in slow start.
     #[inline]
     fn on_exit(&mut self) {}
 
-    /// A timeout begins slow start anew.
+    /// Called on each retransmission timeout, after which slow start begins anew.
     #[inline]
     fn restart(&mut self, _path: &Path) {}
 
@@ -45,7 +47,8 @@ pub trait SlowStart {
     fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
 }
 
-/// RFC 5681's slow start: one packet for each packet acknowledged, until loss.
+/// Standard slow start: grows by `ack.acked` packets for each acknowledgement. RFC 5681 allows one
+/// packet for each acknowledgement; byte counting, RFC 3465 without its limit `L`, is Linux's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandardSlowStart;
 
@@ -54,7 +57,7 @@ impl SlowStart for StandardSlowStart {}
 /// The slow start that the option `hystart` names.
 #[derive(Clone, Copy, Debug)]
 pub enum AnySlowStart {
-    /// RFC 5681's.
+    /// Standard slow start.
     Standard(StandardSlowStart),
     /// Linux's HyStart.
     HyStart(HyStart),
@@ -65,7 +68,7 @@ pub enum AnySlowStart {
 }
 
 impl AnySlowStart {
-    /// RFC 5681's.
+    /// Standard slow start.
     pub const STANDARD: AnySlowStart = AnySlowStart::Standard(StandardSlowStart);
     /// Linux's HyStart with both detectors, the default of its CUBIC.
     pub const LINUX: AnySlowStart = AnySlowStart::HyStart(HyStart::new(true, true));

@@ -83,6 +83,14 @@ pub trait WindowRule {
 /// the window does not limit sending (unless the rule says so); one reduction an episode; one
 /// packet more than is in flight after a timeout; `ssthresh` of at least 2 packets.
 ///
+/// Differences from RFC 5681, all as in Linux:
+///
+/// | RFC 5681 | here |
+/// |---|---|
+/// | `ssthresh` is computed from FlightSize (equation 4). | The rule computes it from `cwnd`, which does not grow unused. |
+/// | A timeout sets `cwnd` to 1 packet (3.1). | To one packet more than is in flight. |
+/// | An application-limited window may grow. | It does not, unless the rule says so. |
+///
 /// ```
 /// use dumbbell_cc::{
 ///     Ack, CongestionControl, CongestionEvent, ConnectionConfig, Path, StandardSlowStart, WindowRule,
@@ -117,8 +125,8 @@ pub struct Windowed<R, S> {
     slow_start: S,
     cwnd: f64,
     ssthresh: f64,
-    /// `cwnd` and `ssthresh` before the last episode, to undo it (RFC 4015; Linux `prior_cwnd`,
-    /// `prior_ssthresh`).
+    /// `cwnd` and `ssthresh` before the last congestion episode, to undo its reduction (RFC 4015; Linux
+    /// `prior_cwnd`, `prior_ssthresh`).
     undo: Option<(f64, f64)>,
     last_sent: Time,
 }
@@ -196,7 +204,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
             self.cwnd = self.ssthresh;
         }
         if event.signal == Signal::Timeout {
-            // tcp_enter_loss: recently sent packets are still in flight.
+            // tcp_enter_loss: packets that were sent recently are not marked lost, so they stay in flight.
             self.cwnd = f64::from(path.in_flight) + 1.0;
             self.rule.on_timeout();
             self.slow_start.restart(path);
@@ -217,7 +225,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_restart_after_idle(&mut self, cwnd: f64) {
-        // Linux's tcp_current_ssthresh.
+        // Linux's tcp_current_ssthresh: at least 3/4 of the window before the idle period.
         self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
         self.cwnd = cwnd;
     }
