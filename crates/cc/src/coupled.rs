@@ -1,7 +1,8 @@
 //! Windows and round-trip times of all subflows of a connection, for the coupled algorithms.
 //!
 //! Sums include this subflow and its active siblings. A subflow that had a timeout is inactive until
-//! its losses are acknowledged. Linux includes such a subflow with its window of one packet
+//! its losses are acknowledged. RFC 6356 has no such rule. The MPTCP project's kernel includes such a
+//! subflow with its window of one packet
 //! (`mptcp_sk_can_send` only checks that it is established), so there OLIA on the surviving path
 //! grows half as fast as Reno while a formerly better path is dead.
 

@@ -16,11 +16,12 @@
 //! W_dbac = virtualReno sqrt(alpha1) avgCubic / avgReno       (6)
 //! ```
 //!
-//! and the congestion window is `W_dbac`. The virtual LIA window is `virtualReno sqrt(alpha1)`,
-//! because LIA's mean window is Reno's times the root of alpha (RFC 6356). Small paths grow as LIA
-//! with `alpha2`: LIA's alpha of the virtual windows of the large paths and the real windows of the
-//! small ones. By (6) the virtual window is `W_dbac avgReno / avgCubic`; a sibling computes it from
-//! the published window. Each subflow uses the others' present windows at every acknowledgement,
+//! and the congestion window is `W_dbac`. The virtual LIA window is `virtualReno sqrt(alpha1)`: the
+//! paper takes LIA's mean window as Reno's times the root of alpha, citing RFC 6356. Small paths grow as
+//! LIA with `alpha2`: LIA's alpha of the virtual windows of the large paths and the real windows of the
+//! small ones. By (6) the virtual window is `W_dbac avgReno / avgCubic`. The paper's kernel stores it in
+//! global variables; here a sibling computes it from `W_dbac`, the window that the large path publishes.
+//! Each subflow uses the others' present windows at every acknowledgement,
 //! and this iteration makes `alpha1` and `alpha2` converge.
 //!
 //! The paper leaves these open:
@@ -32,14 +33,21 @@
 //!   and this path's round-trip time grows with its queue. Then more than CUBIC's window is in
 //!   flight, and the queue and `alpha1` grow until loss. LIA never grows faster than Reno (the
 //!   second term of RFC 6356's increase), but (6) has no such term.
-//! - CUBIC is RFC 9438's ([`crate::Cubic`]); a new epoch begins when a path becomes large. As in
-//!   the paper's kernel, it counts packets even if the stack counts acknowledgements.
+//! - The version of CUBIC: the paper cites RFC 8312; here it is [`crate::Cubic`] with its defaults. It
+//!   counts packets even if the stack counts acknowledgements.
+//! - The change of a path from small to large and back: CUBIC starts from the present window, without
+//!   `W_max`. A path that becomes small keeps `currentCubic` as its window, not `W_dbac`.
+//! - Several large paths: each counts with its virtual LIA window in the others' `alpha1`, too.
+//! - The window that siblings compare with the threshold: `W_dbac`. The path itself compares
+//!   `currentCubic`, so near the threshold the two can differ. A subflow uses its
+//!   own MSS for its siblings.
 //!
 //! With `arithmetic=linux` small paths count acknowledgements and grow by whole 4096ths, as LIA in
 //! the kernel that the paper changes.
 //!
-//! Two ablations: with `coupling=cubic` equation 1 takes CUBIC's window instead of the virtual one,
-//! which the paper advises against; with `coupling=reno` siblings use `virtualReno` without the root.
+//! Two ablations, which the paper advises against: with `coupling=cubic` equation 1 takes CUBIC's window
+//! instead of the virtual one; with `coupling=reno` siblings use `virtualReno` without the root. In both
+//! the large path sends `currentCubic`: equation 6 is not applied.
 
 use crate::algorithm::windowed;
 use crate::coupled::{Member, siblings, this_subflow};

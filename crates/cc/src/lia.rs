@@ -13,13 +13,15 @@
 //! Reno. On paths of equal round-trip time the windows are inversely proportional to the loss rates
 //! (Khalili et al., CoNEXT 2012, equation 2).
 //!
-//! `alpha` is computed exactly at every acknowledgement. With `arithmetic=linux` the window grows as in
+//! `alpha` is computed exactly at every acknowledgement, from the smoothed round-trip times. Which subflows
+//! the sums include: see `coupled.rs`. With `arithmetic=linux` the window grows as in
 //! the kernel of the MPTCP project (`mptcp_ccc_cong_avoid`, versions 0.86 to 0.95):
 //!
 //! - Congestion avoidance counts acknowledgements, not packets: half as fast if every other packet
 //!   is acknowledged.
-//! - Each acknowledgement adds a whole number of 4096ths of a packet, at least one: windows of a
-//!   thousand packets and more then grow down to half as fast as by equation 2.
+//! - Each acknowledgement adds a whole number of 4096ths of a packet, at least one. While
+//!   `alpha / cwnd_total` is at least 1/4096, rounding down takes up to half of the growth. Below it,
+//!   the window can grow faster than by RFC 6356.
 //!
 //! A subflow without siblings is Reno.
 
