@@ -1,7 +1,7 @@
 //! BBRv3 (draft-ietf-ccwg-bbr-06) and, by the numbers of their [`Version`], BBRv2 and F-BBRv2.
 //!
-//! The draft's functions in the order of its pseudocode; ours have their names in snake case, as have the
-//! state variables.
+//! The draft's functions, in the order of its pseudocode. Functions and state variables here have the
+//! draft's names in snake case.
 //!
 //! | draft-06 | section | here |
 //! |---|---|---|
@@ -12,12 +12,14 @@
 //! | UpdateCongestionSignals, UpdateMaxBw | 5.5.10.3, 5.5.5 | `update_congestion_signals`, `update_max_bw` |
 //! | UpdateRound, StartRound | 5.5.1 | `update_round`, `filters::Rounds` |
 //! | AdaptLowerBoundsFromCongestion, InitLowerBounds, LossLowerBounds | 5.5.10.3 | in `v3/loss` |
+//! | ResetCongestionSignals, ResetShortTermModel | 5.5.10.3 | in `v3/loss` |
+//! | AdvanceMaxBwFilter | 5.5.6 | `MaxBwFilter::advance` |
 //! | UpdateACKAggregation | 5.5.9 | `AckAggregation::update_ack_aggregation` |
 //! | CheckFullBWReached, ResetFullBW | 5.3.1.2 | `check_full_bw_reached`, `FullPipe` |
 //! | CheckStartupDone, CheckStartupHighLoss | 5.3.1.1, 5.3.1.3 | in `v3/probe_bw` |
 //! | EnterDrain, CheckDrainDone | 5.3.2 | in `v3/probe_bw` |
-//! | IsTimeToProbeBW, PickProbeWait, TargetInflight | 5.3.3.5.3 | in `v3/probe_bw`, `v3/control` |
-//! | UpdateProbeBWCyclePhase and what it calls | 5.3.3.6 | in `v3/probe_bw` |
+//! | IsTimeToProbeBW, PickProbeWait, TargetInflight | 5.3.3.8.3 | in `v3/probe_bw`, `v3/control` |
+//! | UpdateProbeBWCyclePhase and what it calls | 5.3.3.9 | in `v3/probe_bw` |
 //! | UpdateMinRTT | 5.3.4.3 | `MinRtt::update_min_rtt` |
 //! | CheckProbeRTT, HandleProbeRTT, CheckProbeRTTDone | 5.3.4.3 | `check_probe_rtt`, `MinRtt::handle_probe_rtt` |
 //! | ExitProbeRTT | 5.3.4.4 | `exit_probe_rtt` |
@@ -27,6 +29,7 @@
 //! | SetPacingRate, InitPacingRate | 5.6.2 | `Pacing::set_pacing_rate_with_gain`, `init_pacing_rate_from_rtt` |
 //! | SetSendQuantum, UpdateOffloadBudget | 5.6.3, 5.5.8 | `Pacing::send_quantum`, `quantization_budget` |
 //! | BDPMultiple, QuantizationBudget, Inflight | 5.6.4.2 | in `v3/control` |
+//! | SaveCwnd, RestoreCwnd | 5.6.4.4 | `Window::save_cwnd`, `Window::restore_cwnd`, `exit_loss_recovery` |
 //! | SetCwnd, BoundCwndForProbeRTT, BoundCwndForModel | 5.6.4.5 to 5.6.4.7 | in `v3/control` |
 //! | HandleLostPacket, NoteLoss, InflightAtLoss, HandleInflightTooHigh | 5.5.10.2 | in `v3/loss` |
 //! | SaveStateUponLoss, OnEnterRTO, OnEnterFastRecovery | 5.5.11.1, 5.6.4.4 | `on_congestion`, in `v3/loss` |
@@ -42,7 +45,7 @@
 //! | The response to ECN is left open. | Marks lower `inflight_shortterm` and end Startup and UP: see ECN below. | `bbr_update_ecn_alpha`, `bbr_ecn_lower_bounds`, `bbr_check_ecn_too_high_in_startup` |
 //! | DrainPacingGain is 0.5. | 0.35 | the draft itself up to -04; 88/256 in the branch |
 //! | OnInit: `min_rtt` is `C.srtt`. | The transport's minimum. | `bbr_init` |
-//! | InitPacingRate has no margin and is called once. | 1 % less; again with the first round-trip time. | `bbr_init_pacing_rate_from_rtt`, `bbr_set_pacing_rate` |
+//! | InitPacingRate has no margin and is called once. | 1 % less; again with the first round-trip time and the window at that time. | `bbr_init_pacing_rate_from_rtt`, `bbr_set_pacing_rate` |
 //! | HandleRestartFromIdle keeps `extra_acked_delivered`. | Sets it to 0. | `bbr_cwnd_event` |
 //! | UpdateRound on every acknowledgement. | One without a rate sample ends no round. | `bbr_update_round_start` |
 //! | UpdateLatestDeliverySignals, UpdateCongestionSignals on every acknowledgement. | Only if it has a rate sample and delivers packets. | the same there |
@@ -56,7 +59,7 @@
 //! | EnterDrain keeps the congestion signals. | Resets them; sets ssthresh, for monitoring. | `bbr_check_drain` |
 //! | CheckDrainDone compares with Inflight(1.0), by `bw`. | By `max_bw`. | `bbr_check_drain` |
 //! | CheckDrainDone, IsTimeToCruise, IsTimeToGoDown use `C.inflight`. | Packets in the network at the next departure; in ProbeBW of those in flight before the acknowledgement. | `bbr_packets_in_net_at_edt`, `bbr_update_cycle_phase` |
-//! | TargetInflight is min(`bdp`, `C.cwnd`). | The BDP with the quantization budget, which has 2 packets more in UP. | `bbr_target_inflight` |
+//! | TargetInflight is min(`bdp`, `C.cwnd`). | The same, but the BDP with the quantization budget (2 packets more in UP). | `bbr_target_inflight` |
 //! | StartProbeBW_UP keeps `cycle_stamp`. | Sets it: no effect in BBRv3, BBRv2 needs it. | `bbr_start_bw_probe_up` |
 //! | HandleInflightTooHigh only for lost packets: the `tx_in_flight` of an acknowledged one underestimates (5.5.10.2). | Also for an acknowledgement whose sample lost or marked too much, with its `tx_in_flight`. | `bbr_adapt_upper_bounds` |
 //! | AdaptLongTermModel raises `inflight_longterm` to any `RS.tx_in_flight`. | Not by an acknowledgement whose interval is below the minimum round-trip time. | the transport's interface, which has `tx_in_flight` in the rate sample |
@@ -71,14 +74,19 @@
 //! | Rates have no minimum. | 1 byte/s; the first one assumes a round-trip time of at least 1 us. | `bbr_rate_bytes_per_sec`, `bbr_init_pacing_rate_from_rtt` |
 //! | SetSendQuantum: 1 ms of the pacing rate, at most 64 KB. | 1/1024 s, at most 65,215 bytes and 127 packets. | `bbr_tso_segs_generic`, without its addition on short paths; mainline's `bbr_tso_segs_goal` |
 //! | SetCwnd on every acknowledgement. | One that delivers nothing only applies the bounds. | `bbr_set_cwnd` |
+//! | UpdateOffloadBudget: 3 quanta for TCP, 1 for QUIC in the simplest case. | 3 for every transport. | `bbr_quantization_budget` |
+//! | ProbeRTT calls MarkConnectionAppLimited of the transport. | The algorithm itself treats the samples of ProbeRTT as application-limited; see the head of `min_rtt.rs`. | the transport's interface |
 //! | Volumes are bytes. | Whole packets; the BDP is rounded up, bounds are rounded down. | Linux counts packets |
 //!
-//! Where the draft contradicts itself, its pseudocode is followed: BoundCwndForModel does not apply
-//! `inflight_longterm` in Drain; a restart from idle paces at `bw` less the margin.
+//! Where the draft contradicts itself, its pseudocode is followed. BoundCwndForModel does not apply
+//! `inflight_longterm` in Drain (the table of 5.6.1 does). A restart from idle paces at `bw` less the margin
+//! (5.4.1: exactly `bw`). Drain ends at the latest when the fourth round since its entry starts (5.3.2: after
+//! 3 round trips).
 //!
 //! Where the branch differs from the draft and is not in the table, the draft is followed. CheckFullBWReached
 //! looks once a round (the branch on every acknowledgement, so its Startup is mostly a round shorter);
-//! DOWN's gain is 0.9 (0.91); Drain lasts 3 rounds at most; CRUISE leaves `inflight_shortterm` as it is;
+//! DOWN's gain is 0.9 (0.91); the number of rounds of Drain is limited; CRUISE leaves
+//! `inflight_shortterm` as it is;
 //! the state that a spurious loss ended is restored; the window grows beyond its target for the initial
 //! window (twice that); a packet that a tail loss probe repairs has no response of its own.
 //!
@@ -189,8 +197,8 @@ pub struct BbrV3 {
     bw_latest: Rate,
     /// Maximum number of packets delivered between sending and acknowledging one, in the last round.
     inflight_latest: f64,
-    /// A round for the response to losses begins with the first loss, so that a whole round is
-    /// measured before the model is lowered.
+    /// The loss round ends when a packet is acknowledged before whose sending this many were delivered.
+    /// The first loss starts it anew, so that a whole round is measured before the model is lowered.
     loss_round_delivered: u64,
     loss_round_start: bool,
     is_loss_in_round: bool,
@@ -209,7 +217,8 @@ pub struct BbrV3 {
     cycle_stamp: Time,
     bw_probe_wait: Span,
     rounds_since_probe_up: u64,
-    /// Whether what is acknowledged was sent by a probe that has not yet been found to go too high.
+    /// Whether acknowledged packets were sent by a probe whose feedback has not yet shown too much in
+    /// flight.
     is_bw_probe_sample: bool,
     prev_probe_too_high: bool,
     prev_probe_precautionary: bool,
@@ -411,7 +420,7 @@ impl BbrV3 {
             && self.round.round_start
             && !self.is_app_limited(rate)
         {
-            // BBRv2 looks at the maximum, BBRv3 at the present rate, for it looks in UP too.
+            // BBRv2 compares `max_bw`. BBRv3 compares the sample, because it runs the estimator in UP, too.
             self.full_pipe.check_full_bw_reached(match self.version.up_exit {
                 ProbeUpExit::Inflight(_) => self.max_bw(),
                 ProbeUpExit::FullBw => rate.rate,
@@ -439,8 +448,8 @@ impl BbrV3 {
         }
     }
 
-    /// The end of CheckProbeRTTDone, and ExitProbeRTT: from CRUISE on, for what is in flight is below
-    /// the BDP already.
+    /// The end of CheckProbeRTTDone, and ExitProbeRTT. After DOWN has started the cycle, the flow goes
+    /// straight to CRUISE, because inflight is already below the BDP.
     fn exit_probe_rtt(&mut self, path: &Path) {
         self.min_rtt.exit_probe_rtt(path);
         self.window.restore_cwnd();

@@ -7,7 +7,7 @@
 //! | losses in a round that end Startup | | 8 | | 6 |
 //! | `inflight_longterm` after that | | the BDP | | the BDP or `inflight_latest`, the larger |
 //! | Drain: pacing gain | 1/2.89 | 1/2.8 | | 0.35 |
-//! | Drain lasts at most | | | | 3 rounds |
+//! | Drain ends at the latest when | | | | the 4th round since its entry starts |
 //! | ProbeBW | 8 phases of a `min_rtt` | 4 phases, 2 to 3 s | | 4 phases, 2 to 3 s |
 //! | UP: pacing, cwnd gain | 1.25, 2 | 1.25, 2 | | 1.25, 2.25 |
 //! | UP ends, unless by loss, with | 1.25 BDP in flight | 1.25 BDP in flight | | a plateau of bandwidth |
@@ -67,7 +67,8 @@ pub struct Version {
     pub startup_exit_uses_inflight_latest: bool,
     /// Pacing gain of Drain.
     pub drain_pacing_gain: f64,
-    /// Rounds after which Drain ends even if the queue seems not to be gone.
+    /// Drain ends when more rounds than this have started since its entry, even if the queue seems not
+    /// to be gone.
     pub drain_max_rounds: Option<u64>,
     /// Window gain of ProbeBW, except UP.
     pub default_cwnd_gain: f64,

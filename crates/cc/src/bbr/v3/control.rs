@@ -1,4 +1,5 @@
-//! The control parameters (draft-ietf-ccwg-bbr-06, section 5.6): what the model says to send.
+//! The control parameters (draft-ietf-ccwg-bbr-06, section 5.6): pacing rate, send quantum and
+//! window, computed from the model.
 
 use super::*;
 
@@ -70,17 +71,17 @@ impl BbrV3 {
         if self.state == State::ProbeBwUp { inflight_cap + 2.0 } else { inflight_cap }
     }
 
-    /// Packets to have in flight at `gain * bw` for an empty queue.
+    /// Inflight: `gain` times the BDP at `bw`, with the quantization budget.
     pub(super) fn inflight(&self, path: &Path, bw: Rate, gain: f64) -> f64 {
         self.quantization_budget(path, self.bdp_multiple(path, bw, gain))
     }
 
-    /// What the flow wants in flight: the BDP, unless congestion cut the window.
+    /// TargetInflight: the BDP with the quantization budget, or the window if congestion cut it below.
     pub(super) fn target_inflight(&self, path: &Path) -> f64 {
         self.inflight(path, self.bw(), 1.0).min(self.window.cwnd)
     }
 
-    /// Packets in flight that leave headroom, of at least one packet, to others.
+    /// InflightWithHeadroom: `inflight_longterm` less the headroom for other flows, at least one packet.
     pub(super) fn inflight_with_headroom(&self) -> f64 {
         let longterm = self.inflight_longterm;
         if longterm.is_infinite() {

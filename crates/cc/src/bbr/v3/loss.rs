@@ -2,7 +2,7 @@
 //!
 //! Two time scales. The short-term model, `bw_shortterm` and `inflight_shortterm`, responds to
 //! congestion between probes and is reset when the next probe begins. The long-term model,
-//! `inflight_longterm`, is the volume at which a probe found the path to lose too much.
+//! `inflight_longterm`, is the maximum volume in flight that probes found to lose an acceptable share.
 
 use super::*;
 
@@ -66,7 +66,7 @@ impl BbrV3 {
         }
     }
 
-    /// One packet beyond what is in flight.
+    /// OnEnterRTO: the window becomes one packet more than is in flight.
     pub(super) fn on_enter_rto(&mut self, path: &Path, event: &CongestionEvent) {
         self.handle_lost_packet(path, event);
         self.prev_ca_state = CaState::Loss;
@@ -149,8 +149,8 @@ impl BbrV3 {
     }
 }
 
-/// At how many packets in flight losses crossed `loss_thresh`, when a packet is lost that was the last
-/// of `tx_in_flight` and of `lost`.
+/// InflightAtLoss: the number of packets in flight at which losses crossed `loss_thresh`. `tx_in_flight`
+/// and `lost` include the lost packet itself.
 pub(super) fn inflight_at_loss(tx_in_flight: f64, lost: f64, loss_thresh: f64) -> f64 {
     let inflight_prev = (tx_in_flight - 1.0).max(0.0);
     let lost_prev = lost - 1.0;

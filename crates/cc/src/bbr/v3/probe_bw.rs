@@ -10,8 +10,8 @@ use super::*;
 use rand_xoshiro::rand_core::Rng;
 
 impl BbrV3 {
-    /// Startup is full when a round of recovery brought losses too often and a loss rate that is too
-    /// high, or after two rounds with too many marks.
+    /// Sets `full_bw_reached` after a round in fast recovery in which enough acknowledgements reported
+    /// losses and the loss rate was too high, or after two rounds with too many marks.
     pub(super) fn check_startup_high_loss(&mut self, path: &Path, ack: &Ack) {
         if self.full_pipe.full_bw_reached {
             return;
@@ -79,7 +79,7 @@ impl BbrV3 {
         self.bw_probe_wait = self.version.bw_probe_base + self.version.bw_probe_rand.mul_f64(share);
     }
 
-    /// UP will begin by growing by `2^bw_probe_up_rounds` packets a round.
+    /// UP will first raise `inflight_longterm` by `2^bw_probe_up_rounds` packets a round.
     pub(super) fn start_probe_bw_refill(&mut self, path: &Path, bw_probe_up_rounds: u32) {
         self.reset_short_term_model();
         self.bw_probe_up_rounds = bw_probe_up_rounds;
@@ -145,7 +145,7 @@ impl BbrV3 {
             if self.state.is_probe_bw() && !is_app_limited {
                 self.max_bw_filter.advance();
             }
-            // The probe went as far as the previous one, which had gone too high, and did no harm.
+            // The precautionary probe reached `inflight_longterm` without too much loss.
             if self.state.is_probe_bw()
                 && self.prev_probe_precautionary
                 && !self.prev_probe_too_high
