@@ -2,7 +2,9 @@
 
 use crate::native::{Output, Program, build};
 use crate::recorder::Recorder;
-use crate::test_path::{Link, TestPath, init};
+use crate::test_path::{Link, MSS, TestPath, init};
+use dumbbell_cc::bbr::v3::State;
+use dumbbell_cc::{Ack, CongestionControl, RateSample, SendState};
 use dumbbell_units::Span;
 
 /// How much the outputs of a trace differ.
@@ -92,4 +94,77 @@ fn f_bbr_v2_port_differs_after_at_most_1_percent_of_events() {
 #[test]
 fn bbr_v3_port_has_the_same_means_within_2_percent() {
     check("bbr3", 0.25, 0.25, 0.02);
+}
+
+/// Programs of the versions in which loss bounds the model.
+const BOUNDED_BY_LOSS: [&str; 3] = ["bbr2", "f-bbr2", "bbr3"];
+
+/// A flow that has just entered ProbeBW_UP and is limited by `inflight_longterm`.
+fn flow_in_up(name: &str, link: Link) -> TestPath<Recorder> {
+    let mut flow = TestPath::new(Recorder::new(name, init(1)), link);
+    flow.path.jiffy = Span::from_millis(4);
+    let is_in_up = flow.run_until(Span::from_secs(20), |flow| {
+        flow.inspect("state") == f64::from(State::ProbeBwUp as u8)
+            && flow.algorithm.control().cwnd >= flow.inspect("inflight_longterm")
+    });
+    assert!(is_in_up, "{name} is never limited by inflight_longterm in UP");
+    flow.path.cwnd_limited = true;
+    flow.path.window_full = true;
+    flow
+}
+
+/// Windows of the algorithm and of the program after the last event.
+fn last_windows(flow: &TestPath<Recorder>, program: &Program) -> (f64, f64) {
+    let pairs = flow.algorithm.replay(program);
+    let (expected, program) = pairs.last().expect("at least one event");
+    (expected.cwnd, program.cwnd)
+}
+
+/// Acknowledges a packet that was sent, as the third in flight, when `sent` packets were delivered.
+/// `lost` packets were lost since.
+fn acknowledge_third_in_flight(
+    flow: &mut TestPath<Recorder>,
+    sent: u64,
+    prior_in_flight: u32,
+    lost: u32,
+) {
+    flow.path.delivered += 1;
+    flow.path.delivered_at = flow.path.now;
+    flow.path.lost += u64::from(lost);
+    flow.path.in_flight = 2;
+    let send_state = SendState { delivered: sent, in_flight: 3, ..SendState::default() };
+    let interval = flow.link.rate.time_for(f64::from(MSS));
+    let mut rate = RateSample::new(1, interval, flow.link.rate, send_state);
+    rate.lost = lost;
+    // Below the minimum, so that ProbeRTT is not due.
+    flow.path.min_rtt = flow.path.min_rtt.map(|rtt| rtt * 9 / 10);
+    let ack = Ack::new(1)
+        .with_rtt(flow.path.min_rtt)
+        .with_prior_in_flight(prior_in_flight)
+        .with_rate(Some(rate));
+    flow.algorithm.on_ack(&flow.path, &ack);
+}
+
+/// A probe that loses one packet of 3 sets `inflight_longterm` to 3. The next probe, with a window of
+/// 4 packets, raises it by 2, to 5.
+#[test]
+fn inflight_longterm_may_be_below_4_packets_in_the_ports_too() {
+    for name in BOUNDED_BY_LOSS {
+        let Some(program) = build(name) else { return };
+        let mut flow = flow_in_up(name, Link::new(1.0, 24, 0.0));
+        let sent = flow.path.delivered;
+        acknowledge_third_in_flight(&mut flow, sent, 3, 1);
+        assert_eq!(flow.inspect("inflight_longterm"), 3.0, "{name}");
+        flow.path.now += Span::from_secs(4);
+        for state in [State::ProbeBwRefill, State::ProbeBwUp] {
+            let sent = flow.path.delivered;
+            acknowledge_third_in_flight(&mut flow, sent, 3, 0);
+            assert_eq!(flow.inspect("state"), f64::from(state as u8), "{name}");
+        }
+        let sent = flow.path.delivered - 1;
+        for _ in 0..8 {
+            acknowledge_third_in_flight(&mut flow, sent, 0, 0);
+        }
+        assert_eq!(last_windows(&flow, &program), (5.0, 5.0), "{name}");
+    }
 }

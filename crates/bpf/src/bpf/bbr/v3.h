@@ -69,8 +69,8 @@ ALWAYS_INLINE void check_startup_high_loss(struct sock *sk, struct bbr *bbr, con
 	if (f->state == STARTUP)
 		r->undo_state = STARTUP;
 	f->full_bw_reached = true;
-	set_inflight_longterm(r, max(inflight(sk, bbr, max_bw_of(bbr), GAIN(1), ack->mss),
-			     V3_PARAMS.startup_exit_uses_inflight_latest ? r->inflight_latest : 0));
+	r->bounds.inflight_longterm = max(inflight(sk, bbr, max_bw_of(bbr), GAIN(1), ack->mss),
+					  V3_PARAMS.startup_exit_uses_inflight_latest ? r->inflight_latest : 0);
 }
 
 /* CheckFullBWReached. */

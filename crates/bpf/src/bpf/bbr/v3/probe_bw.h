@@ -69,7 +69,7 @@ ALWAYS_INLINE void handle_inflight_too_high(struct sock *sk, struct bbr *bbr, co
 	r->prev_probe_too_high = true;
 	r->is_bw_probe_sample = false;
 	if (!is_ack_app_limited(&bbr->common, ack))
-		set_inflight_longterm(r, max(safe, floor));
+		r->bounds.inflight_longterm = max(safe, floor);
 	if (bbr->common.state == PROBE_BW_UP) {
 		r->undo_state = PROBE_BW_UP;
 		start_probe_bw_down(bbr, ack);

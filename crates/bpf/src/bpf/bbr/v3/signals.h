@@ -13,12 +13,6 @@ ALWAYS_INLINE void reset_short_term_model(struct bbr_version *r)
 	r->bounds.inflight_shortterm = NONE;
 }
 
-/* A probe or Startup found that more than `packets` in flight cause loss. */
-ALWAYS_INLINE void set_inflight_longterm(struct bbr_version *r, u32 packets)
-{
-	r->bounds.inflight_longterm = max(packets, MIN_PIPE_CWND);
-}
-
 ALWAYS_INLINE u32 inflight_with_headroom(const struct bbr_version *r)
 {
 	u32 hi = r->bounds.inflight_longterm;
