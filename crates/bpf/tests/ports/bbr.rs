@@ -168,3 +168,18 @@ fn inflight_longterm_may_be_below_4_packets_in_the_ports_too() {
         assert_eq!(last_windows(&flow, &program), (5.0, 5.0), "{name}");
     }
 }
+
+#[test]
+fn ports_grow_inflight_longterm_without_a_rate_sample_too() {
+    for name in BOUNDED_BY_LOSS {
+        let Some(program) = build(name) else { return };
+        let mut flow = flow_in_up(name, Link::new(10.0, 40, 10.0));
+        let (before, program_before) = last_windows(&flow, &program);
+        assert_eq!(before, program_before, "{name}");
+        for _ in 0..before as u32 * 3 {
+            flow.path.delivered += 1;
+            flow.algorithm.on_ack(&flow.path, &Ack::new(1).with_prior_in_flight(1));
+        }
+        assert_eq!(last_windows(&flow, &program), (before + 3.0, before + 3.0), "{name}");
+    }
+}

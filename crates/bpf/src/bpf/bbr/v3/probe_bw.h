@@ -114,8 +114,6 @@ ALWAYS_INLINE bool adapt_long_term_model(struct sock *sk, struct bbr *bbr, const
 	struct bbr_common *f = &bbr->common;
 	struct bbr_version *r = &bbr->version;
 
-	if (!ack->has_rate)
-		return false;
 	if (update_ack_phase(r, f->round_start) && is_probe_bw(f->state)) {
 		if (!is_ack_app_limited(f, ack) && r->max_bw_current_cycle) {
 			r->max_bw_previous_cycle = r->max_bw_current_cycle;
@@ -127,14 +125,16 @@ ALWAYS_INLINE bool adapt_long_term_model(struct sock *sk, struct bbr *bbr, const
 			return true;
 		}
 	}
-	if (is_inflight_too_high(r, ack)) {
+	/* Without a rate sample, tx is that of an earlier acknowledgement. */
+	if (ack->has_rate && is_inflight_too_high(r, ack)) {
 		if (r->is_bw_probe_sample)
 			handle_inflight_too_high(sk, bbr, ack, r->tx.in_flight);
 		return false;
 	}
 	if (r->bounds.inflight_longterm == NONE)
 		return false;
-	r->bounds.inflight_longterm = max(r->bounds.inflight_longterm, r->tx.in_flight);
+	if (ack->has_rate)
+		r->bounds.inflight_longterm = max(r->bounds.inflight_longterm, r->tx.in_flight);
 	if (f->state == PROBE_BW_UP && is_inflight_longterm_limiting(sk, bbr, ack))
 		r->bounds.inflight_longterm += probe_inflight_longterm_upward(r, ack->acked, tcp_sk(sk)->snd_cwnd, f->round_start);
 	return false;
