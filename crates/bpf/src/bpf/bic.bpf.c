@@ -17,7 +17,9 @@
  *	  else				S_max
  *	at least w / 20 until there has been loss
  *
- * times the packets per acknowledgement on average (not while it is Reno), and at most w, with B 4, S_max 16, smooth_part 20, low_window 14 and d in whole packets. On loss
+ * with B 4, S_max 16, smooth_part 20, low_window 14 and d in whole packets. Unless it is Reno's, the
+ * growth is multiplied by the mean number of packets per acknowledgement. It is at most w.
+ * On loss
  *
  *	W_max = w (1 + beta) / 2 if w < W_max (fast convergence), else w
  *	w <- w / 2 up to low_window, else beta w

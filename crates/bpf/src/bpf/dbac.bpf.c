@@ -6,7 +6,8 @@
  * LIA cannot fill a path of a large bandwidth-delay product, as Reno cannot. DBAC has CUBIC's window
  * there and LIA's elsewhere, and in LIA's sums it replaces CUBIC's window by the one
  * that LIA would have had on that path. A path is large while window times MSS is at least 10^6
- * bytes. On a large path runs CUBIC; from its window `currentCubic` come
+ * bytes. On a large path CUBIC runs, and its window `currentCubic` gives W_dbac, which limits what
+ * is in flight:
  *
  *	avgReno = sqrt(3 / (2 p))						(3)
  *	avgCubic = 1.054 RTT^(3/4) / p^(3/4)					(4)
@@ -14,7 +15,7 @@
  *	alpha1 = LIA's alpha of virtualReno and the siblings' windows
  *	W_dbac = virtualReno sqrt(alpha1) avgCubic / avgReno			(6)
  *
- * and W_dbac limits what is in flight; p is 10^-6. The other paths grow as LIA does, with alpha2:
+ * with p 10^-6. The other paths grow as LIA does, with alpha2:
  * LIA's alpha of W_dbac avgReno / avgCubic and the real windows of the small paths. Every
  * acknowledgement uses the siblings' present windows, which makes alpha1 and alpha2 converge.
  *
