@@ -1,0 +1,293 @@
+use super::*;
+use crate::{Algorithm, CaState};
+
+const TIMEOUT: CongestionEvent = CongestionEvent::timeout();
+
+fn algorithm(name: &str) -> Algorithm {
+    let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
+    Algorithm::parse(name, &init).expect("a built-in algorithm")
+}
+
+fn path() -> Path {
+    let rtt = Some(Span::from_millis(100));
+    Path { cwnd_limited: true, min_rtt: rtt, ..Path::new(1448, Time::ZERO) }
+}
+
+fn acknowledge(algorithm: &mut Algorithm, path: &Path, acked: u32) -> (f64, f64) {
+    let ack = Ack { delivered: acked, acked, rtt: path.min_rtt, ..Ack::default() };
+    algorithm.on_ack(path, &ack);
+    window(algorithm)
+}
+
+fn window(algorithm: &Algorithm) -> (f64, f64) {
+    let control = algorithm.control();
+    (control.cwnd, control.ssthresh)
+}
+
+#[test]
+fn packets_left_over_at_the_threshold_count_in_congestion_avoidance() {
+    let mut reno = algorithm("reno");
+    assert_eq!(acknowledge(&mut reno, &path(), 10), (20.0, f64::INFINITY));
+    reno.on_congestion(&path(), &TIMEOUT);
+    assert_eq!(window(&reno), (1.0, 10.0));
+    assert_eq!(acknowledge(&mut reno, &path(), 10), (10.0 + 1.0 / 10.0, 10.0));
+}
+
+#[test]
+fn after_a_timeout_the_window_is_one_more_than_is_in_flight() {
+    let mut reno = algorithm("reno");
+    reno.on_congestion(&Path { in_flight: 4, ..path() }, &TIMEOUT);
+    assert_eq!(window(&reno), (5.0, 5.0));
+}
+
+#[test]
+fn an_episode_reduces_the_window_once_and_stops_its_growth() {
+    for (name, beta) in [("reno", 0.5), ("cubic", 0.7)] {
+        let mut algorithm = algorithm(name);
+        acknowledge(&mut algorithm, &path(), 90);
+        algorithm.on_congestion(&path(), &CongestionEvent::loss());
+        algorithm.on_congestion(&path(), &CongestionEvent::loss().with_new_episode(false));
+        assert_eq!(window(&algorithm), (100.0 * beta, 100.0 * beta), "{name}");
+        let recovery = Path { ca_state: CaState::Recovery, ..path() };
+        assert_eq!(acknowledge(&mut algorithm, &recovery, 10).0, 100.0 * beta, "{name}");
+        assert!(acknowledge(&mut algorithm, &path(), 10).0 > 100.0 * beta, "{name}");
+    }
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let unused = Path { cwnd_limited: false, ..path() };
+    assert_eq!(acknowledge(&mut algorithm("cubic"), &unused, 10).0, 10.0);
+}
+
+/// tcp_vegas_cong_avoid.
+#[test]
+fn vegas_grows_an_unused_window_unless_it_acts_as_reno() {
+    let unused = Path { cwnd_limited: false, ..path() };
+    let mut vegas = algorithm("vegas");
+    assert_eq!(acknowledge(&mut vegas, &unused, 10).0, 20.0);
+    let disorder = Path { ca_state: CaState::Disorder, ..unused };
+    assert_eq!(acknowledge(&mut vegas, &disorder, 10).0, 20.0);
+}
+
+/// RFC 9406, section 4.3: 8 packets an acknowledgement at most, in the initial slow start only.
+#[test]
+fn loss_ends_hystart_plus_plus_for_good() {
+    let mut reno = algorithm("reno(hystart=plusplus)");
+    assert_eq!(acknowledge(&mut reno, &path(), 40).0, 18.0);
+    reno.on_congestion(&path(), &CongestionEvent::loss());
+    reno.on_restart_after_idle(4.0);
+    assert_eq!(acknowledge(&mut reno, &path(), 40), (9.0 + 35.0 / 9.0, 9.0));
+}
+
+#[test]
+fn a_window_cut_after_idle_raises_the_threshold_to_3_4_of_it() {
+    let mut reno = algorithm("reno(initial_ssthresh=80)");
+    acknowledge(&mut reno, &path(), 30);
+    assert_eq!(window(&reno), (40.0, 80.0));
+    reno.on_restart_after_idle(20.0);
+    assert_eq!(window(&reno), (20.0, 80.0));
+    reno.on_congestion(&path(), &CongestionEvent::loss());
+    assert_eq!(window(&reno), (10.0, 10.0));
+    reno.on_restart_after_idle(10.0);
+    (0..12).for_each(|_| _ = acknowledge(&mut reno, &path(), 10));
+    let (cwnd, _) = window(&reno);
+    reno.on_restart_after_idle(10.0);
+    assert_eq!(window(&reno), (10.0, 0.75 * cwnd));
+}
+
+/// mptcp_rcv_buf_optimization: "If in slow start, do not reduce the ssthresh".
+#[test]
+fn a_penalty_halves_the_threshold_only_if_the_window_had_reached_it() {
+    let mut reno = algorithm("reno(initial_ssthresh=80)");
+    acknowledge(&mut reno, &path(), 30);
+    reno.on_receive_window_penalty(&path());
+    assert_eq!(window(&reno), (20.0, 80.0), "in slow start");
+    acknowledge(&mut reno, &path(), 60);
+    reno.on_receive_window_penalty(&path());
+    assert_eq!(window(&reno), (40.0, 40.0));
+    (0..8).for_each(|_| reno.on_receive_window_penalty(&path()));
+    assert_eq!(window(&reno), (1.0, 2.0), "the least that Linux leaves");
+}
+
+#[test]
+fn a_penalty_changes_neither_w_max_nor_the_undo_state() {
+    let mut cubic = algorithm("cubic");
+    acknowledge(&mut cubic, &path(), 90);
+    cubic.on_receive_window_penalty(&path());
+    cubic.on_spurious_loss(&path());
+    assert_eq!(window(&cubic), (50.0, f64::INFINITY));
+}
+
+#[test]
+fn the_threshold_is_never_below_two_packets() {
+    let mut reno = algorithm("reno");
+    reno.on_congestion(&path(), &TIMEOUT);
+    reno.on_congestion(&path(), &TIMEOUT);
+    assert_eq!(window(&reno), (1.0, 2.0));
+}
+
+#[test]
+fn a_spurious_reduction_is_undone_once() {
+    for (name, event) in [
+        ("reno", CongestionEvent::loss()),
+        ("cubic", CongestionEvent::loss()),
+        ("reno", TIMEOUT),
+        ("cubic", TIMEOUT),
+    ] {
+        let mut algorithm = algorithm(name);
+        acknowledge(&mut algorithm, &path(), 90);
+        algorithm.on_congestion(&path(), &event);
+        algorithm.on_spurious_loss(&path());
+        assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+        algorithm.on_congestion(&path(), &CongestionEvent::loss());
+        algorithm.on_spurious_loss(&path());
+        algorithm.on_congestion(&path(), &CongestionEvent::loss().with_new_episode(false));
+        algorithm.on_spurious_loss(&path());
+        assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+    }
+}
+
+/// tcp_enter_cwr: prior_ssthresh = 0.
+#[test]
+fn a_reduction_for_an_ecn_echo_is_not_undone() {
+    let mut reno = algorithm("reno");
+    acknowledge(&mut reno, &path(), 90);
+    reno.on_congestion(&path(), &CongestionEvent::ecn());
+    reno.on_congestion(&path(), &CongestionEvent::loss().with_new_episode(false));
+    reno.on_spurious_loss(&path());
+    assert_eq!(window(&reno), (50.0, 50.0));
+}
+
+#[test]
+fn after_hystart_ends_slow_start_congestion_avoidance_grows_the_window() {
+    for (name, after) in [("cubic", 100.0 + 0.05), ("reno(hystart=delay)", 100.0 + 1.0 / 100.0)] {
+        let mut algorithm = algorithm(name);
+        acknowledge(&mut algorithm, &path(), 90);
+        let mut path = Path { next_seq: 200, una: 100, ..path() };
+        for _ in 0..9 {
+            assert_eq!(window(&algorithm), (100.0, f64::INFINITY), "{name}");
+            path.now += Span::from_millis(3);
+            let rtt = Some(Span::from_millis(120));
+            let ack = Ack { acked: 1, rtt, ..Ack::default() };
+            // All but the last are delay samples only: the window does not limit sending.
+            path.una += 1;
+            path.cwnd_limited = path.una == 109;
+            algorithm.on_ack(&path, &ack);
+        }
+        let (cwnd, ssthresh) = window(&algorithm);
+        assert_eq!(ssthresh, 100.0, "{name}");
+        assert!((cwnd - after).abs() < 1e-9, "{name}: {cwnd}");
+    }
+}
+
+/// Sets the window to 50 packets on every acknowledgement of one packet.
+struct FixedWindow;
+
+impl WindowRule for FixedWindow {
+    fn increase(&mut self, _cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        acked
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
+        cwnd / 2.0
+    }
+
+    fn set_window(
+        &mut self,
+        _cwnd: f64,
+        _ssthresh: f64,
+        _path: &Path,
+        ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        (ack.acked == 1).then_some((50.0, 40.0))
+    }
+}
+
+#[test]
+fn set_window_replaces_growth_except_during_a_reduction() {
+    let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
+    let slow_start = crate::StandardSlowStart;
+    let mut algorithm = Windowed::new(FixedWindow, slow_start, &init).with_ssthresh(100.0);
+    let mut acknowledge = |path: &Path, acked: u32| {
+        algorithm.on_ack(path, &Ack { delivered: acked, acked, ..Ack::default() });
+        let control = algorithm.control();
+        (control.cwnd, control.ssthresh)
+    };
+    assert_eq!(acknowledge(&path(), 2), (12.0, 100.0));
+    let recovery = Path { ca_state: CaState::Recovery, ..path() };
+    assert_eq!(acknowledge(&recovery, 1), (12.0, 100.0));
+    assert_eq!(acknowledge(&path(), 1), (50.0, 40.0));
+    assert_eq!(acknowledge(&path(), 2), (52.0, 40.0));
+}
+
+/// A rule and a slow start that count the frame's calls.
+#[derive(Default)]
+struct CallCounter {
+    timeouts: u32,
+    undone: u32,
+    pauses: Vec<Span>,
+    restarts: u32,
+}
+
+impl WindowRule for CallCounter {
+    fn increase(&mut self, _cwnd: f64, _counted: f64, _path: &Path, _ack: &Ack) -> f64 {
+        0.0
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
+        cwnd
+    }
+
+    fn on_timeout(&mut self) {
+        self.timeouts += 1;
+    }
+
+    fn on_undo(&mut self) {
+        self.undone += 1;
+    }
+
+    fn on_restart(&mut self, _path: &Path, pause: Span) {
+        self.pauses.push(pause);
+    }
+}
+
+impl SlowStart for CallCounter {
+    fn restart(&mut self, _path: &Path) {
+        self.restarts += 1;
+    }
+}
+
+fn counted() -> Windowed<CallCounter, CallCounter> {
+    let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
+    Windowed::new(CallCounter::default(), CallCounter::default(), &init)
+}
+
+#[test]
+fn every_timeout_and_every_undo_reaches_the_rule() {
+    let mut windowed = counted();
+    windowed.on_congestion(&path(), &CongestionEvent::loss());
+    assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (0, 0));
+    windowed.on_congestion(&path(), &TIMEOUT);
+    windowed.on_congestion(&path(), &TIMEOUT.with_new_episode(false));
+    assert_eq!((windowed.rule.timeouts, windowed.slow_start.restarts), (2, 2));
+    windowed.on_spurious_loss(&path());
+    windowed.on_spurious_loss(&path());
+    assert_eq!(windowed.rule.undone, 1);
+}
+
+#[test]
+fn on_restart_gives_the_length_of_an_application_limited_idle_period() {
+    let mut windowed = counted();
+    let mut path = path();
+    let mut send = |wait: u64, from_idle: bool, app_limited: bool| {
+        path.now += Span::from_secs(wait);
+        windowed
+            .on_sent(&path, &Sent::new(0).with_from_idle(from_idle).with_app_limited(app_limited));
+    };
+    send(1, false, false);
+    send(2, false, true); // packets were in flight
+    send(3, true, false); // limited by the window or the peer
+    send(4, true, true);
+    assert_eq!(windowed.rule.pauses, [Span::from_secs(4)]);
+}
