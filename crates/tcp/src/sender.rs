@@ -8,6 +8,7 @@
 //! | `subflow` | a sender as a subflow of a multipath connection | MPTCP v0.95 |
 
 mod acknowledge;
+mod fastretrans_alert;
 mod subflow;
 #[cfg(test)]
 mod tests;
