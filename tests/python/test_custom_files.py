@@ -1,0 +1,207 @@
+"""Algorithms of one's own, in Python: where they are found, and the commands that take them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import test_custom
+from test_custom import Reno, experiment, run
+
+import dumbbell
+from dumbbell import Experiment, ExperimentError, Flow, Result, custom
+from dumbbell.resolve import resolve
+
+TOML = """
+duration = "5 s"
+start_jitter = "10 ms"
+
+[[link]]
+name = "bottleneck"
+rate = "20 Mbit/s"
+delay = "20 ms"
+
+[[flow]]
+cc = "mine.py:Mine"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an experiment and the algorithm that it names; the current one."""
+    source = Path(test_custom.__file__).read_text()
+    (tmp_path / "mine.py").write_text(source.replace("Reno", "Mine"))
+    (tmp_path / "mine.toml").write_text(TOML)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("cc", "said"),
+    [
+        ("mine.py:Other", '"mine.py" has no class "Other"; its algorithms are Mine, '),
+        ("mine.py:Link", '"mine.py:Link" is not an algorithm; derive it from dumbbell.cc\'s'),
+        ("mine.py:Unfinished", '"mine.py:Unfinished" lacks on_ack, on_congestion; give it'),
+        ("yours.py:Mine", '"yours.py" cannot be read: No such file or directory'),
+        ("yours:Mine", 'there is no module "yours" in the current folder'),
+        ("mine.py:Fixed(gain=2)", "an unexpected keyword argument 'gain'; its options are window"),
+        ("mine.py:Mine(2)", '"mine.py:Mine(2)" is not an algorithm; write "my_module:MyCC"'),
+        ("mine.py:", '"mine.py:" is not an algorithm; write "my_module:MyCC"'),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_a_name_that_leads_to_no_algorithm_is_an_error_that_says_what_is_valid(
+    cc: str, said: str
+) -> None:
+    with pytest.raises(ExperimentError) as error:
+        dumbbell.run(Experiment.load("mine.toml", overrides=[f"flow.*.cc={cc}"]))
+    assert "flow[0].cc: " in str(error.value)
+    assert said in str(error.value)
+
+
+def test_a_file_is_looked_for_beside_the_experiment_and_known_by_its_source(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mine.parent)
+    read = Experiment.load(mine / "mine.toml")
+    resolved = resolve(read)
+    ((name, digest),) = resolved.sources.items()
+    assert name == f"{mine / 'mine.py'}:Mine"
+    before = dumbbell.run(read).flows
+    with (mine / "mine.py").open("a") as source:
+        source.write("Mine.decrease = lambda self, cwnd, path, event: 0.8 * cwnd\n")
+    assert resolve(read).sources[name] != digest
+    assert not dumbbell.run(read).flows.equals(before)
+    with pytest.raises(ExperimentError, match=r"sources: .* is no longer what it was"):
+        dumbbell.run(resolved)
+
+
+def test_a_result_can_be_read_where_the_algorithm_is_not(mine: Path) -> None:
+    dumbbell.run("mine.toml", out=mine / "out")
+    (mine / "mine.py").unlink()
+    result = Result.load(mine / "out")
+    assert result.flows["cc"].to_list() == ["mine.py:Mine"]
+    assert list(result.experiment.sources) == ["mine.py:Mine"]
+
+
+def test_a_module_that_was_changed_is_read_again(mine: Path) -> None:
+    flow = Flow(cc="mine:Fixed")
+    first = custom.sources(experiment(flows=[flow]))
+    with (mine / "mine.py").open("a") as source:
+        source.write("class Fixed(Fixed):\n    marker = 1\n")
+    assert custom.sources(experiment(flows=[flow])) != first
+    ((cls, _),) = custom.classes([flow.cc], custom.sources(experiment(flows=[flow]))).values()
+    assert cls.marker == 1  # type: ignore[attr-defined]
+
+
+def write_pair(folder: Path, kept: float) -> str:
+    """A class whose module takes from the one beside it what share of the window loss leaves."""
+    folder.mkdir()
+    (folder / "beside.py").write_text(f"KEPT = {kept}\n")
+    (folder / "cc.py").write_text(
+        "from beside import KEPT\nfrom test_custom import Reno\n"
+        "class C(Reno):\n    def decrease(self, cwnd, path, event): return KEPT * cwnd\n"
+    )
+    return f"{folder / 'cc.py'}:C"
+
+
+def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: Path) -> None:
+    halves, keeps = write_pair(tmp_path / "a", 0.5), write_pair(tmp_path / "b (2)", 0.9)
+    alone = [run(cc, "reno").flows["lost"][0] for cc in (halves, keeps)]
+    together = experiment(flows=[Flow(name=cc[-9:-8], cc=cc) for cc in (halves, keeps)])
+    found = custom.classes([halves, keeps], custom.sources(together)).values()
+    window = [cls.decrease(None, 100.0, None, None) for cls, _ in found]  # type: ignore[attr-defined]
+    assert window == [50.0, 90.0]
+    assert alone[0] != alone[1]
+
+
+def test_a_changed_module_beside_a_file_is_read_again(tmp_path: Path) -> None:
+    flow = Flow(cc=write_pair(tmp_path / "a", 0.5))
+    first = custom.sources(experiment(flows=[flow]))
+    (tmp_path / "a" / "beside.py").write_text("KEPT = 0.75  # changed\n")
+    second = custom.sources(experiment(flows=[flow]))
+    assert second != first
+    ((cls, _),) = custom.classes([flow.cc], second).values()
+    assert cls.decrease(None, 100.0, None, None) == 75.0  # type: ignore[attr-defined]
+
+
+def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_came_first(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow(cc="mine:Mine")
+    first = custom.classes([flow.cc], custom.sources(experiment(flows=[flow])))[flow.cc][0]
+    (mine / "there").mkdir()
+    (mine / "there" / "mine.py").write_text(
+        "from test_custom import Reno\nclass Mine(Reno): pass\n"
+    )
+    monkeypatch.chdir(mine / "there")
+    second = custom.classes([flow.cc], custom.sources(experiment(flows=[flow])))[flow.cc][0]
+    assert second is not first
+    assert issubclass(second, Reno)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def x(:\n", '"broken.py" cannot be imported: SyntaxError: '),
+        ("import nowhere\n", "ModuleNotFoundError: No module named 'nowhere' ("),
+        ("\nlen(3)\n", "broken.py, line 2)"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_told_of_in_a_paragraph(
+    mine: Path, source: str, said: str
+) -> None:
+    (mine / "broken.py").write_text(source)
+    with pytest.raises(ExperimentError) as error:
+        custom.sources(experiment(flows=[Flow(cc="broken.py:Mine")]))
+    assert said in str(error.value)
+
+
+def test_a_sweep_files_runs_under_the_source_too(mine: Path) -> None:
+    from dumbbell.sweeps.plan import Sweep
+
+    def names() -> list[str]:
+        sweep = Sweep.load(mine / "sweep.toml")
+        return [point.run(1, series=False) for point in sweep.points()]
+
+    (mine / "sweep.toml").write_text(TOML + '[sweep]\n"flow.*.cc" = ["mine.py:Mine", "reno"]\n')
+    before = names()
+    with (mine / "mine.py").open("a") as source:
+        source.write("# changed\n")
+    assert names()[0] != before[0]
+    assert names()[1] == before[1]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dumbbell.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "120"},
+    )
+
+
+@pytest.mark.usefixtures("mine")
+def test_compare_and_run_and_conformance_take_it() -> None:
+    done = command("compare", "--cc", "reno,mine:Mine", "--duration", "3 s", "--json")
+    reno, ours = json.loads(done.stdout)["algorithms"]
+    assert reno | {"cc": ""} == ours | {"cc": ""}
+    assert command("run", "mine.toml", "--seeds", "2", "--out", "out").returncode == 0
+    done = command("conformance", "bbr", "--cc", "mine.py:Mine", "--json")
+    assert {one["cc"] for one in json.loads(done.stdout)["outcomes"]} == {"mine.py:Mine"}
+
+
+@pytest.mark.usefixtures("mine")
+def test_the_command_line_shows_the_traceback_of_ones_own_code_alone() -> None:
+    done = command("run", "mine.toml", "--set", "flow.*.cc=mine.py:Raises(window=500)")
+    assert done.returncode == 1
+    assert done.stderr.count("File ") == 1
+    assert 'raise LookupError("of my own making")' in done.stderr
+    done = command("run", "mine.toml", "--set", "flow.*.cc=mine.py:Answers(key=cwnd, value=nan)")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
