@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_low_window_it_is_reno_and_above_it_grows_by_a_of_w_per_round_trip() {
+    fn it_is_reno_up_to_low_window_and_grows_by_a_of_w_above() {
         let (path, mut rule) = (Path::new(1448, Time::ZERO), HighSpeed::default());
         let mut grows = |w: f64| rule.increase(w, w, &path, &Ack::default());
         assert_eq!(grows(10.0), 1.0);

@@ -214,7 +214,7 @@ proptest! {
     })]
 
     #[test]
-    fn windows_are_finite_and_at_least_one_packet_and_rates_are_finite_and_positive(
+    fn windows_are_finite_and_at_least_one_packet_and_rates_positive(
         events in prop::collection::vec(event(), 1..300),
         initial_window in 1u32..100,
     ) {

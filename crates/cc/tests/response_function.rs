@@ -176,7 +176,7 @@ fn bic_has_the_windows_of_its_search() {
 
 /// RFC 9438, equation 6, with the decrease and the C of 2006.
 #[test]
-fn cubic_of_2006_has_the_windows_of_its_equation_where_its_growth_is_not_limited() {
+fn cubic_of_2006_has_the_windows_of_its_equation_if_not_limited() {
     let (c, decrease) = (410.0 / 1024.0, 205.0 / 1024.0);
     for p in [1e-4, 1e-5] {
         let factor = libm::pow(c * (4.0 - decrease) / (4.0 * decrease), 0.25);

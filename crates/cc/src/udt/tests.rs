@@ -142,7 +142,7 @@ fn nine_tenths_of_the_bandwidth_are_regained_in_seven_and_a_half_seconds() {
 }
 
 #[test]
-fn below_the_rate_of_the_last_decrease_no_more_than_a_ninth_counts_as_available() {
+fn below_the_rate_of_the_last_decrease_a_ninth_counts_as_available() {
     let mut algorithm = at_rate(4e8).algorithm;
     algorithm.report.capacity = 8e8 / 8.0 / MSS;
     algorithm.last_dec_period = 8.0 * MSS / 8e8;
@@ -163,7 +163,7 @@ fn the_window_is_what_arrives_in_a_round_trip_and_a_syn_and_sixteen_more() {
 }
 
 #[test]
-fn slow_start_sends_at_once_what_the_window_allows_which_grows_by_what_is_acknowledged() {
+fn the_window_of_slow_start_grows_by_what_is_acknowledged() {
     let mut connection = udt();
     assert_eq!((connection.algorithm.control().cwnd, connection.period()), (16.0, 1e-6));
     // CUDTCC::onACK adds CSeqNo::seqlen(m_iLastAck, ack), which is ack - m_iLastAck + 1, and
@@ -175,7 +175,7 @@ fn slow_start_sends_at_once_what_the_window_allows_which_grows_by_what_is_acknow
 }
 
 #[test]
-fn the_first_nak_ends_slow_start_at_the_arrival_speed_and_has_no_other_effect() {
+fn the_first_nak_only_ends_slow_start_at_the_arrival_speed() {
     let mut connection = udt();
     connection.acknowledge(100);
     connection.lose();
@@ -187,7 +187,7 @@ fn the_first_nak_ends_slow_start_at_the_arrival_speed_and_has_no_other_effect() 
 
 /// m_iDeliveryRate is 16 before there is a report, and CUDT::connect tells the algorithm.
 #[test]
-fn before_there_is_a_report_the_first_nak_ends_slow_start_at_16_packets_a_second() {
+fn without_a_report_slow_start_ends_at_16_packets_a_second() {
     let mut connection = udt();
     connection.lose();
     assert!(near(connection.period(), 1.0 / 16.0));
@@ -211,7 +211,7 @@ fn slow_start_ends_when_the_window_exceeds_the_peers_or_after_a_timeout() {
 }
 
 #[test]
-fn a_nak_takes_a_ninth_of_the_rate_and_holds_it_until_the_acknowledgement_after_the_next() {
+fn a_nak_takes_a_ninth_of_the_rate_and_puts_off_the_next_increase() {
     let mut connection = at_rate(0.8e9);
     connection.lose();
     let period = connection.period();
@@ -250,7 +250,7 @@ fn ar_udt_weighs_the_period_with_every_sixteenth_new_packet() {
 }
 
 #[test]
-fn ar_udt_leaves_the_period_alone_between_a_nak_and_the_next_acknowledgement() {
+fn ar_udt_keeps_the_period_from_a_nak_to_the_next_acknowledgement() {
     let mut connection = adaptive("ar-udt");
     steady(&mut connection);
     connection.lose();
@@ -264,7 +264,7 @@ fn ar_udt_leaves_the_period_alone_between_a_nak_and_the_next_acknowledgement() {
 }
 
 #[test]
-fn ar_udt_sets_the_period_on_an_acknowledgement_as_udt_does_and_then_adapts() {
+fn ar_udt_sets_the_period_on_an_acknowledgement_as_udt_does() {
     let mut connection = adaptive("ar-udt");
     let mut plain = udt();
     plain.acknowledge(100);
@@ -277,7 +277,7 @@ fn ar_udt_sets_the_period_on_an_acknowledgement_as_udt_does_and_then_adapts() {
 }
 
 #[test]
-fn ar_udt_predicts_from_the_smoothed_round_trip_time_unless_it_is_to_take_the_reports() {
+fn ar_udt_predicts_from_the_smoothed_rtt_unless_smooth_is_off() {
     for (text, expected) in [("ar-udt", 88.75), ("ar-udt(smooth=off)", 80.0)] {
         let mut connection = adaptive(text);
         steady(&mut connection);
@@ -296,7 +296,7 @@ fn ar_udt_predicts_from_the_smoothed_round_trip_time_unless_it_is_to_take_the_re
 }
 
 #[test]
-fn ar_udt_does_not_adapt_in_slow_start_or_when_told_not_to_and_not_below_a_microsecond() {
+fn ar_udt_adapts_after_slow_start_if_told_to_down_to_a_microsecond() {
     let mut connection = Connection::new(made("ar-udt", AdaptiveUdt::from_options));
     connection.report.rtt = Span::from_millis(10);
     connection.acknowledge(100);
@@ -322,7 +322,7 @@ fn ns_2() -> Connection<Udt> {
 }
 
 #[test]
-fn the_module_for_ns_2_leaves_slow_start_at_a_microsecond_which_the_nak_makes_longer() {
+fn the_first_nak_lengthens_the_microsecond_of_slow_start_in_ns_2() {
     let mut connection = ns_2();
     assert_eq!(connection.algorithm.control().cwnd, 2.0);
     connection.acknowledge(2);
@@ -347,7 +347,7 @@ fn the_window_of_the_module_for_ns_2_goes_an_eighth_of_the_way() {
 }
 
 #[test]
-fn the_module_for_ns_2_pauses_for_a_syn_when_an_epoch_begins_but_not_within_a_pair() {
+fn the_module_for_ns_2_pauses_for_a_syn_when_an_epoch_begins() {
     let mut connection = ns_2();
     connection.lose();
     let paused = connection.period();
@@ -361,7 +361,7 @@ fn the_module_for_ns_2_pauses_for_a_syn_when_an_epoch_begins_but_not_within_a_pa
 }
 
 #[test]
-fn the_period_of_the_module_for_ns_2_is_at_least_a_microsecond_and_at_most_the_round_trip_time() {
+fn the_period_of_the_module_for_ns_2_is_from_a_microsecond_to_the_rtt() {
     let mut connection = ns_2();
     connection.acknowledge(100);
     connection.lose();
