@@ -54,11 +54,13 @@
 //! | UpdateACKAggregation on every acknowledgement, with a filter of 10 rounds, 1 in Startup. | On one with a rate sample. Two halves of 5 rounds, 1 in Startup: 5 to 10, 1 to 2. | `bbr_update_ack_aggregation` |
 //! | `extra_acked` is bounded by `C.cwnd`. | Also by what `bw` delivers in 100 ms; an interval ends after 2^20 packets. | `bbr_ack_aggregation_cwnd`, `bbr_update_ack_aggregation` |
 //! | CheckStartupHighLoss after CheckFullBWReached. | Before it. | `bbr_update_model` |
+//! | CheckStartupHighLoss: in fast recovery for a full round. | In fast recovery when a loss round starts. | `bbr_check_loss_too_high_in_startup` |
 //! | CheckStartupHighLoss: 6 discontiguous ranges lost in a round. | 6 acknowledgements that report losses. | `bbr_check_loss_too_high_in_startup` |
 //! | `inflight_longterm` after high loss in Startup is at least `bdp`. | At least `max_bw * min_rtt` with the quantization budget. | `bbr_handle_queue_too_high_in_startup` |
 //! | EnterDrain keeps the congestion signals. | Resets them; sets ssthresh, for monitoring. | `bbr_check_drain` |
 //! | CheckDrainDone compares with Inflight(1.0), by `bw`. | By `max_bw`. | `bbr_check_drain` |
 //! | CheckDrainDone, IsTimeToCruise, IsTimeToGoDown use `C.inflight`. | Packets in the network at the next departure; in ProbeBW of those in flight before the acknowledgement. | `bbr_packets_in_net_at_edt`, `bbr_update_cycle_phase` |
+//! | UpdateProbeBWCyclePhase when new data is acknowledged. | On every acknowledgement. | `bbr_update_model` |
 //! | TargetInflight is min(`bdp`, `C.cwnd`). | The same, but the BDP with the quantization budget (2 packets more in UP). | `bbr_target_inflight` |
 //! | StartProbeBW_UP keeps `cycle_stamp`. | Sets it: no effect in BBRv3, BBRv2 needs it. | `bbr_start_bw_probe_up` |
 //! | HandleInflightTooHigh only for lost packets: the `tx_in_flight` of an acknowledged one underestimates (5.5.10.2). | Also for an acknowledgement whose sample lost or marked too much, with its `tx_in_flight`. | `bbr_adapt_upper_bounds` |
