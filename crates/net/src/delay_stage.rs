@@ -13,18 +13,21 @@
 
 use crate::rng::{Rng, Stream};
 use dumbbell_units::{Span, Time};
-use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Which packets are delayed so that others overtake them, and by how much.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Reordering {
     /// Probability that a packet is delayed, within [0, 1].
     pub share: f64,
     /// The extra delay.
-    #[serde(rename = "delay_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "delay_ns"))]
     pub delay: Span,
 }
 

@@ -16,11 +16,14 @@
 //! only losses and state transitions draw random numbers.
 
 use crate::rng::{Rng, Stream};
-use serde::{Deserialize, Serialize};
 
 /// Losses other than independent ones of one probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum LossModel {
     /// Losses in bursts.
     GilbertElliott(GilbertElliott),
@@ -29,8 +32,12 @@ pub enum LossModel {
 }
 
 /// The probabilities of a Gilbert-Elliott channel.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct GilbertElliott {
     /// Probability per packet of a transition from good to bad.
     pub p: f64,

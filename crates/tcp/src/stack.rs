@@ -1,11 +1,14 @@
 //! Named sets of TCP behaviours.
 
 use dumbbell_units::Span;
-use serde::{Deserialize, Serialize};
 
 /// TCP behaviours other than congestion control.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields, rename_all = "kebab-case")
+)]
 pub struct Stack {
     /// Payload bytes of a full segment.
     pub mss: u16,
@@ -63,8 +66,12 @@ pub struct Stack {
 }
 
 /// How the retransmission timeout is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum RtoRule {
     /// SRTT + max(4 RTTVAR, minimum). Restarted when the oldest packet is retransmitted.
     Linux,
@@ -74,8 +81,12 @@ pub enum RtoRule {
 }
 
 /// How losses are detected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum LossDetection {
     /// By time: RACK (RFC 8985).
     Rack,
@@ -84,8 +95,12 @@ pub enum LossDetection {
 }
 
 /// Explicit congestion notification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Ecn {
     /// Packets are not ECN-capable.
     Off,

@@ -2,14 +2,17 @@
 
 use crate::packet::{HEADER, IP_UDP_HEADER};
 use dumbbell_units::Span;
-use serde::{Deserialize, Serialize};
 
 /// SYN, UDT's interval of acknowledgements and rate control: 10 ms.
 pub const SYN: Span = Span::from_millis(10);
 
 /// Transport options of a connection. The defaults are those of libudt 4.11, except `nak_repeat`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields, rename_all = "kebab-case", default)
+)]
 pub struct TransportOptions {
     /// Maximum packet size including IP and UDP headers, bytes (UDT_MSS).
     pub mss: u16,

@@ -16,22 +16,22 @@
 use crate::Packet;
 use crate::aqm::fifo::{AqmCounters, Fifo};
 use dumbbell_units::{Span, Time};
-use serde::{Deserialize, Serialize};
 
 /// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CodelConfig {
     /// Acceptable standing queueing delay (TARGET).
-    #[serde(rename = "target_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "target_ns"))]
     pub target: Span,
     /// Time for which the delay must exceed the target: about the longest round-trip time
     /// (INTERVAL).
-    #[serde(rename = "interval_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "interval_ns"))]
     pub interval: Span,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// Sojourn time above which every ECN-capable packet is marked; `None` for no threshold.
-    #[serde(rename = "ce_threshold_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "ce_threshold_ns"))]
     pub ce_threshold: Option<Span>,
 }
 

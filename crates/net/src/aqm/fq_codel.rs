@@ -23,14 +23,14 @@ use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::Time;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FqCodelConfig {
     /// The parameters of CoDel in each queue.
-    #[serde(flatten)]
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub codel: CodelConfig,
     /// Bytes that a queue may send per round.
     pub quantum: u32,

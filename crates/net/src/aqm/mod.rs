@@ -25,11 +25,14 @@ use fifo::{AqmCounters, Fifo};
 use fq_codel::FqCodel;
 use pie::Pie;
 use red::{MAX_PACKET_SIZE, Red};
-use serde::{Deserialize, Serialize};
 
 /// The AQM of a link and its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum AqmConfig {
     /// Random Early Detection (Floyd and Jacobson, 1993).
     Red(RedConfig),

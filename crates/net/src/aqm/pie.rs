@@ -34,20 +34,23 @@ use crate::Backlog;
 use crate::aqm::Verdict;
 use crate::rng::Rng;
 use dumbbell_units::{Span, Time};
-use serde::{Deserialize, Serialize};
 
 /// Parameters of PIE.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct PieConfig {
     /// Target queueing delay (QDELAY_REF).
-    #[serde(rename = "target_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "target_ns"))]
     pub target: Span,
     /// Update interval of the drop probability (T_UPDATE).
-    #[serde(rename = "update_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "update_ns"))]
     pub update: Span,
     /// Length of a burst that passes without drops (MAX_BURST).
-    #[serde(rename = "burst_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "burst_ns"))]
     pub burst: Span,
     /// Weight of the delay beyond the target, 1/s.
     pub alpha: f64,

@@ -19,11 +19,14 @@
 use crate::Backlog;
 use crate::aqm::Verdict;
 use crate::rng::Rng;
-use serde::{Deserialize, Serialize};
 
 /// Parameters of RED.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct RedConfig {
     /// Unit of the thresholds and of the queue.
     pub unit: RedUnit,
@@ -44,8 +47,12 @@ pub struct RedConfig {
 }
 
 /// The unit of RED's queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
 pub enum RedUnit {
     /// Packets of any size.
     Packets,
