@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from statistics import median
 
-from dumbbell.experiment import Experiment
-from dumbbell.resolve import resolve, scenario
-from dumbbell.testbed.client import Watch, run_scenario
+from dumbbell.engine.kernel import Watch, run_scenario
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.resolve import resolve, scenario
 
 RUNS, SECONDS = 3, 8
 

@@ -16,10 +16,10 @@ from mkdocs.structure.files import File, Files
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from dumbbell import _core, cc, convergence, metrics
+from dumbbell import _core, cc, metrics
 from dumbbell.cli.app import app
-from dumbbell.experiment import Experiment, Flow, Link
-from dumbbell.explain import key_of
+from dumbbell.experiment.messages import key_of
+from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,8 +98,8 @@ def _key_rows(model: type[BaseModel]) -> Iterator[str]:
 
 def measures() -> str:
     """Every metric, from its docstring: formula, unit, source."""
-    parts = ["# Metrics\n\nFunctions of `dumbbell.metrics` and `dumbbell.convergence`.\n"]
-    for metric in (*metrics.METRICS, *convergence.METRICS):
+    parts = ["# Metrics\n\nFunctions of `dumbbell.metrics`.\n"]
+    for metric in metrics.METRICS:
         signature = str(inspect.signature(metric)).replace("'", "")
         text = _prose(inspect.getdoc(metric) or "")
         home = metric.__module__.rpartition(".")[2]

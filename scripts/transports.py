@@ -215,7 +215,7 @@ def veth() -> Iterator[tuple[list[list[str]], str]]:
 def emulated(one: Contestant, seconds: float, loss: float, folder: Path) -> float:
     """Mbit/s of what arrives over the emulated path while there is always something to send."""
     import dumbbell
-    from dumbbell.experiment import Experiment
+    from dumbbell.experiment.model import Experiment
 
     amount = int(seconds * 1e8)
     make_file(folder, amount)

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from dumbbell._core import __version__
 
 if TYPE_CHECKING:
+    from dumbbell.engine.runner import run, run_all
     from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, ResultError
-    from dumbbell.experiment import Experiment, Flow, Link
-    from dumbbell.results import Result
-    from dumbbell.runner import run, run_all
+    from dumbbell.experiment.model import Experiment, Flow, Link
+    from dumbbell.results.result import Result
     from dumbbell.sweeps.drive import run_sweep
     from dumbbell.sweeps.plan import Sweep
 
@@ -52,17 +52,17 @@ _HOMES = {
     "ExperimentError": "errors",
     "QuantityError": "errors",
     "ResultError": "errors",
-    "Experiment": "experiment",
-    "Flow": "experiment",
-    "Link": "experiment",
-    "Result": "results",
-    "run": "runner",
-    "run_all": "runner",
+    "Experiment": "experiment.model",
+    "Flow": "experiment.model",
+    "Link": "experiment.model",
+    "Result": "results.result",
+    "run": "engine.runner",
+    "run_all": "engine.runner",
     "run_sweep": "sweeps.drive",
     "Sweep": "sweeps.plan",
 }
 
-_MODULES = ("cc", "convergence", "figures", "metrics", "query", "theory", "udt")
+_MODULES = ("cc", "figures", "metrics", "theory", "udt")
 """What else there is to use."""
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dumbbell
-from dumbbell.experiment import Experiment, Flow, Link
-from dumbbell.resolve import resolve, scenario
-from dumbbell.testbed.client import TestbedError, Watch, run_scenario
+from dumbbell.engine.kernel import TestbedError, Watch, run_scenario
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.resolve import resolve, scenario
 
 if TYPE_CHECKING:
-    from dumbbell.results import Result
-    from dumbbell.runner import Backend
+    from dumbbell.engine.runner import Backend
+    from dumbbell.results.result import Result
 
 
 @cache

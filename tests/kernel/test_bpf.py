@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from dumbbell import bpf
-from dumbbell.experiment import Experiment
-from dumbbell.resolve import resolve, scenario
-from dumbbell.testbed.client import Watch, run_scenario
+from dumbbell.engine.kernel import Watch, run_scenario
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.resolve import resolve, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dumbbell.testbed.client import Outcome
+    from dumbbell.engine.kernel import Outcome
 
 pytestmark = pytest.mark.skipif(not bpf.available(), reason=f"not our kernel: {bpf.missing()}")
 

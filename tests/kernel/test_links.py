@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 from machine import sound
 
-from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.metrics import summary
 
 if TYPE_CHECKING:
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 DEEP = {"name": "link", "rate": "10 Mbit/s", "delay": "10 ms", "queue": "300 ms"}
 """A link on which a loss-based flow alone waits for long."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from machine import sound
 
-from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.metrics import throughput
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 
 def both(link: dict[str, Any], cc: str, duration: str, seeds: int = 1) -> list[Result]:

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from machine import sound
 
-from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
-    from dumbbell.runner import Backend
+    from dumbbell.engine.runner import Backend
 
 RATES = [("0 s", "4 Mbit/s"), ("1 s", "16 Mbit/s")]
 PAUSES = {"4 s": "4.7 s", "6 s": "9 s"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from machine import sound
 
-from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.experiment.model import Experiment, Flow, Link
 
 MSS = 1448
 

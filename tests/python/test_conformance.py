@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from dumbbell.checks.bbr_draft import ALGORITHMS, CASES, version
+from dumbbell.checks.conformance import Outcome, examine
 from dumbbell.cli.app import app
-from dumbbell.conformance import Outcome, examine
-from dumbbell.conformance.bbr import ALGORITHMS, CASES, version
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hand_made import result, zero
 
-from dumbbell.convergence import convergence, crossing_time, fair_time, share_variance
+from dumbbell.metrics.convergence_times import convergence, crossing_time, fair_time, share_variance
 
 T = np.arange(0, 120.05, 0.1)
 

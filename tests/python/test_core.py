@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dumbbell import Experiment, Flow, Link, _core
-from dumbbell.resolve import resolve, scenario
+from dumbbell.experiment.resolve import resolve, scenario
 
 if TYPE_CHECKING:
     from dumbbell._core import Table

@@ -13,8 +13,9 @@ import test_custom
 from test_custom import Reno, experiment, run
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Result, custom
-from dumbbell.resolve import resolve
+from dumbbell import Experiment, ExperimentError, Flow, Result
+from dumbbell.experiment import user_code
+from dumbbell.experiment.resolve import resolve
 
 TOML = """
 duration = "5 s"
@@ -90,11 +91,11 @@ def test_a_result_can_be_read_where_the_algorithm_is_not(mine: Path) -> None:
 
 def test_a_module_that_was_changed_is_read_again(mine: Path) -> None:
     flow = Flow(cc="mine:Fixed")
-    first = custom.sources(experiment(flows=[flow]))
+    first = user_code.sources(experiment(flows=[flow]))
     with (mine / "mine.py").open("a") as source:
         source.write("class Fixed(Fixed):\n    marker = 1\n")
-    assert custom.sources(experiment(flows=[flow])) != first
-    ((cls, _),) = custom.classes([flow.cc], custom.sources(experiment(flows=[flow]))).values()
+    assert user_code.sources(experiment(flows=[flow])) != first
+    ((cls, _),) = user_code.classes([flow.cc], user_code.sources(experiment(flows=[flow]))).values()
     assert cls.marker == 1  # type: ignore[attr-defined]
 
 
@@ -113,7 +114,7 @@ def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: 
     halves, keeps = write_pair(tmp_path / "a", 0.5), write_pair(tmp_path / "b (2)", 0.9)
     alone = [run(cc, "reno").flows["lost"][0] for cc in (halves, keeps)]
     together = experiment(flows=[Flow(name=cc[-9:-8], cc=cc) for cc in (halves, keeps)])
-    found = custom.classes([halves, keeps], custom.sources(together)).values()
+    found = user_code.classes([halves, keeps], user_code.sources(together)).values()
     window = [cls.decrease(None, 100.0, None, None) for cls, _ in found]  # type: ignore[attr-defined]
     assert window == [50.0, 90.0]
     assert alone[0] != alone[1]
@@ -121,11 +122,11 @@ def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: 
 
 def test_a_changed_module_beside_a_file_is_read_again(tmp_path: Path) -> None:
     flow = Flow(cc=write_pair(tmp_path / "a", 0.5))
-    first = custom.sources(experiment(flows=[flow]))
+    first = user_code.sources(experiment(flows=[flow]))
     (tmp_path / "a" / "beside.py").write_text("KEPT = 0.75  # changed\n")
-    second = custom.sources(experiment(flows=[flow]))
+    second = user_code.sources(experiment(flows=[flow]))
     assert second != first
-    ((cls, _),) = custom.classes([flow.cc], second).values()
+    ((cls, _),) = user_code.classes([flow.cc], second).values()
     assert cls.decrease(None, 100.0, None, None) == 75.0  # type: ignore[attr-defined]
 
 
@@ -133,13 +134,13 @@ def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_cam
     mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = Flow(cc="mine:Mine")
-    first = custom.classes([flow.cc], custom.sources(experiment(flows=[flow])))[flow.cc][0]
+    first = user_code.classes([flow.cc], user_code.sources(experiment(flows=[flow])))[flow.cc][0]
     (mine / "there").mkdir()
     (mine / "there" / "mine.py").write_text(
         "from test_custom import Reno\nclass Mine(Reno): pass\n"
     )
     monkeypatch.chdir(mine / "there")
-    second = custom.classes([flow.cc], custom.sources(experiment(flows=[flow])))[flow.cc][0]
+    second = user_code.classes([flow.cc], user_code.sources(experiment(flows=[flow])))[flow.cc][0]
     assert second is not first
     assert issubclass(second, Reno)
 
@@ -157,7 +158,7 @@ def test_a_file_that_cannot_be_imported_is_told_of_in_a_paragraph(
 ) -> None:
     (mine / "broken.py").write_text(source)
     with pytest.raises(ExperimentError) as error:
-        custom.sources(experiment(flows=[Flow(cc="broken.py:Mine")]))
+        user_code.sources(experiment(flows=[Flow(cc="broken.py:Mine")]))
     assert said in str(error.value)
 
 

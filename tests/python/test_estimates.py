@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from dumbbell import estimates
+from dumbbell.metrics import intervals
 
 
 def test_median_of_uncensored_runs_lies_inside_its_interval() -> None:
-    estimate = estimates.median([3.0, 1.0, 2.0, 5.0, 4.0])
+    estimate = intervals.median([3.0, 1.0, 2.0, 5.0, 4.0])
     assert estimate.value == 3.0
     assert estimate.low is not None
     assert estimate.high is not None
@@ -22,7 +22,7 @@ def test_interval_covers_the_true_median_in_about_95_percent_of_samples() -> Non
     draw = np.random.default_rng(1)
     covered = 0
     for _ in range(300):
-        estimate = estimates.median(draw.normal(10.0, 2.0, size=25).tolist())
+        estimate = intervals.median(draw.normal(10.0, 2.0, size=25).tolist())
         assert estimate.low is not None
         assert estimate.high is not None
         covered += estimate.low <= 10.0 <= estimate.high
@@ -34,7 +34,7 @@ def test_interval_of_a_mean_covers_as_often_as_is_said(seeds: int, says: float) 
     draw = np.random.default_rng(2)
     covered = 0
     for _ in range(1000):
-        estimate = estimates.mean(draw.normal(10.0, 2.0, size=seeds).tolist())
+        estimate = intervals.mean(draw.normal(10.0, 2.0, size=seeds).tolist())
         assert estimate.low is not None
         assert estimate.high is not None
         covered += estimate.low <= 10.0 <= estimate.high
@@ -42,16 +42,16 @@ def test_interval_of_a_mean_covers_as_often_as_is_said(seeds: int, says: float) 
 
 
 def test_one_run_has_a_mean_and_no_interval() -> None:
-    assert estimates.mean([3.0]) == estimates.Estimate(3.0, None, None, (3.0,))
+    assert intervals.mean([3.0]) == intervals.Estimate(3.0, None, None, (3.0,))
 
 
 def test_runs_that_agree_have_a_mean_without_doubt() -> None:
-    estimate = estimates.mean([7.0] * 4)
+    estimate = intervals.mean([7.0] * 4)
     assert (estimate.value, estimate.low, estimate.high) == (7.0, 7.0, 7.0)
 
 
 def test_censored_runs_are_kept_as_longer_than_all_others() -> None:
-    estimate = estimates.median([10.0, 20.0, 30.0, None, None])
+    estimate = intervals.median([10.0, 20.0, 30.0, None, None])
     assert estimate.value == 30.0
     assert estimate.censored == 2
     assert estimate.high is None
@@ -59,46 +59,46 @@ def test_censored_runs_are_kept_as_longer_than_all_others() -> None:
 
 
 def test_median_is_beyond_the_limit_once_half_of_the_runs_are() -> None:
-    assert estimates.median([10.0, 20.0, None, None]).value is None
-    assert estimates.median([10.0, 20.0, 30.0, None, None, None, None]).value is None
+    assert intervals.median([10.0, 20.0, None, None]).value is None
+    assert intervals.median([10.0, 20.0, 30.0, None, None, None, None]).value is None
 
 
 def test_runs_that_all_stay_beyond_the_limit_have_no_number_at_all() -> None:
-    estimate = estimates.median([None] * 8)
+    estimate = intervals.median([None] * 8)
     assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
     assert estimate.censored == 8
 
 
 def test_ratio_of_medians_of_constant_runs_is_exact() -> None:
-    estimate = estimates.ratio_of_medians([90.0] * 8, [15.0] * 8, 120.0)
+    estimate = intervals.ratio_of_medians([90.0] * 8, [15.0] * 8, 120.0)
     assert (estimate.value, estimate.low, estimate.high) == (6.0, 6.0, 6.0)
 
 
 def test_ratio_says_nothing_where_its_lower_side_is_beyond_the_limit() -> None:
-    estimate = estimates.ratio_of_medians([90.0] * 8, [None] * 8, 120.0)
+    estimate = intervals.ratio_of_medians([90.0] * 8, [None] * 8, 120.0)
     assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
     assert estimate.limit is None
 
 
 def test_ratio_whose_upper_side_is_beyond_the_limit_is_above_the_limit_over_the_lower() -> None:
-    estimate = estimates.ratio_of_medians([None] * 8, [15.0] * 8, 120.0)
+    estimate = intervals.ratio_of_medians([None] * 8, [15.0] * 8, 120.0)
     assert (estimate.value, estimate.limit) == (None, 8.0)
 
 
 def test_support_of_a_certain_order_is_one_and_of_a_coin_toss_near_one_half() -> None:
     certain: dict[str, list[float | None]] = {"a": [1.0, 1.1, 1.2], "b": [2.0, 2.1, None]}
-    assert estimates.support(certain, lambda m: m["a"] < m["b"]) == 1.0
+    assert intervals.support(certain, lambda m: m["a"] < m["b"]) == 1.0
     same: list[float | None] = [float(i) for i in range(20)]
-    toss = estimates.support({"a": same, "b": same}, lambda m: m["a"] < m["b"])
+    toss = intervals.support({"a": same, "b": same}, lambda m: m["a"] < m["b"])
     assert 0.35 < toss < 0.55
 
 
 def test_same_runs_give_the_same_interval_every_time() -> None:
     runs = [5.0, 9.0, 2.0, 7.0, None]
-    assert estimates.median(runs) == estimates.median(runs)
+    assert intervals.median(runs) == intervals.median(runs)
 
 
 @pytest.mark.parametrize("runs", [[], [1.0, math.nan]])
 def test_no_runs_or_runs_that_are_not_numbers_are_refused(runs: list[float | None]) -> None:
     with pytest.raises(ValueError, match="at least one run"):
-        estimates.median(runs)
+        intervals.median(runs)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumbbell import Experiment, ExperimentError, Flow, Link, _core
-from dumbbell.explain import key_of
-from dumbbell.resolve import resolve
+from dumbbell.experiment.messages import key_of
+from dumbbell.experiment.resolve import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,10 @@ import pytest
 import dumbbell
 from dumbbell import Result
 from dumbbell.errors import ResultError
-from dumbbell.experiment import Experiment, Link
+from dumbbell.experiment.impairments import parse_trace, trace_capacity
+from dumbbell.experiment.model import Experiment, Link
 from dumbbell.exports import FORMATS, export
 from dumbbell.exports.mahimahi import text
-from dumbbell.links import parse_trace, trace_capacity
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Link, links, metrics, resolve
+from dumbbell import Experiment, ExperimentError, Flow, Link, metrics
+from dumbbell.experiment import impairments, resolve
 
 
 def experiment(**link: Any) -> Experiment:
@@ -32,7 +33,7 @@ def test_a_name_alone_stands_for_all_options_of_the_rfc() -> None:
     expected += "quantum=1.5 kB, queues=1024)"
     assert resolved.aqm == expected
     assert resolved.queue == "unlimited"
-    assert links.aqm_scenario("pie") == {
+    assert impairments.aqm_scenario("pie") == {
         "pie": {
             "target_ns": 15_000_000,
             "update_ns": 15_000_000,
@@ -47,9 +48,9 @@ def test_a_name_alone_stands_for_all_options_of_the_rfc() -> None:
 
 def test_options_are_read_with_their_units_and_resolving_again_changes_nothing() -> None:
     for text in ("codel(target=1.5 ms,ecn=off)", "red(min=30 kB, max=0.09 MB, weight=1e-3)"):
-        once = links.parse_aqm(text)
-        assert links.parse_aqm(once) == once
-    assert links.aqm_scenario("codel( target = 1.5 ms , ecn=off )") == {
+        once = impairments.parse_aqm(text)
+        assert impairments.parse_aqm(once) == once
+    assert impairments.aqm_scenario("codel( target = 1.5 ms , ecn=off )") == {
         "codel": {
             "target_ns": 1_500_000,
             "interval_ns": 100_000_000,
@@ -57,9 +58,9 @@ def test_options_are_read_with_their_units_and_resolving_again_changes_nothing()
             "ce_threshold_ns": None,
         }
     }
-    shallow = links.aqm_scenario("fq_codel(ce_threshold=1 ms)")["fq_codel"]
+    shallow = impairments.aqm_scenario("fq_codel(ce_threshold=1 ms)")["fq_codel"]
     assert shallow["ce_threshold_ns"] == 1_000_000
-    red = links.aqm_scenario("red(min=30 kB, max=90 kB)")["red"]
+    red = impairments.aqm_scenario("red(min=30 kB, max=90 kB)")["red"]
     assert (red["unit"], red["min"], red["max"]) == ("bytes", 30_000, 90_000)
 
 
@@ -74,7 +75,7 @@ def test_losses_jitter_and_reordering_come_out_as_plain_numbers() -> None:
     )
     channel = {"p": 1e-4, "r": 0.3, "bad": 1.0, "good": 0.0}
     assert link["loss_model"] == {"gilbert_elliott": channel}
-    assert links.loss_scenario("periodic(every=100)") == {"loss_model": {"periodic": 100}}
+    assert impairments.loss_scenario("periodic(every=100)") == {"loss_model": {"periodic": 100}}
     assert "loss" not in link
     assert link["jitter_ns"] == 5_000_000
     assert link["reorder"] == {"share": 0.01, "delay_ns": 10_000_000}
@@ -123,10 +124,10 @@ def test_what_does_not_fit_together_is_refused(link: dict[str, object], problem:
 
 def test_every_management_runs_and_keeps_the_queue_short() -> None:
     queue = {}
-    for aqm in (None, *links.AQMS):
+    for aqm in (None, *impairments.AQMS):
         result = dumbbell.run(experiment(rate="20 Mbit/s", queue="4 BDP", aqm=aqm))
         queue[aqm] = max(result.flows["queue_delay_mean"].to_list())
-    assert all(queue[aqm] < queue[None] / 2 for aqm in links.AQMS), queue
+    assert all(queue[aqm] < queue[None] / 2 for aqm in impairments.AQMS), queue
 
 
 def test_ecn_flows_are_marked_over_a_trace_with_everything_else_on() -> None:
@@ -143,17 +144,17 @@ def test_ecn_flows_are_marked_over_a_trace_with_everything_else_on() -> None:
 
 
 def test_what_a_rate_that_varies_could_carry_is_its_integral() -> None:
-    line = links.parse_rates([["0 s", "10 Mbit/s"], ["5 s", "0 bit/s"], ["6 s", "2 Mbit/s"]])
-    assert links.line_capacity(line, 0, 10) == 50e6 + 8e6
-    assert links.line_capacity(line, 4.5, 6.5) == 5e6 + 1e6
-    assert links.line_capacity(line, 5, 6) == 0
+    line = impairments.parse_rates([["0 s", "10 Mbit/s"], ["5 s", "0 bit/s"], ["6 s", "2 Mbit/s"]])
+    assert impairments.line_capacity(line, 0, 10) == 50e6 + 8e6
+    assert impairments.line_capacity(line, 4.5, 6.5) == 5e6 + 1e6
+    assert impairments.line_capacity(line, 5, 6) == 0
 
 
 def test_what_a_trace_could_carry_is_its_opportunities_over_and_over() -> None:
     trace = [1, 1, 2, 4]  # 4 packets in 4 ms: 12 Mbit/s
-    assert links.trace_capacity(trace, 0, 1) == 12e6
-    assert links.trace_capacity(trace, 0, 0.001) == 2 * 12_000
-    assert links.trace_capacity(trace, 0.002, 0.005) == 3 * 12_000
+    assert impairments.trace_capacity(trace, 0, 1) == 12e6
+    assert impairments.trace_capacity(trace, 0, 0.001) == 2 * 12_000
+    assert impairments.trace_capacity(trace, 0.002, 0.005) == 3 * 12_000
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Result, metrics
-from dumbbell.resolve import resolve
+from dumbbell.experiment.resolve import resolve
 
 if TYPE_CHECKING:
     from pathlib import Path

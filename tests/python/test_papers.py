@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dumbbell import estimates, papers
+from dumbbell import papers
 from dumbbell.errors import DumbbellError
-from dumbbell.experiment import Experiment
+from dumbbell.experiment.model import Experiment
+from dumbbell.metrics import intervals
 from dumbbell.papers.frame import Number, Paper, Planned, PublishedNumber
 from dumbbell.report import interval, measured
 from dumbbell.report.text import rank, single_runs
@@ -27,7 +28,7 @@ def number(runs: list[float | None]) -> Number:
     said = PublishedNumber(
         id="x", experiment="reno", where="table 1", quantity="time", unit="s", published=90.0
     )
-    return Number(said, estimates.median(runs, 120.0), "assumed")
+    return Number(said, intervals.median(runs, 120.0), "assumed")
 
 
 def test_published_convergence_times_are_those_of_section_v(paper: Paper) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dumbbell import run
-from dumbbell.experiment import Experiment
+from dumbbell.experiment.model import Experiment
 from dumbbell.papers import ar_udt
 from dumbbell.papers.ar_udt.measures import FOLDER, histogram, over_time, rates, useful
 from dumbbell.papers.frame import Paper

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dumbbell.experiment import Experiment
+from dumbbell.engine.runner import run
+from dumbbell.experiment.model import Experiment
 from dumbbell.papers import dbac
 from dumbbell.papers.dbac.measures import FOLDER
 from dumbbell.papers.frame import Paper, Runs
-from dumbbell.runner import run
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dumbbell
-from dumbbell.experiment import Experiment
+from dumbbell.experiment.model import Experiment
 from dumbbell.papers import f_bbrv2
 from dumbbell.papers.f_bbrv2 import beside_ns3, measures, reference
 from dumbbell.papers.f_bbrv2.measures import FOLDER, QUEUES
@@ -17,7 +17,7 @@ from dumbbell.papers.frame import Paper, Runs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 
 @pytest.fixture(scope="module")

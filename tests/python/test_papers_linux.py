@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from dumbbell.convergence import convergence
 from dumbbell.metrics import throughput
+from dumbbell.metrics.convergence_times import convergence
 from dumbbell.papers.frame import Paper, Runs
 from dumbbell.papers.known import load
 from dumbbell.papers.staggered_start import fidelity, reference

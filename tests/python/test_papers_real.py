@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dumbbell import estimates, figures
-from dumbbell.metrics import throughput
+from dumbbell import figures
+from dumbbell.engine.kernel import TestbedError
+from dumbbell.engine.runner import run_all
+from dumbbell.metrics import intervals, throughput
 from dumbbell.papers import available, real, reproduction
 from dumbbell.papers.frame import Paper, Plate, Reproduction, Runs, Section, Verdict
 from dumbbell.papers.known import home
 from dumbbell.papers.real import counted
 from dumbbell.papers.reproduction import Effort, figure_of, reopen, reproduce_paper
-from dumbbell.runner import run_all
-from dumbbell.testbed.client import TestbedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 PAPER = """
 id = "tiny"
@@ -78,11 +78,11 @@ name = "one"
 """
 
 
-def rate(runs: Runs) -> estimates.Estimate:
-    return estimates.median(throughput(runs["reno"])["throughput"] / 1e6)
+def rate(runs: Runs) -> intervals.Estimate:
+    return intervals.median(throughput(runs["reno"])["throughput"] / 1e6)
 
 
-def judge(runs: Runs, _measured: Mapping[str, estimates.Estimate]) -> dict[str, Verdict]:
+def judge(runs: Runs, _measured: Mapping[str, intervals.Estimate]) -> dict[str, Verdict]:
     # What a claim needs a kernel may not show, and nothing is claimed of its runs.
     assert runs["reno"].meta["backend"] == "simulator"
     return {"fast": Verdict(True, "Very.")}
@@ -216,8 +216,8 @@ def test_counts_of_runs_are_words() -> None:
 
 @pytest.mark.parametrize("said", available(), ids=lambda one: one.id)
 def test_what_papers_run_with_real_packets_is_theirs_and_can_be_run(said: Paper) -> None:
-    from dumbbell.experiment import Experiment
-    from dumbbell.resolve import resolve
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.experiment.resolve import resolve
 
     for plan in said.real:
         for one in plan.all(said.planned):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dumbbell import papers
-from dumbbell.experiment import Experiment
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.units import RATE
 from dumbbell.papers import tein2
 from dumbbell.papers.frame import Paper, Planned, PublishedTable
 from dumbbell.papers.tein2.measures import ALGORITHMS, FOLDER
-from dumbbell.units import RATE
 
 
 @pytest.fixture(scope="module")

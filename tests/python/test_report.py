@@ -14,7 +14,7 @@ from dumbbell import papers
 from dumbbell.cli.figure import draw_figure
 from dumbbell.papers.known import PAPERS
 from dumbbell.report import write_index, write_report
-from dumbbell.results import Result
+from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
     from pathlib import Path

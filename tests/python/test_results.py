@@ -25,8 +25,8 @@ from dumbbell import (
     run,
     run_all,
 )
-from dumbbell.query import query
-from dumbbell.tables import TABLES
+from dumbbell.results.tables import TABLES
+from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +100,7 @@ def test_a_notebook_shows_a_result_and_its_figures(tmp_path: Path) -> None:
 
 def test_what_there_is_to_use_is_found_by_its_name() -> None:
     there = dir(dumbbell)
-    assert {*dumbbell.__all__, "metrics", "convergence", "theory", "query"} <= set(there)
+    assert {*dumbbell.__all__, "metrics", "theory"} <= set(there)
     for name in there:
         assert getattr(dumbbell, name) is not None
     assert dumbbell.metrics.summary is metrics.summary

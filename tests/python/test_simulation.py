@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, Flow, Link, _core, run
-from dumbbell.keys import TRANSPORTS, needs_udt
-from dumbbell.tables import TABLES
+from dumbbell.experiment.types import TRANSPORTS, needs_udt
+from dumbbell.results.tables import TABLES
 
 if TYPE_CHECKING:
     from random import Random

@@ -9,10 +9,10 @@ import pytest
 
 import dumbbell
 from dumbbell.cli.plot import plot_result
-from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.figures.results import draw
-from dumbbell.query import query
-from dumbbell.results import Result
+from dumbbell.results.result import Result
+from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,11 +14,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, ExperimentError, ResultError, metrics, run
-from dumbbell.estimates import Until
-from dumbbell.query import query
+from dumbbell.metrics.intervals import Until
 from dumbbell.sweeps.dataset import Dataset, Store, parts
 from dumbbell.sweeps.drive import Swept, run_sweep
 from dumbbell.sweeps.plan import Sweep
+from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 
 import dumbbell
+from dumbbell.engine.kernel import TestbedError, Watch, run_scenario
 from dumbbell.errors import ExperimentError
-from dumbbell.experiment import Experiment, Flow, Link
-from dumbbell.resolve import resolve, scenario
-from dumbbell.testbed.client import TestbedError, Watch, run_scenario
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.resolve import resolve, scenario
 
 if TYPE_CHECKING:
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 ROOT = Path(__file__).parents[2]
 

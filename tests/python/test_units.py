@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumbbell import QuantityError
-from dumbbell.units import (
+from dumbbell.experiment.units import (
     BDP,
     PACKETS,
     RATE,

@@ -14,9 +14,9 @@ import traceback
 import warnings
 from typing import Any
 
-from dumbbell import custom
 from dumbbell.cli.app import app
 from dumbbell.errors import DumbbellError
+from dumbbell.experiment import user_code
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     except OSError as error:
         sys.exit(_cannot_write(error))
     except Exception as error:
-        part = custom.user_traceback(error)
+        part = user_code.user_traceback(error)
         notes = getattr(error, "__notes__", [])
         if part is None and notes:  # It was called, or answered, as it cannot be.
             sys.stderr.write(f"dumbbell: {type(error).__name__}: {error}, {notes[0]}\n")

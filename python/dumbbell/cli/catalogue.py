@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import getdoc
 from typing import Any
 
-from dumbbell import _core, convergence, metrics, papers
+from dumbbell import _core, metrics, papers
 from dumbbell.cli.output import print_json, print_line
 
 
@@ -33,13 +33,13 @@ def show_all(*, json: bool) -> None:
     print_line("\nPapers, for dumbbell reproduce:")
     for paper in papers.available():
         print_line(f"  {paper.id}: {paper.title}")
-    print_line("\nMetrics, of dumbbell.metrics and dumbbell.convergence:")
+    print_line("\nMetrics, of dumbbell.metrics:")
     for name, meaning in _metrics().items():
         print_line(f"  {name}: {meaning}")
 
 
 def _metrics() -> dict[str, str]:
-    functions = (*metrics.METRICS, *convergence.METRICS)
+    functions = metrics.METRICS
     return {metric.__name__: (getdoc(metric) or "").partition("\n")[0] for metric in functions}
 
 

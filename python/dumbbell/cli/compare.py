@@ -24,20 +24,20 @@ from dumbbell.cli.output import (
     too_wide,
     with_interval,
 )
+from dumbbell.engine.runner import run_all, run_until
 from dumbbell.errors import DumbbellError, ExperimentError, QuantityError
-from dumbbell.estimates import mean
-from dumbbell.experiment import Experiment, Flow, Link
-from dumbbell.keys import needs_udt
-from dumbbell.resolve import resolve
-from dumbbell.runner import run_all, run_until
-from dumbbell.stacks import unknown
-from dumbbell.units import TIME
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.resolve import resolve
+from dumbbell.experiment.stacks import unknown
+from dumbbell.experiment.types import needs_udt
+from dumbbell.experiment.units import TIME
+from dumbbell.metrics.intervals import mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dumbbell.estimates import Until
-    from dumbbell.results import Result
+    from dumbbell.metrics.intervals import Until
+    from dumbbell.results.result import Result
 
 _GROUPS: Final = ("flow", "against")
 """The names of the flows of the algorithm in question, and of those that compete with it."""

@@ -11,13 +11,13 @@ from dumbbell import _core, papers
 from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.compare import COLUMNS, achieved, means
 from dumbbell.cli.output import mbits, print_json, print_line, print_table, progress_bar
+from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError, ExperimentError
-from dumbbell.experiment import Experiment
-from dumbbell.files import whole
-from dumbbell.keys import needs_udt
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.toml import whole
+from dumbbell.experiment.types import needs_udt
 from dumbbell.papers.known import home
-from dumbbell.runner import run_all
-from dumbbell.tables import writing
+from dumbbell.results.tables import writing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dumbbell.checks import bbr_draft
+from dumbbell.checks.conformance import examine
 from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
-from dumbbell.conformance import bbr, examine
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
-    from dumbbell.conformance import Outcome
+    from dumbbell.checks.conformance import Outcome
 
-SUITES = {"bbr": bbr}
+SUITES = {"bbr": bbr_draft}
 """The specifications whose cases there are."""
 
 

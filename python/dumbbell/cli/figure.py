@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from dumbbell import figures
 from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
 from dumbbell.errors import DumbbellError
+from dumbbell.experiment.stacks import unknown
 from dumbbell.figures.results import FIGURES, MOST_FLOWS, draw
 from dumbbell.papers import available
 from dumbbell.papers.known import load
 from dumbbell.papers.reproduction import figure_of, plates
-from dumbbell.results import Result
-from dumbbell.stacks import unknown
+from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

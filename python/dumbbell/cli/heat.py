@@ -11,11 +11,11 @@ from matplotlib.ticker import EngFormatter
 from dumbbell import figures
 from dumbbell.cli.output import print_line
 from dumbbell.errors import DumbbellError, ResultError
-from dumbbell.query import query, quoted
-from dumbbell.stacks import unknown
+from dumbbell.experiment.stacks import unknown
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.labels import LABELS, on_axis
 from dumbbell.sweeps.plan import METRICS
+from dumbbell.sweeps.query import query, quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

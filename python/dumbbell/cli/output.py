@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from dumbbell.estimates import Until
-    from dumbbell.results import Result
+    from dumbbell.metrics.intervals import Until
+    from dumbbell.results.result import Result
 
 PATIENCE: Final = 2.0
 """Whatever takes longer than this gets a progress bar, s."""
@@ -161,7 +161,7 @@ def with_interval(runs: Iterable[float | None], show: Callable[[float | None], s
     known = [run for run in runs if run is not None and math.isfinite(run)]
     if not known:
         return show(None)
-    from dumbbell.estimates import mean
+    from dumbbell.metrics.intervals import mean
 
     estimate = mean(known)
     if estimate.low is None:

@@ -8,7 +8,7 @@ from dumbbell import figures
 from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
 from dumbbell.errors import ResultError
 from dumbbell.figures.results import MOST_FLOWS, draw
-from dumbbell.results import Result
+from dumbbell.results.result import Result
 from dumbbell.sweeps.dataset import is_dataset
 
 if TYPE_CHECKING:

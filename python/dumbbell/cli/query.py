@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dumbbell.cli.output import fits, print_json, print_records, print_table, rows
-from dumbbell.query import query
+from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dumbbell import papers
 from dumbbell.cli.output import print_json, print_line, stages
+from dumbbell.engine.runner import known_backend
 from dumbbell.errors import DumbbellError
-from dumbbell.runner import known_backend
 
 if TYPE_CHECKING:
     from pathlib import Path

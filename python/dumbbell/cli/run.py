@@ -25,17 +25,17 @@ from dumbbell.cli.output import (
     too_wide,
     with_interval,
 )
+from dumbbell.engine.runner import known_backend, run_all, run_until
 from dumbbell.errors import DumbbellError, ResultError, in_file
-from dumbbell.experiment import Experiment
-from dumbbell.resolve import resolve
-from dumbbell.results import check_replaceable
-from dumbbell.runner import known_backend, run_all, run_until
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.resolve import resolve
+from dumbbell.results.result import check_replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dumbbell.estimates import Until
-    from dumbbell.results import Result
+    from dumbbell.metrics.intervals import Until
+    from dumbbell.results.result import Result
 
 _MOST_FLOWS: Final = 20
 """More flows than this are shown together with those of the same [[flow]] table."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from dumbbell.estimates import Until
+    from dumbbell.metrics.intervals import Until
     from dumbbell.sweeps.dataset import Dataset
     from dumbbell.sweeps.drive import Progress as Far
     from dumbbell.sweeps.drive import Swept

@@ -170,7 +170,7 @@ def bench(
 ) -> None:
     """Measure how fast algorithms are on the path to a server, one after the other."""
     from dumbbell import udt
-    from dumbbell.units import TIME
+    from dumbbell.experiment.units import TIME
 
     host, number = _host(host, port)
     length = TIME.parse(duration) / 1e9

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from dumbbell.cli.given import refuse_given
 from dumbbell.errors import DumbbellError
-from dumbbell.estimates import Until
-from dumbbell.keys import MOST_SEEDS
-from dumbbell.stacks import unknown
+from dumbbell.experiment.stacks import unknown
+from dumbbell.experiment.types import MOST_SEEDS
+from dumbbell.experiment.units import parse_probability
+from dumbbell.metrics.intervals import Until
 from dumbbell.sweeps.plan import METRICS
-from dumbbell.units import parse_probability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

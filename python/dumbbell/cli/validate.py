@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dumbbell.checks.kernel_grid import Grid, compare, measure
+from dumbbell.checks.kernel_page import table, write
 from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import print_json, print_line, rows, stages
 from dumbbell.errors import DumbbellError
-from dumbbell.validation import Grid, compare, measure
-from dumbbell.validation.page import table, write
 
 if TYPE_CHECKING:
     from pathlib import Path

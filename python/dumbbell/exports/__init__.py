@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.errors import ResultError
+from dumbbell.experiment.stacks import unknown
+from dumbbell.experiment.toml import whole
 from dumbbell.exports import mahimahi, qlog
-from dumbbell.files import whole
-from dumbbell.results import Result
-from dumbbell.stacks import unknown
+from dumbbell.results.result import Result
+from dumbbell.results.tables import writing
 from dumbbell.sweeps.dataset import is_dataset
-from dumbbell.tables import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dumbbell.experiment import Link
+    from dumbbell.experiment.model import Link
 
     Files = dict[str, Callable[[Path], object]]
     """By their names, what writes them."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dumbbell.links import OPPORTUNITY, line_capacity, parse_rates, parse_trace
-from dumbbell.units import RATE, TIME
+from dumbbell.experiment.impairments import OPPORTUNITY, line_capacity, parse_rates, parse_trace
+from dumbbell.experiment.units import RATE, TIME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dumbbell.experiment import Link
+    from dumbbell.experiment.model import Link
 
 _BITS: Final = 8 * OPPORTUNITY
 _LONGEST: Final = 1000

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.experiment.resolve import payload_of
 from dumbbell.exports.capture import packets
-from dumbbell.resolve import payload_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from dumbbell.exports.capture import Packet
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 VERSION: Final = "draft-02"
 

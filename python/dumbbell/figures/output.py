@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dumbbell.experiment.toml import whole, write_text
 from dumbbell.figures.style import INK, PAPER, styled
-from dumbbell.files import whole, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,14 +8,14 @@ import polars as pl
 
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError
+from dumbbell.experiment.stacks import unknown
 from dumbbell.figures.bands import legend_columns
-from dumbbell.stacks import unknown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 FIGURES: Final = {
     "overview": "all of the others, one above the other",

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.real import Real, RealNumber
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
     Measured = Mapping[str, Estimate]
     """The numbers of a paper as measured, by their ids."""

@@ -14,11 +14,11 @@ from dumbbell.report.runs import Room, view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dumbbell.experiment import Experiment
+    from dumbbell.experiment.model import Experiment
     from dumbbell.figures import Picture
     from dumbbell.papers.frame import Plate
     from dumbbell.report.runs import View
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 
 class Meanwhile:

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import metrics
+from dumbbell.engine.runner import run_all
 from dumbbell.errors import ResultError
+from dumbbell.experiment.resolve import resolve
 from dumbbell.papers.frame import Column, Section, Table
-from dumbbell.resolve import resolve
-from dumbbell.results import Result, check_replaceable
-from dumbbell.runner import run_all
+from dumbbell.results.result import Result, check_replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from dumbbell.estimates import Estimate
-    from dumbbell.experiment import Experiment
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Paper
 
 _RETRIES: Final = 2

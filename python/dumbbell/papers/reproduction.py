@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
+from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError
-from dumbbell.experiment import Experiment
-from dumbbell.files import whole, write_text
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.toml import whole, write_text
 from dumbbell.papers import real_plates
 from dumbbell.papers.frame import (
     Claim,
@@ -26,9 +27,8 @@ from dumbbell.papers.frame import (
 )
 from dumbbell.papers.known import home, load
 from dumbbell.papers.real import Real, RealNumber, is_there, like, measure, section
-from dumbbell.results import Result, check_replaceable
-from dumbbell.runner import run_all
-from dumbbell.tables import read_table, writing
+from dumbbell.results.result import Result, check_replaceable
+from dumbbell.results.tables import read_table, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from dumbbell.papers.frame import Drawing, Reproduction, Section
     from dumbbell.report.runs import View
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 __all__ = [
     "figures",

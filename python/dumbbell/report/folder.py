@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell.errors import ResultError
-from dumbbell.results import Result
+from dumbbell.results.result import Result
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jinja2
 from markupsafe import Markup
 
-from dumbbell.files import write_text
+from dumbbell.experiment.toml import write_text
 from dumbbell.report import text
 from dumbbell.report.looks import swatch
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 from markupsafe import Markup, escape
 
-from dumbbell import estimates, metrics
+from dumbbell import metrics
 from dumbbell.figures import look
 from dumbbell.figures.results import MOST_FLOWS
+from dumbbell.metrics import intervals
 from dumbbell.papers.frame import Column, Table
 from dumbbell.report import series
 from dumbbell.report.looks import swatch
@@ -21,8 +22,8 @@ from dumbbell.report.text import figures
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.experiment import Experiment
-    from dumbbell.results import Result
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.results.result import Result
 
 _NUMBERS: Final = 1_200_000
 """How many numbers all series of a page may have together: some three megabytes."""
@@ -186,7 +187,7 @@ def mean_of(runs: Sequence[float], scale: float) -> Markup:
     """The mean over seeds, with its interval below it if there are several."""
     if not runs:
         return Markup("—")
-    found = estimates.mean([run * scale for run in runs])
+    found = intervals.mean([run * scale for run in runs])
     said = figures(found.value)
     if found.low is None:
         return Markup(said)
@@ -271,7 +272,7 @@ def _flows(result: Result, judged: _Judged) -> Table:
     ]
     notes = ["Means of the flows named."] if together else []
     if judged.jain:
-        notes.append(f"Jain's index {figures(estimates.mean(judged.jain).value)}.")
+        notes.append(f"Jain's index {figures(intervals.mean(judged.jain).value)}.")
     if len(result.seeds) > 1:
         notes.append(_MEANS)
     return Table(columns, rows, " ".join(notes))

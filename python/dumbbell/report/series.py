@@ -16,17 +16,17 @@ import numpy as np
 import polars as pl
 
 from dumbbell import metrics
+from dumbbell.experiment.units import TIME
 from dumbbell.figures import stroke
 from dumbbell.figures.results import MOST_FLOWS
-from dumbbell.units import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from dumbbell.experiment import Experiment
-    from dumbbell.results import Result
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.results.result import Result
 
     Numbers = NDArray[np.float64]
 

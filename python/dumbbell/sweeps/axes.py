@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import ExperimentError, QuantityError
-from dumbbell.files import inline
-from dumbbell.stacks import unknown
-from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, parse_quantity, shown
+from dumbbell.experiment.stacks import unknown
+from dumbbell.experiment.toml import inline
+from dumbbell.experiment.units import BDP, PACKETS, RATE, SIZE, TIME, parse_quantity, shown
 
 if TYPE_CHECKING:
-    from dumbbell.units import Dimension
+    from dumbbell.experiment.units import Dimension
 
 MOST_VALUES: Final = 100_000
 """The greatest number of values on one axis."""

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Final, Self
 import polars as pl
 
 from dumbbell.errors import ResultError
-from dumbbell.files import write_text
+from dumbbell.experiment.toml import write_text
+from dumbbell.results.tables import read_table, writing
 from dumbbell.sweeps.work import SERIES, SUMMARIES
-from dumbbell.tables import read_table, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

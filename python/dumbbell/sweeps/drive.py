@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.engine.runner import workers
 from dumbbell.errors import DumbbellError
-from dumbbell.runner import workers
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Sweep, engine
 from dumbbell.sweeps.work import Run, Watch, simulate
@@ -27,7 +27,7 @@ from dumbbell.sweeps.work import Run, Watch, simulate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dumbbell.estimates import Until
+    from dumbbell.metrics.intervals import Until
     from dumbbell.sweeps.plan import Point
     from dumbbell.sweeps.work import Tables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME
+from dumbbell.experiment.units import BDP, PACKETS, RATE, SIZE, TIME
 
 LABELS: Final = {
     "throughput": ("throughput", 1e6, "Mbit/s"),

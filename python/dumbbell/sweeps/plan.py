@@ -13,15 +13,16 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell import _core, files
+from dumbbell import _core
 from dumbbell.errors import ExperimentError, QuantityError, in_file
-from dumbbell.experiment import Experiment, beside
-from dumbbell.keys import check_seeds
-from dumbbell.links import parse_trace
-from dumbbell.resolve import resolve, scenario
-from dumbbell.stacks import unknown
+from dumbbell.experiment import toml
+from dumbbell.experiment.impairments import parse_trace
+from dumbbell.experiment.model import Experiment, beside
+from dumbbell.experiment.resolve import resolve, scenario
+from dumbbell.experiment.stacks import unknown
+from dumbbell.experiment.types import check_seeds
+from dumbbell.experiment.units import shown
 from dumbbell.sweeps.axes import Axis, find_axes, parse_axis
-from dumbbell.units import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,12 +171,12 @@ class Sweep:
             ExperimentError: If the file cannot be read, or its axes are not valid.
         """
         with in_file(path):
-            return _read(files.read_toml(Path(path)), overrides, Path(path).parent)
+            return _read(toml.read_toml(Path(path)), overrides, Path(path).parent)
 
     @classmethod
     def parse(cls, text: str, *, overrides: Sequence[str] = ()) -> Sweep:
         """Reads a sweep from the text of a file; see `load`."""
-        return _read(files.parse_toml(text), overrides, Path())
+        return _read(toml.parse_toml(text), overrides, Path())
 
     @property
     def axes(self) -> list[Axis]:
@@ -233,21 +234,21 @@ class Sweep:
         data = copy.deepcopy(self.data)
         try:
             for axis, value in zip(axes, values, strict=True):
-                files.assign(data, axis.key, copy.deepcopy(value.written))
+                toml.assign(data, axis.key, copy.deepcopy(value.written))
             data["seeds"], data["internals"] = 1, False
             return resolve(Experiment(**beside(self.folder, data)))
         except ExperimentError as error:
             if error.key in {axis.key for axis in axes}:
                 raise error.within("sweep") from None
             pairs = zip(axes, values, strict=True)
-            at = ", ".join(f"{axis.key} = {files.inline(value.written)}" for axis, value in pairs)
+            at = ", ".join(f"{axis.key} = {toml.inline(value.written)}" for axis, value in pairs)
             raise ExperimentError(f"{error.problem} (at {at})", key=error.key) from None
 
 
 def _read(data: dict[str, Any], overrides: Sequence[str], folder: Path) -> Sweep:
-    data = files.override(data, list(overrides))
+    data = toml.override(data, list(overrides))
     _embed_traces(data, folder)
-    text = files.to_toml(data)
+    text = toml.to_toml(data)
     said = data.pop("sweep", None)
     tables = said if isinstance(said, list) else [said]
     if said is None or not all(isinstance(table, dict) for table in tables):

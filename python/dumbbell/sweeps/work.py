@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import _core, custom, metrics
+from dumbbell import _core, metrics
 from dumbbell.errors import DumbbellError
-from dumbbell.links import capacity
+from dumbbell.experiment import user_code
+from dumbbell.experiment.impairments import capacity
+from dumbbell.results.tables import Cast, Member, Played, tables
 from dumbbell.sweeps.plan import engine
-from dumbbell.tables import Cast, Member, Played, tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None 
     for number, run in enumerate(runs):
         plain = json.loads(run.scenario) | {"seed": run.seed}
         try:
-            custom_classes = custom.classes(
+            custom_classes = user_code.classes(
                 (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
             )
             outcome = _core.simulate(json.dumps(plain), watch.begin(run.cost), custom_classes)

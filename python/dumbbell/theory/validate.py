@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 import dumbbell
-from dumbbell import estimates, theory
-from dumbbell.experiment import Experiment
+from dumbbell import theory
+from dumbbell.engine.runner import run_all
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.toml import write_text
 from dumbbell.figures import curves, panels, styled, svg
-from dumbbell.files import write_text
-from dumbbell.metrics import throughput
-from dumbbell.runner import run_all
+from dumbbell.metrics import intervals, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.figure import Figure
 
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 RTT: Final = 0.1
 MSS: Final = 1448
@@ -134,7 +134,7 @@ def measure() -> pl.DataFrame:
     wanted = {(case.cc, case.independent, loss): experiment(case, loss) for case, loss in cells}
     found = {}
     for key, result in zip(wanted, run_all(list(wanted.values())), strict=True):
-        found[key] = estimates.median(windows(result))
+        found[key] = intervals.median(windows(result))
     rows = [
         {
             "cc": case.cc,

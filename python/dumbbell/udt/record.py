@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell import _core
-from dumbbell.experiment import Experiment, Flow, Link
-from dumbbell.results import Result
-from dumbbell.units import RATE, TIME
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.units import RATE, TIME
+from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

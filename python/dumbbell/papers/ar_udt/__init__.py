@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dumbbell import estimates
-from dumbbell.metrics import summary
+from dumbbell.metrics import intervals, summary
 from dumbbell.papers.ar_udt.chapters import sections
 from dumbbell.papers.ar_udt.measures import (
     LABELS,
@@ -32,9 +31,9 @@ from dumbbell.papers.frame import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Measured, Runs, Verdicts
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
     Alone = Mapping[int, Mapping[str, float]]
     Lossy = Mapping[str, Sequence[float]]
@@ -77,7 +76,7 @@ def reduce(result: Result) -> pl.DataFrame:
 
 def _gain(runs: Runs, protocol: str) -> Estimate:
     other = known(alone(runs, protocol, 200))
-    return estimates.median([100 * (rate / other - 1) for rate in rates(runs["time-ar-udt-200"])])
+    return intervals.median([100 * (rate / other - 1) for rate in rates(runs["time-ar-udt-200"])])
 
 
 def _order(rates: Alone) -> Verdict:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell import estimates
-from dumbbell.metrics import goodput
+from dumbbell.metrics import goodput, intervals
 from dumbbell.papers.frame import Paper
 
 if TYPE_CHECKING:
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 FOLDER: Final = Path(__file__).parent
 """Where the paper and its experiments are."""
@@ -83,12 +82,12 @@ def rates(result: Result) -> list[float]:
 
 def rate(result: Result) -> Estimate:
     """The throughput of the only flow as `carried` counts, Mbit/s."""
-    return estimates.median(rates(result))
+    return intervals.median(rates(result))
 
 
 def useful(result: Result) -> Estimate:
     """The goodput of the only flow, Mbit/s: data that has come."""
-    return estimates.median(goodput(result)["goodput"] / MEGA)
+    return intervals.median(goodput(result)["goodput"] / MEGA)
 
 
 def over_time(result: Result) -> pl.DataFrame:
@@ -112,7 +111,7 @@ def unsteadiness(result: Result) -> Estimate:
     """Standard deviation of the throughput in windows of 1 s from 15 s on, Mbit/s."""
     late = over_time(result).filter(pl.col("t") > SETTLED)
     spread = late.group_by("seed", maintain_order=True).agg(pl.col("throughput").std())
-    return estimates.median(spread["throughput"])
+    return intervals.median(spread["throughput"])
 
 
 def histogram(result: Result) -> pl.DataFrame:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dumbbell import estimates, figures
+from dumbbell import figures
+from dumbbell.metrics import intervals
 from dumbbell.papers.ar_udt.measures import (
     BIN,
     LABELS,
@@ -67,7 +68,7 @@ def draw_over_loss(rtt: int, runs: Runs) -> Figure:
     """Throughput over the random loss: the paper's figures 11 to 14."""
     figure, [[axes]] = figures.panels(height=2.3)
     rows = [
-        estimates.point(LOOKS[protocol], float(loss), lossy(runs, protocol, rtt, loss))
+        intervals.point(LOOKS[protocol], float(loss), lossy(runs, protocol, rtt, loss))
         for protocol in PROTOCOLS
         for loss in LOSSES
     ]

@@ -27,7 +27,7 @@ from dumbbell.papers.frame import Verdict
 
 if TYPE_CHECKING:
     from dumbbell.papers.frame import Measured, Runs, Verdicts
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 __all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 

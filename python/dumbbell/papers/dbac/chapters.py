@@ -9,7 +9,7 @@ from dumbbell.papers.frame import Column, Section, Table
 
 if TYPE_CHECKING:
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 
 def sections(runs: Runs) -> list[Section]:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell import estimates
-from dumbbell.metrics import throughput
+from dumbbell.metrics import intervals, throughput
 
 if TYPE_CHECKING:
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 FOLDER: Final = Path(__file__).parent
 """Where the paper and its experiments are."""
@@ -53,20 +52,20 @@ def path(result: Result, number: int) -> Estimate:
 
 def flow(result: Result, name: str) -> Estimate:
     """The throughput of a flow or subflow, Mbit/s."""
-    return estimates.median(rates(result)[name].to_list())
+    return intervals.median(rates(result)[name].to_list())
 
 
 def total(result: Result) -> Estimate:
     """The throughput of both subflows together, Mbit/s."""
     both = rates(result)["multipath/1"] + rates(result)["multipath/2"]
-    return estimates.median(both)
+    return intervals.median(both)
 
 
 def greatest_window(result: Result, number: int) -> Estimate:
     """The greatest window of the subflow on a path after slow start is forgotten, packets."""
     there = (pl.col("flow") == f"multipath/{number}") & (pl.col("t") >= LATE)
     greatest = result.subflow_series.filter(there).group_by("seed", maintain_order=True)
-    return estimates.median(greatest.agg(pl.col("cwnd").max())["cwnd"].to_list())
+    return intervals.median(greatest.agg(pl.col("cwnd").max())["cwnd"].to_list())
 
 
 def testbed(runs: Runs, cc: str) -> Result:

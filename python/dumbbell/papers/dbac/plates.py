@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dumbbell import estimates, figures, metrics
+from dumbbell import figures, metrics
+from dumbbell.metrics import intervals
 from dumbbell.papers.dbac.measures import COMPARED, FOLDER, path, testbed, total
 from dumbbell.papers.frame import Paper, Plate
 
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 _PUBLISHED = {number.id: number.published for number in Paper.load(FOLDER).numbers}
 
@@ -114,7 +115,7 @@ def draw_threshold(runs: Runs) -> Figure:
     table = runs.beyond["beyond-threshold"].with_columns(pl.col("threshold").cast(pl.Float64))
     for axes, number in zip(rows[0], (1, 2), strict=True):
         points = [
-            estimates.point("dbac", float(threshold), _of(cell, f"multipath/{number}"))
+            intervals.point("dbac", float(threshold), _of(cell, f"multipath/{number}"))
             for (threshold,), cell in table.group_by(["threshold"], maintain_order=True)
         ]
         figures.curves(axes, points)
@@ -130,7 +131,7 @@ def draw_loss(runs: Runs) -> Figure:
     table = runs.beyond["beyond-loss"].with_columns(x=pl.col("loss").cast(pl.Float64))
     for axes, number in zip(rows[0], (1, 2), strict=True):
         points = [
-            estimates.point(str(cc), float(str(x)), _of(cell, f"multipath/{number}"))
+            intervals.point(str(cc), float(str(x)), _of(cell, f"multipath/{number}"))
             for (cc, x), cell in table.group_by(["cc", "x"], maintain_order=True)
         ]
         figures.curves(axes, points)
@@ -192,7 +193,7 @@ def _named(flow: str) -> str:
 
 def _of(cell: pl.DataFrame, flow: str) -> Estimate:
     rates = cell.filter(pl.col("flow") == flow)["throughput"] / 1e6
-    return estimates.median(rates)
+    return intervals.median(rates)
 
 
 _FIRST = "The first seed."

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell import estimates
-from dumbbell.metrics import throughput
+from dumbbell.metrics import intervals, throughput
 from dumbbell.papers.f_bbrv2.chapters import sections
 from dumbbell.papers.f_bbrv2.measures import (
     FOLDER,
@@ -29,7 +28,7 @@ from dumbbell.papers.frame import Paper, Verdict
 
 if TYPE_CHECKING:
     from dumbbell.papers.frame import Measured, Runs, Verdicts
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 __all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 
@@ -105,7 +104,7 @@ def _deep(runs: Runs) -> Verdict:
     for queue in _DEEP:
         pairs = {cc: runs[f"pair-{cc}-{queue}"] for cc in ("bbr2", "f-bbr2")}
         starved = value(median(pairs["bbr2"])) < value(median(pairs["bbr2"], "other")) / 2
-        sure = estimates.support(
+        sure = intervals.support(
             {cc: of(pair, "bbr") for cc, pair in pairs.items()},
             lambda medians: medians["f-bbr2"] > medians["bbr2"],
         )

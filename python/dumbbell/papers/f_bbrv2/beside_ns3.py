@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 ALONE: Final = {
     "newreno": ("TcpNewReno", "reno"),

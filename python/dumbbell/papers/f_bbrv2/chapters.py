@@ -23,7 +23,7 @@ from dumbbell.papers.f_bbrv2.measures import (
 from dumbbell.papers.frame import Column, Section, Table
 
 if TYPE_CHECKING:
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Runs
 
 

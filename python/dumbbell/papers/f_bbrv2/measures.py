@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell import estimates
-from dumbbell.metrics import throughput
+from dumbbell.metrics import intervals, throughput
 
 if TYPE_CHECKING:
-    from dumbbell.estimates import Estimate
-    from dumbbell.results import Result
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.results.result import Result
 
 FOLDER: Final = Path(__file__).parent
 """Where the paper and its experiments are."""
@@ -78,7 +77,7 @@ def of(result: Result, column: str) -> list[float]:
 
 def median(result: Result, column: str = "bbr") -> Estimate:
     """The median of one column of `rates`."""
-    return estimates.median(of(result, column))
+    return intervals.median(of(result, column))
 
 
 def value(estimate: Estimate) -> float:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import estimates, figures
-from dumbbell.metrics import windows
+from dumbbell import figures
+from dumbbell.metrics import intervals, windows
 from dumbbell.papers.f_bbrv2 import beside_ns3
 from dumbbell.papers.f_bbrv2.measures import (
     ALGORITHMS,
@@ -115,7 +115,7 @@ def draw_rates(cc: str, runs: Runs) -> Figure:
     """Average throughput over the buffer size, beside CUBIC: the paper's figure 7."""
     figure, [[axes]] = figures.panels(height=2.4)
     rows = [
-        estimates.point(shown, float(queue), median(runs[f"pair-{cc}-{queue}"], side))
+        intervals.point(shown, float(queue), median(runs[f"pair-{cc}-{queue}"], side))
         for side, shown in (("bbr", cc), ("other", "cubic"))
         for queue in QUEUES
     ]
@@ -129,7 +129,7 @@ def draw_jain(runs: Runs) -> Figure:
     """Jain's index over the buffer size: the paper's figure 8."""
     figure, [[axes]] = figures.panels(width=figures.PAGE, height=3.0)
     rows = [
-        estimates.point(
+        intervals.point(
             cc,
             float(queue),
             median(runs[f"pair-{cc}-{queue}"], "jain"),
@@ -212,7 +212,7 @@ def draw_fq_codel(runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(height=2.4)
     table = sides(runs.beyond["fq-codel"], ["cc", "queue"])
     rows = [
-        estimates.point(cell["cc"][0], float(cell["queue"][0]), estimates.median(cell["jain"]))
+        intervals.point(cell["cc"][0], float(cell["queue"][0]), intervals.median(cell["jain"]))
         for cell in table.partition_by("cc", "queue", maintain_order=True)
     ]
     _over_buffers(axes, rows)
@@ -226,7 +226,7 @@ def draw_many(queue: str, runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(height=2.4)
     table = sides(runs.beyond["many"].filter(pl.col("queue") == queue), ["cc", "flows"])
     rows = [
-        estimates.point(cell["cc"][0], float(cell["flows"][0]), estimates.median(cell["share"]))
+        intervals.point(cell["cc"][0], float(cell["flows"][0]), intervals.median(cell["share"]))
         for cell in table.partition_by("cc", "flows", maintain_order=True)
     ]
     figures.curves(axes, rows)

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dumbbell
-from dumbbell.experiment import Experiment
+from dumbbell.engine.runner import run_all
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.toml import write_text
 from dumbbell.figures import styled, svg
-from dumbbell.files import write_text
 from dumbbell.papers.f_bbrv2 import beside_ns3, reference
 from dumbbell.papers.f_bbrv2.measures import FOLDER
 from dumbbell.papers.frame import Paper, Runs
-from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 
 def write(docs: Path) -> Path:

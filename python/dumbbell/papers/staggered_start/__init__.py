@@ -1,8 +1,9 @@
 """Convergence of flows that start at different times (Choi, Kim, Lee).
 
 The paper counts, from the start of the second flow, the first time at which both windows cross
-close to their long-run average; `dumbbell.convergence` says how close. Beside it stands the
-standard definition by Jain's index. What the kernel does in the same scenario is in ``linux/``.
+close to their long-run average; `dumbbell.metrics.convergence_times` says how close. Beside it
+stands the standard definition by Jain's index. What the kernel does in the same scenario is in
+``linux/``.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dumbbell import estimates
-from dumbbell.convergence import convergence
+from dumbbell.metrics import intervals
+from dumbbell.metrics.convergence_times import convergence
 from dumbbell.papers.frame import Verdict
 from dumbbell.papers.staggered_start.chapters import sections
 from dumbbell.papers.staggered_start.measures import ALGORITHMS, LABELS, LIMIT, runs_of, seconds
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dumbbell.papers.frame import Measured, Runs, Verdicts
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 __all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 
@@ -38,9 +39,9 @@ def measure(runs: Runs) -> Measured:
     """Measures the convergence times in both definitions."""
     crossing = {cc: runs_of(runs[cc], "crossing") for cc in ALGORITHMS}
     fair = {cc: runs_of(runs[cc], "fair") for cc in ALGORITHMS}
-    numbers = {f"{cc}-crossing": estimates.median(crossing[cc], LIMIT) for cc in ALGORITHMS}
-    numbers |= {f"{cc}-fair": estimates.median(fair[cc], LIMIT) for cc in ALGORITHMS}
-    ratio = estimates.ratio_of_medians(crossing["reno"], crossing["bbr"], LIMIT)
+    numbers = {f"{cc}-crossing": intervals.median(crossing[cc], LIMIT) for cc in ALGORITHMS}
+    numbers |= {f"{cc}-fair": intervals.median(fair[cc], LIMIT) for cc in ALGORITHMS}
+    ratio = intervals.ratio_of_medians(crossing["reno"], crossing["bbr"], LIMIT)
     return numbers | {"reno-over-bbr": ratio}
 
 
@@ -71,19 +72,19 @@ def _order(
         return np.asarray(np.logical_and.reduce(steps))
 
     by_windows, by_index = (
-        {cc: estimates.median(times[cc], LIMIT) for cc in said} for times in (crossing, fair)
+        {cc: intervals.median(times[cc], LIMIT) for cc in said} for times in (crossing, fair)
     )
-    support = estimates.support(crossing, ascending)
+    support = intervals.support(crossing, ascending)
     holds = _ascends(by_windows, said) and support >= _SURE
     return Verdict(
         holds,
         f"Windows cross after {_listed(by_windows)}; in this order in {_percent(support)} of "
         f"resamples. By Jain's index: {_listed(by_index)}; in this order in "
-        f"{_percent(estimates.support(fair, ascending))}.",
+        f"{_percent(intervals.support(fair, ascending))}.",
     )
 
 
-def _six_times(ratio: estimates.Estimate) -> Verdict:
+def _six_times(ratio: intervals.Estimate) -> Verdict:
     if ratio.limit is None:
         return Verdict(False, f"No ratio: BBRv1's median time is longer than {LIMIT:g} s.")
     if ratio.value is None:
@@ -103,12 +104,12 @@ def _six_times(ratio: estimates.Estimate) -> Verdict:
 def _stability(runs: Runs, crossing: Mapping[str, list[float | None]]) -> Verdict:
     pair = ("bbr", "bbr3")
     variance = {cc: runs_of(runs[cc], "share_variance") for cc in pair}
-    spread = {cc: estimates.median([_root(v) for v in variance[cc]]) for cc in pair}
-    times = {cc: estimates.median(crossing[cc], LIMIT) for cc in pair}
-    later = estimates.support(
+    spread = {cc: intervals.median([_root(v) for v in variance[cc]]) for cc in pair}
+    times = {cc: intervals.median(crossing[cc], LIMIT) for cc in pair}
+    later = intervals.support(
         {cc: crossing[cc] for cc in pair}, lambda median: median["bbr3"] > median["bbr"]
     )
-    steadier = estimates.support(variance, lambda median: median["bbr3"] < median["bbr"])
+    steadier = intervals.support(variance, lambda median: median["bbr3"] < median["bbr"])
     shares = ", ".join(
         f"{LABELS[cc]} {'never fair' if v.value is None else f'{100 * v.value:.1f} %'}"
         for cc, v in spread.items()
@@ -121,12 +122,12 @@ def _stability(runs: Runs, crossing: Mapping[str, list[float | None]]) -> Verdic
     )
 
 
-def _ascends(medians: Mapping[str, estimates.Estimate], order: tuple[str, ...]) -> bool:
+def _ascends(medians: Mapping[str, intervals.Estimate], order: tuple[str, ...]) -> bool:
     values = [medians[cc].value for cc in order]
     return all(low is not None and (high is None or low < high) for low, high in pairwise(values))
 
 
-def _listed(times: Mapping[str, estimates.Estimate]) -> str:
+def _listed(times: Mapping[str, intervals.Estimate]) -> str:
     return ", ".join(f"{LABELS[cc]} {seconds(time)}" for cc, time in times.items())
 
 

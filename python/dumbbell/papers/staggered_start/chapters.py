@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell import estimates
-from dumbbell.convergence import AVERAGE, CLOSE, SMOOTH
+from dumbbell.metrics import intervals
+from dumbbell.metrics.convergence_times import AVERAGE, CLOSE, SMOOTH
 from dumbbell.papers.frame import Column, Section, Table
 from dumbbell.papers.staggered_start import fidelity, reference
 from dumbbell.papers.staggered_start.measures import LABELS, LIMIT, PUBLISHED, runs_of
@@ -148,7 +148,7 @@ def _times(runs: Runs, name: str) -> list[str]:
     cells = []
     for column in ("crossing", "fair"):
         values = runs_of(runs[name], column)
-        median = estimates.median(values, LIMIT).value
+        median = intervals.median(values, LIMIT).value
         cells += [f"> {LIMIT:g}" if median is None else f"{median:.0f}", _seen(values)]
     return cells
 
@@ -173,7 +173,7 @@ def _which_fit(runs: Runs, column: str) -> str:
     fitting = []
     for cc, variants in VARIANTS.items():
         for name, label in variants.items():
-            found = estimates.median(runs_of(runs[name], column), LIMIT)
+            found = intervals.median(runs_of(runs[name], column), LIMIT)
             low = LIMIT if found.low is None else found.low
             high = float("inf") if found.high is None else found.high
             if low <= PUBLISHED[cc] <= high:

@@ -15,7 +15,7 @@ from dumbbell.papers.staggered_start import reference
 
 if TYPE_CHECKING:
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 TARGETS: Final = {
     "throughput": 0.10,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell.convergence import convergence
 from dumbbell.metrics import windows
+from dumbbell.metrics.convergence_times import convergence
 from dumbbell.papers.frame import Paper
 
 if TYPE_CHECKING:
-    from dumbbell.estimates import Estimate
-    from dumbbell.results import Result
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.results.result import Result
 
 ALGORITHMS: Final = ("reno", "cubic", "bbr", "bbr3")
 """The paper's algorithms, in its order."""
@@ -41,7 +41,7 @@ LINUX_LIMIT: Final = 90.0
 
 @cache
 def converged(result: Result) -> pl.DataFrame:
-    """`dumbbell.convergence.convergence`, computed once for a result."""
+    """`dumbbell.metrics.convergence_times.convergence`, computed once for a result."""
     return convergence(result)
 
 

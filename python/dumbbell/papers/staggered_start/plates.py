@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import estimates, figures
+from dumbbell import figures
+from dumbbell.metrics import intervals
 from dumbbell.papers.frame import Plate
 from dumbbell.papers.staggered_start import reference
 from dumbbell.papers.staggered_start.measures import (
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 _CHANGES: Final = {
     "no-hystart": ("no HyStart", ("cubic",)),
@@ -218,7 +219,7 @@ def _cells(table: pl.DataFrame, column: str) -> pl.DataFrame:
     )
     rows = []
     for cell in numbers.partition_by("cc", "rtt", "buffer", "gap", maintain_order=True):
-        found = estimates.median(cell[column], LIMIT)
+        found = intervals.median(cell[column], LIMIT)
         where = cell.select("cc", "rtt", "buffer", "gap").row(0, named=True)
         rows.append(where | found.ends)
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -237,7 +238,7 @@ def _row(
     cc: str, label: str, result: Result, column: str, limit: float, published: float
 ) -> dict[str, Any]:
     runs = runs_of(result, column)
-    found = estimates.median(runs, limit)
+    found = intervals.median(runs, limit)
     few = len(runs) < 5  # a bootstrap of so few says nothing
     return {
         "cc": cc,

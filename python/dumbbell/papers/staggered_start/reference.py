@@ -8,9 +8,9 @@ from typing import Final
 
 import polars as pl
 
-from dumbbell.experiment import Experiment
-from dumbbell.results import Result
-from dumbbell.tables import read_table
+from dumbbell.experiment.model import Experiment
+from dumbbell.results.result import Result
+from dumbbell.results.tables import read_table
 
 MEASURED: Final = ("reno", "cubic", "bbr")
 """The algorithms that were measured."""

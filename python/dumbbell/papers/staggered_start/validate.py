@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dumbbell
-from dumbbell.experiment import Experiment
+from dumbbell.engine.runner import run_all
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.toml import write_text
 from dumbbell.figures import styled, svg
-from dumbbell.files import write_text
 from dumbbell.papers.frame import Paper, Runs
 from dumbbell.papers.staggered_start import reference
 from dumbbell.papers.staggered_start.chapters import fidelity_table
 from dumbbell.papers.staggered_start.plates import PLATES
-from dumbbell.runner import run_all
 
 if TYPE_CHECKING:
     from dumbbell.papers.frame import Plate
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 _FOLDER = Path(__file__).parent
 _FIGURES = ("singles", "linux")

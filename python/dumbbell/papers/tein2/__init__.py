@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.papers.frame import Measured, Runs, Verdicts
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 __all__ = ["PLATES", "judge", "measure", "reduce", "sections"]
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell import estimates
-from dumbbell.metrics import throughput
+from dumbbell.metrics import intervals, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Runs
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 FOLDER: Final = Path(__file__).parent
 """Where the paper and its experiments are."""
@@ -72,19 +71,19 @@ def rates(result: Result, until: float | None = None) -> pl.DataFrame:
 
 def rate(result: Result, flow: str = "flow") -> Estimate:
     """One flow's throughput, Mbit/s."""
-    return estimates.median(rates(result)[flow].to_list())
+    return intervals.median(rates(result)[flow].to_list())
 
 
 def ratio(result: Result, above: str, below: str) -> Estimate:
     """The throughput of one flow over that of another, seed by seed."""
     table = rates(result)
-    return estimates.median(table[above] / table[below])
+    return intervals.median(table[above] / table[below])
 
 
 def share(result: Result, flow: str) -> Estimate:
     """The share that a flow has of the throughput of all, seed by seed (0 to 1)."""
     table = rates(result)
-    return estimates.median(table[flow] / table.drop("seed").sum_horizontal())
+    return intervals.median(table[flow] / table.drop("seed").sum_horizontal())
 
 
 def delay(runs: Runs, cc: str, rtt: int) -> Estimate:
@@ -108,7 +107,7 @@ def reno_shares(runs: Runs, case: str) -> list[dict[str, float]]:
 def use(runs: Runs, cc: str, path: str) -> Estimate:
     """The share of 622 Mbit/s that a path over TEIN2 is used for, both flows at once (0 to 1)."""
     shares = rates(runs[f"tein2-{cc}"])[path] / CAPACITY
-    return estimates.median(shares)
+    return intervals.median(shares)
 
 
 def known(estimate: Estimate) -> float:

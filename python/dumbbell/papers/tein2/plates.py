@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from matplotlib.ticker import LogLocator
 
-from dumbbell import estimates, figures
+from dumbbell import figures
+from dumbbell.metrics import intervals
 from dumbbell.papers.frame import Paper, Plate
 from dumbbell.papers.tein2.measures import (
     ALGORITHMS,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from dumbbell.estimates import Estimate
+    from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Runs
 
 _PUBLISHED = {number.id: number.published for number in Paper.load(FOLDER).numbers}
@@ -43,7 +44,7 @@ _FAIR_PART = 16.0
 def draw_delay(runs: Runs) -> Figure:
     """Throughput over the round-trip time: the paper's figure 7."""
     points = (
-        estimates.point(cc, rtt, delay(runs, cc, rtt), _PUBLISHED[f"throughput-{rtt}-{cc}"])
+        intervals.point(cc, rtt, delay(runs, cc, rtt), _PUBLISHED[f"throughput-{rtt}-{cc}"])
         for cc in ALGORITHMS
         for rtt in RTTS
     )
@@ -53,7 +54,7 @@ def draw_delay(runs: Runs) -> Figure:
 def draw_unfairness(runs: Runs) -> Figure:
     """Throughput ratio over the inverse RTT ratio: the paper's figure 8."""
     points = (
-        estimates.point(cc, x, unfairness(runs, cc, x), _PUBLISHED[f"ratio-{x}-{cc}"])
+        intervals.point(cc, x, unfairness(runs, cc, x), _PUBLISHED[f"ratio-{x}-{cc}"])
         for cc in ALGORITHMS
         for x in RATIOS
     )
@@ -82,7 +83,7 @@ def draw_beyond(plan: str, runs: Runs) -> Figure:
     """Throughput over the round-trip time, with the algorithms of today."""
     table = runs.beyond[plan].with_columns(pl.col("rtt").cast(pl.Float64))
     points = (
-        estimates.point(cell["cc"][0], cell["rtt"][0], estimates.median(cell["throughput"] / 1e6))
+        intervals.point(cell["cc"][0], cell["rtt"][0], intervals.median(cell["throughput"] / 1e6))
         for cell in table.partition_by("cc", "rtt", maintain_order=True)
     )
     return _lines(points, ("RTT (ms)", sorted(set(table["rtt"]))), _THROUGHPUT)
@@ -95,8 +96,8 @@ def draw_beyond_ratio(plan: str, setting: str, unit: float, runs: Runs) -> Figur
         named = cell.with_columns(pl.col("flow").cast(pl.String))
         flows = named.pivot("flow", index="seed", values="throughput").drop("seed")
         near, far = flows.columns
-        found = estimates.median(flows[near] / flows[far].clip(1.0))
-        points.append(estimates.point(cell["cc"][0], float(cell[setting][0]) / unit, found))
+        found = intervals.median(flows[near] / flows[far].clip(1.0))
+        points.append(intervals.point(cell["cc"][0], float(cell[setting][0]) / unit, found))
     ticks = sorted({round(point["x"], 1) for point in points})
     return _lines(points, ("inverse RTT ratio", ticks), "throughput ratio", log=True)
 
@@ -110,7 +111,7 @@ def draw_beyond_friends(runs: Runs) -> Figure:
             f"{figures.look(cell['cc'][0]).label}\n{cell['rtt'][0]} ms",
             "Reno" if cell["flow"][0] == "reno" else "beside Reno",
             "reno" if cell["flow"][0] == "reno" else cell["cc"][0],
-            estimates.median(cell["throughput"] / 1e6),
+            intervals.median(cell["throughput"] / 1e6),
         )
         for cell in table.partition_by("cc", "rtt", "flow", maintain_order=True)
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import AliasChoices, BaseModel
 
 from dumbbell.errors import ExperimentError
-from dumbbell.units import shown
+from dumbbell.experiment.units import shown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

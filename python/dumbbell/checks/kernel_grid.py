@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.engine.runner import run_all
 from dumbbell.errors import ResultError
-from dumbbell.estimates import median
-from dumbbell.experiment import Experiment, Flow, Link
-from dumbbell.results import Result
-from dumbbell.runner import run_all
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.metrics.intervals import median
+from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dumbbell import _core, custom
+from dumbbell import _core
+from dumbbell.engine import kernel, kernel_algorithms
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
-from dumbbell.experiment import Experiment
-from dumbbell.resolve import resolve, scenario
-from dumbbell.results import Result, check_replaceable, collect
-from dumbbell.testbed import algorithms, client
+from dumbbell.experiment import user_code
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.resolve import resolve, scenario
+from dumbbell.results.result import Result, check_replaceable, collect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from dumbbell.estimates import Until
+    from dumbbell.metrics.intervals import Until
 
 Backend = Literal["simulator", "linux"]
 """What runs an experiment: the simulator, or this machine's kernel with real packets."""
@@ -133,7 +134,7 @@ def run_all(
     at_once = workers(1 if jobs is None and is_real else jobs)
     kernels = [f for one in resolved for f in one.flows if is_real and f.transport == "tcp"]
     used = [flow.cc for flow in kernels]
-    with algorithms.provided(used) as names, ThreadPoolExecutor(at_once) as pool:
+    with kernel_algorithms.provided(used) as names, ThreadPoolExecutor(at_once) as pool:
         tasks = [
             [
                 _RealTask(one, seed, retry_spoiled, names) if is_real else _Task(one, seed)
@@ -173,7 +174,7 @@ def simulate(
         InterruptedError: If `watch` was stopped.
         Exception: Whatever an algorithm of the user's own raises.
     """
-    custom_classes = custom.classes((flow.cc for flow in resolved.flows), resolved.sources)
+    custom_classes = user_code.classes((flow.cc for flow in resolved.flows), resolved.sources)
     return _core.simulate(scenario(resolved, seed), watch, custom_classes)
 
 
@@ -217,7 +218,7 @@ def run_until(
 class _Done:
     """The outcome of one run, when it ran, and how often it was tried."""
 
-    outcome: _core.RunOutput | client.Outcome
+    outcome: _core.RunOutput | kernel.Outcome
     began: float
     ended: float
     attempts: int = 1
@@ -248,15 +249,15 @@ class _RealTask:
     seed: int
     retry_spoiled: int
     names: Mapping[str, str]
-    watch: client.Watch = field(default_factory=client.Watch)
+    watch: kernel.Watch = field(default_factory=kernel.Watch)
 
     def run(self) -> _Done:
         began = time.perf_counter()
-        text = algorithms.for_kernel(scenario(self.experiment, self.seed), self.names)
+        text = kernel_algorithms.for_kernel(scenario(self.experiment, self.seed), self.names)
         attempts = 1
-        outcome = client.run_scenario(text, self.watch)
+        outcome = kernel.run_scenario(text, self.watch)
         while outcome.complaints and attempts <= self.retry_spoiled:
-            outcome = client.run_scenario(text, self.watch)
+            outcome = kernel.run_scenario(text, self.watch)
             attempts += 1
         return _Done(outcome, began, time.perf_counter(), attempts)
 
@@ -324,7 +325,7 @@ def _reality(runs: dict[int, _Done]) -> dict[str, Any]:
     real = {
         str(seed): (done.outcome, done.attempts)
         for seed, done in runs.items()
-        if isinstance(done.outcome, client.Outcome)
+        if isinstance(done.outcome, kernel.Outcome)
     }
     if not real:
         return {}

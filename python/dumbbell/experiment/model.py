@@ -10,8 +10,8 @@ An experiment is a TOML file or the same thing built in Python:
 ... )  # doctest: +ELLIPSIS
 Experiment(...)
 
-Quantities stay as they are written, with their units, and are checked at once. `dumbbell.resolve`
-turns them into the plain numbers that the simulator takes.
+Quantities stay as they are written, with their units, and are checked at once.
+`dumbbell.experiment.resolve` turns them into the plain numbers that the simulator takes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from pydantic import (
     model_validator,
 )
 
-from dumbbell import custom, files, units
 from dumbbell.errors import ExperimentError, in_file
-from dumbbell.explain import explain
-from dumbbell.keys import (
+from dumbbell.experiment import toml, units, user_code
+from dumbbell.experiment.messages import explain
+from dumbbell.experiment.stacks import stack_fields, udt_fields, unknown
+from dumbbell.experiment.types import (
     Algorithm,
     Aqm,
     Count,
@@ -53,7 +54,6 @@ from dumbbell.keys import (
     Transport,
     needs_udt,
 )
-from dumbbell.stacks import stack_fields, udt_fields, unknown
 
 MOST_FLOWS: Final = 1_000_000
 """The greatest number of flows in one experiment."""
@@ -283,13 +283,13 @@ class Experiment(_Model):
                 names the file, the key, and what would be valid.
         """
         with in_file(path):
-            data = files.override(files.read_toml(Path(path)), overrides or [])
+            data = toml.override(toml.read_toml(Path(path)), overrides or [])
             return cls(**beside(Path(path).parent, data))
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
         """Reads an experiment from the text of a file; see `load`."""
-        return cls(**files.override(files.parse_toml(text), overrides or []))
+        return cls(**toml.override(toml.parse_toml(text), overrides or []))
 
     def to_toml(self, *, defaults: bool = False) -> str:
         """Writes the experiment as the text of a file; `parse` gives an equal experiment.
@@ -298,7 +298,7 @@ class Experiment(_Model):
             defaults: Whether keys that have their default value are written too.
         """
         data = self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=not defaults)
-        return files.to_toml(data)
+        return toml.to_toml(data)
 
     def override(self, *assignments: str) -> Experiment:
         """The experiment with keys overridden as on the command line: ``"flow.first.cc=bbr"``.
@@ -472,7 +472,7 @@ def beside(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
             link["trace"] = str(folder / link["trace"])
     for flow in _tables(data, "flow"):
         if isinstance(flow.get("cc"), str):
-            flow["cc"] = custom.locate_in(flow["cc"], folder)
+            flow["cc"] = user_code.locate_in(flow["cc"], folder)
     return data
 
 

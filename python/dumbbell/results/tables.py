@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell import _core
-    from dumbbell.testbed import client
+    from dumbbell.engine import kernel
 
 TABLES: Final = ("flows", "series", "links", "internals")
 """The tables of a result."""
@@ -93,7 +93,7 @@ class Played:
 
     seed: int
     cast: Cast
-    outcome: _core.RunOutput | client.Outcome
+    outcome: _core.RunOutput | kernel.Outcome
 
 
 def tables(runs: Sequence[Played], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:

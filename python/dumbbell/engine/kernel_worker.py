@@ -1,4 +1,4 @@
-"""The process that a run with real packets is: ``python -m dumbbell.testbed.worker``.
+"""The process that a run with real packets is: ``python -m dumbbell.engine.kernel_worker``.
 
 It reads a request (JSON) from its input and answers on its output: lines of JSON, the last one
 followed by tables (Arrow IPC). It has a process namespace, whose first process does the work and

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import QuantityError
-from dumbbell.units import (
+from dumbbell.experiment.units import (
     PACKETS,
     RATE,
     SIZE,

@@ -10,13 +10,14 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell import _core, custom, links
+from dumbbell import _core
 from dumbbell.errors import ExperimentError, QuantityError
-from dumbbell.stacks import stack_fields, udt_fields
-from dumbbell.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_queue
+from dumbbell.experiment import impairments, user_code
+from dumbbell.experiment.stacks import stack_fields, udt_fields
+from dumbbell.experiment.units import BDP, PACKETS, RATE, SIZE, TIME, UNLIMITED, parse_queue
 
 if TYPE_CHECKING:
-    from dumbbell.experiment import Experiment, Flow, Link
+    from dumbbell.experiment.model import Experiment, Flow, Link
 
 SAMPLE_NS: Final = 100_000_000
 """How often flows are looked at unless the experiment says so, ns."""
@@ -64,7 +65,7 @@ def resolve(experiment: Experiment) -> Experiment:
             _resolve_flow(experiment, i, rtts[i], names)
             for i, names in enumerate(experiment.flow_names())
         ],
-        sources=custom.sources(experiment),
+        sources=user_code.sources(experiment),
     )
     limited = {link.name for link in resolved.links if _limits(link)}
     for number, of_flow in enumerate(rtts):
@@ -153,15 +154,16 @@ def _resolve_link(experiment: Experiment, number: int, rtts: list[list[int]]) ->
         rate = _rate(link, trace)
         return link.replace(
             rate=RATE.format(rate) if link.rate and rate else None,
-            rates=link.rates and links.format_rates(links.parse_rates(link.rates)),
+            rates=link.rates and impairments.format_rates(impairments.parse_rates(link.rates)),
             trace=trace,
             burst=_burst(link),
             delay=TIME.format(TIME.parse(link.delay, zero=True)),
-            reroutes=link.reroutes and links.format_reroutes(links.parse_reroutes(link.reroutes)),
+            reroutes=link.reroutes
+            and impairments.format_reroutes(impairments.parse_reroutes(link.reroutes)),
             queue=_queue(experiment, link, rate, rtts),
             aqm=_aqm(link, rate),
             jitter=TIME.format(TIME.parse(link.jitter, zero=True)),
-            reorder=link.reorder and links.parse_reorder(link.reorder).text,
+            reorder=link.reorder and impairments.parse_reorder(link.reorder).text,
         )
     except ExperimentError as error:
         raise error.within(f"link[{number}]") from None
@@ -169,7 +171,7 @@ def _resolve_link(experiment: Experiment, number: int, rtts: list[list[int]]) ->
 
 def _read_trace(link: Link) -> list[int] | None:
     try:
-        return None if link.trace is None else links.parse_trace(link.trace)
+        return None if link.trace is None else impairments.parse_trace(link.trace)
     except QuantityError as error:
         raise ExperimentError(str(error), key="trace") from None
 
@@ -181,9 +183,9 @@ def _rate(link: Link, trace: list[int] | None) -> int | None:
         problem = f"is given beside {given[0]}; a link has one of rate, rates and trace"
         raise ExperimentError(problem, key=given[1])
     if link.rates:
-        return max(rate for _, rate in links.parse_rates(link.rates)) or None
+        return max(rate for _, rate in impairments.parse_rates(link.rates)) or None
     if trace:
-        return links.mean_rate(trace)
+        return impairments.mean_rate(trace)
     return RATE.parse(link.rate) if link.rate else None
 
 
@@ -191,7 +193,7 @@ def _aqm(link: Link, rate: int | None) -> str | None:
     if link.aqm and rate is None:
         problem = f'"{link.aqm}" has no queue to manage, as the link has no rate; give it one'
         raise ExperimentError(problem, key="aqm")
-    return link.aqm and links.parse_aqm(link.aqm)
+    return link.aqm and impairments.parse_aqm(link.aqm)
 
 
 def _burst(link: Link) -> str | None:
@@ -286,7 +288,7 @@ def _check_limits(experiment: Experiment, number: int, rtts: list[int], limited:
 
 
 def _limits(link: Link) -> bool:
-    return bool(link.rate or link.rates or link.trace or links.parse_loss(link.loss))
+    return bool(link.rate or link.rates or link.trace or impairments.parse_loss(link.loss))
 
 
 def _resolve_flow(experiment: Experiment, number: int, rtts: list[int], names: list[str]) -> Flow:
@@ -316,7 +318,7 @@ def _app_rates(flow: Flow, number: int) -> list[list[str]] | None:
     if flow.app_rates and flow.app_rate:
         problem = "is given beside app_rate; an application has one of them"
         raise ExperimentError(problem, key=f"flow[{number}].app_rates")
-    return flow.app_rates and links.format_rates(links.parse_rates(flow.app_rates))
+    return flow.app_rates and impairments.format_rates(impairments.parse_rates(flow.app_rates))
 
 
 def _link_scenario(link: Link) -> dict[str, Any]:
@@ -325,23 +327,23 @@ def _link_scenario(link: Link) -> dict[str, Any]:
     return {
         "name": link.name,
         "rate_bps": RATE.parse(link.rate) if link.rate else None,
-        "rates": link.rates and links.parse_rates(link.rates),
+        "rates": link.rates and impairments.parse_rates(link.rates),
         "trace_ms": link.trace,
         "bucket_bytes": SIZE.parse(link.burst) if link.burst else None,
         "delay_ns": TIME.parse(link.delay, zero=True),
-        "reroutes": links.parse_reroutes(link.reroutes) if link.reroutes else [],
+        "reroutes": impairments.parse_reroutes(link.reroutes) if link.reroutes else [],
         "queue": queue and {units[queue.dimension.name]: queue.value},
-        "aqm": links.aqm_scenario(link.aqm) if link.aqm else None,
+        "aqm": impairments.aqm_scenario(link.aqm) if link.aqm else None,
         "jitter_ns": TIME.parse(link.jitter, zero=True),
         "reorder": _reorder_scenario(link),
-        **links.loss_scenario(link.loss),
+        **impairments.loss_scenario(link.loss),
     }
 
 
 def _reorder_scenario(link: Link) -> dict[str, Any] | None:
     if link.reorder is None:
         return None
-    reordering = links.parse_reorder(link.reorder)
+    reordering = impairments.parse_reorder(link.reorder)
     return {"share": reordering.share, "delay_ns": reordering.delay}
 
 
@@ -366,7 +368,7 @@ def _flow_scenario(experiment: Experiment, flow: Flow, delays: dict[str, int]) -
         "stop_ns": flow.stop and TIME.parse(flow.stop),
         "bytes": flow.bytes and SIZE.parse(flow.bytes),
         "app_rate_bps": flow.app_rate and RATE.parse(flow.app_rate),
-        "app_rates": links.parse_rates(flow.app_rates) if flow.app_rates else [],
+        "app_rates": impairments.parse_rates(flow.app_rates) if flow.app_rates else [],
         "log": flow.log,
         **({"command": flow.command, "server": flow.server} if flow.command else {}),
         **_transport(experiment, flow),

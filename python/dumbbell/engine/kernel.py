@@ -1,4 +1,9 @@
-"""Starting a run with real packets, and hearing it out."""
+"""Real packets: runs of an experiment with the TCP of this machine's Linux.
+
+A run is a process of its own (`dumbbell.engine.kernel_worker`), whose namespaces, devices and
+programs have no names outside: when it ends they are gone, even if it was killed. This module
+starts it and reads what it reports.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +81,7 @@ class Outcome:
 
 
 def run_scenario(scenario: str, watch: Watch) -> Outcome:
-    """Runs a scenario, as `dumbbell.resolve.scenario` gives it, in real time.
+    """Runs a scenario, as `dumbbell.experiment.resolve.scenario` gives it, in real time.
 
     Raises:
         TestbedError: If the machine cannot.
@@ -85,7 +90,7 @@ def run_scenario(scenario: str, watch: Watch) -> Outcome:
     """
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dumbbell.testbed.worker"],
+            [sys.executable, "-m", "dumbbell.engine.kernel_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=words,

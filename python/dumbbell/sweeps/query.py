@@ -10,9 +10,9 @@ import duckdb
 import polars as pl
 
 from dumbbell.errors import DumbbellError, ResultError
-from dumbbell.results import spoiled
+from dumbbell.results.result import spoiled
+from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, columns_of
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
-from dumbbell.tables import SUBFLOW_TABLES, TABLES, columns_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.conformance import Case, Finding, NotSeenError
-from dumbbell.experiment import Experiment, Flow, Link
+from dumbbell.checks.conformance import Case, Finding, NotSeenError
+from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
-    from dumbbell.conformance import Stay, Track
+    from dumbbell.checks.conformance import Stay, Track
 
 STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL = range(8)
 """States as ``inspect`` numbers them; `PROBE_BW` is BBRv1's."""

@@ -1,7 +1,7 @@
 """Putting an algorithm through the test cases of its specification.
 
-A case is an experiment and a check of what it recorded, the algorithm's own variables included. The
-cases of a specification are a list; `dumbbell.conformance.bbr` has those of the BBR internet draft.
+A case is an experiment and a check of what it recorded, the algorithm's own variables included.
+The cases of a specification are a list; `dumbbell.checks.bbr_draft` has those of the BBR draft.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
-from dumbbell.runner import run_all
+from dumbbell.engine.runner import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dumbbell.experiment import Experiment
-    from dumbbell.results import Result
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.results.result import Result
 
 Verdict = Literal["pass", "fail", "n/a"]
 

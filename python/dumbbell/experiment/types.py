@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BeforeValidator
 
-from dumbbell import _core, custom, links, units
+from dumbbell import _core
 from dumbbell.errors import ExperimentError
-from dumbbell.stacks import StackValue, unknown
+from dumbbell.experiment import impairments, units, user_code
+from dumbbell.experiment.stacks import StackValue, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ def _quantity(dimension: units.Dimension, *, zero: bool = False) -> BeforeValida
 def _opportunities(trace: object) -> None:
     # A file is read when the experiment is resolved, not whenever a link is made.
     if not isinstance(trace, str):
-        links.parse_trace(trace)
+        impairments.parse_trace(trace)
 
 
 def _check_queue(text: object) -> object:
@@ -54,9 +55,9 @@ def _check_queue(text: object) -> object:
 
 def _check_algorithm(text: object) -> object:
     if isinstance(text, type):
-        text = custom.name_of(text)
+        text = user_code.name_of(text)
     if isinstance(text, str):
-        (custom.check_name if custom.is_custom(text) else _core.check_algorithm)(text)
+        (user_code.check_name if user_code.is_custom(text) else _core.check_algorithm)(text)
     return text
 
 
@@ -123,12 +124,12 @@ Time = Annotated[str, _quantity(units.TIME, zero=True)]
 Period = Annotated[str, _quantity(units.TIME)]
 Size = Annotated[str, _quantity(units.SIZE)]
 QueueSize = Annotated[str, BeforeValidator(_check_queue)]
-Loss = Annotated[float | str, BeforeValidator(links.parse_loss)]
-Rates = Annotated[list[list[str]], _checked(links.parse_rates)]
-Reroutes = Annotated[list[list[str]], _checked(links.parse_reroutes)]
+Loss = Annotated[float | str, BeforeValidator(impairments.parse_loss)]
+Rates = Annotated[list[list[str]], _checked(impairments.parse_rates)]
+Reroutes = Annotated[list[list[str]], _checked(impairments.parse_reroutes)]
 Trace = Annotated[str | list[int], _checked(_opportunities)]
-Aqm = Annotated[str, _checked(links.parse_aqm)]
-Reordering = Annotated[str, _checked(links.parse_reorder)]
+Aqm = Annotated[str, _checked(impairments.parse_aqm)]
+Reordering = Annotated[str, _checked(impairments.parse_reorder)]
 Transport = Annotated[str, BeforeValidator(_check_transport)]
 Seeds = Annotated[int | list[int], BeforeValidator(check_seeds)]
 StackOptions = Annotated[dict[str, StackValue], BeforeValidator(_check_options)]

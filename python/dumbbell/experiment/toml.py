@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import ExperimentError
-from dumbbell.stacks import unknown
+from dumbbell.experiment.stacks import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from dumbbell.metrics import windows
+from dumbbell.metrics.rates import windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 CLOSE: Final = 0.25
 """A window is close to its average if it differs by no more than this share of the average."""

@@ -3,7 +3,7 @@
 Every function says its formula, its unit and where it comes from; RFC 5166 ("Metrics for the
 Evaluation of Congestion Control Mechanisms") gives the frame. A function that takes a `Result`
 gives one row per seed and flow (or link), and never mixes seeds. For convergence see
-`dumbbell.convergence`.
+`dumbbell.metrics.convergence_times`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import polars as pl
 
-from dumbbell.units import TIME
+from dumbbell.experiment.units import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dumbbell.results import Result
+    from dumbbell.results.result import Result
 
 
 _MICRO: Final = 1e-6

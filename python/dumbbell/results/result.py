@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell.errors import ResultError
-from dumbbell.experiment import Experiment
-from dumbbell.links import capacity, parse_rates
-from dumbbell.tables import (
+from dumbbell.experiment.impairments import capacity, parse_rates
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.units import RATE, SIZE, TIME
+from dumbbell.results.tables import (
     SUBFLOW_TABLES,
     TABLES,
     Cast,
@@ -39,14 +40,13 @@ from dumbbell.tables import (
     tables,
     writing,
 )
-from dumbbell.units import RATE, SIZE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell import _core
+    from dumbbell.engine import kernel
     from dumbbell.figures import Picture
-    from dumbbell.testbed import client
 
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
 
@@ -326,7 +326,7 @@ def _is_around_us(folder: Path) -> bool:
 
 def collect(
     experiment: Experiment,
-    outcomes: Mapping[int, _core.RunOutput | client.Outcome],
+    outcomes: Mapping[int, _core.RunOutput | kernel.Outcome],
     meta: dict[str, Any],
 ) -> Result:
     """Puts the outcomes of all seeds of a resolved experiment together."""

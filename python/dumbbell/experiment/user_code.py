@@ -4,7 +4,7 @@
 ``path/to/file.py:MyCC`` is a class of a file; only that file sees the modules in its folder.
 `sources` returns the SHA-256 of each class's source, which identifies the version of a class. A
 resolved experiment holds these hashes under the key ``sources``, and results are stored under them.
-`dumbbell.modules` reads the modules.
+`dumbbell.experiment.modules` reads the modules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import DumbbellError, ExperimentError
-from dumbbell.modules import digest_of, read_module
+from dumbbell.experiment.modules import digest_of, read_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dumbbell.cc import _Algorithm
-    from dumbbell.experiment import Experiment
+    from dumbbell.experiment.model import Experiment
 
 _TEXT: Final = re.compile(r"(?P<home>.+):(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?")
 _VALID: Final = 'write "my_module:MyCC", "path/to/file.py:MyCC" or "my_module:MyCC(gain=2)"'
@@ -114,7 +114,7 @@ def user_traceback(error: BaseException) -> TracebackType | None:
 
     None if `error` did not pass through `simulate`.
     """
-    from dumbbell.runner import simulate
+    from dumbbell.engine.runner import simulate
 
     part = error.__traceback__
     while part is not None and part.tb_frame.f_code is not simulate.__code__:

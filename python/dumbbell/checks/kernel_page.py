@@ -10,18 +10,18 @@ import numpy as np
 import polars as pl
 
 import dumbbell
+from dumbbell.checks.kernel_grid import TOLERANCES
+from dumbbell.experiment.toml import write_text
+from dumbbell.experiment.units import TIME, parse_probability
 from dumbbell.figures import save, styled
 from dumbbell.figures.heat import heat_map
-from dumbbell.files import write_text
-from dumbbell.units import TIME, parse_probability
-from dumbbell.validation import TOLERANCES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-    from dumbbell.validation import Grid
+    from dumbbell.checks.kernel_grid import Grid
 
 TITLES: Final = {
     "goodput": "goodput",

@@ -1,0 +1,1 @@
+"""Checks of the engine: conformance to documents, and comparison with real kernels."""

@@ -1,0 +1,1 @@
+"""Experiments: what a file says, checked and resolved. Nothing here runs anything."""
