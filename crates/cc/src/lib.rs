@@ -154,7 +154,8 @@ pub trait CongestionControl {
     }
 
     /// Packets left the flight neither acknowledged nor lost, because their keys were discarded
-    /// (RFC 9002, section 6.4). `path.in_flight` does not count them any more.
+    /// (RFC 9002, section 6.4). `path.in_flight` does not count them any more. A transport with a
+    /// [`RateSampler`] calls [`RateSampler::on_packet_discarded`] first.
     ///
     /// The default does nothing: an algorithm that reads the flight size from `path` needs nothing.
     #[inline]

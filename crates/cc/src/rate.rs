@@ -89,7 +89,13 @@ impl RateSampler {
     /// The application has no data although the window is open (MarkConnectionAppLimited). Samples are
     /// application-limited until every packet now in flight is delivered.
     pub fn set_app_limited(&mut self, path: &Path) {
-        self.app_limited_until = (path.delivered + u64::from(path.in_flight)).max(1);
+        self.app_limited_until = delivered_with_flight(path);
+    }
+
+    /// Packets were discarded with their keys (RFC 9002, section 6.4). They will never be delivered, so
+    /// an application limit ends without them. Call it when `path.in_flight` no longer counts them.
+    pub fn on_packet_discarded(&mut self, path: &Path) {
+        self.app_limited_until = self.app_limited_until.min(delivered_with_flight(path));
     }
 
     /// The sample of an acknowledgement (GenerateRateSample), from the newest packet that it
@@ -122,5 +128,57 @@ impl RateSampler {
             lost: (path.lost as u32).wrapping_sub(packet.send_state.lost),
             marked: (path.marked as u32).wrapping_sub(packet.send_state.marked),
         })
+    }
+}
+
+/// The delivered count once every packet now in flight is delivered; at least 1.
+fn delivered_with_flight(path: &Path) -> u64 {
+    (path.delivered + u64::from(path.in_flight)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_units::Span;
+
+    fn send(sampler: &mut RateSampler, path: &mut Path) -> PacketInfo {
+        let outstanding = path.in_flight;
+        let packet = sampler.on_packet_sent(path, outstanding);
+        path.in_flight += 1;
+        packet
+    }
+
+    fn deliver(sampler: &mut RateSampler, path: &mut Path, packet: &PacketInfo) {
+        path.now += Span::from_millis(1);
+        (path.delivered, path.delivered_at) = (path.delivered + 1, path.now);
+        path.in_flight -= 1;
+        sampler.sample(path, Some(packet));
+    }
+
+    #[test]
+    fn an_application_limit_ends_without_the_discarded_packets() {
+        let mut path = Path::new(1200, Time::ZERO);
+        let mut sampler = RateSampler::new(path.now);
+        let handshake: Vec<_> = (0..10).map(|_| send(&mut sampler, &mut path)).collect();
+        sampler.set_app_limited(&path);
+        path.in_flight -= 6;
+        sampler.on_packet_discarded(&path);
+        let data = send(&mut sampler, &mut path);
+        for packet in &handshake[6..] {
+            deliver(&mut sampler, &mut path, packet);
+            assert!(sampler.is_app_limited());
+        }
+        deliver(&mut sampler, &mut path, &data);
+        assert!(!sampler.is_app_limited());
+    }
+
+    #[test]
+    fn a_discarded_packet_begins_no_application_limit() {
+        let mut path = Path::new(1200, Time::ZERO);
+        let mut sampler = RateSampler::new(path.now);
+        send(&mut sampler, &mut path);
+        path.in_flight = 0;
+        sampler.on_packet_discarded(&path);
+        assert!(!sampler.is_app_limited());
     }
 }
