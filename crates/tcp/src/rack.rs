@@ -25,7 +25,7 @@ const REO_WND_PERSIST: u32 = 16;
 /// SACKed packets above a hole that prove a loss where no reordering was seen (RFC 6675).
 const DUP_THRESH: u32 = 3;
 
-/// RACK's variables (RFC 8985, section 5.2).
+/// RACK's variables (RFC 8985, section 5.3).
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
     /// The most recently sent packet that was delivered: RACK.xmit_ts, RACK.end_seq.
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!((wait, lost.as_slice()), (None, &[0][..]));
     }
 
-    /// RFC 8985, section 4.3: P1, P2 and P3 are lost, P3 is repeated as a probe. Its SACK marks P1 and
+    /// RFC 8985, section 3.4: P1, P2 and P3 are lost, P3 is repeated as a probe. Its SACK marks P1 and
     /// P2 lost.
     #[test]
     fn the_sack_of_a_probe_marks_the_packets_before_it_lost() {

@@ -7,8 +7,8 @@
 //! | [`Sender::try_undo`] | `tcp_undo_cwnd_reduction` | 4015 |
 //! | [`Sender::process_loss`] | `tcp_process_loss` | 5682 |
 //! | [`Sender::identify_packet_loss`] | `tcp_identify_packet_loss` | 6675, 8985 |
-//! | [`Sender::rack_reo_timeout`] | `tcp_rack_reo_timeout` | 8985, section 6.3 |
-//! | [`Sender::enter_loss`] | `tcp_enter_loss` | 5681, section 3.1; 6298, section 5 |
+//! | [`Sender::rack_reo_timeout`] | `tcp_rack_reo_timeout` | 8985, section 6.2, step 5 |
+//! | [`Sender::enter_loss`] | `tcp_enter_loss` | 5681, section 3.1; 6298, section 5; 8985, section 6.3 |
 
 use super::Sender;
 use super::acknowledge::AckSummary;

@@ -1,5 +1,5 @@
 //! The retransmission timer: retransmission timeout (RFC 6298), tail loss probe (RFC 8985,
-//! section 7) and RACK's reordering timer (RFC 8985, section 6.3).
+//! section 7) and RACK's reordering timer (section 6.2, step 5).
 
 use super::{Sender, TailLossProbe};
 use dumbbell_cc::CaState;
