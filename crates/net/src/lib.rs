@@ -26,6 +26,8 @@ pub use delay_stage::Reordering;
 pub use link::{DropReason, Link, LinkConfig, LinkStatistics};
 pub use loss::{GilbertElliott, LossModel, LossProcess};
 pub use piecewise_rate::PiecewiseRate;
+/// Public for the protocol engines (`dumbbell-tcp`, `dumbbell-sim`), which prefetch their own state.
+#[doc(hidden)]
 pub use prefetch::prefetch;
 pub use queue::{Backlog, Limit};
 pub use route::{LinkId, RouteId, Routes};

@@ -66,7 +66,8 @@ const MIN_TSO_RATE: f64 = 1.2e6;
 /// Until this many packets are delivered, the window grows whatever its target (TCP_INIT_CWND).
 const FIRST_FLIGHT: u64 = 10;
 
-/// The states of BBRv1. `inspect` shows their numbers.
+/// The states of BBRv1. Their numbers are the values of the metric `state` of
+/// [`inspect`](crate::CongestionControl::inspect).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Doubles the rate every round until the pipe is full.

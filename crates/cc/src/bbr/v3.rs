@@ -125,7 +125,8 @@ use dumbbell_units::{Rate, Span, Time};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 
-/// The states of BBRv2 and BBRv3. `inspect` shows their numbers.
+/// The states of BBRv2 and BBRv3. Their numbers are the values of the metric `state` of
+/// [`inspect`](crate::CongestionControl::inspect).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Doubles the rate every round until the pipe is full.
