@@ -12,11 +12,12 @@ import os
 import sys
 import traceback
 import warnings
-from typing import Any
+from typing import Any, Final
 
 from dumbbell.cli.app import app
 from dumbbell.errors import DumbbellError
-from dumbbell.experiment import user_code
+
+_INTERRUPTED: Final = 130
 
 
 def main() -> None:
@@ -30,13 +31,19 @@ def main() -> None:
             app()
         finally:
             sys.stdout.flush()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:  # A thread of a custom algorithm may never end.
+            os._exit(_INTERRUPTED)
+        raise
     except DumbbellError as error:
         sys.stderr.write(f"dumbbell: {error}\n")
         sys.exit(2)
     except OSError as error:
         sys.exit(_cannot_write(error))
     except Exception as error:
-        part = user_code.user_traceback(error)
+        from dumbbell.engine.simulation import custom_traceback
+
+        part = custom_traceback(error)
         notes = getattr(error, "__notes__", [])
         if part is None and notes:  # It was called, or answered, as it cannot be.
             sys.stderr.write(f"dumbbell: {type(error).__name__}: {error}, {notes[0]}\n")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import platform
 import time
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dumbbell import _core
 from dumbbell.engine import kernel, kernel_algorithms
+from dumbbell.engine.simulation import simulate, stop_all, thread_pool
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
-from dumbbell.experiment import user_code
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.resolve import resolve, scenario
 from dumbbell.results.result import Result, check_replaceable, collect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from dumbbell.metrics.intervals import Until
 
@@ -134,7 +134,7 @@ def run_all(
     at_once = workers(1 if jobs is None and is_real else jobs)
     kernels = [f for one in resolved for f in one.flows if is_real and f.transport == "tcp"]
     used = [flow.cc for flow in kernels]
-    with kernel_algorithms.provided(used) as names, ThreadPoolExecutor(at_once) as pool:
+    with kernel_algorithms.provided(used) as names, thread_pool(at_once) as pool:
         tasks = [
             [
                 _RealTask(one, seed, retry_spoiled, names) if is_real else _Task(one, seed)
@@ -162,20 +162,6 @@ def _refuse_programs(experiment: Experiment) -> None:
         if flow.command is not None:
             problem = 'a program sends real packets; run it with the backend "linux"'
             raise ExperimentError(problem, key=f"flow[{number}].command")
-
-
-def simulate(
-    resolved: Experiment, seed: int, watch: _core.RunMonitor | None = None
-) -> _core.RunOutput:
-    """Runs one seed of a resolved experiment in this thread.
-
-    Raises:
-        _core.ScenarioError: If the experiment cannot be simulated.
-        InterruptedError: If `watch` was stopped.
-        Exception: Whatever an algorithm of the user's own raises.
-    """
-    custom_classes = user_code.classes((flow.cc for flow in resolved.flows), resolved.sources)
-    return _core.simulate(scenario(resolved, seed), watch, custom_classes)
 
 
 def run_until(
@@ -233,9 +219,10 @@ class _Task:
     watch: _core.RunMonitor = field(default_factory=_core.RunMonitor)
 
     def run(self) -> _Done:
-        began = time.perf_counter()
+        one, began = self.experiment, time.perf_counter()
         try:
-            outcome = simulate(self.experiment, self.seed, self.watch)
+            text = scenario(one, self.seed)
+            outcome = simulate(text, (flow.cc for flow in one.flows), one.sources, self.watch)
         except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
         return _Done(outcome, began, time.perf_counter())
@@ -282,6 +269,8 @@ def _see_through(
         pool.shutdown(wait=False, cancel_futures=True)
         for task, _ in runs:
             task.watch.stop()
+        monitors = [task.watch for task, _ in runs if isinstance(task, _Task)]
+        stop_all([run for _, run in runs], lambda: monitors)
         raise
 
 

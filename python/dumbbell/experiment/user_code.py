@@ -20,7 +20,6 @@ from dumbbell.experiment.modules import digest_of, read_module
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from dumbbell.cc import _Algorithm
     from dumbbell.experiment.model import Experiment
@@ -107,19 +106,6 @@ def classes(
             )
         found[cc] = (cls, options)
     return found
-
-
-def user_traceback(error: BaseException) -> TracebackType | None:
-    """The traceback below `simulate`: the frames of the custom algorithm that raised `error`.
-
-    None if `error` did not pass through `simulate`.
-    """
-    from dumbbell.engine.runner import simulate
-
-    part = error.__traceback__
-    while part is not None and part.tb_frame.f_code is not simulate.__code__:
-        part = part.tb_next
-    return part and part.tb_next
 
 
 def _parse(cc: str) -> tuple[str, str, dict[str, Any]]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell.engine.runner import workers
+from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Sweep, engine
@@ -139,7 +140,7 @@ def _pool(jobs: int | None, dask: str | None) -> Iterator[tuple[Executor, int]]:
     """Who works, and how many of them there are."""
     if dask is None:
         count = workers(jobs)
-        with ThreadPoolExecutor(count) as pool:
+        with thread_pool(count) as pool:
             yield pool, count
         return
     try:
@@ -254,6 +255,8 @@ class _Driver:
             for future, (watch, _) in running.items():
                 future.cancel()
                 watch.stop()
+            if local:
+                stop_all(running, lambda: [watch.current[0] for watch, _ in running.values()])
             raise
 
     def _take(self, tables: Tables, asked: pl.DataFrame) -> None:

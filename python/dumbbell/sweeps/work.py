@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import _core, metrics
+from dumbbell.engine import simulation
 from dumbbell.errors import DumbbellError
-from dumbbell.experiment import user_code
 from dumbbell.experiment.impairments import capacity
 from dumbbell.results.tables import Cast, Member, Played, tables
 from dumbbell.sweeps.plan import engine
@@ -102,10 +102,9 @@ def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None 
     for number, run in enumerate(runs):
         plain = json.loads(run.scenario) | {"seed": run.seed}
         try:
-            custom_classes = user_code.classes(
-                (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
-            )
-            outcome = _core.simulate(json.dumps(plain), watch.begin(run.cost), custom_classes)
+            algorithms, sources = (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
+            monitor = watch.begin(run.cost)
+            outcome = simulation.simulate(json.dumps(plain), algorithms, sources, monitor)
         except _core.ScenarioError as error:
             raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
         watch.end()

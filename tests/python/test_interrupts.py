@@ -1,0 +1,101 @@
+"""Ctrl-C: a process that receives SIGINT ends soon, and leaves nothing half written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
+
+DUMBBELL = Path(sys.executable).with_name("dumbbell")
+
+NEVER_RETURNS = """
+import time
+from pathlib import Path
+
+from dumbbell.cc import CongestionControl
+
+
+class Loops(CongestionControl):
+    def __init__(self, init):
+        super().__init__(init)
+        self.cwnd = 10.0
+
+    def on_ack(self, path, ack):
+        Path("acked").touch()
+        self.go_on()
+
+    def on_congestion(self, path, event): ...
+
+    def go_on(self):
+        while True:
+            pass
+
+
+class Catches(Loops):
+    def go_on(self):
+        while True:
+            try:
+                super().go_on()
+            except Exception:
+                pass
+
+
+class Sleeps(Loops):
+    def go_on(self):
+        time.sleep(1000)
+"""
+
+EXPERIMENT = """
+duration = "3 s"
+seeds = 4
+
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[[flow]]
+name = "flow"
+cc = "never.py:Loops"
+"""
+
+SWEEP = EXPERIMENT + '\n[sweep]\n"link.bottleneck.rate" = ["1 Mbit/s", "2 Mbit/s"]\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (["run", "a.toml"], set()),
+        (["run", "a.toml", "--set", "flow.flow.cc=never.py:Catches"], set()),
+        (["run", "a.toml", "--set", "flow.flow.cc=never.py:Sleeps"], set()),
+        (["compare", "--cc", "reno,never.py:Loops", "--flows", "1"], set()),
+        (["sweep", "sweep.toml", "--out", "sweep"], {"sweep"}),
+    ],
+    ids=["run", "caught", "asleep", "compare", "sweep"],
+)
+def test_an_interrupt_ends_an_algorithm_that_never_returns(
+    arguments: list[str], left: set[str], tmp_path: Path
+) -> None:
+    files = {"a.toml": EXPERIMENT, "sweep.toml": SWEEP, "never.py": NEVER_RETURNS}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(
+        [DUMBBELL, *arguments], cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
+    )
+    while not (tmp_path / "acked").exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=5)
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    kept = {path.name for path in tmp_path.iterdir()} - {"__pycache__", "acked"}
+    assert kept == set(files) | left
