@@ -1,0 +1,170 @@
+//! The text of an experiment file as a tree of values, and where each value is in the text.
+
+use crate::diagnostic::{Diagnostic, Diagnostics, KeyPath, Position, Problem, Step, key_path};
+use serde_json::{Map, Number, Value};
+use std::ops::Range;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The text of an experiment file, its name, and the keys that were set besides.
+///
+/// Errors of an experiment are located with it, also those that are found when it is resolved.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The name of the file, as errors have it; empty if there is none.
+    pub name: String,
+    text: Arc<str>,
+    overridden: Vec<KeyPath>,
+}
+
+impl Source {
+    /// A text from the file of this name.
+    pub fn new(name: impl Into<String>, text: &str) -> Source {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text); // some editors begin with it
+        Source { name: name.into(), text: text.into(), overridden: Vec::new() }
+    }
+
+    /// The text as a tree of values.
+    ///
+    /// # Errors
+    /// If it is not TOML, or has a value that no key takes.
+    pub(crate) fn parse(&self) -> Result<Value, Diagnostics> {
+        if self.text.trim().is_empty() && !self.name.is_empty() {
+            let problem = format!("is empty; {SHAPE}");
+            return Err(Diagnostics(vec![self.diagnostic(None, String::new(), problem)]));
+        }
+        let (table, errors) = DeTable::parse_recoverable(&self.text);
+        if !errors.is_empty() {
+            let errors = errors.into_iter().map(|error| {
+                let position = error.span().map(|span| Position::of(&self.text, span.start));
+                let problem = format!("is not valid TOML: {}", error.message());
+                self.diagnostic(position, String::new(), problem)
+            });
+            return Err(Diagnostics(errors.collect()));
+        }
+        let mut problems = Vec::new();
+        let value = table_value(table.get_ref(), &key_path![], &mut problems);
+        self.check(&value, problems)?;
+        Ok(value)
+    }
+
+    /// Says that the values at these paths are not those of the text.
+    pub(crate) fn override_keys(&mut self, paths: impl IntoIterator<Item = KeyPath>) {
+        self.overridden.extend(paths);
+    }
+
+    /// Returns the problems as errors, in the order of the file, if there are any.
+    pub(crate) fn check(&self, root: &Value, problems: Vec<Problem>) -> Result<(), Diagnostics> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let (table, _) = DeTable::parse_recoverable(&self.text);
+        let mut errors: Vec<_> = problems
+            .into_iter()
+            .map(|problem| {
+                let is_overridden = self.overridden.iter().any(|set| problem.path.is_within(set));
+                let span = if is_overridden { None } else { span_of(&table, &problem.path) };
+                let position = span.map(|span| Position::of(&self.text, span.start));
+                self.diagnostic(position, key_name(root, &problem.path), problem.text)
+            })
+            .collect();
+        errors.sort_by_key(|error| error.position);
+        errors.dedup();
+        Err(Diagnostics(errors))
+    }
+
+    fn diagnostic(&self, position: Option<Position>, key: String, problem: String) -> Diagnostic {
+        Diagnostic { file: self.name.clone(), position, key, problem }
+    }
+}
+
+const SHAPE: &str =
+    "an experiment file is TOML with a duration, a [[link]] and a [[flow]] at least";
+
+fn table_value(table: &DeTable<'_>, path: &KeyPath, problems: &mut Vec<Problem>) -> Value {
+    let entries = table.iter().map(|(key, item)| {
+        let key = key.get_ref().to_string();
+        let item = value(item.get_ref(), &path.then(key.as_str()), problems);
+        (key, item)
+    });
+    Value::Object(entries.collect::<Map<_, _>>())
+}
+
+fn value(item: &DeValue<'_>, path: &KeyPath, problems: &mut Vec<Problem>) -> Value {
+    let mut refuse = |text: String| {
+        problems.push(Problem::new(path.clone(), text));
+        Value::Null
+    };
+    match item {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Boolean(is_true) => Value::Bool(*is_true),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Value::from(number),
+            Err(_) => refuse(format!("{number} is too large a number; write less than 2^63")),
+        },
+        // `nan` and `inf` stay text, which no quantity accepts.
+        DeValue::Float(number) => match number.as_str().parse().ok().and_then(Number::from_f64) {
+            Some(number) => Value::Number(number),
+            None => Value::from(number.as_str()),
+        },
+        DeValue::Datetime(date) => {
+            refuse(format!("{date} is a date, which no key takes; write text in quotes"))
+        }
+        DeValue::Array(items) => {
+            let items = items.iter().enumerate();
+            items.map(|(at, item)| value(item.get_ref(), &path.then(at), problems)).collect()
+        }
+        DeValue::Table(table) => table_value(table, path, problems),
+    }
+}
+
+/// Where the text has the key at `path`, or the innermost table around it that the text has.
+fn span_of(table: &Spanned<DeTable<'_>>, path: &KeyPath) -> Option<Range<usize>> {
+    let (first, rest) = path.0.split_first()?;
+    let Step::Key(key) = first else { return None };
+    let (key, mut value) = table.get_ref().get_key_value(key.as_str())?;
+    let mut span = key.span();
+    for step in rest {
+        match (value.get_ref(), step) {
+            (DeValue::Table(table), Step::Key(key)) => match table.get_key_value(key.as_str()) {
+                Some((key, inner)) => (span, value) = (key.span(), inner),
+                None => break,
+            },
+            (DeValue::Array(items), Step::Index(at)) => match items.get(*at) {
+                Some(item) => (span, value) = (item.span(), item),
+                None => break,
+            },
+            _ => break,
+        }
+    }
+    Some(span)
+}
+
+/// A key as users write it: `flow.first.cc`, `link.bottleneck.queue`, `flow[1].name` where several
+/// tables have one name.
+pub(crate) fn key_name(root: &Value, path: &KeyPath) -> String {
+    let (Some(Step::Key(kind)), Some(Step::Index(at))) = (path.0.first(), path.0.get(1)) else {
+        return path.to_string();
+    };
+    let names = table_names(root, kind);
+    let rest = KeyPath(path.0[2..].to_vec());
+    let name = match names.get(*at) {
+        Some(name) if names.iter().filter(|other| *other == name).count() == 1 => {
+            format!("{kind}.{name}")
+        }
+        _ => format!("{kind}[{at}]"),
+    };
+    let dot = if matches!(rest.0.first(), Some(Step::Key(_))) { "." } else { "" };
+    format!("{name}{dot}{rest}")
+}
+
+/// The names of the links or flows, as keys have them: their own, or `flow-1`, `flow-2`.
+pub(crate) fn table_names(root: &Value, kind: &str) -> Vec<String> {
+    let tables = root.get(kind).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let named = tables.iter().enumerate().map(|(at, table)| match table.get("name") {
+        Some(Value::String(name)) if !name.is_empty() => name.clone(),
+        _ => format!("{kind}-{}", at + 1),
+    });
+    named.collect()
+}

@@ -1,0 +1,41 @@
+//! What an experiment refers to, outside of its file.
+
+/// Reads traces and finds algorithms that are not built in.
+///
+/// The errors are sentences without the key and the file, which the caller adds.
+pub trait Environment {
+    /// The text of a trace file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn trace(&self, path: &str) -> Result<String, String>;
+
+    /// The algorithm that `cc` names, such as `my_module:MyCC(gain=2)`.
+    ///
+    /// # Errors
+    /// If it does not exist, is not an algorithm or has no such option.
+    fn algorithm(&self, cc: &str) -> Result<CustomAlgorithm, String>;
+}
+
+/// An algorithm that is not built in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomAlgorithm {
+    /// Its name, as the key `sources` has it.
+    pub name: String,
+    /// SHA-256 of its source.
+    pub digest: String,
+}
+
+/// An environment without files and without further algorithms.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEnvironment;
+
+impl Environment for NoEnvironment {
+    fn trace(&self, path: &str) -> Result<String, String> {
+        Err(format!("\"{path}\" cannot be read: there are no files here"))
+    }
+
+    fn algorithm(&self, cc: &str) -> Result<CustomAlgorithm, String> {
+        Err(format!("\"{cc}\" cannot be loaded here; write a built-in algorithm"))
+    }
+}

@@ -1,0 +1,392 @@
+//! The keys of an experiment file: one table, from which it is read, written, described as a JSON
+//! Schema and explained.
+
+/// A table of an experiment file.
+#[derive(Debug)]
+pub struct Table {
+    /// Its name: `experiment`, `link` or `flow`.
+    pub name: &'static str,
+    /// Its keys, in the order in which they are written.
+    pub keys: &'static [Key],
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// The values that it takes.
+    pub kind: Kind,
+    /// Its value if it is not given.
+    pub default: DefaultValue,
+    /// What it is, as the rest of a sentence that begins with the key and "is".
+    pub about: &'static str,
+}
+
+/// The value of a key that is not given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DefaultValue {
+    /// It must be given.
+    Required,
+    /// None; the text says what that means.
+    Absent(&'static str),
+    /// This text.
+    Text(&'static str),
+    /// This number.
+    Number(f64),
+    /// This whole number.
+    Count(u64),
+    /// No.
+    No,
+    /// An empty list.
+    EmptyList,
+    /// An empty table.
+    EmptyTable,
+}
+
+/// The kind of values that a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Text.
+    Text,
+    /// Printable text, not empty.
+    Name,
+    /// True or false.
+    Bool,
+    /// A whole number of 1 or more.
+    Count,
+    /// A count of seeds, or a list of them.
+    Seeds,
+    /// A time above zero.
+    Period,
+    /// A time.
+    Time,
+    /// A rate above zero.
+    Rate,
+    /// A size above zero.
+    Size,
+    /// The size of a queue.
+    Queue,
+    /// Pairs of time and rate.
+    Rates,
+    /// Pairs of time and delay.
+    Reroutes,
+    /// A file, or a list of times in ms.
+    Trace,
+    /// A probability, or a loss process.
+    Loss,
+    /// Active queue management.
+    Aqm,
+    /// A share and a delay.
+    Reorder,
+    /// A congestion control algorithm.
+    Algorithm,
+    /// A scheduler of multipath connections.
+    Scheduler,
+    /// `tcp` or `udt`.
+    Transport,
+    /// The name of a TCP stack.
+    Stack,
+    /// Fields of a stack.
+    StackOptions,
+    /// Options of UDT.
+    TransportOptions,
+    /// Names of links.
+    Path,
+    /// Lists of names of links.
+    Paths,
+    /// A list of times above zero.
+    Periods,
+    /// A table of texts.
+    Texts,
+    /// One `[[link]]` table or more.
+    Links,
+    /// One `[[flow]]` table or more.
+    Flows,
+}
+
+impl Table {
+    /// The key of this name.
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+const fn key(name: &'static str, kind: Kind, default: DefaultValue, about: &'static str) -> Key {
+    Key { name, kind, default, about }
+}
+
+/// The keys at the top of a file.
+pub static EXPERIMENT: Table = Table {
+    name: "experiment",
+    keys: &[
+        key("title", Kind::Text, DefaultValue::Text(""), "what the experiment is about"),
+        key("duration", Kind::Period, DefaultValue::Required, "how long it runs, such as \"60 s\""),
+        key(
+            "seeds",
+            Kind::Seeds,
+            DefaultValue::Count(1),
+            "how many seeds to run it with, or which ones, such as [1, 2, 3]",
+        ),
+        key(
+            "sample",
+            Kind::Period,
+            DefaultValue::Absent("\"100 ms\", or more if this gave over a million rows"),
+            "the interval at which the flows are sampled, such as \"100 ms\"",
+        ),
+        key(
+            "internals",
+            Kind::Bool,
+            DefaultValue::Absent("true with 100 flows or fewer"),
+            "whether the algorithms' internals are sampled too, true or false",
+        ),
+        key(
+            "start_jitter",
+            Kind::Time,
+            DefaultValue::Text("0 s"),
+            "how much later, at random, each flow may start, such as \"100 ms\"",
+        ),
+        key(
+            "stack",
+            Kind::Stack,
+            DefaultValue::Text("linux"),
+            "the TCP stack of flows that name none, such as \"linux\"",
+        ),
+        key(
+            "stack_options",
+            Kind::StackOptions,
+            DefaultValue::EmptyTable,
+            "fields of the stack, such as { pacing = true }; not for flows that name a stack of \
+             their own",
+        ),
+        key("link", Kind::Links, DefaultValue::Required, "one [[link]] table or more"),
+        key("flow", Kind::Flows, DefaultValue::Required, "one [[flow]] table or more"),
+        key(
+            "assumed",
+            Kind::Texts,
+            DefaultValue::EmptyTable,
+            "settings that a paper does not state: key = reason",
+        ),
+        key(
+            "calibrated",
+            Kind::Texts,
+            DefaultValue::EmptyTable,
+            "settings found by matching a paper: key = reason",
+        ),
+        key(
+            "sources",
+            Kind::Texts,
+            DefaultValue::EmptyTable,
+            "algorithms that are not built in and the SHA-256 of their source; written when the \
+             experiment is resolved, and then it runs with no other",
+        ),
+    ],
+};
+
+/// The keys of a link.
+pub static LINK: Table = Table {
+    name: "link",
+    keys: &[
+        key("name", Kind::Name, DefaultValue::Required, "the link's name, such as \"bottleneck\""),
+        key("rate", Kind::Rate, DefaultValue::Absent("no limit"), "a rate such as \"100 Mbit/s\""),
+        key(
+            "rates",
+            Kind::Rates,
+            DefaultValue::Absent("one rate"),
+            "instead of a rate, from when on which, such as \
+             [[\"0 s\", \"10 Mbit/s\"], [\"5 s\", \"2 Mbit/s\"]]",
+        ),
+        key(
+            "trace",
+            Kind::Trace,
+            DefaultValue::Absent("no trace"),
+            "instead of a rate, a file in mahimahi's format, or its list of times in ms: at each \
+             of them 1500 bytes may leave; it repeats",
+        ),
+        key(
+            "burst",
+            Kind::Size,
+            DefaultValue::Absent("no token bucket: every packet takes its time on the link"),
+            "the depth of a token bucket, such as \"15 kB\": so much leaves at once after a pause",
+        ),
+        key(
+            "delay",
+            Kind::Time,
+            DefaultValue::Text("0 s"),
+            "the one-way propagation delay, such as \"50 ms\"",
+        ),
+        key(
+            "reroutes",
+            Kind::Reroutes,
+            DefaultValue::Absent("one route"),
+            "from when on packets take a route with another delay, such as [[\"60 s\", \"80 ms\"]]",
+        ),
+        key(
+            "queue",
+            Kind::Queue,
+            DefaultValue::Absent("\"unlimited\" with an aqm and \"1 BDP\" without"),
+            "how much may wait, such as \"0.5 BDP\", \"100 packets\", \"64 kB\", \"10 ms\" or \
+             \"unlimited\"; a BDP is the rate times the longest base RTT of the flows that cross \
+             the link",
+        ),
+        key(
+            "aqm",
+            Kind::Aqm,
+            DefaultValue::Absent("tail drop"),
+            "active queue management, such as \"codel\" or \"fq_codel(target=5 ms, ecn=off)\"",
+        ),
+        key(
+            "loss",
+            Kind::Loss,
+            DefaultValue::Number(0.0),
+            "the probability that a packet is lost at random, such as 0.0001 or \"1e-4\", or \
+             losses in bursts, such as \"gilbert-elliott(p=1e-4, r=0.3)\"",
+        ),
+        key(
+            "jitter",
+            Kind::Time,
+            DefaultValue::Text("0 s"),
+            "the maximum of a random extra delay that keeps the order of packets, such as \"5 ms\"",
+        ),
+        key(
+            "reorder",
+            Kind::Reorder,
+            DefaultValue::Absent("no reordering"),
+            "the share of packets that are delayed, and for how long, such as \"1 % by 10 ms\"; \
+             others overtake them",
+        ),
+    ],
+};
+
+/// The keys of a flow.
+pub static FLOW: Table = Table {
+    name: "flow",
+    keys: &[
+        key(
+            "name",
+            Kind::Name,
+            DefaultValue::Absent("flow-1, flow-2, ..."),
+            "the flow's name, such as \"first\"",
+        ),
+        key(
+            "cc",
+            Kind::Algorithm,
+            DefaultValue::Required,
+            "the congestion control algorithm, such as \"cubic\", \"cubic(hystart=off)\", or one \
+             of your own, \"my_module:MyCC\" or \"my_file.py:MyCC\"",
+        ),
+        key(
+            "path",
+            Kind::Path,
+            DefaultValue::Absent("the link, if there is only one"),
+            "the links that its data crosses, such as [\"bottleneck\"]",
+        ),
+        key(
+            "paths",
+            Kind::Paths,
+            DefaultValue::Absent("one path"),
+            "instead of path, the paths of the subflows of a multipath connection, such as \
+             [[\"wifi\"], [\"lte\"]]",
+        ),
+        key(
+            "scheduler",
+            Kind::Scheduler,
+            DefaultValue::Absent("\"lowest-rtt\""),
+            "which subflow takes the next packets, such as \"lowest-rtt\"; for flows with paths",
+        ),
+        key(
+            "return_paths",
+            Kind::Paths,
+            DefaultValue::Absent("no links"),
+            "for each of paths the links that acknowledgements cross, such as [[\"up\"], []]",
+        ),
+        key(
+            "rtts",
+            Kind::Periods,
+            DefaultValue::Absent("twice the delay of each path"),
+            "for each of paths its round-trip time without queues, such as [\"30 ms\", \"60 ms\"]",
+        ),
+        key(
+            "return_path",
+            Kind::Path,
+            DefaultValue::EmptyList,
+            "the links that its acknowledgements cross, such as [\"up\"]",
+        ),
+        key(
+            "rtt",
+            Kind::Period,
+            DefaultValue::Absent("twice the delay of its path"),
+            "the round-trip time without queues, such as \"100 ms\"",
+        ),
+        key("start", Kind::Time, DefaultValue::Text("0 s"), "when it starts, such as \"30 s\""),
+        key("stop", Kind::Period, DefaultValue::Absent("never"), "when it stops, such as \"90 s\""),
+        key(
+            "bytes",
+            Kind::Size,
+            DefaultValue::Absent("no limit"),
+            "how much it has to send, such as \"10 MB\"",
+        ),
+        key(
+            "app_rate",
+            Kind::Rate,
+            DefaultValue::Absent("no limit"),
+            "the rate at which its application writes, such as \"5 Mbit/s\"",
+        ),
+        key(
+            "app_rates",
+            Kind::Rates,
+            DefaultValue::Absent("one rate"),
+            "instead of app_rate, from how long after its start on which rate, such as \
+             [[\"0 s\", \"5 Mbit/s\"], [\"10 s\", \"0 bit/s\"]]",
+        ),
+        key(
+            "repeat",
+            Kind::Count,
+            DefaultValue::Count(1),
+            "how many such flows there are, such as 10",
+        ),
+        key(
+            "transport",
+            Kind::Transport,
+            DefaultValue::Text("tcp"),
+            "its transport, \"tcp\" or \"udt\"",
+        ),
+        key(
+            "transport_options",
+            Kind::TransportOptions,
+            DefaultValue::EmptyTable,
+            "options of UDT, such as { receive_buffer = 20000 }",
+        ),
+        key(
+            "stack",
+            Kind::Stack,
+            DefaultValue::Absent("that of the experiment"),
+            "its TCP stack, such as \"linux\"",
+        ),
+        key(
+            "stack_options",
+            Kind::StackOptions,
+            DefaultValue::EmptyTable,
+            "fields of its stack, such as { pacing = true }",
+        ),
+        key(
+            "log",
+            Kind::Bool,
+            DefaultValue::No,
+            "whether each of its packets is recorded, true or false",
+        ),
+        key(
+            "command",
+            Kind::Text,
+            DefaultValue::Absent("a sender of its own"),
+            "with real packets, the program that is its sender, such as \
+             \"iperf3 -c {server} -t 30\"",
+        ),
+        key(
+            "server",
+            Kind::Text,
+            DefaultValue::Absent("a receiver of its own"),
+            "the program that is its receiver, such as \"iperf3 -s -1\"; for flows with command",
+        ),
+    ],
+};

@@ -1,0 +1,17 @@
+//! Reads, checks and resolves experiment files.
+//!
+//! An experiment file is TOML. [`Experiment::from_toml`] reads it and returns all of its errors,
+//! each with its line and what would be valid. The crate does no I/O: what an experiment refers to
+//! comes through an [`Environment`].
+
+mod diagnostic;
+mod document;
+mod environment;
+mod keys;
+mod model;
+
+pub use diagnostic::{Diagnostic, Diagnostics, KeyPath, Position, Problem, Step};
+pub use document::Source;
+pub use environment::{CustomAlgorithm, Environment, NoEnvironment};
+pub use keys::{DefaultValue, Key, Kind, Table};
+pub use model::{Experiment, Flow, Link, Options, Seeds};
