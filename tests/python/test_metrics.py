@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hand_made import result
+from hand_made import result, zero
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -174,6 +174,26 @@ def test_the_summary_has_a_row_for_every_flow_with_all_metrics() -> None:
     ]
     assert summary["queue_delay_p95"].to_list() == [0.01, 0.01]
     assert summary["retransmission_share"].dtype == pl.Float64
+
+
+def test_flows_together_have_their_bytes_over_the_time_that_they_span() -> None:
+    """One has the link for 5 s, then both share it: together they fill it, and no more."""
+    run = result(
+        {"a": lambda t: 1e6 * min(t, 5) + 5e5 * max(t - 5, 0), "b": lambda t: 5e5 * (t - 5)},
+        starts={"b": 5.0},
+    )
+    summary = metrics.summary(run)
+    assert summary["throughput"].sum() == pytest.approx(1.25 * 8e6)  # of rates over unlike spans
+    assert metrics.group_throughput(summary).rows() == [(1, pytest.approx(8e6), pytest.approx(4e6))]
+
+
+def test_flows_that_were_not_there_count_for_nothing_in_a_group() -> None:
+    run = result({"a": lambda t: 1e5 * min(t, 5), "b": zero}, starts={"b": 9.0})
+    never = replace(run, flows=run.flows.with_columns(end=pl.Series([5.0, 9.0])))
+    summary = metrics.summary(never)
+    assert metrics.group_throughput(summary)["throughput"].item() == pytest.approx(8e5)
+    late = metrics.group_throughput(summary.filter(pl.col("flow") == "b"))
+    assert late["throughput"].to_list() == [None]
 
 
 def test_the_summary_of_links_tells_use_queue_and_drops() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from dumbbell import Experiment, Flow, Link, _core, run
+from dumbbell import Experiment, Flow, Link, _core, metrics, run
 from dumbbell.experiment.types import TRANSPORTS, needs_udt
 from dumbbell.results.tables import TABLES
 
@@ -136,3 +136,22 @@ def test_counters_never_go_back_and_time_goes_on(experiment: Experiment) -> None
     for column in counters:
         grows = pl.col(column).cast(pl.Float64).diff().over("flow").drop_nulls() >= 0
         assert result.series.select(grows.all()).item()
+
+
+@few
+@given(experiments(), st.lists(st.integers(1000, 3000), min_size=4, max_size=4))
+def test_flows_together_never_exceed_the_rate_of_a_link_they_share(
+    experiment: Experiment, stops: list[int]
+) -> None:
+    flows = [
+        flow.replace(stop=f"{stop} ms") for flow, stop in zip(experiment.flows, stops, strict=False)
+    ]
+    result = run(experiment.replace(flows=flows))
+    summary = metrics.summary(result)
+    for link in experiment.links:
+        users = [flow.name for flow in flows if link.name in (flow.path or ())]
+        group = summary.filter(pl.col("flow").cast(pl.String).is_in(users))
+        for rate in metrics.group_throughput(group)["throughput"].drop_nulls():
+            begin, end = group.select(pl.col("start").min(), pl.col("end").max()).row(0)
+            capacity = result.capacity(1, link.name, begin, end)
+            assert capacity is None or rate * (end - begin) <= capacity * (1 + 1e-9)

@@ -229,8 +229,8 @@ def test_a_sweep_gives_what_its_runs_give_one_by_one(swept: Swept) -> None:
         links.select(metrics.link_summary(alone).columns),
         metrics.link_summary(alone).with_columns(pl.col("link").cast(str)),
     )
-    sums = expected.group_by("seed", maintain_order=True).agg(pl.col("throughput").sum())
-    assert rows["throughput"].to_list() == sums["throughput"].to_list()
+    together = metrics.group_throughput(expected)["throughput"]
+    assert rows["throughput"].to_list() == together.to_list()
 
 
 def test_a_sweep_that_is_there_is_not_run_again_and_an_extended_one_runs_what_is_new(

@@ -166,9 +166,9 @@ def _values(metric: str, result: Result) -> list[list[float | None]]:
 def judge(result: Result, rival: Result | None = None) -> pl.DataFrame:
     """What the flows of an algorithm achieved, one row a seed.
 
-    Throughput and goodput are sums over its flows (bit/s), queueing delay and its p95 (s) are means
-    over them, Jain's index is over all flows on the link. With a `rival` (its flows alone on the
-    link) also the rival's throughput and the harm done to it.
+    Throughput and goodput are those of its flows together (bit/s), queueing delay and its p95 (s)
+    are means over them, Jain's index is over all flows on the link. With a `rival` (its flows alone
+    on the link) also the rival's throughput and the harm done to it.
     """
     own = pl.col("flow").cast(pl.String).str.starts_with("flow")
     runs = achieved(result, own)
@@ -241,7 +241,7 @@ def _print(question: Question, runs: dict[str, pl.DataFrame], against: str | Non
         for name, frame in runs.items()
     ]
     print_table(title, ["algorithm", *(head for head, _ in columns.values())], cells)
-    print_line("\nThroughput is the sum over an algorithm's flows; delays are one-way, per packet.")
+    print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
 
 
 def _seeds(runs: dict[str, pl.DataFrame]) -> str:

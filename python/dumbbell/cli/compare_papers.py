@@ -64,7 +64,7 @@ def answer_papers(
         return
     for paper, scenario, rows in tables:
         _print(paper, scenario, rows)
-    print_line("Throughput is the sum over an algorithm's flows; delays are one-way, per packet.")
+    print_line("Throughput: all flows of an algorithm together. Delays: one-way, per packet.")
     if out is not None:
         print_line(f"The tables and a figure are in {out}")
 

@@ -83,9 +83,8 @@ def run_file(
         meta = result.meta | {"seed": result.seeds[0], "out": str(folder)}
         if until is not None:
             meta |= {"until": vars(until)}
-        jain = rows(metrics.fairness(result))
-        flows = rows(summary)
-        print_json({"flows": flows, "links": rows(links), "fairness": jain, "meta": meta})
+        runs = rows(metrics.run_summary(result, summary, links))
+        print_json({"runs": runs, "flows": rows(summary), "links": rows(links), "meta": meta})
         return
     _print(result, summary, links)
     for complaint in result.complaints:
@@ -110,10 +109,17 @@ def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
     print_table(f"{result.experiment.title or 'Flows'}{runs}", *_flow_table(result, summary))
     print_line()
     print_table("Links", *_link_table(links))
-    index = metrics.fairness(result)["jain"]
-    if len(result.flow_names) > 1 and index.count():
-        mean, _, interval = with_interval(index, plain).partition("\n")
-        print_line(f"\nJain's index {mean}{f' ({interval})' if interval else ''}")
+    if len(result.flow_names) > 1:
+        together = metrics.group_throughput(summary)["throughput"]
+        index = metrics.fairness(result)["jain"]
+        said = [f"All flows together {_on_one_line(together, mbits)}"]
+        said += [f"Jain's index {_on_one_line(index, plain)}"] if index.count() else []
+        print_line(f"\n{'; '.join(said)}")
+
+
+def _on_one_line(runs: pl.Series, show: Callable[[float | None], str]) -> str:
+    mean, _, interval = with_interval(runs, show).partition("\n")
+    return f"{mean}{f' ({interval})' if interval else ''}"
 
 
 def _flow_table(result: Result, summary: pl.DataFrame) -> tuple[list[str], list[list[str]]]:

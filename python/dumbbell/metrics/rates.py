@@ -16,7 +16,7 @@ import polars as pl
 from dumbbell.experiment.units import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dumbbell.results.result import Result
 
@@ -48,12 +48,13 @@ class Runs(Protocol):
 
 
 def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
-    """Payload that reached the receiver per second, retransmitted data counted once.
+    """Payload that reached the receiver per second while the flow was active.
 
     Formula: ``8 * (delivered(end) - delivered(begin)) / (end - begin)``, in bit/s, from when the
     flow started (or `since`) to when it ended (or `until`). ``delivered`` counts data bytes that
-    were acknowledged, in any order; between two samples it is taken to grow evenly. Source:
-    RFC 5166, section 2.1.
+    were acknowledged, in any order, retransmitted data once; between two samples it is taken to
+    grow evenly. Rates over different spans do not add up: for several flows see
+    `group_throughput`. Source: RFC 5166, section 2.1.
 
     Args:
         result: The runs.
@@ -309,16 +310,47 @@ def link_summary(result: Runs) -> pl.DataFrame:
     return utilisation(result).join(last, on=["seed", "link"], maintain_order="left")
 
 
-def over_flows(flows: pl.DataFrame) -> pl.DataFrame:
-    """One row per seed over some rows of `summary`: what their flows achieved together.
+def group_throughput(flows: pl.DataFrame, by: Sequence[str] = ("seed",)) -> pl.DataFrame:
+    """Throughput and goodput of a group of flows, however long each of them lives.
+
+    Formula: ``8 * sum(bytes) / (max(end) - min(start))``: the bytes that each flow delivered while
+    it was active, over the time from the first start to the last end. A sum of rates over
+    different spans can exceed the capacity of the flows' paths; this rate cannot. Source: RFC 5166,
+    section 2.1.
+
+    Args:
+        flows: Rows of `summary`.
+        by: The columns that name a group.
 
     Returns:
-        Columns seed, throughput, goodput (sums, bit/s), queue_delay_mean, queue_delay_p95 (means,
-        s), retransmission_share (of all packets of these flows).
+        Columns `by`, throughput, goodput (bit/s); null for a group in which no flow was active.
+    """
+    return flows.group_by(by, maintain_order=True).agg(_GROUP_RATES)
+
+
+_ACTIVE: Final = pl.col("throughput").is_not_null()
+_SPAN: Final = pl.col("end").filter(_ACTIVE).max() - pl.col("start").filter(_ACTIVE).min()
+_GROUP_RATES: Final = [
+    ((pl.col(rate) * (pl.col("end") - pl.col("start"))).sum() / _SPAN).alias(rate)
+    for rate in ("throughput", "goodput")
+]
+
+
+def over_flows(flows: pl.DataFrame, by: Sequence[str] = ("seed",)) -> pl.DataFrame:
+    """What groups of flows achieved together, one row a group.
+
+    Args:
+        flows: Rows of `summary`.
+        by: The columns that name a group.
+
+    Returns:
+        Columns `by`, throughput, goodput (bit/s, see `group_throughput`), queue_delay_mean,
+        queue_delay_p95 (means over the flows, s), retransmission_share (of all packets of these
+        flows).
     """
     sent = pl.max_horizontal(pl.col("sent").sum(), 1)
-    return flows.group_by("seed", maintain_order=True).agg(
-        pl.col("throughput", "goodput").sum(),
+    return flows.group_by(by, maintain_order=True).agg(
+        *_GROUP_RATES,
         pl.col(*_DELAYS).mean(),
         retransmission_share=pl.col("retransmitted").sum() / sent,
     )
@@ -430,6 +462,7 @@ _LEFT: Final[dict[str, Any]] = {"on": ["seed", "flow"], "how": "left", "maintain
 METRICS: Final = (
     throughput,
     goodput,
+    group_throughput,
     utilisation,
     queueing_delay,
     retransmission_share,

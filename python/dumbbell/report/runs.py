@@ -139,7 +139,8 @@ def overview(told: Sequence[View]) -> Table:
 
 
 def _overview(judged: _Judged) -> list[list[str]]:
-    achieved = _by_seed(judged.flows, ["cc"], _TOGETHER)
+    together = metrics.over_flows(judged.flows, ["cc", "seed"])
+    achieved = _by_seed(together, ["cc"], [pl.col(list(_ACHIEVED)).first()])
     links = _by_seed(judged.links, [], [pl.col("utilisation").max()])
     # What was measured between hosts has no links that are known.
     used = links[()]["utilisation"] if links else []
@@ -174,12 +175,6 @@ _OF_FLOW: Final = {
 }
 _SHARE: Final = (pl.col("retransmitted").sum() / pl.max_horizontal(pl.col("sent").sum(), 1)).alias(
     "retransmission_share"
-)
-_SPAN: Final = pl.col("end").max() - pl.col("start").min()
-_TOGETHER: Final = (
-    pl.when(_SPAN > 0).then(8 * pl.col("delivered").sum() / _SPAN).alias("throughput"),
-    pl.col("queue_delay_mean", "queue_delay_p95").mean(),
-    _SHARE,
 )
 
 

@@ -54,7 +54,7 @@ METRICS: Final = (*RUN_METRICS, "data_packets", "events")
 TAKEN: Final = frozenset({"run", "point", "seed", "seeds"} | set(METRICS))
 """The columns of ``runs`` and of what is printed of it that are no axes."""
 
-_LAYOUT: Final = "1"
+_LAYOUT: Final = "2"
 """Changes when what is kept of a run, or how it is computed, changes."""
 
 _PACKET_BITS: Final = 12_000
