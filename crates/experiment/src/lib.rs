@@ -4,11 +4,22 @@
 //! each with its line and what would be valid. The crate does no I/O: what an experiment refers to
 //! comes through an [`Environment`].
 
+pub mod aqm;
+pub mod call;
+mod decimal;
 mod diagnostic;
 mod document;
 mod environment;
 mod keys;
+pub mod loss;
 mod model;
+pub mod options;
+pub mod quantity;
+mod resolve;
+mod scenario;
+mod suggest;
+pub mod timeline;
+pub mod trace;
 
 pub use diagnostic::{Diagnostic, Diagnostics, KeyPath, Position, Problem, Step};
 pub use document::Source;

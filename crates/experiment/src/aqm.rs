@@ -1,0 +1,216 @@
+//! Active queue management, as links have it: `codel`, `fq_codel(target=5 ms, ecn=off)`.
+
+use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
+use crate::quantity::{PACKETS, SIZE, TIME, ValueError, fail};
+use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUnit};
+use dumbbell_units::Span;
+use serde_json::Value;
+
+const WHAT: &str = "an active queue management";
+/// The minimum of PIE's update interval, ns.
+const MIN_UPDATE: u64 = 100_000;
+
+const fn option(
+    name: &'static str,
+    default: &'static str,
+    values: Values,
+    about: &'static str,
+) -> OptionKind {
+    OptionKind { name, default: Some(default), values, about }
+}
+
+const TARGET: OptionKind =
+    option("target", "5 ms", Values::Quantity(&TIME), "acceptable standing queueing delay");
+const INTERVAL: OptionKind = option(
+    "interval",
+    "100 ms",
+    Values::Quantity(&TIME),
+    "for how long the delay exceeds the target before a drop: about the longest RTT",
+);
+const ECN: OptionKind =
+    option("ecn", "on", Values::Switch, "whether ECN-capable packets are marked, not dropped");
+const CE_THRESHOLD: OptionKind = option(
+    "ce_threshold",
+    "off",
+    Values::QuantityOrOff(&TIME),
+    "queueing delay above which every ECN-capable packet is marked",
+);
+
+/// The active queue managements that links can have.
+pub static AQMS: &[CallKind] = &[
+    CallKind {
+        name: "codel",
+        about: "Controlled Delay (RFC 8289)",
+        options: &[TARGET, INTERVAL, ECN, CE_THRESHOLD],
+    },
+    CallKind {
+        name: "fq_codel",
+        about: "CoDel in one queue per flow (RFC 8290)",
+        options: &[
+            TARGET,
+            INTERVAL,
+            ECN,
+            CE_THRESHOLD,
+            option("quantum", "1500 B", Values::Quantity(&SIZE), "bytes per queue and round"),
+            option("queues", "1024", Values::Count(65_536), "the number of queues"),
+        ],
+    },
+    CallKind {
+        name: "pie",
+        about: "Proportional Integral controller Enhanced (RFC 8033)",
+        options: &[
+            option("target", "15 ms", Values::Quantity(&TIME), "target queueing delay"),
+            option("update", "15 ms", Values::Quantity(&TIME), "interval of its updates"),
+            option("burst", "150 ms", Values::Quantity(&TIME), "burst that passes without drops"),
+            option("alpha", "0.125", Values::Number(1000.0), "weight of the delay, 1/s"),
+            option("beta", "1.25", Values::Number(1000.0), "weight of the delay's trend, 1/s"),
+            ECN,
+            option(
+                "ecn_limit",
+                "0.1",
+                Values::Number(1.0),
+                "drop probability above which ECN-capable packets are dropped too",
+            ),
+        ],
+    },
+    CallKind {
+        name: "red",
+        about: "Random Early Detection (Floyd and Jacobson, 1993)",
+        options: &[
+            option("min", "5 packets", Values::Threshold, "average queue with the first drops"),
+            option("max", "15 packets", Values::Threshold, "average queue with max_p drops"),
+            option("probability", "0.1", Values::Number(1.0), "drop probability at max (max_p)"),
+            option("weight", "0.002", Values::Number(1.0), "weight of the average (w_q)"),
+            option("gentle", "on", Values::Switch, "whether the probability rises up to 2 max"),
+            ECN,
+            option(
+                "hard_drop",
+                "on",
+                Values::Switch,
+                "whether ECN-capable packets are dropped above max",
+            ),
+        ],
+    },
+];
+
+/// Checks an active queue management, a text or a table; returns it with all options.
+///
+/// # Errors
+/// If there is none of that name, or an option of it is not valid.
+pub fn resolve(value: &Value) -> Result<Resolved, ValueError> {
+    let aqm = Call::from_value(value, WHAT)?.resolve(AQMS, WHAT)?;
+    match aqm.kind.name {
+        "pie" if aqm.whole("update") < MIN_UPDATE => {
+            fail!("pie: update: less than {}; write more", TIME.format(MIN_UPDATE))
+        }
+        "red" if aqm.dimension("min") != aqm.dimension("max") => {
+            let advice = "such as \"red(min=30 kB, max=90 kB)\"";
+            fail!("red: min and max are to be both in packets or both in bytes, {advice}")
+        }
+        "red" if aqm.whole("min") > aqm.whole("max") => {
+            fail!("red: min is more than max; write at most as much")
+        }
+        "red" if aqm.number("weight") == 0.0 => {
+            fail!("red: weight: 0 is nothing; write more than that, such as 0.002")
+        }
+        _ => Ok(aqm),
+    }
+}
+
+/// The configuration of an active queue management.
+pub fn config(aqm: &Resolved) -> AqmConfig {
+    let span = |option| Span::from_nanos(aqm.whole(option));
+    let codel = || CodelConfig {
+        target: span("target"),
+        interval: span("interval"),
+        ecn: aqm.is_on("ecn"),
+        ce_threshold: aqm.amount("ce_threshold").map(Span::from_nanos),
+    };
+    match aqm.kind.name {
+        "codel" => AqmConfig::Codel(codel()),
+        "fq_codel" => AqmConfig::FqCodel(FqCodelConfig {
+            codel: codel(),
+            quantum: u32::try_from(aqm.whole("quantum")).unwrap_or(u32::MAX),
+            queues: u32::try_from(aqm.whole("queues")).unwrap_or(u32::MAX),
+        }),
+        "pie" => AqmConfig::Pie(PieConfig {
+            target: span("target"),
+            update: span("update"),
+            burst: span("burst"),
+            alpha: aqm.number("alpha"),
+            beta: aqm.number("beta"),
+            ecn: aqm.is_on("ecn"),
+            ecn_limit: aqm.number("ecn_limit"),
+        }),
+        "red" => AqmConfig::Red(RedConfig {
+            unit: match aqm.dimension("min") == Some(&PACKETS) {
+                true => RedUnit::Packets,
+                false => RedUnit::Bytes,
+            },
+            min: aqm.whole("min") as f64,
+            max: aqm.whole("max") as f64,
+            probability: aqm.number("probability"),
+            weight: aqm.number("weight"),
+            gentle: aqm.is_on("gentle"),
+            ecn: aqm.is_on("ecn"),
+            hard_drop: aqm.is_on("hard_drop"),
+        }),
+        name => unreachable!("{name} is in the table of active queue managements"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn resolved(value: Value) -> Resolved {
+        resolve(&value).expect("a valid AQM")
+    }
+
+    #[test]
+    fn a_name_alone_has_the_defaults_of_the_link_model() {
+        let config = |name: &str| config(&resolved(json!(name)));
+        assert_eq!(config("codel"), AqmConfig::Codel(CodelConfig::default()));
+        assert_eq!(config("fq_codel"), AqmConfig::FqCodel(FqCodelConfig::default()));
+        assert_eq!(config("pie"), AqmConfig::Pie(PieConfig::default()));
+        assert_eq!(config("red"), AqmConfig::Red(RedConfig::default()));
+    }
+
+    #[test]
+    fn every_option_is_written_out_and_read_again() {
+        let text = "codel(target=1 ms, interval=100 ms, ecn=off, ce_threshold=2.5 ms)";
+        let aqm = resolved(json!("codel(ce_threshold=2500 us, ecn=false, target=0.001 s)"));
+        assert_eq!(aqm.to_string(), text);
+        assert_eq!(config(&resolved(json!(text))), config(&aqm));
+        for kind in AQMS {
+            let aqm = resolved(json!(kind.name));
+            assert_eq!(config(&resolved(json!(aqm.to_string()))), config(&aqm));
+        }
+    }
+
+    #[test]
+    fn red_takes_its_thresholds_in_bytes_too() {
+        let aqm = resolved(json!({"name": "red", "min": "30 kB", "max": "90 kB"}));
+        let AqmConfig::Red(red) = config(&aqm) else { panic!("RED is expected") };
+        assert_eq!((red.unit, red.min, red.max), (RedUnit::Bytes, 30e3, 90e3));
+    }
+
+    #[test]
+    fn errors_say_what_is_valid() {
+        for (text, part) in [
+            ("codell", "(did you mean \"codel\"?); write NAME or NAME(option=value, ...)"),
+            ("codel(tarket=5 ms)", "codel has no option \"tarket\" (did you mean \"target\"?)"),
+            ("codel(target=5)", "codel: target: \"5\" lacks a unit"),
+            ("codel(ecn=yes)", "codel: ecn: \"yes\" is not a switch; write on or off"),
+            ("fq_codel(queues=0)", "queues: \"0\" is not a whole number from 1 to 65,536"),
+            ("pie(update=1 us)", "pie: update: less than 100 us"),
+            ("red(min=5 kB)", "both in packets or both in bytes"),
+            ("red(min=50 packets)", "min is more than max"),
+            ("red(weight=0)", "weight: 0 is nothing"),
+        ] {
+            let error = resolve(&json!(text)).expect_err("not valid").to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! Resolving: every default written out, every queue in plain units.
+
+use crate::call::grouped;
+use crate::diagnostic::{Diagnostics, KeyPath, Problem, key_path};
+use crate::environment::Environment;
+use crate::loss::{Loss, Reorder};
+use crate::model::{Experiment, Flow, Link, Seeds};
+use crate::options::{flow_udt, stack_options, udt_options};
+use crate::quantity::{BDP, Dimension, Queue, RATE, SIZE, TIME, UNLIMITED};
+use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
+use crate::{aqm, trace};
+use dumbbell_tcp::{Scheduler, Stack};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The default interval of samples, ns.
+const SAMPLE_NS: u64 = 100_000_000;
+/// An experiment with more rows of `series` than this is sampled at a longer interval by default.
+const DEFAULT_ROWS: u128 = 1_000_000;
+/// The maximum number of rows of `series`.
+const MAX_ROWS: u128 = 100_000_000;
+/// With more flows than this the algorithms' internals are not sampled by default.
+const MAX_INSPECTED: u64 = 100;
+/// A receive window, packets, that takes long to simulate when it is filled.
+const LARGE_WINDOW: u32 = 1 << 17;
+/// Round-trip times after which a window that doubles exceeds any receive window.
+const DOUBLINGS: u64 = 20;
+
+/// A subflow of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Subflow {
+    /// The links that data crosses.
+    pub(crate) path: Vec<String>,
+    /// The links that acknowledgements cross.
+    pub(crate) return_path: Vec<String>,
+    /// The base RTT, ns.
+    pub(crate) rtt: u64,
+}
+
+impl Experiment {
+    /// The experiment with every default written out and every queue in plain units.
+    ///
+    /// Resolving twice changes nothing more.
+    ///
+    /// # Errors
+    /// If its parts do not fit together: a queue in BDP at a link without a rate, a base RTT
+    /// shorter than the path, too many samples, a trace or an algorithm that does not exist.
+    ///
+    /// # Panics
+    /// If a field was set to text that its key does not take.
+    pub fn resolve(&self, environment: &dyn Environment) -> Result<Experiment, Diagnostics> {
+        let mut problems = Vec::new();
+        let resolved = Resolver::new(self, environment, &mut problems).resolve();
+        self.check(problems)?;
+        Ok(resolved)
+    }
+
+    /// One-way delay of each link, ns.
+    pub(crate) fn delays(&self) -> HashMap<&str, u64> {
+        let delay = |link: &Link| checked(&TIME, &link.delay);
+        self.links.iter().map(|link| (link.name.as_str(), delay(link))).collect()
+    }
+}
+
+/// Links and flows of an experiment that is being resolved, and the problems found.
+struct Resolver<'a> {
+    experiment: &'a Experiment,
+    environment: &'a dyn Environment,
+    problems: &'a mut Vec<Problem>,
+    base_stack: Stack,
+    /// The subflows of each flow; `None` if a base RTT is not valid.
+    subflows: Vec<Option<Vec<Subflow>>>,
+    /// Bytes of the largest packet.
+    packet: u64,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(
+        experiment: &'a Experiment,
+        environment: &'a dyn Environment,
+        problems: &'a mut Vec<Problem>,
+    ) -> Resolver<'a> {
+        let base_stack = experiment.base_stack().expect("options that fit together");
+        let delays = experiment.delays();
+        let numbered = || experiment.flows.iter().enumerate();
+        let subflows = numbered()
+            .map(|(number, flow)| {
+                let subflows = base_rtts(experiment, flow, &key_path!["flow", number], &delays);
+                subflows.map_err(|errors| problems.extend(errors)).ok()
+            })
+            .collect();
+        let packet = |flow| full_packet(experiment, flow, &base_stack);
+        let packet = experiment.flows.iter().map(packet).max().unwrap_or_default();
+        Resolver { experiment, environment, problems, base_stack, subflows, packet }
+    }
+
+    fn resolve(mut self) -> Experiment {
+        let experiment = self.experiment;
+        let sample = self.sample();
+        let links: Vec<Link> =
+            (0..experiment.links.len()).map(|number| self.resolve_link(number)).collect();
+        let flows = (0..experiment.flows.len()).map(|number| self.resolve_flow(number)).collect();
+        let sources = self.sources();
+        self.check_limits(&links);
+        Experiment {
+            title: experiment.title.clone(),
+            duration: canonical(&TIME, &experiment.duration),
+            seeds: Seeds::List(experiment.seed_list()),
+            sample: Some(TIME.format(sample)),
+            internals: Some(
+                experiment.internals.unwrap_or(experiment.flow_count() <= MAX_INSPECTED),
+            ),
+            start_jitter: canonical(&TIME, &experiment.start_jitter),
+            stack: experiment.stack.clone(),
+            stack_options: stack_options(&self.base_stack),
+            links,
+            flows,
+            assumed: experiment.assumed.clone(),
+            calibrated: experiment.calibrated.clone(),
+            sources,
+            source: experiment.source.clone(),
+        }
+    }
+
+    fn add(&mut self, at: KeyPath, text: impl std::fmt::Display) {
+        self.problems.push(Problem::new(at, text));
+    }
+
+    /// The interval of samples, ns.
+    fn sample(&mut self) -> u64 {
+        let duration = u128::from(checked(&TIME, &self.experiment.duration));
+        let flows = u128::from(self.experiment.flow_count());
+        let sample = match &self.experiment.sample {
+            Some(sample) => checked(&TIME, sample),
+            None => default_sample(flows * duration),
+        };
+        // One row at the start, one at every interval, one at the end.
+        let rows = flows * (duration.div_ceil(u128::from(sample)) + 1);
+        if rows > MAX_ROWS {
+            let least = (flows * duration).div_ceil(MAX_ROWS - 2 * flows);
+            let least = TIME.format(u64::try_from(least).unwrap_or(u64::MAX));
+            let (rows, max) = (grouped(rows), grouped(MAX_ROWS));
+            let text = format!("would give {rows} rows; the maximum is {max}");
+            self.add(key_path!["sample"], format!("{text}; write at least \"{least}\""));
+        }
+        sample
+    }
+
+    fn resolve_link(&mut self, number: usize) -> Link {
+        let (link, at) = (&self.experiment.links[number], key_path!["link", number]);
+        let trace = self.read_trace(link, &at);
+        self.check_one_rate(link, &at);
+        let rates = link.rates.as_ref().map(|rates| parse_rates(rates).expect("checked rates"));
+        let reroutes = link.reroutes.as_ref();
+        let reroutes = reroutes.map(|steps| parse_reroutes(steps).expect("checked reroutes"));
+        let has_trace = link.trace.is_some() && trace.is_none(); // but it could not be read
+        let rate = match (&link.rate, &rates, &trace) {
+            (Some(rate), ..) => Some(checked(&RATE, rate)),
+            (_, Some(rates), _) => rates.iter().map(|step| step.1).max().filter(|&rate| rate > 0),
+            (.., Some(trace)) => Some(trace::mean_rate(trace)),
+            _ => None,
+        };
+        let aqm = link.aqm.as_ref().map(|text| {
+            aqm::resolve(&Value::from(text.as_str())).expect("a checked AQM").to_string()
+        });
+        if let (Some(aqm), None, false) = (&link.aqm, rate, has_trace) {
+            let text = format!("\"{aqm}\" has no queue to manage, as the link has no rate");
+            self.add(at.then("aqm"), format!("{text}; give it one"));
+        }
+        if let (Some(burst), None) = (&link.burst, &link.rate) {
+            let text = format!("\"{burst}\" fills at the link's rate, and the link has none");
+            self.add(at.then("burst"), format!("{text}; give it one"));
+        }
+        let queue = if has_trace { None } else { self.queue(link, &at, rate) };
+        let reorder = link.reorder.as_ref().map(|text| {
+            Reorder::parse(&Value::from(text.as_str())).expect("a checked reordering").to_string()
+        });
+        Link {
+            name: link.name.clone(),
+            rate: link.rate.as_ref().map(|rate| canonical(&RATE, rate)),
+            rates: rates.map(|rates| format_rates(&rates)),
+            trace: trace.map(Value::from),
+            burst: link.burst.as_ref().map(|burst| canonical(&SIZE, burst)),
+            delay: canonical(&TIME, &link.delay),
+            reroutes: reroutes.map(|steps| format_reroutes(&steps)),
+            queue,
+            aqm,
+            loss: Loss::parse(&link.loss).expect("checked losses").to_value(),
+            jitter: canonical(&TIME, &link.jitter),
+            reorder,
+        }
+    }
+
+    fn check_one_rate(&mut self, link: &Link, at: &KeyPath) {
+        let given = [
+            ("rate", link.rate.is_some()),
+            ("rates", link.rates.is_some()),
+            ("trace", link.trace.is_some()),
+        ];
+        let mut given = given.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key);
+        if let (Some(first), Some(second)) = (given.next(), given.next()) {
+            let text = format!("is given beside {first}; a link has one of rate, rates and trace");
+            self.add(at.then(second), text);
+        }
+    }
+
+    fn read_trace(&mut self, link: &Link, at: &KeyPath) -> Option<Vec<u32>> {
+        let times = match link.trace.as_ref()? {
+            Value::String(file) => match self.environment.trace(file) {
+                Ok(text) => trace::parse_file(file, &text).map_err(|error| error.to_string()),
+                Err(error) => Err(error),
+            },
+            times => trace::parse_times(times).map_err(|error| error.to_string()),
+        };
+        times.map_err(|error| self.add(at.then("trace"), error)).ok()
+    }
+
+    /// The size of a queue, without BDP; `None` if it cannot be known.
+    fn queue(&mut self, link: &Link, at: &KeyPath, rate: Option<u64>) -> Option<String> {
+        let default = if rate.is_some() && link.aqm.is_none() { "1 BDP" } else { UNLIMITED };
+        let text = link.queue.as_deref().unwrap_or(default);
+        let queue = Queue::parse(&Value::from(text)).expect("a checked queue");
+        let Queue::Limited(dimension, amount) = queue else { return Some(UNLIMITED.to_owned()) };
+        let at = at.then("queue");
+        let Some(rate) = rate else {
+            let text = format!("\"{text}\" never fills, as the link has no rate");
+            self.add(at, format!("{text}; give it one, or write \"unlimited\""));
+            return None;
+        };
+        let crossing = self.crossing_rtts(link, dimension == &SIZE)?;
+        let packet = format!("not even a packet of {} bytes fits", self.packet);
+        if dimension == &SIZE && amount < self.packet && !crossing.is_empty() {
+            self.add(at.clone(), format!("\"{text}\" is too little; {packet}"));
+        }
+        if dimension != &BDP {
+            return Some(dimension.format(amount));
+        }
+        let rtt = crossing.into_iter().max().unwrap_or(2 * checked(&TIME, &link.delay));
+        let Some(size) = bdp_bytes(amount, rate, rtt).filter(|size| *size <= SIZE.max) else {
+            self.add(at, format!("\"{text}\" is more than {}", SIZE.format(SIZE.max)));
+            return None;
+        };
+        if size < self.packet {
+            let given = match &link.queue {
+                Some(text) => format!("\"{text}\""),
+                None => format!("is missing, and \"{text}\", the default,"),
+            };
+            let (rate, rtt) = (RATE.format(rate), TIME.format(rtt));
+            let size = format!("is {size} bytes at {rate} and a base RTT of {rtt}");
+            self.add(at, format!("{given} {size}; {packet}"));
+            return None;
+        }
+        Some(SIZE.format(size))
+    }
+
+    /// The base RTTs of the subflows whose data, or acknowledgements too, cross a link; `None` if
+    /// one is not known.
+    fn crossing_rtts(&self, link: &Link, data_only: bool) -> Option<Vec<u64>> {
+        let mut rtts = Vec::new();
+        for subflows in &self.subflows {
+            let subflows = subflows.as_ref()?.iter();
+            let crossing = subflows.filter(|subflow| {
+                let back = if data_only { &[][..] } else { &subflow.return_path };
+                subflow.path.iter().chain(back).any(|name| *name == link.name)
+            });
+            rtts.extend(crossing.map(|subflow| subflow.rtt));
+        }
+        Some(rtts)
+    }
+
+    fn resolve_flow(&mut self, number: usize) -> Flow {
+        let (flow, at) = (&self.experiment.flows[number], key_path!["flow", number]);
+        if flow.app_rate.is_some() && flow.app_rates.is_some() {
+            let text = "is given beside app_rate; an application has one of them";
+            self.add(at.then("app_rates"), text);
+        }
+        let mut resolved = flow.clone();
+        resolved.name = Some(self.experiment.base_names()[number].clone());
+        if let Some(subflows) = &self.subflows[number] {
+            let rtts = || subflows.iter().map(|subflow| TIME.format(subflow.rtt)).collect();
+            if flow.paths.is_none() {
+                resolved.path = Some(subflows[0].path.clone());
+                resolved.rtt = Some(TIME.format(subflows[0].rtt));
+            } else {
+                let back = subflows.iter().map(|subflow| subflow.return_path.clone());
+                resolved.return_paths = Some(back.collect());
+                resolved.rtts = Some(rtts());
+                resolved.scheduler.get_or_insert_with(|| Scheduler::NAMES[0].to_owned());
+            }
+        }
+        resolved.start = canonical(&TIME, &flow.start);
+        resolved.stop = flow.stop.as_ref().map(|stop| canonical(&TIME, stop));
+        resolved.bytes = flow.bytes.as_ref().map(|bytes| canonical(&SIZE, bytes));
+        resolved.app_rate = flow.app_rate.as_ref().map(|rate| canonical(&RATE, rate));
+        resolved.app_rates = flow
+            .app_rates
+            .as_ref()
+            .map(|rates| format_rates(&parse_rates(rates).expect("checked rates")));
+        if flow.transport == "udt" {
+            let options = flow_udt(flow, &at).expect("checked options");
+            resolved.transport_options = udt_options(&options);
+        }
+        resolved
+    }
+
+    /// Name and source hash of every algorithm that is not built in.
+    fn sources(&mut self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        for (number, flow) in self.experiment.flows.iter().enumerate() {
+            if !flow.cc.contains(':') {
+                continue; // a built-in one
+            }
+            match self.environment.algorithm(&flow.cc) {
+                Ok(algorithm) => drop(found.insert(algorithm.name, algorithm.digest)),
+                Err(error) => self.add(key_path!["flow", number, "cc"], error),
+            }
+        }
+        for (name, digest) in &self.experiment.sources {
+            if found.get(name).is_some_and(|current| current != digest) {
+                let text = format!("\"{name}\" is no longer what it was when this was resolved");
+                let text = format!("{text}; leave the key out to run it as it is now");
+                self.add(key_path!["sources"], text);
+            }
+        }
+        found
+    }
+
+    /// Refuses TCP flows whose window would double until it is the receiver's.
+    fn check_limits(&mut self, links: &[Link]) {
+        let limits = |link: &&Link| {
+            let has_rate = link.rate.is_some() || link.rates.is_some() || link.trace.is_some();
+            has_rate || Loss::parse(&link.loss).is_ok_and(|loss| loss.is_lossy())
+        };
+        // The links as written: a trace that cannot be read limits too.
+        let written = self.experiment.links.iter().chain(links);
+        let limited: HashSet<_> = written.filter(limits).map(|link| link.name.as_str()).collect();
+        for number in 0..self.experiment.flows.len() {
+            if let Some(window) = self.unlimited_window(number, &limited) {
+                let text = format!(
+                    "nothing limits it: no link of its path has a rate or loses packets, and \
+                     within {DOUBLINGS} round-trip times it would have {} packets in flight; give \
+                     a link a rate, or the flow bytes or an app_rate",
+                    grouped(window)
+                );
+                self.add(key_path!["flow", number], text);
+            }
+        }
+    }
+
+    /// The receive window of a flow, if nothing else limits it.
+    fn unlimited_window(&self, number: usize, limited: &HashSet<&str>) -> Option<u32> {
+        let (experiment, flow) = (self.experiment, &self.experiment.flows[number]);
+        let is_limited = flow.transport == "udt"
+            || flow.bytes.is_some()
+            || flow.app_rate.is_some()
+            || flow.app_rates.is_some()
+            || flow.command.is_some();
+        if is_limited {
+            return None;
+        }
+        let end = checked(&TIME, flow.stop.as_ref().unwrap_or(&experiment.duration));
+        let lasts = end.saturating_sub(checked(&TIME, &flow.start));
+        let stack = experiment.flow_stack(flow, &self.base_stack, &key_path!["flow", number]);
+        let window = stack.expect("a checked stack").receive_window;
+        let grows = self.subflows[number].as_ref()?.iter().any(|subflow| {
+            let is_free = !subflow.path.iter().any(|name| limited.contains(name.as_str()));
+            is_free && lasts > DOUBLINGS * subflow.rtt
+        });
+        (window >= LARGE_WINDOW && grows).then_some(window)
+    }
+}
+
+/// A quantity that was checked when it was read.
+pub(crate) fn checked(dimension: &Dimension, text: &str) -> u64 {
+    dimension.read(text).expect("a quantity that was checked when it was read")
+}
+
+fn canonical(dimension: &Dimension, text: &str) -> String {
+    dimension.format(checked(dimension, text))
+}
+
+/// The first of 100 ms, 200 ms, 500 ms, 1 s, ... that gives few rows for so many ns of flows.
+fn default_sample(flow_time: u128) -> u64 {
+    let steps = (0..12).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));
+    let mut samples = steps.map(|step| SAMPLE_NS * step);
+    let fits = |sample: &u64| flow_time <= DEFAULT_ROWS * u128::from(*sample);
+    // A million flows for 10^15 ns fit the last one.
+    samples.find(fits).expect("an interval for the longest run of the most flows")
+}
+
+/// A size in millionths of the bandwidth-delay product, in bytes, half to even; `None` if it is
+/// larger than any queue.
+fn bdp_bytes(millionths: u64, rate: u64, rtt: u64) -> Option<u64> {
+    const BITS: u128 = 8 * 1_000_000_000 * 1_000_000;
+    let product = u128::from(millionths) * u128::from(rate);
+    let product = product.checked_mul(u128::from(rtt))?;
+    let (whole, rest) = (product / BITS, product % BITS);
+    let is_up = rest * 2 > BITS || (rest * 2 == BITS && whole % 2 == 1);
+    u64::try_from(whole + u128::from(is_up)).ok()
+}
+
+/// Bytes of a full packet of a flow, headers included.
+fn full_packet(experiment: &Experiment, flow: &Flow, base: &Stack) -> u64 {
+    let at = &key_path![];
+    if flow.transport == "udt" {
+        return u64::from(flow_udt(flow, at).expect("checked options").mss);
+    }
+    let stack = experiment.flow_stack(flow, base, at).expect("a checked stack");
+    u64::from(stack.mss) + u64::from(stack.header)
+}
+
+/// The subflows of a flow; a plain flow has one.
+fn base_rtts(
+    experiment: &Experiment,
+    flow: &Flow,
+    at: &KeyPath,
+    delays: &HashMap<&str, u64>,
+) -> Result<Vec<Subflow>, Vec<Problem>> {
+    let (there, back) = (experiment.flow_paths(flow), experiment.flow_return_paths(flow));
+    let (mut subflows, mut problems) = (Vec::new(), Vec::new());
+    for (number, (path, return_path)) in there.into_iter().zip(back).enumerate() {
+        let (given, at) = match &flow.paths {
+            None => (flow.rtt.as_deref(), at.then("rtt")),
+            Some(_) => {
+                let rtt = flow.rtts.as_ref().map(|rtts| rtts[number].as_str());
+                (rtt, at.then("rtts").then(number))
+            }
+        };
+        let delay = |path: &[String]| path.iter().map(|name| delays[name.as_str()]).sum::<u64>();
+        let (out, home) = (delay(&path), delay(&return_path));
+        let default = if return_path.is_empty() { 2 * out } else { out + home };
+        let rtt = given.map_or(default, |text| checked(&TIME, text));
+        if rtt < out + home {
+            let least = TIME.format(out + home);
+            let text = format!("\"{}\" is less than the delay of its links", given.unwrap_or(""));
+            problems.push(Problem::new(at, format!("{text}, {least}; write at least that")));
+        } else if rtt == 0 {
+            let text = "is missing, and its links have no delay; write one, such as \"40 ms\"";
+            problems.push(Problem::new(at, text));
+        } else {
+            subflows.push(Subflow { path, return_path, rtt });
+        }
+    }
+    if problems.is_empty() { Ok(subflows) } else { Err(problems) }
+}

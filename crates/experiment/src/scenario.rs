@@ -1,0 +1,132 @@
+//! The scenario of a resolved experiment: plain numbers, as the simulator takes them.
+
+use crate::aqm;
+use crate::diagnostic::key_path;
+use crate::loss::{Loss, Reorder};
+use crate::model::{Experiment, Flow, Link};
+use crate::options::flow_udt;
+use crate::quantity::{PACKETS, Queue, RATE, SIZE, TIME};
+use crate::resolve::checked;
+use crate::timeline::{parse_rates, parse_reroutes};
+use crate::trace::parse_times;
+use dumbbell_sim::{FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario};
+use dumbbell_tcp::{Scheduler, Stack};
+use serde_json::Value;
+use std::collections::HashMap;
+
+const RESOLVED: &str = "a resolved experiment";
+
+impl Experiment {
+    /// The scenario that the simulator takes for one seed.
+    ///
+    /// # Panics
+    /// If the experiment is not resolved.
+    pub fn scenario(&self, seed: u64) -> Scenario {
+        let delays = self.delays();
+        let base = self.base_stack().expect(RESOLVED);
+        let flows = self.flows.iter().zip(self.flow_names());
+        let flows = flows.flat_map(|(flow, names)| {
+            let spec = flow_spec(self, flow, &base, &delays);
+            names.into_iter().map(move |name| FlowSpec { name, ..spec.clone() })
+        });
+        Scenario {
+            seed,
+            duration_ns: checked(&TIME, &self.duration),
+            sample_ns: checked(&TIME, self.sample.as_deref().expect(RESOLVED)),
+            start_jitter_ns: checked(&TIME, &self.start_jitter),
+            internals: self.internals.expect(RESOLVED),
+            sources: self.sources.clone(),
+            links: self.links.iter().map(link_spec).collect(),
+            flows: flows.collect(),
+        }
+    }
+}
+
+/// Steps of a rate in the simulator's numbers.
+fn rates(value: &Value) -> Vec<(u64, f64)> {
+    let steps = parse_rates(value).expect(RESOLVED);
+    steps.into_iter().map(|(at, rate)| (at, rate as f64)).collect()
+}
+
+fn link_spec(link: &Link) -> LinkSpec {
+    let (loss, loss_model) = Loss::parse(&link.loss).expect(RESOLVED).model();
+    let text = |text: &String| Value::from(text.as_str());
+    LinkSpec {
+        name: link.name.clone(),
+        rate_bps: link.rate.as_ref().map(|rate| checked(&RATE, rate) as f64),
+        rates: link.rates.as_ref().map(rates),
+        trace_ms: link.trace.as_ref().map(|trace| parse_times(trace).expect(RESOLVED)),
+        bucket_bytes: link.burst.as_ref().map(|burst| checked(&SIZE, burst)),
+        delay_ns: checked(&TIME, &link.delay),
+        reroutes: link
+            .reroutes
+            .as_ref()
+            .map(|steps| parse_reroutes(steps).expect(RESOLVED))
+            .unwrap_or_default(),
+        queue: queue_spec(link.queue.as_deref().expect(RESOLVED)),
+        aqm: link.aqm.as_ref().map(|aqm| aqm::config(&aqm::resolve(&text(aqm)).expect(RESOLVED))),
+        loss,
+        loss_model,
+        jitter_ns: checked(&TIME, &link.jitter),
+        reorder: link
+            .reorder
+            .as_ref()
+            .map(|reorder| Reorder::parse(&text(reorder)).expect(RESOLVED).0),
+    }
+}
+
+fn queue_spec(text: &str) -> Option<QueueSpec> {
+    match Queue::parse(&Value::from(text)).expect(RESOLVED) {
+        Queue::Unlimited => None,
+        Queue::Limited(dimension, amount) if dimension == &PACKETS => {
+            Some(QueueSpec::Packets(u32::try_from(amount).expect("at most 10^9 packets")))
+        }
+        Queue::Limited(dimension, amount) if dimension == &TIME => Some(QueueSpec::Ns(amount)),
+        Queue::Limited(_, amount) => Some(QueueSpec::Bytes(amount)),
+    }
+}
+
+/// The specification of a flow, but for its name.
+fn flow_spec(
+    experiment: &Experiment,
+    flow: &Flow,
+    base: &Stack,
+    delays: &HashMap<&str, u64>,
+) -> FlowSpec {
+    let plain = flow.rtt.iter().cloned().collect();
+    let rtts = flow.rtts.as_ref().unwrap_or(&plain);
+    let there = experiment.flow_paths(flow).into_iter();
+    let back = experiment.flow_return_paths(flow);
+    let mut subflows = there.zip(back).zip(rtts).map(|((path, return_path), rtt)| {
+        let links = path.iter().chain(&return_path);
+        let delay: u64 = links.map(|name| delays[name.as_str()]).sum();
+        PathSpec { return_delay_ns: checked(&TIME, rtt) - delay, path, return_path }
+    });
+    let first = subflows.next().expect(RESOLVED);
+    let udt = (flow.transport == "udt").then(|| flow_udt(flow, &key_path![]).expect(RESOLVED));
+    let stack = match udt {
+        Some(_) => Stack::linux(),
+        None => experiment.flow_stack(flow, base, &key_path![]).expect(RESOLVED),
+    };
+    FlowSpec {
+        name: String::new(),
+        cc: flow.cc.clone(),
+        algorithm_factory: None,
+        path: first.path,
+        return_path: first.return_path,
+        return_delay_ns: first.return_delay_ns,
+        start_ns: checked(&TIME, &flow.start),
+        stop_ns: flow.stop.as_ref().map(|stop| checked(&TIME, stop)),
+        bytes: flow.bytes.as_ref().map(|bytes| checked(&SIZE, bytes)),
+        app_rate_bps: flow.app_rate.as_ref().map(|rate| checked(&RATE, rate) as f64),
+        app_rates: flow.app_rates.as_ref().map(rates).unwrap_or_default(),
+        additional_subflows: subflows.collect(),
+        scheduler: flow.scheduler.clone().unwrap_or_else(|| Scheduler::NAMES[0].to_owned()),
+        stack,
+        udt,
+        kernel_cc: None,
+        command: flow.command.clone(),
+        server: flow.command.as_ref().and(flow.server.clone()),
+        log: flow.log,
+    }
+}
