@@ -1,20 +1,20 @@
-"""What several seeds say together: a statistic with its bootstrap confidence interval.
+"""What several seeds say together: a statistic with its 95 % confidence interval.
 
 A run that has not converged when observation ends is *censored*: all that is known is that its
 time is longer than the limit. Such a run is kept, as infinity. The median of runs that share one
 limit is then the Kaplan-Meier median (Kaplan and Meier, 1958), and it is "beyond the limit"
 exactly if half of the runs or more are. No run is dropped, and none is counted as the limit.
 
-Papers take medians; the tables of the command line show means. With few seeds the percentile
-bootstrap is too sure of itself: for normal runs the 95 % interval of a mean covers the truth in
-about 84 % of cases with 5 seeds, 90 % with 10 and 93 % with 20.
+Papers take medians, whose intervals are a percentile bootstrap; the tables of the command line
+show means, whose intervals are Student's t. For normal runs the t interval contains the true mean
+in 95 % of cases, however few the runs.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -58,6 +58,16 @@ class Estimate:
     def censored(self) -> int:
         """How many runs were beyond the limit of observation."""
         return sum(run is None for run in self.runs)
+
+    def __str__(self) -> str:
+        """Such as ``46 (46 to 55), 1 of 20 runs > 120``: value, interval, censored runs."""
+        beyond = "beyond observation" if self.limit is None else f"> {self.limit:.4g}"
+        value, low, high = (
+            beyond if end is None else f"{end:.4g}" for end in (self.value, self.low, self.high)
+        )
+        interval = f" ({low} to {high})" if self.low is not None else ""
+        rest = f", {self.censored} of {len(self.runs)} runs {beyond}" if self.censored else ""
+        return f"{value}{interval}{rest}"
 
 
 @dataclass(frozen=True)
@@ -122,9 +132,13 @@ def median(runs: Iterable[float | None], limit: float | None = None) -> Estimate
 
 
 def mean(runs: Sequence[float]) -> Estimate:
-    """Estimates the mean of independent runs by the percentile bootstrap (Efron, 1979).
+    """Estimates the mean of independent runs with Student's t interval.
 
-    One run has no interval: `low` and `high` are None.
+    Formula: ``mean -+ t s / sqrt(n)``, where ``s`` is the standard deviation of the runs and ``t``
+    the 97.5th percentile of Student's distribution with n - 1 degrees of freedom. Source: Student,
+    "The Probable Error of a Mean", Biometrika 6 (1), 1908. Exact for normally distributed runs; an
+    end may lie beyond what the quantity can be, such as a utilisation above 1. One run has no
+    interval: `low` and `high` are None.
 
     Raises:
         ValueError: If there is no run, or one is not a finite number.
@@ -135,16 +149,16 @@ def mean(runs: Sequence[float]) -> Estimate:
     value, count = float(values.mean()), len(values)
     if count == 1:
         return Estimate(value, None, None, (value,))
-    low, high = _interval(_weights(count) @ values)
-    return Estimate(value, low, high, tuple(values.tolist()))
+    half = _student(count - 1) * float(values.std(ddof=1)) / math.sqrt(count)
+    return Estimate(value, value - half, value + half, tuple(values.tolist()))
 
 
-@lru_cache(maxsize=8)
-def _weights(count: int) -> NDArray[np.float64]:
-    """How much each of `count` runs weighs in each resample; rows sum to 1."""
-    draw = np.random.default_rng([_SEED, 0])
-    drawn = draw.multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
-    return np.asarray(drawn / count)
+@cache
+def _student(freedom: int) -> float:
+    """The 97.5th percentile of Student's t distribution."""
+    from scipy.special import stdtrit  # half a second that a run of one seed does not need
+
+    return float(stdtrit(freedom, (1 + _CONFIDENCE) / 2))
 
 
 def ratio_of_medians(

@@ -152,7 +152,7 @@ def _overview(judged: _Judged) -> list[list[str]]:
     return rows
 
 
-_MEANS: Final = "Means over the seeds; below them the 95 % interval of a bootstrap over the seeds."
+_MEANS: Final = "Means over the seeds; below them their 95 % intervals (Student's t)."
 
 _OVERVIEW: Final = (
     *("Throughput, Mbit/s", "Utilisation, %", "Queueing delay, ms", "its p95, ms"),
