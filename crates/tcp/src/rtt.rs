@@ -83,7 +83,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(15);
     }
 
-    /// A round-trip time was measured: ends the backoff (RFC 6298, 5.7).
+    /// A round-trip time was measured: ends the backoff (RFC 6298, section 5).
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
