@@ -21,11 +21,12 @@ reproduce: setup ## Reproduces every built-in paper into OUT (out) and says wher
 
 test: lint test-rust test-python ## Runs the linters and every test
 
-lint: setup ## Checks format, lints and types
+lint: setup ## Checks format, lints, types and the order of layers
 	.venv/bin/cargo fmt --all --check
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports --no-cache
 	@if .venv/bin/cargo clippy --version 2>/dev/null; then \
 	  .venv/bin/cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; \
 	else echo 'cargo clippy: skipped, the Rust of this machine comes without it'; fi

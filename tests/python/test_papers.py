@@ -12,8 +12,7 @@ from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
 from dumbbell.metrics import intervals
 from dumbbell.papers.frame import Number, Paper, Planned, PublishedNumber
-from dumbbell.report import interval, measured
-from dumbbell.report.text import rank, single_runs
+from dumbbell.papers.page import interval, measured, rank, single_runs
 
 FOLDER = Path(papers.__file__).parent
 

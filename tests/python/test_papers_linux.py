@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from linux_page import simulate
 
 from dumbbell.metrics import throughput
 from dumbbell.metrics.convergence_times import convergence
 from dumbbell.papers.frame import Paper, Runs
 from dumbbell.papers.known import load
 from dumbbell.papers.staggered_start import fidelity, reference
-from dumbbell.papers.staggered_start.validate import simulate
 
 # What was noted when the flows were measured: throughputs of both flows over the last 30 s of each
 # run, Mbit/s.

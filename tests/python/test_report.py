@@ -13,7 +13,8 @@ from browser import CHROMIUM, Browser
 from dumbbell import papers
 from dumbbell.cli.figure import draw_figure
 from dumbbell.papers.known import PAPERS
-from dumbbell.report import write_index, write_report
+from dumbbell.papers.page import write_index, write_paper
+from dumbbell.papers.reproduction import reopen
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def test_pages_open_without_a_complaint_and_draw_every_run(out: Path, tmp_path: 
 def test_a_report_that_is_written_again_from_its_folder_is_the_same(
     out: Path, tmp_path: Path
 ) -> None:
-    page = write_report(out / "staggered-start", tmp_path / "again.html")
+    page = write_paper(reopen(out / "staggered-start"), tmp_path / "again.html")
     assert page.read_bytes() == (out / "staggered-start" / "index.html").read_bytes()
 
 

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 import dumbbell
 from dumbbell import Result, figures
 from dumbbell.errors import ResultError
-from dumbbell.report import write_report
-from dumbbell.report.folder import contents
+from dumbbell.report import contents, write_report
 from dumbbell.report.series import charts, short, thinned
 from dumbbell.sweeps.dataset import Dataset
 

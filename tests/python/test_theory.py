@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+import theory_page
 
 import dumbbell
 from dumbbell import theory
-from dumbbell.theory import validate
 
 LOSSES = [10.0**-k for k in range(2, 9)]
 
@@ -156,6 +156,6 @@ def test_a_window_of_one_packet_a_second_is_its_bits() -> None:
 
 @pytest.mark.parametrize("cc", ["reno", "hstcp", "stcp", "bic", "cubic"])
 def test_the_simulator_is_within_a_tenth_of_the_response_functions_at_1e_5(cc: str) -> None:
-    case = [c for c in validate.CASES if c.cc.startswith(cc) and not c.independent][-1]
-    result = dumbbell.run(validate.experiment(case, 1e-5))
-    assert validate.windows(result) == [pytest.approx(case.window(1e-5), rel=0.1)]
+    case = [c for c in theory_page.CASES if c.cc.startswith(cc) and not c.independent][-1]
+    result = dumbbell.run(theory_page.experiment(case, 1e-5))
+    assert theory_page.windows(result) == [pytest.approx(case.window(1e-5), rel=0.1)]

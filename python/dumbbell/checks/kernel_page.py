@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-import dumbbell
+from dumbbell._core import __version__
 from dumbbell.checks.kernel_grid import TOLERANCES
 from dumbbell.experiment.toml import write_text
 from dumbbell.experiment.units import TIME, parse_probability
@@ -43,7 +43,7 @@ def write(grid: Grid, cells: pl.DataFrame, folder: Path, *, name: str = "validat
     path = folder / f"{name}.md"
     parts = [
         _INTRODUCTION.format(
-            version=dumbbell.__version__,
+            version=__version__,
             kernel=platform.release().partition("-")[0],
             duration=grid.duration,
         ),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-import dumbbell
+from dumbbell._core import __version__
 from dumbbell.cli import bpf, udt
 
 app = typer.Typer(
@@ -419,7 +419,7 @@ def list_all(json: Json = False) -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dumbbell {dumbbell.__version__}")
+        typer.echo(f"dumbbell {__version__}")
         raise typer.Exit
 
 

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 def report_folder(folder: Path, *, out: Path | None, show: bool) -> None:
     """Writes the report of a folder, says where it is and how large, and opens it if asked to."""
     from dumbbell.report import write_report
-    from dumbbell.report.text import size
+    from dumbbell.report.page import size
 
     try:
-        path = write_report(folder, out)
+        if (folder / "results.json").is_file():
+            from dumbbell.papers.page import write_paper
+            from dumbbell.papers.reproduction import reopen
+
+            path = write_paper(reopen(folder), out)
+        else:
+            path = write_report(folder, out)
     except OSError as error:
         raise DumbbellError(f"{out or folder}: cannot be written: {error.strerror}") from None
     print_line(f"{path} ({size(path.stat().st_size)})")

@@ -68,7 +68,7 @@ def _check(seeds: int | None, jobs: int | None) -> None:
 
 
 def _print(done: Reproduction) -> None:
-    from dumbbell.report import interval, measured, unit
+    from dumbbell.papers.page import interval, measured, unit
 
     print_line(f"{done.paper.id}: {done.paper.title}")
     for number in done.numbers:
@@ -83,7 +83,7 @@ def _print(done: Reproduction) -> None:
 
 def _real(number: Number) -> str:
     """What real packets say of a number."""
-    from dumbbell.report import measured, unit
+    from dumbbell.papers.page import measured, unit
 
     real, in_unit = number.real, unit(number)
     if real is None:

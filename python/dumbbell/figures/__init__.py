@@ -23,7 +23,16 @@ from dumbbell.figures.lines import (
     warning,
     windows,
 )
-from dumbbell.figures.output import Picture, inline, publish, render, save, svg
+from dumbbell.figures.output import (
+    Picture,
+    inline,
+    labelled,
+    publish,
+    render,
+    save,
+    svg,
+    swatch,
+)
 from dumbbell.figures.style import (
     COLUMN,
     FAINT,
@@ -56,6 +65,7 @@ __all__ = [
     "heat_map",
     "inline",
     "intervals",
+    "labelled",
     "legend",
     "look",
     "moment",
@@ -71,6 +81,7 @@ __all__ = [
     "stroke",
     "styled",
     "svg",
+    "swatch",
     "throughputs",
     "warning",
     "windows",

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from dumbbell.experiment.toml import whole, write_text
-from dumbbell.figures.style import INK, PAPER, styled
+from dumbbell.figures.style import INK, PAPER, look, outline, styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,3 +145,16 @@ def inline(text: str, name: str, title: str) -> str:
     rest = rest.replace(PAPER, "var(--paper)")
     label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     return f'<svg role="img" aria-label="{label}" viewBox="{view.group(1)}">{rest}'
+
+
+def swatch(cc: str) -> Markup:
+    """The marker of an algorithm in its colour, as an SVG to stand before its name in a page."""
+    its = look(cc)
+    drawing = f'<path d="{outline(its.marker)}" fill="{its.colour}"/>'
+    box = 'class="mark" viewBox="-0.75 -0.75 1.5 1.5"'
+    return Markup(f'<svg {box} aria-hidden="true">{drawing}</svg>')
+
+
+def labelled(cc: str) -> Markup:
+    """An algorithm's name behind its marker."""
+    return Markup("{}{}").format(swatch(cc), look(cc).label)

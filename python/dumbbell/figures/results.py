@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import polars as pl
 
@@ -10,12 +10,29 @@ from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.stacks import unknown
 from dumbbell.figures.bands import legend_columns
+from dumbbell.metrics import SampledRuns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dumbbell.results.result import Result
+
+class DrawableRuns(SampledRuns, Protocol):
+    """What figures are drawn of: a `Result`."""
+
+    @property
+    def internals(self) -> pl.DataFrame:
+        """As `Result.internals`."""
+
+    @property
+    def spoiled(self) -> Mapping[int, list[str]]:
+        """As `Result.spoiled`."""
+
+    def sound(self) -> Self:
+        """As `Result.sound`."""
+
 
 FIGURES: Final = {
     "overview": "all of the others, one above the other",
@@ -33,7 +50,7 @@ MOST_FLOWS: Final = 12
 _WHOLE = tuple(name for name in FIGURES if name != "overview")
 
 
-def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE) -> Figure:
+def draw(result: DrawableRuns, name: str = "overview", *, width: float = figures.PAGE) -> Figure:
     """Draws a figure of a result's first seed that is not spoiled; panels share their time axis.
 
     If all seeds are spoiled, the figure says so.
@@ -86,7 +103,7 @@ def draw(result: Result, name: str = "overview", *, width: float = figures.PAGE)
     return figure
 
 
-def _panel(axes: Axes, run: Result, part: str, link: str | None, bands: pl.DataFrame) -> None:
+def _panel(axes: Axes, run: DrawableRuns, part: str, link: str | None, bands: pl.DataFrame) -> None:
     if part == "windows":
         figures.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
@@ -100,7 +117,7 @@ def _panel(axes: Axes, run: Result, part: str, link: str | None, bands: pl.DataF
         figures.queue(axes, run.links.filter(pl.col("link") == link))
 
 
-def _states(run: Result) -> pl.DataFrame:
+def _states(run: DrawableRuns) -> pl.DataFrame:
     """The states of the flows that show any: columns name, t, state."""
     shown = run.internals.filter(pl.col("name") == "state").select(
         "flow", "t", state=pl.col("value")
@@ -108,6 +125,6 @@ def _states(run: Result) -> pl.DataFrame:
     return _flows(run, shown)
 
 
-def _flows(run: Result, table: pl.DataFrame) -> pl.DataFrame:
+def _flows(run: DrawableRuns, table: pl.DataFrame) -> pl.DataFrame:
     names = run.flow_names[:MOST_FLOWS]
     return table.rename({"flow": "name"}).filter(pl.col("name").cast(pl.String).is_in(names))

@@ -27,6 +27,7 @@ from dumbbell.metrics.intervals import (
 from dumbbell.metrics.rates import (
     FLOW,
     Runs,
+    SampledRuns,
     fairness,
     goodput,
     group_throughput,
@@ -59,6 +60,7 @@ __all__ = [
     "SMOOTH",
     "Estimate",
     "Runs",
+    "SampledRuns",
     "Until",
     "convergence",
     "crossing_time",

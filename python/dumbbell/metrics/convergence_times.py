@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from dumbbell.results.result import Result
+    from dumbbell.metrics.rates import SampledRuns
 
 CLOSE: Final = 0.25
 """A window is close to its average if it differs by no more than this share of the average."""
@@ -142,7 +142,7 @@ def running_median(values: NDArray[np.float64], reach: int) -> NDArray[np.float6
 
 
 def convergence(
-    result: Result, earlier: str | None = None, later: str | None = None
+    result: SampledRuns, earlier: str | None = None, later: str | None = None
 ) -> pl.DataFrame:
     """How two flows of an experiment converge, seed by seed.
 
@@ -176,7 +176,7 @@ def convergence(
 
 
 def _converge(
-    result: Result, seed: int, pair: list[str]
+    result: SampledRuns, seed: int, pair: list[str]
 ) -> tuple[int, float | None, float | None, float | None]:
     start = float(result.flows.filter(pl.col("flow") == pair[1])["start"].item())
     cwnd = _side_by_side(result.series.select("t", "flow", "cwnd"), "t", "cwnd", pair)

@@ -9,7 +9,7 @@ gives one row per seed and flow (or link), and never mixes seeds. For convergenc
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from dumbbell.experiment.units import TIME
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dumbbell.results.result import Result
+    from dumbbell.experiment.model import Experiment
 
 
 _MICRO: Final = 1e-6
@@ -45,6 +45,25 @@ class Runs(Protocol):
 
     def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:
         """As `Result.capacity`."""
+
+
+class SampledRuns(Runs, Protocol):
+    """Runs of one experiment: a `Result`."""
+
+    @property
+    def experiment(self) -> Experiment:
+        """As `Result.experiment`."""
+
+    @property
+    def seeds(self) -> list[int]:
+        """As `Result.seeds`."""
+
+    @property
+    def flow_names(self) -> list[str]:
+        """As `Result.flow_names`."""
+
+    def of_seed(self, seed: int) -> Self:
+        """As `Result.of_seed`."""
 
 
 def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
@@ -176,7 +195,7 @@ def fairness(result: Runs) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64})
 
 
-def windows(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
+def windows(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
     """Throughput and goodput in windows of time, back to back.
 
     Formula: as `throughput` and `goodput`, over ``(since + (k - 1) width, since + k width]`` for
@@ -217,7 +236,7 @@ def windows(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.Dat
     return rates.select(*FLOW, "window", t.alias("t"), "delivered", "received").rename(names)
 
 
-def whole_width(result: Result, width: float) -> float:
+def whole_width(result: SampledRuns, width: float) -> float:
     """The whole number of sample intervals that is nearest to `width`, at least one, s.
 
     Results that were sampled at no interval, as those of UDT transfers, have any width.
@@ -228,7 +247,7 @@ def whole_width(result: Result, width: float) -> float:
     return max(round(width / sample), 1) * sample
 
 
-def jain_over_time(result: Result, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
+def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
     """Jain's index of throughput, window by window, over the flows that are there throughout it.
 
     Args:

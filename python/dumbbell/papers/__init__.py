@@ -49,8 +49,8 @@ def reproduce(
         DumbbellError: If there is no such paper, or `out` cannot be written.
         TestbedError: If this machine lacks what real packets need.
     """
+    from dumbbell.papers.page import write_index
     from dumbbell.papers.reproduction import Effort, reproduce_paper
-    from dumbbell.report import write_index
 
     chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
     effort = Effort(jobs, seeds, duration, progress or _silent, real)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from dumbbell.display import Table
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.real import Real, RealNumber
     from dumbbell.results.result import Result
@@ -290,30 +291,6 @@ class Plate:
     def file(self) -> str:
         """The name of its files, without the suffix."""
         return f"figure-{self.id}"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table."""
-
-    title: str
-    number: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the report; cells are text as it shall stand."""
-
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-
-    def markdown(self) -> str:
-        """The table and its note, as Markdown."""
-        head = "| " + " | ".join(column.title for column in self.columns) + " |"
-        rule = "|" + "|".join("---:" if column.number else "---" for column in self.columns) + "|"
-        rows = ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join([head, rule, *rows, "", self.note])
 
 
 @dataclass(frozen=True)

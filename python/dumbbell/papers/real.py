@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import metrics
+from dumbbell.display import Column, Table, format_significant
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import ResultError
 from dumbbell.experiment.resolve import resolve
-from dumbbell.papers.frame import Column, Section, Table
+from dumbbell.papers.frame import Section
 from dumbbell.results.result import Result, check_replaceable
 
 if TYPE_CHECKING:
@@ -214,9 +215,7 @@ def _medians(result: Result) -> dict[str, dict[str, float | None]]:
 
 
 def _beside(ours: float | None, theirs: float | None, by: float) -> str:
-    from dumbbell.report import figures
-
-    shown = [figures(None if value is None else value * by) for value in (ours, theirs)]
+    shown = [format_significant(None if value is None else value * by) for value in (ours, theirs)]
     ratio = f" ({ours / theirs:.2f})" if ours is not None and theirs else ""
     return f"{shown[0]} / {shown[1]}{ratio}"
 

@@ -67,7 +67,7 @@ class Effort:
 def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
     """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
     from dumbbell.papers.meanwhile import Meanwhile
-    from dumbbell.report import write_paper
+    from dumbbell.papers.page import write_paper
 
     folder = out / paper.id
     if effort.real:

@@ -9,42 +9,51 @@ from typing import TYPE_CHECKING, Any, Final
 import jinja2
 from markupsafe import Markup
 
+from dumbbell.display import format_significant
 from dumbbell.experiment.toml import write_text
-from dumbbell.report import text
-from dumbbell.report.looks import swatch
+from dumbbell.figures import FAINT, INK, PAPER, look, outline, swatch
+from dumbbell.figures.bands import BBR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dumbbell.results.result import Result
 
 _HERE: Final = Path(__file__).parent
+CHARTS: Final = ("uPlot.min.js", "page.js", "charts.js")
+HEAT: Final = ("page.js", "heat.js")
+"""The scripts of a page with time series, and of one with a heat map."""
+
 _SIZE: Final = "@size-of-this-file@"
 
 
-def write(path: Path, template: str, scripts: Sequence[str] = (), **context: Any) -> int:
+def write(
+    path: Path,
+    template: str,
+    scripts: Sequence[str] = (),
+    filters: tuple[Callable[..., str], ...] = (),
+    **context: Any,
+) -> int:
     """Fills in a template, writes the page, and returns how many bytes it has.
 
     Args:
         path: The file.
         template: Which one of the folder ``templates``.
         scripts: Scripts of the folder ``assets`` to put in, in this order.
+        filters: Functions that the template calls by their names, as filters.
         **context: What the template shows.
     """
     embedded = [Markup(_asset(script).replace("</script", "<\\/script")) for script in scripts]
     style = _asset("uPlot.min.css") if "uPlot.min.js" in scripts else ""
     page = (
-        _environment()
+        _environment(filters)
         .get_template(template)
         .render(context, scripts=embedded, script_style=Markup(style), size=_SIZE)
     )
-    told = text.size(len(page.encode()))
+    told = size(len(page.encode()))
     whole = page.replace(_SIZE, told) + "\n"
     write_text(path, whole)
     return len(whole.encode())
-
-
-def part(template: str, **context: Any) -> str:
-    """Fills in a template that is no page, for others to show."""
-    return _environment().get_template(template).render(context)
 
 
 @cache
@@ -53,7 +62,7 @@ def _asset(name: str) -> str:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _environment(filters: tuple[Callable[..., str], ...]) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -63,14 +72,27 @@ def _environment() -> jinja2.Environment:
     )
     style = (_HERE / "templates" / "style.css").read_text(encoding="utf-8")
     environment.globals["style"] = Markup(style)
-    filters = (
-        text.measured,
-        text.interval,
-        text.single_runs,
-        text.rank,
-        text.unit,
-        text.figures,
-        swatch,
-    )
-    environment.filters |= {f.__name__: f for f in filters}
+    known = (format_significant, swatch, *filters)
+    environment.filters |= {f.__name__: f for f in known}
     return environment
+
+
+def looks(results: Iterable[Result]) -> dict[str, Any]:
+    """What the page's script has to know of looks: markers, names, states, neutral colours."""
+    known = {flow.cc: look(flow.cc) for result in results for flow in result.experiment.flows}
+    return {
+        "markers": {its.marker: outline(its.marker) for its in known.values()},
+        "labels": {cc: its.label for cc, its in known.items()},
+        "states": [[number, name, colour] for number, (name, colour) in BBR.items()],
+        "neutral": _NEUTRAL,
+        "faint": FAINT,
+    }
+
+
+_NEUTRAL: Final = {INK: "--ink", PAPER: "--paper", FAINT: "--faint"}
+"""Colours that follow the page, and the CSS variables that have them there."""
+
+
+def size(count: int) -> str:
+    """A number of bytes as people say it."""
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

@@ -11,13 +11,21 @@ import polars as pl
 from markupsafe import Markup, escape
 
 from dumbbell import metrics
-from dumbbell.figures import look
+from dumbbell.display import Column, Table
+from dumbbell.figures import labelled
 from dumbbell.figures.results import MOST_FLOWS
-from dumbbell.metrics import intervals
-from dumbbell.papers.frame import Column, Table
 from dumbbell.report import series
-from dumbbell.report.looks import swatch
-from dumbbell.report.text import figures
+from dumbbell.results.summary import (
+    MBIT,
+    MEANS,
+    MS,
+    PERCENT,
+    Summary,
+    by_seed,
+    mean_of,
+    numbers,
+    summary_tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,9 +38,6 @@ _NUMBERS: Final = 1_200_000
 _FEWEST, _MOST = 240, 3000
 _SEEDS: Final = 10
 """Of how many seeds a page that tells of one result has the series."""
-_MOST_FLOWS: Final = 20
-
-_MBIT, _MS, _KB, _PERCENT = 1e-6, 1e3, 1e-3, 1e2
 
 
 @dataclass(frozen=True)
@@ -114,80 +119,41 @@ def views(results: Mapping[str, Result], places: Mapping[str, str]) -> list[View
     ]
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """What the runs of a result are judged by, each looked up once."""
-
-    flows: pl.DataFrame
-    links: pl.DataFrame
-    jain: list[float]
-
-    @classmethod
-    def of(cls, result: Result) -> _Judged:
-        return cls(metrics.summary(result), metrics.link_summary(result), _jain(result))
-
-
 def overview(told: Sequence[View]) -> Table:
     """A row for every result and algorithm: what its flows achieved, the mean over the seeds."""
-    columns = [Column("Experiment"), Column("Algorithm"), *_numbers(_OVERVIEW)]
+    columns = [Column("Experiment"), Column("Algorithm"), *numbers(_OVERVIEW)]
     note = (
         "Throughput is what an algorithm's flows got together, from the start of the first to the "
         "end of the last; delays are means over them, utilisation is that of the fullest link, "
-        f"Jain's index is over all flows. {_MEANS}"
+        f"Jain's index is over all flows. {MEANS}"
     )
     return Table(columns, [[_link(view), *row] for view in told for row in view.overview], note)
 
 
-def _overview(judged: _Judged) -> list[list[str]]:
+def _overview(judged: Summary) -> list[list[str]]:
     together = metrics.over_flows(judged.flows, ["cc", "seed"])
-    achieved = _by_seed(together, ["cc"], [pl.col(list(_ACHIEVED)).first()])
-    links = _by_seed(judged.links, [], [pl.col("utilisation").max()])
+    achieved = by_seed(together, ["cc"], [pl.col(list(_ACHIEVED)).first()])
+    links = by_seed(judged.links, [], [pl.col("utilisation").max()])
     # What was measured between hosts has no links that are known.
     used = links[()]["utilisation"] if links else []
     rows: list[list[str]] = []
     for (cc,), seeds in achieved.items():
         cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]
-        cells[1:1] = [mean_of(used, _PERCENT)]
-        rows.append([named(cc), *cells, mean_of(judged.jain, 1.0)])
+        cells[1:1] = [mean_of(used, PERCENT)]
+        rows.append([labelled(cc), *cells, mean_of(judged.jain, 1.0)])
     return rows
 
-
-_MEANS: Final = "Means over the seeds; below them their 95 % intervals (Student's t)."
 
 _OVERVIEW: Final = (
     *("Throughput, Mbit/s", "Utilisation, %", "Queueing delay, ms", "its p95, ms"),
     *("Retransmitted, %", "Jain's index"),
 )
 _ACHIEVED: Final = {
-    "throughput": _MBIT,
-    "queue_delay_mean": _MS,
-    "queue_delay_p95": _MS,
-    "retransmission_share": _PERCENT,
+    "throughput": MBIT,
+    "queue_delay_mean": MS,
+    "queue_delay_p95": MS,
+    "retransmission_share": PERCENT,
 }
-_OF_FLOW: Final = {
-    "throughput": _MBIT,
-    "goodput": _MBIT,
-    "queue_delay_mean": _MS,
-    "queue_delay_p95": _MS,
-    "rtt_mean": _MS,
-    "retransmission_share": _PERCENT,
-    "timeouts": 1.0,
-}
-_SHARE: Final = (pl.col("retransmitted").sum() / pl.max_horizontal(pl.col("sent").sum(), 1)).alias(
-    "retransmission_share"
-)
-
-
-def mean_of(runs: Sequence[float], scale: float) -> Markup:
-    """The mean over seeds, with its interval below it if there are several."""
-    if not runs:
-        return Markup("—")
-    found = intervals.mean([run * scale for run in runs])
-    said = figures(found.value)
-    if found.low is None:
-        return Markup(said)
-    between = f"{figures(found.low)} to {figures(found.high)}"
-    return Markup(f'{said}<br><span class="soft small">{between}</span>')
 
 
 def view(number: int, name: str, result: Result, place: str, room: Room) -> View:
@@ -199,14 +165,14 @@ def view(number: int, name: str, result: Result, place: str, room: Room) -> View
         drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.spoiled, packed))
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
-    judged = _Judged.of(result)
+    judged = Summary.of(result)
     return View(
         id=f"result-{number}",
         name=name,
         title=experiment.title or name,
         algorithms=list(dict.fromkeys(flow.cc for flow in experiment.flows)),
         overview=_overview(judged),
-        tables=[_flows(result, judged), _links(judged)],
+        tables=summary_tables(result, judged),
         drawn=drawn,
         note=_note(result, chosen),
         settings=_settings(experiment, toml),
@@ -215,12 +181,6 @@ def view(number: int, name: str, result: Result, place: str, room: Room) -> View
         spoiled=result.complaints,
         commands=_commands(place),
     )
-
-
-def tables_of(result: Result) -> list[Table]:
-    """The flows of a result, then its links."""
-    judged = _Judged.of(result)
-    return [_flows(result, judged), _links(judged)]
 
 
 def _commands(place: str) -> list[tuple[str, str]]:
@@ -241,47 +201,6 @@ def _note(result: Result, seeds: Sequence[int]) -> str:
     if flows > MOST_FLOWS:
         parts.append(f"Drawn: the first {MOST_FLOWS} of {flows} flows.")
     return " ".join(parts)
-
-
-def _flows(result: Result, judged: _Judged) -> Table:
-    """Flows one by one or, if they are many, those of one [[flow]] table together."""
-    together = len(result.flow_names) > _MOST_FLOWS
-    columns = [Column("Flow"), Column("Algorithm")]
-    titles = ("Throughput, Mbit/s", "Goodput, Mbit/s", "Queueing delay, ms", "its p95, ms")
-    columns += _numbers((*titles, "Mean RTT, ms", "Retransmitted, %", "Timeouts"))
-    groups = result.experiment.flow_names()
-    listed = groups if together else [[name] for names in groups for name in names]
-    labels = {
-        name: names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        for names in listed
-        for name in names
-    }
-    label = pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String)
-    means = [pl.col(name).mean() for name in _OF_FLOW if name != "retransmission_share"]
-    found = _by_seed(
-        judged.flows.with_columns(label.alias("label")), ["label", "cc"], [*means, _SHARE]
-    )
-    rows = [
-        [flow, named(cc), *(mean_of(seeds[name], scale) for name, scale in _OF_FLOW.items())]
-        for (flow, cc), seeds in found.items()
-    ]
-    notes = ["Means of the flows named."] if together else []
-    if judged.jain:
-        notes.append(f"Jain's index {figures(intervals.mean(judged.jain).value)}.")
-    if len(result.seeds) > 1:
-        notes.append(_MEANS)
-    return Table(columns, rows, " ".join(notes))
-
-
-def _links(judged: _Judged) -> Table:
-    titles = ("Utilisation, %", "Mean queue, kB", "Packets dropped", "Lost at random")
-    scales = {"utilisation": _PERCENT, "queue_mean": _KB, "dropped": 1.0, "lost": 1.0}
-    found = _by_seed(judged.links, ["link"], [pl.col(list(scales)).mean()])
-    rows = [
-        [link, *(mean_of(seeds[name], scale) for name, scale in scales.items())]
-        for (link,), seeds in found.items()
-    ]
-    return Table([Column("Link"), *_numbers(titles)], rows)
 
 
 def _settings(experiment: Experiment, toml: str) -> list[tuple[str, str, str, str]]:
@@ -309,37 +228,6 @@ def _value(toml: str, key: str) -> str:
             value = found.group(1).strip('"')
             return value if len(value) <= 60 else f"{value[:57]}…"
     return "—"
-
-
-def _by_seed(
-    table: pl.DataFrame, by: list[str], values: Sequence[pl.Expr]
-) -> dict[tuple[str, ...], dict[str, list[float]]]:
-    """For each group the values of its seeds, by column; what is null or NaN is left out."""
-    found = table.group_by(*by, "seed", maintain_order=True).agg(*values)
-    groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    for row in found.iter_rows(named=True):
-        group = groups.setdefault(tuple(str(row[name]) for name in by), {})
-        for name in found.columns[len(by) + 1 :]:
-            seeds = group.setdefault(name, [])
-            if row[name] is not None and row[name] == row[name]:
-                seeds.append(float(row[name]))
-    return groups
-
-
-def _jain(result: Result) -> list[float]:
-    """Jain's index of every seed; none if there is one flow."""
-    if len(result.flow_names) == 1:
-        return []
-    return [value for value in metrics.fairness(result)["jain"].to_list() if value is not None]
-
-
-def _numbers(titles: Sequence[str]) -> list[Column]:
-    return [Column(title, number=True) for title in titles]
-
-
-def named(cc: str) -> Markup:
-    """An algorithm's name behind its marker."""
-    return Markup("{}{}").format(swatch(cc), look(cc).label)
 
 
 def _link(view: View) -> Markup:

@@ -11,9 +11,10 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.colors import to_hex
 
-from dumbbell.papers.frame import Column, Table
-from dumbbell.report.runs import mean_of, named
+from dumbbell.display import Column, Table
+from dumbbell.figures import labelled
 from dumbbell.report.series import pack, short
+from dumbbell.results.summary import mean_of
 from dumbbell.sweeps.labels import LABELS, on_axis
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
@@ -153,7 +154,7 @@ def _by_algorithm(dataset: Dataset) -> Table:
     columns = [Column("Algorithm")]
     columns += [Column(_label(metric), number=True) for metric in _OF_FLOWS]
     rows = [
-        [named(row["cc"]), *(mean_of([row[m]], 1 / LABELS[m][1]) for m in _OF_FLOWS)]
+        [labelled(row["cc"]), *(mean_of([row[m]], 1 / LABELS[m][1]) for m in _OF_FLOWS)]
         for row in means.iter_rows(named=True)
     ]
     return Table(columns, rows, "Of each flow: means over all flows, points and seeds.")

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell import _core
-    from dumbbell.engine import kernel
     from dumbbell.figures import Picture
+    from dumbbell.results.tables import Outcome
 
 _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
 
@@ -112,9 +112,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: its flows, and its links."""
-        from dumbbell.report import in_notebook
+        from dumbbell.results.summary import notebook
 
-        return in_notebook(self)
+        return notebook(self)
 
     def plot(self, name: str = "overview") -> Picture:
         """Draws a figure, as ``dumbbell figure`` does; a notebook shows it.
@@ -326,7 +326,7 @@ def _is_around_us(folder: Path) -> bool:
 
 def collect(
     experiment: Experiment,
-    outcomes: Mapping[int, _core.RunOutput | kernel.Outcome],
+    outcomes: Mapping[int, Outcome],
     meta: dict[str, Any],
 ) -> Result:
     """Puts the outcomes of all seeds of a resolved experiment together."""

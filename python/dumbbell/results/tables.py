@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell import _core
-    from dumbbell.engine import kernel
 
 TABLES: Final = ("flows", "series", "links", "internals")
 """The tables of a result."""
@@ -87,13 +86,25 @@ class Cast:
     subflows: list[Member] = field(default_factory=list)
 
 
+class Outcome(Protocol):
+    """What an engine returns of a run, with the tables of `TABLES` (numbers in place of names)."""
+
+    @property
+    def capture(self) -> _core.Capture | None:
+        """Its packets, if flows are logged."""
+
+    @property
+    def meta(self) -> _core.Meta:
+        """How much was simulated."""
+
+
 @dataclass(frozen=True)
 class Played:
     """A run that is over: what its rows are numbered, who took part, and what came out."""
 
     seed: int
     cast: Cast
-    outcome: _core.RunOutput | kernel.Outcome
+    outcome: Outcome
 
 
 def tables(runs: Sequence[Played], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from dumbbell.display import Column, Table
 from dumbbell.metrics import jain, retransmission_share
 from dumbbell.papers.ar_udt.measures import (
     FORECASTS,
@@ -24,7 +25,7 @@ from dumbbell.papers.ar_udt.measures import (
     unsteadiness,
     useful,
 )
-from dumbbell.papers.frame import Column, Section, Table
+from dumbbell.papers.frame import Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dumbbell.display import Column, Table
 from dumbbell.papers.dbac.measures import COMPARED, UNSAID, flow, known, path, testbed
-from dumbbell.papers.frame import Column, Section, Table
+from dumbbell.papers.frame import Section
 
 if TYPE_CHECKING:
     from dumbbell.papers.frame import Runs

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell import figures
+from dumbbell.display import Column, Table
 from dumbbell.metrics import throughput
 from dumbbell.papers.f_bbrv2 import reference
 from dumbbell.papers.f_bbrv2.measures import LOSSES, median, value
-from dumbbell.papers.frame import Column, Plate, Section, Table
+from dumbbell.papers.frame import Plate, Section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

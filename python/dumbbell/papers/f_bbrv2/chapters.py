@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from dumbbell.display import Column, Table
 from dumbbell.papers.f_bbrv2 import beside_ns3
 from dumbbell.papers.f_bbrv2.measures import (
     ALGORITHMS,
@@ -20,7 +21,7 @@ from dumbbell.papers.f_bbrv2.measures import (
     median,
     value,
 )
-from dumbbell.papers.frame import Column, Section, Table
+from dumbbell.papers.frame import Section
 
 if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Estimate

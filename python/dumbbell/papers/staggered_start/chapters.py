@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell.display import Column, Table
 from dumbbell.metrics import intervals
 from dumbbell.metrics.convergence_times import AVERAGE, CLOSE, SMOOTH
-from dumbbell.papers.frame import Column, Section, Table
+from dumbbell.papers.frame import Section
 from dumbbell.papers.staggered_start import fidelity, reference
 from dumbbell.papers.staggered_start.measures import LABELS, LIMIT, PUBLISHED, runs_of
 from dumbbell.papers.staggered_start.plates import VARIANTS

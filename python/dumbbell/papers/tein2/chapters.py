@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dumbbell.papers.frame import Column, Paper, Section, Table
+from dumbbell.display import Column, Table
+from dumbbell.papers.frame import Paper, Section
 from dumbbell.papers.tein2.measures import (
     ALGORITHMS,
     CAPACITY,

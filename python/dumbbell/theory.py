@@ -3,7 +3,7 @@
 A response function gives the average window in packets of one flow whose packets are lost with a
 probability ``loss``. Most assume *periodic* losses, one after every ``1/loss`` packets; where
 losses are independent the average differs, and `reno` says by how much. A window becomes a rate by
-`rate`. `dumbbell.theory.validate` compares them with the simulator.
+`rate`. `scripts/pages/theory_page.py` compares them with the simulator.
 """
 
 from __future__ import annotations

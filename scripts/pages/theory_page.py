@@ -1,6 +1,6 @@
 """Writes ``theory.md``: simulated windows beside response functions, from runs made on the spot.
 
-    python -m dumbbell.theory.validate docs
+    python scripts/pages/theory_page.py docs
 
 Nothing in the page is typed by hand. It takes a minute or two.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-import dumbbell
 from dumbbell import theory
+from dumbbell._core import __version__
 from dumbbell.engine.runner import run_all
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import write_text
@@ -203,7 +203,7 @@ _INTRODUCTION: Final = f"""\
 # The simulator beside theory
 
 `dumbbell.theory` has the response functions: the average window of a flow over the probability that
-a packet is lost. Here they stand beside the simulator (dumbbell {dumbbell.__version__},
+a packet is lost. Here they stand beside the simulator (dumbbell {__version__},
 `stack = "linux"`): one flow, {RTT * 1000:g} ms, no queue and no limit of rate. Most formulas
 assume that every n-th packet is lost, and so it is here (`loss = "periodic(every=n)"`); where they
 are for losses that are independent of each other, these are, and the number is the median of
@@ -234,7 +234,7 @@ _AGAIN: Final = """\
 
 <!-- not run: takes minutes, and rewrites this page -->
 ```sh
-.venv/bin/python -m dumbbell.theory.validate docs
+.venv/bin/python scripts/pages/theory_page.py docs
 ```"""
 
 

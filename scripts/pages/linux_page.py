@@ -1,6 +1,6 @@
 """Writes ``validation.md``: the simulator beside real Linux, from runs made on the spot.
 
-    python -m dumbbell.papers.staggered_start.validate docs
+    python scripts/pages/linux_page.py docs
 
 Nothing in the page is typed by hand: tables and figures come from the simulation and from the
 measured flows in ``linux/``.
@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import dumbbell
+from dumbbell._core import __version__
 from dumbbell.engine.runner import run_all
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import write_text
 from dumbbell.figures import styled, svg
 from dumbbell.papers.frame import Paper, Runs
+from dumbbell.papers.known import home
 from dumbbell.papers.staggered_start import reference
 from dumbbell.papers.staggered_start.chapters import fidelity_table
 from dumbbell.papers.staggered_start.plates import PLATES
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from dumbbell.papers.frame import Plate
     from dumbbell.results.result import Result
 
-_FOLDER = Path(__file__).parent
+FOLDER = home("staggered-start")
 _FIGURES = ("singles", "linux")
 
 
 def write(docs: Path) -> Path:
     """Runs the scenarios that were measured and writes the page and its figures into `docs`."""
-    runs = Runs(simulate(Paper.load(_FOLDER)), {})
+    runs = Runs(simulate(Paper.load(FOLDER)), {})
     shown = []
     for plate in _plates():
         name = f"figures/validation-{plate.id}.svg"
@@ -49,7 +50,7 @@ def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
     needed = {name for plate in _plates() for name in plate.experiments}
     overrides = [] if seeds is None else [f"seeds={seeds}"]
     experiments = {
-        one.id: Experiment.load(_FOLDER / one.file, overrides=[*one.changes, *overrides])
+        one.id: Experiment.load(FOLDER / one.file, overrides=[*one.changes, *overrides])
         for plan in paper.experiments
         for one in plan.all()
         if one.id in needed
@@ -64,7 +65,7 @@ def _plates() -> list[Plate]:
 _INTRODUCTION = f"""\
 # The simulator beside Linux
 
-The simulator (dumbbell {dumbbell.__version__}, `stack = "linux"`) in scenarios that were measured
+The simulator (dumbbell {__version__}, `stack = "linux"`) in scenarios that were measured
 with Linux {reference.KERNEL}: TCP senders and receivers of the kernel in network namespaces, joined
 by an emulated link of 100 Mbit/s and 100 ms with a droptail queue counted in bytes, kernel
 defaults, no fq queueing discipline. The measured flows come with the package, as a table
@@ -81,7 +82,7 @@ _AGAIN = """\
 
 <!-- not run: rewrites this page -->
 ```sh
-.venv/bin/python -m dumbbell.papers.staggered_start.validate docs
+.venv/bin/python scripts/pages/linux_page.py docs
 ```"""
 
 

@@ -1,6 +1,6 @@
 """Writes ``ns3.md``: the simulator beside ns-3, from runs made on the spot.
 
-    python -m dumbbell.papers.f_bbrv2.validate docs
+    python scripts/pages/ns3_page.py docs
 
 The tables and the figure come from the simulation and from the flows in ``ns3/``.
 """
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import dumbbell
+from dumbbell._core import __version__
 from dumbbell.engine.runner import run_all
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import write_text
@@ -57,7 +57,7 @@ def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
 _INTRODUCTION = f"""\
 # The simulator beside ns-3
 
-The simulator (dumbbell {dumbbell.__version__}, `stack = "ns-3"`) and ns-3 {reference.VERSION}
+The simulator (dumbbell {__version__}, `stack = "ns-3"`) and ns-3 {reference.VERSION}
 on the same path: access links of 50 Mbit/s, one a flow; a bottleneck of 50 Mbit/s with a
 droptail queue counted in bytes, 4 BDP unless a row says otherwise; 40 ms; segments of 1448
 bytes. Each flow runs for 60 s, BBRv1 with random loss for 150 s. What ns-3 did is kept as a
@@ -95,7 +95,7 @@ _AGAIN = """\
 
 <!-- not run: takes minutes, and rewrites this page -->
 ```sh
-.venv/bin/python -m dumbbell.papers.f_bbrv2.validate docs
+.venv/bin/python scripts/pages/ns3_page.py docs
 ```"""
 
 
