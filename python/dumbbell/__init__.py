@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from dumbbell._core import __version__
 
 if TYPE_CHECKING:
+    from dumbbell.engine.compare import Comparison, compare
     from dumbbell.engine.runner import run, run_all
     from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, ResultError
     from dumbbell.experiment.model import Experiment, Flow, Link
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dumbbell.sweeps.plan import Sweep
 
 __all__ = [
+    "Comparison",
     "DumbbellError",
     "Experiment",
     "ExperimentError",
@@ -42,6 +44,7 @@ __all__ = [
     "ResultError",
     "Sweep",
     "__version__",
+    "compare",
     "run",
     "run_all",
     "run_sweep",
@@ -56,6 +59,8 @@ _HOMES = {
     "Flow": "experiment.model",
     "Link": "experiment.model",
     "Result": "results.result",
+    "Comparison": "engine.compare",
+    "compare": "engine.compare",
     "run": "engine.runner",
     "run_all": "engine.runner",
     "run_sweep": "sweeps.drive",

@@ -181,7 +181,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare algorithms on one link, or where papers look."""
-    from dumbbell.cli.compare import Question, answer
+    from dumbbell.cli.compare import compare_algorithms
     from dumbbell.cli.given import refuse_given
     from dumbbell.cli.until import parse_until
 
@@ -198,18 +198,18 @@ def compare(
         answer_papers(scenarios, cc, beside, seeds=seeds or 1, jobs=jobs, out=out, json=json)
         return
     refuse_given(context, ("beside", "out"), "goes with --scenarios, such as '--scenarios papers'")
-    question = Question(
-        rate=rate,
-        rtt=rtt,
-        queue=queue,
-        loss=loss,
-        duration=duration,
-        stack=stack,
-        flows=flows,
-        seeds=1 if seeds is None else seeds,
-    )
+    settings = {
+        "rate": rate,
+        "rtt": rtt,
+        "queue": queue,
+        "loss": loss,
+        "flows": flows,
+        "duration": duration,
+        "stack": stack,
+        "seeds": 1 if seeds is None else seeds,
+    }
     until = parse_until(context, until_ci, metric, most_seeds)
-    answer(question, cc, against, jobs=jobs, until=until, json=json)
+    compare_algorithms(settings, cc, against, jobs=jobs, until=until, json=json)
 
 
 @app.command()

@@ -9,8 +9,9 @@ import polars as pl
 
 from dumbbell import _core, papers
 from dumbbell.cli.algorithms import split_algorithms
-from dumbbell.cli.compare import COLUMNS, achieved, means
+from dumbbell.cli.compare import COLUMNS, means
 from dumbbell.cli.output import mbits, print_json, print_line, print_table, progress_bar
+from dumbbell.engine.compare import achieved
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment.model import Experiment

@@ -18,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
+import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -151,6 +152,36 @@ def mean(runs: Sequence[float]) -> Estimate:
         return Estimate(value, None, None, (value,))
     half = _student(count - 1) * float(values.std(ddof=1)) / math.sqrt(count)
     return Estimate(value, value - half, value + half, tuple(values.tolist()))
+
+
+def means_over_seeds(runs: pl.DataFrame, by: Sequence[str], *, ci: bool = False) -> pl.DataFrame:
+    """The means of all numbers of a table over its seeds.
+
+    Args:
+        runs: Rows with a column ``seed``; nulls are left out of the means.
+        by: The columns that name a group.
+        ci: Whether to add the ends of the 95 % intervals (see `mean`).
+
+    Returns:
+        One row a group: `by`, and the mean of every column of numbers; with `ci` each followed by
+        its ``..._low`` and ``..._high``, null with one seed.
+    """
+    names = [
+        name
+        for name, kind in runs.schema.items()
+        if kind.is_numeric() and name not in ("seed", *by)
+    ]
+    groups = runs.group_by(by, maintain_order=True).agg(pl.col(names).cast(pl.Float64))
+    columns = groups.select(by).get_columns()
+    for name in names:
+        known = groups[name].list.drop_nulls().to_list()
+        found = [mean(values) if values else None for values in known]
+        ends = {"": "value", "_low": "low", "_high": "high"} if ci else {"": "value"}
+        columns += [
+            pl.Series(f"{name}{suffix}", [getattr(one, end, None) for one in found], pl.Float64)
+            for suffix, end in ends.items()
+        ]
+    return pl.DataFrame(columns)
 
 
 @cache

@@ -1,0 +1,235 @@
+"""Algorithms compared on one link: `compare`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell import metrics
+from dumbbell.engine.runner import run_all, run_until
+from dumbbell.errors import DumbbellError, ExperimentError, QuantityError
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.resolve import resolve
+from dumbbell.experiment.stacks import unknown
+from dumbbell.experiment.types import needs_udt
+from dumbbell.experiment.units import TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dumbbell.metrics.intervals import Until
+    from dumbbell.results.result import Result
+
+_GROUPS: Final = ("flow", "against")
+"""The names of the flows of the algorithm in question, and of those that compete with it."""
+
+_ARGUMENTS: Final = {"repeat": "flows", "flow": "flows", "sample": "duration", "delay": "rtt"}
+"""The arguments whose names are not those of the experiment's keys."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Algorithms compared on one link.
+
+    Attributes:
+        results: The result of every algorithm, by its name.
+        rival: The result of the competitor's flows alone on the link; None without ``against``.
+        runs: One row per algorithm and seed: algorithm, seed, throughput and goodput of its flows
+            together (bit/s), queue_delay_mean and queue_delay_p95 (means over its flows, s),
+            retransmission_share, utilisation (0 to 1), jain (over all flows on the link); with a
+            competitor also rival_throughput (bit/s) and harm (0 to 1, see `metrics.harm`).
+    """
+
+    results: dict[str, Result]
+    rival: Result | None
+    runs: pl.DataFrame
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """One row per algorithm, seed and flow: algorithm, and the columns of `metrics.summary`."""
+        return pl.concat(
+            metrics.summary(result).with_columns(
+                pl.col("flow", "cc").cast(pl.String), algorithm=pl.lit(name)
+            )
+            for name, result in self.results.items()
+        )
+
+    def summary(self, *, ci: bool = False) -> pl.DataFrame:
+        """One row per algorithm: the means of the metrics of `runs` over the seeds.
+
+        Args:
+            ci: Whether to add the ends of the 95 % interval of every mean (Student's t), as
+                columns ``..._low`` and ``..._high``; null with one seed.
+        """
+        return metrics.means_over_seeds(self.runs, ["algorithm"], ci=ci)
+
+    def __repr__(self) -> str:
+        """The table of `summary`."""
+        return repr(self.summary())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table of `summary`, with intervals if there are several."""
+        return self.summary(ci=self.runs["seed"].n_unique() > 1)._repr_html_()
+
+
+def compare(
+    cc: str | Sequence[str] = ("reno", "cubic", "bbr", "bbr3"),
+    *,
+    against: str | None = None,
+    rate: str = "100 Mbit/s",
+    rtt: str = "40 ms",
+    queue: str = "1 BDP",
+    loss: float | str = 0,
+    flows: int = 2,
+    duration: str = "60 s",
+    stack: str = "linux",
+    seeds: int | list[int] = 1,
+    jobs: int | None = None,
+    until: Until | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Compares algorithms on one link, each with flows of its own; what ``dumbbell compare`` runs.
+
+    Flows start within 100 ms of each other, at random.
+
+    Args:
+        cc: The algorithms, such as ``["reno", "cubic(hystart=off)"]``.
+        against: An algorithm of which as many flows compete with each of the others.
+        rate: The rate of the link, such as ``"100 Mbit/s"``.
+        rtt: The round-trip time without queues, such as ``"40 ms"``.
+        queue: How much may wait at the link: ``"1 BDP"``, ``"100 packets"``, ``"1 MB"``.
+        loss: The probability of random loss, such as ``0.01`` or ``"1 %"``.
+        flows: How many flows of each algorithm share the link.
+        duration: How long each run lasts, such as ``"60 s"``.
+        stack: The TCP stack.
+        seeds: How many seeds, or which.
+        jobs: How many simulations to run at once; as many as there are processors if not given.
+        until: Adds seeds to every algorithm until the interval of a metric is as narrow as this.
+        progress: Called periodically with the completed fraction (0 to 1).
+
+    Raises:
+        ExperimentError: If an argument is not valid; its ``key`` is the argument's name.
+        DumbbellError: If `until` names a metric that `Comparison.runs` lacks.
+    """
+    algorithms = [cc] if isinstance(cc, str) else list(cc)
+    rivals = [] if against is None else [against]
+    settings: dict[str, Any] = {
+        "rate": rate,
+        "rtt": rtt,
+        "queue": queue,
+        "loss": loss,
+        "flows": flows,
+        "duration": duration,
+        "stack": stack,
+        "seeds": seeds,
+    }
+    experiments = [_experiment([name, *rivals], **settings) for name in algorithms]
+    if rivals:
+        experiments.append(_experiment(rivals, **settings))
+    if until is None:
+        every = run_all(experiments, jobs=jobs, progress=progress)
+    else:
+        values = partial(values_of, until.metric)
+        every = run_until(experiments, until, values, jobs=jobs, progress=progress)
+    results = dict(zip(algorithms, every, strict=False))
+    rival = every[-1] if rivals else None
+    runs = pl.concat(
+        _judge(result, rival).select(pl.lit(name).alias("algorithm"), pl.all())
+        for name, result in results.items()
+    )
+    return Comparison(results, rival, runs)
+
+
+def values_of(metric: str, result: Result) -> list[list[float | None]]:
+    """What of an algorithm's runs is to be known well: a column of `Comparison.runs`."""
+    runs = _judge(result, None)
+    if metric not in runs.columns:
+        known = [column for column in runs.columns if column != "seed"]
+        raise DumbbellError(unknown("metric", metric, known))
+    return [runs[metric].to_list()]
+
+
+def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
+    """What the flows that `own` chooses achieved together, one row a seed.
+
+    Returns:
+        The columns of `metrics.over_flows`; utilisation of the link that is used most; jain over
+        all flows.
+    """
+    runs = metrics.over_flows(metrics.summary(result).filter(own))
+    used = metrics.utilisation(result).group_by("seed").agg(pl.col("utilisation").max())
+    for table in (used, metrics.fairness(result)):
+        runs = runs.join(table, on="seed", how="left", maintain_order="left")
+    return runs
+
+
+def _experiment(
+    algorithms: Sequence[str],
+    *,
+    rate: str,
+    rtt: str,
+    queue: str,
+    loss: float | str,
+    flows: int,
+    duration: str,
+    stack: str,
+    seeds: int | list[int],
+) -> Experiment:
+    """An experiment in which `flows` flows of each of the algorithms share the link."""
+    try:
+        delay = TIME.format(TIME.parse(rtt) // 2)
+    except QuantityError as error:
+        raise ExperimentError(str(error), key="rtt") from None
+    try:
+        link = Link(name="bottleneck", rate=rate, delay=delay, queue=queue, loss=loss)
+        experiment = Experiment(
+            links=[link],
+            flows=[
+                _flow(name, cc, rtt=rtt, repeat=flows)
+                for name, cc in zip(_GROUPS, algorithms, strict=False)
+            ],
+            duration=duration,
+            seeds=seeds,
+            stack=stack,
+            start_jitter="100 ms",
+        )
+        return resolve(experiment)
+    except ExperimentError as error:
+        key = error.key.rpartition(".")[2]
+        raise ExperimentError(error.problem, key=_ARGUMENTS.get(key, key)) from None
+
+
+def _flow(name: str, cc: str, *, rtt: str, repeat: int) -> Flow:
+    try:
+        transport = "udt" if needs_udt(cc) else "tcp"
+        return Flow(name=name, cc=cc, rtt=rtt, repeat=repeat, transport=transport)
+    except ExperimentError as error:
+        key = "against" if name == "against" and error.key == "cc" else error.key
+        raise ExperimentError(error.problem, key=key) from None
+
+
+def _judge(result: Result, rival: Result | None) -> pl.DataFrame:
+    """One row a seed of `Comparison.runs`."""
+    own = pl.col("flow").cast(pl.String).str.starts_with("flow")
+    runs = achieved(result, own)
+    if rival is None:
+        return runs
+    harm = _harm(metrics.summary(result).filter(~own), metrics.summary(rival))
+    return runs.join(harm, on="seed", how="left", maintain_order="left")
+
+
+def _harm(together: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
+    """By seed, what was left to the rival, and the harm that this is."""
+    left, had = (
+        dict(metrics.group_throughput(flows).select("seed", "throughput").iter_rows())
+        for flows in (together, alone)
+    )
+    usual = sum(had.values()) / len(had)
+    harm = [metrics.harm(had.get(seed, usual), rate) for seed, rate in left.items()]
+    return pl.DataFrame(
+        {"seed": list(left), "rival_throughput": list(left.values()), "harm": harm},
+        schema_overrides={"seed": pl.UInt64},
+    )
