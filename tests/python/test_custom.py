@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,24 @@ class Answers(Fixed):
 
     def on_ack(self, path: CCPath, ack: Ack) -> None:
         setattr(self, self.key, float(self.value) if self.value != "text" else self.value)
+
+
+class Shows(Fixed):
+    """Shows what is no number."""
+
+    def __init__(self, init: ConnectionConfig, all_of_it: bool) -> None:
+        super().__init__(init)
+        self.all_of_it = all_of_it
+
+    def inspect(self) -> dict[str, float]:
+        return 7 if self.all_of_it else {"phase": "up"}  # type: ignore[return-value, dict-item]
+
+
+class Exits(Fixed):
+    """Ends the process."""
+
+    def on_ack(self, path: CCPath, ack: Ack) -> None:
+        sys.exit(7)
 
 
 class WrongRule(Reno):
@@ -236,6 +255,8 @@ def test_an_exception_comes_back_as_itself_with_where_and_when_it_was_raised() -
         ("Answers(key=ssthresh, value=nan)", "ssthresh is NaN after on_ack, at 0."),
         ("Answers(key=pacing_rate, value=-1)", "pacing_rate is -1 after on_ack, at 0."),
         ("Fixed(window=-1)", "cwnd is -1 after __init__, at 0"),
+        ("Shows(all_of_it=on)", "the return value is 7 after inspect, at 0"),
+        ("Shows(all_of_it=off)", "phase is 'up' after inspect, at 0"),
         ("WrongRule", "the increase is nan after increase, at 0."),
     ],
 )
@@ -245,6 +266,13 @@ def test_an_answer_that_cannot_be_is_one_paragraph_that_names_the_class(cc: str,
     assert str(error.value).startswith(f"test_custom:{cc}: ")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_algorithm_that_exits_is_refused_and_named() -> None:
+    with pytest.raises(
+        DumbbellError, match=r"raised SystemExit\(7\), in test_custom:Exits after 0"
+    ):
+        run(Exits)
 
 
 class Early(Reno):

@@ -198,6 +198,7 @@ impl PyAdapter {
             "timer" => {
                 "a timer is None or a time in s; after on_timer, later than the current time"
             }
+            _ if method == "inspect" => "inspect returns a dict of names and numbers",
             "the increase" => "an increase is finite and leaves a window of 1 packet or more",
             _ => "a window after a decrease is a finite number of packets, 0 or more",
         };
@@ -211,26 +212,42 @@ impl PyAdapter {
             return;
         }
         Python::attach(|py| {
+            let now = self.path.borrow(py).0.now;
             let returned = self.object.bind(py).call_method0(intern!(py, "inspect"));
-            let returned = returned.and_then(|returned| {
-                returned.extract::<Vec<(String, f64)>>().or_else(|_| {
-                    returned
-                        .call_method0("items")?
-                        .try_iter()?
-                        .map(|item| item?.extract())
-                        .collect()
-                })
-            });
-            match returned {
+            match returned.and_then(|returned| self.extract_metrics(&returned, now)) {
                 Ok(values) => values
                     .into_iter()
                     .for_each(|(name, value)| show(Metric { name: intern_name(name), value })),
-                Err(error) => {
-                    let now = self.path.borrow(py).0.now;
-                    self.failure.record(py, error, &self.name, now);
-                }
+                Err(error) => self.failure.record(py, error, &self.name, now),
             }
         });
+    }
+
+    /// The names and values of what `inspect` returned.
+    fn extract_metrics(
+        &self,
+        returned: &Bound<'_, PyAny>,
+        now: Time,
+    ) -> PyResult<Vec<(String, f64)>> {
+        let invalid = |what: &str, value: &Bound<'_, PyAny>| {
+            let value = value.repr().map_or_else(|_| "unprintable".into(), |text| text.to_string());
+            self.invalid_value(returned.py(), "inspect", what, value, now)
+        };
+        let pairs = match returned.hasattr("items")? {
+            true => returned.call_method0("items")?,
+            false => returned.clone(),
+        };
+        let pairs = pairs.try_iter().map_err(|_| invalid("the return value", returned))?;
+        pairs
+            .map(|pair| {
+                let pair = pair?;
+                let (name, value) = pair
+                    .extract::<(String, Bound<'_, PyAny>)>()
+                    .map_err(|_| invalid("the return value", returned))?;
+                let number = value.extract().map_err(|_| invalid(&name, &value))?;
+                Ok((name, number))
+            })
+            .collect()
     }
 }
 
