@@ -1,58 +1,232 @@
-"""How numbers and tables are shown: on the terminal, in Markdown, in HTML."""
+"""How numbers and tables are shown: one table of metrics; tables as text, Markdown and HTML."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from markupsafe import Markup
+from rich.cells import cell_len
+
+from dumbbell.experiment.units import BDP, PACKETS, RATE, SIZE, TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+Cell: TypeAlias = "str | float | Interval | None"
+"""Text as it shall stand, a number in the unit of result tables, or one with an interval."""
+
+_NONE: Final = "—"
+
+
+@runtime_checkable
+class Interval(Protocol):
+    """A number with its interval, such as `dumbbell.metrics.Estimate`."""
+
+    @property
+    def value(self) -> float | None:
+        """The number."""
+
+    @property
+    def low(self) -> float | None:
+        """Where its interval begins; None if it has none."""
+
+    @property
+    def high(self) -> float | None:
+        """Where its interval ends."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table."""
+    """A column of a table.
+
+    Attributes:
+        title: Its heading, without the unit.
+        number: Whether it holds numbers, which are aligned to the right.
+        unit: The unit that its numbers are shown in; it stands in the heading.
+        scale: What numbers are multiplied by to be in that unit.
+        priority: Columns with larger numbers are dropped first where a table is too wide; one with
+            0 is never dropped.
+        decimals: The fewest decimals of its numbers, unless all of them are whole.
+    """
 
     title: str
     number: bool = False
+    unit: str = ""
+    scale: float = 1.0
+    priority: int = 0
+    decimals: int = 0
+
+    @classmethod
+    def of(cls, metric: str, **changes: str | int) -> Column:
+        """The column of a metric: that of `METRICS`, or one with its name as the heading."""
+        known = METRICS.get(metric) or cls(metric.replace("_", " ").capitalize(), True)
+        return replace(known, **changes) if changes else known  # type: ignore[arg-type]
+
+    @property
+    def heading(self) -> str:
+        """Title and unit: ``Throughput (Mbit/s)``."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def format(self, value: float | None) -> str:
+        """One number, without its unit, by itself."""
+        return self._formatted([value])[0][0]
+
+    def _formatted(self, cells: Sequence[Cell]) -> list[tuple[str, str]]:
+        """Each cell as text, and its interval as text; all with as many decimals."""
+        numbers = [number * self.scale for cell in cells for number in _numbers(cell)]
+        decimals = _decimals(numbers, self.decimals)
+
+        def shown(value: float | None) -> str:
+            return _NONE if value is None else _fixed(value * self.scale, decimals)
+
+        formatted = []
+        for cell in cells:
+            if isinstance(cell, str):
+                formatted.append((cell, ""))
+            elif isinstance(cell, Interval):
+                ends = f"{shown(cell.low)} to {shown(cell.high)}" if cell.low is not None else ""
+                formatted.append((shown(cell.value), ends))
+            else:
+                formatted.append((shown(cell), ""))
+        return formatted
+
+
+METRICS: Final = {
+    "throughput": Column("Throughput", True, "Mbit/s", 1e-6, 1),
+    "goodput": Column("Goodput", True, "Mbit/s", 1e-6, 8),
+    "utilisation": Column("Utilisation", True, "%", 1e2, 5),
+    "queue_delay_mean": Column("Queueing delay", True, "ms", 1e3, 2),
+    "queue_delay_p95": Column("p95 queueing delay", True, "ms", 1e3, 7),
+    "rtt_mean": Column("Mean RTT", True, "ms", 1e3, 9),
+    "retransmission_share": Column("Retransmitted", True, "%", 1e2, 3),
+    "jain": Column("Jain's index", True, priority=4, decimals=3),
+    "harm": Column("Harm", True, "%", 1e2, 3),
+    "rival_throughput": Column("Throughput left", True, "Mbit/s", 1e-6, 2),
+    "took": Column("Completion time", True, "s", 1.0, 6),
+    "timeouts": Column("Timeouts", True, priority=10),
+    "queue_mean": Column("Mean queue", True, "kB", 1e-3, 2),
+    "dropped": Column("Dropped", True, "packets", 1.0, 3),
+    "lost": Column("Lost at random", True, "packets", 1.0, 4),
+}
+"""How each metric is shown, by its column in the tables of results."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; cells are text as it shall stand."""
+    """A table. Numbers are in the units of result tables; each column has its unit and precision.
+
+    Attributes:
+        columns: Its columns.
+        rows: A cell for each column; None is shown as a dash.
+        note: What to know about it.
+    """
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Cell]]
     note: str = ""
 
     def markdown(self) -> str:
         """The table and its note, as Markdown."""
-        head = "| " + " | ".join(column.title for column in self.columns) + " |"
-        rule = "|" + "|".join("---:" if column.number else "---" for column in self.columns) + "|"
-        rows = ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join([head, rule, *rows, "", self.note])
+        head = " | ".join(column.heading for column in self.columns)
+        rule = "|".join("---:" if column.number else "---" for column in self.columns)
+        rows = [
+            " | ".join(f"{text} ({interval})" if interval else text for text, interval in row)
+            for row in self._cells()
+        ]
+        return "\n".join(
+            [f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows), "", self.note]
+        )
 
     def html(self) -> Markup:
         """The table and its note, as HTML; cells that are Markup stand as they are."""
         kinds = [Markup(' class="number"' if column.number else "") for column in self.columns]
-        head = Markup().join(
-            Markup('<th scope="col"{}>{}</th>').format(kind, column.title)
+        head = _joined(
+            Markup('<th scope="col"{}>{}</th>').format(kind, column.heading)
             for column, kind in zip(self.columns, kinds, strict=True)
         )
-        rows = Markup("\n").join(
-            Markup("<tr>{}</tr>").format(
-                Markup().join(
-                    Markup("<td{}>{}</td>").format(kind, text)
-                    for text, kind in zip(row, kinds, strict=True)
-                )
+        below = Markup('{}<br><span class="soft small">{}</span>')
+        rows = [
+            _joined(
+                Markup("<td{}>{}</td>").format(kind, below.format(*cell) if cell[1] else cell[0])
+                for cell, kind in zip(row, kinds, strict=True)
             )
-            for row in self.rows
-        )
+            for row in self._cells()
+        ]
+        body = _joined((Markup("<tr>{}</tr>").format(row) for row in rows), "\n")
         note = Markup('\n<p class="small soft">{}</p>').format(self.note) if self.note else ""
-        return _HTML.format(head, rows) + note
+        return _HTML.format(head, body) + note
+
+    def text(self, width: int | None = None, strong: Callable[[str], str] = str) -> str:
+        """The table as lines of text, without its note: headings, then rows; no word is broken.
+
+        Args:
+            width: How many characters a line may have. Columns are dropped by their `priority`
+                until it fits, and a last line names them. None drops no column.
+            strong: What makes a line of the headings stand out.
+        """
+        cells = list(zip(*self._cells(), strict=True)) or [()] * len(self.columns)
+        blocks = [_Block(*both) for both in zip(self.columns, cells, strict=True)]
+        dropped: list[Column] = []
+        while width is not None and sum(block.width + 2 for block in blocks) - 2 > width:
+            last = max(blocks, key=lambda block: block.column.priority)
+            if last.column.priority == 0:
+                break
+            blocks.remove(last)
+            dropped.insert(0, last.column)
+        tallest = max(len(block.head) for block in blocks)
+        heads = [[""] * (tallest - len(block.head)) + block.head for block in blocks]
+        lines = [strong(line) for line in _side_by_side(blocks, heads)]
+        for row in range(len(self.rows)):
+            lines += _side_by_side(blocks, [block.rows[row] for block in blocks])
+        if dropped:
+            lines += ["", f"Not shown, for want of width: {', '.join(c.title for c in dropped)}."]
+        return "\n".join(lines)
+
+    def _cells(self) -> list[tuple[tuple[str, str], ...]]:
+        columns = zip(*self.rows, strict=True) if self.rows else ()
+        formatted = [
+            column._formatted(cells)
+            for column, cells in zip(self.columns, columns, strict=bool(self.rows))
+        ]
+        return list(zip(*formatted, strict=True))
+
+
+class _Block:
+    """A column as lines of text: those of its heading, and for each row its own."""
+
+    def __init__(self, column: Column, cells: Sequence[tuple[str, str]]) -> None:
+        self.column = column
+        self.rows = [[text.replace(_NONE, "-"), *filter(None, [below])] for text, below in cells]
+        words = column.title.split()
+        widths = [cell_len(line) for row in self.rows for line in row]
+        self.width = max([*widths, *map(cell_len, words), len(column.unit)])
+        self.head = [words.pop(0)] if words else [""]
+        for word in words:
+            longer = f"{self.head[-1]} {word}"
+            if cell_len(longer) <= self.width:
+                self.head[-1] = longer
+            else:
+                self.head.append(word)
+        self.head += [column.unit] if column.unit else []
+
+    def padded(self, line: str) -> str:
+        """A line of it, as wide as the column."""
+        space = " " * (self.width - cell_len(line))
+        return space + line if self.column.number else line + space
+
+
+def _side_by_side(blocks: Sequence[_Block], columns: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of columns that begin at the same line."""
+    count = max(map(len, columns))
+    return [
+        "  ".join(
+            block.padded(lines[at] if at < len(lines) else "")
+            for block, lines in zip(blocks, columns, strict=True)
+        ).rstrip()
+        for at in range(count)
+    ]
 
 
 _HTML: Final = Markup("""\
@@ -66,10 +240,67 @@ _HTML: Final = Markup("""\
 </div>""")
 
 
+def _joined(parts: Iterable[Markup], between: str = "") -> Markup:
+    return Markup(between).join(parts)
+
+
+def _numbers(cell: Cell) -> list[float]:
+    """The numbers of a cell that are finite."""
+    if cell is None or isinstance(cell, str):
+        return []
+    found = [cell.value, cell.low, cell.high] if isinstance(cell, Interval) else [cell]
+    return [float(value) for value in found if value is not None and math.isfinite(value)]
+
+
+def _decimals(numbers: Iterable[float], fewest: int) -> int:
+    """How many decimals show three digits of the largest number, and something of the smallest."""
+    sizes = [abs(number) for number in numbers if number]
+    if all(size.is_integer() for size in sizes):
+        return 0
+    largest, smallest = max(sizes), min(sizes)
+    if largest >= 1000:
+        return fewest
+    decimals = max(2 - math.floor(math.log10(largest)), 1, fewest)
+    while decimals < 3 and round(smallest, decimals) == 0:
+        decimals += 1
+    return decimals
+
+
+def _fixed(value: float, decimals: int) -> str:
+    if not math.isfinite(value):
+        return _NONE
+    value = round(value, decimals) + 0.0  # no sign for zero
+    return f"{value:,.{decimals}f}".replace("-", "−")  # noqa: RUF001
+
+
 def format_significant(value: float | None) -> str:
     """A value with three significant digits, and none lost in front of the point."""
     if value is None or not math.isfinite(value):
-        return "—"
+        return _NONE
     if value == 0:
         return "0"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def format_setting(value: float | str, unit: str | None) -> str:
+    """A value on an axis of a sweep, as an experiment file would have it.
+
+    Args:
+        value: The value; text stands as it is.
+        unit: The unit of numbers: ``bit/s``, ``s``, ``bytes``, ``packets``, ``BDP``; None for none.
+    """
+    if isinstance(value, str):
+        return value
+    for dimension, name, worth in _SETTINGS:
+        if name == unit:
+            return dimension.format(round(value * worth))
+    return f"{value:g}"
+
+
+_SETTINGS: Final = (
+    (RATE, "bit/s", 1),
+    (TIME, "s", 10**9),
+    (SIZE, "bytes", 1),
+    (PACKETS, "packets", 1),
+    (BDP, "BDP", 10**6),
+)

@@ -1,0 +1,73 @@
+"""Tables as people read them: units, precision, width."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dumbbell.display import METRICS, Column, Table, format_setting
+from dumbbell.metrics.intervals import Estimate
+
+NAMES = ["throughput", "goodput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain"]
+WIDE = Table(
+    [Column("Algorithm"), *map(Column.of, NAMES)],
+    [
+        ["cubic", Estimate(13.7e6, 13e6, 14.5e6), 13.5e6, 0.99, 0.0199, 0.0241, 1.0],
+        ["bbr(option=10)", Estimate(93.1e6, 91.7e6, 94e6), None, 1.0, 0.002, 0.003, 0.9941],
+    ],
+    "A note.",
+)
+
+
+def test_units_stand_in_headings_and_numbers_keep_their_zeros() -> None:
+    assert WIDE.markdown().splitlines()[:3] == [
+        "| Algorithm | Throughput (Mbit/s) | Goodput (Mbit/s) | Utilisation (%) | "
+        "Queueing delay (ms) | p95 queueing delay (ms) | Jain's index |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+        "| cubic | 13.7 (13.0 to 14.5) | 13.5 | 99 | 19.9 | 24.1 | 1.000 |",
+    ]
+    assert "93.1 (91.7 to 94.0) | — | 100 | 2.0 | 3.0 | 0.994" in WIDE.markdown()
+
+
+@given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=8))
+def test_numbers_of_a_column_have_as_many_decimals(numbers: list[float]) -> None:
+    table = Table([Column("x", number=True)], [[number] for number in numbers])
+    cells = [line.strip("| ") for line in table.markdown().splitlines()[2 : 2 + len(numbers)]]
+    assert len({len(cell.partition(".")[2]) for cell in cells}) == 1
+    assert not any(cell.startswith("-") for cell in cells)
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
+def test_a_table_fits_by_dropping_columns_and_breaks_no_word(width: int) -> None:
+    text = WIDE.text(width)
+    table, _, dropped = text.partition("\n\n")
+    assert max(map(len, table.splitlines())) <= max(width, 14)
+    words = {
+        word
+        for title in ("Algorithm", *(METRICS[n].title for n in NAMES))
+        for word in title.split()
+    }
+    whole = words | {"Mbit/s", "%", "ms"}
+    head = table.partition("cubic")[0].split()
+    assert set(head) <= whole
+    assert bool(dropped) == (max(map(len, WIDE.text().splitlines())) > width)
+
+
+def test_the_least_important_columns_are_dropped_first() -> None:
+    assert "Not shown, for want of width: Goodput." in WIDE.text(75)
+    assert "13.0 to 14.5" in WIDE.text(40)
+
+
+def test_html_is_escaped_and_has_intervals_below() -> None:
+    table = Table([Column("<name>"), Column.of("throughput")], [["<b>", Estimate(2e6, 1e6, 3.5e6)]])
+    assert "&lt;name&gt;" in table.html()
+    assert '2.00<br><span class="soft small">1.00 to 3.50</span>' in table.html()
+    assert "<td>&lt;b&gt;</td>" in table.html()
+
+
+def test_settings_are_written_as_in_a_file() -> None:
+    assert format_setting(1e8, "bit/s") == "100 Mbit/s"
+    assert format_setting(0.5, "BDP") == "0.5 BDP"
+    assert format_setting(0.25, "") == "0.25"
+    assert format_setting("cubic", None) == "cubic"
