@@ -107,3 +107,11 @@ def test_keys_that_do_not_fit_a_multipath_flow_are_errors(
 
     with pytest.raises(ExperimentError, match=said):
         change()
+
+
+def test_a_column_without_a_sum_is_null_for_a_connection_and_never_nan(result: Result) -> None:
+    phone = result.series.filter(pl.col("flow") == "phone")
+    assert phone["srtt"].null_count() == phone.height
+    for table in result.tables:
+        floats = getattr(result, table).select(pl.col(pl.Float32, pl.Float64).is_nan().any())
+        assert not any(floats.row(0)), table

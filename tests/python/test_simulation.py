@@ -155,3 +155,15 @@ def test_flows_together_never_exceed_the_rate_of_a_link_they_share(
             begin, end = group.select(pl.col("start").min(), pl.col("end").max()).row(0)
             capacity = result.capacity(1, link.name, begin, end)
             assert capacity is None or rate * (end - begin) <= capacity * (1 + 1e-9)
+
+
+@few
+@given(experiments())
+def test_what_was_not_measured_is_null_in_every_table_and_never_nan(
+    experiment: Experiment,
+) -> None:
+    result = run(experiment)
+    for table in result.tables:
+        floats = getattr(result, table).select(pl.col(pl.Float32, pl.Float64).is_nan().any())
+        assert not any(floats.row(0)), table
+    assert result.series["srtt"].null_count() > 0  # before the first acknowledgement

@@ -77,6 +77,7 @@ class Track:
         inside = one.internals.filter(pl.col("flow") == flow).pivot(
             "name", index="t", values="value"
         )
+        inside = inside.fill_null(float("nan"))  # shown, but without a value
         # What both have under one name, such as min_rtt, is the algorithm's.
         both = [name for name in inside.columns if name in series.columns and name != "t"]
         return cls(series.drop(both).join(inside, on="t", maintain_order="left"), one)

@@ -10,6 +10,7 @@ transmission has a number of its own, counted from 0, and TCP's bytes are those 
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left, insort
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -103,19 +104,22 @@ def _events(run: Result, name: str, mss: int, seen: Sequence[Packet]) -> Iterato
 
 def _metrics(row: dict[str, Any], mss: int) -> dict[str, Any]:
     """A sample in qlog's units: ms, bytes, bit/s; what is not known yet is left out."""
-    said = {
-        "min_rtt": row["min_rtt"] * 1e3,
-        "smoothed_rtt": row["srtt"] * 1e3,
-        "latest_rtt": row["rtt"] * 1e3,
-        "congestion_window": row["cwnd"] * mss,
-        "ssthresh": row["ssthresh"] * mss,
-        "bytes_in_flight": row["in_flight"] * mss,
-        "packets_in_flight": row["in_flight"],
-        "pacing_rate": row["pacing_rate"],
+    columns = {
+        "min_rtt": ("min_rtt", 1e3),
+        "smoothed_rtt": ("srtt", 1e3),
+        "latest_rtt": ("rtt", 1e3),
+        "congestion_window": ("cwnd", mss),
+        "ssthresh": ("ssthresh", mss),
+        "bytes_in_flight": ("in_flight", mss),
+        "packets_in_flight": ("in_flight", 1),
+        "pacing_rate": ("pacing_rate", 1),
     }
-    times = ("min_rtt", "smoothed_rtt", "latest_rtt")
-    known = {key: value for key, value in said.items() if abs(value) < float("inf")}
-    return {key: round(v, 6) if key in times else round(v) for key, v in known.items()}
+    known = {
+        key: row[column] * scale
+        for key, (column, scale) in columns.items()
+        if row[column] is not None and math.isfinite(row[column])
+    }
+    return {key: round(v, 6) if key.endswith("rtt") else round(v) for key, v in known.items()}
 
 
 class _Outstanding:

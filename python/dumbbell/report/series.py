@@ -71,7 +71,7 @@ def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
     rates = metrics.windows(run, width=_window(run))
     sheet.add("Throughput", "Mbit/s", rates, "throughput", 1e-6, names)
     sheet.add("Round-trip time, smoothed", "ms", drawn, "srtt", 1e3, names)
-    if drawn["pacing_rate"].is_not_nan().any():
+    if drawn["pacing_rate"].count():
         sheet.add("Pacing rate", "Mbit/s", drawn, "pacing_rate", 1e-6, names)
     links = run.links["link"].unique(maintain_order=True).to_list()
     for link in links[:_MOST_LINKS]:

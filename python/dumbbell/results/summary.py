@@ -115,14 +115,14 @@ def mean_of(runs: Sequence[float], scale: float) -> Markup:
 def by_seed(
     table: pl.DataFrame, by: list[str], values: Sequence[pl.Expr]
 ) -> dict[tuple[str, ...], dict[str, list[float]]]:
-    """For each group the values of its seeds, by column; what is null or NaN is left out."""
+    """For each group the values of its seeds, by column; what is null is left out."""
     found = table.group_by(*by, "seed", maintain_order=True).agg(*values)
     groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
     for row in found.iter_rows(named=True):
         group = groups.setdefault(tuple(str(row[name]) for name in by), {})
         for name in found.columns[len(by) + 1 :]:
             seeds = group.setdefault(name, [])
-            if row[name] is not None and row[name] == row[name]:
+            if row[name] is not None:
                 seeds.append(float(row[name]))
     return groups
 

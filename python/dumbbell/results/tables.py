@@ -168,7 +168,7 @@ def _named(
     """A table with names in the place of numbers, and with seeds."""
     frames = []
     for run in runs:
-        index, *rest = pl.DataFrame(getattr(run.outcome, table)).get_columns()
+        index, *rest = map(_without_nan, pl.DataFrame(getattr(run.outcome, table)).get_columns())
         offset = names.offsets[id(run.cast)]
         index = index + offset if offset else index
         seed = pl.Series("seed", np.full(len(index), run.seed, dtype=np.uint64))
@@ -176,6 +176,11 @@ def _named(
             pl.DataFrame([seed, *(names.series[label].gather(index) for label in labels), *rest])
         )
     return pl.concat(frames, rechunk=False)
+
+
+def _without_nan(column: pl.Series) -> pl.Series:
+    """The column with null where the engine has NaN, as before the first round-trip sample."""
+    return column.fill_nan(None) if column.dtype.is_float() and column.is_nan().any() else column
 
 
 def _with_ends(table: pl.DataFrame, runs: Sequence[Played], names: _Names) -> pl.DataFrame:

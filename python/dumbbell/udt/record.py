@@ -123,7 +123,7 @@ def _series(report: Report, *, taken: bool) -> pl.DataFrame:
     whole = whole.with_columns(pl.col(source).alias(copy))
     return whole.select(
         pl.col("t"),
-        *(pl.col(name).cast(pl.Float32) for name in _FLOATS),
+        *(pl.col(name).cast(pl.Float32).fill_nan(None) for name in _FLOATS),
         pl.col("in_flight").cast(pl.UInt32),
         *(pl.col(name).cast(pl.UInt64) for name in _COUNTS),
         pl.col("ca_state").cast(pl.UInt8),
@@ -144,7 +144,7 @@ def _end(series: pl.DataFrame) -> pl.DataFrame:
     """The row of a flow: the last sample's counters."""
     last = series.tail(1)
     unknown = ("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99")
-    rtt = series["rtt"].drop_nans().mean()
+    rtt = series["rtt"].mean()
     return last.select(
         pl.lit(0.0).alias("start"),
         pl.col("t").alias("end"),
@@ -159,7 +159,7 @@ def _end(series: pl.DataFrame) -> pl.DataFrame:
 
 
 def _least(rtts: pl.Series) -> float:
-    least = rtts.drop_nans().min()
+    least = rtts.min()
     return float(least) if isinstance(least, float) else 0.001
 
 
