@@ -26,7 +26,13 @@ from dumbbell._core import __version__
 if TYPE_CHECKING:
     from dumbbell.engine.compare import Comparison, compare
     from dumbbell.engine.runner import run, run_all
-    from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, ResultError
+    from dumbbell.errors import (
+        DumbbellError,
+        ExperimentError,
+        OverwriteError,
+        QuantityError,
+        ResultError,
+    )
     from dumbbell.experiment.model import Experiment, Flow, Link
     from dumbbell.results.result import Result
     from dumbbell.sweeps.drive import run_sweep
@@ -39,6 +45,7 @@ __all__ = [
     "ExperimentError",
     "Flow",
     "Link",
+    "OverwriteError",
     "QuantityError",
     "Result",
     "ResultError",
@@ -54,6 +61,7 @@ _HOMES = {
     "DumbbellError": "errors",
     "ExperimentError": "errors",
     "QuantityError": "errors",
+    "OverwriteError": "errors",
     "ResultError": "errors",
     "Experiment": "experiment.model",
     "Flow": "experiment.model",

@@ -30,6 +30,10 @@ class ResultError(DumbbellError):
     """A folder that is not a result, or that cannot become one."""
 
 
+class OverwriteError(ResultError):
+    """A folder holds another result, which is replaced only on request (``overwrite=True``)."""
+
+
 class ExperimentError(DumbbellError):
     """An experiment that cannot be run as it is written.
 

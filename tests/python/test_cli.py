@@ -171,6 +171,13 @@ def test_plot_draws_a_result_into_its_folder_or_elsewhere(file: Path, tmp_path: 
     output_of("plot", "r", "--out", "mine.svg", cwd=tmp_path)
     assert (tmp_path / "mine.svg").read_bytes() == (tmp_path / "r" / "figure.svg").read_bytes()
     output_of("run", file, "--out", "r", cwd=tmp_path)
+    assert (tmp_path / "r" / "figure.svg").exists(), "it is of the same result"
+    said = complaint_of(
+        "run", file, "--seeds", "2", "--set", "duration=3 s", "--out", "r", cwd=tmp_path
+    )
+    again = f"dumbbell run {file} --seeds 2 --set 'duration=3 s' --out r --overwrite"
+    assert said.endswith(f"; name another folder with --out, or: {again}")
+    output_of("run", file, "--set", "duration=3 s", "--out", "r", "--overwrite", cwd=tmp_path)
     assert not (tmp_path / "r" / "figure.svg").exists()
 
 

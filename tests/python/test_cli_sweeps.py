@@ -179,6 +179,12 @@ def test_a_sweep_that_cannot_be_run_is_told_why(place: Path, options: list[str],
     assert said in complaint_of("sweep", "small.toml", "--out", "new", *options, cwd=place)
 
 
+def test_a_sweep_that_is_refused_leaves_no_folder(place: Path) -> None:
+    said = complaint_of("sweep", "small.toml", "--out", "none", "--set", "sample=-1", cwd=place)
+    assert "sample" in said
+    assert not (place / "none").exists()
+
+
 def test_a_sweep_that_is_interrupted_keeps_what_it_has(place: Path, tmp_path: Path) -> None:
     command: list[str | Path] = ["sweep", place / "small.toml", "--out", "kept", "--seeds", "2000"]
     process = subprocess.Popen([DUMBBELL, *command], cwd=tmp_path, stderr=subprocess.PIPE)

@@ -9,6 +9,7 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +176,9 @@ def test_what_holds_no_result_is_refused_with_what_would_do(tmp_path: Path) -> N
 def test_a_result_with_a_report_in_it_can_be_replaced(folder: Path, one: Path) -> None:
     assert one == folder / "pair" / "report.html"
     Result.load(folder / "pair").save(folder / "pair")
+    assert one.exists(), "it is of the same result"
+    other = Result.load(folder / "pair")
+    replace(other, meta=other.meta | {"engine": "another"}).save(folder / "pair", overwrite=True)
     assert not one.exists()
     write_report(folder / "pair")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -25,6 +26,8 @@ from dumbbell import (
     run,
     run_all,
 )
+from dumbbell.errors import OverwriteError
+from dumbbell.results.storage import reserve
 from dumbbell.results.tables import TABLES
 from dumbbell.sweeps.query import query
 
@@ -150,11 +153,51 @@ def test_the_name_of_a_folder_is_no_pattern(result: Result, tmp_path: Path, name
     assert query("select distinct seed from flows", folder).rows() == [(5,)]
 
 
-def test_a_result_replaces_an_older_one(result: Result, tmp_path: Path) -> None:
-    result.save(tmp_path / "r")
-    run(EXPERIMENT.replace(seeds=[9])).save(tmp_path / "r")
-    assert Result.load(tmp_path / "r").seeds == [9]
+def test_another_result_is_replaced_only_on_request(result: Result, tmp_path: Path) -> None:
+    folder = result.save(tmp_path / "r")
+    before = files(folder)
+    other = run(EXPERIMENT.replace(seeds=[9]))
+    with pytest.raises(OverwriteError, match=r"r: holds this experiment with other seeds \(5, 3\)"):
+        other.save(folder)
+    with pytest.raises(OverwriteError, match="another result"):
+        run(EXPERIMENT.replace(duration="1 s"), out=folder)
+    assert files(folder) == before
+    assert Result.load(other.save(folder, overwrite=True)).seeds == [9]
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_the_same_result_or_more_of_its_runs_may_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    run(EXPERIMENT, out=folder)
+    (folder / "report.html").write_text("a report")
+    run(EXPERIMENT, out=folder)
+    assert (folder / "report.html").read_text() == "a report", "it is still about this result"
+    run(EXPERIMENT, seeds=[3, 5, 7], out=folder)
+    assert Result.load(folder).seeds == [3, 5, 7]
+    assert not (folder / "report.html").exists()
+
+
+def test_a_measurement_is_never_replaced_by_a_simulation(result: Result, tmp_path: Path) -> None:
+    measured = {"backend": "linux", "kernel": "6.18", "testbed": {"3": {"late_max_s": 1e-4}}}
+    folder = replace(result, meta=result.meta | measured).save(tmp_path / "r")
+    for replacing in (lambda: run(EXPERIMENT, out=folder), lambda: result.save(folder)):
+        with pytest.raises(OverwriteError, match=r"with real packets \(Linux 6.18, 2 runs\)"):
+            replacing()
+    again = replace(result, meta=result.meta | measured | {"testbed": {"3": {"late_max_s": 2e-4}}})
+    with pytest.raises(OverwriteError, match="a measurement with real packets"):
+        again.save(folder)
+    assert Result.load(folder).save(folder) == folder, "the same measurement"
+
+
+def test_a_folder_is_written_by_one_process_at_a_time(result: Result, tmp_path: Path) -> None:
+    with reserve(tmp_path / "new" / "r") as place:
+        with pytest.raises(ResultError, match="another process is making a result"):
+            result.save(tmp_path / "new" / "r")
+        result.write(place)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["r"]
+    with pytest.raises(ZeroDivisionError), reserve(tmp_path / "deep" / "er" / "r"):
+        raise ZeroDivisionError
+    assert not (tmp_path / "deep").exists()
 
 
 def test_a_link_to_a_folder_is_followed(result: Result, tmp_path: Path) -> None:
@@ -341,5 +384,5 @@ def test_the_packets_of_logged_flows_are_in_capture_files_beside_the_tables(tmp_
     assert {name for name in written if name.startswith("packets")} == captures
     section_header = bytes.fromhex("0a0d0d0a")
     assert all(written[name].startswith(section_header) for name in captures)
-    run(EXPERIMENT, out=tmp_path / "out")
+    run(EXPERIMENT, out=tmp_path / "out", overwrite=True)
     assert not captures & set(files(tmp_path / "out")), "a result replaces an older one whole"

@@ -19,6 +19,7 @@ from dumbbell.errors import ResultError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.metrics.intervals import median
 from dumbbell.results.result import Result
+from dumbbell.results.storage import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,6 +104,9 @@ def measure(
     """
     wanted = [(cell, seed) for seed in grid.seeds for cell in grid.cells]
     missing = [one for one in wanted if not _is_measured(_place(folder, *one), grid.duration)]
+    for cell, seed in missing:
+        place = _place(folder, cell, seed)
+        check(place, None, None, overwrite=_is_spoiled(place))
     done = len(wanted) - len(missing)
     for first in range(0, len(missing), jobs):
         some = missing[first : first + jobs]
@@ -116,7 +120,7 @@ def measure(
             progress=partial(_tell, progress, what, at, step),
         )
         for one, result in zip(some, results, strict=True):
-            result.save(_place(folder, *one))
+            result.save(_place(folder, *one), overwrite=True)
         done += len(some)
 
 
@@ -136,6 +140,13 @@ def _is_measured(place: Path, duration: str) -> bool:
     except ResultError:
         return False
     return not result.meta["spoiled"] and result.experiment.duration == duration
+
+
+def _is_spoiled(place: Path) -> bool:
+    try:
+        return bool(Result.load(place).meta["spoiled"])
+    except ResultError:
+        return False
 
 
 def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFrame:

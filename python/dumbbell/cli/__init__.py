@@ -9,13 +9,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shlex
 import sys
 import traceback
 import warnings
 from typing import Any, Final
 
 from dumbbell.cli.app import app
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, OverwriteError
 
 _INTERRUPTED: Final = 130
 
@@ -35,6 +36,10 @@ def main() -> None:
         if end.code == _INTERRUPTED:  # A thread of a custom algorithm may never end.
             os._exit(_INTERRUPTED)
         raise
+    except OverwriteError as error:
+        again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
+        sys.stderr.write(f"dumbbell: {error}; name another folder with --out, or: {again}\n")
+        sys.exit(2)
     except DumbbellError as error:
         sys.stderr.write(f"dumbbell: {error}\n")
         sys.exit(2)

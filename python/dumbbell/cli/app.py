@@ -43,6 +43,9 @@ Until = Annotated[
 ]
 Metric = Annotated[str, typer.Option(help="The metric whose interval that is.")]
 Most = Annotated[int, typer.Option(help="The most seeds that are added up to.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace other results that are in the folder.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -56,8 +59,12 @@ def run(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.")],
     out: Annotated[
-        Path | None, typer.Option(help="The result folder; default: results/ and FILE's name.")
+        Path | None,
+        typer.Option(
+            help="The result folder; default: results/ and FILE's name, -linux if packets are real."
+        ),
     ] = None,
+    overwrite: Overwrite = False,
     seeds: Seeds = None,
     jobs: Jobs = None,
     assignments: Assignments = None,
@@ -81,6 +88,7 @@ def run(
     run_file(
         file,
         out=out,
+        overwrite=overwrite,
         seeds=seeds,
         jobs=jobs,
         until=parse_until(context, until_ci, metric, most_seeds, known=RUN_METRICS),
@@ -264,6 +272,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Where to write a folder for each paper.")] = Path(
         "out"
     ),
+    overwrite: Overwrite = False,
     figures: Annotated[
         list[str] | None,
         typer.Option("--figure", help="Make only this figure of the paper, such as 2a."),
@@ -282,6 +291,7 @@ def reproduce(
     reproduce_papers(
         papers or ["all"],
         out=out,
+        overwrite=overwrite,
         seeds=seeds,
         jobs=jobs,
         beyond=beyond,

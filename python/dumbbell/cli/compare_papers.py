@@ -18,7 +18,7 @@ from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import whole
 from dumbbell.experiment.types import needs_udt
 from dumbbell.papers.known import home
-from dumbbell.results.tables import writing
+from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +134,7 @@ def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], ou
     panels = {f"{scenario.title} ({paper.id})": table for paper, scenario, table in tables}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with whole(out / "comparison.csv") as file, writing():
+        with whole(out / "comparison.csv") as file, disk_errors():
             pl.DataFrame(rows, infer_schema_length=None).write_csv(file)
         save(throughput_over_delay(panels, named), out / "comparison")
     except OSError as error:

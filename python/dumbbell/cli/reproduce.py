@@ -20,6 +20,7 @@ def reproduce_papers(
     chosen: list[str],
     *,
     out: Path,
+    overwrite: bool,
     seeds: int | None,
     jobs: int | None,
     beyond: bool,
@@ -51,6 +52,7 @@ def reproduce_papers(
             seeds=seeds,
             beyond=beyond,
             real=is_real,
+            overwrite=overwrite,
             progress=progress,
         )
     if json:

@@ -25,11 +25,10 @@ from dumbbell.cli.output import (
     too_wide,
     with_interval,
 )
-from dumbbell.engine.runner import known_backend, run_all, run_until
+from dumbbell.engine.runner import known_backend, reserve_for, run_all, run_until
 from dumbbell.errors import DumbbellError, ResultError, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.resolve import resolve
-from dumbbell.results.result import check_replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +44,7 @@ def run_file(
     file: Path,
     *,
     out: Path | None,
+    overwrite: bool,
     seeds: int | None,
     jobs: int | None,
     until: Until | None,
@@ -58,11 +58,15 @@ def run_file(
     with in_file(file):
         experiment = Experiment.load(file, overrides=assignments)
         experiment = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
-        folder = out or Path("results") / file.stem
+        suffix = "-linux" if chosen == "linux" else ""
+        folder = out or Path("results") / f"{file.stem}{suffix}"
         if folder.resolve() == file.resolve().parent:
             raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
-        check_replaceable(folder)
-        with progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress:
+        grows = until is not None
+        with (
+            reserve_for(experiment, folder, chosen, overwrite=overwrite, grows=grows) as place,
+            progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress,
+        ):
             if until is None:
                 (result,) = run_all(
                     [experiment],
@@ -76,7 +80,7 @@ def run_file(
             else:
                 values = partial(_values, until.metric)
                 (result,) = run_until([experiment], until, values, jobs=jobs, progress=progress)
-        result.save(folder)
+            result.write(place)
     summary = metrics.summary(result)
     links = metrics.link_summary(result)
     if json:

@@ -48,8 +48,26 @@ KeyFile = Annotated[
 Retries = Annotated[
     int, typer.Option(min=0, max=1_000_000, help="How often to try again without progress.")
 ]
+
+
+def _check_out(context: typer.Context, out: Path | None) -> Path | None:
+    """Refuses, before anything is measured, a folder that may not be written."""
+    if out is not None:
+        from dumbbell.results.storage import check
+
+        check(out, None, None, overwrite=context.params["_overwrite"])
+    return out
+
+
 Out = Annotated[
-    Path | None, typer.Option(help="Write what was measured as a result folder, to be plotted.")
+    Path | None,
+    typer.Option(
+        help="Write what was measured as a result folder, to be plotted.", callback=_check_out
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", is_eager=True, help="Replace another result that is in --out."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Port = Annotated[int | None, typer.Option(min=0, max=65_535, help="The port; default: 9000.")]
@@ -94,6 +112,7 @@ def send(
     key: KeyFile = None,
     retries: Retries = 5,
     out: Out = None,
+    _overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Send files and folders to a server."""
@@ -129,6 +148,7 @@ def recv(
     key: KeyFile = None,
     retries: Retries = 5,
     out: Out = None,
+    _overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Receive files of a server; without one, wait for one `dumbbell udt send` to here."""
@@ -166,6 +186,7 @@ def bench(
     port: Port = None,
     key: KeyFile = None,
     out: Out = None,
+    _overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Measure how fast algorithms are on the path to a server, one after the other."""
@@ -184,7 +205,7 @@ def bench(
             reports[algorithm] = (algorithm, report)
     found = {name: _found(report) for name, (_, report) in reports.items()}
     if out is not None:
-        udt.record(reports, title=f"bench to {host}").save(out)
+        udt.record(reports, title=f"bench to {host}").save(out, overwrite=True)
     if json:
         return print_json({"host": host, "algorithms": found})
     cells = [
@@ -319,7 +340,7 @@ def _conclude(
 
     found = _found(report)
     if out is not None:
-        udt.record({"transfer": (cc, report)}, title=what, taken=taken).save(out)
+        udt.record({"transfer": (cc, report)}, title=what, taken=taken).save(out, overwrite=True)
     if json:
         return print_json(found)
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""

@@ -6,23 +6,28 @@ import os
 import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dumbbell import _core
 from dumbbell.engine import kernel, kernel_algorithms
+from dumbbell.engine.build import engine
 from dumbbell.engine.simulation import simulate, stop_all, thread_pool
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.resolve import resolve, scenario
-from dumbbell.results.result import Result, check_replaceable, collect
+from dumbbell.results.result import Result, collect
+from dumbbell.results.storage import identity, reserve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from dumbbell.metrics.intervals import Until
+    from dumbbell.results.storage import Reservation
 
 Backend = Literal["simulator", "linux"]
 """What runs an experiment: the simulator, or this machine's kernel with real packets."""
@@ -50,6 +55,7 @@ def run(
     seeds: int | list[int] | None = None,
     jobs: int | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     backend: Backend = "simulator",
     retry_spoiled: int = 0,
     progress: Callable[[float], None] | None = None,
@@ -64,6 +70,7 @@ def run(
         jobs: How many seeds to run at once; as many as there are processors if not given, or one
             if packets are real.
         out: The folder to write the result to, if it is to be written.
+        overwrite: Whether another result that is in `out` may be replaced.
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
         retry_spoiled: How often a run with real packets is repeated that the machine spoiled.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
@@ -73,6 +80,7 @@ def run(
 
     Raises:
         ExperimentError: If the experiment is not valid.
+        OverwriteError: If `out` holds another result, or a measurement with real packets.
         ResultError: If `out` holds something other than a result, or cannot be written.
         TestbedError: If this machine lacks what real packets need.
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
@@ -85,19 +93,47 @@ def run(
                 seeds=seeds,
                 jobs=jobs,
                 out=out,
+                overwrite=overwrite,
                 backend=backend,
                 retry_spoiled=retry_spoiled,
                 progress=progress,
             )
-    if out is not None:
-        check_replaceable(Path(out))
-    one = experiment if seeds is None else experiment.replace(seeds=seeds)
-    (result,) = run_all(
-        [one], jobs=jobs, backend=backend, retry_spoiled=retry_spoiled, progress=progress
-    )
-    if out is not None:
-        result.save(out)
+    one = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
+    with ExitStack() as held:
+        reserved = out and reserve_for(one, out, backend, overwrite=overwrite)
+        place = held.enter_context(reserved) if reserved else None
+        (result,) = run_all(
+            [one], jobs=jobs, backend=backend, retry_spoiled=retry_spoiled, progress=progress
+        )
+        if place is not None:
+            result.write(place)
     return result
+
+
+def reserve_for(
+    resolved: Experiment,
+    folder: str | Path,
+    backend: Backend,
+    *,
+    overwrite: bool,
+    grows: bool = False,
+) -> AbstractContextManager[Reservation]:
+    """Reserves a folder for the result of a resolved experiment before it is run.
+
+    Args:
+        resolved: The experiment.
+        folder: The folder.
+        backend: What runs it.
+        overwrite: Whether another result that is there may be replaced.
+        grows: Whether seeds are going to be added to those of the experiment.
+
+    Raises:
+        OverwriteError, ResultError: See `dumbbell.results.storage.reserve`.
+    """
+    meta = {"backend": backend, "engine": engine()}
+    expected = identity(resolved, meta) if backend == "simulator" else None
+    seeds = None if grows else resolved.seed_list
+    return reserve(folder, expected, seeds, overwrite=overwrite)
 
 
 def run_all(
@@ -293,6 +329,7 @@ def _result(resolved: Experiment, runs: dict[int, _Done], jobs: int) -> Result:
     began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
     meta = {
         "version": _core.__version__,
+        "engine": engine(),
         "backend": "simulator",
         "seeds": list(outcomes),
         "machine": {
@@ -306,7 +343,8 @@ def _result(resolved: Experiment, runs: dict[int, _Done], jobs: int) -> Result:
         "data_packets": sum(outcome.meta["data_packets"] for outcome in outcomes.values()),
         "events": sum(outcome.meta["events"] for outcome in outcomes.values()),
     }
-    return collect(resolved, outcomes, meta | _reality(runs))
+    meta |= _reality(runs)
+    return collect(resolved, outcomes, meta | {"hash": identity(resolved, meta)})
 
 
 def _reality(runs: dict[int, _Done]) -> dict[str, Any]:

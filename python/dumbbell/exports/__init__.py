@@ -23,7 +23,7 @@ from dumbbell.experiment.stacks import unknown
 from dumbbell.experiment.toml import whole
 from dumbbell.exports import mahimahi, qlog
 from dumbbell.results.result import Result
-from dumbbell.results.tables import writing
+from dumbbell.results.tables import disk_errors
 from dumbbell.sweeps.dataset import is_dataset
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, write in files.items():
-            with whole(out / name) as file, writing():
+            with whole(out / name) as file, disk_errors():
                 write(file)
     except OSError as error:
         raise ResultError(f"{out}: cannot be written: {error.strerror or error}") from error

@@ -26,6 +26,7 @@ def reproduce(
     duration: str | None = None,
     beyond: bool = False,
     real: bool = False,
+    overwrite: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Reproduction]:
     """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links them.
@@ -43,17 +44,19 @@ def reproduce(
         beyond: Whether to run also what goes beyond the papers, which takes much longer.
         real: Whether to run with real packets too what of the papers the testbed runs, in real
             time. Runs that are there from before are kept, and told of in either case.
+        overwrite: Whether measurements with real packets of other settings are replaced.
         progress: Is told what is being done and what share of it is done (0 to 1).
 
     Raises:
         DumbbellError: If there is no such paper, or `out` cannot be written.
+        OverwriteError: If `out` has a measurement with real packets of other settings.
         TestbedError: If this machine lacks what real packets need.
     """
     from dumbbell.papers.page import write_index
     from dumbbell.papers.reproduction import Effort, reproduce_paper
 
     chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
-    effort = Effort(jobs, seeds, duration, progress or _silent, real)
+    effort = Effort(jobs, seeds, duration, progress or _silent, real, overwrite)
     done = [reproduce_paper(paper, out, effort, beyond=beyond) for paper in chosen]
     write_index(done, out)
     return done

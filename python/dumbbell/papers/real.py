@@ -19,7 +19,8 @@ from dumbbell.engine.runner import run_all
 from dumbbell.errors import ResultError
 from dumbbell.experiment.resolve import resolve
 from dumbbell.papers.frame import Section
-from dumbbell.results.result import Result, check_replaceable
+from dumbbell.results.result import Result
+from dumbbell.results.storage import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -112,6 +113,7 @@ def counted(sound: int, spoiled: int) -> str:
 def measure(
     experiments: Mapping[str, tuple[Experiment, int]],
     folder: Path,
+    overwrite: bool,
     progress: Callable[[str, float], None],
 ) -> None:
     """Runs with real packets what `folder` does not hold yet.
@@ -121,16 +123,18 @@ def measure(
     Args:
         experiments: By id the experiment, and how many runs may go on at once.
         folder: Where each has, or gets, its result folder.
+        overwrite: Whether measurements that were made otherwise are replaced.
         progress: Is told what is being done and what share of it is done (0 to 1).
 
     Raises:
+        OverwriteError: If there is a measurement that was made otherwise.
         TestbedError: If the machine cannot.
         BpfError: If the kernel lacks an algorithm, and may not be given it.
     """
     groups: dict[int, dict[str, Experiment]] = {}
     for name, (experiment, at_once) in experiments.items():
         if not is_there(folder / name, experiment):
-            check_replaceable(folder / name)
+            check(folder / name, None, None, overwrite=overwrite)
             groups.setdefault(at_once, {})[name] = experiment
     for at_once, group in groups.items():
         run_all(
@@ -139,12 +143,12 @@ def measure(
             backend="linux",
             retry_spoiled=_RETRIES,
             progress=partial(progress, f"{', '.join(_families(group))} with real packets"),
-            finished=partial(_save, [folder / name for name in group]),
+            finished=partial(_save, [folder / name for name in group], overwrite),
         )
 
 
-def _save(places: Sequence[Path], number: int, result: Result) -> None:
-    result.save(places[number])
+def _save(places: Sequence[Path], overwrite: bool, number: int, result: Result) -> None:
+    result.save(places[number], overwrite=overwrite)
 
 
 def _families(names: Iterable[str]) -> list[str]:

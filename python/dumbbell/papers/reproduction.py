@@ -27,8 +27,9 @@ from dumbbell.papers.frame import (
 )
 from dumbbell.papers.known import home, load
 from dumbbell.papers.real import Real, RealNumber, is_there, like, measure, section
-from dumbbell.results.result import Result, check_replaceable
-from dumbbell.results.tables import read_table, writing
+from dumbbell.results.result import Result
+from dumbbell.results.storage import check
+from dumbbell.results.tables import disk_errors, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,6 +55,7 @@ class Effort:
         seeds: How many seeds to run with; None for those of the experiments.
         duration: How long every run lasts; None for as long as the experiments say.
         progress: Is told what is being done, and what share of it is done (0 to 1).
+        overwrite: Whether measurements with real packets that were made otherwise are replaced.
         real: Whether to run with real packets too what of a paper can be.
     """
 
@@ -62,6 +64,7 @@ class Effort:
     duration: str | None
     progress: Callable[[str, float], None]
     real: bool = False
+    overwrite: bool = False
 
 
 def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
@@ -289,7 +292,7 @@ def _run_all(
 ) -> dict[str, Result]:
     names = list(experiments)
     for name in names:
-        check_replaceable(folder / name)
+        check(folder / name, None, None, overwrite=True)
     results = run_all(
         list(experiments.values()),
         jobs=effort.jobs,
@@ -297,7 +300,7 @@ def _run_all(
         finished=lambda place, result: finished(names[place], result),
     )
     for name, result in zip(names, results, strict=True):
-        result.save(folder / name)
+        result.save(folder / name, overwrite=True)
     return dict(zip(names, results, strict=True))
 
 
@@ -309,6 +312,7 @@ def _run_real(paper: Paper, folder: Path, effort: Effort) -> None:
             for name, (plan, experiment) in _real_experiments(paper, effort).items()
         },
         folder / "real",
+        effort.overwrite,
         lambda what, share: effort.progress(f"{paper.id}: {what}", share),
     )
 
@@ -365,7 +369,7 @@ def _run_beyond(
             ]
         tables[plan.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{plan.id}.parquet") as file, writing():
+        with whole(folder / f"{plan.id}.parquet") as file, disk_errors():
             tables[plan.id].write_parquet(file)
     return tables
 

@@ -16,49 +16,34 @@ The tables are Polars frames over the simulator's own memory; others read them w
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.errors import ResultError
 from dumbbell.experiment.impairments import capacity, parse_rates
-from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.units import RATE, SIZE, TIME
+from dumbbell.results import storage
 from dumbbell.results.tables import (
     SUBFLOW_TABLES,
     TABLES,
     Cast,
     Member,
     Played,
-    read_table,
     tables,
-    writing,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell import _core
+    from dumbbell.experiment.model import Experiment
     from dumbbell.figures import Picture
     from dumbbell.results.tables import Outcome
 
-_FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
-
-_SUBFLOW_FILES: Final = frozenset(f"{table}.parquet" for table in SUBFLOW_TABLES.values())
-
-_ADDED: Final = frozenset({"figure.svg", "figure.png", "report.html"})
-"""What `dumbbell plot` and `dumbbell report` add."""
-
 _SUMS: Final = ("wall_s", "data_packets", "events")
 """What of `Result.meta` adds up."""
-
-_CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,31 +215,28 @@ class Result:
             captures={**self.captures, **more.captures},
         )
 
-    def save(self, folder: str | Path) -> Path:
-        """Writes the result folder, complete or not at all.
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Writes the result folder, completely or not at all.
 
-        It is written under a temporary name beside `folder` and renamed. A result that is already
-        there is replaced; anything else is left alone. A link is followed.
+        The same result, or fewer runs of the same experiment, are replaced. A link is followed.
+
+        Args:
+            folder: The folder.
+            overwrite: Whether another result that is there may be replaced.
 
         Raises:
-            ResultError: If something other than a result is there, or it cannot be written.
+            OverwriteError: If another result is there.
+            ResultError: If something else is there, or the folder cannot be written.
         """
-        check_replaceable(Path(folder))
-        target = Path(os.path.realpath(folder))
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir()
-            try:
-                with writing():
-                    self._write(temporary)
-                _replace(temporary, target)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-        except OSError as error:
-            raise ResultError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        expected = storage.identity(self.experiment, self.meta)
+        with storage.reserve(folder, expected, self.seeds, overwrite=overwrite) as place:
+            self.write(place)
         return Path(folder)
+
+    def write(self, place: storage.Reservation) -> None:
+        """Writes the result folder that was reserved for it; see `save`."""
+        tables = {table: getattr(self, table) for table in self.tables}
+        place.write(storage.Contents(self.experiment, self.meta, tables, self.captures))
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
@@ -263,65 +245,14 @@ class Result:
         Raises:
             ResultError: If it is not one.
         """
-        path = Path(folder)
-        missing = [name for name in sorted(_FILES) if not (path / name).is_file()]
-        if missing:
-            problem = (
-                f"it lacks {', '.join(missing)}" if path.is_dir() else "there is no such folder"
-            )
-            raise ResultError(f"{path}: is not a result folder: {problem}")
-        experiment = Experiment.load(path / "experiment.toml")
-        try:
-            meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ResultError(f"{path / 'meta.json'}: is not JSON: {error}") from error
-        known = [*TABLES, *(t for t in SUBFLOW_TABLES.values() if (path / f"{t}.parquet").exists())]
-        tables = {t: read_table(path / f"{t}.parquet") for t in known}
-        return cls(experiment, meta, **tables, captures={})
-
-    def _write(self, folder: Path) -> None:
-        toml = self.experiment.to_toml(defaults=True)
-        (folder / "experiment.toml").write_text(toml, encoding="utf-8")
-        meta = json.dumps(self.meta, indent=2, ensure_ascii=False)
-        (folder / "meta.json").write_text(f"{meta}\n", encoding="utf-8")
-        for table in self.tables:
-            getattr(self, table).write_parquet(folder / f"{table}.parquet")
-        for seed, capture in self.captures.items():
-            capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
-            capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")
+        there = storage.load(folder)
+        return cls(there.experiment, dict(there.meta), **there.tables, captures=there.captures)
 
 
 def spoiled(meta: Mapping[str, Any]) -> dict[int, list[str]]:
     """Why runs are spoiled, by their seed, as ``meta.json`` has it; empty if none is."""
     said: Mapping[str, list[str]] = meta.get("spoiled") or {}
     return {int(seed): why for seed, why in said.items()}
-
-
-def check_replaceable(folder: Path) -> None:
-    """Raises `ResultError` if `folder` is there and is neither empty nor a result, or is in use."""
-    if not folder.exists():
-        return
-    if _is_around_us(folder):
-        problem = "is replaced as a whole, which the folder that you are in cannot be"
-        raise ResultError(f"{folder}: {problem}; name another folder")
-    if not folder.is_dir():
-        raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
-    try:
-        names = {entry.name for entry in folder.iterdir()}
-    except OSError as error:
-        raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
-    ours = _FILES | _SUBFLOW_FILES | _ADDED
-    foreign = sorted(name for name in names - ours if not _CAPTURE.fullmatch(name))
-    if foreign:
-        problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
-        raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")
-
-
-def _is_around_us(folder: Path) -> bool:
-    try:
-        return Path.cwd().is_relative_to(folder.resolve())
-    except FileNotFoundError:  # the folder that we are in was removed
-        return False
 
 
 def collect(
@@ -354,18 +285,3 @@ def _cast(experiment: Experiment) -> Cast:
 def _subflow_names(subflows: pl.DataFrame, flow: str) -> list[str]:
     names = subflows["flow"].unique(maintain_order=True).to_list()
     return [name for name in names if name.rpartition("/")[0] == flow]
-
-
-def _replace(temporary: Path, target: Path) -> None:
-    """Renames `temporary` to `target`; a result that was there stays until the new one is whole."""
-    old = temporary.with_suffix(".old")
-    there = target.exists()
-    if there:
-        target.rename(old)
-    try:
-        temporary.rename(target)
-    except BaseException:
-        if there:
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

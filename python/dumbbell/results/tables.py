@@ -43,8 +43,8 @@ def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
 
 
 @contextmanager
-def writing() -> Iterator[None]:
-    """Within it a disk that is full is an `OSError`, as it is everywhere else but in Polars."""
+def disk_errors() -> Iterator[None]:
+    """Turns what Polars raises on a full disk into the `OSError` that everything else raises."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:

@@ -29,7 +29,7 @@ import polars as pl
 
 from dumbbell.errors import ResultError
 from dumbbell.experiment.toml import write_text
-from dumbbell.results.tables import read_table, writing
+from dumbbell.results.tables import disk_errors, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Store:
     @contextmanager
     def _telling(self) -> Iterator[None]:
         try:
-            with writing():
+            with disk_errors():
                 yield
         except OSError as error:
             problem = f"cannot be written: {error.strerror or error}"

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.engine.build import engine
 from dumbbell.engine.runner import workers
 from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.dataset import Dataset, Store
-from dumbbell.sweeps.plan import Sweep, engine
+from dumbbell.sweeps.plan import Sweep
 from dumbbell.sweeps.work import Run, Watch, simulate
 
 if TYPE_CHECKING:
@@ -126,8 +127,10 @@ def run_sweep(
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     numbers = sweep.seeds(seeds)
+    tell = progress or (lambda _: None)
+    points = _plan(sweep, tell)  # before the folder is made
     with Store(Path(out)) as store, _pool(jobs, dask) as (pool, at_once):
-        driver = _Driver(sweep, store, pool, at_once, series, progress or (lambda _: None))
+        driver = _Driver(sweep, points, store, pool, at_once, series, tell)
         driver.go_through({point.number: numbers for point in driver.points})
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
@@ -171,6 +174,7 @@ class _Driver:
     def __init__(
         self,
         sweep: Sweep,
+        points: list[Point],
         store: Store,
         pool: Executor,
         at_once: int,
@@ -181,17 +185,10 @@ class _Driver:
         self.pool, self.at_once, self.progress = pool, at_once, progress
         self.before = frozenset(store.done())
         self.there = set(self.before)
-        self.tell = Progress(points=sweep.count)
-        self.points = list(self._plan())
+        self.tell = Progress(planned=len(points), points=len(points))
+        self.points = points
         self.waiting: list[Tables] = []
         self.kept_at = time.monotonic()
-
-    def _plan(self) -> Iterator[Point]:
-        for point in self.sweep.points():
-            self.tell.planned += 1
-            if self.tell.planned % _MANY == 0:
-                self.progress(self.tell)
-            yield point
 
     def go_through(self, seeds: dict[int, list[int]]) -> None:
         """Makes what is missing of every point with its seeds, the first seeds of all first."""
@@ -275,6 +272,17 @@ class _Driver:
             self.store.add({name: pl.concat([t[name] for t in self.waiting]) for name in names})
             self.waiting = []
         self.kept_at = time.monotonic()
+
+
+def _plan(sweep: Sweep, progress: Callable[[Progress], None]) -> list[Point]:
+    """All points of a sweep."""
+    tell, points = Progress(points=sweep.count), []
+    for point in sweep.points():
+        points.append(point)
+        tell.planned = len(points)
+        if tell.planned % _MANY == 0:
+            progress(tell)
+    return points
 
 
 def _outcome(future: Future[Tables]) -> Tables:

@@ -8,12 +8,11 @@ import json
 import math
 import random
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell import _core
+from dumbbell.engine.build import engine
 from dumbbell.errors import ExperimentError, QuantityError, in_file
 from dumbbell.experiment import toml
 from dumbbell.experiment.impairments import parse_trace
@@ -134,13 +133,6 @@ class Point:
         """The name of one run of it: a hash of all that decides what comes out."""
         facts = f"{_LAYOUT} {engine()} {series} {seed} {self.scenario}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
-
-
-@cache
-def engine() -> str:
-    """The simulator's version, and a hash of it as it was built."""
-    built = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
-    return f"{_core.__version__}-{built[:16]}"
 
 
 @dataclass(frozen=True)

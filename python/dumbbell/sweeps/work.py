@@ -10,10 +10,10 @@ import polars as pl
 
 from dumbbell import _core, metrics
 from dumbbell.engine import simulation
+from dumbbell.engine.build import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.impairments import capacity
 from dumbbell.results.tables import Cast, Member, Played, tables
-from dumbbell.sweeps.plan import engine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

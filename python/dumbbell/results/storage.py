@@ -1,0 +1,278 @@
+"""The folder of a result: checked, reserved, written and read.
+
+A folder is written under a temporary name and renamed, so it is complete or absent. What it holds
+is replaced only by the same result, or by more runs of the same experiment; anything else needs
+`overwrite`. The hash in ``meta.json`` identifies the experiment, the backend, the engine and, with
+real packets, the measurement.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dumbbell.errors import OverwriteError, ResultError
+from dumbbell.experiment.model import Experiment
+from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, disk_errors, read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import polars as pl
+
+    from dumbbell import _core
+
+_FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
+
+_SUBFLOW_FILES: Final = frozenset(f"{table}.parquet" for table in SUBFLOW_TABLES.values())
+
+_ADDED: Final = frozenset({"figure.svg", "figure.png", "report.html"})
+"""Written into the folder by `dumbbell plot` and `dumbbell report`."""
+
+_CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a result folder holds: see `dumbbell.results.result.Result`."""
+
+    experiment: Experiment
+    meta: Mapping[str, Any]
+    tables: Mapping[str, pl.DataFrame]
+    captures: Mapping[int, _core.Capture]
+
+
+def identity(experiment: Experiment, meta: Mapping[str, Any]) -> str:
+    """A hash of what determines a result, except for its seeds.
+
+    Args:
+        experiment: The resolved experiment.
+        meta: The result's ``backend`` and ``engine``, and ``testbed`` if packets are real: the
+            health of the machine, which no other measurement has to the last digit.
+    """
+    parts = [meta.get(key) for key in ("backend", "engine", "testbed")]
+    toml = experiment.replace(seeds=1).to_toml(defaults=True)
+    return hashlib.sha256(json.dumps([toml, *parts]).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """The right to write a result folder, which no other process has meanwhile."""
+
+    folder: Path
+    overwrite: bool
+
+    def write(self, contents: Contents) -> None:
+        """Writes the folder, completely or not at all.
+
+        Raises:
+            OverwriteError: If it holds something else and may not be overwritten.
+            ResultError: If it cannot be written.
+        """
+        seeds = contents.tables["flows"]["seed"].unique(maintain_order=True).to_list()
+        name = identity(contents.experiment, contents.meta)
+        meta = {**contents.meta, "seeds": seeds, "hash": name}
+        is_same = check(self.folder, name, seeds, overwrite=self.overwrite)
+        target = Path(os.path.realpath(self.folder))
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+            try:
+                with disk_errors():
+                    _write(temporary, contents, meta)
+                    for added in _ADDED if is_same else ():
+                        if (target / added).is_file():
+                            shutil.copy2(target / added, temporary)
+                _replace(temporary, target)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+
+
+@contextmanager
+def reserve(
+    folder: str | Path,
+    expected: str | None = None,
+    seeds: list[int] | None = None,
+    *,
+    overwrite: bool = False,
+) -> Iterator[Reservation]:
+    """Reserves a folder for a result that is yet to be made.
+
+    Args:
+        folder: The folder; a link is followed.
+        expected: The `identity` of the result; None for a measurement, which is always new.
+        seeds: The seeds of the result; None if they are not yet known.
+        overwrite: Whether another result that is there may be replaced.
+
+    Raises:
+        OverwriteError: If the folder holds another result.
+        ResultError: If it holds something else, cannot be written, or another process writes it.
+    """
+    path = Path(folder)
+    check(path, expected, seeds, overwrite=overwrite)
+    target = Path(os.path.realpath(path))
+    parents = [parent for parent in target.parents if not parent.exists()]
+    try:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        with _locked(target.with_name(f".{target.name}.lock"), path):
+            yield Reservation(path, overwrite)
+    finally:
+        for parent in parents:
+            try:
+                parent.rmdir()
+            except OSError:
+                break  # it holds the result
+
+
+@contextmanager
+def _locked(file: Path, folder: Path) -> Iterator[None]:
+    """Holds a lock file, which is removed at the end; a killed process leaves it unlocked."""
+    while True:
+        try:
+            lock = file.open("w")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            problem = "another process is making a result for this folder"
+            raise ResultError(f"{folder}: {problem}; wait for it, or name another one") from None
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+        if file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+            break
+        lock.close()  # its last holder removed the file meanwhile
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        lock.close()
+
+
+def check(
+    folder: Path, expected: str | None, seeds: list[int] | None, *, overwrite: bool = False
+) -> bool:
+    """Checks that a folder may be written; returns whether the same result is there.
+
+    Raises:
+        OverwriteError: If it holds another result, and `overwrite` is false.
+        ResultError: If it holds anything else.
+    """
+    if not folder.exists():
+        return False
+    _check_kind(folder)
+    if not any(folder.iterdir()):
+        return False
+    try:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        meta = {}
+    there: list[int] = meta.get("seeds", [])
+    is_same = expected is not None and meta.get("hash") == expected
+    if is_same and (seeds is None or set(there) <= set(seeds)):
+        return there == seeds
+    if not overwrite:
+        raise OverwriteError(f"{folder}: holds {_description(meta, is_same)}, which would be lost")
+    return False
+
+
+def _description(meta: Mapping[str, Any], is_same: bool) -> str:
+    seeds = meta.get("seeds", [])
+    runs = f"{len(seeds)} run{'' if len(seeds) == 1 else 's'}"
+    if meta.get("backend") == "linux":
+        return f"a measurement with real packets (Linux {meta.get('kernel')}, {runs})"
+    if meta.get("backend") == "sockets":
+        return "the measurement of a real transfer"
+    if is_same:
+        return f"this experiment with other seeds ({', '.join(map(str, seeds[:10]))})"
+    return f"another result ({runs} of another experiment, or of another version of the simulator)"
+
+
+def _check_kind(folder: Path) -> None:
+    """Raises `ResultError` if a folder holds anything but a result, or is in use."""
+    if _is_current(folder):
+        problem = "is replaced as a whole, which the folder that you are in cannot be"
+        raise ResultError(f"{folder}: {problem}; name another folder")
+    if not folder.is_dir():
+        raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
+    try:
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
+    ours = _FILES | _SUBFLOW_FILES | _ADDED
+    foreign = sorted(name for name in names - ours if not _CAPTURE.fullmatch(name))
+    if foreign:
+        problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
+        raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")
+
+
+def _is_current(folder: Path) -> bool:
+    """Whether the current folder is this one or lies in it."""
+    try:
+        return Path.cwd().is_relative_to(folder.resolve())
+    except FileNotFoundError:  # the current folder was removed
+        return False
+
+
+def load(folder: str | Path) -> Contents:
+    """Reads a result folder.
+
+    Raises:
+        ResultError: If it is not one.
+    """
+    path = Path(folder)
+    missing = [name for name in sorted(_FILES) if not (path / name).is_file()]
+    if missing:
+        problem = f"it lacks {', '.join(missing)}" if path.is_dir() else "there is no such folder"
+        raise ResultError(f"{path}: is not a result folder: {problem}")
+    experiment = Experiment.load(path / "experiment.toml")
+    try:
+        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultError(f"{path / 'meta.json'}: is not JSON: {error}") from error
+    known = [*TABLES, *(t for t in SUBFLOW_TABLES.values() if (path / f"{t}.parquet").exists())]
+    tables = {table: read_table(path / f"{table}.parquet") for table in known}
+    return Contents(experiment, meta, tables, {})
+
+
+def _write(folder: Path, contents: Contents, meta: Mapping[str, Any]) -> None:
+    toml = contents.experiment.to_toml(defaults=True)
+    (folder / "experiment.toml").write_text(toml, encoding="utf-8")
+    text = json.dumps(meta, indent=2, ensure_ascii=False)
+    (folder / "meta.json").write_text(f"{text}\n", encoding="utf-8")
+    for name, table in contents.tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+    for seed, capture in contents.captures.items():
+        capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
+        capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    """Renames `temporary` to `target`; what was there stays until the new folder is complete."""
+    old = temporary.with_suffix(".old")
+    there = target.exists()
+    if there:
+        target.rename(old)
+    try:
+        temporary.rename(target)
+    except BaseException:
+        if there:
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _unwritable(folder: Path, error: OSError) -> ResultError:
+    return ResultError(f"{folder}: cannot be written: {error.strerror or error}")
