@@ -17,6 +17,7 @@ from dumbbell.cli.output import (
     print_table,
     progress_bar,
     rows,
+    tell_warnings,
     too_wide,
     with_interval,
 )
@@ -68,6 +69,9 @@ def compare_algorithms(
                 raise
             raise ExperimentError(error.problem, key=f"--{error.key}") from None
     wall = time.perf_counter() - began
+    tell_warnings(
+        f"{name}: {warning}" for name, one in found.results.items() for warning in one.warnings
+    )
     runs = dict(
         zip(algorithms, found.runs.partition_by("algorithm", maintain_order=True), strict=True)
     )

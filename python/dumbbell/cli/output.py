@@ -38,6 +38,12 @@ def print_line(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def tell_warnings(warnings: Iterable[str]) -> None:
+    """Prints warnings beside what is printed, each once."""
+    for warning in dict.fromkeys(warnings):
+        sys.stderr.write(f"dumbbell: {warning}\n")
+
+
 def tell_spoiled(folder: Path, result: Result) -> None:
     """Warns of the runs of a result that the machine spoiled, beside what is printed."""
     for complaint in result.complaints:

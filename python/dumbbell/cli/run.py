@@ -22,6 +22,7 @@ from dumbbell.cli.output import (
     progress_bar,
     rows,
     seconds,
+    tell_warnings,
     too_wide,
     with_interval,
 )
@@ -81,10 +82,15 @@ def run_file(
                 values = partial(_values, until.metric)
                 (result,) = run_until([experiment], until, values, jobs=jobs, progress=progress)
             result.write(place)
+    tell_warnings(result.warnings)
     summary = metrics.summary(result)
     links = metrics.link_summary(result)
     if json:
-        meta = result.meta | {"seed": result.seeds[0], "out": str(folder)}
+        meta = result.meta | {
+            "seed": result.seeds[0],
+            "out": str(folder),
+            "warnings": result.warnings,
+        }
         if until is not None:
             meta |= {"until": vars(until)}
         runs = rows(metrics.run_summary(result, summary, links))

@@ -28,10 +28,12 @@ from dumbbell.cli.output import (
     print_json,
     print_line,
     print_table,
+    tell_warnings,
     too_wide,
     with_interval,
 )
 from dumbbell.errors import in_file
+from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.labels import on_axis
 from dumbbell.sweeps.plan import METRICS, Sweep
@@ -92,6 +94,7 @@ def sweep_file(
         )
     wall = time.perf_counter() - began
     runs = swept.dataset.table("runs")
+    tell_warnings(_warnings(sweep, swept.dataset))
     if json:
         meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
         print_json({"points": _points(swept.dataset, runs), "meta": meta | _still(swept, until)})
@@ -101,6 +104,12 @@ def sweep_file(
     if swept.loose and until:
         print_line(too_wide(until, f"At {swept.loose:,} point(s) "))
     print_line(f"The sweep is in {folder}")
+
+
+def _warnings(sweep: Sweep, dataset: Dataset) -> list[str]:
+    flows = dataset.table("flows")
+    without = any(map(is_dctcp, flows["cc"].unique())) and '"accurate"' not in sweep.text
+    return [WITHOUT_ECN] * without + silent_flows(flows)
 
 
 def _still(swept: Swept, until: Until | None) -> dict[str, Any]:

@@ -190,6 +190,13 @@ class Result:
         return {seed: why for seed, why in spoiled(self.meta).items() if seed in seeds}
 
     @property
+    def warnings(self) -> list[str]:
+        """Settings without effect and flows that sent nothing, a sentence each."""
+        from dumbbell.results.warnings import warnings_of
+
+        return warnings_of(self)
+
+    @property
     def complaints(self) -> list[str]:
         """The runs that are spoiled, each with its reasons, in words."""
         return [f"run {seed}: {'; '.join(why)}" for seed, why in self.spoiled.items()]

@@ -1,0 +1,63 @@
+"""Warnings: settings without effect, and flows that sent nothing."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from test_cli import EXPERIMENT
+from test_cli import dumbbell as command
+
+import dumbbell
+from dumbbell import Experiment, Flow, Link
+from dumbbell.results.warnings import WITHOUT_ECN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def warnings_of(cc: str = "reno", delay: str = "10 ms", **keys: Any) -> list[str]:
+    link = Link(name="bottleneck", rate="10 Mbit/s", delay=delay)
+    given: dict[str, Any] = {"duration": "1 s", "links": [link], "flows": [Flow(cc=cc)]} | keys
+    return dumbbell.run(Experiment(**given)).warnings
+
+
+def test_dctcp_without_accurate_ecn_is_warned_of() -> None:
+    assert warnings_of("dctcp(g=0.1)") == [WITHOUT_ECN]
+    assert warnings_of("dctcp", stack_options={"ecn": "classic"}) == [WITHOUT_ECN]
+    assert warnings_of("dctcp", stack_options={"ecn": "accurate"}) == []
+    own = Flow(cc="dctcp", stack="linux", stack_options={"ecn": "accurate"})
+    assert warnings_of(flows=[own]) == []
+    assert warnings_of("reno") == []
+
+
+def test_a_flow_whose_handshake_does_not_end_is_warned_of() -> None:
+    (said,) = warnings_of(delay="1 s")
+    assert said == (
+        '"flow-1": no data was sent; no handshake was completed within 1 s, '
+        "and a round trip takes 2 s"
+    )
+
+
+@pytest.mark.parametrize("arguments", [("run", "a.toml"), ("sweep", "b.toml"), ("compare",)])
+def test_commands_print_warnings_on_a_line_of_their_own(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    text = EXPERIMENT.replace('"cubic"', '"dctcp"')
+    (tmp_path / "a.toml").write_text(text)
+    (tmp_path / "b.toml").write_text(f'{text}\n[sweep]\n"link.bottleneck.queue" = ["1 BDP"]\n')
+    if arguments == ("compare",):
+        arguments = ("compare", "--cc", "dctcp,reno", "--duration", "1 s")
+    done = command(*arguments, cwd=tmp_path)
+    assert done.returncode == 0
+    name = "dctcp: " if arguments[0] == "compare" else ""
+    assert done.stderr == f"dumbbell: {name}{WITHOUT_ECN}\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_the_kernel_s_packets_are_not_logged_and_a_line_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(EXPERIMENT.replace('"reno"', '"reno"\nlog = true'))
+    done = command("run", "a.toml", "--backend", "linux", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "dumbbell: log = true is ignored: packets of the kernel are not" in done.stderr
