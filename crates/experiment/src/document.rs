@@ -1,7 +1,10 @@
 //! The text of an experiment file as a tree of values, and where each value is in the text.
 
-use crate::diagnostic::{Diagnostic, Diagnostics, KeyPath, Position, Problem, Step, key_path};
+use crate::diagnostic::{
+    Diagnostic, Diagnostics, KeyPath, Lines, Position, Problem, Step, key_path,
+};
 use serde_json::{Map, Number, Value};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
@@ -36,12 +39,16 @@ impl Source {
         }
         let (table, errors) = DeTable::parse_recoverable(&self.text);
         if !errors.is_empty() {
+            let lines = Lines::of(&self.text);
             let errors = errors.into_iter().map(|error| {
-                let position = error.span().map(|span| Position::of(&self.text, span.start));
+                let position = error.span().map(|span| lines.position(span.start));
                 let problem = format!("is not valid TOML: {}", error.message());
                 self.diagnostic(position, String::new(), problem)
             });
-            return Err(Diagnostics(errors.collect()));
+            let mut errors: Vec<_> = errors.collect();
+            errors.sort_by_key(|error| error.position);
+            errors.dedup_by_key(|error| error.position.map(|position| position.line));
+            return Err(Diagnostics(errors));
         }
         let mut problems = Vec::new();
         let value = table_value(table.get_ref(), &key_path![], &mut problems);
@@ -60,13 +67,14 @@ impl Source {
             return Ok(());
         }
         let (table, _) = DeTable::parse_recoverable(&self.text);
+        let (lines, names) = (Lines::of(&self.text), Names::of(root));
         let mut errors: Vec<_> = problems
             .into_iter()
             .map(|problem| {
                 let is_overridden = self.overridden.iter().any(|set| problem.path.is_within(set));
                 let span = if is_overridden { None } else { span_of(&table, &problem.path) };
-                let position = span.map(|span| Position::of(&self.text, span.start));
-                self.diagnostic(position, key_name(root, &problem.path), problem.text)
+                let position = span.map(|span| lines.position(span.start));
+                self.diagnostic(position, names.key(&problem.path), problem.text)
             })
             .collect();
         errors.sort_by_key(|error| error.position);
@@ -141,22 +149,43 @@ fn span_of(table: &Spanned<DeTable<'_>>, path: &KeyPath) -> Option<Range<usize>>
     Some(span)
 }
 
-/// A key as users write it: `flow.first.cc`, `link.bottleneck.queue`, `flow[1].name` where several
-/// tables have one name.
-pub(crate) fn key_name(root: &Value, path: &KeyPath) -> String {
-    let (Some(Step::Key(kind)), Some(Step::Index(at))) = (path.0.first(), path.0.get(1)) else {
-        return path.to_string();
-    };
-    let names = table_names(root, kind);
-    let rest = KeyPath(path.0[2..].to_vec());
-    let name = match names.get(*at) {
-        Some(name) if names.iter().filter(|other| *other == name).count() == 1 => {
-            format!("{kind}.{name}")
+/// The names of links and flows, by which keys are written.
+struct Names {
+    links: Vec<String>,
+    flows: Vec<String>,
+    /// Names that several tables have.
+    shared: HashSet<(&'static str, String)>,
+}
+
+impl Names {
+    fn of(root: &Value) -> Names {
+        let (links, flows) = (table_names(root, "link"), table_names(root, "flow"));
+        let mut seen = HashSet::new();
+        let both = links.iter().map(|name| ("link", name));
+        let both = both.chain(flows.iter().map(|name| ("flow", name)));
+        let both = both.map(|(kind, name)| (kind, name.clone()));
+        let shared = both.filter(|named| !seen.insert(named.clone())).collect();
+        Names { links, flows, shared }
+    }
+
+    /// A key as users write it: `flow.first.cc`, `link.bottleneck.queue`, and `flow[1].name` where
+    /// several tables have one name.
+    fn key(&self, path: &KeyPath) -> String {
+        let (kind, names) = match path.0.first() {
+            Some(Step::Key(kind)) if kind == "link" => ("link", &self.links),
+            Some(Step::Key(kind)) if kind == "flow" => ("flow", &self.flows),
+            _ => return path.to_string(),
+        };
+        let Some(Step::Index(at)) = path.0.get(1) else { return path.to_string() };
+        match names.get(*at).filter(|name| !self.shared.contains(&(kind, name.to_string()))) {
+            Some(name) => {
+                let mut steps = vec![Step::from(kind), Step::from(name.as_str())];
+                steps.extend_from_slice(&path.0[2..]);
+                KeyPath(steps).to_string()
+            }
+            None => path.to_string(),
         }
-        _ => format!("{kind}[{at}]"),
-    };
-    let dot = if matches!(rest.0.first(), Some(Step::Key(_))) { "." } else { "" };
-    format!("{name}{dot}{rest}")
+    }
 }
 
 /// The names of the links or flows, as keys have them: their own, or `flow-1`, `flow-2`.
@@ -167,4 +196,58 @@ pub(crate) fn table_names(root: &Value, kind: &str) -> Vec<String> {
         _ => format!("{kind}-{}", at + 1),
     });
     named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn errors(text: &str) -> String {
+        Source::new("a.toml", text).parse().expect_err("not valid").to_string()
+    }
+
+    #[test]
+    fn every_syntax_error_has_its_line() {
+        let errors = errors("a = \n\nb = 1\nd = = 3\n");
+        assert!(errors.starts_with("a.toml:1: is not valid TOML: "), "{errors}");
+        assert!(errors.contains("\na.toml:4: is not valid TOML: "), "{errors}");
+        assert_eq!(errors.lines().count(), 2, "{errors}");
+    }
+
+    #[test]
+    fn an_empty_file_a_date_and_a_huge_number_are_errors() {
+        assert!(errors(" \n").starts_with("a.toml: is empty; an experiment file is TOML with"));
+        let errors = errors("a = 2020-01-01\nb = [99999999999999999999]\n");
+        let lines: Vec<_> = errors.lines().collect();
+        assert!(lines[0].starts_with("a.toml:1: a: 2020-01-01 is a date"), "{errors}");
+        assert!(lines[1].starts_with("a.toml:2: b[0]: 99999999999999999999 is too large"));
+    }
+
+    #[test]
+    fn a_problem_is_located_at_its_key_or_at_the_table_around_it() {
+        let text = "\u{feff}a = 1\n[[flow]]\nname = \"x\"\n[[flow]]\nb.c = 2\n";
+        let source = Source::new("", text);
+        let root = source.parse().expect("TOML");
+        let line = |path| {
+            let Err(Diagnostics(errors)) = source.check(&root, vec![Problem::new(path, "p")])
+            else {
+                panic!("there is a problem")
+            };
+            (errors[0].position.map(|position| position.line), errors[0].key.clone())
+        };
+        assert_eq!(line(key_path!["a"]), (Some(1), "a".to_owned()));
+        assert_eq!(line(key_path!["flow", 0, "name"]), (Some(3), "flow.x.name".to_owned()));
+        assert_eq!(line(key_path!["flow", 1, "b", "c"]), (Some(5), "flow.flow-2.b.c".to_owned()));
+        assert_eq!(line(key_path!["flow", 0, "cc"]), (Some(2), "flow.x.cc".to_owned()));
+        assert_eq!(line(key_path!["z"]), (None, "z".to_owned()));
+    }
+
+    #[test]
+    fn tables_of_one_name_are_numbered() {
+        let root = json!({"flow": [{"name": "a"}, {"name": "a"}, {"name": "b"}]});
+        let names = Names::of(&root);
+        assert_eq!(names.key(&key_path!["flow", 1, "name"]), "flow[1].name");
+        assert_eq!(names.key(&key_path!["flow", 2, "path", 0]), "flow.b.path[0]");
+    }
 }

@@ -1,6 +1,8 @@
 //! The keys of an experiment file: one table, from which it is read, written, described as a JSON
 //! Schema and explained.
 
+use serde_json::{Map, Value};
+
 /// A table of an experiment file.
 #[derive(Debug)]
 pub struct Table {
@@ -390,3 +392,30 @@ pub static FLOW: Table = Table {
         ),
     ],
 };
+
+impl DefaultValue {
+    /// The value, if there is one.
+    pub fn value(self) -> Option<Value> {
+        match self {
+            DefaultValue::Required | DefaultValue::Absent(_) => None,
+            DefaultValue::Text(text) => Some(Value::from(text)),
+            DefaultValue::Number(number) => Some(Value::from(number)),
+            DefaultValue::Count(count) => Some(Value::from(count)),
+            DefaultValue::No => Some(Value::Bool(false)),
+            DefaultValue::EmptyList => Some(Value::Array(Vec::new())),
+            DefaultValue::EmptyTable => Some(Value::Object(Map::new())),
+        }
+    }
+}
+
+impl Key {
+    /// A value of the right type for a key that is absent or not valid.
+    pub(crate) fn placeholder(&self) -> Value {
+        match (self.default.value(), self.kind) {
+            (Some(value), _) => value,
+            (None, Kind::Links | Kind::Flows) => Value::Array(Vec::new()),
+            (None, _) if self.default == DefaultValue::Required => Value::from(""),
+            (None, _) => Value::Null,
+        }
+    }
+}

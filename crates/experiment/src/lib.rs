@@ -4,8 +4,10 @@
 //! each with its line and what would be valid. The crate does no I/O: what an experiment refers to
 //! comes through an [`Environment`].
 
+pub mod algorithm;
 pub mod aqm;
 pub mod call;
+mod check;
 mod decimal;
 mod diagnostic;
 mod document;
@@ -15,11 +17,14 @@ pub mod loss;
 mod model;
 pub mod options;
 pub mod quantity;
+mod read;
 mod resolve;
 mod scenario;
+mod set;
 mod suggest;
 pub mod timeline;
 pub mod trace;
+mod write;
 
 pub use diagnostic::{Diagnostic, Diagnostics, KeyPath, Position, Problem, Step};
 pub use document::Source;

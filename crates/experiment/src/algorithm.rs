@@ -1,0 +1,148 @@
+//! Congestion control algorithms as an experiment names them: built-in ones, and those of the user.
+
+use crate::call::Call;
+use crate::quantity::{ValueError, fail, shown};
+use crate::suggest::{did_you_mean, unknown};
+use dumbbell_cc::{Algorithm, ConfigError, ConnectionConfig, NAMES};
+use dumbbell_units::Time;
+use serde_json::Value;
+
+/// Algorithms that need what only a UDT receiver reports.
+const UDT_ONLY: [&str; 2] = ["udt", "ar-udt"];
+
+const WHAT: &str = "an algorithm";
+const CUSTOM: &str =
+    "write \"my_module:MyCC\", \"path/to/file.py:MyCC\" or \"my_module:MyCC(gain=2)\"";
+
+/// An algorithm that is not built in: `my_module:MyCC(gain=2)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Custom {
+    /// The module, or the file.
+    pub home: String,
+    /// The class.
+    pub class: String,
+    /// Its options and their values.
+    pub options: Vec<(String, String)>,
+}
+
+impl Custom {
+    /// Reads an algorithm's text; `None` if it names a built-in one.
+    ///
+    /// # Errors
+    /// If the text is not of the form `home:Class` or `home:Class(option=value, ...)`.
+    pub fn parse(text: &str) -> Option<Result<Custom, ValueError>> {
+        let text = text.trim();
+        let (head, options) = match text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
+            Some((head, options)) => (head.trim_end(), options),
+            None => (text, ""),
+        };
+        let named = head.rsplit_once(':').filter(|(home, class)| {
+            !home.trim().is_empty() && !class.is_empty() && class.chars().all(is_word)
+        });
+        let is_form = || text.split('(').next().is_some_and(|head| head.contains(':'));
+        let form = || ValueError(format!("\"{text}\" is not an algorithm; {CUSTOM}"));
+        let Some((home, class)) = named else { return is_form().then(|| Err(form())) };
+        let options = read_options(options).ok_or_else(form);
+        let (home, class) = (home.trim().to_owned(), class.to_owned());
+        Some(options.map(|options| Custom { home, class, options }))
+    }
+}
+
+fn is_word(char: char) -> bool {
+    char.is_alphanumeric() || char == '_'
+}
+
+fn read_options(text: &str) -> Option<Vec<(String, String)>> {
+    let mut options: Vec<(String, String)> = Vec::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=')?;
+        let (key, value) = (key.trim(), value.trim());
+        let is_name = key.chars().all(is_word) && !key.starts_with(|c: char| c.is_numeric());
+        let is_new = options.iter().all(|(other, _)| other != key);
+        if key.is_empty() || value.is_empty() || value.contains(')') || !is_name || !is_new {
+            return None;
+        }
+        options.push((key.to_owned(), value.to_owned()));
+    }
+    Some(options)
+}
+
+/// Checks an algorithm, a text or a table; returns its text. A custom one is not loaded.
+///
+/// # Errors
+/// If no built-in algorithm has its name and options, or it has not the form of a custom one.
+pub fn check(value: &Value) -> Result<String, ValueError> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        _ => Call::from_value(value, WHAT)?.to_string(),
+    };
+    if let Some(custom) = Custom::parse(&text) {
+        return custom.map(|_| text);
+    }
+    match Algorithm::parse(&text, &ConnectionConfig::new(Time::ZERO, 1448)) {
+        Ok(_) => Ok(text),
+        Err(ConfigError::UnknownAlgorithm { name }) => {
+            Err(ValueError(unknown("algorithm", &name, NAMES)))
+        }
+        Err(ConfigError::UnknownOption { algorithm, key, valid }) => {
+            let hint = did_you_mean(&key, valid.split(", "));
+            fail!("{algorithm} has no option \"{key}\"{hint}; it has {valid}")
+        }
+        Err(ConfigError::Syntax { text }) => {
+            let form = "write NAME or NAME(option=value, ...)";
+            fail!("{} is not {WHAT}; {form}", shown(&Value::from(text)))
+        }
+        Err(error) => Err(ValueError(error.to_string())),
+    }
+}
+
+/// Whether an algorithm needs what only a UDT receiver reports.
+pub fn needs_udt(cc: &str) -> bool {
+    cc.split('(').next().is_some_and(|name| UDT_ONLY.contains(&name.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn built_in_and_custom_algorithms_are_accepted() {
+        for text in ["cubic", "cubic(hystart=off)", "a:B", "dir (x)/a.py:B (gain=2, fast=on)"] {
+            assert_eq!(check(&json!(text)).as_deref(), Ok(text));
+        }
+        let table = json!({"name": "cubic", "hystart": false});
+        assert_eq!(check(&table).as_deref(), Ok("cubic(hystart=off)"));
+    }
+
+    #[test]
+    fn an_unknown_algorithm_or_option_is_refused_with_a_close_one() {
+        for (value, part) in [
+            (json!("cubik"), "\"cubik\" (did you mean \"cubic\"?); choose from bbr,"),
+            (json!("cubic(hystat=off)"), "no option \"hystat\" (did you mean \"hystart\"?)"),
+            (json!("reno("), "\"reno(\" is not an algorithm; write NAME or"),
+            (json!("a:B(1=2)"), "is not an algorithm; write \"my_module:MyCC\""),
+            (json!("a:"), "is not an algorithm; write \"my_module:MyCC\""),
+            (json!(7), "7 is not an algorithm"),
+        ] {
+            let error = check(&value).expect_err("not an algorithm").to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_custom_algorithm_has_a_home_a_class_and_options() {
+        let custom = Custom::parse("dir/a.py:B(gain=2)").expect("custom").expect("valid");
+        assert_eq!((custom.home.as_str(), custom.class.as_str()), ("dir/a.py", "B"));
+        assert_eq!(custom.options, [("gain".to_owned(), "2".to_owned())]);
+        assert_eq!(Custom::parse("cubic(beta=0.5)"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,20}", call in "[a-z:(),= ]{0,20}") {
+            let _ = (check(&json!(text)), check(&json!(call)));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Whether the parts of an experiment fit together.
+
+use crate::algorithm::needs_udt;
+use crate::call::grouped;
+use crate::diagnostic::{KeyPath, Problem, Step, key_path};
+use crate::model::{Experiment, Flow};
+use crate::options::{OptionErrors, overlay_stack, overlay_udt, stack_named};
+use crate::quantity::TIME;
+use crate::read::none_of;
+use crate::suggest::unknown;
+use dumbbell_sim::MAX_FLOWS;
+use dumbbell_tcp::MultipathSender;
+use std::collections::{HashMap, HashSet};
+
+/// The maximum number of subflows of a flow.
+const MAX_PATHS: usize = MultipathSender::MAX_SUBFLOWS;
+/// The maximum number of links of a path.
+const MAX_LINKS: usize = 250;
+
+/// Adds the problems of keys that do not fit together. What has a problem of its own already is left
+/// out.
+pub(crate) fn check(experiment: &Experiment, problems: &mut Vec<Problem>) {
+    let before = Problems::of(problems);
+    for (kind, count) in [("link", experiment.links.len()), ("flow", experiment.flows.len())] {
+        if count == 0 && !before.has(kind) {
+            problems.push(Problem::new(key_path![kind], none_of(kind)));
+        }
+    }
+    check_options(experiment, &before, problems);
+    check_names(experiment, &before, problems);
+    let latest_start = TIME.read(&experiment.start_jitter).unwrap_or(0);
+    for (at, flow) in experiment.flows.iter().enumerate() {
+        if before.flows.contains(&at) {
+            continue;
+        }
+        let mut check = FlowCheck { experiment, flow, path: key_path!["flow", at], problems };
+        check.paths();
+        if !before.has_of_link {
+            check.links();
+        }
+        if !before.has("duration") && !before.has("start_jitter") {
+            check.times(latest_start);
+        }
+        check.transport(before.has("stack") || before.has("stack_options"));
+    }
+}
+
+/// Which parts of an experiment have problems.
+struct Problems {
+    keys: HashSet<String>,
+    flows: HashSet<usize>,
+    has_of_link: bool,
+}
+
+impl Problems {
+    fn of(problems: &[Problem]) -> Problems {
+        let mut found =
+            Problems { keys: HashSet::new(), flows: HashSet::new(), has_of_link: false };
+        for KeyPath(path) in problems.iter().map(|problem| &problem.path) {
+            match (path.first(), path.get(1)) {
+                (Some(Step::Key(kind)), Some(Step::Index(at))) if kind == "flow" => {
+                    found.flows.insert(*at);
+                }
+                (Some(Step::Key(kind)), _) => {
+                    let is_name = path.last() == Some(&Step::from("name"));
+                    found.has_of_link |= kind == "link" && (path.len() < 3 || is_name);
+                    found.keys.insert(kind.clone());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.keys.contains(key)
+    }
+}
+
+fn check_options(experiment: &Experiment, before: &Problems, problems: &mut Vec<Problem>) {
+    if before.has("stack") || before.has("stack_options") {
+        return;
+    }
+    let overlaid = stack_named(&experiment.stack)
+        .map_or(Ok(()), |stack| overlay_stack(&stack, &experiment.stack_options).map(drop));
+    add_options(overlaid, &key_path!["stack_options"], problems, |_| true);
+}
+
+fn add_options(
+    overlaid: Result<(), OptionErrors>,
+    path: &KeyPath,
+    problems: &mut Vec<Problem>,
+    is_own: impl Fn(&str) -> bool,
+) {
+    for (option, error) in overlaid.err().unwrap_or_default() {
+        if is_own(&option) {
+            problems.push(Problem::new(path.then(option.as_str()), error));
+        }
+    }
+}
+
+/// Names of links differ, and so do those of flows and their copies.
+fn check_names(experiment: &Experiment, before: &Problems, problems: &mut Vec<Problem>) {
+    let count = experiment.flow_count();
+    let is_too_many = count > MAX_FLOWS as u64;
+    if is_too_many {
+        let (count, max) = (grouped(count), grouped(MAX_FLOWS as u64));
+        let text = format!("there are {count} flows; the maximum is {max}");
+        problems.push(Problem::new(key_path!["flow"], text));
+    }
+    if !before.has_of_link {
+        let links = experiment.links.iter().map(|link| vec![link.name.clone()]);
+        check_distinct("link", links, problems);
+    }
+    if !is_too_many && before.flows.is_empty() {
+        check_distinct("flow", experiment.flow_names().into_iter(), problems);
+    }
+}
+
+fn check_distinct(
+    kind: &str,
+    tables: impl Iterator<Item = Vec<String>>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut first: HashMap<String, usize> = HashMap::new();
+    for (at, names) in tables.enumerate() {
+        let taken = names.iter().find_map(|name| Some((name, *first.get(name)?)));
+        if let Some((name, other)) = taken {
+            let text = format!("\"{name}\" is already the name of {kind}[{other}]");
+            let text = format!("{text}; names must differ");
+            problems.push(Problem::new(key_path![kind, at, "name"], text));
+        }
+        for name in names {
+            first.entry(name).or_insert(at);
+        }
+    }
+}
+
+struct FlowCheck<'a> {
+    experiment: &'a Experiment,
+    flow: &'a Flow,
+    path: KeyPath,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl FlowCheck<'_> {
+    fn add(&mut self, key: &str, text: String) {
+        self.problems.push(Problem::new(self.path.then(key), text));
+    }
+
+    /// Keys of plain and of multipath flows are kept apart.
+    fn paths(&mut self) {
+        let flow = self.flow;
+        let Some(paths) = &flow.paths else {
+            for (key, is_given) in [
+                ("scheduler", flow.scheduler.is_some()),
+                ("return_paths", flow.return_paths.is_some()),
+                ("rtts", flow.rtts.is_some()),
+            ] {
+                if is_given {
+                    let advice = "write paths, such as [[\"wifi\"], [\"lte\"]]";
+                    self.add(key, format!("is for flows of several paths; {advice}"));
+                }
+            }
+            return;
+        };
+        for (key, instead, is_given) in [
+            ("path", "paths", flow.path.is_some()),
+            ("return_path", "return_paths", !flow.return_path.is_empty()),
+            ("rtt", "rtts", flow.rtt.is_some()),
+        ] {
+            if is_given {
+                let text = "is given beside paths; a flow of several paths has";
+                self.add(key, format!("{text} {instead}"));
+            }
+        }
+        let count = paths.len();
+        if !(2..=MAX_PATHS).contains(&count) {
+            let advice = format!("write from 2 to {MAX_PATHS}, or path for a flow of one path");
+            self.add("paths", format!("has {count}; {advice}"));
+        }
+        for (key, given) in [
+            ("return_paths", flow.return_paths.as_ref().map(Vec::len)),
+            ("rtts", flow.rtts.as_ref().map(Vec::len)),
+        ] {
+            if let Some(given) = given.filter(|given| *given != count) {
+                let text = format!("has {given}, but there are {count} paths; write one for each");
+                self.add(key, text);
+            }
+        }
+        if flow.log {
+            let text = "cannot be true for a flow of several paths; leave it out";
+            self.add("log", text.to_owned());
+        }
+        if flow.transport != "tcp" {
+            let text = format!("\"{}\" has one path", flow.transport);
+            self.add("transport", format!("{text}; write path, or transport = \"tcp\""));
+        }
+    }
+
+    /// Paths consist of links that there are.
+    fn links(&mut self) {
+        let experiment = self.experiment;
+        let links: Vec<_> = experiment.links.iter().map(|link| link.name.as_str()).collect();
+        let flow = self.flow;
+        if flow.path.is_none() && flow.paths.is_none() && links.len() > 1 {
+            let text = format!("is missing, and there are several links: {}", links.join(", "));
+            self.add("path", format!("{text}; write the ones it crosses, in order"));
+        }
+        let path = |key: &str| self.path.then(key);
+        let one = [("path", flow.path.as_ref(), true)]
+            .map(|(key, links, needed)| (path(key), links, needed));
+        let back = (path("return_path"), Some(&flow.return_path), false);
+        let several = [("paths", &flow.paths, true), ("return_paths", &flow.return_paths, false)]
+            .into_iter()
+            .flat_map(|(key, paths, needed)| {
+                let paths = paths.iter().flatten().enumerate();
+                paths.map(move |(at, links)| (path(key).then(at), Some(links), needed))
+            });
+        let routes: Vec<_> = one.into_iter().chain([back]).chain(several).collect();
+        for (path, route, needed) in routes {
+            let Some(route) = route else { continue };
+            if route.is_empty() && needed {
+                let text = "is empty; a flow crosses at least one link";
+                self.problems.push(Problem::new(path.clone(), text));
+            }
+            if route.len() > MAX_LINKS {
+                let text = format!("has {} links; the maximum is {MAX_LINKS}", route.len());
+                self.problems.push(Problem::new(path.clone(), text));
+            }
+            for (at, name) in route.iter().enumerate() {
+                if !links.contains(&name.as_str()) {
+                    let text = unknown("link", name, &links);
+                    self.problems.push(Problem::new(path.then(at), text));
+                }
+            }
+        }
+    }
+
+    /// It starts before the end, and stops after the start.
+    fn times(&mut self, jitter: u64) {
+        let (experiment, flow) = (self.experiment, self.flow);
+        let read = |text: &str| TIME.read(text).unwrap_or(0);
+        let (start, end) = (read(&flow.start), read(&experiment.duration));
+        if start >= end {
+            let (start, end) = (&flow.start, &experiment.duration);
+            let text = format!("\"{start}\" is not before the end of the experiment at \"{end}\"");
+            self.add("start", text);
+        }
+        let latest = start + jitter;
+        if let Some(stop) = flow.stop.as_deref().filter(|stop| read(stop) <= latest) {
+            let latest = TIME.format(latest);
+            self.add("stop", format!("\"{stop}\" is not after the latest start at {latest}"));
+        }
+    }
+
+    /// Its keys are those of its transport, and its options are valid.
+    fn transport(&mut self, is_stack_unknown: bool) {
+        let flow = self.flow;
+        if flow.server.is_some() && flow.command.is_none() {
+            let text = "is the other end of a command, and there is none; write command";
+            self.add("server", text.to_owned());
+        }
+        if flow.transport == "udt" {
+            let overlaid = overlay_udt(&flow.cc, &flow.transport_options).map(drop);
+            let path = self.path.then("transport_options");
+            add_options(overlaid, &path, self.problems, |_| true);
+            for (key, is_given) in
+                [("stack", flow.stack.is_some()), ("stack_options", !flow.stack_options.is_empty())]
+            {
+                if is_given {
+                    let text = "is TCP's, and the flow's transport is \"udt\"; leave it out";
+                    self.add(key, text.to_owned());
+                }
+            }
+            return;
+        }
+        if needs_udt(&flow.cc) {
+            let text = format!("\"{}\" needs what a UDT receiver reports", flow.cc);
+            self.add("cc", format!("{text}; write transport = \"udt\""));
+        } else if !flow.transport_options.is_empty() {
+            let text = "are UDT's, and the flow's transport is \"tcp\"; write transport = \"udt\"";
+            self.add("transport_options", text.to_owned());
+        }
+        if !flow.stack_options.is_empty() && (flow.stack.is_some() || !is_stack_unknown) {
+            self.stack_options();
+        }
+    }
+
+    fn stack_options(&mut self) {
+        let (experiment, flow) = (self.experiment, self.flow);
+        let (stack, mut options) = match &flow.stack {
+            Some(stack) => (stack, crate::Options::new()),
+            None => (&experiment.stack, experiment.stack_options.clone()),
+        };
+        options.extend(flow.stack_options.clone());
+        let Ok(stack) = stack_named(stack) else { return };
+        let overlaid = overlay_stack(&stack, &options).map(drop);
+        let path = self.path.then("stack_options");
+        // Those of the experiment are reported there.
+        let is_own = |option: &str| flow.stack_options.contains_key(option) || option.is_empty();
+        add_options(overlaid, &path, self.problems, is_own);
+    }
+}

@@ -1,0 +1,342 @@
+//! From a tree of values to an experiment. Every key is checked; all problems are collected.
+
+use crate::algorithm;
+use crate::aqm;
+use crate::call::{Call, grouped};
+use crate::check::check;
+use crate::diagnostic::{Diagnostics, KeyPath, Problem, key_path};
+use crate::document::Source;
+use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
+use crate::loss::{Loss, Reorder};
+use crate::model::Experiment;
+use crate::options::stack_named;
+use crate::quantity::{Dimension, Queue, RATE, SIZE, TIME, ValueError, shown};
+use crate::set::override_value;
+use crate::suggest::{did_you_mean, unknown};
+use crate::{timeline, trace};
+use dumbbell_tcp::Scheduler;
+use serde_json::{Map, Value};
+
+/// The maximum number of seeds.
+const MAX_SEEDS: u64 = 100_000;
+
+const TRANSPORTS: [&str; 2] = ["tcp", "udt"];
+
+impl Experiment {
+    /// Reads the text of an experiment file, with assignments that take precedence over it, such as
+    /// `duration=10 s`, `link.bottleneck.queue=1 BDP` or `flow.*.cc=bbr`.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn from_toml(
+        text: &str,
+        name: &str,
+        overrides: &[impl AsRef<str>],
+    ) -> Result<Experiment, Diagnostics> {
+        let mut source = Source::new(name, text);
+        let mut value = source.parse()?;
+        override_value(&mut value, &mut source, overrides)?;
+        read(&value, source)
+    }
+
+    /// Reads an experiment from a tree of values, such as JSON. Keys that are null are absent.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn from_value(value: &Value) -> Result<Experiment, Diagnostics> {
+        read(value, Source::default())
+    }
+}
+
+fn read(value: &Value, source: Source) -> Result<Experiment, Diagnostics> {
+    let mut problems = Vec::new();
+    let checked = read_table(&EXPERIMENT, value, &key_path![], &mut problems);
+    match serde_json::from_value::<Experiment>(checked) {
+        Ok(experiment) => {
+            check(&experiment, &mut problems);
+            source.check(value, problems)?;
+            Ok(Experiment { source, ..experiment })
+        }
+        Err(error) => {
+            // Every key was checked above, or replaced by a value of its type.
+            problems.push(Problem::new(key_path![], error));
+            source.check(value, problems)?;
+            unreachable!("there is a problem")
+        }
+    }
+}
+
+/// A table with all of its keys. A value that is not valid is a problem, and replaced.
+fn read_table(
+    table: &'static Table,
+    value: &Value,
+    path: &KeyPath,
+    problems: &mut Vec<Problem>,
+) -> Value {
+    let none = Map::new();
+    let entries = value.as_object().unwrap_or(&none);
+    if !value.is_object() {
+        let text = format!("{} is not a table of keys", shown(value));
+        problems.push(Problem::new(path.clone(), text));
+    }
+    for (name, _) in entries.iter().filter(|(name, _)| table.key(name).is_none()) {
+        problems.push(Problem::new(path.then(name.as_str()), unknown_key(table, name)));
+    }
+    let read = table.keys.iter().map(|key| {
+        let at = path.then(key.name);
+        let value = match entries.get(key.name).filter(|value| !value.is_null()) {
+            Some(value) => read_value(key, value, &at, problems),
+            None => {
+                if key.default == DefaultValue::Required && value.is_object() {
+                    problems.push(Problem::new(at, missing(key)));
+                }
+                None
+            }
+        };
+        (key.name.to_owned(), value.unwrap_or_else(|| key.placeholder()))
+    });
+    Value::Object(read.collect())
+}
+
+fn missing(key: &Key) -> String {
+    match key.kind {
+        Kind::Links | Kind::Flows => none_of(key.name),
+        _ => format!("is missing; {} is {}", key.name, key.about),
+    }
+}
+
+/// The problem of a file without a link or a flow.
+pub(crate) fn none_of(kind: &str) -> String {
+    format!("there is none; write at least one [[{kind}]] table")
+}
+
+fn unknown_key(table: &Table, name: &str) -> String {
+    let known: Vec<_> = table.keys.iter().map(|key| key.name).collect();
+    let snake = name.replace('-', "_");
+    if name == "sweep" && table.name == EXPERIMENT.name {
+        return "has axes, along which `dumbbell sweep` runs the experiment; use that, or leave it \
+                out"
+            .to_owned();
+    }
+    if known.contains(&snake.as_str()) {
+        return format!("keys have underscores; write {snake}");
+    }
+    let hint = did_you_mean(name, known.iter().copied());
+    let article = if table.name == EXPERIMENT.name { "an" } else { "a" };
+    let known = known.join(", ");
+    format!("there is no such key{hint}; the keys of {article} {} are {known}", table.name)
+}
+
+/// The value of a key as the model has it, or `None` and a problem.
+fn read_value(
+    key: &'static Key,
+    value: &Value,
+    path: &KeyPath,
+    problems: &mut Vec<Problem>,
+) -> Option<Value> {
+    let before = problems.len();
+    let read = match key.kind {
+        Kind::Links => read_tables(key, &LINK, value, path, problems),
+        Kind::Flows => read_tables(key, &FLOW, value, path, problems),
+        Kind::Path => elements(key, value, path, problems, |value| text(key, value)),
+        Kind::Periods => elements(key, value, path, problems, |value| quantity(&TIME, value)),
+        Kind::Paths => {
+            let Value::Array(paths) = value else {
+                problems.push(Problem::new(path.clone(), not_valid(key, value)));
+                return None;
+            };
+            for (at, links) in paths.iter().enumerate() {
+                elements(key, links, &path.then(at), problems, |value| text(key, value));
+            }
+            value.clone()
+        }
+        Kind::Texts => entries(key, value, path, problems, |value| text(key, value)),
+        Kind::StackOptions | Kind::TransportOptions => {
+            entries(key, value, path, problems, option_value)
+        }
+        _ => match scalar(key, value) {
+            Ok(value) => value,
+            Err(ValueError(text)) => {
+                problems.push(Problem::new(path.clone(), text));
+                Value::Null
+            }
+        },
+    };
+    (problems.len() == before || matches!(key.kind, Kind::Links | Kind::Flows)).then_some(read)
+}
+
+fn not_valid(key: &Key, value: &Value) -> ValueError {
+    ValueError(format!("{} is not valid here; {} is {}", shown(value), key.name, key.about))
+}
+
+fn read_tables(
+    key: &Key,
+    table: &'static Table,
+    value: &Value,
+    path: &KeyPath,
+    problems: &mut Vec<Problem>,
+) -> Value {
+    let Value::Array(tables) = value else {
+        problems.push(Problem::new(path.clone(), not_valid(key, value)));
+        return Value::Array(Vec::new());
+    };
+    let tables = tables.iter().enumerate();
+    tables.map(|(at, value)| read_table(table, value, &path.then(at), problems)).collect()
+}
+
+/// A list, of which `read` reads every element.
+fn elements(
+    key: &Key,
+    value: &Value,
+    path: &KeyPath,
+    problems: &mut Vec<Problem>,
+    read: impl Fn(&Value) -> Result<Value, ValueError>,
+) -> Value {
+    let Value::Array(items) = value else {
+        problems.push(Problem::new(path.clone(), not_valid(key, value)));
+        return Value::Null;
+    };
+    for (at, item) in items.iter().enumerate() {
+        if let Err(ValueError(text)) = read(item) {
+            problems.push(Problem::new(path.then(at), text));
+        }
+    }
+    value.clone()
+}
+
+/// A table of any keys, of which `read` reads every value.
+fn entries(
+    key: &Key,
+    value: &Value,
+    path: &KeyPath,
+    problems: &mut Vec<Problem>,
+    read: impl Fn(&Value) -> Result<Value, ValueError>,
+) -> Value {
+    let Value::Object(items) = value else {
+        problems.push(Problem::new(path.clone(), not_valid(key, value)));
+        return Value::Null;
+    };
+    for (name, item) in items {
+        if let Err(ValueError(text)) = read(item) {
+            problems.push(Problem::new(path.then(name.as_str()), text));
+        }
+    }
+    value.clone()
+}
+
+fn option_value(value: &Value) -> Result<Value, ValueError> {
+    match value {
+        Value::Bool(_) | Value::String(_) => Ok(value.clone()),
+        Value::Number(number) if !number.is_f64() => Ok(value.clone()),
+        _ => {
+            let text = format!("{} is not true, false, a whole number or text", shown(value));
+            Err(ValueError(text))
+        }
+    }
+}
+
+fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
+    let same = || value.clone();
+    match key.kind {
+        Kind::Text => text(key, value),
+        Kind::Name => name(key, value),
+        Kind::Bool => value.as_bool().map(Value::from).ok_or_else(|| not_valid(key, value)),
+        Kind::Count => count(key, value),
+        Kind::Seeds => seeds(value),
+        Kind::Period => quantity(&TIME, value),
+        Kind::Time => TIME.parse_or_zero(value).map(|_| same()),
+        Kind::Rate => quantity(&RATE, value),
+        Kind::Size => quantity(&SIZE, value),
+        Kind::Queue => Queue::parse(value).map(|_| same()),
+        Kind::Rates => timeline::parse_rates(value).map(|_| same()),
+        Kind::Reroutes => timeline::parse_reroutes(value).map(|_| same()),
+        Kind::Trace if value.is_string() => Ok(same()),
+        Kind::Trace => trace::parse_times(value).map(|_| same()),
+        Kind::Loss => {
+            let loss = Loss::parse(value)?;
+            Ok(if value.is_object() { loss.to_value() } else { same() })
+        }
+        Kind::Aqm => {
+            aqm::resolve(value)?;
+            Call::from_value(value, "an active queue management").map(|call| match value {
+                Value::String(_) => same(),
+                _ => Value::from(call.to_string()),
+            })
+        }
+        Kind::Reorder => Reorder::parse(value).map(|_| same()),
+        Kind::Algorithm if value.is_string() || value.is_object() => {
+            algorithm::check(value).map(Value::from)
+        }
+        Kind::Scheduler => one_of("scheduler", Scheduler::NAMES, key, value),
+        Kind::Transport => one_of("transport", &TRANSPORTS, key, value),
+        Kind::Stack => match value {
+            Value::String(name) => stack_named(name).map(|_| same()),
+            _ => Err(not_valid(key, value)),
+        },
+        _ => Err(not_valid(key, value)),
+    }
+}
+
+fn quantity(dimension: &Dimension, value: &Value) -> Result<Value, ValueError> {
+    dimension.parse(value).map(|_| value.clone())
+}
+
+fn text(key: &Key, value: &Value) -> Result<Value, ValueError> {
+    if value.is_string() { Ok(value.clone()) } else { Err(not_valid(key, value)) }
+}
+
+fn name(key: &Key, value: &Value) -> Result<Value, ValueError> {
+    let Value::String(text) = value else { return Err(not_valid(key, value)) };
+    let is_printable = !text.chars().any(char::is_control);
+    if text.trim() == text && !text.is_empty() && is_printable {
+        return Ok(value.clone());
+    }
+    let problem = format!("{} is not a name; write printable text, such as \"a\"", shown(value));
+    Err(ValueError(problem))
+}
+
+fn count(key: &Key, value: &Value) -> Result<Value, ValueError> {
+    match (value.as_u64(), value.as_i64()) {
+        (Some(1..), _) => Ok(value.clone()),
+        (_, Some(number)) => {
+            Err(ValueError(format!("{number} is not a number of copies; write 1 or more")))
+        }
+        _ => Err(not_valid(key, value)),
+    }
+}
+
+fn seeds(value: &Value) -> Result<Value, ValueError> {
+    let most = grouped(MAX_SEEDS);
+    let count = value.as_array().map_or(value.as_u64(), |seeds| Some(seeds.len() as u64));
+    if count.is_some_and(|count| count > MAX_SEEDS) {
+        let given = shown(value);
+        return Err(ValueError(format!("{given} are too many seeds; the maximum is {most}")));
+    }
+    let is_valid = match value {
+        Value::Number(_) => count.is_some_and(|count| count > 0),
+        Value::Array(seeds) => {
+            let mut numbers: Vec<_> = seeds.iter().filter_map(Value::as_u64).collect();
+            numbers.retain(|seed| i64::try_from(*seed).is_ok());
+            numbers.sort_unstable();
+            numbers.dedup();
+            !seeds.is_empty() && numbers.len() == seeds.len()
+        }
+        _ => false,
+    };
+    if is_valid {
+        return Ok(value.clone());
+    }
+    Err(ValueError(format!(
+        "{} are not seeds; write a count, such as 5, or a list of different whole numbers, such as \
+         [1, 2, 3]; {most} at most",
+        shown(value)
+    )))
+}
+
+fn one_of(what: &str, known: &[&str], key: &Key, value: &Value) -> Result<Value, ValueError> {
+    match value {
+        Value::String(name) if known.contains(&name.as_str()) => Ok(value.clone()),
+        Value::String(name) => Err(ValueError(unknown(what, name, known))),
+        _ => Err(not_valid(key, value)),
+    }
+}
