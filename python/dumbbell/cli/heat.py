@@ -10,10 +10,11 @@ from matplotlib.ticker import EngFormatter
 
 from dumbbell import figures
 from dumbbell.cli.output import print_line
+from dumbbell.display import METRICS as COLUMNS
+from dumbbell.display import Column, format_setting
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.experiment.stacks import unknown
 from dumbbell.sweeps.dataset import Dataset
-from dumbbell.sweeps.labels import LABELS, on_axis
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.query import query, quoted
 
@@ -68,12 +69,12 @@ def draw(table: pl.DataFrame, axes: Axes, x: str, y: str, metric: str) -> Figure
         y: The axis from bottom to top.
         metric: The metric, or the SQL expression, that ``value`` is.
     """
-    name, worth, unit = LABELS.get(metric, (metric, 1.0, ""))
-    label = figures.named(f"{name} ({unit})" if unit else name)
+    column = COLUMNS.get(metric) or Column(metric)
+    label = figures.named(column.heading)
     runs = sorted(set(table["runs"]))
     if runs != [1]:
         label += f", mean of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs"
-    shown = table.with_columns(value=table["value"] / worth).drop_nulls("value")
+    shown = table.with_columns(value=table["value"] * column.scale).drop_nulls("value")
     columns, rows = table["x"].n_unique(), table["y"].n_unique()
     figure, [[panel]] = figures.panels(width=figures.PAGE, height=4.2)
     if table.height * 2 >= columns * rows:
@@ -117,7 +118,7 @@ def _axes(axes: Axes, x: str | None, y: str | None) -> tuple[str, str]:
 
 def _tick(unit: str | None, value: float | str) -> str:
     rounded = value if isinstance(value, str) else float(f"{value:.3g}")
-    return figures.named(on_axis(rounded, unit))
+    return figures.named(format_setting(rounded, unit))
 
 
 def _cell(row: dict[str, Any]) -> str:

@@ -32,10 +32,10 @@ from dumbbell.cli.output import (
     too_wide,
     with_interval,
 )
+from dumbbell.display import format_setting
 from dumbbell.errors import in_file
 from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
 from dumbbell.sweeps.drive import run_sweep
-from dumbbell.sweeps.labels import on_axis
 from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _print(dataset: Dataset, runs: pl.DataFrame) -> None:
     title = f"{points.height:,} point(s){below}"
     cells = [
         [
-            *(on_axis(row[name], said["unit"]) for name, said in axes.items()),
+            *(format_setting(row[name], said["unit"]) for name, said in axes.items()),
             *(with_interval(row[key], show) for key, (_, show) in _COLUMNS.items()),
         ]
         for row in points.head(MOST_POINTS).iter_rows(named=True)
@@ -202,7 +202,7 @@ class _SoFar:
         )
         cells = [
             [
-                on_axis(row["by"], self.units.get(by)),
+                format_setting(row["by"], self.units.get(by)),
                 f"{row['over']:,}",
                 *(show(row[key]) for key, (_, show) in _COLUMNS.items()),
             ]

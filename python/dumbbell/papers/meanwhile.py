@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dumbbell.figures import render, styled
 from dumbbell.papers.frame import Runs
-from dumbbell.report.runs import Room, view
+from dumbbell.report.result import PointBudget, result_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dumbbell.experiment.model import Experiment
     from dumbbell.figures import Picture
     from dumbbell.papers.frame import Plate
-    from dumbbell.report.runs import View
+    from dumbbell.report.result import ResultPage
     from dumbbell.results.result import Result
 
 
@@ -31,16 +31,18 @@ class Meanwhile:
 
     def __init__(self, plates: Sequence[Plate], experiments: Sequence[Experiment]) -> None:
         """For these figures, and a page that tells of these experiments."""
-        self.told: list[View] = []
+        self.told: list[ResultPage] = []
         self.pictures: dict[str, Picture] = {}
         self._plates = plates
         self._results: dict[str, Result] = {}
-        self._room = Room.of(experiments)
+        self._budget = PointBudget.of(experiments)
 
     def take(self, name: str, result: Result) -> None:
         """A result of that name has come."""
         self._results[name] = result
-        self.told.append(view(len(self._results), name, result, f"runs/{name}", self._room))
+        self.told.append(
+            result_page(len(self._results), name, result, f"runs/{name}", self._budget)
+        )
         for plate in self._plates:
             needs = plate.experiments
             if name in needs and all(one in self._results for one in needs):

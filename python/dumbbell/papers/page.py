@@ -9,7 +9,7 @@ from markupsafe import Markup
 from dumbbell.display import format_significant
 from dumbbell.figures import inline
 from dumbbell.report import page
-from dumbbell.report.runs import views
+from dumbbell.report.result import result_pages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.frame import Drawing, Number, Reproduction, Section
-    from dumbbell.report.runs import View
+    from dumbbell.report.result import ResultPage
 
 
 def write_paper(
-    reproduction: Reproduction, out: Path | None = None, told: Sequence[View] | None = None
+    reproduction: Reproduction, out: Path | None = None, told: Sequence[ResultPage] | None = None
 ) -> Path:
     """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path.
 
     `told` is how the page tells of the runs, if that is known already.
     """
     if told is None:
-        told = views(reproduction.runs, {name: f"runs/{name}" for name in reproduction.runs})
+        told = result_pages(reproduction.runs, {name: f"runs/{name}" for name in reproduction.runs})
     shown = {name for section in reproduction.sections for name in section.plates}
     rest = [drawing for drawing in reproduction.drawings if drawing.plate.id not in shown]
     path = out or reproduction.folder / "index.html"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from dumbbell import _core
 from dumbbell.errors import ResultError
 from dumbbell.report import page
-from dumbbell.report.runs import overview, views
-from dumbbell.report.swept import swept
+from dumbbell.report.result import overview, result_pages
+from dumbbell.report.sweep import sweep_page
 from dumbbell.results.result import Result
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 
@@ -42,7 +42,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     found, path = contents(folder), out or folder / "report.html"
     if isinstance(found, Dataset):
         version = _core.__version__
-        page.write(path, "sweep.html.j2", page.HEAT, of=swept(found), version=version)
+        page.write(path, "sweep.html.j2", page.HEAT, of=sweep_page(found), version=version)
     else:
         places = {name: str(folder if name == folder.name else folder / name) for name in found}
         _write_results(path, folder.resolve().name, found, places)
@@ -52,15 +52,15 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 def _write_results(
     path: Path, name: str, results: Mapping[str, Result], places: Mapping[str, str]
 ) -> None:
-    told = views(results, places)
+    pages = result_pages(results, places)
     page.write(
         path,
         "results.html.j2",
         page.CHARTS,
         name=name,
         version=_core.__version__,
-        overview=overview(told),
-        views=told,
+        overview=overview(pages),
+        views=pages,
         looks=page.looks(results.values()),
     )
 

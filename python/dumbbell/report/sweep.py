@@ -11,15 +11,15 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.colors import to_hex
 
-from dumbbell.display import Column, Table
+from dumbbell.display import Column, Table, format_setting
 from dumbbell.figures import labelled
 from dumbbell.report.series import pack, short
-from dumbbell.results.summary import mean_of
-from dumbbell.sweeps.labels import LABELS, on_axis
+from dumbbell.results.summary import MEANS, means
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
+    from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
 _SHADES: Final = "cividis"
@@ -28,7 +28,7 @@ _MOST_ROWS: Final = 200
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepPage:
     """A sweep as the page tells it.
 
     Attributes:
@@ -54,12 +54,12 @@ class Swept:
     commands: list[tuple[str, str]]
 
 
-def swept(dataset: Dataset) -> Swept:
+def sweep_page(dataset: Dataset) -> SweepPage:
     """How a page tells of a sweep."""
     plan, runs = dataset.plan, dataset.table("runs")
     toml = (dataset.folder / "sweep.toml").read_text(encoding="utf-8")
     points = runs["point"].n_unique()
-    return Swept(
+    return SweepPage(
         title=str(tomllib.loads(toml).get("title") or dataset.folder.resolve().name),
         runs=runs.height,
         points=points,
@@ -96,34 +96,29 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     """The mean of every metric at every point, and where on the axes that is."""
     known = [name for name in METRICS if name in runs.columns and runs[name].count()]
     names = [name for name in dataset.axes if name in runs.columns]
-    means = runs.group_by("point", maintain_order=True).agg(
+    found = runs.group_by("point", maintain_order=True).agg(
         pl.col(names).first(), pl.col(known).mean()
     )
     axes = {}
     for name in names:
-        unit, column = dataset.axes[name]["unit"], means[name]
+        unit, column = dataset.axes[name]["unit"], found[name]
         values = column.unique(maintain_order=True)
         if unit is not None:
             values = values.sort()
         places = {value: place for place, value in enumerate(values)}
         axes[name] = {
-            "names": [on_axis(value, unit) for value in values],
+            "names": [format_setting(value, unit) for value in values],
             "numbers": None if unit is None else values.to_list(),
             "at": [places[value] for value in column],
         }
     shades = mpl.colormaps[_SHADES]
-    worth = {name: LABELS.get(name, (name, 1.0, ""))[1] for name in known}
+    shown = {name: Column.of(name) for name in known}
     return {
         "axes": axes,
-        "metrics": [{"name": name, "label": _label(name)} for name in known],
-        "points": {name: short((means[name] / worth[name]).to_numpy()) for name in known},
+        "metrics": [{"name": name, "label": shown[name].heading} for name in known],
+        "points": {name: short((found[name] * shown[name].scale).to_numpy()) for name in known},
         "shades": [to_hex(shades(step / 31)) for step in range(32)],
     }
-
-
-def _label(metric: str) -> str:
-    name, _, unit = LABELS.get(metric, (metric.replace("_", " "), 1.0, ""))
-    return f"{name[0].upper()}{name[1:]}{f' ({unit})' if unit else ''}"
 
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain")
@@ -133,28 +128,24 @@ _OF_FLOWS: Final = (
 
 
 def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
-    names = list(dataset.axes)
-    columns = [Column(name, number=dataset.axes[name]["unit"] is not None) for name in names]
-    columns += [Column(_label(metric), number=True) for metric in _SHOWN]
-    rows = []
-    for _, group in runs.group_by("point", maintain_order=True):
-        place = [on_axis(group[name][0], dataset.axes[name]["unit"]) for name in names]
-        means = [
-            mean_of(group[metric].drop_nulls().to_list(), 1 / LABELS[metric][1])
-            for metric in _SHOWN
-        ]
-        rows.append([*place, *means])
-    return Table(columns, rows, "Means over the seeds; below them the 95 % interval.")
+    axes = dataset.axes
+    columns = [Column(name, number=said["unit"] is not None) for name, said in axes.items()]
+    places = runs.group_by("point", maintain_order=True).agg(pl.col(list(axes)).first())
+    rows = [
+        [*(format_setting(place[name], said["unit"]) for name, said in axes.items()), *found]
+        for place, (_, *found) in zip(
+            places.iter_rows(named=True), means(runs, ["point"], _SHOWN), strict=True
+        )
+    ]
+    return Table([*columns, *map(Column.of, _SHOWN)], rows, MEANS)
 
 
 def _by_algorithm(dataset: Dataset) -> Table:
     """Means over all flows of an algorithm, at all points and seeds."""
-    flows = dataset.table("flows").with_columns(pl.col("cc").cast(pl.String))
-    means = flows.group_by("cc", maintain_order=True).agg(pl.col(list(_OF_FLOWS)).mean())
-    columns = [Column("Algorithm")]
-    columns += [Column(_label(metric), number=True) for metric in _OF_FLOWS]
-    rows = [
-        [labelled(row["cc"]), *(mean_of([row[m]], 1 / LABELS[m][1]) for m in _OF_FLOWS)]
-        for row in means.iter_rows(named=True)
+    flows = dataset.table("flows").group_by("cc", maintain_order=True)
+    rows: list[list[Cell]] = [
+        [labelled(str(cc)), *found]
+        for cc, *found in flows.agg(pl.col(_OF_FLOWS).mean()).iter_rows()
     ]
+    columns = [Column("Algorithm"), *map(Column.of, _OF_FLOWS)]
     return Table(columns, rows, "Of each flow: means over all flows, points and seeds.")

@@ -1,9 +1,10 @@
-"""What a page tells of results: tables, settings, and the packed series of their runs."""
+"""Pages of results: their tables, their settings, and the packed series of their runs."""
 
 from __future__ import annotations
 
-import re
+import json
 import shlex
+import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,21 +16,12 @@ from dumbbell.display import Column, Table
 from dumbbell.figures import labelled
 from dumbbell.figures.results import MOST_FLOWS
 from dumbbell.report import series
-from dumbbell.results.summary import (
-    MBIT,
-    MEANS,
-    MS,
-    PERCENT,
-    Summary,
-    by_seed,
-    mean_of,
-    numbers,
-    summary_tables,
-)
+from dumbbell.results.summary import MEANS, Summary, means, summary_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dumbbell.display import Cell
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
 
@@ -37,7 +29,7 @@ _NUMBERS: Final = 1_200_000
 """How many numbers all series of a page may have together: some three megabytes."""
 _FEWEST, _MOST = 240, 3000
 _SEEDS: Final = 10
-"""Of how many seeds a page that tells of one result has the series."""
+"""Of how many seeds the page of one result has the series."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +43,8 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class View:
-    """A result as the page tells it.
+class ResultPage:
+    """A result as a page shows it.
 
     Attributes:
         id: What links to it.
@@ -74,7 +66,7 @@ class View:
     name: str
     title: str
     algorithms: list[str]
-    overview: list[list[str]]
+    overview: list[list[Cell]]
     tables: list[Table]
     drawn: list[Packed]
     note: str
@@ -86,8 +78,8 @@ class View:
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a page has room for.
+class PointBudget:
+    """How many points a page may have.
 
     Attributes:
         seeds: Of how many seeds of a result it has the series.
@@ -98,81 +90,75 @@ class Room:
     most: int
 
     @classmethod
-    def of(cls, experiments: Sequence[Experiment]) -> Room:
-        """A page that tells of these experiments."""
+    def of(cls, experiments: Sequence[Experiment]) -> PointBudget:
+        """The budget of a page with these experiments."""
         seeds = _SEEDS if len(experiments) == 1 else 1
         count = sum(series.lines(one) * min(seeds, len(one.seed_list)) for one in experiments)
         return cls(seeds, min(max(_NUMBERS // max(count, 1), _FEWEST), _MOST))
 
 
-def views(results: Mapping[str, Result], places: Mapping[str, str]) -> list[View]:
-    """How a page tells of results.
+def result_pages(results: Mapping[str, Result], places: Mapping[str, str]) -> list[ResultPage]:
+    """The pages of results.
 
     Args:
         results: Results by name.
         places: By name, where a command finds the folder of the result.
     """
-    room = Room.of([result.experiment for result in results.values()])
+    budget = PointBudget.of([result.experiment for result in results.values()])
     return [
-        view(number, name, result, places[name], room)
+        result_page(number, name, result, places[name], budget)
         for number, (name, result) in enumerate(results.items(), 1)
     ]
 
 
-def overview(told: Sequence[View]) -> Table:
+def overview(pages: Sequence[ResultPage]) -> Table:
     """A row for every result and algorithm: what its flows achieved, the mean over the seeds."""
-    columns = [Column("Experiment"), Column("Algorithm"), *numbers(_OVERVIEW)]
+    columns = [Column("Experiment"), Column("Algorithm"), *map(Column.of, _OVERVIEW)]
     note = (
         "Throughput is what an algorithm's flows got together, from the start of the first to the "
         "end of the last; delays are means over them, utilisation is that of the fullest link, "
         f"Jain's index is over all flows. {MEANS}"
     )
-    return Table(columns, [[_link(view), *row] for view in told for row in view.overview], note)
-
-
-def _overview(judged: Summary) -> list[list[str]]:
-    together = metrics.over_flows(judged.flows, ["cc", "seed"])
-    achieved = by_seed(together, ["cc"], [pl.col(list(_ACHIEVED)).first()])
-    links = by_seed(judged.links, [], [pl.col("utilisation").max()])
-    # What was measured between hosts has no links that are known.
-    used = links[()]["utilisation"] if links else []
-    rows: list[list[str]] = []
-    for (cc,), seeds in achieved.items():
-        cells = [mean_of(seeds[name], scale) for name, scale in _ACHIEVED.items()]
-        cells[1:1] = [mean_of(used, PERCENT)]
-        rows.append([labelled(cc), *cells, mean_of(judged.jain, 1.0)])
-    return rows
+    return Table(columns, [[_link(page), *row] for page in pages for row in page.overview], note)
 
 
 _OVERVIEW: Final = (
-    *("Throughput, Mbit/s", "Utilisation, %", "Queueing delay, ms", "its p95, ms"),
-    *("Retransmitted, %", "Jain's index"),
+    *("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
+    *("retransmission_share", "jain"),
 )
-_ACHIEVED: Final = {
-    "throughput": MBIT,
-    "queue_delay_mean": MS,
-    "queue_delay_p95": MS,
-    "retransmission_share": PERCENT,
-}
 
 
-def view(number: int, name: str, result: Result, place: str, room: Room) -> View:
-    """How a page tells of its result of that number; see `views`."""
-    chosen = result.seeds[: room.seeds]
+def _overview(summary: Summary) -> list[list[Cell]]:
+    together = metrics.over_flows(summary.flows, ["cc", "seed"])
+    used = summary.links.group_by("seed").agg(pl.col("utilisation").max())
+    for table in (used, summary.jain):
+        if not table.is_empty():
+            together = together.join(table, on="seed", how="left", maintain_order="left")
+    # Neither links nor, of a single flow, fairness is always known.
+    missing = [pl.lit(None).alias(name) for name in _OVERVIEW if name not in together.columns]
+    rows = means(together.with_columns(missing), ["cc"], _OVERVIEW)
+    return [[labelled(str(cc)), *cells] for cc, *cells in rows]
+
+
+def result_page(
+    number: int, name: str, result: Result, place: str, budget: PointBudget
+) -> ResultPage:
+    """The page of a result, the one with that number; see `result_pages`."""
+    chosen = result.seeds[: budget.seeds]
     drawn = []
     for seed in chosen:
-        packed = series.pack(series.charts(result, seed, room.most))
+        packed = series.pack(series.charts(result, seed, budget.most))
         drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.spoiled, packed))
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
-    judged = Summary.of(result)
-    return View(
+    summary = Summary.of(result)
+    return ResultPage(
         id=f"result-{number}",
         name=name,
         title=experiment.title or name,
         algorithms=list(dict.fromkeys(flow.cc for flow in experiment.flows)),
-        overview=_overview(judged),
-        tables=summary_tables(result, judged),
+        overview=_overview(summary),
+        tables=summary_tables(result, summary),
         drawn=drawn,
         note=_note(result, chosen),
         settings=_settings(experiment, toml),
@@ -204,32 +190,27 @@ def _note(result: Result, seeds: Sequence[int]) -> str:
 
 
 def _settings(experiment: Experiment, toml: str) -> list[tuple[str, str, str, str]]:
+    data = tomllib.loads(toml)
     return [
-        (key, _value(toml, key), kind, reason)
+        (key, _value(data, key), kind, reason)
         for kind, chosen in (("assumed", experiment.assumed), ("calibrated", experiment.calibrated))
         for key, reason in chosen.items()
     ]
 
 
-def _value(toml: str, key: str) -> str:
-    """The value of a key such as ``link.bottleneck.burst``, as the experiment file has it."""
-    *table, last = key.split(".")
-    head, name = (table[0], table[1] if len(table) > 1 else None) if table else (None, None)
-    blocks = re.split(r"^(?=\[)", toml, flags=re.MULTILINE)
-    for block in blocks:
-        first = block.partition("\n")[0]
-        at = re.fullmatch(r"\[{1,2}([^]]+)\]{1,2}", first)
-        if (at.group(1) if at else None) != head:
-            continue
-        if name and name != "*" and f'name = "{name}"' not in block:
-            continue
-        found = re.search(rf"^{re.escape(last)} = (.+)$", block, flags=re.MULTILINE)
-        if found:
-            value = found.group(1).strip('"')
-            return value if len(value) <= 60 else f"{value[:57]}…"
-    return "—"
+def _value(data: Any, key: str) -> str:
+    """The value of a key such as ``link.bottleneck.burst``, as text."""
+    for part in key.split("."):
+        if isinstance(data, list):
+            data = next((one for one in data if part in ("*", one.get("name"))), {})
+        else:
+            data = data.get(part, {})
+    if data == {}:
+        return "—"
+    value = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return value if len(value) <= 60 else f"{value[:57]}…"
 
 
-def _link(view: View) -> Markup:
-    mark = Markup(' <span class="verdict fails">spoiled</span>') if view.spoiled else ""
-    return Markup('<a href="#{}">{}</a>{}').format(view.id, escape(view.name), mark)
+def _link(page: ResultPage) -> Markup:
+    mark = Markup(' <span class="verdict fails">spoiled</span>') if page.spoiled else ""
+    return Markup('<a href="#{}">{}</a>{}').format(page.id, escape(page.name), mark)
