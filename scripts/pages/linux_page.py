@@ -17,29 +17,31 @@ from dumbbell.engine.runner import run_all
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import write_text
 from dumbbell.figures import styled, svg
-from dumbbell.papers.frame import Paper, Runs
-from dumbbell.papers.known import home
-from dumbbell.papers.staggered_start import reference
-from dumbbell.papers.staggered_start.chapters import fidelity_table
-from dumbbell.papers.staggered_start.plates import PLATES
+from dumbbell.papers import Paper, Runs, folder_of
+from dumbbell.papers.staggered_start.linux_flows import (
+    KERNEL,
+    draw_pairs,
+    draw_singles,
+    fidelity_table,
+)
 
 if TYPE_CHECKING:
-    from dumbbell.papers.frame import Plate
     from dumbbell.results.result import Result
 
-FOLDER = home("staggered-start")
-_FIGURES = ("singles", "linux")
+FOLDER = folder_of("staggered-start")
+_FIGURES = {"linux": draw_pairs, "singles": draw_singles}
 
 
 def write(docs: Path) -> Path:
     """Runs the scenarios that were measured and writes the page and its figures into `docs`."""
-    runs = Runs(simulate(Paper.load(FOLDER)), {})
+    paper = Paper.load(FOLDER)
+    runs = Runs(simulate(paper), {})
     shown = []
-    for plate in _plates():
-        name = f"figures/validation-{plate.id}.svg"
+    for spec in (spec for spec in paper.figures if spec.id in _FIGURES):
+        name = f"figures/validation-{spec.id}.svg"
         with styled():
-            write_text(docs / name, svg(plate.draw(runs)))
-        shown += [f"## {plate.title}", f"![{plate.title}]({name})", plate.caption]
+            write_text(docs / name, svg(_FIGURES[spec.id](runs)))
+        shown += [f"## {spec.heading}", f"![{spec.heading}]({name})", spec.caption]
     page = "\n\n".join([_INTRODUCTION, fidelity_table(runs).markdown(), *shown, _AGAIN]) + "\n"
     write_text(docs / "validation.md", page)
     return docs / "validation.md"
@@ -47,26 +49,21 @@ def write(docs: Path) -> Path:
 
 def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
     """Runs the scenarios that were measured; by the id of the experiment."""
-    needed = {name for plate in _plates() for name in plate.experiments}
+    templates = [name for spec in paper.figures if spec.id in _FIGURES for name in spec.experiments]
     overrides = [] if seeds is None else [f"seeds={seeds}"]
     experiments = {
-        one.id: Experiment.load(FOLDER / one.file, overrides=[*one.changes, *overrides])
-        for plan in paper.experiments
-        for one in plan.all()
-        if one.id in needed
+        name: Experiment.load(FOLDER / spec.file, overrides=[*spec.changes, *overrides])
+        for name, spec in paper.planned.items()
+        if name in paper.matching(templates)
     }
     return dict(zip(experiments, run_all(list(experiments.values())), strict=True))
-
-
-def _plates() -> list[Plate]:
-    return [plate for plate in PLATES if plate.id in _FIGURES]
 
 
 _INTRODUCTION = f"""\
 # The simulator beside Linux
 
 The simulator (dumbbell {__version__}, `stack = "linux"`) in scenarios that were measured
-with Linux {reference.KERNEL}: TCP senders and receivers of the kernel in network namespaces, joined
+with Linux {KERNEL}: TCP senders and receivers of the kernel in network namespaces, joined
 by an emulated link of 100 Mbit/s and 100 ms with a droptail queue counted in bytes, kernel
 defaults, no fq queueing discipline. The measured flows come with the package, as a table
 ([what is in it](../python/dumbbell/papers/staggered_start/linux/README.md)).

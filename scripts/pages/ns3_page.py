@@ -16,25 +16,27 @@ from dumbbell.engine.runner import run_all
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import write_text
 from dumbbell.figures import styled, svg
-from dumbbell.papers.f_bbrv2 import beside_ns3, reference
-from dumbbell.papers.f_bbrv2.measures import FOLDER
-from dumbbell.papers.frame import Paper, Runs
+from dumbbell.papers import Paper, Runs, folder_of
+from dumbbell.papers.f_bbrv2.ns3_flows import VERSION, draw_ns3, flow_by_flow
 
 if TYPE_CHECKING:
     from dumbbell.results.result import Result
 
+FOLDER = folder_of("f-bbrv2")
+
 
 def write(docs: Path) -> Path:
     """Runs the scenarios that ns-3 ran and writes the page and its figure into `docs`."""
-    runs = Runs(simulate(Paper.load(FOLDER)), {})
+    paper = Paper.load(FOLDER)
+    runs = Runs(simulate(paper), {})
     with styled():
-        write_text(docs / "figures/ns3.svg", svg(beside_ns3.draw_windows(runs)))
-    plate = beside_ns3.PLATE
+        write_text(docs / "figures/ns3.svg", svg(draw_ns3(runs)))
+    [spec] = (spec for spec in paper.figures if spec.id == "ns3")
     page = [
         _INTRODUCTION,
-        beside_ns3.flow_by_flow(runs).markdown(),
-        f"![{plate.title}](figures/ns3.svg)",
-        plate.caption,
+        flow_by_flow(runs).markdown(),
+        f"![{spec.heading}](figures/ns3.svg)",
+        spec.caption,
         _CAUSES,
         _AGAIN,
     ]
@@ -46,10 +48,9 @@ def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
     """Runs the scenarios that ns-3 ran, nearly all for a minute; by the id of the experiment."""
     overrides = [] if seeds is None else [f"seeds={seeds}"]
     experiments = {
-        one.id: Experiment.load(FOLDER / one.file, overrides=[*one.changes, *overrides])
-        for plan in paper.experiments
-        for one in plan.all()
-        if one.id.startswith("minute-") or one.id == "alone-bbr-0.5"
+        name: Experiment.load(FOLDER / spec.file, overrides=[*spec.changes, *overrides])
+        for name, spec in paper.planned.items()
+        if name.startswith("minute-") or name == "alone-bbr-0.5"
     }
     return dict(zip(experiments, run_all(list(experiments.values())), strict=True))
 
@@ -57,7 +58,7 @@ def simulate(paper: Paper, seeds: int | None = None) -> dict[str, Result]:
 _INTRODUCTION = f"""\
 # The simulator beside ns-3
 
-The simulator (dumbbell {__version__}, `stack = "ns-3"`) and ns-3 {reference.VERSION}
+The simulator (dumbbell {__version__}, `stack = "ns-3"`) and ns-3 {VERSION}
 on the same path: access links of 50 Mbit/s, one a flow; a bottleneck of 50 Mbit/s with a
 droptail queue counted in bytes, 4 BDP unless a row says otherwise; 40 ms; segments of 1448
 bytes. Each flow runs for 60 s, BBRv1 with random loss for 150 s. What ns-3 did is kept as a

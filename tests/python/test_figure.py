@@ -11,7 +11,7 @@ import dumbbell
 from dumbbell.cli.figure import draw_figure, list_figures
 from dumbbell.errors import DumbbellError
 from dumbbell.figures.results import FIGURES
-from dumbbell.papers.known import PAPERS
+from dumbbell.papers.registry import PAPERS
 
 if TYPE_CHECKING:
     from pathlib import Path

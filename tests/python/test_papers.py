@@ -1,8 +1,9 @@
-"""Papers: what they say is kept as it was said, and what is measured is told honestly."""
+"""Papers: every one that is available, and the numbers of a reproduction."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,48 @@ from dumbbell import papers
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
 from dumbbell.metrics import intervals
-from dumbbell.papers.frame import Number, Paper, Planned, PublishedNumber
-from dumbbell.papers.page import interval, measured, rank, single_runs
+from dumbbell.papers import Study, folder_of
+from dumbbell.papers.model import ExperimentTemplate, PublishedNumber, PublishedTable
+from dumbbell.papers.outcome import Number
+from dumbbell.papers.page import interval, measured, rank, significant, single_runs
 
-FOLDER = Path(papers.__file__).parent
+EXAMPLE = Path(__file__).parents[2] / "examples" / "my-paper"
+
+COUNTS = {
+    "staggered-start": (9, 3),
+    "tein2": (45, 6),
+    "f-bbrv2": (15, 5),
+    "ar-udt": (14, 8),
+    "dbac": (5, 4),
+}
+"""How many numbers and claims each built-in paper has."""
+
+PRINTED: dict[str, dict[str, float]] = {
+    "staggered-start": {"reno-crossing": 90, "cubic-fair": 40, "bbr3-crossing": 25},
+    "tein2": {"throughput-10-reno": 590.03, "throughput-200-bic": 273.62, "ratio-6-stcp": 13.95},
+    "f-bbrv2": {"alone-0.5-f-bbr2": 42.2, "gap-bbr2-4": 31.5, "jain-f-bbr2-4": 0.92},
+    "ar-udt": {"throughput-1-tcp": 953, "throughput-200-ar-udt": 843, "gain-udt": 14},
+    "dbac": {"lia-path-1": 95, "dbac-path-2": 21, "lia-greatest-window": 1300},
+}
+"""Numbers as the papers print them."""
+
+UNSPECIFIED: dict[tuple[str, str], set[str]] = {
+    ("staggered-start", "pair.toml"): {"duration", "start_jitter", "stack"},
+    ("tein2", "delay.toml"): {"duration", "link.host.rate", "link.host.queue"},
+    ("tein2", "fairness.toml"): {"link.router", "link.host.jitter", "link.host.loss"},
+    ("tein2", "friends.toml"): {"link.router", "link.host.queue", "link.host.jitter"},
+    ("f-bbrv2", "alone.toml"): {"stack", "start_jitter"},
+    ("f-bbrv2", "pair.toml"): {"stack", "start_jitter"},
+    ("ar-udt", "tcp.toml"): {"link.bottleneck.queue", "stack-options"},
+    ("ar-udt", "udt.toml"): {"link.bottleneck.queue", "flow.flow.transport-options"},
+    ("dbac", "testbed.toml"): {"flow.single.cc", "stack-options.tso", "link.path-2.jitter"},
+}
+"""Settings that a paper does not specify, by file."""
 
 
-@pytest.fixture
-def paper() -> Paper:
-    [only] = [paper for paper in papers.available() if paper.id == "staggered-start"]
-    return only
+@pytest.fixture(scope="module", params=[paper.id for paper in papers.available()])
+def study(request: pytest.FixtureRequest) -> Study:
+    return Study.load(folder_of(request.param))
 
 
 def number(runs: list[float | None]) -> Number:
@@ -30,56 +63,125 @@ def number(runs: list[float | None]) -> Number:
     return Number(said, intervals.median(runs, 120.0), "assumed")
 
 
-def test_published_convergence_times_are_those_of_section_v(paper: Paper) -> None:
-    said = {one.id: (one.published, one.unit) for one in paper.numbers}
-    for definition in ("crossing", "fair"):
-        assert said[f"reno-{definition}"] == (90.0, "s")
-        assert said[f"cubic-{definition}"] == (40.0, "s")
-        assert said[f"bbr-{definition}"] == (15.0, "s")
-        assert said[f"bbr3-{definition}"] == (25.0, "s")
-    assert said["reno-over-bbr"] == (6.0, "1")
-    assert len(said) == 9
+def test_a_built_in_paper_has_the_numbers_that_it_prints(study: Study) -> None:
+    paper = study.paper
+    assert (len(paper.numbers), len(paper.claims)) == COUNTS[paper.id]
+    printed = PRINTED[paper.id]
+    assert {name: paper.published[name] for name in printed} == printed
+    assert all(one.where for one in paper.numbers)
+    assert all(one.where for one in paper.claims)
 
 
-def test_every_number_says_where_it_stands_in_the_paper(paper: Paper) -> None:
-    assert {one.where.partition(",")[0] for one in paper.numbers} == {"Section V"}
-    assert [claim.id for claim in paper.claims] == ["order", "six-times", "stability"]
+def test_every_experiment_of_every_paper_is_valid(study: Study) -> None:
+    for template in study.paper.experiments:
+        for spec in template.all():
+            Experiment.load(study.paper.folder / spec.file, overrides=list(spec.changes))
 
 
-def test_the_scenario_is_the_one_that_the_paper_states() -> None:
-    experiment = Experiment.load(FOLDER / "staggered_start" / "pair.toml")
-    [link] = experiment.links
-    assert (link.rate, link.queue, link.loss) == ("100 Mbit/s", "0.5 BDP", 0.0)
-    assert [(flow.rtt, flow.start) for flow in experiment.flows] == [
-        ("100 ms", "0 s"),
-        ("100 ms", "30 s"),
-    ]
+def test_every_figure_of_every_paper_has_experiments(study: Study) -> None:
+    names = {*study.paper.planned, *(one.id for one in study.paper.extensions)}
+    for figure in study.figures:
+        assert figure.experiments, figure.id
+        assert set(figure.experiments) <= names, figure.id
 
 
-def test_what_the_paper_leaves_unsaid_is_marked_as_assumed() -> None:
-    experiment = Experiment.load(FOLDER / "staggered_start" / "pair.toml")
-    assert {"duration", "start_jitter", "stack"} <= set(experiment.assumed)
-    assert experiment.calibrated == {}
+def test_the_report_of_every_paper_shows_each_figure_once(study: Study) -> None:
+    shown = [name for section in study.sections(None) for name in section.figures]
+    assert sorted(shown) == sorted(figure.id for figure in study.figures)
 
 
-def test_every_experiment_of_every_paper_is_valid_and_has_a_name_of_its_own(paper: Paper) -> None:
-    for plan in paper.experiments:
-        concrete = list(plan.all())
-        for one in concrete:
-            Experiment.load(FOLDER / "staggered_start" / one.file, overrides=list(one.changes))
-        assert plan.beyond or len({one.id for one in concrete}) == len(concrete)
+@pytest.mark.parametrize(("paper", "file"), list(UNSPECIFIED))
+def test_what_a_paper_does_not_specify_is_marked(paper: str, file: str) -> None:
+    experiment = Experiment.load(folder_of(paper) / file)
+    assert UNSPECIFIED[paper, file] <= {*experiment.assumed, *experiment.calibrated}
 
 
-def test_a_plan_stands_for_every_combination_of_its_settings() -> None:
-    plan = Planned(
-        id="{cc}-{q}", file="x.toml", set=["cc={cc}"], each={"cc": ["a", "b"], "q": ["1", "2"]}
+def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
+    [done] = papers.reproduce([str(EXAMPLE)], tmp_path, jobs=2)
+    assert [claim.found.confirmed for claim in done.claims] == [True]
+    assert [drawing.figure.id for drawing in done.drawings] == ["1"]
+    results = json.loads((tmp_path / "my-paper" / "results.json").read_text())
+    assert [row["id"] for row in results["numbers"]] == ["cubic-10", "cubic-80"]
+    found = results["numbers"][0]["measured"]
+    page = (tmp_path / "my-paper" / "index.html").read_text()
+    assert f"CUBIC has {found:.3g} Mbit/s at 10 ms; the paper says 8." in page
+    assert "1 of 1 claim confirmed" in page
+
+
+def changed(tmp_path: Path, file: str, old: str, new: str) -> Path:
+    """The example paper with a change in one file."""
+    folder = tmp_path / "paper"
+    folder.mkdir()
+    for path in EXAMPLE.iterdir():
+        if path.is_file():
+            text = path.read_text()
+            assert path.name != file or old in text
+            (folder / path.name).write_text(text.replace(old, new) if path.name == file else text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "problem"),
+    [
+        ("paper.toml", "published = 8.0", 'published = "8"', "number[0].published: input should"),
+        ("paper.toml", "quantity", "quantities", 'no such key (did you mean "quantity"?)'),
+        ("paper.toml", 'metric = "throughput"', 'metric = "speed"', 'there is no metric "speed"'),
+        ("paper.toml", 'flow = "cubic" }', 'flows = "cubic" }', 'there is no option "flows"'),
+        ("paper.toml", 'unit = "Mbit/s"', 'unit = "s"', 'which "s" is no unit for'),
+        ("paper.toml", '"pair-10"', '"pair-11"', 'there is no experiment "pair-11"'),
+        ("paper.toml", '"pair-{rtt}"\nx', '"pairs"\nx', 'experiment = "pairs" is neither'),
+        ("paper.toml", 'x = "rtt"', 'x = "delay"', '"delay" is no setting of pair-{rtt}'),
+        ("paper.toml", 'id = "cubic-80"', 'id = "cubic-10"', "the id is used twice"),
+        ("paper.toml", 'kind = "curves"', 'kind = "pie"', "figure[0].kind"),
+        ("paper.toml", 'id = "long"', 'id = "longer"', "has no function for it; write one with @"),
+        ("paper.toml", "[[claim]]", "[[claim]", "is not TOML"),
+        ("paper.py", "Verdict(long", "Verdict((long", "paper.py"),
+        ("report.md", "{cubic-10}", "{cubic-11}", 'no number or text "cubic-11" (did you mean'),
+        ("report.md", "{figure 1}", "{figure 2}", 'there is no figure "2"'),
+    ],
+)
+def test_a_mistake_in_a_paper_is_named_with_its_file(
+    tmp_path: Path, file: str, old: str, new: str, problem: str
+) -> None:
+    folder = changed(tmp_path, file, old, new)
+    with pytest.raises(DumbbellError, match=re.escape(problem)) as caught:
+        Study.load(folder)
+    assert str(folder / file) in str(caught.value) or "paper.py" in str(caught.value)
+
+
+def test_a_template_stands_for_every_combination_of_its_settings() -> None:
+    each = {"cc": ["a", "b"], "q": ["1", "2"]}
+    short = {"b": "b(c=1)"}
+    template = ExperimentTemplate(
+        id="{cc}-{q}", file="x.toml", set=["cc={cc}"], each=each, short=short
     )
-    assert [(one.id, one.changes) for one in plan.all()] == [
+    assert [(one.id, one.changes) for one in template.all()] == [
         ("a-1", ("cc=a",)),
         ("a-2", ("cc=a",)),
-        ("b-1", ("cc=b",)),
-        ("b-2", ("cc=b",)),
+        ("b-1", ("cc=b(c=1)",)),
+        ("b-2", ("cc=b(c=1)",)),
     ]
+
+
+def test_a_table_stands_for_a_number_of_every_row_and_column() -> None:
+    table = PublishedTable(
+        id="x-{a}-{b}",
+        experiment="e-{a}",
+        where="table 9",
+        quantity="{b} at {a}",
+        unit="s",
+        rows={"a": ["1", "2"]},
+        columns={"b": ["c", "d"]},
+        published=[[1.0, 2.0], [3.0, 4.0]],
+    )
+    assert [(n.id, n.experiment, n.quantity, n.published) for n in table.all()] == [
+        ("x-1-c", "e-1", "c at 1", 1.0),
+        ("x-1-d", "e-1", "d at 1", 2.0),
+        ("x-2-c", "e-2", "c at 2", 3.0),
+        ("x-2-d", "e-2", "d at 2", 4.0),
+    ]
+    with pytest.raises(ValueError, match="zip"):
+        list(table.model_copy(update={"published": [[1.0], [2.0, 3.0]]}).all())
 
 
 def test_a_number_has_exactly_the_keys_of_the_results_file() -> None:
@@ -93,21 +195,21 @@ def test_a_number_has_exactly_the_keys_of_the_results_file() -> None:
     assert row["quantity"] == "time (median of 3 runs)"
 
 
-def test_a_number_tells_how_many_runs_did_not_converge() -> None:
+def test_a_number_says_how_many_runs_did_not_converge() -> None:
     one = number([80.0, 90.0, 100.0, None])
     assert one.as_json()["quantity"] == "time (median of 4 runs, 1 of 4 not within 120 s)"
-    assert measured(one) == "95"
-    assert interval(one) == "80 to > 120"
+    assert measured(one) == "95.0"
+    assert interval(one) == "80.0 to > 120"
 
 
 def test_a_number_says_where_the_one_run_of_a_paper_would_stand() -> None:
     several, late, one = number([80.0, 90.0, 100.0]), number([95.0, None]), number([80.0])
-    assert (single_runs(several), rank(several)) == ("runs 80 to 100", "≥ 2 of 3 runs")
-    assert (single_runs(late), rank(late)) == ("runs 95 to > 120", "≥ 0 of 2 runs")
+    assert (single_runs(several), rank(several)) == ("runs 80.0 to 100", "≥ 2 of 3 runs")
+    assert (single_runs(late), rank(late)) == ("runs 95.0 to > 120", "≥ 0 of 2 runs")
     assert (single_runs(one), rank(one)) == ("", "")
 
 
-def test_a_median_beyond_the_limit_is_null_in_json_and_more_than_the_limit_in_words() -> None:
+def test_a_median_beyond_the_limit_is_null_in_json_and_above_it_in_words() -> None:
     one = number([80.0, None, None])
     row = one.as_json()
     assert (row["measured"], row["high"], row["ratio"]) == (None, None, None)
@@ -115,9 +217,17 @@ def test_a_median_beyond_the_limit_is_null_in_json_and_more_than_the_limit_in_wo
     assert json.loads(json.dumps(row, allow_nan=False)) == row
 
 
+def test_numbers_keep_zeros_at_their_end_and_have_a_minus_sign() -> None:
+    values = (0.7, 21.0, 95.0, 412.3, 1300.0, -6.2, 0.0, None)
+    shown = ["0.700", "21.0", "95.0", "412", "1,300", "−6.20", "0", "—"]  # noqa: RUF001
+    assert [significant(value) for value in values] == shown
+
+
 def test_an_unknown_paper_is_refused_with_the_list_of_papers(tmp_path: Path) -> None:
     with pytest.raises(DumbbellError, match='no paper "nobody"; there are staggered-start'):
         papers.reproduce(["nobody"], tmp_path)
+    with pytest.raises(DumbbellError, match=r"has no paper\.toml"):
+        papers.reproduce([str(tmp_path)], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

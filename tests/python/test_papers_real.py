@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dumbbell import figures
 from dumbbell.engine.kernel import TestbedError
 from dumbbell.engine.runner import run_all
-from dumbbell.metrics import intervals, throughput
-from dumbbell.papers import available, real, reproduction
-from dumbbell.papers.frame import Paper, Plate, Reproduction, Runs, Section, Verdict
-from dumbbell.papers.known import home
-from dumbbell.papers.real import counted
-from dumbbell.papers.reproduction import Effort, figure_of, reopen, reproduce_paper
+from dumbbell.papers import Paper, Study, available, reproduction, testbed
+from dumbbell.papers.reproduction import RunOptions, figure_of, reopen, reproduce_paper
+from dumbbell.papers.testbed import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from matplotlib.figure import Figure
-
+    from dumbbell.papers import Reproduction
     from dumbbell.results.result import Result
 
 PAPER = """
@@ -44,6 +37,7 @@ where = "table 1"
 quantity = "throughput"
 unit = "Mbit/s"
 published = 8.0
+measure = { metric = "throughput" }
 
 [[claim]]
 id = "fast"
@@ -57,7 +51,19 @@ file = "one.toml"
 set = ["flow.one.cc={cc}"]
 each = { cc = ["reno", "cubic"] }
 
-[[real]]
+[[figure]]
+id = "1"
+heading = "1"
+caption = "A line."
+experiment = "reno"
+
+[[figure]]
+id = "2"
+heading = "2"
+caption = "A line."
+experiment = "{cc}"
+
+[[testbed]]
 id = "reno"
 set = ["link.bottleneck.rate=5 Mbit/s"]
 why = "Half as fast, for a test."
@@ -78,45 +84,46 @@ name = "one"
 """
 
 
-def rate(runs: Runs) -> intervals.Estimate:
-    return intervals.median(throughput(runs["reno"])["throughput"] / 1e6)
+CODE = """
+from dumbbell import figures
+from dumbbell.papers import Runs, Verdict, claim, figure
 
 
-def judge(runs: Runs, _measured: Mapping[str, intervals.Estimate]) -> dict[str, Verdict]:
+@claim("fast")
+def fast(runs: Runs) -> Verdict:
     # What a claim needs a kernel may not show, and nothing is claimed of its runs.
     assert runs["reno"].meta["backend"] == "simulator"
-    return {"fast": Verdict(True, "Very.")}
+    return Verdict(True, "Very.")
 
 
-def draw(runs: Runs) -> Figure:
-    figure, [[axes]] = figures.panels()
-    axes.axhline(rate(runs).value or 0)
-    return figure
+@figure("1")
+@figure("2")
+def draw(runs: Runs) -> object:
+    drawn, [[axes]] = figures.panels()
+    axes.axhline(runs.value("reno"))
+    return drawn
+"""
 
+REPORT = """
+## Figures
 
-def plate(name: str, *needed: str) -> Plate:
-    return Plate(id=name, title=name, caption="A line.", draw=draw, experiments=needed)
-
-
-STUDY = SimpleNamespace(
-    PLATES=[plate("1", "reno"), plate("2", "reno", "cubic")],
-    measure=lambda runs: {"rate": rate(runs)},
-    judge=judge,
-    sections=lambda _runs: [Section("Figures", plates=("1", "2"))],
-)
+{figure 1}
+{figure 2}
+"""
 
 
 @pytest.fixture
-def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paper:
-    home = tmp_path / "tiny"
-    home.mkdir()
-    (home / "paper.toml").write_text(PAPER)
-    (home / "one.toml").write_text(FILE)
-    said = Paper.load(home)
-    monkeypatch.setattr(reproduction, "_study", lambda _paper: STUDY)
-    monkeypatch.setattr(reproduction, "home", lambda _paper: home)
-    monkeypatch.setattr(reproduction, "load", lambda _paper: said)
-    return said
+def study(tmp_path: Path) -> Study:
+    folder = tmp_path / "paper"
+    folder.mkdir()
+    for name, content in {
+        "paper.toml": PAPER,
+        "one.toml": FILE,
+        "paper.py": CODE,
+        "report.md": REPORT,
+    }.items():
+        (folder / name).write_text(content)
+    return Study.load(folder)
 
 
 class Machine:
@@ -137,73 +144,76 @@ class Machine:
         return results
 
 
-def reproduce(paper: Paper, out: Path, *, with_real: bool = True) -> Reproduction:
-    effort = Effort(1, None, None, lambda _what, _share: None, with_real)
-    return reproduce_paper(paper, out, effort, beyond=False)
+def reproduce(study: Study, out: Path, *, with_real: bool = True) -> Reproduction:
+    options = RunOptions(1, None, None, lambda _what, _share: None, with_real)
+    return reproduce_paper(study, out, options)
 
 
 def test_a_number_is_published_simulated_simulated_alike_and_real(
-    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real, "run_all", Machine(2))
-    done = reproduce(paper, tmp_path)
+    monkeypatch.setattr(testbed, "run_all", Machine(2))
+    done = reproduce(study, tmp_path)
     (number,) = done.numbers
     assert number.found.value == pytest.approx(9.0, rel=0.1)
-    assert number.real is not None
-    assert number.real.found.value == pytest.approx(4.5, rel=0.1)
-    assert number.real.alike is not None
-    assert number.real.alike.value == pytest.approx(4.5, rel=0.1)
-    assert len(number.real.alike.runs) == 2, "the seeds of the real runs that count, no others"
-    assert (len(number.real.found.runs), number.real.count) == (2, "2 runs, 1 spoiled left out")
+    assert number.testbed is not None
+    assert number.testbed.found.value == pytest.approx(4.5, rel=0.1)
+    assert number.testbed.matched is not None
+    assert number.testbed.matched.value == pytest.approx(4.5, rel=0.1)
+    assert len(number.testbed.matched.runs) == 2, "the seeds of the real runs that count, no others"
+    assert (len(number.testbed.found.runs), number.testbed.count) == (
+        2,
+        "2 runs, 1 spoiled left out",
+    )
     said = json.loads((tmp_path / "tiny" / "results.json").read_text())["numbers"][0]["real"]
     assert (said["runs"], said["spoiled"]) == (2, 1)
 
 
 def test_the_report_shows_figures_side_by_side_and_says_what_is_otherwise(
-    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real, "run_all", Machine(2))
-    reproduce(paper, tmp_path)
+    monkeypatch.setattr(testbed, "run_all", Machine(2))
+    reproduce(study, tmp_path)
     page = (tmp_path / "tiny" / "index.html").read_text()
     assert page.index('id="figure-1"') < page.index('id="figure-1-real"')
     assert 'id="figure-real"' in page
     assert "figure-2-real" not in page, "CUBIC was not run with real packets"
     for text in ("Half as fast, for a test.", "packets were 9 ms late", "left out", "Linux 6.18"):
         assert text in page
-    assert reopen(tmp_path / "tiny").real is not None
-    assert figure_of(paper, "1-real", tmp_path / "tiny") is not None
+    assert reopen(tmp_path / "tiny").testbed is not None
+    assert figure_of(study, "1-real", tmp_path / "tiny") is not None
 
 
 def test_runs_that_are_there_are_kept_and_told_of(
-    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine()
-    monkeypatch.setattr(real, "run_all", machine)
-    first, again, later = (reproduce(paper, tmp_path, with_real=r) for r in (True, True, False))
+    monkeypatch.setattr(testbed, "run_all", machine)
+    first, again, later = (reproduce(study, tmp_path, with_real=r) for r in (True, True, False))
     assert machine.runs == [1, 2, 3]
-    assert [one.numbers[0].real for one in (again, later)] == [first.numbers[0].real] * 2
+    assert [one.numbers[0].testbed for one in (again, later)] == [first.numbers[0].testbed] * 2
 
 
 def test_runs_are_kept_and_marked_if_all_are_spoiled(
-    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real, "run_all", Machine(1, 2, 3))
-    (number,) = reproduce(paper, tmp_path).numbers
-    assert number.real is not None
-    assert number.real.count == "3 runs, spoiled"
+    monkeypatch.setattr(testbed, "run_all", Machine(1, 2, 3))
+    (number,) = reproduce(study, tmp_path).numbers
+    assert number.testbed is not None
+    assert number.testbed.count == "3 runs, spoiled"
     assert "verdict fails" in (tmp_path / "tiny" / "index.html").read_text()
 
 
 def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
-    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_experiments: Any, **_options: Any) -> list[Result]:
         raise TestbedError("run as root")
 
-    monkeypatch.setattr(real, "run_all", refuse)
+    monkeypatch.setattr(testbed, "run_all", refuse)
     monkeypatch.setattr(reproduction, "run_all", None)
     with pytest.raises(TestbedError, match="run as root"):
-        reproduce(paper, tmp_path)
+        reproduce(study, tmp_path)
     assert not (tmp_path / "tiny" / "runs").exists()
 
 
@@ -219,9 +229,9 @@ def test_what_papers_run_with_real_packets_is_theirs_and_can_be_run(said: Paper)
     from dumbbell.experiment.model import Experiment
     from dumbbell.experiment.resolve import resolve
 
-    for plan in said.real:
+    for plan in said.testbed:
         for one in plan.all(said.planned):
-            file = home(said.id) / one.file
+            file = said.folder / one.file
             experiment = resolve(Experiment.load(file, overrides=list(one.changes)))
             assert experiment.stack == "linux"
             in_the_kernel = [flow.cc for flow in experiment.flows if flow.transport == "tcp"]

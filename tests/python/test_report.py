@@ -12,8 +12,8 @@ from browser import CHROMIUM, Browser
 
 from dumbbell import papers
 from dumbbell.cli.figure import draw_figure
-from dumbbell.papers.known import PAPERS
 from dumbbell.papers.page import write_index, write_paper
+from dumbbell.papers.registry import PAPERS
 from dumbbell.papers.reproduction import reopen
 from dumbbell.results.result import Result
 
@@ -162,8 +162,8 @@ def test_every_number_and_claim_of_the_results_is_in_the_page(folder: Path, html
     assert {f"number-{number['id']}" for number in results["numbers"]} <= set(ids)
     assert {f"claim-{claim['id']}" for claim in results["claims"]} <= set(ids)
     holding = sum(claim["holds"] for claim in results["claims"])
-    assert html.count("✓ holds") == holding
-    assert html.count("✗ fails") == len(results["claims"]) - holding
+    assert html.count("✓ confirmed") == holding
+    assert html.count("✗ not confirmed") == len(results["claims"]) - holding
 
 
 def test_assumed_settings_are_listed_with_their_reasons(folder: Path, html: str) -> None:
@@ -210,7 +210,9 @@ def test_a_report_that_is_written_again_from_its_folder_is_the_same(
 
 def test_the_front_page_links_every_paper(out: Path) -> None:
     page = Page((out / "index.html").read_text(encoding="utf-8"))
-    assert page.links == [f"{paper}/index.html" for paper in PAPERS]
+    # The title of a paper and the picture below it.
+    assert page.links == [f"{paper}/index.html" for paper in PAPERS for _ in range(2)]
+    assert all((out / picture).is_file() for picture in page.loaded[1:])
     assert page.open == []
 
 

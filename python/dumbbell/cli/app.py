@@ -256,7 +256,7 @@ def heat(
 
 
 def _papers(incomplete: str) -> list[str]:
-    from dumbbell.papers.known import PAPERS
+    from dumbbell.papers.registry import PAPERS
 
     return [name for name in (*PAPERS, "all") if name.startswith(incomplete)]
 
@@ -266,7 +266,8 @@ def reproduce(
     papers: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Which papers; 'all', the default, for every one.", autocompletion=_papers
+            help="Ids or folders of papers; 'all', the default, for every built-in one.",
+            autocompletion=_papers,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to write a folder for each paper.")] = Path(
@@ -277,8 +278,9 @@ def reproduce(
         list[str] | None,
         typer.Option("--figure", help="Make only this figure of the paper, such as 2a."),
     ] = None,
-    beyond: Annotated[
-        bool, typer.Option("--beyond", help="Also run what goes beyond the papers; takes longer.")
+    extensions: Annotated[
+        bool,
+        typer.Option("--extensions", help="Also run what goes beyond the papers; takes longer."),
     ] = False,
     backend: OnBackend = "simulator",
     seeds: Seeds = None,
@@ -294,7 +296,7 @@ def reproduce(
         overwrite=overwrite,
         seeds=seeds,
         jobs=jobs,
-        beyond=beyond,
+        extensions=extensions,
         backend=backend,
         figures=figures or [],
         json=json,

@@ -17,14 +17,13 @@ from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import whole
 from dumbbell.experiment.types import needs_udt
-from dumbbell.papers.known import home
 from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.papers import Paper
-    from dumbbell.papers.frame import Scenario
+    from dumbbell.papers.model import Scenario
 
 Row = dict[str, Any]
 
@@ -94,7 +93,7 @@ def _algorithms(named: list[str], beside: str | None) -> list[str]:
 
 def _experiment(paper: Paper, scenario: Scenario, cc: str, seeds: int) -> Experiment:
     changes = [change.format(cc=cc) for change in scenario.set]
-    file = home(paper.id) / scenario.file
+    file = paper.folder / scenario.file
     try:
         return Experiment.load(file, overrides=[*changes, f"seeds={seeds}"])
     except ExperimentError as error:

@@ -12,9 +12,8 @@ from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.stacks import unknown
 from dumbbell.figures.results import FIGURES, MOST_FLOWS, draw
-from dumbbell.papers import available
-from dumbbell.papers.known import load
-from dumbbell.papers.reproduction import figure_of, plates
+from dumbbell.papers import Study, available, folder_of
+from dumbbell.papers.reproduction import figure_of
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ def list_figures() -> None:
         print_line(f"  {name}: {shows}")
     print_line("\nOf papers, for dumbbell figure NAME:")
     for paper in available():
-        for plate in plates(paper):
-            print_line(f"  {paper.id}/{plate.id}: {plate.title}")
+        for spec in paper.figures:
+            print_line(f"  {paper.id}/{spec.id}: {spec.heading}")
 
 
 def draw_figure(
@@ -75,11 +74,11 @@ def _of_result(name: str, folder: Path | None, width: float | None) -> Figure:
 
 
 def _of_paper(name: str, folder: Path | None) -> Figure:
-    paper, _, figure = name.partition("/")
-    said = load(paper)
+    paper, _, figure = name.rpartition("/")
+    study = Study.load(folder_of(paper))
     place = folder or Path("out")
-    inside = place / said.id
-    return figure_of(said, figure.removeprefix("figure"), inside if inside.is_dir() else place)
+    inside = place / study.paper.id
+    return figure_of(study, figure.removeprefix("figure"), inside if inside.is_dir() else place)
 
 
 def _inches(width: str) -> float:

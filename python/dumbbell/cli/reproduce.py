@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.papers import Reproduction
-    from dumbbell.papers.frame import Number
+    from dumbbell.papers.outcome import Number
 
 
 def reproduce_papers(
@@ -23,7 +23,7 @@ def reproduce_papers(
     overwrite: bool,
     seeds: int | None,
     jobs: int | None,
-    beyond: bool,
+    extensions: bool,
     backend: str,
     figures: list[str],
     json: bool,
@@ -31,9 +31,9 @@ def reproduce_papers(
     """Reproduces papers, or some figures of one, and says where to look."""
     _check(seeds, jobs)
     is_real = known_backend(backend) == "linux"
-    for paper in papers.available() if is_real else []:
-        if paper.id in chosen and not paper.real:
-            raise DumbbellError(f"{paper.id}: nothing of it runs with real packets")
+    for name in chosen if is_real and chosen != ["all"] else []:
+        if not papers.Paper.load(papers.folder_of(name)).testbed:
+            raise DumbbellError(f"{name}: nothing of it runs with real packets")
     if figures:
         if len(chosen) != 1 or chosen == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
@@ -50,8 +50,8 @@ def reproduce_papers(
             out,
             jobs=jobs,
             seeds=seeds,
-            beyond=beyond,
-            real=is_real,
+            extensions=extensions,
+            testbed=is_real,
             overwrite=overwrite,
             progress=progress,
         )
@@ -80,15 +80,18 @@ def _print(done: Reproduction) -> None:
         real = _real(number)
         print_line(f"  {number.quantity}: published {said}, measured {found} ({sure}){real}")
     for claim in done.claims:
-        print_line(f"  {'holds' if claim.found.holds else 'fails'}: {claim.said.text}")
+        print_line(
+            f"  {'confirmed' if claim.found.confirmed else 'not confirmed'}: {claim.said.text}"
+        )
 
 
 def _real(number: Number) -> str:
     """What real packets say of a number."""
     from dumbbell.papers.page import measured, unit
 
-    real, in_unit = number.real, unit(number)
+    real, in_unit = number.testbed, unit(number)
     if real is None:
         return ""
-    alike = f"simulated alike {measured(number, real.alike)}{in_unit}, " if real.alike else ""
-    return f"; {alike}real {measured(number, real.found)}{in_unit} ({real.count})"
+    matched = measured(number, real.matched) if real.matched else ""
+    simulated = f"matched simulation {matched}{in_unit}, " if matched else ""
+    return f"; {simulated}real {measured(number, real.found)}{in_unit} ({real.count})"

@@ -1,20 +1,47 @@
-"""Papers, reproduced: published numbers beside measured ones, figures, claims that hold or fail.
+"""Papers, reproduced: published numbers beside measured ones, figures, claims that are checked.
 
-A paper is a folder here; `dumbbell.papers.frame` says what is in it.
+A paper is a folder: ``paper.toml`` (numbers, claims, experiments, standard figures), experiment
+files, and optionally ``paper.py`` (functions marked by the decorators of this module) and
+``report.md`` (the text of the report).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dumbbell.papers.frame import Paper, Reproduction
-from dumbbell.papers.known import PAPERS, available, load
+from dumbbell.display import Column, Table
+from dumbbell.papers.model import Measure, Paper
+from dumbbell.papers.outcome import Reproduction, Section, Verdict
+from dumbbell.papers.registry import available, folder_of
+from dumbbell.papers.runs import Runs
+from dumbbell.papers.study import Study, claim, figure, metric, number, reduce, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["Paper", "Reproduction", "available", "draw", "reproduce"]
+__all__ = [
+    "Column",
+    "Measure",
+    "Paper",
+    "Reproduction",
+    "Runs",
+    "Section",
+    "Study",
+    "Table",
+    "Verdict",
+    "available",
+    "claim",
+    "draw",
+    "figure",
+    "folder_of",
+    "metric",
+    "number",
+    "reduce",
+    "reproduce",
+    "table",
+    "text",
+]
 
 
 def reproduce(
@@ -24,8 +51,8 @@ def reproduce(
     jobs: int | None = None,
     seeds: int | None = None,
     duration: str | None = None,
-    beyond: bool = False,
-    real: bool = False,
+    extensions: bool = False,
+    testbed: bool = False,
     overwrite: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Reproduction]:
@@ -35,17 +62,17 @@ def reproduce(
     figure as SVG and PNG, and ``runs/`` with the result folder of every experiment.
 
     Args:
-        papers: Ids of papers; ``["all"]`` for all.
+        papers: Ids or folders of papers; ``["all"]`` for all that are built in or installed.
         out: Where to write.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         seeds: How many seeds to run with; those of the experiments if not given.
-        duration: How long every run lasts, such as ``"5 s"``, for a look at the report and not at
-            the numbers; as long as the experiments say if not given.
-        beyond: Whether to run also what goes beyond the papers, which takes much longer.
-        real: Whether to run with real packets too what of the papers the testbed runs, in real
-            time. Runs that are there from before are kept, and told of in either case.
+        duration: How long every run lasts, such as ``"5 s"``, to see the report soon; as long as
+            the experiments say if not given.
+        extensions: Whether to run also what goes beyond the papers, which takes much longer.
+        testbed: Whether to run with real packets too what of the papers the testbed runs, in real
+            time. Runs that are there from before are kept, and shown in either case.
         overwrite: Whether measurements with real packets of other settings are replaced.
-        progress: Is told what is being done and what share of it is done (0 to 1).
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
         DumbbellError: If there is no such paper, or `out` cannot be written.
@@ -53,11 +80,12 @@ def reproduce(
         TestbedError: If this machine lacks what real packets need.
     """
     from dumbbell.papers.page import write_index
-    from dumbbell.papers.reproduction import Effort, reproduce_paper
+    from dumbbell.papers.reproduction import RunOptions, reproduce_paper
 
-    chosen = [load(paper) for paper in (PAPERS if list(papers) == ["all"] else papers)]
-    effort = Effort(jobs, seeds, duration, progress or _silent, real, overwrite)
-    done = [reproduce_paper(paper, out, effort, beyond=beyond) for paper in chosen]
+    names = [paper.id for paper in available()] if list(papers) == ["all"] else papers
+    chosen = [Study.load(folder_of(name)) for name in names]
+    options = RunOptions(jobs, seeds, duration, progress or _silent, testbed, extensions, overwrite)
+    done = [reproduce_paper(study, out, options) for study in chosen]
     write_index(done, out)
     return done
 
@@ -74,12 +102,12 @@ def draw(
     """Makes some figures of a paper again, and runs only what they need.
 
     Args:
-        paper: The id of the paper.
+        paper: The id or folder of the paper.
         figures: Ids of figures, such as ``2a``.
         out: Where to write; the figures go to ``OUT/ID/``.
         jobs: How many simulations to run at once.
         seeds: How many seeds to run with.
-        progress: Is told what is being done and what share of it is done (0 to 1).
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
         The paths of the figures, without ``.svg`` and ``.png``.
@@ -87,9 +115,10 @@ def draw(
     Raises:
         DumbbellError: If there is no such paper or figure, or `out` cannot be written.
     """
-    from dumbbell.papers.reproduction import Effort, draw_figures
+    from dumbbell.papers.reproduction import RunOptions, draw_figures
 
-    return draw_figures(load(paper), figures, out, Effort(jobs, seeds, None, progress or _silent))
+    options = RunOptions(jobs, seeds, None, progress or _silent)
+    return draw_figures(Study.load(folder_of(paper)), figures, out, options)
 
 
 def _silent(_what: str, _share: float) -> None:

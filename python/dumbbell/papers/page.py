@@ -16,55 +16,107 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.frame import Drawing, Number, Reproduction, Section
+    from dumbbell.papers.outcome import Drawing, Number, Reproduction, Section
     from dumbbell.report.result import ResultPage
+
+_NEAR: Final = 0.2
+"""How far from 1 a ratio of measured to published may be to count as near."""
 
 
 def write_paper(
-    reproduction: Reproduction, out: Path | None = None, told: Sequence[ResultPage] | None = None
+    reproduction: Reproduction, out: Path | None = None, views: Sequence[ResultPage] | None = None
 ) -> Path:
     """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path.
 
-    `told` is how the page tells of the runs, if that is known already.
+    `views` is what the page shows of the runs, if that is there already.
     """
-    if told is None:
-        told = result_pages(reproduction.runs, {name: f"runs/{name}" for name in reproduction.runs})
-    shown = {name for section in reproduction.sections for name in section.plates}
-    rest = [drawing for drawing in reproduction.drawings if drawing.plate.id not in shown]
-    path = out or reproduction.folder / "index.html"
+    of = reproduction
+    if views is None:
+        views = result_pages(of.runs, {name: f"runs/{name}" for name in of.runs})
+    shown = {name for section in of.sections for name in section.figures}
+    rest = [drawing for drawing in of.drawings if drawing.figure.id not in shown]
+    cover = cover_of(of)
+    path = out or of.folder / "index.html"
     page.write(
         path,
         "paper.html.j2",
         page.CHARTS,
-        _FILTERS,
-        of=reproduction,
-        sections=[_part(section, reproduction.drawings) for section in reproduction.sections],
+        of=of,
+        confirmed=confirmed,
+        numbers=[_number(number) for number in of.numbers],
+        near=_near(of.numbers),
+        cover=_figure(cover, "cover-") if cover else None,
+        sections=[_part(section, of.drawings) for section in of.sections],
         rest=[_figure(drawing) for drawing in rest],
-        views=told,
-        looks=page.looks(reproduction.runs.values()),
+        views=views,
+        looks=page.looks({cc for view in views for cc in view.algorithms}),
     )
     return path
 
 
 def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:
-    """Writes ``index.html`` into `out`, with a line for each paper, and returns its path."""
+    """Writes ``index.html`` into `out`, with a part for each paper, and returns its path."""
     path = out / "index.html"
-    page.write(path, "index.html.j2", all=reproductions)
+    claims = [claim for of in reproductions for claim in of.claims]
+    page.write(
+        path,
+        "index.html.j2",
+        all=[(of, cover_of(of)) for of in reproductions],
+        confirmed=confirmed,
+        claims=claims,
+    )
     return path
 
 
+def confirmed(claims: Sequence[Any]) -> str:
+    """How many claims are confirmed: ``"16 of 26 claims confirmed"``."""
+    count = sum(claim.found.confirmed for claim in claims)
+    return f"{count} of {len(claims)} claim{'' if len(claims) == 1 else 's'} confirmed"
+
+
+def cover_of(of: Reproduction) -> Drawing | None:
+    """The figure that is shown first."""
+    by_id = {drawing.figure.id: drawing for drawing in of.drawings}
+    return by_id.get(of.paper.cover) or next(iter(of.drawings), None)
+
+
+def _near(numbers: Sequence[Number]) -> str:
+    """How many numbers are near the published ones."""
+    ratios = [number.ratio for number in numbers if number.said.ratio]
+    near = sum(ratio is not None and abs(ratio - 1) <= _NEAR for ratio in ratios)
+    return f"{near} of {len(ratios)} within {_NEAR:.0%} of the published value".replace("%", " %")
+
+
 def _part(section: Section, drawings: Sequence[Drawing]) -> dict[str, Any]:
-    by_id = {drawing.plate.id: drawing for drawing in drawings}
+    by_id = {drawing.figure.id: drawing for drawing in drawings}
     return {
         "section": section,
-        "figures": [_figure(by_id[name]) for name in section.plates if name in by_id],
+        "figures": [_figure(by_id[name]) for name in section.figures if name in by_id],
     }
 
 
-def _figure(drawing: Drawing) -> dict[str, Any]:
-    plate = drawing.plate
-    svg = inline(drawing.svg, plate.file, f"{plate.title}. {plate.caption}")
-    return {"plate": plate, "command": drawing.command, "svg": Markup(svg)}
+def _figure(drawing: Drawing, prefix: str = "") -> dict[str, Any]:
+    figure = drawing.figure
+    svg = inline(drawing.svg, f"{prefix}{figure.file}", f"{figure.title}. {figure.caption}")
+    return {"figure": figure, "command": drawing.command, "svg": Markup(svg), "prefix": prefix}
+
+
+def _number(number: Number) -> dict[str, Any]:
+    """A number as the cells of its row."""
+    said, found, real, in_unit = number.said, number.found, number.testbed, unit(number)
+    ratio = None if number.ratio is None or not said.ratio else number.ratio
+    return {
+        "number": number,
+        "published": f"{significant(said.published)}{in_unit}",
+        "rank": rank(number),
+        "measured": f"{measured(number)}{in_unit}",
+        "interval": f"{interval(number)}{in_unit}",
+        "runs": single_runs(number),
+        "ratio": "—" if ratio is None else signed(f"{ratio:.2f}"),
+        "testbed": f"{measured(number, real.found)}{in_unit}" if real else "",
+        "matched": measured(number, real.matched) if real and real.matched else "",
+        "censored": bool(found.censored),
+    }
 
 
 def measured(number: Number, found: Estimate | None = None) -> str:
@@ -82,7 +134,7 @@ def interval(number: Number) -> str:
 
 
 def single_runs(number: Number) -> str:
-    """Between what the single runs lie: ``"runs 36 to > 120"``; nothing if there is one."""
+    """The range of the single runs: ``"runs 36.0 to > 120"``; nothing if there is one."""
     found = number.found
     if len(found.runs) < 2:
         return ""
@@ -103,11 +155,22 @@ def unit(number: Number) -> str:
     return "" if number.said.unit == "1" else f" {number.said.unit}"
 
 
+def significant(value: float | None) -> str:
+    """A value with three significant digits, zeros at its end kept, and a minus sign."""
+    text = format_significant(value)
+    if (value and "." not in f"{abs(value):.3g}" and 0.001 <= abs(value) < 100) or (
+        value and "." in text
+    ):
+        text = f"{value:#.3g}".removesuffix(".")
+    return signed(text)
+
+
+def signed(text: str) -> str:
+    """A number's text with a minus sign in the place of a hyphen."""
+    return text.replace("-", "−") if text.startswith("-") else text  # noqa: RUF001
+
+
 def _value(value: float | None, found: Estimate) -> str:
     if value is not None:
-        return format_significant(value)
+        return significant(value)
     return "unbounded" if found.limit is None else f"> {format_significant(found.limit)}"
-
-
-_FILTERS: Final = (measured, interval, single_runs, rank, unit)
-"""What templates call."""

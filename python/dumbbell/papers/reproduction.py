@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, replace
-from importlib import import_module
 from importlib.metadata import version as version_of
-from typing import TYPE_CHECKING, Any, Final, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -15,81 +15,89 @@ from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import whole, write_text
-from dumbbell.papers import real_plates
-from dumbbell.papers.frame import (
-    Claim,
-    Drawing,
-    Number,
-    Paper,
-    Reproduction,
-    Runs,
-    Setting,
+from dumbbell.papers import testbed_figures
+from dumbbell.papers.outcome import Claim, Drawing, Number, Reproduction, Setting
+from dumbbell.papers.registry import folder_of
+from dumbbell.papers.runs import SavedResults
+from dumbbell.papers.study import Study
+from dumbbell.papers.testbed import (
+    TestbedNumber,
+    TestbedRuns,
+    is_there,
+    measure,
+    section,
+    with_seeds_of,
 )
-from dumbbell.papers.known import home, load
-from dumbbell.papers.real import Real, RealNumber, is_there, like, measure, section
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
 from dumbbell.results.tables import disk_errors, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
     from dumbbell.figures import Picture
-    from dumbbell.papers.frame import Concrete, Planned, Plate, RealPlan, Settings, Study
+    from dumbbell.papers.model import (
+        ExperimentSpec,
+        ExperimentTemplate,
+        Paper,
+        Settings,
+        TestbedTemplate,
+    )
+    from dumbbell.papers.outcome import PaperFigure
+    from dumbbell.papers.runs import Runs
 
 _AT_ONCE: Final = 16
-"""Runs beyond a paper that are in memory together."""
+"""Runs of extensions that are in memory together."""
 
 _TOOLS: Final = ("polars", "numpy", "matplotlib")
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How much to run, how fast, and whom to tell.
+class RunOptions:
+    """How to run a paper.
 
     Attributes:
         jobs: How many simulations to run at once; None for one a processor.
         seeds: How many seeds to run with; None for those of the experiments.
         duration: How long every run lasts; None for as long as the experiments say.
-        progress: Is told what is being done, and what share of it is done (0 to 1).
-        overwrite: Whether measurements with real packets that were made otherwise are replaced.
-        real: Whether to run with real packets too what of a paper can be.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
+        testbed: Whether to run with real packets too what of a paper can be.
+        extensions: Whether to run the extensions too.
+        overwrite: Whether measurements with real packets of other settings are replaced.
     """
 
     jobs: int | None
     seeds: int | None
     duration: str | None
     progress: Callable[[str, float], None]
-    real: bool = False
+    testbed: bool = False
+    extensions: bool = False
     overwrite: bool = False
 
 
-def reproduce_paper(paper: Paper, out: Path, effort: Effort, *, beyond: bool) -> Reproduction:
+def reproduce_paper(of: Study, out: Path, options: RunOptions) -> Reproduction:
     """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
-    from dumbbell.papers.meanwhile import Meanwhile
+    from dumbbell.papers.incremental import IncrementalReport
     from dumbbell.papers.page import write_paper
 
-    folder = out / paper.id
-    if effort.real:
+    paper, folder = of.paper, out / of.paper.id
+    if options.testbed:
         # First, as this is what a machine may be unable to do.
-        _run_real(paper, folder, effort)
-    experiments = _experiments(paper, paper.planned.values(), effort)
-    meanwhile = Meanwhile(plates(paper), list(experiments.values()))
-    runs = Runs(
-        _run_all(paper, experiments, folder / "runs", effort, meanwhile.take),
-        _run_beyond(paper, [plan for plan in paper.experiments if plan.beyond], folder, effort)
-        if beyond
-        else {},
-    )
-    reproduction = _conclude(paper, runs, folder, _real(paper, folder, effort))
-    drawn = _plates(reproduction, runs)
-    drawings = _draw_all(paper, drawn, runs, folder, effort, meanwhile.pictures)
+        _run_testbed(paper, folder, options)
+    experiments = _experiments(paper, paper.planned.values(), options)
+    results = SavedResults(folder / "runs", list(experiments))
+    incremental = IncrementalReport(of.figures, of.runs(results), list(experiments.values()))
+    _run_all(paper, experiments, results, folder / "runs", options, incremental.add)
+    extensions = paper.extensions if options.extensions else []
+    runs = of.runs(results, _run_extensions(of, extensions, folder, options))
+    reproduction = _conclude(of, runs, folder, _testbed(paper, folder, options))
+    drawn = _figures(of, reproduction, runs)
+    drawings = _draw_all(paper, drawn, runs, folder, options, incremental.pictures)
     reproduction = _with_figures(reproduction, drawn, drawings)
-    write_json(folder / "results.json", reproduction.as_json())
-    write_paper(reproduction, told=meanwhile.told)
+    write_json(folder / "results.json", reproduction.as_json() | _place(paper))
+    write_paper(reproduction, views=incremental.views)
     return reproduction
 
 
@@ -99,114 +107,114 @@ def reopen(folder: Path) -> Reproduction:
     Raises:
         DumbbellError: If it is not one, or lacks a run or a figure.
     """
-    paper = load(json.loads((folder / "results.json").read_text(encoding="utf-8"))["paper"])
-    beyond = [plan.id for plan in paper.experiments if plan.beyond]
-    kept = {name: folder / f"{name}.parquet" for name in beyond}
-    runs = Runs(
-        {name: Result.load(folder / "runs" / name) for name in paper.planned},
-        {name: read_table(path) for name, path in kept.items() if path.is_file()},
-    )
-    there = [one.id for plan in paper.real for one in plan.all(paper.planned)]
-    real = _real_of(folder, there)
-    reproduction = _conclude(paper, runs, folder, real if real.runs else None)
-    drawn = _plates(reproduction, runs)
-    missing = [plate.file for plate in drawn if not (folder / f"{plate.file}.svg").is_file()]
+    said = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    of = Study.load(folder_of(said.get("folder", said["paper"])))
+    paper = of.paper
+    runs = of.runs(_saved(paper, folder), _kept(folder, [one.id for one in paper.extensions]))
+    there = [one.id for template in paper.testbed for one in template.all(paper.planned)]
+    real = _testbed_of(folder, there)
+    reproduction = _conclude(of, runs, folder, real if real.runs else None)
+    drawn = _figures(of, reproduction, runs)
+    missing = [figure.file for figure in drawn if not (folder / f"{figure.file}.svg").is_file()]
     if missing:
         again = f"make it again with `{_command(paper, missing[0][7:])}`"
         raise DumbbellError(f"{folder}: lacks {missing[0]}.svg; {again}")
     drawings = [
-        _drawing(paper, plate, (folder / f"{plate.file}.svg").read_text(encoding="utf-8"))
-        for plate in drawn
+        _drawing(paper, figure, (folder / f"{figure.file}.svg").read_text(encoding="utf-8"))
+        for figure in drawn
     ]
     return _with_figures(reproduction, drawn, drawings)
 
 
-def _conclude(paper: Paper, runs: Runs, folder: Path, real: Real | None) -> Reproduction:
+def _place(paper: Paper) -> dict[str, str]:
+    """Where the paper is, for `reopen`; nothing of one that is built in or installed."""
+    from dumbbell.papers.registry import folders
+
+    return {} if paper.id in folders() else {"folder": str(Path(paper.folder).resolve())}
+
+
+def _conclude(of: Study, runs: Runs, folder: Path, real: TestbedRuns | None) -> Reproduction:
     """Measures and checks what was run. Nothing is drawn yet."""
-    study = _study(paper)
-    numbers = study.measure(runs)
-    verdicts = study.judge(runs, numbers)
-    reals = _real_numbers(paper, runs, real) if real else {}
-    first = runs[paper.first].meta
-    sections = study.sections(runs)
+    paper = of.paper
+    numbers = of.measure(runs)
+    verdicts = of.judge(runs)
+    reals = _testbed_numbers(of, runs, real) if real else {}
+    told = {name: (result.experiment, result.seeds) for name, result in runs.results.items()}
+    meta = runs[paper.first].meta
+    sections = of.sections(runs, numbers)
     return Reproduction(
         paper=paper,
-        version=first["version"],
+        version=meta["version"],
         folder=folder,
         numbers=[
-            Number(
-                said,
-                numbers[said.id],
-                _weakest(runs[said.experiment].experiment),
-                reals.get(said.id),
-            )
+            Number(said, numbers[said.id], _weakest(told[said.experiment][0]), reals.get(said.id))
             for said in paper.numbers
         ],
         claims=[Claim(said, verdicts[said.id]) for said in paper.claims],
         sections=[section(paper, runs.results, real), *sections] if real else sections,
         drawings=[],
-        settings=_settings({name: result.experiment for name, result in runs.results.items()}),
-        seeds=max((result.seeds for result in runs.results.values()), key=len),
-        versions=_versions(first),
-        beyond=bool(runs.beyond),
+        settings=_settings({name: experiment for name, (experiment, _) in told.items()}),
+        seeds=max((seeds for _, seeds in told.values()), key=len),
+        versions=_versions(meta),
+        extensions=bool(runs.extensions),
+        name=_name(paper),
         runs=runs.results,
-        real=real,
+        testbed=real,
     )
 
 
-def _real_numbers(paper: Paper, runs: Runs, real: Real) -> dict[str, RealNumber]:
+def _testbed_numbers(of: Study, runs: Runs, real: TestbedRuns) -> dict[str, TestbedNumber]:
     """The same measures, with other runs in the place of the simulated ones."""
-    study = _study(paper)
-    found, alike = (
-        study.measure(Runs({**runs.results, **those}, runs.beyond))
-        for those in (real.sound, real.alike)
+    numbers = [number for number in of.paper.numbers if number.experiment in real.runs]
+    found, matched = (
+        of.measure(runs.with_results(those), numbers) for those in (real.valid, real.matched)
     )
     return {
-        said.id: RealNumber.of(
+        said.id: TestbedNumber.of(
             real.runs[said.experiment],
             found[said.id],
-            alike[said.id] if said.experiment in real.alike else None,
+            matched[said.id] if said.experiment in real.matched else None,
         )
-        for said in paper.numbers
-        if said.experiment in real.runs
+        for said in numbers
     }
 
 
-def _plates(reproduction: Reproduction, runs: Runs) -> list[Plate]:
+def _figures(of: Study, reproduction: Reproduction, runs: Runs) -> list[PaperFigure]:
     """All figures for which there are runs, those of real packets too."""
-    drawn = [plate for plate in plates(reproduction.paper) if _has_all(plate, runs)]
-    if reproduction.real is None:
+    drawn = [figure for figure in of.figures if _has_all(figure, runs)]
+    real = reproduction.testbed
+    if real is None:
         return drawn
-    return [*drawn, *real_plates.plates(drawn, reproduction.numbers, reproduction.real)]
+    return [*drawn, *testbed_figures.figures_of(drawn, reproduction.numbers, real)]
 
 
 def _with_figures(
-    reproduction: Reproduction, drawn: Sequence[Plate], drawings: Sequence[Drawing]
+    reproduction: Reproduction, drawn: Sequence[PaperFigure], drawings: Sequence[Drawing]
 ) -> Reproduction:
-    sections = real_plates.beside(reproduction.sections, drawn)
+    sections = testbed_figures.beside(reproduction.sections, drawn)
     return replace(reproduction, drawings=drawings, sections=sections)
 
 
-def draw_figures(paper: Paper, figures: Sequence[str], out: Path, effort: Effort) -> list[Path]:
+def draw_figures(of: Study, figures: Sequence[str], out: Path, options: RunOptions) -> list[Path]:
     """Runs what some figures need and draws them; returns the files without their suffix.
 
     Raises:
         DumbbellError: If there is no such figure.
     """
-    folder = out / paper.id
-    chosen = [_plate(paper, figure) for figure in figures]
-    needed = {experiment for plate in chosen for experiment in plate.experiments}
+    paper, folder = of.paper, out / of.paper.id
+    chosen = [_figure(of, figure) for figure in figures]
+    needed = {experiment for figure in chosen for experiment in figure.experiments}
     wanted = [one for one in paper.planned.values() if one.id in needed]
-    beyond = [plan for plan in paper.experiments if plan.beyond and plan.id in needed]
-    runs = Runs(
-        _run_all(paper, _experiments(paper, wanted, effort), folder / "runs", effort),
-        _run_beyond(paper, beyond, folder, effort),
-    )
-    _draw_all(paper, chosen, runs, folder, effort, {})
-    return [folder / plate.file for plate in chosen]
+    experiments = _experiments(paper, wanted, options)
+    results = SavedResults(folder / "runs", list(experiments))
+    _run_all(paper, experiments, results, folder / "runs", options)
+    extensions = [template for template in paper.extensions if template.id in needed]
+    runs = of.runs(results, _run_extensions(of, extensions, folder, options))
+    _draw_all(paper, chosen, runs, folder, options, {})
+    return [folder / figure.file for figure in chosen]
 
 
-def figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
+def figure_of(of: Study, figure: str, folder: Path) -> Figure:
     """Draws a figure of a paper from the runs that are in the folder of its reproduction.
 
     Raises:
@@ -214,51 +222,40 @@ def figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
     """
     from dumbbell.figures import styled
 
-    if figure.endswith(real_plates.SUFFIX):
-        return _real_figure_of(paper, figure.removesuffix(real_plates.SUFFIX), folder)
-    plate = _plate(paper, figure)
-    beyond = {plan.id for plan in paper.experiments if plan.beyond}
-    kept = {name: folder / f"{name}.parquet" for name in beyond.intersection(plate.experiments)}
-    places = {name: folder / "runs" / name for name in plate.experiments if name not in beyond}
-    if not all(path.exists() for path in (*kept.values(), *places.values())):
-        again = f"dumbbell reproduce {paper.id} --figure {plate.id} --out {_quoted(folder.parent)}"
+    if figure.endswith(testbed_figures.SUFFIX):
+        return _testbed_figure_of(of, figure.removesuffix(testbed_figures.SUFFIX), folder)
+    drawn, paper = _figure(of, figure), of.paper
+    extensions = {template.id for template in paper.extensions}.intersection(drawn.experiments)
+    names = [name for name in drawn.experiments if name not in extensions]
+    kept = _kept(folder, extensions)
+    if len(kept) < len(extensions) or not all((folder / "runs" / name).is_dir() for name in names):
+        place = shlex.quote(str(folder.parent))
+        again = f"dumbbell reproduce {_name(paper)} --figure {drawn.id} --out {place}"
         raise DumbbellError(
-            f"{folder}: has not all runs of {paper.id}/{plate.id}; `{again}` does them"
+            f"{folder}: has not all runs of {paper.id}/{drawn.id}; `{again}` does them"
         )
-    runs = Runs(
-        {name: Result.load(place) for name, place in places.items()},
-        {name: read_table(path) for name, path in kept.items()},
-    )
     with styled():
-        return plate.draw(runs)
+        return drawn.draw(of.runs(SavedResults(folder / "runs", names), kept))
 
 
-def _quoted(folder: Path) -> str:
-    return shlex.quote(str(folder))
-
-
-def _real_figure_of(paper: Paper, figure: str, folder: Path) -> Figure:
+def _testbed_figure_of(of: Study, figure: str, folder: Path) -> Figure:
     from dumbbell.figures import styled
 
-    plate = _plate(paper, figure)
-    real = _real_of(folder, plate.experiments)
-    if not plate.real or set(real.runs) != set(plate.experiments):
-        lacks = f"{folder}: has not all runs with real packets of {paper.id}/{plate.id}"
-        again = f"dumbbell reproduce {paper.id} --backend linux --out {_quoted(folder.parent)}"
+    drawn, paper = _figure(of, figure), of.paper
+    real = _testbed_of(folder, drawn.experiments)
+    if not drawn.testbed or set(real.runs) != set(drawn.experiments):
+        lacks = f"{folder}: has not all runs with real packets of {paper.id}/{drawn.id}"
+        place = shlex.quote(str(folder.parent))
+        again = f"dumbbell reproduce {_name(paper)} --backend linux --out {place}"
         raise DumbbellError(f"{lacks}; `{again}` does those that there can be")
     with styled():
-        return real_plates.of_real(plate, real).draw(Runs({}, {}))
+        return testbed_figures.of_real(drawn, real).draw(of.runs({}))
 
 
-def plates(paper: Paper) -> Sequence[Plate]:
-    """The figures of a paper."""
-    return _study(paper).PLATES
-
-
-def _plate(paper: Paper, figure: str) -> Plate:
-    known = {plate.id: plate for plate in plates(paper)}
+def _figure(of: Study, figure: str) -> PaperFigure:
+    known = {one.id: one for one in of.figures}
     if figure not in known:
-        problem = f'{paper.id}: there is no figure "{figure}"'
+        problem = f'{of.paper.id}: there is no figure "{figure}"'
         raise DumbbellError(f"{problem}; there are {', '.join(known)}")
     return known[figure]
 
@@ -268,66 +265,82 @@ def write_json(path: Path, content: object) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _study(paper: Paper) -> Study:
-    return cast("Study", import_module(f"dumbbell.papers.{paper.id.replace('-', '_')}"))
+def _saved(paper: Paper, folder: Path) -> SavedResults:
+    return SavedResults(folder / "runs", list(paper.planned))
 
 
-def _experiment(paper: Paper, wanted: Concrete, effort: Effort) -> Experiment:
-    file = home(paper.id) / wanted.file
-    experiment = Experiment.load(file, overrides=list(wanted.changes))
-    changes = {"seeds": effort.seeds, "duration": effort.duration}
+def _kept(folder: Path, extensions: Iterable[str]) -> dict[str, pl.DataFrame]:
+    """What is kept of extensions, by the id of their template."""
+    places = {name: folder / f"{name}.parquet" for name in extensions}
+    return {name: read_table(path) for name, path in places.items() if path.is_file()}
+
+
+def _experiment(paper: Paper, wanted: ExperimentSpec, options: RunOptions) -> Experiment:
+    experiment = Experiment.load(paper.folder / wanted.file, overrides=list(wanted.changes))
+    changes = {"seeds": options.seeds, "duration": options.duration}
     return experiment.replace(**{key: value for key, value in changes.items() if value is not None})
 
 
-def _experiments(paper: Paper, wanted: Iterable[Concrete], effort: Effort) -> dict[str, Experiment]:
-    return {one.id: _experiment(paper, one, effort) for one in wanted}
+def _experiments(
+    paper: Paper, wanted: Iterable[ExperimentSpec], options: RunOptions
+) -> dict[str, Experiment]:
+    return {one.id: _experiment(paper, one, options) for one in wanted}
 
 
 def _run_all(
     paper: Paper,
     experiments: Mapping[str, Experiment],
+    results: SavedResults,
     folder: Path,
-    effort: Effort,
-    finished: Callable[[str, Result], None] = lambda _name, _result: None,
-) -> dict[str, Result]:
+    options: RunOptions,
+    finished: Callable[[str], None] = lambda _name: None,
+) -> None:
+    """Runs experiments; each result is saved as soon as it is there."""
     names = list(experiments)
     for name in names:
         check(folder / name, None, None, overwrite=True)
-    results = run_all(
+
+    def save(place: int, result: Result) -> None:
+        results.save(names[place], result)
+        finished(names[place])
+
+    run_all(
         list(experiments.values()),
-        jobs=effort.jobs,
-        progress=lambda share: effort.progress(f"{paper.id}: simulating", share),
-        finished=lambda place, result: finished(names[place], result),
+        jobs=options.jobs,
+        progress=lambda share: options.progress(f"{paper.id}: simulating", share),
+        finished=save,
     )
-    for name, result in zip(names, results, strict=True):
-        result.save(folder / name, overwrite=True)
-    return dict(zip(names, results, strict=True))
 
 
-def _run_real(paper: Paper, folder: Path, effort: Effort) -> None:
+def _run_testbed(paper: Paper, folder: Path, options: RunOptions) -> None:
     """Runs with real packets what is not there yet."""
     measure(
         {
-            name: (experiment, effort.jobs or plan.at_once)
-            for name, (plan, experiment) in _real_experiments(paper, effort).items()
+            name: (experiment, options.jobs or template.at_once)
+            for name, (template, experiment) in _testbed_experiments(paper, options).items()
         },
         folder / "real",
-        effort.overwrite,
-        lambda what, share: effort.progress(f"{paper.id}: {what}", share),
+        options.overwrite,
+        lambda what, share: options.progress(f"{paper.id}: {what}", share),
     )
 
 
-def _real_experiments(paper: Paper, effort: Effort) -> dict[str, tuple[RealPlan, Experiment]]:
+def _testbed_experiments(
+    paper: Paper, options: RunOptions
+) -> dict[str, tuple[TestbedTemplate, Experiment]]:
     return {
-        one.id: (plan, _experiment(paper, one, replace(effort, seeds=effort.seeds or plan.runs)))
-        for plan in paper.real
-        for one in plan.all(paper.planned)
+        one.id: (
+            template,
+            _experiment(paper, one, replace(options, seeds=options.seeds or template.runs)),
+        )
+        for template in paper.testbed
+        for one in template.all(paper.planned)
     }
 
 
-def _real(paper: Paper, folder: Path, effort: Effort) -> Real | None:
-    """What is there of real packets, now or from before, and what is like it in the simulator."""
-    experiments = _real_experiments(paper, effort)
+def _testbed(paper: Paper, folder: Path, options: RunOptions) -> TestbedRuns | None:
+    """Runs with real packets, of now or before, and the matched simulations, which it runs."""
+    experiments = _testbed_experiments(paper, options)
     there = [
         name
         for name, (_, experiment) in experiments.items()
@@ -335,87 +348,94 @@ def _real(paper: Paper, folder: Path, effort: Effort) -> Real | None:
     ]
     changed = {
         one.id: experiments[one.id][1]
-        for plan in paper.real
-        for one in plan.all(paper.planned)
+        for template in paper.testbed
+        for one in template.all(paper.planned)
         if one.id in there and one != paper.planned[one.id]
     }
-    _run_all(paper, changed, folder / "alike", effort)
-    return _real_of(folder, there) if there else None
+    matched = folder / "alike"
+    _run_all(paper, changed, SavedResults(matched, list(changed)), matched, options)
+    return _testbed_of(folder, there) if there else None
 
 
-def _real_of(folder: Path, names: Sequence[str]) -> Real:
-    """The results of real packets, and those like them, that are in a folder."""
+def _testbed_of(folder: Path, names: Sequence[str]) -> TestbedRuns:
+    """The results with real packets, and the matched simulations, that are in a folder."""
     places = ({name: folder / kind / name for name in names} for kind in ("real", "alike"))
-    real, alike = (
+    real, matched = (
         {name: Result.load(place) for name, place in there.items() if place.is_dir()}
         for there in places
     )
-    return Real(real, {name: like(simulated, real[name]) for name, simulated in alike.items()})
+    return TestbedRuns(
+        real, {name: with_seeds_of(real[name], simulated) for name, simulated in matched.items()}
+    )
 
 
-def _run_beyond(
-    paper: Paper, plans: Sequence[Planned], folder: Path, effort: Effort
+def _run_extensions(
+    of: Study, templates: Sequence[ExperimentTemplate], folder: Path, options: RunOptions
 ) -> dict[str, pl.DataFrame]:
-    study, tables = _study(paper), {}
-    for plan in plans:
-        rows, cells = [], list(plan.all())
+    paper, tables = of.paper, {}
+    for template in templates:
+        rows, cells = [], list(template.all())
         for done in range(0, len(cells), _AT_ONCE):
-            effort.progress(f"{paper.id}: beyond the paper", done / len(cells))
+            options.progress(f"{paper.id}: extensions", done / len(cells))
             some = cells[done : done + _AT_ONCE]
-            results = run_all([_experiment(paper, cell, effort) for cell in some], jobs=effort.jobs)
+            results = run_all([_experiment(paper, one, options) for one in some], jobs=options.jobs)
             rows += [
-                study.reduce(result).select(*_labels(cell), pl.all())
+                of.reduce(result).select(
+                    *(pl.lit(value).alias(setting) for setting, value in cell.chosen.items()),
+                    pl.all(),
+                )
                 for cell, result in zip(some, results, strict=True)
             ]
-        tables[plan.id] = pl.concat(rows)
+        tables[template.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{plan.id}.parquet") as file, disk_errors():
-            tables[plan.id].write_parquet(file)
+        with whole(folder / f"{template.id}.parquet") as file, disk_errors():
+            tables[template.id].write_parquet(file)
     return tables
 
 
-def _labels(cell: Concrete) -> Iterable[pl.Expr]:
-    return (pl.lit(value).alias(setting) for setting, value in cell.chosen.items())
-
-
-def _has_all(plate: Plate, runs: Runs) -> bool:
-    return all(name in runs.results or name in runs.beyond for name in plate.experiments)
+def _has_all(figure: PaperFigure, runs: Runs) -> bool:
+    return all(name in runs.results or name in runs.extensions for name in figure.experiments)
 
 
 def _draw_all(
     paper: Paper,
-    plates: Sequence[Plate],
+    figures: Sequence[PaperFigure],
     runs: Runs,
     folder: Path,
-    effort: Effort,
+    options: RunOptions,
     drawn: Mapping[str, Picture],
 ) -> list[Drawing]:
     """Writes all figures; those that are not drawn yet are drawn first."""
-    from dumbbell.papers.meanwhile import picture_of
+    from dumbbell.papers.incremental import picture_of
 
     folder.mkdir(parents=True, exist_ok=True)
     drawings = []
-    for done, plate in enumerate(plates):
-        effort.progress(f"{paper.id}: drawing", done / len(plates))
-        picture = drawn.get(plate.id) or picture_of(plate, runs)
-        picture.write(folder / plate.file)
-        drawings.append(_drawing(paper, plate, picture.svg))
+    for done, figure in enumerate(figures):
+        options.progress(f"{paper.id}: drawing", done / len(figures))
+        picture = drawn.get(figure.id) or picture_of(figure, runs)
+        picture.write(folder / figure.file)
+        drawings.append(_drawing(paper, figure, picture.svg))
     return drawings
 
 
-def _drawing(paper: Paper, plate: Plate, svg: str) -> Drawing:
-    return Drawing(plate, svg, _command(paper, plate.id))
+def _drawing(paper: Paper, figure: PaperFigure, svg: str) -> Drawing:
+    return Drawing(figure, svg, _command(paper, figure.id))
 
 
 def _command(paper: Paper, figure: str) -> str:
-    """What makes a figure again."""
-    is_real = figure == "real" or figure.endswith(real_plates.SUFFIX)
+    """The command that makes a figure again."""
+    is_real = figure == "real" or figure.endswith(testbed_figures.SUFFIX)
     how = "--backend linux" if is_real else f"--figure {figure}"
-    return f"dumbbell reproduce {paper.id} {how}"
+    return f"dumbbell reproduce {_name(paper)} {how}"
 
 
-def _settings(experiments: dict[str, Experiment]) -> list[Setting]:
-    """What the paper leaves unsaid, and for which experiments, each setting once."""
+def _name(paper: Paper) -> str:
+    """What a paper is called on the command line: its id, or its folder."""
+    return shlex.quote(_place(paper).get("folder", paper.id))
+
+
+def _settings(experiments: Mapping[str, Experiment]) -> list[Setting]:
+    """What the paper does not specify, and for which experiments, each setting once."""
     found: dict[tuple[str, Settings, str], list[str]] = {}
     for name, experiment in experiments.items():
         for key, reason in experiment.assumed.items():
@@ -431,7 +451,7 @@ def _weakest(experiment: Experiment) -> Settings:
     return "assumed" if experiment.assumed else "stated"
 
 
-def _versions(meta: dict[str, Any]) -> dict[str, str]:
+def _versions(meta: Mapping[str, Any]) -> dict[str, str]:
     """What the runs were made with, and what drew them."""
     tools = {tool: version_of(tool) for tool in _TOOLS}
     return {"dumbbell": meta["version"], "Python": meta["machine"]["python"]} | tools

@@ -61,7 +61,7 @@ def _write_results(
         version=_core.__version__,
         overview=overview(pages),
         views=pages,
-        looks=page.looks(results.values()),
+        looks=page.looks({cc for one in pages for cc in one.algorithms}),
     )
 
 

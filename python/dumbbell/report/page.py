@@ -17,7 +17,6 @@ from dumbbell.figures.bands import BBR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from dumbbell.results.result import Result
 
 _HERE: Final = Path(__file__).parent
 CHARTS: Final = ("uPlot.min.js", "page.js", "charts.js")
@@ -77,9 +76,9 @@ def _environment(filters: tuple[Callable[..., str], ...]) -> jinja2.Environment:
     return environment
 
 
-def looks(results: Iterable[Result]) -> dict[str, Any]:
+def looks(algorithms: Iterable[str]) -> dict[str, Any]:
     """What the page's script has to know of looks: markers, names, states, neutral colours."""
-    known = {flow.cc: look(flow.cc) for result in results for flow in result.experiment.flows}
+    known = {cc: look(cc) for cc in algorithms}
     return {
         "markers": {its.marker: outline(its.marker) for its in known.values()},
         "labels": {cc: its.label for cc, its in known.items()},

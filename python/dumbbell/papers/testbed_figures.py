@@ -7,18 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dumbbell import figures
-from dumbbell.papers.frame import Plate, Runs
-from dumbbell.papers.real import counted
+from dumbbell.papers.outcome import PaperFigure
+from dumbbell.papers.testbed import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.frame import Number, Section
-    from dumbbell.papers.real import Real
+    from dumbbell.papers.outcome import Number, Section
+    from dumbbell.papers.runs import Runs
+    from dumbbell.papers.testbed import TestbedRuns
+    from dumbbell.results.result import Result
 
 SUFFIX: Final = "-real"
 """What the id of a figure has at its end if it is of real packets."""
@@ -26,13 +28,15 @@ SUFFIX: Final = "-real"
 _LEAST, _MOST = -0.5, 3.0
 """Where the axis of ratios ends; at 0 if none is below."""
 
-_SIMULATED, _ALIKE, _REAL = "#0072b2", "#0072b2", "#d55e00"
+_SIMULATED, _MATCHED, _REAL = "#0072b2", "#0072b2", "#d55e00"
 
 
-def plates(paper: Sequence[Plate], numbers: Sequence[Number], real: Real) -> list[Plate]:
+def figures_of(
+    paper: Sequence[PaperFigure], numbers: Sequence[Number], real: TestbedRuns
+) -> list[PaperFigure]:
     """All numbers beside each other, then every figure of which all experiments are real."""
-    shown = [number for number in numbers if number.real]
-    glance = Plate(
+    shown = [number for number in numbers if number.testbed]
+    glance = PaperFigure(
         id="real",
         title="Published, simulated, real",
         caption="Every number that was measured with real packets, over the published one. "
@@ -41,45 +45,45 @@ def plates(paper: Sequence[Plate], numbers: Sequence[Number], real: Real) -> lis
         draw=partial(draw_numbers, shown),
         wide=True,
     )
-    again = [plate for plate in paper if plate.real and plate.experiments]
+    again = [figure for figure in paper if figure.testbed and figure.experiments]
     return [
         *([glance] if shown else []),
-        *(of_real(plate, real) for plate in again if set(plate.experiments) <= set(real.runs)),
+        *(of_real(figure, real) for figure in again if set(figure.experiments) <= set(real.runs)),
     ]
 
 
-def of_real(plate: Plate, real: Real) -> Plate:
+def of_real(figure: PaperFigure, real: TestbedRuns) -> PaperFigure:
     """A figure of a paper, drawn of the real runs that count."""
-    sound = real.sound
-    runs = sorted({len(sound[name].seeds) for name in plate.experiments})
-    spoiled = sum(len(real.runs[name].spoiled) for name in plate.experiments)
+    valid = real.valid
+    runs = sorted({len(valid[name].seeds) for name in figure.experiments})
+    spoiled = sum(len(real.runs[name].spoiled) for name in figure.experiments)
     fewest = f"{runs[0]} to " if runs[0] != runs[-1] else ""
     many = f"{fewest}{counted(runs[-1], 0)}"
     marked = f"; {spoiled} more were spoiled and are left out" if spoiled else ""
-    if any(set(sound[name].spoiled) for name in plate.experiments):
+    if any(set(valid[name].spoiled) for name in figure.experiments):
         marked = "; some are spoiled, as there are no others"
     return replace(
-        plate,
-        id=f"{plate.id}{SUFFIX}",
-        title=f"{plate.title}, with real packets",
-        caption=f"{many} of each experiment{marked}. {plate.caption}",
-        draw=partial(_draw, plate, Runs(sound, {})),
+        figure,
+        id=f"{figure.id}{SUFFIX}",
+        title=f"{figure.title}, with real packets",
+        caption=f"{many} of each experiment{marked}. {figure.caption}",
+        draw=partial(_draw, figure, valid),
     )
 
 
-def _draw(plate: Plate, real: Runs, _simulated: Runs) -> Figure:
-    return plate.draw(real)
+def _draw(figure: PaperFigure, valid: Mapping[str, Result], runs: Runs) -> Figure:
+    return figure.draw(runs.with_results(valid))
 
 
-def beside(sections: Sequence[Section], drawn: Sequence[Plate]) -> list[Section]:
+def beside(sections: Sequence[Section], drawn: Sequence[PaperFigure]) -> list[Section]:
     """Sections in which every figure that is also of real packets has that one at its side."""
-    there = {plate.id for plate in drawn}
+    there = {figure.id for figure in drawn}
     return [
         replace(
             section,
-            plates=tuple(
+            figures=tuple(
                 shown
-                for name in section.plates
+                for name in section.figures
                 for shown in (name, f"{name}{SUFFIX}")
                 if shown == name or shown in there
             ),
@@ -94,17 +98,19 @@ def draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(width=figures.PAGE, height=height)
     axes.axvline(1.0, color=figures.INK, linewidth=1.0)
     for place, number in enumerate(reversed(numbers)):
-        assert number.real is not None, "only such numbers are drawn"
+        assert number.testbed is not None, "only such numbers are drawn"
         said = number.said.published
         _mark(axes, place + 0.14, number.found, said, _SIMULATED)
-        if number.real.alike:
-            _mark(axes, place, number.real.alike, said, _ALIKE, hollow=True)
-        low = place - 0.14 if number.real.alike else place - 0.1
-        _mark(axes, low, number.real.found, said, _REAL, marker="D")
-        for run in number.real.found.runs:
+        if number.testbed.matched:
+            _mark(axes, place, number.testbed.matched, said, _MATCHED, hollow=True)
+        low = place - 0.14 if number.testbed.matched else place - 0.1
+        _mark(axes, low, number.testbed.found, said, _REAL, marker="D")
+        for run in number.testbed.found.runs:
             axes.plot(_at(run, said), low, "|", color=_REAL, markersize=4)
-        if not number.real.sound:
-            axes.plot(_at(number.real.found.value, said), low, "x", color=figures.INK, markersize=7)
+        if not number.testbed.valid:
+            axes.plot(
+                _at(number.testbed.found.value, said), low, "x", color=figures.INK, markersize=7
+            )
     names = [number.said.quantity.partition(" (")[0] for number in reversed(numbers)]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)

@@ -1,8 +1,8 @@
-"""Papers with real packets: what is run, what is measured of it, and how the report tells of it.
+"""Papers with real packets: what is run, what is measured in it, and its part of the report.
 
-What a kernel cannot do as an experiment has it, or what would take too long in real time, the
-paper's ``[[real]]`` tables lay over the experiment. The simulator then runs that too, so that what
-real packets change and what the settings change can be told apart.
+The paper's ``[[testbed]]`` tables change experiments for the kernel, or shorten them, as runs take
+real time. The simulator then runs the changed experiment too: that separates the effect of the
+settings from the effect of real packets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dumbbell.display import Column, Table, format_significant
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import ResultError
 from dumbbell.experiment.resolve import resolve
-from dumbbell.papers.frame import Section
+from dumbbell.papers.outcome import Section
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
 
@@ -28,86 +28,88 @@ if TYPE_CHECKING:
 
     from dumbbell.experiment.model import Experiment
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.frame import Paper
+    from dumbbell.papers.model import Paper
 
 _RETRIES: Final = 2
 """How often a run is repeated that the machine spoiled."""
 
 
 @dataclass(frozen=True)
-class Real:
-    """What came of real packets.
+class TestbedRuns:
+    """Results with real packets.
 
     Attributes:
         runs: The results, by the id of their experiment.
-        alike: Those of the simulator that are run as the real ones were, where that is otherwise
-            than in the reproduction. With the seeds of the real runs that count: so random losses
-            and starts are the same.
+        matched: Simulations of the experiments that the testbed changes, with the seeds of the
+            valid runs: random losses and starts are the same.
     """
 
+    __test__ = False
+
     runs: Mapping[str, Result] = field(default_factory=dict)
-    alike: Mapping[str, Result] = field(default_factory=dict)
+    matched: Mapping[str, Result] = field(default_factory=dict)
 
     @cached_property
-    def sound(self) -> dict[str, Result]:
-        """The runs that count: without those that the machine spoiled, unless all of them are."""
+    def valid(self) -> dict[str, Result]:
+        """The results without the runs that the machine spoiled, unless all of them are."""
         return {name: result.sound() for name, result in self.runs.items()}
 
 
 @dataclass(frozen=True)
-class RealNumber:
+class TestbedNumber:
     """A published number, measured with real packets.
 
     Attributes:
-        found: What was measured in the runs that count.
-        alike: What the simulator says if it is run as the real runs were, where that is otherwise
-            than in the reproduction.
-        sound: How many runs the machine did not spoil. Only these count, unless there are none.
-        spoiled: How many runs it spoiled.
+        found: What was measured in the valid runs.
+        matched: The same in the matched simulation, where there is one.
+        valid: How many runs are valid. Only these count, unless there are none.
+        spoiled: How many runs the machine spoiled.
     """
 
+    __test__ = False
+
     found: Estimate
-    alike: Estimate | None
-    sound: int
+    matched: Estimate | None
+    valid: int
     spoiled: int
 
     @classmethod
-    def of(cls, result: Result, found: Estimate, alike: Estimate | None) -> RealNumber:
-        """What `result`, with all of its runs, tells of a number."""
-        return cls(found, alike, len(result.seeds) - len(result.spoiled), len(result.spoiled))
+    def of(cls, result: Result, found: Estimate, matched: Estimate | None) -> TestbedNumber:
+        """A number that was measured in `result`, which has all runs."""
+        return cls(found, matched, len(result.seeds) - len(result.spoiled), len(result.spoiled))
 
     @property
     def count(self) -> str:
-        """How many runs count, and what became of the spoiled ones."""
-        return counted(self.sound, self.spoiled)
+        """How many runs count, and how many were spoiled."""
+        return counted(self.valid, self.spoiled)
 
     def as_json(self) -> dict[str, Any]:
         """As it stands in ``results.json``."""
-        alike = {"simulated_alike": self.alike.value} if self.alike else {}
+        matched = {"simulated_alike": self.matched.value} if self.matched else {}
         return {
             **self.found.ends,
-            "runs": self.sound or self.spoiled,
+            "runs": self.valid or self.spoiled,
             "spoiled": self.spoiled,
-            **alike,
+            **matched,
         }
 
 
-def like(simulated: Result, real: Result) -> Result:
+def with_seeds_of(real: Result, simulated: Result) -> Result:
     """The simulated runs with the seeds of the real ones; all of them if there are none."""
     seeds = [seed for seed in real.sound().seeds if seed in simulated.seeds]
     return simulated.of_seeds(seeds) if seeds else simulated
 
 
-def counted(sound: int, spoiled: int) -> str:
-    """In words, how many runs count, and what became of those that were spoiled.
+def counted(valid: int, spoiled: int) -> str:
+    """In words, how many runs count, and how many were spoiled.
 
-    The sound ones count; where there are none, those that were spoiled.
+    The valid ones count; where there are none, those that were spoiled.
     """
-    runs = sound or spoiled
+    runs = valid or spoiled
     said = "1 run" if runs == 1 else f"{runs} runs"
     if not spoiled:
         return said
-    return f"{said}, {spoiled} spoiled left out" if sound else f"{said}, spoiled"
+    return f"{said}, {spoiled} spoiled left out" if valid else f"{said}, spoiled"
 
 
 def measure(
@@ -123,11 +125,11 @@ def measure(
     Args:
         experiments: By id the experiment, and how many runs may go on at once.
         folder: Where each has, or gets, its result folder.
-        overwrite: Whether measurements that were made otherwise are replaced.
-        progress: Is told what is being done and what share of it is done (0 to 1).
+        overwrite: Whether measurements of other settings are replaced.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
-        OverwriteError: If there is a measurement that was made otherwise.
+        OverwriteError: If there is a measurement of other settings.
         TestbedError: If the machine cannot.
         BpfError: If the kernel lacks an algorithm, and may not be given it.
     """
@@ -171,18 +173,16 @@ def _bare(experiment: Experiment) -> Experiment:
     )
 
 
-def section(paper: Paper, simulated: Mapping[str, Result], real: Real) -> Section:
-    """What the report tells of real packets beyond the numbers."""
+def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) -> Section:
+    """The section on real packets."""
     kernels = sorted({result.meta["kernel"].partition("-")[0] for result in real.runs.values()})
     text = [
         f"The TCP of Linux {', '.join(kernels)}, and eBPF for algorithms that it lacks, across the "
-        "same links in real time. A kernel cannot be told all that a simulator can: where an "
-        "experiment had to be otherwise, or was shortened, the simulator runs that too, as "
-        "“simulated alike”.",
-        *dict.fromkeys(plan.why for plan in paper.real if plan.why),
+        "same links in real time. Where an experiment had to be changed or shortened for the "
+        "testbed, the simulator runs the changed one too (“matched simulation”).",
+        *dict.fromkeys(plan.why for plan in paper.testbed if plan.why),
     ]
-    alike = {**simulated, **real.alike}
-    tables = [_side_by_side(alike, real)]
+    tables = [_side_by_side({**simulated, **real.matched}, real)]
     spoiled = _spoiled(real)
     if spoiled.rows:
         tables.append(spoiled)
@@ -196,19 +196,19 @@ _SHOWN: Final = {
 }
 
 
-def _side_by_side(simulated: Mapping[str, Result], real: Real) -> Table:
-    """A row for every flow of every experiment: the simulator and the kernel, run alike."""
+def _side_by_side(simulated: Mapping[str, Result], real: TestbedRuns) -> Table:
+    """A row for every flow of every experiment: the matched simulation and the kernel."""
     columns = [Column("Experiment"), Column("Flow"), Column("Runs")]
     columns += [Column(title, number=True) for title, _ in _SHOWN.values()]
     rows = []
-    for name, result in real.sound.items():
-        ours, theirs = _medians(like(simulated[name], result)), _medians(result)
+    for name, result in real.valid.items():
+        ours, theirs = _medians(with_seeds_of(result, simulated[name])), _medians(result)
         spoiled = len(real.runs[name].spoiled)
         runs = counted(len(real.runs[name].seeds) - spoiled, spoiled)
         for flow, found in theirs.items():
             cells = [_beside(ours[flow][key], found[key], by) for key, (_, by) in _SHOWN.items()]
             rows.append([name, flow, runs, *cells])
-    note = "Simulated alike / real (ratio); medians over the runs that count, with the same seeds."
+    note = "Matched simulation / real (ratio); medians over the valid runs, with the same seeds."
     return Table(columns, rows, note)
 
 
@@ -224,10 +224,10 @@ def _beside(ours: float | None, theirs: float | None, by: float) -> str:
     return f"{shown[0]} / {shown[1]}{ratio}"
 
 
-def _spoiled(real: Real) -> Table:
+def _spoiled(real: TestbedRuns) -> Table:
     rows = [
-        [name, str(seed), "; ".join(why), "left out" if seed not in sound.seeds else "kept"]
-        for name, sound in real.sound.items()
+        [name, str(seed), "; ".join(why), "left out" if seed not in valid.seeds else "kept"]
+        for name, valid in real.valid.items()
         for seed, why in real.runs[name].spoiled.items()
     ]
     columns = [Column("Experiment"), Column("Run", number=True), Column("Why"), Column("Is")]

@@ -1,0 +1,398 @@
+"""AR-UDT beside UDT and TCP on a link of 1 Gbit/s (An, Wang, Kim and Cho)."""
+
+from __future__ import annotations
+
+from math import sqrt
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from dumbbell import figures, metrics
+from dumbbell.display import Column, Table
+from dumbbell.metrics import intervals
+from dumbbell.papers import Runs, Verdict, claim, figure, metric, number, table, text
+from dumbbell.papers.helpers import grid, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from matplotlib.figure import Figure
+
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.results.result import Result
+
+PROTOCOLS = ("ar-udt", "tcp", "udt")
+LABELS = {"ar-udt": "AR-UDT", "tcp": "TCP", "udt": "UDT"}
+RTTS = (1, 50, 100, 200)
+LOSSES = ("1e-7", "1e-6", "1e-5", "1e-4")
+SETTLED = 15.0
+"""From when on the paper compares how steady the protocols are, s."""
+BIN = 0.002
+"""Width of an interval of figure 5."""
+PAYLOAD = {"tcp": 1460 / 1500, "udt": 1456 / 1500}
+"""The share of payload in a full packet, by transport."""
+
+
+def carried(result: Result) -> pl.DataFrame:
+    """Payload that the link has carried, bytes, by seed and time.
+
+    As in a trace of NS-2, everything counts that leaves the link: retransmitted packets too.
+    """
+    [flow] = result.experiment.flows
+    payload = pl.col("sent_bytes") * PAYLOAD[flow.transport]
+    return result.links.select("seed", "t", carried=payload)
+
+
+def over_time(result: Result) -> pl.DataFrame:
+    """The throughput in windows of 1 s, Mbit/s: columns seed, t (their end), throughput."""
+    grown = pl.col("carried") - pl.col("carried").shift(1).over("seed")
+    rate = 8 * grown / (pl.col("t") - pl.col("t").shift(1).over("seed")) / 1e6
+    return carried(result).select("seed", "t", throughput=rate).drop_nulls()
+
+
+def histogram(result: Result) -> pl.DataFrame:
+    """Figure 5: columns bin (its upper end, which belongs to it) and share (0 to 1), ascending."""
+    ratios = result.internals.filter(pl.col("name") == "rtt_ratio")["value"]
+    upper = (((ratios - 1.0) / BIN - 1e-9).ceil().cast(pl.Int64)).alias("bin")
+    counted = upper.value_counts().sort("bin")
+    share = pl.col("count") / pl.col("count").sum()
+    return counted.select((pl.col("bin") * BIN + 1.0).round(4), share=share)
+
+
+@metric("carried", unit="Mbit/s")
+def mean_carried(result: Result) -> list[float]:
+    """The mean rate of `carried`."""
+    last = carried(result).group_by("seed", maintain_order=True).last()
+    return (8 * last["carried"] / last["t"] / 1e6).to_list()
+
+
+@metric("goodput", unit="Mbit/s")
+def goodput(result: Result) -> list[float]:
+    return (metrics.goodput(result)["goodput"] / 1e6).to_list()
+
+
+@metric("unsteadiness", unit="Mbit/s")
+def unsteadiness(result: Result) -> list[float]:
+    """The standard deviation of the throughput in windows of 1 s from 15 s on."""
+    late = over_time(result).filter(pl.col("t") > SETTLED)
+    spread = late.group_by("seed", maintain_order=True).agg(pl.col("throughput").std())
+    return spread["throughput"].to_list()
+
+
+def rate(runs: Runs, experiment: str) -> float:
+    return runs.value(experiment, "carried")
+
+
+def lossy(runs: Runs, protocol: str, rtt: int) -> list[float]:
+    """Figures 11 to 14: the throughput at every loss, Mbit/s."""
+    return [rate(runs, f"loss-{protocol}-{rtt}-{loss}") for loss in LOSSES]
+
+
+def named(values: Mapping[str, float], digits: int = 0) -> str:
+    return listed(values, LABELS.__getitem__, digits, PROTOCOLS)
+
+
+@number("gain-udt")
+def gain_over_udt(runs: Runs) -> Estimate:
+    return _gain_over(runs, "udt")
+
+
+@number("gain-tcp")
+def gain_over_tcp(runs: Runs) -> Estimate:
+    return _gain_over(runs, "tcp")
+
+
+def _gain_over(runs: Runs, protocol: str) -> Estimate:
+    other = rate(runs, f"time-{protocol}-200")
+    rates = runs.values("time-ar-udt-200", "carried")
+    return intervals.median([100 * (rate / other - 1) for rate in rates])
+
+
+def _alone(runs: Runs) -> dict[int, dict[str, float]]:
+    return {rtt: {p: rate(runs, f"time-{p}-{rtt}") for p in PROTOCOLS} for rtt in RTTS}
+
+
+@claim("order")
+def order(runs: Runs) -> Verdict:
+    rates = _alone(runs)
+    best = {rtt: max(PROTOCOLS, key=lambda p: rates[rtt][p]) for rtt in RTTS}
+    return Verdict(
+        best[1] == "tcp" and best[100] == best[200] == "ar-udt",
+        "; ".join(f"{rtt} ms: {named(rates[rtt])}" for rtt in RTTS) + " (Mbit/s).",
+    )
+
+
+@claim("never-worse")
+def never_worse(runs: Runs) -> Verdict:
+    gains = {rtt: rates["ar-udt"] / rates["udt"] for rtt, rates in _alone(runs).items()}
+    return Verdict(
+        min(gains.values()) >= 1,
+        "AR-UDT over UDT: " + ", ".join(f"{x:.3f} at {rtt} ms" for rtt, x in gains.items()) + ".",
+    )
+
+
+@claim("stable")
+def stable(runs: Runs) -> Verdict:
+    spread = {p: runs.value(f"time-{p}-50", "unsteadiness") for p in PROTOCOLS}
+    return Verdict(
+        spread["ar-udt"] < spread["udt"] and spread["ar-udt"] <= spread["tcp"],
+        f"Standard deviations: {named(spread, 1)} (Mbit/s).",
+    )
+
+
+@claim("loss-near")
+def loss_near(runs: Runs) -> Verdict:
+    rates = {p: lossy(runs, p, 1) for p in PROTOCOLS}
+    kept = {p: [rate / rates[p][0] for rate in rates[p]] for p in PROTOCOLS}
+    flat = all(min(shares[1:3]) >= 0.95 and shares[3] < shares[2] for shares in kept.values())
+    return Verdict(
+        flat and min(PROTOCOLS, key=lambda p: kept[p][3]) == "tcp",
+        "Of the throughput at 1e-7 remain at 1e-6, 1e-5 and 1e-4: "
+        + "; ".join(
+            f"{LABELS[p]} " + ", ".join(f"{share:.2f}" for share in kept[p][1:]) for p in PROTOCOLS
+        )
+        + ".",
+    )
+
+
+@claim("loss-far")
+def loss_far(runs: Runs) -> Verdict:
+    kept = {}
+    for rtt in RTTS[1:]:
+        rates = {p: lossy(runs, p, rtt) for p in PROTOCOLS}
+        kept[rtt] = {p: rates[p][3] / rates[p][0] for p in PROTOCOLS}
+    flat = all(min(shares["udt"], shares["ar-udt"]) >= 0.8 for shares in kept.values())
+    return Verdict(
+        flat and all(shares["tcp"] < 1 / 3 for shares in kept.values()),
+        "Of the throughput at 1e-7 remains at 1e-4: "
+        + "; ".join(f"{named(shares, 2)} at {rtt} ms" for rtt, shares in kept.items())
+        + ".",
+    )
+
+
+@claim("loss-best")
+def loss_best(runs: Runs) -> Verdict:
+    rates = {p: lossy(runs, p, 50) for p in PROTOCOLS}
+    at = {loss: {p: rates[p][i] for p in PROTOCOLS} for i, loss in enumerate(LOSSES)}
+    best = [max(PROTOCOLS, key=at[loss].__getitem__) for loss in LOSSES]
+    return Verdict(
+        best[1:] == ["ar-udt"] * 3,
+        "; ".join(f"{loss}: {named(at[loss])}" for loss in LOSSES) + " (Mbit/s).",
+    )
+
+
+@claim("loss-tcp")
+def loss_tcp(runs: Runs) -> Verdict:
+    least = {}
+    for rtt in RTTS[2:]:
+        rates = {p: lossy(runs, p, rtt) for p in PROTOCOLS}
+        least[rtt] = [min(PROTOCOLS, key=lambda p: rates[p][at]) for at in range(len(LOSSES))]
+    return Verdict(
+        all(names == ["tcp"] * len(LOSSES) for names in least.values()),
+        "; ".join(
+            f"slowest at {rtt} ms: " + ", ".join(LABELS[p] for p in names)
+            for rtt, names in least.items()
+        )
+        + f" (losses of {', '.join(LOSSES)}).",
+    )
+
+
+@claim("ratio")
+def ratio(runs: Runs) -> Verdict:
+    found, confirmed = [], True
+    for rtt in RTTS:
+        bins = runs.kept(f"ratio-{rtt}", histogram).sort("share", descending=True).head(3)
+        confirmed &= bins["bin"].to_list()[:2] == [1.0, 1.002]
+        shares = ", ".join(f"{share:.0%} up to {bin_:g}" for bin_, share in bins.iter_rows())
+        found.append(f"{rtt} ms: {shares}")
+    return Verdict(confirmed, "; ".join(found) + ".")
+
+
+@figure("5")
+def draw_ratios(runs: Runs) -> Figure:
+    """How often which ratio of round-trip times is predicted."""
+    drawn, [line] = figures.panels(
+        1, len(RTTS), width=figures.PAGE, height=1.9, share_x=True, share_y=True
+    )
+    for rtt, axes in zip(RTTS, line, strict=True):
+        bins = runs.kept(f"ratio-{rtt}", histogram)
+        middle = (bins["bin"] - BIN / 2).to_numpy()
+        colour = figures.look("udt").colour
+        axes.bar(middle, bins["share"].to_numpy(), width=BIN * 0.92, color=colour)
+        axes.set_xlim(0.985, 1.015)
+        axes.set_title(f"RTT {rtt} ms")
+        axes.set_xlabel("R(t+1) / R(t)")
+    line[0].set_ylabel("share of acknowledgements")
+    return drawn
+
+
+@figure("7", rtt=1)
+@figure("8", rtt=50)
+@figure("9", rtt=100)
+@figure("10", rtt=200)
+def draw_over_time(runs: Runs, rtt: int) -> Figure:
+    """Throughput over time, the first seed."""
+    drawn, [[axes]] = figures.panels(height=2.3)
+    parts = []
+    for protocol, cc in (("ar-udt", "ar-udt"), ("tcp", "reno"), ("udt", "udt")):
+        result = runs[f"time-{protocol}-{rtt}"]
+        first = over_time(result).filter(pl.col("seed") == result.seeds[0])
+        parts.append(first.with_columns(name=pl.lit(LABELS[protocol]), cc=pl.lit(cc)))
+    figures.flows(axes, pl.concat(parts), "throughput")
+    axes.set_ylabel("throughput (Mbit/s)")
+    axes.set_xlim(0, 60)
+    axes.set_ylim(0, 1050)
+    axes.set_title(f"RTT {rtt} ms")
+    figures.legend(axes)
+    return drawn
+
+
+@table("deployed")
+def deployed(runs: Runs) -> Table:
+    """UDT and AR-UDT over both transports: goodput, and retransmitted packets."""
+    rows = {}
+    for rtt in RTTS:
+        deployed = [f"udt4-{p}-{rtt}" for p in ("udt4", "ar-udt4")]
+        names = [f"time-udt-{rtt}", f"time-ar-udt-{rtt}", *deployed]
+        again = [
+            fmean(runs.kept(name, metrics.retransmission_share)["retransmission_share"])
+            for name in deployed
+        ]
+        rows[f"{rtt} ms"] = [f"{runs.value(name, 'goodput'):.0f}" for name in names]
+        rows[f"{rtt} ms"] += [f"{share:.1%}" for share in again]
+    titles = ["UDT in NS-2", "AR-UDT in NS-2", "UDT4", "AR-UDT over UDT4"]
+    titles += ["UDT4 retransmits", "AR-UDT retransmits"]
+    return grid("RTT", titles, rows, "Goodput, Mbit/s; retransmitted packets, of all sent.")
+
+
+def _published(runs: Runs, cells: list[tuple[str, int]]) -> list[str]:
+    assert runs.paper is not None
+    return [f"{runs.paper.published[f'throughput-{rtt}-{p}']:.0f}" for p, rtt in cells]
+
+
+def _rates(runs: Runs, cells: list[tuple[str, int]], name: str) -> list[str]:
+    return [f"{rate(runs, name.format(p=p, rtt=rtt)):.0f}" for p, rtt in cells]
+
+
+@table("queues")
+def queues(runs: Runs) -> Table:
+    """The numbers of the text with other queues."""
+    cells = [(p, rtt) for rtt in (50, 200) for p in PROTOCOLS]
+    rows = {
+        "the paper": _published(runs, cells),
+        "2700 packets": _rates(runs, cells, "time-{p}-{rtt}"),
+    } | {
+        queue: _rates(runs, cells, f"queue-{queue}-{{p}}-{{rtt}}")
+        for queue in ("50 packets", "0.5 BDP", "1 BDP", "2 BDP")
+    }
+    titles = [f"{LABELS[p]}, {rtt} ms" for p, rtt in cells]
+    return grid("Queue", titles, rows, "Throughput, Mbit/s; one seed but for 2700 packets.")
+
+
+@table("forecasts")
+def forecasts(runs: Runs) -> Table:
+    """AR-UDT's numbers with other predictions."""
+    cells = [("ar-udt", rtt) for rtt in (50, 200)]
+    rows = {
+        "w1 = 0.25": _rates(runs, cells, "time-{p}-{rtt}"),
+        "w1 = 0": _rates(runs, cells, "forecast-w1=0-{rtt}"),
+        "w1 = 0.5": _rates(runs, cells, "forecast-w1=0.5-{rtt}"),
+        "w1 = 0.25, from the reports": _rates(runs, cells, "forecast-smooth=off-{rtt}"),
+    }
+    return grid("Prediction", ["50 ms", "200 ms"], rows, "Throughput of AR-UDT, Mbit/s.")
+
+
+@table("acknowledgements")
+def acknowledgements(runs: Runs) -> Table:
+    """The numbers of the text with and without light acknowledgements."""
+    cells = [(p, rtt) for p in ("udt", "ar-udt") for rtt in RTTS]
+    rows = {
+        "the paper": _published(runs, cells),
+        "every 64th packet too": _rates(runs, cells, "time-{p}-{rtt}"),
+        "every 10 ms only": _rates(runs, cells, "module-{p}-{rtt}"),
+    }
+    titles = [f"{LABELS[p]}, {rtt} ms" for p, rtt in cells]
+    return grid("Acknowledged", titles, rows, "Throughput, Mbit/s.")
+
+
+@table("fairness")
+def fairness(runs: Runs) -> Table:
+    """Flows that share the link: what each kind gets, how fair that is, what it costs."""
+    rows = []
+    for what, rtt, cell in _cases(runs):
+        seeds = cell.partition_by("seed", "kind", as_dict=True)
+        shares = [
+            median(fmean(t["throughput"]) for (_, k), t in seeds.items() if k == kind) / 1e6
+            for kind in ("first", "second")
+        ]
+        index = median(metrics.jain(one["throughput"]) for one in cell.partition_by("seed"))
+        cells = [*(f"{share:.0f}" for share in shares), f"{index:.3f}"]
+        again, queue = fmean(cell["retransmission_share"]), fmean(cell["queue_delay_mean"])
+        rows.append([what, rtt, *cells, f"{again:.1%}", f"{1e3 * queue:.1f} ms"])
+    titles = ("first, Mbit/s", "second, Mbit/s", "Jain's index", "retransmitted", "queue")
+    columns = [Column("Flows"), Column("RTT"), *(Column(title, number=True) for title in titles)]
+    return Table(columns, rows, "Retransmitted and queueing delay: means over flows and seeds.")
+
+
+def _cases(runs: Runs) -> Iterator[tuple[str, str, pl.DataFrame]]:
+    names = {"udt4": "UDT", "ar-udt4": "AR-UDT", "cubic": "CUBIC", "bbr3": "BBRv3"}
+    for plan, by in {
+        "beyond-same": ("cc", "pairs", "rtt"),
+        "beyond-udt": ("cc", "other", "rtt"),
+        "beyond-tcp": ("cc", "other", "rtt"),
+        "beyond-rtt": ("cc",),
+    }.items():
+        kind = pl.col("flow").str.split("-").list.first()
+        kinds = runs.extensions[plan].with_columns(kind=kind)
+        for key, cell in kinds.group_by(by, maintain_order=True):
+            chosen = dict(zip(by, map(str, key), strict=True))
+            what = f"{2 * int(chosen.get('pairs', 1))} {names[chosen['cc']]}"
+            if "other" in chosen:
+                what = f"{names[chosen['cc']]} beside {names[chosen['other']]}"
+            yield what, f"{chosen.get('rtt', '10 and 100')} ms", cell
+
+
+@text("gain", adaptive="time-ar-udt-200")
+@text("gain-from-reports", adaptive="forecast-smooth=off-200")
+@text("gain-module", adaptive="module-ar-udt-200", plain="module-udt-200")
+def gain(runs: Runs, adaptive: str, plain: str = "time-udt-200") -> str:
+    """By how much AR-UDT's throughput is above UDT's, %."""
+    return f"{100 * (rate(runs, adaptive) / rate(runs, plain) - 1):.0f}"
+
+
+@text("around-one")
+def around_one(runs: Runs) -> str:
+    """How the ratio is spread about 1 if the reports are taken as they come."""
+    found = []
+    for rtt in RTTS:
+        shares = dict(runs.kept(f"ratio-reports-{rtt}", histogram).iter_rows())
+        found.append(f"{shares[1.0]:.0%} up to 1 and {shares[1.002]:.0%} above it at {rtt} ms")
+    return ", ".join(found)
+
+
+@text("deviation-module", experiment="module-udt-50")
+@text("deviation", experiment="time-udt-50")
+def deviation(runs: Runs, experiment: str) -> str:
+    return f"{runs.value(experiment, 'unsteadiness'):.1f}"
+
+
+@text("balance-4", loss=1e-4)
+@text("balance-5", loss=1e-5)
+def balance(_runs: Runs, loss: float) -> str:
+    """Where UDT's increase and decrease balance, Mbit/s."""
+    return f"{sqrt(9 * 12_000 * 1.2e8 / loss) / 1e6:.0f}"
+
+
+@text("near")
+def near(runs: Runs) -> str:
+    """How many numbers of the text are near the paper's."""
+    assert runs.paper is not None
+    ratios = [
+        rate(runs, said.experiment) / said.published
+        for said in runs.paper.numbers
+        if said.measure is not None
+    ]
+    within = sum(abs(ratio - 1) <= 0.15 for ratio in ratios)
+    worst = max(abs(ratio - 1) for ratio in ratios)
+    return f"{within} of {len(ratios)} are within 15 % of the paper, all within {worst:.0%}."

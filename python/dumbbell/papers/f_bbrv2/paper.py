@@ -1,0 +1,392 @@
+"""F-BBRv2: BBRv2 that asserts itself against CUBIC (Cho and Cho, 2024)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from dumbbell import figures
+from dumbbell.metrics import intervals, throughput
+from dumbbell.papers import Runs, Table, Verdict, claim, figure, metric, reduce, table, text
+from dumbbell.papers.f_bbrv2.ns3_flows import (
+    draw_ns3,
+    earlier_throughput,
+    flow_by_flow,
+    index_range,
+    published,
+    varied,
+)
+from dumbbell.papers.helpers import grid, with_interval
+from dumbbell.papers.runs import known
+from dumbbell.papers.standard_figures import interval_bars, interval_row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.results.result import Result
+
+__all__ = [
+    "draw_ns3",
+    "earlier_throughput",
+    "flow_by_flow",
+    "index_range",
+    "published",
+    "varied",
+]
+
+LABELS = {"bbr": "BBRv1", "bbr2": "BBRv2", "f-bbr2": "F-BBRv2", "bbr3": "BBRv3"}
+COMPARED = ("bbr2", "f-bbr2")
+LOSSES = ("0", "0.5")
+QUEUES = ("0.5", "0.7", "1", "2", "4", "7")
+CHANGES = {
+    "access": "access links of 1 Gbit/s",
+    "hystart": "CUBIC without HyStart",
+    "thresholds": "CUBIC with Linux's HyStart",
+    "linux": "Linux's TCP and CUBIC",
+    "later": "BBR starts 5 s after CUBIC",
+    "twice": "two such queues in a row",
+    "acked": "every packet acknowledged, CUBIC first",
+}
+CASES = [(cc, queue) for cc in COMPARED for queue in ("1", "4", "7")]
+"""The cases in which one thing is changed."""
+CRUISE = 6.0
+"""The state ProbeBW_CRUISE, as ``inspect`` shows it."""
+FIRST = 10.0
+"""From when on RTprop is judged, s: the life of a minimum."""
+
+
+def gap(runs: Runs, experiment: str) -> Estimate:
+    """By how much CUBIC has more, Mbit/s."""
+    return runs.median(experiment, "gap", flow="bbr", to="other")
+
+
+def jain(runs: Runs, experiment: str) -> float:
+    return runs.value(experiment, "jain", flows=["bbr", "other"])
+
+
+def rtprop(result: Result) -> pl.DataFrame:
+    """RTprop of the first flow: columns seed, t (s), rtprop (s), ratio (to its first value)."""
+    values = result.internals.filter(
+        pl.col("flow") == "bbr", pl.col("name") == "min_rtt", pl.col("value") > 0
+    ).select("seed", "t", rtprop=pl.col("value").cast(pl.Float64))
+    return values.with_columns(ratio=pl.col("rtprop") / pl.col("rtprop").first().over("seed"))
+
+
+@metric("within", unit="1")
+def within(result: Result) -> list[float]:
+    """The share of the time from 10 s on in which RTprop is within 1.2 times its first value."""
+    late = rtprop(result).filter(pl.col("t") >= FIRST).group_by("seed", maintain_order=True)
+    return late.agg((pl.col("ratio") <= 1.2).mean())["ratio"].to_list()
+
+
+@metric("deviation", unit="1")
+def deviation(result: Result) -> list[float]:
+    """The standard deviation of RTprop over its first value, from 10 s on."""
+    late = rtprop(result).filter(pl.col("t") >= FIRST).group_by("seed", maintain_order=True)
+    return late.agg(pl.col("ratio").std())["ratio"].to_list()
+
+
+def smoothed(result: Result) -> pl.DataFrame:
+    """The first flow's smoothed RTT, means over 5 s and all seeds: t (s), srtt (s)."""
+    series = result.series.filter(pl.col("flow") == "bbr", pl.col("srtt") > 0)
+    window = ((pl.col("t") / 5.0).floor() + 0.5) * 5.0
+    return series.group_by(t=window).agg(pl.col("srtt").cast(pl.Float64).mean()).sort("t")
+
+
+def detected(result: Result, since: float, until: float) -> float:
+    """The share of the time in which F-BBRv2 flows take others for CUBIC; 0 for BBRv2."""
+    seen = result.internals.filter(
+        pl.col("name") == "cubic_detected", pl.col("t").is_between(since, until)
+    )
+    return float(seen["value"].mean() or 0)  # type: ignore[arg-type]
+
+
+def limits(result: Result) -> dict[str, float]:
+    """What limits the first flow in Cruise.
+
+    Shares of Cruise (0 to 1): ``window``, in which the window is full, and ``headroom``, in which
+    the window is what is safe less headroom; medians: ``min_rtt`` (s), ``max_bw`` (Mbit/s).
+    """
+    inside = result.internals.filter(pl.col("flow") == "bbr").pivot(
+        "name", index=["seed", "t"], values="value"
+    )
+    series = result.series.filter(pl.col("flow") == "bbr").select("seed", "t", "cwnd", "in_flight")
+    cruise = inside.join(series, on=["seed", "t"]).filter(
+        pl.col("state") == CRUISE, pl.col("t") >= FIRST
+    )
+    found = cruise.select(
+        window=(pl.col("in_flight") >= pl.col("cwnd") - 2).mean(),
+        headroom=(pl.col("cwnd") >= 0.85 * pl.col("inflight_longterm") - 2).mean(),
+        min_rtt=pl.col("min_rtt").median(),
+        max_bw=pl.col("max_bw").median() * 8e-6,
+    )
+    return found.cast(pl.Float64).fill_null(math.nan).row(0, named=True)
+
+
+@reduce
+def keep(result: Result) -> pl.DataFrame:
+    """The throughput of every flow and seed, and how long F-BBRv2 took others for CUBIC."""
+    rates = throughput(result).select("seed", "flow", "throughput")
+    seen = result.internals.filter(pl.col("name") == "cubic_detected")
+    share = seen.group_by("seed", "flow").agg(detected=pl.col("value").mean())
+    kept = rates.join(share, on=["seed", "flow"], how="left")
+    return kept.with_columns(pl.col("flow").cast(pl.String))
+
+
+@claim("alone")
+def alone(runs: Runs) -> Verdict:
+    counters = ("seed", "sent", "delivered", "lost", "retransmitted")
+    same = {}
+    for loss in LOSSES:
+        one, other = (runs[f"alone-{cc}-{loss}"].flows.select(counters) for cc in COMPARED)
+        same[loss] = one.equals(other)
+    said = (f"loss {loss} %: {'' if equal else 'not '}the same" for loss, equal in same.items())
+    return Verdict(all(same.values()), ", ".join(said) + ".")
+
+
+@claim("shallow")
+def shallow(runs: Runs) -> Verdict:
+    losses = {
+        queue: jain(runs, f"pair-bbr2-{queue}") - jain(runs, f"pair-f-bbr2-{queue}")
+        for queue in QUEUES[:4]
+    }
+    return Verdict(
+        max(losses.values()) <= 0.02,
+        "BBRv2's less F-BBRv2's index: "
+        + ", ".join(f"{loss:+.3f} at {queue} BDP" for queue, loss in losses.items())
+        + ".",
+    )
+
+
+@claim("deep")
+def deep(runs: Runs) -> Verdict:
+    confirmed, said = True, []
+    for queue in ("4", "7"):
+        pairs = {cc: f"pair-{cc}-{queue}" for cc in COMPARED}
+        rates = {
+            cc: [runs.value(pair, flow=flow) for flow in ("bbr", "other")]
+            for cc, pair in pairs.items()
+        }
+        sure = intervals.support(
+            {cc: runs.values(pair, flow="bbr") for cc, pair in pairs.items()},
+            lambda medians: medians["f-bbr2"] > medians["bbr2"],
+        )
+        confirmed &= rates["bbr2"][0] < rates["bbr2"][1] / 2 and sure >= 0.95
+        said.append(
+            f"{queue} BDP: "
+            + ", ".join(f"{LABELS[cc]} {a:.1f} beside {b:.1f}" for cc, (a, b) in rates.items())
+            + f" Mbit/s, F-BBRv2's higher in {100 * sure:.0f} % of resamples"
+        )
+    return Verdict(confirmed, "; ".join(said) + ".")
+
+
+@claim("fair")
+def fair(runs: Runs) -> Verdict:
+    indices = {queue: jain(runs, f"pair-f-bbr2-{queue}") for queue in QUEUES}
+    return Verdict(
+        min(indices.values()) >= 0.9,
+        ", ".join(f"{index:.2f} at {queue} BDP" for queue, index in indices.items()) + ".",
+    )
+
+
+@claim("rtprop")
+def steady_rtprop(runs: Runs) -> Verdict:
+    near, far = (runs.values(pair, "within") for pair in ("family-bbr2", "pair-bbr2-4"))
+    wild, far_wild = (runs.values(pair, "deviation") for pair in ("family-bbr2", "pair-bbr2-4"))
+    among, beside = (float(pl.Series(shares).mean()) for shares in (near, far))  # type: ignore[arg-type]
+    return Verdict(
+        min(near) >= 0.99 and max(far) < 0.5 and min(far_wild) > max(wild),
+        f"Within 1.2 times the first value for {100 * among:.1f} % of the time beside "
+        f"BBRv2, for {100 * beside:.1f} % beside CUBIC (single runs "
+        f"{100 * min(far):.1f} to {100 * max(far):.1f} %). Standard deviation of the "
+        f"ratio: {max(wild):.4f} at most beside BBRv2, {min(far_wild):.2f} to "
+        f"{max(far_wild):.2f} beside CUBIC.",
+    )
+
+
+@figure("4", cc="bbr2")
+@figure("4-v3", cc="bbr3")
+def draw_rtprop(runs: Runs, cc: str) -> Figure:
+    """RTprop over time, beside another such flow and beside CUBIC."""
+    drawn, [[axes]] = figures.panels(height=2.3)
+    for experiment, other in ((f"pair-{cc}-4", "cubic"), (f"family-{cc}", cc)):
+        style = figures.look(other)
+        seeds = runs.kept(experiment, rtprop).partition_by("seed", maintain_order=True)
+        for number, seed in enumerate(seeds):
+            axes.plot(
+                seed["t"],
+                seed["rtprop"] * 1e3,
+                color=style.colour,
+                linewidth=1.2 if number == 0 else 0.5,
+                alpha=1.0 if number == 0 else 0.5,
+                marker=style.marker if number == 0 else None,
+                markevery=(100, 250),
+                label=f"beside {style.label}" if number == 0 else None,
+            )
+    axes.axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
+    axes.annotate("1.2", (149, 48), fontsize=7, ha="right", va="bottom")
+    axes.set_xlim(0, 150)
+    axes.set_ylim(0, 220)
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel(f"RTprop of a {LABELS[cc]} flow (ms)")
+    figures.legend(axes)
+    return drawn
+
+
+@figure("reroute")
+def draw_reroute(runs: Runs) -> Figure:
+    """RTprop and smoothed RTT over time while the route is longer."""
+    drawn, [line] = figures.panels(1, 2, width=figures.PAGE, height=2.3)
+    for cc in COMPARED:
+        result, style = runs[f"reroute-{cc}"], figures.look(cc)
+        inside = rtprop(result).filter(pl.col("seed") == result.seeds[0])
+        tables = (inside.select("t", y="rtprop"), smoothed(result).select("t", y="srtt"))
+        for axes, points in zip(line, tables, strict=True):
+            axes.plot(
+                points["t"],
+                points["y"] * 1e3,
+                color=style.colour,
+                marker=style.marker,
+                markevery=0.1,
+                label=style.label,
+            )
+    names = ("RTprop (ms)", "smoothed RTT, means of 5 s (ms)")
+    for axes, what, top in zip(line, names, (60, 140), strict=True):
+        figures.moment(axes, 50, "longer")
+        figures.moment(axes, 100, "as before")
+        axes.set_xlim(0, 150)
+        axes.set_ylim(0, top)
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel(what)
+    line[0].axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
+    figures.legend(line[1])
+    return drawn
+
+
+@figure("changes")
+def draw_changes(runs: Runs) -> Figure:
+    """The gap to CUBIC when one thing is changed."""
+    assert runs.paper is not None
+    drawn, grid = figures.panels(2, 3, width=figures.PAGE, height=1.75, share_x=True, share_y=True)
+    for (cc, queue), axes in zip(CASES, [*grid[0], *grid[1]], strict=True):
+        said = runs.paper.published.get(f"gap-{cc}-{queue}")
+        cases = {"as stated": f"pair-{cc}-{queue}"}
+        cases |= {label: f"{cc}-{queue}-{change}" for change, label in CHANGES.items()}
+        gaps = {label: gap(runs, name) for label, name in cases.items()}
+        interval_bars(axes, [interval_row(cc, label, found, said) for label, found in gaps.items()])
+        axes.set_xlim(-50, 50)
+        axes.set_title(f"{LABELS[cc]}, {queue} BDP")
+    for axes in grid[1]:
+        axes.set_xlabel("CUBIC has more (Mbit/s)")
+    return drawn
+
+
+@table("alone")
+def table_alone(runs: Runs) -> Table:
+    """Throughput of one flow alone."""
+    rows = {
+        LABELS[cc]: [with_interval(runs.median(f"alone-{cc}-{loss}")) for loss in LOSSES]
+        for cc in LABELS
+    }
+    titles = [f"loss {loss} %" for loss in LOSSES]
+    return grid("Algorithm", titles, rows, "Mbit/s: medians and 95 % intervals.")
+
+
+@table("gaps")
+def table_gaps(runs: Runs) -> Table:
+    """By how much CUBIC has more, in whole numbers so that it fits a page, and Jain's index."""
+    rows = {}
+    for cc, label in LABELS.items():
+        pairs = [f"pair-{cc}-{queue}" for queue in QUEUES]
+        rows[f"{label}: gap"] = [with_interval(gap(runs, pair), 0) for pair in pairs]
+        rows[f"{label}: Jain"] = [f"{jain(runs, pair):.2f}" for pair in pairs]
+    note = "The gap is by how much CUBIC has more, Mbit/s."
+    return grid("Algorithm", [f"{queue} BDP" for queue in QUEUES], rows, note)
+
+
+@table("inside")
+def table_inside(runs: Runs) -> Table:
+    """What limits BBRv2 and F-BBRv2 in Cruise."""
+    rows = {}
+    for queue in ("4", "7"):
+        for cc in COMPARED:
+            found = runs.kept(f"pair-{cc}-{queue}", limits)
+            shares = [f"{100 * found[what]:.0f} %" for what in ("window", "headroom")]
+            ends = [f"{1e3 * found['min_rtt']:.0f}", f"{found['max_bw']:.1f}"]
+            rows[f"{LABELS[cc]}, {queue} BDP"] = [*shares, *ends]
+    titles = [
+        "Window full",
+        "Window is 0.85 inflight_longterm",
+        "RTprop (ms)",
+        "Bandwidth (Mbit/s)",
+    ]
+    return grid("Beside CUBIC", titles, rows, "In ProbeBW_CRUISE: shares of the time, and medians.")
+
+
+@table("changes")
+def table_changes(runs: Runs) -> Table:
+    """The gap when one thing is changed."""
+    names = {"nothing": "pair-{cc}-{queue}"}
+    names |= {label: f"{{cc}}-{{queue}}-{change}" for change, label in CHANGES.items()}
+    rows = {
+        label: [with_interval(gap(runs, name.format(cc=cc, queue=queue))) for cc, queue in CASES]
+        for label, name in names.items()
+    }
+    titles = [f"{LABELS[cc]}, {queue} BDP" for cc, queue in CASES]
+    return grid("Changed", titles, rows, "By how much CUBIC has more, Mbit/s.")
+
+
+@table("misfires")
+def table_misfires(runs: Runs) -> Table:
+    """How long F-BBRv2 flows take each other for CUBIC."""
+    found = runs.extensions["family"].group_by("flows", "queue").agg(pl.col("detected").mean())
+    share = {(flows, queue): value for flows, queue, value in found.iter_rows()}
+    queues = sorted({queue for _, queue in share}, key=float)
+    rows = {
+        str(2 * count): [f"{100 * share[str(count), queue]:.1f} %" for queue in queues]
+        for count in sorted({int(flows) for flows, _ in share})
+    }
+    note = "Share of the time in which F-BBRv2 takes F-BBRv2 for CUBIC."
+    return grid("Flows", [f"{queue} BDP" for queue in queues], rows, note)
+
+
+@table("reroute")
+def table_reroute(runs: Runs) -> Table:
+    """What a longer route does to BBRv2 and F-BBRv2."""
+    rows = {}
+    for cc in COMPARED:
+        result = runs[f"reroute-{cc}"]
+        means = smoothed(result)
+        spans = [means.filter(pl.col("t").is_between(*span)) for span in ((10, 50), (60, 100))]
+        rtts = [1e3 * float(span["srtt"].mean() or math.nan) for span in spans]  # type: ignore[arg-type]
+        share = detected(result, 60, 100)
+        rows[LABELS[cc]] = [f"{100 * share:.0f} %", *(f"{rtt:.0f}" for rtt in rtts)]
+    titles = ["Takes it for CUBIC", "RTT before (ms)", "RTT while longer (ms)"]
+    note = "A route 10 ms longer from 50 to 100 s: 10 to 50 s, 60 to 100 s."
+    return grid("Two flows of", titles, rows, note)
+
+
+@text("ahead-acked-4", name="{}-4-acked")
+@text("ahead-access-1", name="{}-1-access")
+@text("ahead-twice-1", name="{}-1-twice")
+@text("ahead-twice-4", name="{}-4-twice")
+def ahead(runs: Runs, name: str) -> str:
+    """By how much CUBIC is ahead of BBRv2 and of F-BBRv2, Mbit/s."""
+    gaps = [known(gap(runs, name.format(cc))) for cc in COMPARED]
+    return f"{gaps[0]:.1f} and {gaps[1]:.1f}"
+
+
+@text("index-twice-bbr2", experiment="bbr2-4-twice")
+@text("index-twice-f-bbr2", experiment="f-bbr2-4-twice")
+def index(runs: Runs, experiment: str) -> str:
+    return f"{jain(runs, experiment):.2f}"
+
+
+@text("indices-acked")
+def indices(runs: Runs) -> str:
+    """F-BBRv2's index at every buffer size if every packet is acknowledged and CUBIC is first."""
+    said = [f"{jain(runs, f'f-bbr2-{queue}-acked'):.2f} at {queue}" for queue in QUEUES]
+    return f"{', '.join(said)} BDP"

@@ -1,0 +1,47 @@
+"""Tables and sentences that reports of papers need again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dumbbell.display import Column, Table
+from dumbbell.papers.runs import known
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from dumbbell.metrics.intervals import Estimate
+
+
+def beside(measured: float, published: float, digits: int = 0) -> str:
+    """A measured value beside another one, and their ratio: ``95 / 90 (1.06)``."""
+    ratio = f" ({measured / published:.2f})" if published else ""
+    return f"{measured:,.{digits}f} / {published:,.{digits}f}{ratio}"
+
+
+def with_interval(found: Estimate, digits: int = 1) -> str:
+    """A median and its 95 % interval: ``9.5 (9.1 to 9.8)``."""
+    ends = (known(found), found.low or 0.0, found.high or 0.0)
+    middle, low, high = (f"{number:.{digits}f}" for number in ends)
+    return f"{middle} ({low} to {high})"
+
+
+def grid(
+    heading: str,
+    titles: Iterable[str],
+    rows: Mapping[str, Iterable[str]],
+    note: str = "",
+) -> Table:
+    """A table with a name before every row, and numbers in the other columns."""
+    columns = [Column(heading), *(Column(title, number=True) for title in titles)]
+    return Table(columns, [[name, *cells] for name, cells in rows.items()], note)
+
+
+def listed(
+    values: Mapping[str, float],
+    label: Callable[[str], str],
+    digits: int = 0,
+    order: Sequence[str] = (),
+) -> str:
+    """Names, each with its value: ``Reno 90, CUBIC 40``."""
+    return ", ".join(f"{label(name)} {values[name]:.{digits}f}" for name in order or values)

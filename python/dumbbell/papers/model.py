@@ -1,0 +1,514 @@
+"""What a paper says, read from its ``paper.toml``: numbers, claims, experiments, figures.
+
+`Paper.load` checks the file; the errors name file, key and what would be valid.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+Settings = Literal["stated", "assumed", "calibrated"]
+"""Whether all settings behind a number are the paper's, or the weakest kind among them."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Measure(BaseModel):
+    """What is measured in every run of an experiment.
+
+    Attributes:
+        metric: ``throughput``, ``ratio``, ``share``, ``gap``, ``jain``, or one of ``paper.py``.
+        limit: Where observation ends, for a metric that a run may not reach.
+        label: What a figure calls it.
+        look: The algorithm whose colour and marker it has in a figure.
+        options: All other keys: the options of the metric, such as ``flow``.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    metric: str
+    limit: float | None = None
+    label: str = ""
+    look: str = ""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All other keys."""
+        return dict(self.model_extra or {})
+
+    def with_settings(self, settings: Mapping[str, str]) -> Measure:
+        """The measure with ``{setting}`` in its options replaced by the value."""
+        options = {k: filled(v, settings) for k, v in self.options.items()}
+        return self.model_copy(update=options)
+
+    def is_same(self, other: Measure | None) -> bool:
+        """Whether both measure the same, whatever they are called."""
+        mine = (self.metric, self.options)
+        return other is not None and mine == (other.metric, other.options)
+
+
+def filled(value: Any, settings: Mapping[str, str]) -> Any:
+    """A text with ``{setting}`` replaced by its value; anything else as it is."""
+    return value.format(**settings) if isinstance(value, str) else value
+
+
+class PublishedNumber(_Model):
+    """A number of the paper, where it stands, and what measures it.
+
+    Without a `measure` a function of ``paper.py`` computes it. `ratio` is whether the report shows
+    measured over published: not for the difference of two values, which may be near 0.
+    """
+
+    id: str
+    experiment: str
+    where: str
+    quantity: str
+    unit: str
+    published: float
+    measure: Measure | None = None
+    ratio: bool = True
+
+
+class PublishedTable(_Model):
+    """A table of the paper: a number for every combination of two settings.
+
+    Attributes:
+        id: The id of each number; ``{setting}`` in it and in `experiment`, `quantity` and `measure`
+            stands for the value.
+        experiment: The experiment that each number is measured in.
+        where: Where the table stands.
+        quantity: What is measured.
+        unit: Its unit.
+        rows: The setting of the rows: the name and the values.
+        columns: The setting of the columns.
+        published: The numbers, row by row.
+        measure: What measures them.
+        heading: Of the column of row names in the report.
+        row, column: What a row and a column are called in the report.
+        note: What the report writes below the table.
+    """
+
+    id: str
+    experiment: str
+    where: str
+    quantity: str
+    unit: str
+    rows: dict[str, list[str]]
+    columns: dict[str, list[str]]
+    published: list[list[float]]
+    measure: Measure | None = None
+    heading: str = ""
+    row: str = ""
+    column: str = ""
+    note: str = ""
+
+    def all(self) -> Iterator[PublishedNumber]:
+        """Every number of the table, row by row.
+
+        Raises:
+            ValueError: If there are not as many numbers as the settings ask for.
+        """
+        for row, numbers in zip(combinations(self.rows), self.published, strict=True):
+            for column, number in zip(combinations(self.columns), numbers, strict=True):
+                chosen = row | column
+                yield PublishedNumber(
+                    id=self.id.format(**chosen),
+                    experiment=self.experiment.format(**chosen),
+                    where=self.where,
+                    quantity=self.quantity.format(**chosen),
+                    unit=self.unit,
+                    published=number,
+                    measure=self.measure and self.measure.with_settings(chosen),
+                )
+
+
+def combinations(axes: Mapping[str, list[str]]) -> list[dict[str, str]]:
+    """Every combination of the values of some settings, the last setting fastest."""
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+class PublishedClaim(_Model):
+    """A claim of the paper, and what is checked to confirm it.
+
+    Attributes:
+        reason: Why it is not confirmed, in a sentence, where that is known.
+    """
+
+    id: str
+    where: str
+    text: str
+    check: str
+    reason: str = ""
+
+
+class ExperimentTemplate(_Model):
+    """Experiments to run: a file of the paper's folder with assignments laid over it.
+
+    Attributes:
+        id: Its name, which is also the name of its result folder.
+        file: The experiment file.
+        set: Assignments, as ``dumbbell run --set`` takes them.
+        each: Settings and their values: an experiment for every combination. ``{setting}`` in
+            `id` and `set` stands for the value.
+        short: What a value stands for within `set`, where `id` is to have a shorter name for it;
+            for all experiments of a paper if it stands at the top of its ``paper.toml``.
+        extension: Whether it goes beyond the paper, and runs only with ``--extensions``. Of such
+            runs only rows by seed are kept, see `dumbbell.papers.reduce`.
+    """
+
+    id: str
+    file: str
+    set: list[str] = Field(default_factory=list)
+    each: dict[str, list[str]] = Field(default_factory=dict)
+    short: dict[str, str] = Field(default_factory=dict)
+    extension: bool = False
+
+    def all(self) -> Iterator[ExperimentSpec]:
+        """Every experiment that this stands for, in the order of `each`."""
+        for chosen in combinations(self.each):
+            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
+            changes = tuple(change.format(**meant) for change in self.set)
+            yield ExperimentSpec(self.id.format(**chosen), self.file, changes, chosen)
+
+
+class TestbedTemplate(_Model):
+    """Experiments of a paper that the testbed runs too, with real packets.
+
+    Attributes:
+        id: The id of each; ``{setting}`` in it and in `set` stands for the value that `each` has.
+        set: Assignments over those of the experiment: what a kernel, or the time that runs take,
+            requires to be different. If there are any, the simulator runs the changed experiment
+            too, so that real packets are compared with the same settings.
+        each: Settings and their values, as `ExperimentTemplate` has them.
+        short: As `ExperimentTemplate` has it; that of a whole paper does not hold here.
+        why: What is different, what is left out, and why.
+        runs: How often each is run.
+        at_once: How many runs go on at once; together they must not keep a machine busy.
+    """
+
+    __test__ = False
+
+    id: str
+    set: list[str] = Field(default_factory=list)
+    each: dict[str, list[str]] = Field(default_factory=dict)
+    short: dict[str, str] = Field(default_factory=dict)
+    why: str = ""
+    runs: int = 3
+    at_once: int = 1
+
+    def all(self, planned: Mapping[str, ExperimentSpec]) -> Iterator[ExperimentSpec]:
+        """Every experiment that this stands for, of those that are planned, by their id."""
+        for chosen in combinations(self.each):
+            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
+            base = planned[self.id.format(**chosen)]
+            changes = tuple(change.format(**meant) for change in self.set)
+            yield replace(base, changes=base.changes + changes)
+
+
+class Scenario(_Model):
+    """A scenario of the paper in which ``dumbbell compare`` tries other algorithms.
+
+    Attributes:
+        title: What it is.
+        file: An experiment file of the paper's folder.
+        set: Assignments, in which ``{cc}`` stands for the algorithm.
+        flows: The flows that have the algorithm; the others are what it competes with.
+    """
+
+    title: str
+    file: str
+    set: list[str]
+    flows: list[str]
+
+
+@dataclass(frozen=True)
+class ExperimentSpec:
+    """One experiment to run, and the values that its template's ``each`` has for it."""
+
+    id: str
+    file: str
+    changes: tuple[str, ...]
+    chosen: Mapping[str, str]
+
+
+class Panel(_Model):
+    """What one panel of a standard figure shows.
+
+    Attributes:
+        experiment: Templates (``"delay-{cc}-{rtt}"``) or single experiments.
+        where: Of which values of settings; all if not given.
+        x: The setting along the x axis: of curves and heat maps.
+        by: The setting that has a curve, a group of bars or a bar for each of its values; of heat
+            maps the setting along the y axis.
+        y: What is measured; several give several curves or bars.
+        group: What a group of bars is called, if not the value of `by`: ``"{cc}, {rtt} ms"``.
+        x_unit: What the setting along the x axis is divided by.
+        members: Whether the bars of a group are the measures ``y``, or the values of ``by``.
+        series: Of ``windows``: ``cwnd`` (packets) or ``throughput`` (Mbit/s, in windows of 1 s).
+        flows: Of ``windows``: the flows to show, and what they are called.
+        moments: Of ``windows``: moments to mark: the time in s, and a word or two.
+        published: Whether the paper's numbers are shown beside the measured ones.
+        title: Of the panel.
+        x_label, y_label, x_scale, y_scale, x_ticks, x_range, y_range: The axes.
+        line: A value of the y axis to mark with a line.
+        legend: How many entries of the legend stand side by side; 0 for no legend.
+    """
+
+    experiment: str | list[str] = ""
+    where: dict[str, list[str]] = Field(default_factory=dict)
+    x: str = ""
+    by: str = ""
+    y: Measure | list[Measure] = Field(default_factory=list)
+    group: str = ""
+    x_unit: float = 1.0
+    members: Literal["y", "by"] = "y"
+    series: Literal["cwnd", "throughput"] = "cwnd"
+    flows: dict[str, str] = Field(default_factory=dict)
+    moments: list[list[float | str]] = Field(default_factory=list)
+    published: bool = False
+    title: str = ""
+    x_label: str = ""
+    y_label: str = ""
+    x_scale: Literal["linear", "log", "log2"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
+    x_ticks: list[float] = Field(default_factory=list)
+    x_range: list[float] = Field(default_factory=list, max_length=2)
+    y_range: list[float] = Field(default_factory=list, max_length=2)
+    line: float | None = None
+    legend: int = 3
+
+    @property
+    def experiments(self) -> list[str]:
+        """`experiment` as a list."""
+        return [self.experiment] if isinstance(self.experiment, str) else self.experiment
+
+    @property
+    def measures(self) -> list[Measure]:
+        """`y` as a list."""
+        return [self.y] if isinstance(self.y, Measure) else self.y
+
+
+class FigureSpec(Panel):
+    """A figure: a standard one by its `kind`, or one that a function of ``paper.py`` draws.
+
+    Attributes:
+        id: Its name, such as ``2a``; files and links begin with ``figure-``.
+        heading: What it is.
+        caption: How to read it.
+        kind: Which standard figure; none for one of ``paper.py``.
+        panels: Several panels: each says in what it differs from the figure.
+        panel_by: Settings; there is a panel for every combination of their values.
+        columns: Panels side by side; all of them if not given.
+        wide: Whether it takes the width of the page.
+        height: Of a row of panels, inches.
+        testbed: Whether it can be drawn of real packets too: not if it shows internals of
+            algorithms, which a kernel does not report, or has measured runs in it already.
+    """
+
+    id: str
+    heading: str
+    caption: str = ""
+    kind: Literal["curves", "bars", "intervals", "windows", "heat"] | None = None
+    panels: list[Panel] = Field(default_factory=list)
+    panel_by: list[str] = Field(default_factory=list)
+    columns: int = 0
+    wide: bool = False
+    height: float = 0.0
+    testbed: bool = True
+
+    def panel(self, changes: Panel | None = None) -> Panel:
+        """The figure's panel, with the changes of one of `panels`."""
+        mine = {name: getattr(self, name) for name in Panel.model_fields}
+        theirs = (
+            {name: getattr(changes, name) for name in changes.model_fields_set} if changes else {}
+        )
+        return Panel.model_construct(**mine | theirs)
+
+
+class Paper(_Model):
+    """What a paper says.
+
+    Attributes:
+        labels: What the paper calls algorithms and other values of settings.
+        cover: The figure that the report and the index show first; the first one if not given.
+        looks: Algorithms whose colour and marker such a value has in figures.
+        folder: Where the paper is.
+    """
+
+    id: str
+    title: str
+    authors: list[str] = Field(default_factory=list)
+    venue: str = ""
+    summary: str = ""
+    cover: str = ""
+    labels: dict[str, str] = Field(default_factory=dict)
+    looks: dict[str, str] = Field(default_factory=dict)
+    single_numbers: list[PublishedNumber] = Field(validation_alias="number", default_factory=list)
+    tables: list[PublishedTable] = Field(validation_alias="table", default_factory=list)
+    claims: list[PublishedClaim] = Field(validation_alias="claim", default_factory=list)
+    figures: list[FigureSpec] = Field(validation_alias="figure", default_factory=list)
+    experiments: list[ExperimentTemplate] = Field(validation_alias="experiment", min_length=1)
+    testbed: list[TestbedTemplate] = Field(default_factory=list)
+    scenarios: list[Scenario] = Field(validation_alias="scenario", default_factory=list)
+    folder: Any = Field(default=None, exclude=True)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads the ``paper.toml`` of a paper's folder.
+
+        Raises:
+            DumbbellError: If there is none, or it is not valid.
+        """
+        file = folder / "paper.toml"
+        try:
+            said = tomllib.loads(file.read_text("utf-8"))
+        except OSError as error:
+            raise DumbbellError(f"{file}: cannot be read: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DumbbellError(f"{file}: is not TOML: {error}") from None
+        short = said.pop("short", {})
+        templates = said.get("experiment", [])
+        if isinstance(templates, list) and isinstance(short, dict):
+            said["experiment"] = [{"short": short} | one for one in templates]
+        try:
+            paper = cls.model_validate(said | {"folder": folder})
+            paper._check_references()
+        except ValidationError as error:
+            raise DumbbellError(f"{file}: {_problem(error)}") from None
+        except (KeyError, ValueError, IndexError) as error:
+            raise DumbbellError(f"{file}: {error}") from None
+        return paper
+
+    def _check_references(self) -> None:
+        """Raises `ValueError` where an id is used twice, or names nothing."""
+        for kind, ids in (
+            ("experiment", [s.id for t in self.experiments if not t.extension for s in t.all()]),
+            ("number", [number.id for number in self.numbers]),
+            ("claim", [claim.id for claim in self.claims]),
+            ("figure", [figure.id for figure in self.figures]),
+        ):
+            twice = next((one for one in ids if ids.count(one) > 1), None)
+            if twice:
+                raise ValueError(f'{kind} "{twice}": the id is used twice; give each its own')
+        there = list(self.planned)
+        for number in self.numbers:
+            if number.experiment not in self.planned:
+                raise ValueError(
+                    f'number "{number.id}": there is no experiment "{number.experiment}"; '
+                    f"there are {', '.join(there[:20])}{', ...' if len(there) > 20 else ''}"
+                )
+        for figure in self.figures:
+            for panel in (figure.panel(), *map(figure.panel, figure.panels)):
+                self._check_panel(figure, panel)
+        for template in self.testbed:
+            list(template.all(self.planned))
+
+    def _check_panel(self, figure: FigureSpec, panel: Panel) -> None:
+        """Raises `ValueError` where a panel names an experiment or a setting that is not there."""
+        for name in filter(None, panel.experiments):
+            if not self.matching([name]):
+                raise ValueError(
+                    f'figure "{figure.id}": experiment = "{name}" is neither an experiment nor '
+                    "the id of an [[experiment]]; those are "
+                    f"{', '.join(dict.fromkeys(one.id for one in self.experiments))}"
+                )
+            templates = [one for one in self.experiments if self._is_of(name, one)]
+            known = [setting for one in templates for setting in one.each]
+            for key in (panel.x, panel.by, *panel.where, *figure.panel_by):
+                if key and key not in known:
+                    raise ValueError(
+                        f'figure "{figure.id}": "{key}" is no setting of {name}; its settings '
+                        f"are {', '.join(dict.fromkeys(known)) or 'none'}"
+                    )
+
+    @staticmethod
+    def _is_of(name: str, template: ExperimentTemplate) -> bool:
+        return name == template.id or any(name == spec.id for spec in template.all())
+
+    @property
+    def planned(self) -> dict[str, ExperimentSpec]:
+        """The experiments of the paper itself, by their id: extensions are left out."""
+        templates = (template for template in self.experiments if not template.extension)
+        return {spec.id: spec for template in templates for spec in template.all()}
+
+    @property
+    def extensions(self) -> list[ExperimentTemplate]:
+        """The experiments that go beyond the paper."""
+        return [template for template in self.experiments if template.extension]
+
+    def matching(self, names: list[str]) -> list[str]:
+        """The experiments that templates or ids stand for; of an extension the template's id."""
+        found = []
+        for name in names:
+            for template in self.experiments:
+                if template.extension:
+                    found += [template.id] if template.id == name else []
+                else:
+                    found += [s.id for s in template.all() if name in (template.id, s.id)]
+        return list(dict.fromkeys(found))
+
+    @property
+    def first(self) -> str:
+        """The id of the first experiment."""
+        return next(self.experiments[0].all()).id
+
+    @property
+    def numbers(self) -> list[PublishedNumber]:
+        """All published numbers: the single ones, then those of the tables."""
+        return [*self.single_numbers, *(number for table in self.tables for number in table.all())]
+
+    @property
+    def published(self) -> dict[str, float]:
+        """The published values by the id of their number."""
+        return {number.id: number.published for number in self.numbers}
+
+    def label(self, value: str) -> str:
+        """What the paper calls an algorithm or another value of a setting."""
+        from dumbbell.figures import look
+
+        return self.labels.get(value) or look(self.looks.get(value, value)).label
+
+
+def _problem(error: ValidationError) -> str:
+    """The first complaint of the validator in a sentence: the key, and what is valid."""
+    every = error.errors(include_url=False)
+    first = next((one for one in every if one["type"] == "extra_forbidden"), every[0])
+    *path, last = first["loc"]
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    key = "".join(parts).removeprefix(".")
+    if first["type"] == "extra_forbidden":
+        table: type[BaseModel] = _TABLES.get(str(path[0]) if path else "", Paper)
+        table = Panel if "panels" in path else table
+        fields = table.model_fields.items()
+        known = [str(f.validation_alias or n) for n, f in fields if not f.exclude]
+        close = difflib.get_close_matches(str(last), known, n=1)
+        hint = f' (did you mean "{close[0]}"?)' if close else ""
+        return f"{key}: there is no such key{hint}; valid are {', '.join(known)}"
+    if first["type"] == "missing":
+        return f"{key}: is missing"
+    return f"{key}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
+
+
+_TABLES: Final[dict[str, type[BaseModel]]] = {
+    "number": PublishedNumber,
+    "table": PublishedTable,
+    "claim": PublishedClaim,
+    "figure": FigureSpec,
+    "experiment": ExperimentTemplate,
+    "testbed": TestbedTemplate,
+    "scenario": Scenario,
+}

@@ -1,0 +1,196 @@
+"""What a reproduction found: numbers and claims beside the published ones, figures, sections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from dumbbell.display import Table
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.papers.model import Paper, PublishedClaim, PublishedNumber, Settings
+    from dumbbell.papers.runs import Runs
+    from dumbbell.papers.testbed import TestbedNumber, TestbedRuns
+    from dumbbell.results.result import Result
+
+    Measured = Mapping[str, Estimate]
+    """The numbers of a paper as measured, by their ids."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim is confirmed, and what was measured to say so."""
+
+    confirmed: bool
+    evidence: str
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure to draw.
+
+    Attributes:
+        id: Its name, such as ``2a``; files and links begin with ``figure-``.
+        title: What it is.
+        caption: How to read it.
+        draw: Draws it from the runs.
+        experiments: The ids of the experiments that it needs.
+        wide: Whether it takes the width of the page.
+        testbed: Whether it can be drawn of real packets too.
+    """
+
+    id: str
+    title: str
+    caption: str
+    draw: Callable[[Runs], Figure]
+    experiments: tuple[str, ...] = ()
+    wide: bool = False
+    testbed: bool = True
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without the suffix."""
+        return f"figure-{self.id}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report: paragraphs, tables, then figures by their id."""
+
+    title: str
+    text: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Number:
+    """A published number beside the measured one."""
+
+    said: PublishedNumber
+    found: Estimate
+    settings: Settings
+    testbed: TestbedNumber | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over published; None where nothing could be measured."""
+        return None if self.found.value is None else self.found.value / self.said.published
+
+    @property
+    def quantity(self) -> str:
+        """What was measured, in how many runs, and how many of them are beyond the limit."""
+        runs = len(self.found.runs)
+        if not runs:
+            return self.said.quantity
+        seen = f"median of {runs} runs" if runs > 1 else "1 run"
+        missed = f", {self.missed}" if self.missed else ""
+        return f"{self.said.quantity} ({seen}{missed})"
+
+    @property
+    def missed(self) -> str:
+        """How many runs are beyond the limit of observation, if there are any."""
+        found = self.found
+        if not found.censored:
+            return ""
+        return f"{found.censored} of {len(found.runs)} not within {found.limit:g} {self.said.unit}"
+
+    @property
+    def not_above(self) -> int:
+        """In how many runs the value is at most the published one."""
+        return sum(run is not None and run <= self.said.published for run in self.found.runs)
+
+    def as_json(self) -> dict[str, Any]:
+        """The number as it stands in ``results.json``; null is beyond what was observed."""
+        return {
+            "id": self.said.id,
+            "where": self.said.where,
+            "quantity": self.quantity,
+            "unit": self.said.unit,
+            "published": self.said.published,
+            "measured": self.found.value,
+            "low": self.found.low,
+            "high": self.found.high,
+            "ratio": self.ratio,
+            "settings": self.settings,
+        } | ({"real": self.testbed.as_json()} if self.testbed else {})
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper with its verdict."""
+
+    said: PublishedClaim
+    found: Verdict
+
+    def as_json(self) -> dict[str, Any]:
+        """The claim as it stands in ``results.json``."""
+        return {
+            "id": self.said.id,
+            "text": self.said.text,
+            "holds": self.found.confirmed,
+            "evidence": self.found.evidence,
+        }
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that has been drawn and saved.
+
+    Attributes:
+        figure: What it shows.
+        svg: The figure as the text of an SVG file.
+        command: The command that makes it again.
+    """
+
+    figure: PaperFigure
+    svg: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that the paper does not specify, its value's reason, and for which experiments."""
+
+    key: str
+    kind: Settings
+    reason: str
+    experiments: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A paper, reproduced: everything that its folder of results holds.
+
+    `name` is what the command line calls the paper: its id or folder. `runs` are the results by the
+    id of their experiment, `testbed` those with real packets.
+    """
+
+    paper: Paper
+    version: str
+    folder: Path
+    numbers: Sequence[Number]
+    claims: Sequence[Claim]
+    sections: Sequence[Section]
+    drawings: Sequence[Drawing]
+    settings: Sequence[Setting]
+    seeds: Sequence[int]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    extensions: bool = False
+    name: str = ""
+    runs: Mapping[str, Result] = field(default_factory=dict, repr=False)
+    testbed: TestbedRuns | None = field(default=None, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of ``results.json``."""
+        return {
+            "paper": self.paper.id,
+            "version": self.version,
+            "numbers": [number.as_json() for number in self.numbers],
+            "claims": [claim.as_json() for claim in self.claims],
+        }

@@ -1,0 +1,333 @@
+"""The runs of a paper, and what is measured in them.
+
+A metric gives a value for every seed. `METRICS` are the built-in ones; a paper's own are functions
+of its ``paper.py``. Only small tables are kept of a result: results themselves are read from their
+folders when they are needed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import polars as pl
+
+from dumbbell.metrics import intervals, summary, throughput
+from dumbbell.results.result import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.papers.model import Measure, Paper
+
+    Values = Sequence[float | None]
+    """A value for every seed; None for a run that is beyond the limit of observation."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity that is measured in every run, and its unit.
+
+    Attributes:
+        function: Takes the throughputs of all flows (see `Runs.rates`), or the result if it is a
+            paper's own; then options.
+    """
+
+    unit: str
+    function: Callable[..., Any]
+    of_result: bool = False
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raises `ValueError` if there is no such option, or one is missing."""
+        known = list(inspect.signature(self.function).parameters)[1:]
+        known += [] if self.of_result else ["until"]
+        for name in options:
+            if name not in known:
+                raise ValueError(f'there is no option "{name}"; there are {", ".join(known)}')
+        try:
+            given = {name: value for name, value in options.items() if name != "until"}
+            inspect.signature(self.function).bind(None, **given)
+        except TypeError as error:
+            raise ValueError(f"{error}; its options are {', '.join(known)}") from None
+
+
+def _sum(rates: pl.DataFrame, flow: str) -> pl.Series:
+    """The throughput of the flows that match a pattern, such as ``multipath/*``."""
+    there = [name for name in rates.columns if name != "seed"]
+    names = [name for name in there if fnmatchcase(name, flow)]
+    if not names:
+        raise ValueError(f'no flow matches "{flow}"; the flows are {", ".join(there)}')
+    return rates.select(pl.sum_horizontal(names))[names[0]]
+
+
+def _throughput(rates: pl.DataFrame, flow: str = "*") -> pl.Series:
+    return _sum(rates, flow)
+
+
+def _ratio(rates: pl.DataFrame, flow: str, over: str) -> pl.Series:
+    return _sum(rates, flow) / _sum(rates, over)
+
+
+def _share(rates: pl.DataFrame, flow: str) -> pl.Series:
+    return _sum(rates, flow) / _sum(rates, "*")
+
+
+def _gap(rates: pl.DataFrame, flow: str, to: str) -> pl.Series:
+    return _sum(rates, to) - _sum(rates, flow)
+
+
+def _jain(rates: pl.DataFrame, flows: Sequence[str] = ()) -> pl.Series:
+    every = [_sum(rates, flow) for flow in flows or rates.drop("seed").columns]
+    total, squares = every[0], every[0] ** 2
+    for one in every[1:]:
+        total, squares = total + one, squares + one**2
+    return total**2 / (len(every) * squares)
+
+
+METRICS: Final = {
+    "throughput": Metric("Mbit/s", _throughput),
+    "ratio": Metric("1", _ratio),
+    "share": Metric("1", _share),
+    "gap": Metric("Mbit/s", _gap),
+    "jain": Metric("1", _jain),
+}
+"""The built-in metrics: the throughput of a flow or of several together; the ratio of two; the
+share in the throughput of all; by how much one has more; and Jain's index."""
+
+_UNITS: Final = {
+    "bit/s": ("rate", 1.0),
+    "kbit/s": ("rate", 1e3),
+    "Mbit/s": ("rate", 1e6),
+    "Gbit/s": ("rate", 1e9),
+    "s": ("time", 1.0),
+    "ms": ("time", 1e-3),
+    "1": ("number", 1.0),
+    "%": ("number", 0.01),
+}
+
+
+def conversion(unit: str, wanted: str) -> float:
+    """What a value in `unit` is multiplied by for one in `wanted`.
+
+    Raises:
+        ValueError: If they are not of one kind.
+    """
+    if unit == wanted:
+        return 1.0
+    (kind, size), (other, asked) = (_UNITS.get(one, (one, 1.0)) for one in (unit, wanted))
+    if kind != other:
+        raise ValueError(f'the metric is measured in {unit}, which "{wanted}" is no unit for')
+    return size / asked
+
+
+class SavedResults(Mapping[str, Result]):
+    """Results in folders, by name; each is read when it is needed, and not kept."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        """The results of these names below a folder; some may be still to come."""
+        self._folder, self._names = folder, tuple(names)
+        self._alive: WeakValueDictionary[str, Result] = WeakValueDictionary()
+
+    def save(self, name: str, result: Result) -> None:
+        """Writes a result to its folder."""
+        result.save(self._folder / name, overwrite=True)
+        self._alive[name] = result
+
+    def __getitem__(self, name: str) -> Result:
+        result = self._alive.get(name)
+        if result is None:
+            if name not in self._names:
+                raise KeyError(name)
+            result = Result.load(self._folder / name)
+            self._alive[name] = result
+        return result
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One experiment of several, with its settings.
+
+    Attributes:
+        settings: The values of the settings that its template has under ``each``.
+        experiment: Its id.
+        values: Measures it.
+    """
+
+    settings: Mapping[str, str]
+    experiment: str
+    values: Callable[[Measure], Values]
+
+    def estimate(self, measure: Measure) -> Estimate:
+        """The median over the seeds."""
+        return intervals.median(self.values(measure), measure.limit)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What was run.
+
+    Attributes:
+        results: Results by the id of their experiment; `runs["id"]` is one of them.
+        extensions: For each extension, by the id of its template, rows by seed with a column for
+            every setting of ``each``.
+        paper: What the paper says.
+        metrics: The metrics of the paper's own.
+    """
+
+    results: Mapping[str, Result]
+    extensions: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    paper: Paper | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __getitem__(self, experiment: str) -> Result:
+        return self.results[experiment]
+
+    def with_results(self, results: Mapping[str, Result]) -> Runs:
+        """The same with other results in the place of some, and nothing kept."""
+        return Runs({**self.results, **results}, self.extensions, self.paper, self.metrics)
+
+    def kept(self, experiment: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """What a function makes of a result; it is computed once."""
+        key = (experiment, function, args, repr(sorted(options.items())))
+        try:
+            return self._kept[key]  # type: ignore[no-any-return]
+        except KeyError:
+            self._kept[key] = function(self[experiment], *args, **options)
+            return self._kept[key]  # type: ignore[no-any-return]
+
+    def rates(self, experiment: str, until: float | None = None) -> pl.DataFrame:
+        """Throughputs, Mbit/s: a row a seed, a column a flow or subflow."""
+        return self.kept(experiment, _rates, until)
+
+    def values(self, experiment: str, metric: str = "throughput", **options: Any) -> list[Any]:
+        """A metric of every run of an experiment, a value a seed."""
+        own = self.metrics.get(metric)
+        if own is not None:
+            return list(self.kept(experiment, own.function, **options))
+        rates = self.rates(experiment, options.pop("until", None))
+        return list(METRICS[metric].function(rates, **options))
+
+    def median(
+        self,
+        experiment: str,
+        metric: str = "throughput",
+        *,
+        limit: float | None = None,
+        **options: Any,
+    ) -> Estimate:
+        """The median of a metric over the seeds, with its 95 % interval."""
+        return intervals.median(self.values(experiment, metric, **options), limit)
+
+    def of_measure(self, experiment: str, measure: Measure | None) -> Estimate:
+        """The median of a measure, as ``paper.toml`` has it, over the seeds."""
+        assert measure is not None, "a function of paper.py measures this number"
+        return self.median(experiment, measure.metric, limit=measure.limit, **measure.options)
+
+    def value(self, experiment: str, metric: str = "throughput", **options: Any) -> float:
+        """The median of a metric over the seeds, of which no run is censored."""
+        return known(self.median(experiment, metric, **options))
+
+    def cells(self, names: list[str], where: Mapping[str, list[str]] | None = None) -> list[Cell]:
+        """The experiments that templates or ids stand for, with their settings.
+
+        `where` chooses among values of settings, and says in which order they come.
+        """
+        assert self.paper is not None, "experiments are looked up in a paper"
+        found = []
+        for template in self.paper.experiments:
+            if template.extension and template.id in names:
+                found += list(self._rows(template.id, list(template.each)))
+            elif not template.extension:
+                found += [
+                    Cell(spec.chosen, spec.id, self._measures(spec.id))
+                    for spec in template.all()
+                    if template.id in names or spec.id in names
+                ]
+        chosen = dict(where or {})
+        some = [
+            cell
+            for cell in found
+            if all(cell.settings.get(key) in values for key, values in chosen.items())
+        ]
+        return sorted(
+            some,
+            key=lambda cell: [values.index(cell.settings[key]) for key, values in chosen.items()],
+        )
+
+    def _measures(self, experiment: str) -> Callable[[Measure], Values]:
+        return lambda measure: self.values(experiment, measure.metric, **measure.options)
+
+    def _rows(self, extension: str, settings: list[str]) -> Iterator[Cell]:
+        """The rows of an extension, parted by its settings."""
+        for key, table in self.extensions[extension].group_by(settings, maintain_order=True):
+            chosen = {name: str(part) for name, part in zip(settings, key, strict=True)}
+            yield Cell(chosen, extension, _measures_of(table, self.metrics))
+
+
+def _measures_of(table: pl.DataFrame, own: Mapping[str, Metric]) -> Callable[[Measure], Values]:
+    def values(measure: Measure) -> Values:
+        if measure.metric in own:
+            return table[measure.metric].to_list()
+        return list(METRICS[measure.metric].function(wide(table), **measure.options))
+
+    return values
+
+
+def wide(table: pl.DataFrame) -> pl.DataFrame:
+    """Throughputs, Mbit/s, a row a seed and a column a flow, of rows by seed and flow in bit/s."""
+    named = table.with_columns(pl.col("flow").cast(pl.String), pl.col("throughput") / 1e6)
+    return named.pivot("flow", index="seed", values="throughput")
+
+
+def _rates(result: Result, until: float | None) -> pl.DataFrame:
+    return wide(throughput(result.by_subflow(), until=until))
+
+
+def reduced(result: Result) -> pl.DataFrame:
+    """What is kept of an extension's run unless the paper says otherwise: rows by seed and flow.
+
+    Columns: seed, flow, throughput (bit/s), retransmission_share (0 to 1), queue_delay_mean (s).
+    """
+    columns = ("seed", "flow", "throughput", "retransmission_share", "queue_delay_mean")
+    return summary(result.by_subflow()).select(columns).with_columns(pl.col("flow").cast(pl.String))
+
+
+def once(function: Callable[[Result], T]) -> Callable[[Result], T]:
+    """The function, computed once for a result, and forgotten with it."""
+    found: WeakKeyDictionary[Result, T] = WeakKeyDictionary()
+
+    def of(result: Result) -> T:
+        if result not in found:
+            found[result] = function(result)
+        return found[result]
+
+    return of
+
+
+def known(estimate: Estimate) -> float:
+    """The value of an estimate that is within the limit of observation.
+
+    Raises:
+        ValueError: If it is beyond.
+    """
+    if estimate.value is None:
+        raise ValueError("the median is beyond the limit of observation")
+    return estimate.value

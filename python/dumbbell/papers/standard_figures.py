@@ -1,0 +1,288 @@
+"""The standard figures of papers: curves, bars, intervals, windows over time, heat maps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+from matplotlib.ticker import LogLocator
+
+from dumbbell import figures, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.papers.model import FigureSpec, Measure, Panel, Paper
+    from dumbbell.papers.runs import Cell, Runs
+
+_HEIGHTS: Final = {"heat": 2.2, "intervals": 2.0}
+
+
+def draw(spec: FigureSpec, runs: Runs) -> Figure:
+    """Draws a standard figure of a paper."""
+    panels = list(_panels(spec, runs))
+    columns = spec.columns or len(panels)
+    rows = -(-len(panels) // columns)
+    figure, grid = figures.panels(
+        rows,
+        columns,
+        width=figures.PAGE if spec.wide else figures.COLUMN,
+        height=spec.height or _HEIGHTS.get(spec.kind or "", 2.5),
+        share_x=spec.kind == "heat",
+        share_y=spec.kind in ("heat", "intervals"),
+    )
+    every = [axes for line in grid for axes in line]
+    image = None
+    for axes, (panel, cells) in zip(every, panels, strict=False):
+        image = _KINDS[spec.kind or "curves"](axes, panel, cells, runs)
+        _finish(axes, panel, spec.kind or "")
+    for line in grid:
+        for axes in line[1:] if spec.kind == "heat" else ():
+            axes.set_ylabel("")
+    for line in grid[:-1]:
+        for axes in line:
+            axes.set_xlabel("")
+    if image is not None:
+        bar = figure.colorbar(image, ax=every, shrink=0.55)
+        bar.set_label(spec.measures[0].label)
+    return figure
+
+
+def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[Cell]]]:
+    """What each panel shows, and of which experiments."""
+    assert runs.paper is not None
+    for panel in [spec.panel(changes) for changes in spec.panels] or [spec.panel()]:
+        cells = runs.cells(panel.experiments, panel.where)
+        groups: dict[tuple[str, ...], list[Cell]] = {}
+        for cell in cells:
+            groups.setdefault(tuple(cell.settings[key] for key in spec.panel_by), []).append(cell)
+        for key, some in groups.items():
+            names = {
+                setting: runs.paper.label(value) if setting == "cc" else value
+                for setting, value in zip(spec.panel_by, key, strict=True)
+            }
+            titled = panel.model_copy(update={"title": panel.title.format(**names)})
+            yield titled, some
+
+
+def _curves(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+    rows: list[dict[str, Any]] = []
+    for measure in panel.measures:
+        for cell in cells:
+            found = cell.estimate(measure)
+            place = {
+                "cc": _look(panel, cell, measure, runs),
+                "x": float(cell.settings[panel.x]) / panel.x_unit,
+            }
+            published = _published(panel, cell, measure, runs)
+            rows.append(place | found.ends | {"published": published})
+    order = list(dict.fromkeys(row["cc"] for row in rows))
+    rows.sort(key=lambda row: (order.index(row["cc"]), row["x"]))
+    figures.curves(axes, rows)
+    ticks = panel.x_ticks or sorted({round(row["x"], 1) for row in rows})
+    _scale(axes, panel, ticks)
+    if not panel.y_range and panel.y_scale == "linear":
+        ends = [row[end] or 0.0 for row in rows for end in ("value", "high", "published")]
+        axes.set_ylim(0, 1.04 * max(ends))
+    if panel.legend:
+        _legend(axes, panel, cells, runs)
+
+
+def _scale(axes: Axes, panel: Panel, ticks: list[float]) -> None:
+    """The axes of curves: linear or logarithmic, with a tick at every setting."""
+    low, high = min(ticks), max(ticks)
+    if panel.x_scale == "log":
+        axes.set_xscale("log")
+    else:
+        if panel.x_scale == "log2":
+            axes.set_xscale("log", base=2)
+        else:
+            margin = 0.03 * (high - low)
+            axes.set_xlim(low - margin, high + margin)
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    if panel.y_scale == "log":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
+
+
+def _legend(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+    """A legend with the paper's names."""
+    assert runs.paper is not None
+    handles, names = axes.get_legend_handles_labels()
+    labels = [measure.label for measure in panel.measures if measure.label]
+    if panel.by and len(panel.measures) == 1:
+        values = list(dict.fromkeys(cell.settings[panel.by] for cell in cells))
+        labels = [runs.paper.label(value) for value in values]
+    axes.legend(
+        handles,
+        labels if len(labels) == len(handles) else names,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=panel.legend,
+        columnspacing=1.0,
+    )
+
+
+def _bars(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+    assert runs.paper is not None
+    rows: list[dict[str, Any]] = []
+    marks = []
+    for cell in cells:
+        names = {key: runs.paper.label(value) for key, value in cell.settings.items()}
+        name = panel.group.format(**names) if panel.group else names[panel.by]
+        for measure in panel.measures:
+            group, member = name, measure.label
+            if panel.members == "by":
+                group, member = member, group
+            look = _look(panel, cell, measure, runs)
+            found = cell.estimate(measure)
+            rows.append({"group": group, "member": member, "cc": look} | found.ends)
+            marks.append((group, member, _published(panel, cell, measure, runs)))
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    members = list(dict.fromkeys(row["member"] for row in rows))
+    figures.grouped_bars(axes, rows, groups, members)
+    width = 0.8 / len(members)
+    for group, member, value in marks:
+        if value is not None:
+            x = groups.index(group) + (members.index(member) - (len(members) - 1) / 2) * width
+            axes.plot([x - 0.45 * width, x + 0.45 * width], [value] * 2, color=figures.INK, lw=2.0)
+
+
+def _intervals(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+    assert runs.paper is not None
+    [measure] = panel.measures
+    rows = []
+    for cell in cells:
+        label = runs.paper.label(cell.settings[panel.by])
+        look = _look(panel, cell, measure, runs)
+        published = _published(panel, cell, measure, runs)
+        rows.append(interval_row(look, label, cell.estimate(measure), published))
+    interval_bars(axes, rows)
+
+
+def interval_row(
+    cc: str, label: str, found: Estimate, published: float | None = None
+) -> dict[str, Any]:
+    """A bar of `interval_bars`: the median of runs, the runs, and the paper's number."""
+    few = found.limit is not None and len(found.runs) < 5  # a bootstrap of so few says nothing
+    ends = found.ends | ({"low": None, "high": None} if few else {})
+    return {
+        "cc": cc,
+        "label": label,
+        "limit": found.limit,
+        "runs": found.runs,
+        "published": published,
+    } | ends
+
+
+def interval_bars(axes: Axes, rows: list[dict[str, Any]]) -> None:
+    """Draws a bar for each row of `interval_row`."""
+    number = pl.Float64
+    types = {"published": number, "limit": number, "low": number, "high": number, "value": number}
+    figures.intervals(axes, pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types))
+
+
+def _windows(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+    parts = []
+    for cell in cells:
+        result = runs[cell.experiment].by_subflow()
+        first = result.of_seed(result.seeds[0])
+        series = first.series if panel.series == "cwnd" else metrics.windows(first)
+        flow = pl.col("flow").cast(pl.String)
+        names = panel.flows or {name: f"{name} flow" for name in result.flow_names}
+        shown = flow.replace(names)
+        if panel.by:
+            assert runs.paper is not None
+            shown = pl.lit(runs.paper.label(cell.settings[panel.by]))
+        table = series.filter(flow.is_in(list(names))).with_columns(
+            pl.col("cc").cast(pl.String), name=shown
+        )
+        if panel.by:
+            table = table.with_columns(cc=pl.lit(cell.settings[panel.by]))
+        parts.append(table.select("name", "cc", "t", panel.series))
+    drawn = pl.concat(parts)
+    (figures.windows if panel.series == "cwnd" else figures.throughputs)(axes, drawn)
+    for at, word in panel.moments:
+        figures.moment(axes, float(at), str(word))
+    if panel.legend:
+        figures.legend(axes, columns=panel.legend)
+
+
+def _heat(axes: Axes, panel: Panel, cells: list[Cell], _runs: Runs) -> Any:
+    [measure] = panel.measures
+    rows = []
+    for cell in cells:
+        place: dict[str, Any] = {key: float(cell.settings[key]) for key in (panel.x, panel.by)}
+        rows.append(place | cell.estimate(measure).ends)
+    low, high = panel.y_range or (None, measure.limit)
+    return figures.heat_map(
+        axes,
+        pl.DataFrame(rows, infer_schema_length=None),
+        *(panel.x, panel.by, "value"),
+        low=low,
+        high=high,
+        text=lambda row: _cell(row, measure),
+    )
+
+
+def _cell(row: dict[str, Any], measure: Measure) -> str:
+    """A cell's median; with a limit of observation also its interval: ``62+`` has no end."""
+    limit = measure.limit
+    if limit is None:
+        return f"{row['value']:.2f}"
+    value = f"> {limit:g}" if row["value"] is None else f"{row['value']:.0f}"
+    if row["low"] is None:
+        return f"{value}\nall > {limit:g}"
+    upper = "+" if row["high"] is None else f"–{row['high']:.0f}"  # noqa: RUF001
+    return f"{value}\n{row['low']:.0f}{upper}"
+
+
+def _finish(axes: Axes, panel: Panel, kind: str) -> None:
+    """Titles, labels and ranges of the axes."""
+    for text, write in (
+        (panel.title, axes.set_title),
+        (panel.x_label, axes.set_xlabel),
+        (panel.y_label, axes.set_ylabel),
+    ):
+        if text:
+            write(text)
+    if panel.x_range:
+        axes.set_xlim(*panel.x_range)
+    if panel.y_range and kind != "heat":
+        axes.set_ylim(*panel.y_range)
+    if panel.line is not None:
+        axes.axhline(panel.line, color=figures.FAINT, linewidth=0.6)
+
+
+def _look(panel: Panel, cell: Cell, measure: Measure, runs: Runs) -> str:
+    """The algorithm whose colour and marker a value has."""
+    if measure.look:
+        return measure.look.format(**cell.settings)
+    value = cell.settings.get(panel.by) or cell.settings.get("cc", "")
+    paper: Paper | None = runs.paper
+    return paper.looks.get(value, value) if paper else value
+
+
+def _published(panel: Panel, cell: Cell, measure: Measure, runs: Runs) -> float | None:
+    """The paper's number for the same measure of the same experiment, if it has one."""
+    if not panel.published or runs.paper is None:
+        return None
+    for number in runs.paper.numbers:
+        if number.experiment == cell.experiment and measure.is_same(number.measure):
+            return number.published
+    return None
+
+
+_KINDS: Final[dict[str, Any]] = {
+    "curves": _curves,
+    "bars": _bars,
+    "intervals": _intervals,
+    "windows": _windows,
+    "heat": _heat,
+}

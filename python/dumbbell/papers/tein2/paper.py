@@ -1,0 +1,236 @@
+"""High-speed TCP on a Dummynet testbed and over TEIN2 (Lee et al., 2009)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dumbbell.papers import Runs, Table, Verdict, claim, table, text
+from dumbbell.papers.helpers import beside, grid, listed
+from dumbbell.papers.runs import known
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+HIGH_SPEED = ("hstcp", "stcp", "bic", "cubic")
+ALGORITHMS = ("reno", *HIGH_SPEED)
+LABELS = {"reno": "Reno", "hstcp": "HSTCP", "stcp": "STCP", "bic": "BIC", "cubic": "CUBIC"}
+RTTS = (10, 50, 100, 150, 200)
+RATIOS = (1, 2, 3, 6)
+PATHS = {"china": 140, "germany": 270}
+"""The paths over TEIN2 and their round-trip times, ms."""
+SYNCHRONISED = (PATHS["germany"] / PATHS["china"]) ** 2
+"""The least ratio of throughputs that simulation papers derive."""
+CAPACITY = 622 * 1448 / 1500
+"""Payload that 622 Mbit/s carry, Mbit/s: less 52 bytes of headers in 1500."""
+
+
+def delay(runs: Runs, cc: str, rtt: int) -> float:
+    """Table 2: one flow's throughput, Mbit/s."""
+    return runs.value(f"delay-{cc}-{rtt}", flow="flow")
+
+
+def unfairness(runs: Runs, cc: str, times: int, case: str = "fairness") -> float:
+    """Table 3: the throughput of the flow with 10 ms over the other's."""
+    return runs.value(f"{case}-{cc}-{times}", "ratio", flow="short", over="long")
+
+
+def reno_shares(runs: Runs, case: str) -> list[dict[str, float]]:
+    """Figures 9 and 10: Reno's share beside each high-speed algorithm (0 to 1), a figure each."""
+    return [
+        {cc: runs.value(f"{case}-{cc}-{rtt}", "share", flow="reno") for cc in HIGH_SPEED}
+        for rtt in (10, 100)
+    ]
+
+
+def use(runs: Runs, experiment: str, path: str) -> float:
+    """The used share of a path over TEIN2, both flows at once (0 to 1)."""
+    return runs.value(experiment, flow=path) / CAPACITY
+
+
+def named(values: Mapping[str, float], order: Sequence[str], digits: int = 0) -> str:
+    return listed(values, LABELS.__getitem__, digits, order)
+
+
+@claim("delay")
+def reno_is_far_below(runs: Runs) -> Verdict:
+    rates = {rtt: {cc: delay(runs, cc, rtt) for cc in ALGORITHMS} for rtt in RTTS}
+    band = max(rates[10].values()) / min(rates[10].values())
+    reno = {rtt: rates[rtt]["reno"] / min(rates[rtt][cc] for cc in HIGH_SPEED) for rtt in RTTS[1:]}
+    return Verdict(
+        band <= 1.25 and all(share < 0.5 for share in reno.values()),
+        f"At 10 ms the highest is {band:.2f} times the lowest. Reno over the lowest of the others: "
+        + ", ".join(f"{share:.2f} at {rtt} ms" for rtt, share in reno.items())
+        + ".",
+    )
+
+
+@claim("order")
+def stcp_then_bic(runs: Runs) -> Verdict:
+    rates = {rtt: {cc: delay(runs, cc, rtt) for cc in ALGORITHMS} for rtt in RTTS[1:]}
+    ordered = {rtt: sorted(ALGORITHMS, key=lambda cc: -rates[rtt][cc]) for rtt in rates}
+    return Verdict(
+        all(order[:2] == ["stcp", "bic"] for order in ordered.values()),
+        "; ".join(f"{rtt} ms: {named(rates[rtt], order)}" for rtt, order in ordered.items())
+        + " (Mbit/s).",
+    )
+
+
+@claim("rtt-fairness")
+def order_at_six(runs: Runs) -> Verdict:
+    at_six = {cc: unfairness(runs, cc, 6) for cc in ALGORITHMS}
+    order = sorted(ALGORITHMS, key=lambda cc: at_six[cc])
+    ends = order[0] == "cubic" and order[-1] == "stcp"
+    return Verdict(
+        ends and min(at_six["bic"], at_six["hstcp"]) > at_six["reno"],
+        f"Throughput ratios at an RTT ratio of 6: {named(at_six, order, 2)}.",
+    )
+
+
+@claim("friendliness")
+def friendliness(runs: Runs) -> Verdict:
+    near, far = reno_shares(runs, "friends")
+    return Verdict(
+        min(near.values()) >= 0.4 and max(far.values()) <= 1 / 3,
+        f"Reno's share at 10 ms: {named(near, HIGH_SPEED, 2)}; at 100 ms: "
+        f"{named(far, HIGH_SPEED, 2)}.",
+    )
+
+
+@claim("bdp")
+def gain_rises(runs: Runs) -> Verdict:
+    gains = {
+        cc: [
+            delay(runs, cc, 10) / delay(runs, "reno", 10),
+            *(
+                runs.value(f"tein2-{cc}", flow=path) / runs.value("tein2-reno", flow=path)
+                for path in PATHS
+            ),
+        ]
+        for cc in HIGH_SPEED
+    }
+    unfair = {
+        cc: runs.value(f"tein2-{cc}", "ratio", flow="china", over="germany") for cc in HIGH_SPEED
+    }
+    rising = all(gain == sorted(gain) for gain in gains.values())
+    between = all(1 < value < SYNCHRONISED for value in unfair.values())
+    gained = "; ".join(
+        f"{LABELS[cc]} " + ", ".join(f"{g:.1f}" for g in gain) for cc, gain in gains.items()
+    )
+    return Verdict(
+        rising and between,
+        f"Throughput over Reno's on the testbed at 10 ms, from China, from Germany: {gained}. "
+        f"China over Germany, together: {named(unfair, HIGH_SPEED, 2)}.",
+    )
+
+
+@claim("use")
+def used_shares(runs: Runs) -> Verdict:
+    china, germany = ({cc: use(runs, f"tein2-{cc}", path) for cc in ALGORITHMS} for path in PATHS)
+    reno = (china["reno"] + germany["reno"]) / 2
+    enough = all(china[cc] > 0.8 and germany[cc] > 0.5 for cc in HIGH_SPEED)
+    return Verdict(
+        enough and 0.04 <= reno <= 0.16,
+        f"From China: {named(china, ALGORITHMS, 2)}; from Germany: "
+        f"{named(germany, ALGORITHMS, 2)}.",
+    )
+
+
+@text("near-table-2", experiment="delay-{cc}-{x}", name="{} at {} ms", columns=RTTS)
+@text("near-table-3", experiment="fairness-{cc}-{x}", name="{} at a ratio of {}", columns=RATIOS)
+def near(runs: Runs, experiment: str, name: str, columns: Sequence[int]) -> str:
+    """How many numbers of a table are near the paper's, and which are not."""
+    assert runs.paper is not None
+    there = {number.experiment: number for number in runs.paper.numbers}
+    ratios = {}
+    for cc in ALGORITHMS:
+        for x in columns:
+            said = there[experiment.format(cc=cc, x=x)]
+            ratios[cc, x] = known(runs.of_measure(said.experiment, said.measure)) / said.published
+    near, fair = (sum(abs(r - 1) <= within for r in ratios.values()) for within in (0.2, 0.4))
+    off = [
+        f"{name.format(LABELS[cc], x)} ({value:.2f})"
+        for (cc, x), value in ratios.items()
+        if abs(value - 1) > 0.2
+    ]
+    rest = f" The others: {', '.join(off)}." if off else ""
+    return f"{near} of {len(ratios)} within 20 % of the paper, {fair} within 40 %.{rest}"
+
+
+@text("reno-shares-polled-near", at=0)
+@text("reno-shares-polled-far", at=1)
+def polled_shares(runs: Runs, at: int) -> str:
+    return named(reno_shares(runs, "polled-friends")[at], HIGH_SPEED, 2)
+
+
+@text("early-china", path="china")
+@text("early-germany", path="germany")
+def early(runs: Runs, path: str) -> str:
+    """What a Reno uses whose slow start ends early."""
+    return f"{use(runs, 'tein2-early', path):.0%}"
+
+
+@text("order-at-six", case="fairness")
+@text("order-at-six-rarer", case="rarer")
+def fairest_first(runs: Runs, case: str) -> str:
+    found = {cc: unfairness(runs, cc, 6, case) for cc in ALGORITHMS}
+    return named(found, sorted(ALGORITHMS, key=lambda cc: found[cc]), 1)
+
+
+@table("rarer", case="rarer", ratios=(6,), note="Table 3 with a loss of 1e-6, one run.")
+@table("still", case="still", ratios=RATIOS[1:], note="Table 3 without a tick, 10 s.")
+@table("polled", case="polled", ratios=RATIOS[1:], note="Table 3 with turns for senders, 15 s.")
+def table_3(runs: Runs, case: str, ratios: Sequence[int], note: str) -> Table:
+    """Table 3 with one setting changed, beside the paper's."""
+    assert runs.paper is not None
+    published = runs.paper.published
+    rows = {
+        LABELS[cc]: [
+            beside(unfairness(runs, cc, x, case), published[f"ratio-{x}-{cc}"], 2) for x in ratios
+        ]
+        for cc in ALGORITHMS
+    }
+    return grid("Algorithm", [f"RTT ratio {x}" for x in ratios], rows, note)
+
+
+@table("sensitivity")
+def sensitivity(runs: Runs) -> Table:
+    """Table 2 with one setting changed at a time, over the first 90 s of the runs."""
+    changes = {
+        "725 Mbit/s at every delay": "rate",
+        "a queue of 50 packets": "queue50",
+        "a queue of 1000 packets": "queue1000",
+        "twice the loss, 2e-6": "loss",
+        "a receive window of 8 MiB": "window",
+    }
+    assert runs.paper is not None
+    published = runs.paper.published
+    cells = [(rtt, cc) for rtt in (50, 200) for cc in ALGORITHMS]
+    same = [runs.rates(f"delay-{cc}-{rtt}", 90.0)["flow"][0] for rtt, cc in cells]
+    rows = {
+        "the paper": [f"{published[f'throughput-{rtt}-{cc}']:.0f}" for rtt, cc in cells],
+        "as in table 2": [f"{value:.0f}" for value in same],
+    } | {
+        label: [f"{runs.value(f'{case}-{cc}-{rtt}'):.0f}" for rtt, cc in cells]
+        for label, case in changes.items()
+    }
+    return grid(
+        "Setting", [f"{LABELS[cc]}, {rtt} ms" for rtt, cc in cells], rows, "Throughput, Mbit/s."
+    )
+
+
+@table("shared")
+def shared(runs: Runs) -> Table:
+    """What both paths carry if each has its link, and if one carries both."""
+    rows: dict[str, list[str]] = {}
+    for cc in ALGORITHMS:
+        row = rows[LABELS[cc]] = []
+        for experiment in (f"tein2-{cc}", f"tein2-shared-{cc}"):
+            row += [f"{runs.value(experiment, flow=path):.0f}" for path in PATHS]
+            row.append(f"{runs.value(experiment, 'ratio', flow='china', over='germany'):.2f}")
+    titles = [
+        f"{title}: {what}"
+        for title in ("own links", "one link")
+        for what in ("China", "Germany", "ratio")
+    ]
+    note = "Throughput, Mbit/s, of both flows at once, and the one from China over the other."
+    return grid("Algorithm", titles, rows, note)
