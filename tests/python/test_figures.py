@@ -167,6 +167,17 @@ def test_bars_show_every_run_and_put_those_beyond_the_limit_at_the_limit() -> No
     assert sorted(marks) == sorted([(30.0, colour), (120.0, PAPER), (120.0, PAPER)])
 
 
+def test_a_flow_with_a_single_sample_is_a_dot() -> None:
+    """The second flow of an algorithm, whose line has no markers."""
+    samples = [("long", 0.0, 1.0), ("long", 1.0, 3.0), ("short", 0.5, 2.0)]
+    series = pl.DataFrame(samples, schema=["name", "t", "cwnd"], orient="row")
+    with figures.styled():
+        _, [[axes]] = figures.panels()
+        figures.windows(axes, series.with_columns(cc=pl.lit("cubic")))
+    short = axes.get_lines()[1]
+    assert (short.get_label(), short.get_marker()) == ("short", "o")
+
+
 def drawn() -> str:
     series = pl.DataFrame(
         {"name": ["a", "a"], "cc": ["reno", "reno"], "t": [0.0, 1.0], "cwnd": [1.0, 2.0]}

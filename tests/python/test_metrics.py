@@ -132,11 +132,34 @@ def test_windows_give_the_rate_of_every_second() -> None:
     assert table["goodput"].to_list() == pytest.approx([4e5, 12e5, 20e5])
 
 
-def test_windows_can_begin_anywhere_and_leave_out_what_is_not_full() -> None:
+def test_windows_can_begin_anywhere_and_end_with_the_flow() -> None:
     run = result({"a": lambda t: 1e5 * t}, duration=3)
     table = metrics.windows(run, since=0.5)
-    assert table["t"].to_list() == [1.5, 2.5]
-    assert table["throughput"].to_list() == pytest.approx([8e5, 8e5])
+    assert table["t"].to_list() == [1.5, 2.5, 3.0]
+    assert table["throughput"].to_list() == pytest.approx([8e5, 8e5, 8e5])
+    assert metrics.windows(run, since=0.5, whole=True)["t"].to_list() == [1.5, 2.5]
+
+
+def test_a_flow_that_lives_for_less_than_a_window_has_one_with_its_rate() -> None:
+    run = result(
+        {"long": lambda t: 5e5 * t, "short": lambda t: 1e5 * min(t - 4.1, 0.5)},
+        starts={"short": 4.1},
+    )
+    ends = pl.when(pl.col("flow") == "short").then(4.6).otherwise("end")
+    run = replace(run, flows=run.flows.with_columns(end=ends, completed=ends))
+    short = metrics.windows(run).filter(pl.col("flow") == "short")
+    assert short.select("window", "t", "throughput").rows() == [(5, 4.6, pytest.approx(8e5))]
+    assert metrics.windows(run, whole=True).filter(pl.col("flow") == "short").is_empty()
+
+
+def test_what_is_left_of_a_flow_after_a_window_belongs_to_that_window() -> None:
+    run = result({"a": lambda t: 1e5 * min(t, 3.2)}, starts={"a": 0.5})
+    stopped = replace(run, flows=run.flows.with_columns(end=pl.lit(3.2)))
+    table = metrics.windows(stopped)
+    assert table["t"].to_list() == [1, 2, 3.2]
+    lengths = pl.Series([0.5, 1, 1.2])
+    total = (table["throughput"] * lengths).sum()
+    assert total == pytest.approx(metrics.throughput(stopped)["throughput"].item() * 2.7)
 
 
 def test_jain_over_time_counts_the_flows_that_are_there_throughout_a_window() -> None:

@@ -57,15 +57,16 @@ def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0
         rank = seen.get(str(cc), 0)
         seen[str(cc)] = rank + 1
         drawn = stroke(str(cc), rank)
-        t = flow["t"].to_numpy()
+        t, values = flow["t"].to_numpy(), flow[quantity].to_numpy() * scale
+        is_alone = np.isfinite(values).sum() == 1  # one sample makes no line
         axes.plot(
             t,
-            flow[quantity].to_numpy() * scale,
+            values,
             color=drawn.colour,
             linewidth=drawn.width,
             linestyle=drawn.dash,
-            marker=drawn.marker,
-            markevery=_spaced(t, rank),
+            marker=drawn.marker or ("o" if is_alone else None),
+            markevery=None if is_alone else _spaced(t, rank),
             label=named(name),
         )
     axes.autoscale(axis="y")  # of all that shares this axis

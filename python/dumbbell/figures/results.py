@@ -37,7 +37,7 @@ class DrawableRuns(SampledRuns, Protocol):
 FIGURES: Final = {
     "overview": "all of the others, one above the other",
     "windows": "congestion windows over time",
-    "throughputs": "throughputs in windows of 1 s",
+    "throughputs": "throughputs in windows of 1 s, or a 50th of a shorter run",
     "states": "the states of BBR's flows",
     "round-trips": "smoothed round-trip times",
     "queues": "what waits at every link",
@@ -107,8 +107,9 @@ def _panel(axes: Axes, run: DrawableRuns, part: str, link: str | None, bands: pl
     if part == "windows":
         figures.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
-        rates = metrics.windows(run, width=metrics.whole_width(run, 1.0))
-        figures.throughputs(axes, _flows(run, rates))
+        width = metrics.window_width(run)
+        figures.throughputs(axes, _flows(run, metrics.windows(run, width=width)))
+        axes.set_ylabel(f"throughput (Mbit/s)\nin windows of {width:.3g} s")
     elif part == "states":
         figures.states(axes, bands)
     elif part == "round-trips":

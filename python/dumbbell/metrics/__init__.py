@@ -44,6 +44,7 @@ from dumbbell.metrics.rates import (
     throughput,
     utilisation,
     whole_width,
+    window_width,
     windows,
 )
 
@@ -90,5 +91,6 @@ __all__ = [
     "throughput",
     "utilisation",
     "whole_width",
+    "window_width",
     "windows",
 ]

@@ -183,7 +183,7 @@ def _converge(
     later = result.series.filter((pl.col("flow") == pair[1]) & pl.col("ssthresh").is_finite())
     settled = float(later["t"][0]) if later.height else None
     crossing = crossing_time(cwnd["t"], cwnd[pair[0]], cwnd[pair[1]], start, settled=settled)
-    table = windows(result, since=start).select("window", "flow", "throughput")
+    table = windows(result, since=start, whole=True).select("window", "flow", "throughput")
     rates = (
         _side_by_side(table, "window", "throughput", pair).select(pair).fill_null(0.0).to_numpy()
     )

@@ -195,21 +195,26 @@ def fairness(result: Runs) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64})
 
 
-def windows(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
+def windows(
+    result: SampledRuns, *, width: float = 1.0, since: float = 0.0, whole: bool = False
+) -> pl.DataFrame:
     """Throughput and goodput in windows of time, back to back.
 
     Formula: as `throughput` and `goodput`, over ``(since + (k - 1) width, since + k width]`` for
-    k = 1, 2, ... A counter at the end of a window is taken from the last sample in it. A window
-    that the experiment does not fill is left out, as are those before a flow starts.
+    k = 1, 2, ..., or over the part of it in which the flow is active: the first window of a flow
+    begins when it starts, and the last one ends when it ends. If less than half a window is left at
+    the end, it belongs to the window before. A counter at the end of another window is that of the
+    last sample in it.
 
     Args:
         result: The runs.
         width: The length of a window, s; a whole number of sample intervals, as `whole_width` is.
         since: Where the first window begins, s.
+        whole: Whether to leave out the windows in which a flow starts or ends.
 
     Returns:
-        Columns seed, flow, cc, window (k), t (the end of the window, s), throughput, goodput
-        (bit/s).
+        Columns seed, flow, cc, window (k), t (the end of the window or of the flow, s), throughput,
+        goodput (bit/s).
 
     Raises:
         ValueError: If `width` is not a whole number of sample intervals.
@@ -218,22 +223,61 @@ def windows(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> p
         every = result.experiment.sample
         problem = f"windows of {width:g} s are no whole number of samples, one every {every}"
         raise ValueError(f"{problem}; choose another width, or another `sample`")
-    window = ((pl.col("t") - since) / width - _MICRO).ceil().cast(pl.Int64)
-    counters = pl.col("delivered", "received").cast(pl.Int64)
-    rate = (counters - counters.shift(1, fill_value=0)) * (8 / width)
-    last = result.series.select(((pl.col("t").max() - since) / width + _MICRO).floor()).item()
-    rates = (
+    t, window = pl.col("t"), pl.col("window")
+    number = ((t - since) / width - _MICRO).ceil().clip(lower_bound=0).cast(pl.Int64)
+    ends = _last_windows(result, width, since, whole=whole)
+    before = (
         result.series.lazy()
-        .with_columns(window=window.clip(lower_bound=0))
+        .select(*FLOW, pl.col("delivered", "received").cast(pl.Int64), window=number)
         .group_by(*FLOW, "window", maintain_order=True)
-        .agg(pl.col("delivered", "received").last())
-        .with_columns(rate.over(FLOW))
-        .filter(pl.col("window").is_between(1, last or 0))
+        .last()
+        .join(ends.select(*FLOW, "start", "end", last="window"), on=FLOW)
+        .filter(window < pl.col("last"))
+    )
+    begin = since + width * (window - 1)
+    late, early = pl.col("start") - begin, begin + width - pl.col("end")
+    is_last = window == pl.col("last")
+    active = width - late.clip(0, None) - pl.when(is_last).then(early).otherwise(0.0)
+    counters = pl.col("delivered", "received")
+    rates = counters - counters.shift(1, fill_value=0).over(FLOW)
+    full = (late <= _MICRO) & (early <= _MICRO) if whole else True
+    return (
+        pl.concat([before, ends.with_columns(last=window).select(before.collect_schema().names())])
+        .sort(*FLOW, "window")
+        .with_columns((rates * (8 / active)).cast(pl.Float64), active=active)
+        .filter(window >= 1, pl.col("active") > _MICRO, full)
+        .with_columns(t=pl.when(is_last).then("end").otherwise(begin + width))
+        .sort("seed", "window", "flow")
+        .select(*FLOW, "window", "t", throughput="delivered", goodput="received")
         .collect()
     )
-    t = since + width * pl.col("window")
-    names = {"delivered": "throughput", "received": "goodput"}
-    return rates.select(*FLOW, "window", t.alias("t"), "delivered", "received").rename(names)
+
+
+def _last_windows(result: SampledRuns, width: float, since: float, *, whole: bool) -> pl.LazyFrame:
+    """For every flow that lived after `since` its last window, and its counters at its end.
+
+    Columns: those of `FLOW`, start, end, window, delivered, received (bytes).
+    """
+    names = {"delivered": "delivered", "received": "received"}
+    lived = pl.col("end") - pl.col("start")
+    end = (pl.col("end") - since) / width
+    number = (end - _MICRO).ceil()
+    left = number if whole else number - (end < number - 0.5)
+    first = ((pl.col("start") - since) / width + _MICRO).floor().clip(0, None) + 1
+    return (
+        _rates(result, names, 0.0, None)
+        .lazy()
+        .join(result.flows.lazy().select(*FLOW, "start", "end"), on=FLOW)
+        .filter(lived > 0, pl.col("end") > since + _MICRO)
+        .with_columns((pl.col(*names) * (lived / 8)).round().cast(pl.Int64))
+        .with_columns(window=pl.max_horizontal(left, first).cast(pl.Int64))
+    )
+
+
+def window_width(result: SampledRuns) -> float:
+    """The width of the windows in figures and reports, s: 1 s, or a 50th of a shorter run."""
+    duration = TIME.parse(result.experiment.duration) / 1e9
+    return whole_width(result, min(1.0, duration / 50))
 
 
 def whole_width(result: SampledRuns, width: float) -> float:
@@ -261,15 +305,12 @@ def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.
     Raises:
         ValueError: As `windows`.
     """
-    there = result.flows.select("seed", "flow", "start", "end")
-    t, x = pl.col("t"), pl.col("throughput")
-    whole = (pl.col("start") <= t - width + _MICRO) & (pl.col("end") >= t - _MICRO)
+    x = pl.col("throughput")
     squares = x.len() * (x * x).sum()
     index = pl.when(squares > 0).then(x.sum() ** 2 / squares).otherwise(1.0)
     return (
-        windows(result, width=width, since=since)
-        .join(there, on=["seed", "flow"], how="left")
-        .filter(whole)
+        windows(result, width=width, since=since, whole=True)
+        .with_columns(t=since + width * pl.col("window"))
         .group_by("seed", "window", "t", maintain_order=True)
         .agg(jain=index)
         .sort("seed", "window")

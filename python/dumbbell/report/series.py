@@ -68,8 +68,10 @@ def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
     sheet = _Sheet(most)
     drawn = run.series.filter(pl.col("flow").cast(pl.String).is_in(names))
     sheet.add("Congestion window", "packets", drawn, "cwnd", 1.0, names)
-    rates = metrics.windows(run, width=_window(run))
-    sheet.add("Throughput", "Mbit/s", rates, "throughput", 1e-6, names)
+    width = metrics.window_width(run)
+    rates = metrics.windows(run, width=width)
+    unit = f"Mbit/s in windows of {width:.3g} s"
+    sheet.add("Throughput", unit, rates, "throughput", 1e-6, names)
     sheet.add("Round-trip time, smoothed", "ms", drawn, "srtt", 1e3, names)
     if drawn["pacing_rate"].count():
         sheet.add("Pacing rate", "Mbit/s", drawn, "pacing_rate", 1e-6, names)
@@ -148,8 +150,11 @@ class _Sheet:
         for name in names:
             mine = table["flow"].cast(pl.String) == name
             values = np.full(len(grid), np.nan)
-            places = grid.search_sorted(ticks.filter(mine)).to_numpy()
-            values[places] = table[column].filter(mine).cast(pl.Float64).to_numpy() * scale
+            own, y = ticks.filter(mine), table[column].filter(mine).cast(pl.Float64).to_numpy()
+            if len(own):  # between two samples of a line lie those of others
+                first, last = grid.search_sorted(own.gather([0, -1])).to_list()
+                within = slice(first, last + 1)
+                values[within] = np.interp(grid[within], own, y * scale)
             columns.append(values)
         t, columns, every = thinned(grid.to_numpy().astype(np.float64), columns, self.most)
         panel = {"title": title, "unit": unit, "x": self._times(t, every), "link": of_link}
@@ -174,12 +179,6 @@ def short(values: Numbers) -> list[float | None]:
     up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
     rounded = (np.rint(np.where(finite, values, 0.0) * up / down) / up * down).tolist()
     return [value if is_there else None for value, is_there in zip(rounded, finite, strict=True)]
-
-
-def _window(run: Result) -> float:
-    """The width of a window of throughput: 1 s or nearly, less if the run is short."""
-    duration = TIME.parse(run.experiment.duration) / 1e9
-    return metrics.whole_width(run, min(1.0, duration / 50))
 
 
 def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -119,12 +119,14 @@
       const head = make("div", { class: "head" }, make("b", {}, panel.title), unit, reading);
       const body = make("div", { class: "panel", "data-panel": panel.title });
       this.host.append(head, body);
-      const series = flows.map((flow) => ({
+      const isAlone = (values) => values.filter((value) => value !== null).length === 1;
+      const series = flows.map((flow, i) => ({
         label: flow.name ?? panel.title,
         stroke: () => colour(flow.colour),
         width: flow.width * 1.3,
         dash: dashes[flow.dash],
-        points: { show: false },
+        // One sample makes no line.
+        points: isAlone(panel.y[i]) ? { show: true, size: 6, fill: colour(flow.colour) } : { show: false },
         spanGaps: false,
       }));
       const read = (u) => {
