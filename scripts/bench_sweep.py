@@ -39,6 +39,7 @@ def memory(process: int) -> float:
 
 def main() -> None:
     """Sweeps, draws, and prints what both took."""
+    os.environ["DUMBBELL_STORE"] = "off"
     rows = round(math.sqrt(int(sys.argv[1])))
     columns = int(sys.argv[1]) // rows
     with tempfile.TemporaryDirectory() as folder:

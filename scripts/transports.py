@@ -227,6 +227,7 @@ def emulated(one: Contestant, seconds: float, loss: float, folder: Path) -> floa
         sender=json.dumps(one.sender.format(**words)),
         receiver=json.dumps(one.receiver.format(**words)),
     )
+    os.environ["DUMBBELL_STORE"] = "off"
     result = dumbbell.run(Experiment.parse(text), backend="linux", retry_spoiled=2)
     for why in result.meta["spoiled"].values():
         print(f"# {one.name} at {loss:g}: {'; '.join(why)}", file=sys.stderr)

@@ -75,6 +75,7 @@ def run_file(
                     backend=chosen,
                     retry_spoiled=retry_spoiled,
                     progress=progress,
+                    fresh=overwrite,
                 )
             elif chosen != "simulator":
                 raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")

@@ -14,14 +14,12 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 import polars as pl
 
+from dumbbell.engine.output import TableOutput
 from dumbbell.errors import DumbbellError, ExperimentError
-
-if TYPE_CHECKING:
-    from dumbbell import _core
 
 _UNKNOWN: Final = ("recoveries", "spurious")
 """What a kernel does not tell of a flow; UDT is ours, and tells it."""
@@ -49,7 +47,7 @@ class Watch:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(TableOutput):
     """What came of a run: tables as the simulator gives them, and how the machine did.
 
     Attributes:
@@ -60,19 +58,7 @@ class Outcome:
             ``complaints``: why the run is spoiled, if it is.
     """
 
-    flows: pl.DataFrame
-    series: pl.DataFrame
-    links: pl.DataFrame
-    internals: pl.DataFrame
-    subflows: pl.DataFrame
-    subflow_series: pl.DataFrame
-    subflow_internals: pl.DataFrame
-    meta: _core.Meta
     health: dict[str, Any]
-
-    @property
-    def capture(self) -> None:
-        """Packets are not recorded."""
 
     @property
     def complaints(self) -> list[str]:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dumbbell import _core
 from dumbbell.engine import kernel, kernel_algorithms
 from dumbbell.engine.build import engine
+from dumbbell.engine.output import TableOutput, frames
 from dumbbell.engine.simulation import simulate, stop_all, thread_pool
+from dumbbell.engine.store import Store, measurement_key, simulation_key
 from dumbbell.errors import DumbbellError, ExperimentError, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.resolve import resolve, scenario
@@ -70,7 +72,8 @@ def run(
         jobs: How many seeds to run at once; as many as there are processors if not given, or one
             if packets are real.
         out: The folder to write the result to, if it is to be written.
-        overwrite: Whether another result that is in `out` may be replaced.
+        overwrite: Whether another result that is in `out` may be replaced; then runs with real
+            packets are made anew.
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
         retry_spoiled: How often a run with real packets is repeated that the machine spoiled.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
@@ -103,7 +106,12 @@ def run(
         reserved = out and reserve_for(one, out, backend, overwrite=overwrite)
         place = held.enter_context(reserved) if reserved else None
         (result,) = run_all(
-            [one], jobs=jobs, backend=backend, retry_spoiled=retry_spoiled, progress=progress
+            [one],
+            jobs=jobs,
+            backend=backend,
+            retry_spoiled=retry_spoiled,
+            progress=progress,
+            fresh=overwrite,
         )
         if place is not None:
             result.write(place)
@@ -144,6 +152,8 @@ def run_all(
     retry_spoiled: int = 0,
     progress: Callable[[float], None] | None = None,
     finished: Callable[[int, Result], None] | None = None,
+    store: Store | None = None,
+    fresh: bool = False,
 ) -> list[Result]:
     """Runs several experiments, the seeds of all of them side by side.
 
@@ -154,6 +164,8 @@ def run_all(
         retry_spoiled: How often spoiled runs are repeated; see `run`.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
         finished: Is given every result and its place, in their order, while others still run.
+        store: Where runs are filed and looked up; the store of the environment if not given.
+        fresh: Whether runs with real packets are made even if the store has them.
 
     Returns:
         A result for every experiment, in their order; the same as from running them one by one.
@@ -164,6 +176,7 @@ def run_all(
         KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
     """
     is_real = known_backend(backend) == "linux"
+    store = store or Store.default()
     resolved = [resolve(experiment) for experiment in experiments]
     for one in resolved if not is_real else []:
         _refuse_programs(one)
@@ -173,7 +186,9 @@ def run_all(
     with kernel_algorithms.provided(used) as names, thread_pool(at_once) as pool:
         tasks = [
             [
-                _RealTask(one, seed, retry_spoiled, names) if is_real else _Task(one, seed)
+                _RealTask(one, seed, store, retry_spoiled, names, fresh)
+                if is_real
+                else _Task(one, seed, store)
                 for seed in one.seed_list
             ]
             for one in resolved
@@ -238,12 +253,13 @@ def run_until(
 
 @dataclass(frozen=True)
 class _Done:
-    """The outcome of one run, when it ran, and how often it was tried."""
+    """The outcome of one run, when it ran, how often it was tried, and whether it was stored."""
 
-    outcome: _core.RunOutput | kernel.Outcome
+    outcome: _core.RunOutput | TableOutput
     began: float
     ended: float
     attempts: int = 1
+    is_stored: bool = False
 
 
 @dataclass(frozen=True)
@@ -252,36 +268,56 @@ class _Task:
 
     experiment: Experiment
     seed: int
+    store: Store
     watch: _core.RunMonitor = field(default_factory=_core.RunMonitor)
 
     def run(self) -> _Done:
         one, began = self.experiment, time.perf_counter()
+        text = scenario(one, self.seed)
+        key = simulation_key(one, text)
+        if (stored := self.store.get(key)) is not None:
+            tables, facts = stored
+            output = TableOutput(**tables, meta=facts["meta"])
+            return _Done(output, began, time.perf_counter(), is_stored=True)
         try:
-            text = scenario(one, self.seed)
             outcome = simulate(text, (flow.cc for flow in one.flows), one.sources, self.watch)
         except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
-        return _Done(outcome, began, time.perf_counter())
+        ended = time.perf_counter()
+        if key is not None and self.store.folder is not None:
+            self.store.put(key, frames(outcome), {"meta": outcome.meta})
+        return _Done(outcome, began, ended)
 
 
 @dataclass(frozen=True)
 class _RealTask:
-    """The same with real packets; of spoiled attempts the last one counts."""
+    """The same with real packets; of spoiled attempts the last one counts, and is not stored."""
 
     experiment: Experiment
     seed: int
+    store: Store
     retry_spoiled: int
     names: Mapping[str, str]
+    fresh: bool
     watch: kernel.Watch = field(default_factory=kernel.Watch)
 
     def run(self) -> _Done:
         began = time.perf_counter()
         text = kernel_algorithms.for_kernel(scenario(self.experiment, self.seed), self.names)
+        key = measurement_key(text)
+        if not self.fresh and (stored := self.store.get(key)) is not None:
+            tables, facts = stored
+            said: dict[str, Any] = {**tables, "meta": facts["meta"], "health": facts["health"]}
+            outcome, ended = kernel.Outcome(**said), time.perf_counter()
+            return _Done(outcome, began, ended, facts["attempts"], is_stored=True)
         attempts = 1
         outcome = kernel.run_scenario(text, self.watch)
         while outcome.complaints and attempts <= self.retry_spoiled:
             outcome = kernel.run_scenario(text, self.watch)
             attempts += 1
+        if not outcome.complaints:
+            facts = {"meta": outcome.meta, "health": outcome.health, "attempts": attempts}
+            self.store.put(key, frames(outcome), facts)
         return _Done(outcome, began, time.perf_counter(), attempts)
 
 
@@ -295,11 +331,12 @@ def _see_through(
     waiting: Collection[Future[_Done]] = [run for _, run in runs]
     try:
         while waiting:
-            done, waiting = wait(waiting, _GLANCE, FIRST_EXCEPTION)
-            for run in done:
+            over, waiting = wait(waiting, _GLANCE, FIRST_EXCEPTION)
+            for run in over:
                 run.result()
             if progress:
-                progress(sum(task.watch.done for task, _ in runs) / len(runs))
+                done = sum(1.0 if run.done() else task.watch.done for task, run in runs)
+                progress(done / len(runs))
             meanwhile()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -339,6 +376,7 @@ def _result(resolved: Experiment, runs: dict[int, _Done], jobs: int) -> Result:
             "python": platform.python_version(),
         },
         "jobs": jobs,
+        "stored": sum(done.is_stored for done in runs.values()),
         "wall_s": ended - began,
         "data_packets": sum(outcome.meta["data_packets"] for outcome in outcomes.values()),
         "events": sum(outcome.meta["events"] for outcome in outcomes.values()),

@@ -1,0 +1,254 @@
+"""The run store: every run is filed under a hash of all that determines it, and made only once.
+
+A simulation is determined by its scenario (with the seed), by the build of the engine, and by the
+sources of custom algorithms; a run with real packets also by the kernel, its settings and the
+machine. The store is shared by all commands and safe with several processes: an entry is written
+under another name and renamed, it ends with its checksum, and a damaged one is made again.
+
+``DUMBBELL_STORE`` names the folder (default: ``dumbbell`` in ``$XDG_CACHE_HOME``, or in
+``~/.cache``); ``off`` is no store. ``DUMBBELL_STORE_LIMIT`` is its limit in bytes (default: 10 GB);
+beyond it the entries that were not used for the longest time are removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import sys
+import time
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell import bpf
+from dumbbell.engine.build import engine
+from dumbbell.errors import DumbbellError
+from dumbbell.experiment import user_code
+from dumbbell.results.tables import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dumbbell.experiment.model import Experiment
+
+LIMIT: Final = 10 * 10**9
+"""The default limit of the store, bytes."""
+
+_LAYOUT: Final = "1"
+"""Changes when the content of an entry changes."""
+
+_CHECKSUM: Final = 32
+
+_ABANDONED: Final = 3600.0
+"""A partial entry that is older than this was left by a killed process, s."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the store: its size in bytes, and when it was last used (s since 1970)."""
+
+    path: Path
+    size: int
+    used: float
+
+
+class Store:
+    """The folder in which runs are filed.
+
+    Attributes:
+        folder: The folder; None if nothing is stored.
+        limit: Its limit, bytes.
+    """
+
+    def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
+        """The store in `folder`, which is made when it is needed."""
+        self.folder = folder
+        self.limit = limit
+        self._added = limit  # so the first entry is a reason to look at the size
+
+    @classmethod
+    def default(cls) -> Store:
+        """The store that the environment names.
+
+        Raises:
+            DumbbellError: If ``DUMBBELL_STORE_LIMIT`` is not a number.
+        """
+        named = os.environ.get("DUMBBELL_STORE", "")
+        if named == "off":
+            return cls(None)
+        limit = os.environ.get("DUMBBELL_STORE_LIMIT", str(LIMIT))
+        if not limit.isdecimal():
+            raise DumbbellError(f"DUMBBELL_STORE_LIMIT: {limit} is not a number of bytes")
+        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return cls(Path(named or Path(caches) / "dumbbell"), int(limit))
+
+    def get(self, key: str | None) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
+        """The tables and facts that are filed under a key; None if there are none, or damaged."""
+        if self.folder is None or key is None:
+            return None
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        try:
+            return _decode(content)
+        except (ValueError, pl.exceptions.PolarsError):
+            path.unlink(missing_ok=True)
+            return None
+
+    def put(
+        self, key: str | None, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]
+    ) -> None:
+        """Files tables and facts; if that fails, a warning says so and nothing is filed."""
+        if self.folder is None or key is None:
+            return
+        path = self._path(key)
+        partial = path.with_name(f".{key}.{os.getpid()}.partial")
+        content = _encode(tables, facts)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with disk_errors():
+                    partial.write_bytes(content)
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+        except OSError as error:
+            problem = f"{self.folder}: the store cannot be written: {error.strerror or error}"
+            warnings.warn(
+                f"{problem}; runs are not kept for other commands "
+                "(dumbbell store prune makes room, DUMBBELL_STORE names another folder)",
+                stacklevel=2,
+            )
+            return
+        self._added += len(content)
+        if self._added > self.limit / 20:
+            self.prune()
+
+    def entries(self) -> list[Entry]:
+        """All entries, the one first that was not used for the longest time."""
+        return sorted(self._entries(), key=lambda entry: entry.used)
+
+    def size(self) -> int:
+        """The size of all entries, bytes."""
+        return sum(entry.size for entry in self._entries())
+
+    def prune(self, limit: int | None = None) -> int:
+        """Removes entries until the store is below a limit (default: its own); returns how many."""
+        self._added = 0
+        most = self.limit if limit is None else limit
+        entries = self.entries()
+        size, removed = sum(entry.size for entry in entries), 0
+        for entry in entries:
+            if size <= most:
+                break
+            with suppress(OSError):
+                entry.path.unlink()
+            size -= entry.size
+            removed += 1
+        return removed
+
+    def _entries(self) -> Iterator[Entry]:
+        if self.folder is None:
+            return
+        for path in (self.folder / "runs").glob("*/*"):
+            with suppress(OSError):
+                state = path.stat()
+                if path.name.startswith(".") and state.st_mtime < time.time() - _ABANDONED:
+                    path.unlink()
+                elif not path.name.startswith("."):
+                    yield Entry(path, state.st_size, state.st_mtime)
+
+    def _path(self, key: str) -> Path:
+        assert self.folder is not None, "without a folder nothing is looked up"
+        return self.folder / "runs" / key[:2] / key
+
+
+def simulation_key(resolved: Experiment, scenario: str) -> str | None:
+    """The key of one simulated run; None if not all that determines it is known.
+
+    That is the case for algorithms without a source file, and for runs with logged packets, which
+    are too large.
+    """
+    if any(flow.log for flow in resolved.flows):
+        return None
+    code = [_code(flow.cc) for flow in resolved.flows if user_code.is_custom(flow.cc)]
+    return None if None in code else _hash("simulator", engine(), scenario, code)
+
+
+def measurement_key(scenario: str) -> str:
+    """The key of one run with real packets."""
+    return _hash("linux", engine(), scenario, _machine())
+
+
+def _hash(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps([_LAYOUT, *parts]).encode()).hexdigest()
+
+
+def _code(cc: str) -> str | None:
+    """A hash of the modules of a custom algorithm: its own, and those of its folder or package.
+
+    None if it has no source file, as in a notebook.
+    """
+    home = cc.partition(":")[0].strip()
+    if home.endswith(".py"):
+        return "in the scenario's sources"
+    file = getattr(sys.modules.get(home), "__file__", None)
+    if file is None or home == "__main__":
+        return None
+    top, folder = home.partition(".")[0], Path(file).parent
+    digest = hashlib.sha256()
+    for name, module in sorted(sys.modules.items()):
+        source = getattr(module, "__file__", None)
+        is_installed = source is not None and "site-packages" in source
+        is_beside = source is not None and not is_installed and Path(source).is_relative_to(folder)
+        if source is not None and (name.partition(".")[0] == top or is_beside):
+            with suppress(OSError):
+                digest.update(name.encode() + Path(source).read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _machine() -> str:
+    """A hash of what determines how this machine's kernel sends: release, settings, eBPF."""
+    settings = {}
+    for file in sorted(Path("/proc/sys/net/ipv4").glob("tcp_*")):
+        if not file.name.endswith(("congestion_control", "_key", "_ulp")):  # loaded on demand
+            with suppress(OSError):
+                settings[file.name] = file.read_text()
+    programs = (bpf.OBJECTS / "sources.sha256").read_text()
+    return _hash(platform.uname(), os.cpu_count(), settings, programs)
+
+
+def _encode(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]) -> bytes:
+    parts = []
+    for table in tables.values():
+        buffer = io.BytesIO()
+        table.write_ipc(buffer, compression="zstd")
+        parts.append(buffer.getvalue())
+    sizes = {name: len(part) for name, part in zip(tables, parts, strict=True)}
+    content = b"".join([json.dumps({"tables": sizes, "facts": facts}).encode(), b"\n", *parts])
+    return content + hashlib.sha256(content).digest()
+
+
+def _decode(content: bytes) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    content, checksum = content[:-_CHECKSUM], content[-_CHECKSUM:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise ValueError("it is damaged")
+    header, _, rest = content.partition(b"\n")
+    said = json.loads(header)
+    tables, at = {}, 0
+    for name, size in said["tables"].items():
+        tables[name] = pl.read_ipc(io.BytesIO(rest[at : at + size]))
+        at += size
+    return tables, said["facts"]

@@ -1,0 +1,166 @@
+"""The run store: what is simulated once is not simulated again, whatever happens to its files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from dumbbell import Experiment, run, run_all
+from dumbbell.engine.store import Store
+from dumbbell.results.tables import TABLES
+
+TEXT = """
+duration = "2 s"
+start_jitter = "10 ms"
+seeds = 3
+[[link]]
+name = "bottleneck"
+rate = "5 Mbit/s"
+[[flow]]
+cc = "cubic"
+rtt = "20 ms"
+"""
+ALGORITHM = """
+from dumbbell.cc import WindowRule
+
+class Mine(WindowRule):
+    def increase(self, cwnd: float, acked: float, *_: object) -> float:
+        return {} * acked / cwnd
+
+    def decrease(self, *_: object) -> float:
+        return 0.5
+"""
+EXPERIMENT = Experiment.parse(TEXT)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("DUMBBELL_STORE", str(tmp_path / "store"))
+    return Store.default()
+
+
+def stored(experiment: Experiment) -> int:
+    """How many runs of a result come from the store."""
+    count: int = run(experiment).meta["stored"]
+    return count
+
+
+def test_a_run_is_made_once_and_is_the_same_from_the_store(store: Store) -> None:
+    first, again = run(EXPERIMENT), run(EXPERIMENT)
+    assert (first.meta["stored"], again.meta["stored"]) == (0, 3)
+    for table in TABLES:
+        assert_frame_equal(getattr(first, table), getattr(again, table))
+    assert len(store.entries()) == 3
+    assert run(EXPERIMENT, seeds=5).meta["stored"] == 3, "only the new seeds are simulated"
+
+
+def test_whatever_determines_a_run_is_part_of_its_key(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(EXPERIMENT)
+    assert stored(EXPERIMENT.replace(duration="1 s")) == 0
+    assert stored(EXPERIMENT.replace(title="the title is no part of it")) == 3
+    monkeypatch.setattr("dumbbell.engine.store.engine", lambda: "another build")
+    assert stored(EXPERIMENT) == 0
+    assert len(store.entries()) == 9
+
+
+def test_a_changed_algorithm_is_run_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    flow = EXPERIMENT.flows[0].replace(cc="mine.py:Mine")
+    for add, known in ((1, 0), (1, 3), (2, 0)):
+        Path("mine.py").write_text(ALGORITHM.format(add))
+        assert stored(EXPERIMENT.replace(flows=[flow])) == known
+    assert len(store.entries()) == 6
+
+
+def test_algorithms_without_a_file_and_logged_packets_are_not_stored(store: Store) -> None:
+    flow = EXPERIMENT.flows[0].replace(log=True)
+    assert [stored(EXPERIMENT.replace(flows=[flow])) for _ in range(2)] == [0, 0]
+    assert store.size() == 0
+
+
+def test_damaged_entries_are_made_again(store: Store) -> None:
+    run(EXPERIMENT)
+    cut, changed, _ = (entry.path for entry in store.entries())
+    cut.write_bytes(cut.read_bytes()[:-100])
+    content = bytearray(changed.read_bytes())
+    content[len(content) // 2] ^= 1
+    changed.write_bytes(content)
+    assert stored(EXPERIMENT) == 1
+    assert stored(EXPERIMENT) == 3
+
+
+def test_what_was_not_used_for_the_longest_time_is_removed_first(store: Store) -> None:
+    run(EXPERIMENT)
+    oldest, *others = (entry.path for entry in store.entries())
+    os.utime(oldest, (1, 1))
+    assert store.prune(store.size() - 1) == 1
+    assert {entry.path for entry in store.entries()} == set(others)
+    assert store.prune(0) == 2
+    small = Store(store.folder, limit=1)
+    run_all([EXPERIMENT], store=small)
+    assert len(small.entries()) <= 1
+
+
+def no_space(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_store_that_cannot_be_written_is_a_warning_and_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DUMBBELL_STORE", str(tmp_path / "file" / "store"))
+    with pytest.warns(UserWarning, match="the store cannot be written: Not a directory"):
+        assert stored(EXPERIMENT) == 0
+    monkeypatch.setenv("DUMBBELL_STORE", str(tmp_path / "full"))
+    monkeypatch.setattr(Path, "write_bytes", no_space)
+    with pytest.warns(UserWarning, match="No space left on device"):
+        assert stored(EXPERIMENT) == 0
+
+
+def test_off_stores_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUMBBELL_STORE", "off")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert [stored(EXPERIMENT) for _ in range(2)] == [0, 0]
+    monkeypatch.delenv("DUMBBELL_STORE")
+    assert stored(EXPERIMENT) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["dumbbell"]
+
+
+def test_a_killed_run_loses_only_the_runs_in_flight(store: Store, tmp_path: Path) -> None:
+    long = TEXT.replace("2 s", "400 s").replace("seeds = 3", "seeds = 40")
+    (tmp_path / "one.toml").write_text(long)
+    command = [sys.executable, "-m", "dumbbell.cli", "run", "one.toml", "--jobs", "1"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
+        while len(store.entries()) < 3 and running.poll() is None:
+            time.sleep(0.01)
+        assert running.poll() is None
+        running.send_signal(signal.SIGKILL)
+    kept = len(store.entries())
+    assert 3 <= kept < 40
+    done = Experiment.load(tmp_path / "one.toml")
+    assert run(done).meta["stored"] >= kept
+    assert not (tmp_path / "results" / "one").exists()
+
+
+def test_several_processes_share_a_store(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(TEXT.replace("seeds = 3", "seeds = 20"))
+    command = [sys.executable, "-m", "dumbbell.cli", "run", "one.toml", "--json", "--out"]
+    both = [
+        subprocess.Popen([*command, name], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        for name in ("a", "b")
+    ]
+    assert [process.wait() for process in both] == [0, 0]
+    assert len(store.entries()) == 20
+    assert [(tmp_path / name / "series.parquet").stat().st_size > 0 for name in ("a", "b")]
