@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 from dumbbell import Result, __version__, _core
@@ -362,6 +363,35 @@ def test_an_output_folder_that_cannot_be_made_is_the_users_mistake(
     file: Path, tmp_path: Path
 ) -> None:
     assert "cannot be written" in complaint_of("run", file, "--out", f"{file}/x", cwd=tmp_path)
+
+
+def test_an_output_folder_that_the_system_refuses_is_named(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    said = complaint_of("run", file, "--out", "one", cwd=tmp_path)
+    assert said.startswith("one: cannot be written: ")
+    said = complaint_of("run", file, "--out", "a" * 300, cwd=tmp_path)
+    assert said == f"{'a' * 300}: File name too long"
+
+
+def test_a_result_with_other_contents_is_refused_in_a_sentence(file: Path, tmp_path: Path) -> None:
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    series = tmp_path / "r" / "series.parquet"
+    pl.read_parquet(series).drop("cwnd").write_parquet(series)
+    (tmp_path / "r" / "report.html").unlink(missing_ok=True)
+    for command in ("report", "plot"):
+        said = complaint_of(command, "r", cwd=tmp_path)
+        assert said.startswith("r/series.parquet: lacks the column cwnd")
+    (tmp_path / "r" / "meta.json").write_text("[1]")
+    for command in ("report", "plot"):
+        said = complaint_of(command, "r", cwd=tmp_path)
+        assert said.startswith("r/meta.json: is not a JSON object")
+
+
+def test_a_time_with_a_zone_is_refused_in_a_sentence(file: Path, tmp_path: Path) -> None:
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    said = complaint_of("query", "select now()", "r", cwd=tmp_path)
+    assert said == "times with a time zone cannot be read; cast them, as in now()::timestamp"
 
 
 def test_a_result_is_not_written_over_the_file_it_comes_from(file: Path, tmp_path: Path) -> None:

@@ -43,12 +43,12 @@ def main() -> None:
     except DumbbellError as error:
         sys.stderr.write(f"dumbbell: {error}\n")
         sys.exit(2)
-    except OSError as error:
-        sys.exit(_cannot_write(error))
     except Exception as error:
         from dumbbell.engine.simulation import custom_traceback
 
         part = custom_traceback(error)
+        if part is None and isinstance(error, OSError):
+            sys.exit(_report_os_error(error))
         notes = getattr(error, "__notes__", [])
         if part is None and notes:  # It was called, or answered, as it cannot be.
             sys.stderr.write(f"dumbbell: {type(error).__name__}: {error}, {notes[0]}\n")
@@ -63,10 +63,13 @@ def _warn(message: Warning | str, *_where: Any, **_more: Any) -> None:
     sys.stderr.write(f"dumbbell: {message}\n")
 
 
-def _cannot_write(error: OSError) -> int:
-    """The exit status where a disk is full, or what is printed is read no further."""
+def _report_os_error(error: OSError) -> int:
+    """Says in one line which file the system refused, and why; returns the exit status."""
     if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
-        raise error
+        if error.filename is None:
+            raise error
+        sys.stderr.write(f"dumbbell: {DumbbellError(f'{error.filename}: {error.strerror}')}\n")
+        return 2
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # there the rest of it goes
     if error.errno == errno.EPIPE:
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -61,7 +62,7 @@ def run_file(
         experiment = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
         suffix = "-linux" if chosen == "linux" else ""
         folder = out or Path("results") / f"{file.stem}{suffix}"
-        if folder.resolve() == file.resolve().parent:
+        if os.path.realpath(folder) == os.path.realpath(file.parent):
             raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
         grows = until is not None
         with (

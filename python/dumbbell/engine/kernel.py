@@ -75,13 +75,17 @@ def run_scenario(scenario: str, watch: Watch) -> Outcome:
         InterruptedError: If `watch` was stopped.
     """
     with tempfile.TemporaryFile() as words:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dumbbell.engine.kernel_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=words,
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dumbbell.engine.kernel_worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=words,
+                start_new_session=True,
+            )
+        except OSError as error:
+            problem = f"the testbed's process cannot be started: {sys.executable}: {error.strerror}"
+            raise TestbedError(f"{problem}; give this user access to it") from None
         watch.process = process
         try:
             if watch.is_stopped:

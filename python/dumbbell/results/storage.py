@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import OverwriteError, ResultError
 from dumbbell.experiment.model import Experiment
-from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, disk_errors, read_table
+from dumbbell.results.tables import COLUMNS, SUBFLOW_TABLES, TABLES, disk_errors, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -242,8 +242,15 @@ def load(folder: str | Path) -> Contents:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
     except ValueError as error:
         raise ResultError(f"{path / 'meta.json'}: is not JSON: {error}") from error
+    if not isinstance(meta, dict):
+        raise ResultError(f"{path / 'meta.json'}: is not a JSON object; run the experiment again")
     known = [*TABLES, *(t for t in SUBFLOW_TABLES.values() if (path / f"{t}.parquet").exists())]
     tables = {table: read_table(path / f"{table}.parquet") for table in known}
+    for table, names in COLUMNS.items():
+        lost = [name for name in names if name not in tables[table].columns]
+        if lost:
+            problem = f"lacks the column {lost[0]}, as results of other versions do"
+            raise ResultError(f"{path / f'{table}.parquet'}: {problem}; run the experiment again")
     return Contents(experiment, meta, tables, {})
 
 

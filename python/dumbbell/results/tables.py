@@ -22,6 +22,25 @@ if TYPE_CHECKING:
 TABLES: Final = ("flows", "series", "links", "internals")
 """The tables of a result."""
 
+COLUMNS: Final = {
+    "flows": (
+        *("seed", "flow", "cc", "start", "end", "completed", "sent", "retransmitted", "lost"),
+        *("delivered", "received", "timeouts", "recoveries", "spurious", "base_rtt"),
+        *("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99", "rtt_mean"),
+    ),
+    "series": (
+        *("seed", "flow", "cc", "t", "cwnd", "ssthresh", "srtt", "rtt", "min_rtt", "pacing_rate"),
+        *("delivery_rate", "in_flight", "sent", "retransmitted", "lost", "delivered", "received"),
+        "ca_state",
+    ),
+    "links": (
+        *("seed", "link", "t", "queue_packets", "queue_bytes", "sent_bytes"),
+        *("dropped", "lost", "marked"),
+    ),
+    "internals": ("seed", "flow", "cc", "t", "name", "value"),
+}
+"""The columns of each table of a result."""
+
 SUBFLOW_TABLES: Final = {
     "flows": "subflows",
     "series": "subflow_series",

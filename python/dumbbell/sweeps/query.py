@@ -46,6 +46,9 @@ def query(sql: str, folder: Path) -> pl.DataFrame:
                 answer.fetchall(), schema=answer.columns, orient="row", infer_schema_length=None
             )
         except duckdb.Error as error:
+            if "pytz" in str(error):
+                problem = "times with a time zone cannot be read"
+                raise QueryError(f"{problem}; cast them, as in now()::timestamp") from None
             # Its own words name the place, on lines of their own.
             said = " ".join(str(error).partition("\n\n")[0].split())
             raise QueryError(f"{said}; {_advice(views)}") from None
