@@ -24,7 +24,7 @@ def verdicts(outcomes: list[Outcome]) -> dict[tuple[str, str], str]:
 def only(*sections: str) -> list[Outcome]:
     """The cases of some sections, of BBRv3 and of changed ones."""
     cases = [case for case in CASES if case.section in sections]
-    wrong = ["bbr3(probe_rtt_interval=8)", "bbr3(drain_gain=1)", "bbr3(loss_thresh=0.9)", "cubic"]
+    wrong = ["bbr3(probe_rtt_interval=8 s)", "bbr3(drain_gain=1)", "bbr3(loss_thresh=0.9)", "cubic"]
     return examine(cases, ["bbr3", *wrong], version)
 
 
@@ -66,7 +66,7 @@ def test_every_case_of_the_draft_is_there() -> None:
 def test_an_algorithm_that_breaks_a_rule_fails_the_case_about_it() -> None:
     found = verdicts(only("A.2", "A.3", "A.10"))
     assert all(found[section, "bbr3"] == "pass" for section in ("A.2", "A.3", "A.10"))
-    assert found["A.10", "bbr3(probe_rtt_interval=8)"] == "fail"
+    assert found["A.10", "bbr3(probe_rtt_interval=8 s)"] == "fail"
     assert found["A.3", "bbr3(drain_gain=1)"] == "fail"
     assert found["A.2", "bbr3(loss_thresh=0.9)"] == "fail"
 
@@ -96,7 +96,7 @@ def test_an_algorithm_of_another_name_is_held_to_the_draft() -> None:
 
 
 def test_the_command_prints_a_table_and_says_by_its_status_that_a_case_failed() -> None:
-    done = CliRunner().invoke(app, ["conformance", "bbr", "--cc", "bbr3(probe_rtt_interval=8)"])
+    done = CliRunner().invoke(app, ["conformance", "bbr", "--cc", "bbr3(probe_rtt_interval=8 s)"])
     assert done.exit_code == 1
     assert "A.21 Handling loss during PROBE_UP" in done.output
     assert "fails A.10: every 8." in done.output

@@ -5,11 +5,12 @@ use crate::{
     Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, BbrV3, Bic, ConfigError, CongestionControl,
     CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, Cubic2006, CubicParameters,
     CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus, Lia,
-    Metric, Olia, Options, Path, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas,
+    Metric, Olia, OptionInfo, Options, Path, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas,
     WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use dumbbell_units::Time;
 
 /// A window rule with the slow start of the option `hystart` (default: RFC 5681) and the threshold
@@ -73,15 +74,32 @@ macro_rules! algorithms {
             /// valid.
             pub fn parse(text: &str, init: &ConnectionConfig) -> Result<Algorithm, ConfigError> {
                 let mut options: Options = text.parse()?;
-                let algorithm = match options.name() {
-                    $($name => {
-                        let make: fn(&mut Options, &ConnectionConfig) -> Result<$type, ConfigError> = $make;
-                        Algorithm::$variant(make(&mut options, init)?)
-                    })*
-                    name => return Err(ConfigError::UnknownAlgorithm { name: name.to_owned() }),
-                };
+                let algorithm = Algorithm::from_options(&mut options, init)?;
                 options.finish()?;
                 Ok(algorithm)
+            }
+
+            /// The options of the algorithm called `name`, with their defaults.
+            ///
+            /// # Errors
+            /// If no algorithm has the name.
+            pub fn options(name: &str) -> Result<Vec<OptionInfo>, ConfigError> {
+                let mut options: Options = name.parse()?;
+                Algorithm::from_options(&mut options, &ConnectionConfig::new(Time::ZERO, 1448))?;
+                Ok(options.known())
+            }
+
+            fn from_options(
+                options: &mut Options,
+                init: &ConnectionConfig,
+            ) -> Result<Algorithm, ConfigError> {
+                Ok(match options.name() {
+                    $($name => {
+                        let make: fn(&mut Options, &ConnectionConfig) -> Result<$type, ConfigError> = $make;
+                        Algorithm::$variant(make(options, init)?)
+                    })*
+                    name => return Err(ConfigError::UnknownAlgorithm { name: name.to_owned() }),
+                })
             }
         }
 

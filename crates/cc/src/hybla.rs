@@ -20,6 +20,7 @@
 use crate::{
     Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, SlowStart, WindowRule,
 };
+use dumbbell_units::Span;
 
 /// Maximum `rho` in slow start.
 const MAX_POWER: f64 = 16.0;
@@ -33,13 +34,14 @@ pub struct Hybla {
 }
 
 impl Hybla {
-    /// Takes the option `rtt0`, in milliseconds.
+    /// Takes the option `rtt0`, a time.
     ///
     /// # Errors
     /// If it has a value that it cannot have.
     pub fn from_options(options: &mut Options) -> Result<Hybla, ConfigError> {
-        let rtt0 = options.number("rtt0", 25.0, 1.0..=10_000.0, "1 to 10000 ms")? / 1e3;
-        Ok(Hybla { rtt0, rho: 1.0 })
+        let range = Span::from_millis(1)..=Span::from_secs(10);
+        let rtt0 = options.time("rtt0", Span::from_millis(25), range, "1 ms to 10 s")?;
+        Ok(Hybla { rtt0: rtt0.as_secs_f64(), rho: 1.0 })
     }
 
     fn rho(&self, path: &Path) -> f64 {
@@ -121,7 +123,7 @@ mod tests {
         for (rtt, growth) in [(5, 1.0), (25, 1.0), (50, 4.0), (600, 576.0)] {
             assert!((avoidance(&mut rule, rtt) / growth - 1.0).abs() < 1e-9, "{rtt} ms");
         }
-        assert!((avoidance(&mut hybla("hybla(rtt0=100)"), 600) / 36.0 - 1.0).abs() < 1e-9);
+        assert!((avoidance(&mut hybla("hybla(rtt0=100 ms)"), 600) / 36.0 - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn delay_threshold(base: Span) -> Span {
 }
 
 /// HyStart's measurements in a round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HyStartRound {
     sequence: SequenceRound,
     start: Time,
@@ -99,7 +99,7 @@ impl HyStartRound {
 }
 
 /// HyStart as in Linux's CUBIC.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HyStart {
     detect_train: bool,
     detect_delay: bool,
@@ -161,7 +161,7 @@ impl SlowStart for HyStart {
 }
 
 /// HyStart++ (RFC 9406). Names are the RFC's; `Span::MAX` is its infinity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HyStartPlusPlus {
     /// The RFC's `windowEnd`.
     round: SequenceRound,
@@ -174,7 +174,7 @@ pub struct HyStartPlusPlus {
     initial_slow_start: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Css {
     baseline_min_rtt: Span,
     /// Rounds completed, the one in which it was entered included.

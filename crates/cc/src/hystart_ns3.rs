@@ -20,7 +20,7 @@ use dumbbell_units::{Span, Time};
 const SAMPLES: u32 = 8;
 
 /// HyStart as in ns-3's CUBIC.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HyStartNs3 {
     found: bool,
     min_rtt: Span,

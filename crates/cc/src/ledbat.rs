@@ -68,13 +68,15 @@ pub struct LedbatPlusPlus {
 }
 
 impl LedbatPlusPlus {
-    /// Takes the option `target`, in milliseconds.
+    /// Takes the option `target`, a time.
     ///
     /// # Errors
     /// If it has a value that it cannot have.
     pub fn from_options(options: &mut Options) -> Result<LedbatPlusPlus, ConfigError> {
+        let range = Span::from_millis(1)..=Span::from_secs(1);
+        let target = options.time("target", Span::from_millis(60), range, "1 ms to 1 s")?;
         Ok(LedbatPlusPlus {
-            target: options.number("target", 60.0, 1.0..=1000.0, "1 to 1000 ms")? / 1e3,
+            target: target.as_secs_f64(),
             base: None,
             current_delays: [Span::MAX; CURRENT_FILTER],
             samples: 0,
@@ -244,7 +246,8 @@ mod tests {
     #[test]
     fn between_slowdowns_the_delay_rises_to_the_target_and_no_further() {
         for target in [60.0, 25.0] {
-            let mut flow = ledbat(&format!("ledbat++(target={target})"), Link::new(20.0, 100, 1e4));
+            let mut flow =
+                ledbat(&format!("ledbat++(target={target} ms)"), Link::new(20.0, 100, 1e4));
             flow.run_ms(120_000);
             for stage in [2.0, 1.0] {
                 let reached = |flow: &Flow| flow.inspect("stage") == stage;

@@ -82,7 +82,7 @@ pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
 pub use lia::Lia;
 pub use olia::Olia;
-pub use options::{ConfigError, ConnectionConfig, Options};
+pub use options::{ConfigError, ConnectionConfig, OptionInfo, Options};
 pub use rate::{PacketInfo, RateSampler};
 pub use reno::Reno;
 pub use round_stats::{RoundAggregator, RoundStats};

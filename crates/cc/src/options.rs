@@ -1,11 +1,11 @@
 //! Names and options of algorithms: `cubic`, `cubic(hystart=off)`, `bbr3(loss_thresh=0.02)`.
 
 use alloc::borrow::ToOwned;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
-use dumbbell_units::Time;
+use dumbbell_units::{Span, Time};
 
 /// The beginning of a connection, from which an algorithm is made.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,18 @@ pub enum ConfigError {
 pub struct Options {
     name: String,
     given: Vec<(String, String)>,
-    known: Vec<&'static str>,
+    known: Vec<OptionInfo>,
+}
+
+/// An option of an algorithm, as documentation has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default value, as it is written.
+    pub default: String,
+    /// The values that it takes.
+    pub valid: &'static str,
 }
 
 impl Options {
@@ -127,9 +138,28 @@ impl Options {
         range: RangeInclusive<f64>,
         valid: &'static str,
     ) -> Result<f64, ConfigError> {
-        let Some(text) = self.take(key) else { return Ok(default) };
+        let Some(text) = self.take(key, default.to_string(), valid) else { return Ok(default) };
         match text.parse::<f64>() {
             Ok(number) if range.contains(&number) => Ok(number),
+            _ => Err(self.bad_value(key, text, valid)),
+        }
+    }
+
+    /// A time within `range`, written with a unit (`25 ms`), or `default` if the option is not given.
+    /// `valid` describes the range in error messages.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadValue`] if the value is not a time within `range`.
+    pub fn time(
+        &mut self,
+        key: &'static str,
+        default: Span,
+        range: RangeInclusive<Span>,
+        valid: &'static str,
+    ) -> Result<Span, ConfigError> {
+        let Some(text) = self.take(key, format_time(default), valid) else { return Ok(default) };
+        match parse_time(&text) {
+            Some(time) if range.contains(&time) => Ok(time),
             _ => Err(self.bad_value(key, text, valid)),
         }
     }
@@ -139,14 +169,15 @@ impl Options {
     ///
     /// # Errors
     /// [`ConfigError::BadValue`] if the value is the name of none.
-    pub fn choice<T: Copy>(
+    pub fn choice<T: Copy + PartialEq>(
         &mut self,
         key: &'static str,
         default: T,
         choices: &[(&str, T)],
         valid: &'static str,
     ) -> Result<T, ConfigError> {
-        let Some(text) = self.take(key) else { return Ok(default) };
+        let usual = choices.iter().find(|(_, value)| *value == default).map_or("", |pair| pair.0);
+        let Some(text) = self.take(key, usual.to_owned(), valid) else { return Ok(default) };
         match choices.iter().find(|(name, _)| *name == text) {
             Some(&(_, value)) => Ok(value),
             None => Err(self.bad_value(key, text, valid)),
@@ -174,15 +205,20 @@ impl Options {
                 valid: if self.known.is_empty() {
                     "no options".to_owned()
                 } else {
-                    self.known.join(", ")
+                    self.known.iter().map(|option| option.name).collect::<Vec<_>>().join(", ")
                 },
             }),
         }
     }
 
-    fn take(&mut self, key: &'static str) -> Option<String> {
-        self.known.push(key);
-        let at = self.given.iter().position(|(given, _)| given == key)?;
+    /// The options that were read.
+    pub(crate) fn known(self) -> Vec<OptionInfo> {
+        self.known
+    }
+
+    fn take(&mut self, name: &'static str, default: String, valid: &'static str) -> Option<String> {
+        self.known.push(OptionInfo { name, default, valid });
+        let at = self.given.iter().position(|(given, _)| given == name)?;
         Some(self.given.remove(at).1)
     }
 
@@ -221,6 +257,24 @@ impl FromStr for Options {
     }
 }
 
+/// Units of time and their worth, ns.
+const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+
+/// Reads a number and a unit, rounded to ns.
+fn parse_time(text: &str) -> Option<Span> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = &text[digits.len()..];
+    let (_, worth) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let seconds = digits.trim_end().parse::<f64>().ok()? * (*worth as f64 / 1e9);
+    (0.0..=1e9).contains(&seconds).then(|| Span::from_secs_f64(seconds))
+}
+
+fn format_time(time: Span) -> String {
+    let fits = |worth: u64| time.as_nanos().is_multiple_of(worth);
+    let (unit, worth) = UNITS.into_iter().find(|(_, worth)| fits(*worth)).unwrap_or(("ns", 1));
+    alloc::format!("{} {unit}", time.as_nanos() / worth)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +292,22 @@ mod tests {
         assert_eq!(options.number("beta", 0.7, 0.0..=1.0, "0 to 1"), Ok(0.8));
         assert_eq!(options.switch("hystart", true), Ok(false));
         assert_eq!(options.finish(), Ok(()));
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        let read = |text: &str| {
+            let mut options: Options = text.parse().expect("well formed");
+            let range = Span::from_millis(1)..=Span::from_secs(10);
+            options.time("rtt0", Span::from_millis(25), range, "1 ms to 10 s")
+        };
+        assert_eq!(read("hybla"), Ok(Span::from_millis(25)));
+        assert_eq!(read("hybla(rtt0=2.5 ms)"), Ok(Span::from_micros(2500)));
+        assert_eq!(read("hybla(rtt0=1s)"), Ok(Span::from_secs(1)));
+        for text in ["hybla(rtt0=25)", "hybla(rtt0=1 min)", "hybla(rtt0=ms)", "hybla(rtt0=1 us)"] {
+            let error = read(text).expect_err(text).to_string();
+            assert!(error.ends_with("it takes 1 ms to 10 s"), "{error}");
+        }
     }
 
     #[test]

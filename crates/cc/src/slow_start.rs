@@ -49,13 +49,13 @@ pub trait SlowStart {
 
 /// Standard slow start: grows by `ack.acked` packets for each acknowledgement. RFC 5681 allows one
 /// packet for each acknowledgement; byte counting, RFC 3465 without its limit `L`, is Linux's.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StandardSlowStart;
 
 impl SlowStart for StandardSlowStart {}
 
 /// The slow start that the option `hystart` names.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AnySlowStart {
     /// Standard slow start.
     Standard(StandardSlowStart),

@@ -181,11 +181,11 @@ pub const F2: Version = Version {
 
 const SHARE: &str = "a number from 0 to 0.99";
 const GAIN: &str = "a number from 0.05 to 1";
-const SECONDS: &str = "seconds from 0.1 to 1000";
+const TIMES: &str = "100 ms to 1000 s";
 
 impl Version {
     /// The version with options: `loss_thresh`, `beta`, `headroom` (shares), `ecn` (on or off),
-    /// `drain_gain`, `down_gain`, `probe_rtt_interval` and `probe_wait` (s); F-BBRv2 also with
+    /// `drain_gain`, `down_gain`, `probe_rtt_interval` and `probe_wait` (times); F-BBRv2 also with
     /// `threshold` and `cruise_gain`.
     ///
     /// # Errors
@@ -208,8 +208,8 @@ impl Version {
             ("probe_rtt_interval", &mut self.probe_rtt_interval),
             ("probe_wait", &mut self.bw_probe_base),
         ] {
-            let number = options.number(key, value.as_secs_f64(), 0.1..=1000.0, SECONDS)?;
-            *value = Span::from_secs_f64(number);
+            let range = Span::from_millis(100)..=Span::from_secs(1000);
+            *value = options.time(key, *value, range, TIMES)?;
         }
         if let Some(response) = &mut self.cubic_response {
             for (key, value) in [

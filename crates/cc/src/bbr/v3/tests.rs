@@ -470,11 +470,19 @@ fn equal_seeds_give_equal_runs_and_other_seeds_other_probes() {
 fn options_change_what_they_name_and_refuse_what_cannot_be() {
     let make = |text: &str| crate::Algorithm::parse(text, &init(1)).map(drop);
     assert!(make("bbr3(loss_thresh=0.02, headroom=0.15, ecn=on, drain_gain=0.35)").is_ok());
-    assert!(make("bbr3(beta=0.8, down_gain=0.91, probe_rtt_interval=10, probe_wait=5)").is_ok());
-    for text in ["bbr3(loss_thresh=1)", "bbr3(ecn=maybe)", "bbr3(probe_wait=0)", "bbr3(gain=1)"] {
+    assert!(
+        make("bbr3(beta=0.8, down_gain=0.91, probe_rtt_interval=10 s, probe_wait=5 s)").is_ok()
+    );
+    for text in [
+        "bbr3(loss_thresh=1)",
+        "bbr3(ecn=maybe)",
+        "bbr3(probe_wait=0 s)",
+        "bbr3(probe_wait=5)",
+        "bbr3(gain=1)",
+    ] {
         assert!(make(text).is_err(), "{text}");
     }
-    let mut options: Options = "bbr3(probe_wait=5)".parse().expect("well formed");
+    let mut options: Options = "bbr3(probe_wait=5 s)".parse().expect("well formed");
     let bbr = BbrV3::from_options(V3, &mut options, &init(1)).expect("valid");
     assert_eq!(bbr.version, Version { bw_probe_base: Span::from_secs(5), ..V3 });
 }
