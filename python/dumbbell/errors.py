@@ -56,6 +56,22 @@ class ExperimentError(DumbbellError):
         return ExperimentError(self.problem, key=f"{key}{dot}{self.key}", file=file or self.file)
 
 
+class Interrupted(KeyboardInterrupt):
+    """The user interrupted runs; what was finished is kept.
+
+    Attributes:
+        kept: How many runs are kept, for the same command or another one.
+        total: How many runs were asked for.
+    """
+
+    def __init__(self, kept: int, total: int) -> None:
+        """An interruption after which `kept` of `total` runs are kept."""
+        runs = f"{kept:,} of {total:,} runs {'is' if kept == 1 else 'are'} kept"
+        super().__init__(f"stopped; {runs}{', and the same command continues' if kept else ''}")
+        self.kept = kept
+        self.total = total
+
+
 @contextmanager
 def in_file(file: object) -> Iterator[None]:
     """Says of every `ExperimentError` which file it is in."""

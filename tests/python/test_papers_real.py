@@ -211,7 +211,7 @@ def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
         raise TestbedError("run as root")
 
     monkeypatch.setattr(testbed, "run_all", refuse)
-    monkeypatch.setattr(reproduction, "run_all", None)
+    monkeypatch.setattr(reproduction, "run_each", None)
     with pytest.raises(TestbedError, match="run as root"):
         reproduce(study, tmp_path)
     assert not (tmp_path / "tiny" / "runs").exists()

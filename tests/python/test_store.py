@@ -154,6 +154,24 @@ def test_a_killed_run_loses_only_the_runs_in_flight(store: Store, tmp_path: Path
     assert not (tmp_path / "results" / "one").exists()
 
 
+def test_an_interrupted_command_says_what_is_kept(store: Store, tmp_path: Path) -> None:
+    long = TEXT.replace("2 s", "400 s").replace("seeds = 3", "seeds = 40")
+    (tmp_path / "one.toml").write_text(long)
+    command = [sys.executable, "-m", "dumbbell.cli", "run", "one.toml", "--jobs", "1"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while len(store.entries()) < 2:
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    kept = len(store.entries())
+    assert running.returncode == 130
+    assert (
+        said == f"dumbbell: stopped; {kept} of 40 runs are kept, and the same command continues\n"
+    )
+    assert not (tmp_path / "results").exists()
+
+
 def test_several_processes_share_a_store(store: Store, tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(TEXT.replace("seeds = 3", "seeds = 20"))
     command = [sys.executable, "-m", "dumbbell.cli", "run", "one.toml", "--json", "--out"]

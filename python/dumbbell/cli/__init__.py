@@ -16,7 +16,7 @@ import warnings
 from typing import Any, Final
 
 from dumbbell.cli.app import app
-from dumbbell.errors import DumbbellError, OverwriteError
+from dumbbell.errors import DumbbellError, Interrupted, OverwriteError
 
 _INTERRUPTED: Final = 130
 
@@ -34,6 +34,8 @@ def main() -> None:
             sys.stdout.flush()
     except SystemExit as end:
         if end.code == _INTERRUPTED:  # A thread of a custom algorithm may never end.
+            sys.stderr.write(f"dumbbell: {_interruption(end)}\n")
+            sys.stderr.flush()
             os._exit(_INTERRUPTED)
         raise
     except OverwriteError as error:
@@ -57,6 +59,14 @@ def main() -> None:
             raise
         traceback.print_exception(error.with_traceback(part))
         sys.exit(1)
+
+
+def _interruption(end: BaseException) -> str:
+    """What an interrupted command left, as far as the interruption says it."""
+    cause: BaseException | None = end
+    while cause is not None and not isinstance(cause, Interrupted):
+        cause = cause.__cause__ or cause.__context__
+    return str(cause or "stopped")
 
 
 def _warn(message: Warning | str, *_where: Any, **_more: Any) -> None:

@@ -16,14 +16,14 @@ from dumbbell.engine.build import engine
 from dumbbell.engine.output import TableOutput, frames
 from dumbbell.engine.simulation import simulate, stop_all, thread_pool
 from dumbbell.engine.store import Store, measurement_key, simulation_key
-from dumbbell.errors import DumbbellError, ExperimentError, in_file
+from dumbbell.errors import DumbbellError, ExperimentError, Interrupted, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.resolve import resolve, scenario
 from dumbbell.results.result import Result, collect
 from dumbbell.results.storage import identity, reserve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
     from contextlib import AbstractContextManager
     from pathlib import Path
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 Backend = Literal["simulator", "linux"]
 """What runs an experiment: the simulator, or this machine's kernel with real packets."""
 
-_GLANCE: Final = 0.1
-"""How often progress is told, s."""
+_POLL_INTERVAL: Final = 0.1
+"""How often progress is reported, s."""
 
 
 def known_backend(name: str) -> Backend:
@@ -86,7 +86,7 @@ def run(
         OverwriteError: If `out` holds another result, or a measurement with real packets.
         ResultError: If `out` holds something other than a result, or cannot be written.
         TestbedError: If this machine lacks what real packets need.
-        KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
+        Interrupted: If the user interrupts; then the simulations are stopped too.
     """
     if not isinstance(experiment, Experiment):
         with in_file(experiment):
@@ -173,8 +173,35 @@ def run_all(
     Raises:
         ExperimentError: If one of them is not valid.
         DumbbellError: If there is no such backend.
-        KeyboardInterrupt: If the user interrupts; then the simulations are stopped too.
+        Interrupted: If the user interrupts; then the simulations are stopped too.
     """
+    results = []
+    for result in run_each(
+        experiments,
+        jobs=jobs,
+        backend=backend,
+        retry_spoiled=retry_spoiled,
+        progress=progress,
+        store=store,
+        fresh=fresh,
+    ):
+        results.append(result)
+        if finished:
+            finished(len(results) - 1, result)
+    return results
+
+
+def run_each(
+    experiments: Sequence[Experiment],
+    *,
+    jobs: int | None = None,
+    backend: Backend = "simulator",
+    retry_spoiled: int = 0,
+    progress: Callable[[float], None] | None = None,
+    store: Store | None = None,
+    fresh: bool = False,
+) -> Iterator[Result]:
+    """As `run_all`, and yields the results one by one in their order, without keeping them."""
     is_real = known_backend(backend) == "linux"
     store = store or Store.default()
     resolved = [resolve(experiment) for experiment in experiments]
@@ -184,7 +211,7 @@ def run_all(
     kernels = [f for one in resolved for f in one.flows if is_real and f.transport == "tcp"]
     used = [flow.cc for flow in kernels]
     with kernel_algorithms.provided(used) as names, thread_pool(at_once) as pool:
-        tasks = [
+        groups = [
             [
                 _RealTask(one, seed, store, retry_spoiled, names, fresh)
                 if is_real
@@ -193,19 +220,15 @@ def run_all(
             ]
             for one in resolved
         ]
-        runs = [[(task, pool.submit(task.run)) for task in group] for group in tasks]
-        results: list[Result] = []
-
-        def collect_finished() -> None:
-            while len(results) < len(runs) and all(run.done() for _, run in runs[len(results)]):
-                place, group = len(results), runs[len(results)]
-                done = {task.seed: run.result() for task, run in group}
-                results.append(_result(resolved[place], done, at_once))
-                if finished:
-                    finished(place, results[place])
-
-        _see_through(pool, [run for group in runs for run in group], progress, collect_finished)
-        return results
+        runs = _Runs(pool, [task for group in groups for task in group], progress)
+        try:
+            for one, group in zip(resolved, groups, strict=True):
+                yield _result(one, runs.take(group), at_once)
+        except BaseException as error:
+            runs.stop()
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted(runs.kept, runs.total) from None
+            raise
 
 
 def _refuse_programs(experiment: Experiment) -> None:
@@ -253,13 +276,19 @@ def run_until(
 
 @dataclass(frozen=True)
 class _Done:
-    """The outcome of one run, when it ran, how often it was tried, and whether it was stored."""
+    """The outcome of one run, when it ran, and how often it was tried.
+
+    Attributes:
+        is_stored: Whether it comes from the store.
+        is_kept: Whether it is in the store now.
+    """
 
     outcome: _core.RunOutput | TableOutput
     began: float
     ended: float
     attempts: int = 1
     is_stored: bool = False
+    is_kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -278,15 +307,15 @@ class _Task:
         if (stored := self.store.get(key)) is not None:
             tables, facts = stored
             output = TableOutput(**tables, meta=facts["meta"])
-            return _Done(output, began, time.perf_counter(), is_stored=True)
+            return _Done(output, began, time.perf_counter(), is_stored=True, is_kept=True)
         try:
             outcome = simulate(text, (flow.cc for flow in one.flows), one.sources, self.watch)
         except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
         ended = time.perf_counter()
-        if key is not None and self.store.folder is not None:
-            self.store.put(key, frames(outcome), {"meta": outcome.meta})
-        return _Done(outcome, began, ended)
+        kept = key is not None and self.store.is_on
+        kept = kept and self.store.put(key, frames(outcome), {"meta": outcome.meta})
+        return _Done(outcome, began, ended, is_kept=kept)
 
 
 @dataclass(frozen=True)
@@ -309,42 +338,66 @@ class _RealTask:
             tables, facts = stored
             said: dict[str, Any] = {**tables, "meta": facts["meta"], "health": facts["health"]}
             outcome, ended = kernel.Outcome(**said), time.perf_counter()
-            return _Done(outcome, began, ended, facts["attempts"], is_stored=True)
+            return _Done(outcome, began, ended, facts["attempts"], is_stored=True, is_kept=True)
         attempts = 1
         outcome = kernel.run_scenario(text, self.watch)
         while outcome.complaints and attempts <= self.retry_spoiled:
             outcome = kernel.run_scenario(text, self.watch)
             attempts += 1
-        if not outcome.complaints:
-            facts = {"meta": outcome.meta, "health": outcome.health, "attempts": attempts}
-            self.store.put(key, frames(outcome), facts)
-        return _Done(outcome, began, time.perf_counter(), attempts)
+        facts = {"meta": outcome.meta, "health": outcome.health, "attempts": attempts}
+        kept = not outcome.complaints and self.store.put(key, frames(outcome), facts)
+        return _Done(outcome, began, time.perf_counter(), attempts, is_kept=kept)
 
 
-def _see_through(
-    pool: ThreadPoolExecutor,
-    runs: list[tuple[_Task | _RealTask, Future[_Done]]],
-    progress: Callable[[float], None] | None,
-    meanwhile: Callable[[], None],
-) -> None:
-    """Waits for all runs, or stops them all if something fails or the user interrupts."""
-    waiting: Collection[Future[_Done]] = [run for _, run in runs]
-    try:
-        while waiting:
-            over, waiting = wait(waiting, _GLANCE, FIRST_EXCEPTION)
+class _Runs:
+    """Runs that go on in a pool."""
+
+    def __init__(
+        self,
+        pool: ThreadPoolExecutor,
+        tasks: Sequence[_Task | _RealTask],
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self.pool, self.progress = pool, progress
+        self.total, self.over, self.kept = len(tasks), 0, 0
+        self.running = {id(task): (task, pool.submit(task.run)) for task in tasks}
+
+    def take(self, tasks: Sequence[_Task | _RealTask]) -> dict[int, _Done]:
+        """Waits for some of the runs, and forgets them."""
+        self._await(tasks)
+        done = {task.seed: self.running.pop(id(task))[1].result() for task in tasks}
+        self.over += len(done)
+        self.kept += sum(run.is_kept for run in done.values())
+        return done
+
+    def _await(self, tasks: Sequence[_Task | _RealTask]) -> None:
+        """Waits for these runs, or for the first of all runs that fails."""
+        wanted = {self.running[id(task)][1] for task in tasks}
+        waiting: Collection[Future[_Done]] = [run for _, run in self.running.values()]
+        while not all(run.done() for run in wanted):
+            over, waiting = wait(waiting, _POLL_INTERVAL, FIRST_EXCEPTION)
             for run in over:
                 run.result()
-            if progress:
-                done = sum(1.0 if run.done() else task.watch.done for task, run in runs)
-                progress(done / len(runs))
-            meanwhile()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
+            self._tell()
+        for run in wanted:
+            run.result()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.progress:
+            shares = (1.0 if r.done() else task.watch.done for task, r in self.running.values())
+            self.progress((self.over + sum(shares)) / self.total)
+
+    def stop(self) -> None:
+        """Stops all runs, and counts those that are kept."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        runs = list(self.running.values())
         for task, _ in runs:
             task.watch.stop()
         monitors = [task.watch for task, _ in runs if isinstance(task, _Task)]
         stop_all([run for _, run in runs], lambda: monitors)
-        raise
+        finished = [r for _, r in runs if r.done() and not r.cancelled() and not r.exception()]
+        self.kept += sum(run.result().is_kept for run in finished)
 
 
 def workers(jobs: int | None) -> int:

@@ -74,6 +74,11 @@ class Store:
         self.limit = limit
         self._added = limit  # so the first entry is a reason to look at the size
 
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is stored."""
+        return self.folder is not None
+
     @classmethod
     def default(cls) -> Store:
         """The store that the environment names.
@@ -108,10 +113,10 @@ class Store:
 
     def put(
         self, key: str | None, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]
-    ) -> None:
-        """Files tables and facts; if that fails, a warning says so and nothing is filed."""
+    ) -> bool:
+        """Files tables and facts; returns whether they are filed. If they cannot be, it warns."""
         if self.folder is None or key is None:
-            return
+            return False
         path = self._path(key)
         partial = path.with_name(f".{key}.{os.getpid()}.partial")
         content = _encode(tables, facts)
@@ -130,10 +135,11 @@ class Store:
                 "(dumbbell store prune makes room, DUMBBELL_STORE names another folder)",
                 stacklevel=2,
             )
-            return
+            return False
         self._added += len(content)
         if self._added > self.limit / 20:
             self.prune()
+        return True
 
     def entries(self) -> list[Entry]:
         """All entries, the one first that was not used for the longest time."""

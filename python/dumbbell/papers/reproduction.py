@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.engine.runner import run_all
+from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import whole, write_text
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     )
     from dumbbell.papers.outcome import PaperFigure
     from dumbbell.papers.runs import Runs
-
-_AT_ONCE: Final = 16
-"""Runs of extensions that are in memory together."""
 
 _TOOLS: Final = ("polars", "numpy", "matplotlib")
 
@@ -300,16 +298,14 @@ def _run_all(
     for name in names:
         check(folder / name, None, None, overwrite=True)
 
-    def save(place: int, result: Result) -> None:
-        results.save(names[place], result)
-        finished(names[place])
-
-    run_all(
+    each = run_each(
         list(experiments.values()),
         jobs=options.jobs,
-        progress=lambda share: options.progress(f"{paper.id}: simulating", share),
-        finished=save,
+        progress=partial(options.progress, f"{paper.id}: simulating"),
     )
+    for name, result in zip(names, each, strict=True):
+        results.save(name, result)
+        finished(name)
 
 
 def _run_testbed(paper: Paper, folder: Path, options: RunOptions) -> None:
@@ -374,18 +370,19 @@ def _run_extensions(
 ) -> dict[str, pl.DataFrame]:
     paper, tables = of.paper, {}
     for template in templates:
-        rows, cells = [], list(template.all())
-        for done in range(0, len(cells), _AT_ONCE):
-            options.progress(f"{paper.id}: extensions", done / len(cells))
-            some = cells[done : done + _AT_ONCE]
-            results = run_all([_experiment(paper, one, options) for one in some], jobs=options.jobs)
-            rows += [
-                of.reduce(result).select(
-                    *(pl.lit(value).alias(setting) for setting, value in cell.chosen.items()),
-                    pl.all(),
-                )
-                for cell, result in zip(some, results, strict=True)
-            ]
+        cells = list(template.all())
+        each = run_each(
+            [_experiment(paper, one, options) for one in cells],
+            jobs=options.jobs,
+            progress=partial(options.progress, f"{paper.id}: extensions"),
+        )
+        rows = [
+            of.reduce(result).select(
+                *(pl.lit(value).alias(setting) for setting, value in cell.chosen.items()),
+                pl.all(),
+            )
+            for cell, result in zip(cells, each, strict=True)
+        ]
         tables[template.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)
         with whole(folder / f"{template.id}.parquet") as file, disk_errors():
