@@ -153,7 +153,7 @@ def test_flows_together_never_exceed_the_rate_of_a_link_they_share(
         group = summary.filter(pl.col("flow").cast(pl.String).is_in(users))
         for rate in metrics.group_throughput(group)["throughput"].drop_nulls():
             begin, end = group.select(pl.col("start").min(), pl.col("end").max()).row(0)
-            capacity = result.capacity(1, link.name, begin, end)
+            capacity = result.capacity(link.name, begin, end)
             assert capacity is None or rate * (end - begin) <= capacity * (1 + 1e-9)
 
 

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
 
@@ -203,6 +203,13 @@ def named(name: object) -> str:
     return f"\u2060{text}" if text.startswith("_") else text
 
 
+def new_figure(**options: Any) -> Figure:
+    """An empty figure that no window and no notebook shows by itself."""
+    figure = Figure(**options)
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def panels(
     rows: int = 1,
     columns: int = 1,
@@ -212,6 +219,7 @@ def panels(
     share_x: bool = False,
     share_y: bool = False,
     row_heights: Sequence[float] | None = None,
+    make: Callable[..., Figure] = new_figure,
 ) -> tuple[Figure, list[list[Axes]]]:
     """Returns an empty figure of ``rows`` x ``columns`` panels; call it inside `styled`.
 
@@ -223,9 +231,9 @@ def panels(
         share_x: Whether all panels have the same x axis.
         share_y: Whether all panels of a row have the same y axis.
         row_heights: Relative heights of the rows; equal if not given.
+        make: What makes the figure, such as ``pyplot.figure``.
     """
-    figure = Figure(figsize=(width, height * rows), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = make(figsize=(width, height * rows), layout="constrained")
     axes = figure.subplots(
         rows,
         columns,

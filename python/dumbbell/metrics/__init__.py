@@ -27,6 +27,7 @@ from dumbbell.metrics.intervals import (
 )
 from dumbbell.metrics.rates import (
     FLOW,
+    FLOW_METRICS,
     Runs,
     SampledRuns,
     fairness,
@@ -56,6 +57,7 @@ __all__ = [
     "CLOSE",
     "FAIR",
     "FLOW",
+    "FLOW_METRICS",
     "HOLD",
     "METRICS",
     "RESAMPLES",

@@ -43,8 +43,8 @@ class Runs(Protocol):
     def links(self) -> pl.DataFrame:
         """As `Result.links`."""
 
-    def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:
-        """As `Result.capacity`."""
+    def capacities(self, spans: pl.DataFrame) -> list[float | None]:
+        """As `Result.capacities`."""
 
 
 class SampledRuns(Runs, Protocol):
@@ -116,11 +116,7 @@ def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None)
         .group_by("seed", "link", maintain_order=True)
         .agg(used=8 * (sent.last() - sent.first()), begin=t.first(), end=t.last())
     )
-    capacity = [
-        result.capacity(seed, link, begin, end)
-        for seed, link, begin, end in spans.select("seed", "link", "begin", "end").iter_rows()
-    ]
-    share = pl.col("used") / pl.Series(capacity, dtype=pl.Float64)
+    share = pl.col("used") / pl.Series(result.capacities(spans), dtype=pl.Float64)
     return spans.select("seed", "link", utilisation=share)
 
 
@@ -153,6 +149,9 @@ def retransmission_share(result: Runs) -> pl.DataFrame:
     """
     return result.flows.select(*FLOW, _RETRANSMITTED)
 
+
+FLOW_METRICS: Final = ("throughput", "goodput", *_DELAYS, "retransmission_share")
+"""The metrics of a flow."""
 
 _RETRANSMITTED: Final = (pl.col("retransmitted") / pl.max_horizontal(pl.col("sent"), 1)).alias(
     "retransmission_share"

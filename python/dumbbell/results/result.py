@@ -18,11 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
+from dumbbell import metrics
+from dumbbell.errors import DumbbellError
 from dumbbell.experiment.impairments import capacity, parse_rates
+from dumbbell.experiment.stacks import unknown
 from dumbbell.experiment.units import RATE, SIZE, TIME
 from dumbbell.results import storage
 from dumbbell.results.tables import (
@@ -37,9 +40,10 @@ from dumbbell.results.tables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.axes import Axes
+
     from dumbbell import _core
     from dumbbell.experiment.model import Experiment
-    from dumbbell.figures import Picture
     from dumbbell.results.tables import Outcome
 
 _SUMS: Final = ("wall_s", "data_packets", "events")
@@ -85,15 +89,11 @@ class Result:
     captures: Mapping[int, _core.Capture] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """What was run, and how many rows its tables have."""
-        said = self.experiment
-        seeds = ", ".join(map(str, self.seeds[:10])) + (", ..." if len(self.seeds) > 10 else "")
-        title = f'"{said.title}", ' if said.title else ""
-        rows = ", ".join(f"{table} {getattr(self, table).height:,}" for table in self.tables)
-        return (
-            f"<Result: {title}{len(self.flow_names)} flow(s) over {len(said.links)} link(s) for "
-            f"{said.duration}, seeds {seeds}; rows of its tables: {rows}>"
-        )
+        """The table of its flows: means over the seeds, with their 95 % intervals."""
+        from dumbbell.results.summary import summary_tables
+
+        flows = summary_tables(self, label=str)[0]
+        return f"{flows.text(100)}\n{flows.note}".rstrip()
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: its flows, and its links."""
@@ -101,20 +101,75 @@ class Result:
 
         return notebook(self)
 
-    def plot(self, name: str = "overview") -> Picture:
-        """Draws a figure, as ``dumbbell figure`` does; a notebook shows it.
+    def summary(
+        self, by: Literal["flow", "cc", "run"] = "flow", *, ci: bool = False
+    ) -> pl.DataFrame:
+        """What was achieved: means over the seeds of throughput, delay, retransmissions.
 
         Args:
-            name: One of `dumbbell.figures.results.FIGURES`, which ``dumbbell figure --list`` lists.
+            by: One row per ``"flow"``; per algorithm (``"cc"``), of all its flows together; or one
+                row for the whole ``"run"``, with the utilisation of its links and Jain's index.
+            ci: Whether to add the ends of the 95 % interval of every mean (Student's t), as
+                columns ``..._low`` and ``..._high``; null with one seed.
+
+        Returns:
+            Columns flow and cc, or cc, or none, and the metrics: throughput, goodput (bit/s; of
+            flows together see `dumbbell.metrics.group_throughput`), queue_delay_mean,
+            queue_delay_p95 (s), retransmission_share (0 to 1); for ``"run"`` also utilisation
+            (0 to 1), jain, dropped, lost (packets).
 
         Raises:
-            DumbbellError: If there is no such figure, or nothing to show in it.
+            DumbbellError: If `by` is none of these.
         """
-        from dumbbell import figures
-        from dumbbell.figures.results import draw
+        flows = metrics.summary(self)
+        if by == "flow":
+            kept = flows.select("seed", "flow", "cc", *metrics.FLOW_METRICS)
+            return metrics.means_over_seeds(kept, ["flow", "cc"], ci=ci)
+        if by == "cc":
+            return metrics.means_over_seeds(
+                metrics.over_flows(flows, ["cc", "seed"]), ["cc"], ci=ci
+            )
+        if by == "run":
+            runs = metrics.run_summary(self, flows, metrics.link_summary(self))
+            return metrics.means_over_seeds(runs, [], ci=ci)
+        raise DumbbellError(unknown("summary", by, ["flow", "cc", "run"]))
 
-        with figures.styled():
-            return figures.render(draw(self, name))
+    def throughput(self, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+        """The throughput of every flow and seed while it is active, bit/s.
+
+        See `dumbbell.metrics.throughput`.
+        """
+        return metrics.throughput(self, since=since, until=until)
+
+    def jain(self) -> pl.DataFrame:
+        """Jain's index of every seed, while all flows are active; see `dumbbell.metrics.fairness`.
+
+        Returns:
+            Columns seed, jain (1 / number of flows to 1).
+        """
+        return metrics.fairness(self)
+
+    def plot(
+        self, kind: str = "overview", *, ax: Axes | None = None, seed: int | None = None
+    ) -> Axes | list[Axes]:
+        """Draws one seed over time, as ``dumbbell figure`` does.
+
+        Args:
+            kind: ``"windows"`` (congestion windows), ``"throughputs"``, ``"states"``,
+                ``"round-trips"``, ``"queues"``, or all of them, ``"overview"``.
+            ax: The Matplotlib axes to draw on, for figures with one panel; new ones if not given.
+            seed: Which seed; the first that is not spoiled if not given.
+
+        Returns:
+            The axes; if there are several panels, a list of them from top to bottom.
+
+        Raises:
+            DumbbellError: If there is no such figure or seed, there is nothing to show in it, or
+                `ax` is given for several panels.
+        """
+        from dumbbell.figures.results import plot
+
+        return plot(self, kind, axes=ax, seed=seed)
 
     @property
     def seeds(self) -> list[int]:
@@ -154,17 +209,28 @@ class Result:
             changed[table] = both.sort(*by, "flow", maintain_order=True)
         return Result(self.experiment, self.meta, links=self.links, **changed)
 
-    def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:  # noqa: ARG002
+    def capacity(self, link: str, begin: float, end: float) -> float | None:
         """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.
 
         It is the same for every seed.
+
+        Raises:
+            DumbbellError: If there is no such link.
         """
-        said = next(one for one in self.experiment.links if one.name == link)
+        said = next((one for one in self.experiment.links if one.name == link), None)
+        if said is None:
+            names = [one.name for one in self.experiment.links]
+            raise DumbbellError(unknown("link", link, names))
         rate = RATE.parse(said.rate) if said.rate else None
         rates = parse_rates(said.rates) if said.rates else None
         trace = said.trace if isinstance(said.trace, list) else None
         bucket = SIZE.parse(said.burst) if said.burst else None
         return capacity(rate, rates, trace, bucket, begin, end)
+
+    def capacities(self, spans: pl.DataFrame) -> list[float | None]:
+        """The `capacity` of each row of a table with the columns seed, link, begin, end (s)."""
+        rows = spans.select("link", "begin", "end").iter_rows()
+        return [self.capacity(link, begin, end) for link, begin, end in rows]
 
     @property
     def tables(self) -> list[str]:

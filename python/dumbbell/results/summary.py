@@ -13,7 +13,7 @@ from dumbbell.display import Column, Table
 from dumbbell.figures import labelled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dumbbell.display import Cell
     from dumbbell.results.result import Result
@@ -45,16 +45,21 @@ class Summary:
         return cls(metrics.summary(result), metrics.link_summary(result), jain)
 
 
-def summary_tables(result: Result, summary: Summary | None = None) -> list[Table]:
-    """The flows of a result, then its links: means over the seeds, with their intervals."""
+def summary_tables(
+    result: Result, summary: Summary | None = None, label: Callable[[str], str] = labelled
+) -> list[Table]:
+    """The flows of a result, then its links: means over the seeds, with their intervals.
+
+    `label` is how algorithms are named.
+    """
     summary = summary or Summary.of(result)
     names = [name for name in _OF_LINKS if name in summary.links.columns]
     rows = means(summary.links, ["link"], names)
     links = Table([Column("Link"), *map(Column.of, names)], rows)
-    return [_flows(result, summary), links]
+    return [_flows(result, summary, label), links]
 
 
-def _flows(result: Result, summary: Summary) -> Table:
+def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Table:
     """Flows one by one or, if they are many, those of one [[flow]] table together."""
     together = len(result.flow_names) > _MOST_FLOWS
     labels = {
@@ -76,7 +81,7 @@ def _flows(result: Result, summary: Summary) -> Table:
             retransmission_share=pl.col("retransmitted").sum() / sent,
         )
     )
-    rows = [[flow, labelled(str(cc)), *row] for flow, cc, *row in means(each, by, columns)]
+    rows = [[flow, label(str(cc)), *row] for flow, cc, *row in means(each, by, columns)]
     notes = ["Means of the flows named."] if together else []
     jain = [] if summary.jain.is_empty() else summary.jain["jain"].drop_nulls().to_list()
     if jain:

@@ -126,10 +126,13 @@ class _Chunk:
     links: pl.DataFrame
     facts: list[dict[str, dict[str, Any]]]
 
-    def capacity(self, seed: int, link: str, begin: float, end: float) -> float | None:
-        said = self.facts[seed][link]
-        kind = (said["rate_bps"], said["rates"], said["trace_ms"], said["bucket_bytes"])
-        return capacity(*kind, begin, end)
+    def capacities(self, spans: pl.DataFrame) -> list[float | None]:
+        found = []
+        for seed, link, begin, end in spans.select("seed", "link", "begin", "end").iter_rows():
+            said = self.facts[seed][link]
+            kind = (said["rate_bps"], said["rates"], said["trace_ms"], said["bucket_bytes"])
+            found.append(capacity(*kind, begin, end))
+        return found
 
 
 def _judge(played: list[Played], facts: list[dict[str, Any]], *, series: bool) -> Tables:
