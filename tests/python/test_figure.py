@@ -10,7 +10,7 @@ import pytest
 import dumbbell
 from dumbbell.cli.figure import draw_figure, list_figures
 from dumbbell.errors import DumbbellError
-from dumbbell.figures.results import FIGURES
+from dumbbell.figures.result import FIGURES
 from dumbbell.papers.registry import PAPERS
 
 if TYPE_CHECKING:

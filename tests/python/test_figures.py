@@ -55,26 +55,26 @@ def test_an_svg_tells_no_date_and_loads_nothing() -> None:
 
 
 def test_an_algorithm_looks_the_same_with_and_without_options() -> None:
-    plain, optioned = figures.look("cubic"), figures.look("cubic(hystart=off)")
+    plain, optioned = figures.style_of("cubic"), figures.style_of("cubic(hystart=off)")
     assert (optioned.colour, optioned.marker) == (plain.colour, plain.marker)
     assert optioned.label == "CUBIC (hystart=off)"
 
 
 def test_no_two_of_the_four_algorithms_share_a_colour_or_a_marker() -> None:
-    for one, other in combinations(map(figures.look, ALGORITHMS), 2):
+    for one, other in combinations(map(figures.style_of, ALGORITHMS), 2):
         assert one.colour != other.colour
         assert one.marker != other.marker
 
 
 def test_an_unknown_algorithm_has_a_look_that_follows_from_its_name() -> None:
-    assert figures.look("mine") == figures.look("mine")
-    assert figures.look("mine").label == "mine"
+    assert figures.style_of("mine") == figures.style_of("mine")
+    assert figures.style_of("mine").label == "mine"
 
 
 @pytest.mark.parametrize("cc", [*ALGORITHMS, "mine", "mind", "ming"])
 @pytest.mark.parametrize("page", [PAPER, DARK_PAGE])
 def test_colours_stand_out_from_light_and_dark_pages_as_wcag_asks(cc: str, page: str) -> None:
-    assert contrast(figures.look(cc).colour, page) >= 3.0
+    assert contrast(figures.style_of(cc).colour, page) >= 3.0
 
 
 def test_an_inline_svg_takes_the_colours_of_its_page_and_its_own_identifiers() -> None:
@@ -163,7 +163,7 @@ def test_bars_show_every_run_and_put_those_beyond_the_limit_at_the_limit() -> No
         for line in axes.lines
         if line.get_marker() == "o"
     ]
-    colour = figures.look("reno").colour
+    colour = figures.style_of("reno").colour
     assert sorted(marks) == sorted([(30.0, colour), (120.0, PAPER), (120.0, PAPER)])
 
 
@@ -216,3 +216,21 @@ def test_states_are_bands_with_a_legend_of_those_there_are() -> None:
     assert legend is not None
     assert [entry.get_text() for entry in legend.get_texts()] == ["STARTUP", "DRAIN", "CRUISE"]
     assert len(text) > 1000
+
+
+def test_windows_are_drawn_from_the_series_of_a_result() -> None:
+    one = pl.DataFrame(
+        {"seed": 1, "flow": ["a", "a", "b", "b"], "cc": "cubic", "t": [0.0, 1.0] * 2, "cwnd": 2.0}
+    )
+    _, [[axes]] = figures.panels()
+    figures.windows(axes, one)
+    assert [line.get_label() for line in axes.get_lines()] == ["a", "b"]
+
+
+def test_figures_over_time_refuse_several_seeds_and_tables_without_flows() -> None:
+    two = pl.DataFrame({"seed": [1, 2], "flow": "a", "cc": "reno", "t": 0.0, "cwnd": 2.0})
+    _, [[axes]] = figures.panels()
+    with pytest.raises(ValueError, match=r"these rows have 1, 2; choose one with result.of_seed"):
+        figures.windows(axes, two)
+    with pytest.raises(ValueError, match='a column "flow" is missing; there are cc, t, cwnd'):
+        figures.windows(axes, two.drop("seed", "flow"))

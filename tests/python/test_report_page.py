@@ -121,10 +121,10 @@ def test_colours_and_markers_are_those_of_the_figures(one: Path) -> None:
     assert found
     looks = json.loads(found.group(1))
     for flow in packed(html)["run-1-1"]["flows"]:
-        look = figures.look(flow["cc"])
+        look = figures.style_of(flow["cc"])
         assert (flow["colour"], flow["marker"]) == (look.colour, look.marker)
-        assert looks["markers"][look.marker] == figures.outline(look.marker)
-        assert f'd="{figures.outline(look.marker)}" fill="{look.colour}"' in html
+        assert looks["markers"][look.marker] == figures.marker_path(look.marker)
+        assert f'd="{figures.marker_path(look.marker)}" fill="{look.colour}"' in html
 
 
 def test_the_page_tells_settings_versions_and_how_to_run_it_again(folder: Path, one: Path) -> None:

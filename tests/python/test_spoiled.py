@@ -10,7 +10,7 @@ import pytest
 import dumbbell
 from dumbbell.cli.plot import plot_result
 from dumbbell.experiment.model import Experiment, Flow, Link
-from dumbbell.figures.results import draw
+from dumbbell.figures.result import draw
 from dumbbell.results.result import Result
 from dumbbell.sweeps.query import query
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from dumbbell import _core, udt
 from dumbbell.cli.app import app
-from dumbbell.figures.results import draw
+from dumbbell.figures.result import draw
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dumbbell import figures
 from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.stacks import unknown
-from dumbbell.figures.results import FIGURES, MOST_FLOWS, draw
+from dumbbell.figures.result import FIGURES, MOST_FLOWS, draw
 from dumbbell.papers import Study, available, folder_of
 from dumbbell.papers.reproduction import figure_of
 from dumbbell.results.result import Result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dumbbell import figures
 from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
 from dumbbell.errors import ResultError
-from dumbbell.figures.results import MOST_FLOWS, draw
+from dumbbell.figures.result import MOST_FLOWS, draw
 from dumbbell.results.result import Result
 from dumbbell.sweeps.dataset import is_dataset
 

@@ -2,27 +2,16 @@
 
 Compose them; every one is short::
 
+    run = result.of_seed(1)
     with styled():
         figure, [[above], [below]] = panels(2, 1)
-        windows(above, series)
-        round_trips(below, series)
+        windows(above, run.series)
+        round_trips(below, run.series)
         save(figure, Path("windows"))  # windows.svg, windows.png
 """
 
-from dumbbell.figures.bands import states
-from dumbbell.figures.bars import intervals
-from dumbbell.figures.curves import curves, grouped_bars
+from dumbbell.figures.comparison import curves, grouped_bars, intervals
 from dumbbell.figures.heat import heat_dots, heat_map
-from dumbbell.figures.lines import (
-    flows,
-    legend,
-    moment,
-    queue,
-    round_trips,
-    throughputs,
-    warning,
-    windows,
-)
 from dumbbell.figures.output import (
     Picture,
     inline,
@@ -39,15 +28,26 @@ from dumbbell.figures.style import (
     INK,
     PAGE,
     PAPER,
-    Look,
-    Stroke,
-    look,
+    LineStyle,
+    Style,
+    line_style,
+    marker_path,
     named,
     new_figure,
-    outline,
     panels,
-    stroke,
+    style_of,
     styled,
+)
+from dumbbell.figures.timeline import (
+    flows,
+    legend,
+    moment,
+    queue,
+    round_trips,
+    states,
+    throughputs,
+    warning,
+    windows,
 )
 
 __all__ = [
@@ -56,9 +56,9 @@ __all__ = [
     "INK",
     "PAGE",
     "PAPER",
-    "Look",
+    "LineStyle",
     "Picture",
-    "Stroke",
+    "Style",
     "curves",
     "flows",
     "grouped_bars",
@@ -68,11 +68,11 @@ __all__ = [
     "intervals",
     "labelled",
     "legend",
-    "look",
+    "line_style",
+    "marker_path",
     "moment",
     "named",
     "new_figure",
-    "outline",
     "panels",
     "publish",
     "queue",
@@ -80,7 +80,7 @@ __all__ = [
     "round_trips",
     "save",
     "states",
-    "stroke",
+    "style_of",
     "styled",
     "svg",
     "swatch",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from dumbbell.experiment.toml import whole, write_text
-from dumbbell.figures.style import INK, PAPER, look, outline, styled
+from dumbbell.figures.style import INK, PAPER, marker_path, style_of, styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:
     """Writes one file for a paper, in the format of its suffix: pdf, svg or png.
 
     Type keeps its size when the width changes, and the panels are laid out anew. A PDF has its
-    fonts embedded as TrueType (type 42, which journals ask for), an SVG has outlines.
+    fonts embedded as TrueType (type 42, which journals ask for), an SVG has marker_paths.
 
     Args:
         figure: The figure.
@@ -149,12 +149,12 @@ def inline(text: str, name: str, title: str) -> str:
 
 def swatch(cc: str) -> Markup:
     """The marker of an algorithm in its colour, as an SVG to stand before its name in a page."""
-    its = look(cc)
-    drawing = f'<path d="{outline(its.marker)}" fill="{its.colour}"/>'
+    its = style_of(cc)
+    drawing = f'<path d="{marker_path(its.marker)}" fill="{its.colour}"/>'
     box = 'class="mark" viewBox="-0.75 -0.75 1.5 1.5"'
     return Markup(f'<svg {box} aria-hidden="true">{drawing}</svg>')
 
 
 def labelled(cc: str) -> Markup:
     """An algorithm's name behind its marker."""
-    return Markup("{}{}").format(swatch(cc), look(cc).label)
+    return Markup("{}{}").format(swatch(cc), style_of(cc).label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell.figures.style import FAINT, INK, PAGE, look, panels, styled
+from dumbbell.figures.style import FAINT, INK, PAGE, panels, style_of, styled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def _panel(
         if row["queue_delay_mean"] is None:
             continue
         cc = row["cc"]
-        appearance, chosen = look(cc), cc in named
+        appearance, chosen = style_of(cc), cc in named
         at = (max(1e3 * row["queue_delay_mean"], 0.01), row["throughput"] / 1e6)
         landmark = chosen or cc in _KNOWN
         axis.scatter(

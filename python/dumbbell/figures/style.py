@@ -97,56 +97,56 @@ def _fonts() -> list[str]:
 
 
 @dataclass(frozen=True)
-class Look:
-    """How an algorithm appears everywhere."""
+class Style:
+    """How an algorithm appears everywhere: its name, its colour and its marker."""
 
     label: str
     colour: str
     marker: str
 
 
-_LOOKS: Final = {
-    "reno": Look("Reno", _VERMILLION, "o"),
-    "cubic": Look("CUBIC", _BLUE, "s"),
-    "cubic-2006": Look("CUBIC (2006)", "#6b7078", "H"),
-    "bbr": Look("BBRv1", _GREEN, "^"),
-    "bbr2": Look("BBRv2", _ORANGE, "<"),
-    "f-bbr2": Look("F-BBRv2", _VERMILLION, "p"),
-    "bbr3": Look("BBRv3", _PURPLE, "D"),
-    "hstcp": Look("HSTCP", _ORANGE, "v"),
-    "stcp": Look("STCP", _SKY, "P"),
-    "bic": Look("BIC", "#8c564b", "X"),
-    "lia": Look("LIA", _SKY, "v"),
-    "olia": Look("OLIA", _PURPLE, "<"),
-    "balia": Look("BALIA", _GREEN, ">"),
-    "wvegas": Look("wVegas", "#8c564b", "X"),
-    "dbac": Look("DBAC", "#5b5ea6", "P"),
-    "fast": Look("FAST", "#5b5ea6", "*"),
-    "udt": Look("UDT", _ORANGE, "v"),
-    "ar-udt": Look("AR-UDT", _GREEN, "^"),
+_STYLES: Final = {
+    "reno": Style("Reno", _VERMILLION, "o"),
+    "cubic": Style("CUBIC", _BLUE, "s"),
+    "cubic-2006": Style("CUBIC (2006)", "#6b7078", "H"),
+    "bbr": Style("BBRv1", _GREEN, "^"),
+    "bbr2": Style("BBRv2", _ORANGE, "<"),
+    "f-bbr2": Style("F-BBRv2", _VERMILLION, "p"),
+    "bbr3": Style("BBRv3", _PURPLE, "D"),
+    "hstcp": Style("HSTCP", _ORANGE, "v"),
+    "stcp": Style("STCP", _SKY, "P"),
+    "bic": Style("BIC", "#8c564b", "X"),
+    "lia": Style("LIA", _SKY, "v"),
+    "olia": Style("OLIA", _PURPLE, "<"),
+    "balia": Style("BALIA", _GREEN, ">"),
+    "wvegas": Style("wVegas", "#8c564b", "X"),
+    "dbac": Style("DBAC", "#5b5ea6", "P"),
+    "fast": Style("FAST", "#5b5ea6", "*"),
+    "udt": Style("UDT", _ORANGE, "v"),
+    "ar-udt": Style("AR-UDT", _GREEN, "^"),
 }
 _OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
 
 
-def look(cc: str) -> Look:
-    """Returns the look of an algorithm; options, as in ``cubic(hystart=off)``, change the label.
+def style_of(cc: str) -> Style:
+    """Returns the style of an algorithm; options, as in ``cubic(hystart=off)``, change the label.
 
-    An algorithm without a look of its own gets one from its name alone, so it is the same in
+    An algorithm without a style of its own gets one from its name alone, so it is the same in
     every figure and run.
     """
     name, _, options = cc.partition("(")
     name = name.strip().rpartition(":")[2]  # of the user's own only the class
-    base = _LOOKS.get(name)
+    base = _STYLES.get(name)
     if base is None:
         colour, marker = _OTHERS[sum(name.encode()) % len(_OTHERS)]
-        base = Look(name, colour, marker)
+        base = Style(name, colour, marker)
     if not options:
         return base
-    return Look(f"{base.label} ({options.rstrip(')').strip()})", base.colour, base.marker)
+    return Style(f"{base.label} ({options.rstrip(')').strip()})", base.colour, base.marker)
 
 
 @dataclass(frozen=True)
-class Stroke:
+class LineStyle:
     """How one of several flows of an algorithm is drawn.
 
     Attributes:
@@ -162,14 +162,14 @@ class Stroke:
     marker: str | None
 
 
-def stroke(cc: str, rank: int) -> Stroke:
-    """The stroke of the flow that is number `rank` (from 0) of those of its algorithm.
+def line_style(cc: str, rank: int) -> LineStyle:
+    """The line of the flow that is number `rank` (from 0) of those of its algorithm.
 
     The first has the algorithm's colour and marker, the second is in ink: two flows of one
     algorithm stay apart in any colour vision and in print.
     """
-    style = look(cc)
-    return Stroke(
+    style = style_of(cc)
+    return LineStyle(
         (style.colour, INK, FAINT)[min(rank, 2)],
         (1.1, 0.8, 0.7)[min(rank, 2)],
         ("-", "-", "--", ":")[min(rank, 3)],
@@ -177,8 +177,8 @@ def stroke(cc: str, rank: int) -> Stroke:
     )
 
 
-def outline(marker: str) -> str:
-    """The outline of a marker as an SVG path: about 1 wide, its middle at 0, y downwards."""
+def marker_path(marker: str) -> str:
+    """A marker as an SVG path: about 1 wide, its middle at 0, y downwards."""
     style = MarkerStyle(marker)
     polygons = style.get_path().transformed(style.get_transform()).to_polygons()
     points = (np.asarray(polygon, dtype=np.float64).tolist() for polygon in polygons)

@@ -478,9 +478,9 @@ class Paper(_Model):
 
     def label(self, value: str) -> str:
         """What the paper calls an algorithm or another value of a setting."""
-        from dumbbell.figures import look
+        from dumbbell.figures import style_of
 
-        return self.labels.get(value) or look(self.looks.get(value, value)).label
+        return self.labels.get(value) or style_of(self.looks.get(value, value)).label
 
 
 def _problem(error: ValidationError) -> str:

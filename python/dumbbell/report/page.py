@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from dumbbell.display import format_significant
 from dumbbell.experiment.toml import write_text
-from dumbbell.figures import FAINT, INK, PAPER, look, outline, swatch
-from dumbbell.figures.bands import BBR
+from dumbbell.figures import FAINT, INK, PAPER, marker_path, style_of, swatch
+from dumbbell.figures.timeline import BBR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -78,9 +78,9 @@ def _environment(filters: tuple[Callable[..., str], ...]) -> jinja2.Environment:
 
 def looks(algorithms: Iterable[str]) -> dict[str, Any]:
     """What the page's script has to know of looks: markers, names, states, neutral colours."""
-    known = {cc: look(cc) for cc in algorithms}
+    known = {cc: style_of(cc) for cc in algorithms}
     return {
-        "markers": {its.marker: outline(its.marker) for its in known.values()},
+        "markers": {its.marker: marker_path(its.marker) for its in known.values()},
         "labels": {cc: its.label for cc, its in known.items()},
         "states": [[number, name, colour] for number, (name, colour) in BBR.items()],
         "neutral": _NEUTRAL,

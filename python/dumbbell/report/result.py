@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from dumbbell import metrics
 from dumbbell.display import Column, Table
 from dumbbell.figures import labelled
-from dumbbell.figures.results import MOST_FLOWS
+from dumbbell.figures.result import MOST_FLOWS
 from dumbbell.report import series
 from dumbbell.results.summary import MEANS, Summary, means, summary_tables
 

@@ -17,8 +17,8 @@ import polars as pl
 
 from dumbbell import metrics
 from dumbbell.experiment.units import TIME
-from dumbbell.figures import stroke
-from dumbbell.figures.results import MOST_FLOWS
+from dumbbell.figures import line_style
+from dumbbell.figures.result import MOST_FLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,7 +188,7 @@ def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
     for name in names:
         cc = algorithms[name]
         rank = seen[cc] = seen.get(cc, -1) + 1
-        flows.append({"name": name, "cc": cc, "rank": rank} | vars(stroke(cc, rank)))
+        flows.append({"name": name, "cc": cc, "rank": rank} | vars(line_style(cc, rank)))
     return flows
 
 

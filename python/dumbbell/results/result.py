@@ -167,7 +167,7 @@ class Result:
             DumbbellError: If there is no such figure or seed, there is nothing to show in it, or
                 `ax` is given for several panels.
         """
-        from dumbbell.figures.results import plot
+        from dumbbell.figures.result import plot
 
         return plot(self, kind, axes=ax, seed=seed)
 

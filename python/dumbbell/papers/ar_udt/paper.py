@@ -218,7 +218,7 @@ def draw_ratios(runs: Runs) -> Figure:
     for rtt, axes in zip(RTTS, line, strict=True):
         bins = runs.kept(f"ratio-{rtt}", histogram)
         middle = (bins["bin"] - BIN / 2).to_numpy()
-        colour = figures.look("udt").colour
+        colour = figures.style_of("udt").colour
         axes.bar(middle, bins["share"].to_numpy(), width=BIN * 0.92, color=colour)
         axes.set_xlim(0.985, 1.015)
         axes.set_title(f"RTT {rtt} ms")

@@ -190,7 +190,7 @@ def draw_ns3(runs: Runs) -> Figure:
         result = runs[f"minute-{name}-0"]
         ours = result.of_seed(result.seeds[0]).series
         measured = windows().filter(pl.col("run") == f"alone-{theirs}")
-        axes.plot(ours["t"], ours["cwnd"], color=figures.look(look).colour, linewidth=2.4)
+        axes.plot(ours["t"], ours["cwnd"], color=figures.style_of(look).colour, linewidth=2.4)
         axes.plot(measured["t"], measured["cwnd"], color=figures.INK, linewidth=0.7)
         axes.set_ylim(bottom=0)
         axes.set_xlim(0, 60)

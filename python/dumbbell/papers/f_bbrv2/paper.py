@@ -213,7 +213,7 @@ def draw_rtprop(runs: Runs, cc: str) -> Figure:
     """RTprop over time, beside another such flow and beside CUBIC."""
     drawn, [[axes]] = figures.panels(height=2.3)
     for experiment, other in ((f"pair-{cc}-4", "cubic"), (f"family-{cc}", cc)):
-        style = figures.look(other)
+        style = figures.style_of(other)
         seeds = runs.kept(experiment, rtprop).partition_by("seed", maintain_order=True)
         for number, seed in enumerate(seeds):
             axes.plot(
@@ -241,7 +241,7 @@ def draw_reroute(runs: Runs) -> Figure:
     """RTprop and smoothed RTT over time while the route is longer."""
     drawn, [line] = figures.panels(1, 2, width=figures.PAGE, height=2.3)
     for cc in COMPARED:
-        result, style = runs[f"reroute-{cc}"], figures.look(cc)
+        result, style = runs[f"reroute-{cc}"], figures.style_of(cc)
         inside = rtprop(result).filter(pl.col("seed") == result.seeds[0])
         tables = (inside.select("t", y="rtprop"), smoothed(result).select("t", y="srtt"))
         for axes, points in zip(line, tables, strict=True):

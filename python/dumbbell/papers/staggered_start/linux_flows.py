@@ -210,7 +210,7 @@ def draw_singles(runs: Runs) -> Figure:
         for queue, axes in zip(QUEUES, line, strict=True):
             simulated, measured = runs[f"single-{cc}-{queue:g}"], single(cc, queue)
             ours, theirs = simulated.of_seed(simulated.seeds[0]).series, measured.series
-            axes.plot(ours["t"], ours["cwnd"], color=figures.look(cc).colour, linewidth=2.4)
+            axes.plot(ours["t"], ours["cwnd"], color=figures.style_of(cc).colour, linewidth=2.4)
             axes.plot(theirs["t"], theirs["cwnd"], color=figures.INK, linewidth=0.7)
             axes.set_ylim(bottom=0)
             axes.set_xlim(0, 60)

@@ -254,7 +254,7 @@ def draw_shares(runs: Runs) -> Figure:
     """The second flow's share of the throughput over time: median and quartiles of the seeds."""
     drawn, [[axes]] = figures.panels(width=figures.PAGE, height=2.6)
     for place, cc in enumerate(LABELS):
-        shares, style = runs.kept(cc, second_share), figures.look(cc)
+        shares, style = runs.kept(cc, second_share), figures.style_of(cc)
         t, colour = shares["t"].to_numpy(), style.colour
         axes.fill_between(t, shares["low"], shares["high"], color=colour, alpha=0.18, linewidth=0)
         every = (3 * place, 12)

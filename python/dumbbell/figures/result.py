@@ -9,7 +9,7 @@ import polars as pl
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.stacks import unknown
-from dumbbell.figures.bands import legend_columns
+from dumbbell.figures.timeline import legend_columns
 from dumbbell.metrics import SampledRuns
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def draw(
     run, rows, bands = _rows(result, name, seed)
     shown = bands["state"].n_unique()
     lines = -(-shown // legend_columns(shown, width))  # of their legend
-    band = 0.3 + 0.14 * bands["name"].n_unique() + 0.17 * max(lines - 1, 0)
+    band = 0.3 + 0.14 * bands["flow"].n_unique() + 0.17 * max(lines - 1, 0)
     tall = 1.7 if len(rows) > 1 else 2.1
     heights = [
         band + (0.35 if len(rows) == 1 else 0) if part == "states" else tall for part, _ in rows
@@ -172,7 +172,7 @@ def _panel(axes: Axes, run: DrawableRuns, part: str, link: str | None, bands: pl
 
 
 def _states(run: DrawableRuns) -> pl.DataFrame:
-    """The states of the flows that show any: columns name, t, state."""
+    """The states of the flows that show any: columns flow, t, state."""
     shown = run.internals.filter(pl.col("name") == "state").select(
         "flow", "t", state=pl.col("value")
     )
@@ -180,5 +180,4 @@ def _states(run: DrawableRuns) -> pl.DataFrame:
 
 
 def _flows(run: DrawableRuns, table: pl.DataFrame) -> pl.DataFrame:
-    names = run.flow_names[:MOST_FLOWS]
-    return table.rename({"flow": "name"}).filter(pl.col("name").cast(pl.String).is_in(names))
+    return table.filter(pl.col("flow").cast(pl.String).is_in(run.flow_names[:MOST_FLOWS]))

@@ -1,0 +1,206 @@
+"""Quantities over time: a line for each flow; states as a band for each flow.
+
+Each function draws onto the axes it is given and takes the rows of one seed: columns ``flow`` and
+``cc``, ``t`` (s), and the quantity in the units of a result's tables. A column ``name``, if there
+is one, says what the lines are called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+from matplotlib.patches import Patch
+
+from dumbbell.figures.style import FAINT, INK, PAGE, line_style, named
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BBR: Final = {
+    0: ("STARTUP", "#d55e00"),
+    1: ("DRAIN", "#0072b2"),
+    2: ("PROBE_BW", "#9fd3c0"),
+    3: ("PROBE_RTT", INK),
+    4: ("UP", "#e69f00"),
+    5: ("DOWN", "#56b4e9"),
+    6: ("CRUISE", "#cfe8df"),
+    7: ("REFILL", "#cc79a7"),
+}
+"""BBR's states by their number: name and colour."""
+
+_MARKS: Final = 6
+
+
+def windows(axes: Axes, series: pl.DataFrame) -> None:
+    """Draws congestion windows, packets (``cwnd``)."""
+    flows(axes, series, "cwnd")
+    axes.set_ylabel("cwnd (packets)")
+
+
+def throughputs(axes: Axes, series: pl.DataFrame) -> None:
+    """Draws throughputs (``throughput``, bit/s) in Mbit/s."""
+    flows(axes, series, "throughput", scale=1e-6)
+    axes.set_ylabel("throughput (Mbit/s)")
+
+
+def round_trips(axes: Axes, series: pl.DataFrame) -> None:
+    """Draws smoothed round-trip times (``srtt``, s) in milliseconds."""
+    flows(axes, series, "srtt", scale=1e3)
+    axes.set_ylabel("RTT (ms)")
+
+
+def queue(axes: Axes, links: pl.DataFrame) -> None:
+    """Draws the bytes that wait at a link (``t``, ``queue_bytes``) in kB."""
+    axes.plot(
+        links["t"].to_numpy(), links["queue_bytes"].to_numpy() / 1e3, color=FAINT, linewidth=0.7
+    )
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("queue (kB)")
+    axes.set_xlabel("time (s)")
+
+
+def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0) -> None:
+    """Draws ``quantity`` x ``scale`` over ``t``, one line for each flow.
+
+    `dumbbell.figures.line_style` says how.
+
+    Raises:
+        ValueError: If there are several seeds, or no column that names the flows.
+    """
+    seen: dict[str, int] = {}
+    for (name, cc), flow in series.group_by([label_column(series), "cc"], maintain_order=True):
+        rank = seen.get(str(cc), 0)
+        seen[str(cc)] = rank + 1
+        drawn = line_style(str(cc), rank)
+        t, values = flow["t"].to_numpy(), flow[quantity].to_numpy() * scale
+        is_alone = np.isfinite(values).sum() == 1  # one sample makes no line
+        axes.plot(
+            t,
+            values,
+            color=drawn.colour,
+            linewidth=drawn.width,
+            linestyle=drawn.dash,
+            marker=drawn.marker or ("o" if is_alone else None),
+            markevery=None if is_alone else _spaced(t, rank),
+            label=named(name),
+        )
+    axes.autoscale(axis="y")  # of all that shares this axis
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("time (s)")
+
+
+def legend(axes: Axes, columns: int = 3) -> None:
+    """Puts the legend above the panel, where it hides no data, `columns` entries a line."""
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, columnspacing=1.0)
+
+
+def warning(axes: Axes, text: str) -> None:
+    """Says above the panel, to the left, that what it shows is not to be trusted."""
+    axes.annotate(
+        text,
+        (0.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(0, 4),
+        textcoords="offset points",
+        color="#d55e00",
+        fontweight="bold",
+    )
+
+
+def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
+    """Marks a moment with a dotted line and a word at the top of the panel.
+
+    Args:
+        axes: Where to draw.
+        t: The moment, s.
+        text: One or two words.
+        row: Lines of text to stay below the top, so that neighbours do not overlap.
+    """
+    axes.axvline(t, color=FAINT, linewidth=0.9, linestyle=(0, (1, 1.5)))
+    axes.annotate(
+        text,
+        (t, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(2.5, -2 - 9 * row),
+        textcoords="offset points",
+        fontsize=7,
+        va="top",
+    )
+
+
+def legend_columns(count: int, width: float) -> int:
+    """How many of so many states a legend has side by side in a figure as wide as this, inches."""
+    return max(min(count, int(width)), 1)  # an entry takes an inch, nearly
+
+
+def states(axes: Axes, table: pl.DataFrame) -> None:
+    """Draws a band for each flow, coloured by BBR's state.
+
+    Args:
+        axes: Where to draw.
+        table: Columns ``flow``, ``t`` (s, ascending within a flow) and ``state``, the number that
+            ``inspect`` shows.
+
+    Raises:
+        ValueError: As `flows`.
+    """
+    label = label_column(table)
+    names = table[label].unique(maintain_order=True).to_list()
+    seen = set()
+    for row, name in enumerate(names):
+        flow = table.filter(pl.col(label) == name)
+        stays = (
+            flow.with_columns(stay=pl.col("state").rle_id())
+            .group_by("stay", maintain_order=True)
+            .agg(pl.col("t").first(), pl.col("state").first().cast(pl.Int64))
+        )
+        ends = [*stays["t"][1:], flow["t"][-1]]
+        for begin, end, state in zip(stays["t"], ends, stays["state"], strict=True):
+            _, colour = BBR.get(state, ("", FAINT))
+            axes.broken_barh([(begin, end - begin)], (row - 0.4, 0.8), color=colour, linewidth=0)
+            seen.add(state)
+    axes.set_yticks(range(len(names)), [named(name) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False)
+    axes.set_xlabel("time (s)")
+    figure = axes.get_figure(root=True)
+    width = figure.get_figwidth() if figure is not None else PAGE
+    patches = [Patch(color=BBR[state][1], label=BBR[state][0]) for state in BBR if state in seen]
+    axes.legend(
+        handles=patches,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=legend_columns(len(patches), width),
+        handlelength=0.9,
+        columnspacing=0.9,
+    )
+
+
+def label_column(table: pl.DataFrame) -> str:
+    """The column that names the lines of a table with the rows of one seed.
+
+    Raises:
+        ValueError: If there are several seeds, or no such column.
+    """
+    if "seed" in table.columns and table["seed"].n_unique() > 1:
+        seeds = table["seed"].unique().sort().to_list()
+        which = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
+        raise ValueError(
+            f"a figure over time shows one seed, and these rows have {which}; "
+            "choose one with result.of_seed(...)"
+        )
+    for column in ("name", "flow"):
+        if column in table.columns:
+            return column
+    raise ValueError(f'a column "flow" is missing; there are {", ".join(table.columns)}')
+
+
+def _spaced(t: np.ndarray, rank: int) -> list[int]:
+    """Indices of a few points, evenly spaced in time and different from flow to flow."""
+    if len(t) < _MARKS:
+        return list(range(len(t)))
+    places = (np.arange(_MARKS) + (rank + 1) / 4) / _MARKS
+    return [int(i) for i in np.searchsorted(t, t[0] + places * (t[-1] - t[0]))]
