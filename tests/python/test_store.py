@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,8 +14,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, run, run_all
+from dumbbell.cli.app import app
 from dumbbell.engine.store import Store
+from dumbbell.errors import DumbbellError
 from dumbbell.results.tables import TABLES
+from dumbbell.sweeps.dataset import Dataset
+from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.plan import Sweep
 
 TEXT = """
 duration = "2 s"
@@ -170,6 +176,42 @@ def test_an_interrupted_command_says_what_is_kept(store: Store, tmp_path: Path) 
         said == f"dumbbell: stopped; {kept} of 40 runs are kept, and the same command continues\n"
     )
     assert not (tmp_path / "results").exists()
+
+
+def test_sweeps_share_their_runs(store: Store, tmp_path: Path) -> None:
+    axis = '[sweep]\n"link.bottleneck.queue" = {}\n'
+    first = Sweep.parse(TEXT + axis.format('["1 BDP", "2 BDP", "3 BDP"]'))
+    other = Sweep.parse(TEXT + axis.format('["2 BDP", "3 BDP", "4 BDP"]'))
+    assert run_sweep(first, tmp_path / "a").made == 9
+    again, both = run_sweep(first, tmp_path / "b"), run_sweep(other, tmp_path / "c", seeds=4)
+    assert (again.made, again.before) == (0, 9)
+    assert (both.made, both.before) == (6, 6)
+    for table in ("runs", "flows", "links"):
+        a, b = (Dataset(tmp_path / name).table(table) for name in ("a", "b"))
+        assert_frame_equal(a, b)
+    (store.folder or tmp_path).joinpath("index.sqlite").write_bytes(b"no index" * 1000)
+    assert run_sweep(first, tmp_path / "d").made == 9
+    assert run_sweep(first, tmp_path / "e").made == 0
+    store.clear()
+    assert run_sweep(first, tmp_path / "f").made == 9
+
+
+def test_the_command_store_lists_prunes_and_clears(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(EXPERIMENT)
+    assert said_by(capsys, "size").startswith(f"{store.folder}: 3 entries, ")
+    assert "cubic; 2 s; seed 3; simulator" in said_by(capsys, "list")
+    assert len(json.loads(said_by(capsys, "list", "--json"))["runs"]) == 3
+    assert said_by(capsys, "prune") == "0 entries removed\n"
+    with pytest.raises(DumbbellError, match='"5" is not a size; write one with kB, MB or GB'):
+        said_by(capsys, "prune", "--to", "5")
+    assert said_by(capsys, "clear") == "3 entries removed\n"
+
+
+def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    app(["store", *arguments], standalone_mode=False)
+    return capsys.readouterr().out
 
 
 def test_several_processes_share_a_store(store: Store, tmp_path: Path) -> None:

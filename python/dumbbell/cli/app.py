@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dumbbell._core import __version__
-from dumbbell.cli import bpf, udt
+from dumbbell.cli import bpf, store, udt
 
 app = typer.Typer(
     name="dumbbell",
@@ -20,6 +20,7 @@ app = typer.Typer(
 
 app.add_typer(bpf.app, name="bpf")
 app.add_typer(udt.app, name="udt")
+app.add_typer(store.app, name="store")
 
 Jobs = Annotated[
     int | None, typer.Option(help="How many simulations to run at once; default: one a processor.")

@@ -15,7 +15,7 @@ from dumbbell.engine import kernel, kernel_algorithms
 from dumbbell.engine.build import engine
 from dumbbell.engine.output import TableOutput, frames
 from dumbbell.engine.simulation import simulate, stop_all, thread_pool
-from dumbbell.engine.store import Store, measurement_key, simulation_key
+from dumbbell.engine.store import Store, description, measurement_key, simulation_key
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.resolve import resolve, scenario
@@ -314,7 +314,8 @@ class _Task:
             raise ExperimentError(str(error)) from None
         ended = time.perf_counter()
         kept = key is not None and self.store.is_on
-        kept = kept and self.store.put(key, frames(outcome), {"meta": outcome.meta})
+        facts = {"meta": outcome.meta, "what": description(one, self.seed, "simulator")}
+        kept = kept and self.store.put(key, frames(outcome), facts)
         return _Done(outcome, began, ended, is_kept=kept)
 
 
@@ -344,7 +345,12 @@ class _RealTask:
         while outcome.complaints and attempts <= self.retry_spoiled:
             outcome = kernel.run_scenario(text, self.watch)
             attempts += 1
-        facts = {"meta": outcome.meta, "health": outcome.health, "attempts": attempts}
+        facts = {
+            "meta": outcome.meta,
+            "health": outcome.health,
+            "attempts": attempts,
+            "what": description(self.experiment, self.seed, "linux"),
+        }
         kept = not outcome.complaints and self.store.put(key, frames(outcome), facts)
         return _Done(outcome, began, time.perf_counter(), attempts, is_kept=kept)
 

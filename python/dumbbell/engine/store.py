@@ -145,6 +145,15 @@ class Store:
         """All entries, the one first that was not used for the longest time."""
         return sorted(self._entries(), key=lambda entry: entry.used)
 
+    def what(self, entry: Entry) -> str:
+        """An entry in a few words."""
+        try:
+            with entry.path.open("rb") as file:
+                said: str = json.loads(file.readline())["facts"]["what"]
+        except (OSError, ValueError, KeyError):
+            return "damaged"
+        return said
+
     def size(self) -> int:
         """The size of all entries, bytes."""
         return sum(entry.size for entry in self._entries())
@@ -164,6 +173,13 @@ class Store:
             removed += 1
         return removed
 
+    def clear(self) -> int:
+        """Removes all entries, and the index of packs; returns how many entries there were."""
+        removed = self.prune(0)
+        if self.folder is not None:
+            (self.folder / "index.sqlite").unlink(missing_ok=True)
+        return removed
+
     def _entries(self) -> Iterator[Entry]:
         if self.folder is None:
             return
@@ -178,6 +194,12 @@ class Store:
     def _path(self, key: str) -> Path:
         assert self.folder is not None, "without a folder nothing is looked up"
         return self.folder / "runs" / key[:2] / key
+
+
+def description(resolved: Experiment, seed: int, backend: str) -> str:
+    """A run in a few words, for lists."""
+    algorithms = ", ".join(dict.fromkeys(flow.cc for flow in resolved.flows))
+    return f"{algorithms}; {resolved.duration}; seed {seed}; {backend}"
 
 
 def simulation_key(resolved: Experiment, scenario: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -19,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell.engine.build import engine
+from dumbbell.engine.packs import Packs
 from dumbbell.engine.runner import workers
 from dumbbell.engine.simulation import stop_all, thread_pool
-from dumbbell.errors import DumbbellError
+from dumbbell.engine.store import Store as RunStore
+from dumbbell.errors import DumbbellError, Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Sweep
 from dumbbell.sweeps.work import Run, Watch, simulate
@@ -185,6 +188,8 @@ class _Driver:
         self.pool, self.at_once, self.progress = pool, at_once, progress
         self.before = frozenset(store.done())
         self.there = set(self.before)
+        is_shared = not series and _is_shared(points)
+        self.packs = Packs(RunStore.default() if is_shared else RunStore(None))
         self.tell = Progress(planned=len(points), points=len(points))
         self.points = points
         self.waiting: list[Tables] = []
@@ -200,6 +205,7 @@ class _Driver:
         ]
         asked = _table(self.sweep, places)
         self.store.write_plan(asked, _about(self.sweep), self.sweep.text)
+        self._look_up(asked)
         missing = {
             name: Run(name, seed, point.scenario, point.cost)
             for name, point, seed in places
@@ -209,8 +215,19 @@ class _Driver:
         self.tell.total, self.tell.work = len(places), sum(run.cost for run in missing.values())
         try:
             self._run(iter(missing.values()), asked)
+        except KeyboardInterrupt:
+            kept = sum(name in self.there for name, _, _ in places)
+            raise Interrupted(kept, len(places)) from None
         finally:
             self._keep()
+
+    def _look_up(self, asked: pl.DataFrame) -> None:
+        """Takes what is missing from the run store, as far as it is there."""
+        stored = self.packs.get(asked["run"].filter(~asked["run"].is_in(list(self.there))).unique())
+        if stored:
+            self.store.add(stored)
+            self.there.update(stored["runs"]["run"])
+            self.before |= set(stored["runs"]["run"])
 
     def tighten(self, until: Until, first: list[int]) -> int:
         """Adds seeds to the points that are not known well enough; returns how many stay so."""
@@ -269,9 +286,21 @@ class _Driver:
     def _keep(self) -> None:
         if self.waiting:
             names = self.waiting[0]
-            self.store.add({name: pl.concat([t[name] for t in self.waiting]) for name in names})
+            tables = {name: pl.concat([t[name] for t in self.waiting]) for name in names}
+            self.store.add(tables)
+            self.packs.put(tables)
             self.waiting = []
         self.kept_at = time.monotonic()
+
+
+def _is_shared(points: list[Point]) -> bool:
+    """Whether the runs may be shared with other sweeps: all code that determines them is hashed."""
+    return all(
+        name.partition(":")[0].endswith(".py")
+        for point in points
+        if '"sources"' in point.scenario
+        for name in json.loads(point.scenario).get("sources", {})
+    )
 
 
 def _plan(sweep: Sweep, progress: Callable[[Progress], None]) -> list[Point]:

@@ -1,0 +1,90 @@
+"""``dumbbell store``: the runs that commands share."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from dumbbell.cli.output import print_json, print_line
+from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from dumbbell.engine.store import Store
+
+app = typer.Typer(name="store", help="Runs that all commands share.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+_UNITS: Final = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+@app.command("list")
+def list_runs(
+    most: Annotated[int, typer.Option(help="How many, the last used ones.")] = 20,
+    json: Json = False,
+) -> None:
+    """List the stored runs, the last used one first."""
+    store = _store()
+    entries = store.entries()[::-1][: max(most, 0)]
+    if json:
+        runs = [{"bytes": e.size, "used": e.used, "what": store.what(e)} for e in entries]
+        print_json({"folder": str(store.folder), "runs": runs})
+        return
+    for entry in entries:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        print_line(f"{used}  {_shown(entry.size):>8}  {store.what(entry)}")
+
+
+@app.command()
+def size(json: Json = False) -> None:
+    """Show where the store is, how large it is, and its limit."""
+    store = _store()
+    entries = store.entries()
+    used = sum(entry.size for entry in entries)
+    if json:
+        found = {"folder": str(store.folder), "entries": len(entries)}
+        print_json(found | {"bytes": used, "limit": store.limit})
+        return
+    print_line(f"{store.folder}: {len(entries):,} entries, {_shown(used)} of {_shown(store.limit)}")
+
+
+@app.command()
+def prune(
+    to: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Such as '500 MB'; default: the limit.")
+    ] = None,
+) -> None:
+    """Remove the least recently used runs until the store is small enough."""
+    store = _store()
+    print_line(f"{store.prune(_bytes(to) if to else None):,} entries removed")
+
+
+@app.command()
+def clear() -> None:
+    """Remove all stored runs. Results in folders of their own stay."""
+    print_line(f"{_store().clear():,} entries removed")
+
+
+def _store() -> Store:
+    from dumbbell.engine.store import Store
+
+    store = Store.default()
+    if not store.is_on:
+        raise DumbbellError("DUMBBELL_STORE: is off, so there is no store; name a folder")
+    return store
+
+
+def _shown(count: int) -> str:
+    unit = next((name for name in ("GB", "MB") if count >= _UNITS[name]), "kB")
+    return f"{count / _UNITS[unit]:.1f} {unit}"
+
+
+def _bytes(text: str) -> int:
+    number, _, unit = text.strip().partition(" ")
+    try:
+        return round(float(number) * _UNITS[unit])
+    except (KeyError, ValueError):
+        problem = f'"{text}" is not a size; write one with kB, MB or GB, such as "500 MB"'
+        raise DumbbellError(f"--to: {problem}") from None
