@@ -24,7 +24,7 @@ import dumbbell
 from dumbbell import Result, figures
 from dumbbell.errors import ResultError
 from dumbbell.report import contents, write_report
-from dumbbell.report.series import charts, short, thinned
+from dumbbell.report.series import charts, downsampled, short
 from dumbbell.sweeps.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -188,14 +188,14 @@ def test_thinning_keeps_the_peaks_of_every_interval_in_their_order() -> None:
     column = np.zeros(1000)
     column[[123, 124, 777]] = [5.0, -5.0, 9.0]
     column[500:600] = np.nan
-    places, [kept], every = thinned(t, [column], 100)
+    places, [kept], every = downsampled(t, [column], 100)
     assert every == 20
     assert len(places) == len(kept) == 100
     assert (np.diff(places) > 0).all()
     assert kept[np.searchsorted(places, 120) :][:2].tolist() == [5.0, -5.0]
     assert 9.0 in kept
     assert np.isnan(kept[(places >= 500) & (places < 600)]).all()
-    assert thinned(t, [column], 1000)[2] == 1
+    assert downsampled(t, [column], 1000)[2] == 1
 
 
 def test_a_multipath_flow_is_drawn_by_its_subflows() -> None:

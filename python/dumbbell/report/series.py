@@ -65,33 +65,33 @@ def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
     """
     run = result.of_seed(seed).by_subflow()
     names = run.flow_names[:MOST_FLOWS]
-    sheet = _Sheet(most)
+    panels = _Panels(most)
     drawn = run.series.filter(pl.col("flow").cast(pl.String).is_in(names))
-    sheet.add("Congestion window", "packets", drawn, "cwnd", 1.0, names)
+    panels.add("Congestion window", "packets", drawn, "cwnd", 1.0, names)
     width = metrics.window_width(run)
     rates = metrics.windows(run, width=width)
     unit = f"Mbit/s in windows of {width:.3g} s"
-    sheet.add("Throughput", unit, rates, "throughput", 1e-6, names)
-    sheet.add("Round-trip time, smoothed", "ms", drawn, "srtt", 1e3, names)
+    panels.add("Throughput", unit, rates, "throughput", 1e-6, names)
+    panels.add("Round-trip time, smoothed", "ms", drawn, "srtt", 1e3, names)
     if drawn["pacing_rate"].count():
-        sheet.add("Pacing rate", "Mbit/s", drawn, "pacing_rate", 1e-6, names)
+        panels.add("Pacing rate", "Mbit/s", drawn, "pacing_rate", 1e-6, names)
     links = run.links["link"].unique(maintain_order=True).to_list()
     for link in links[:_MOST_LINKS]:
         one = run.links.filter(pl.col("link") == link).rename({"link": "flow"})
         title = f"Queue of {link}" if len(links) > 1 else "Queue"
-        sheet.add(title, "kB", one, "queue_bytes", 1e-3, [link], of_link=True)
+        panels.add(title, "kB", one, "queue_bytes", 1e-3, [link], of_link=True)
     return {
         "seed": seed,
         "end": TIME.parse(run.experiment.duration) / 1e9,
         "flows": _flows(run, names),
-        "panels": sheet.panels,
-        "times": sheet.times,
-        "every": sheet.every,
+        "panels": panels.panels,
+        "times": panels.times,
+        "every": panels.every,
         "states": _states(run, names),
     }
 
 
-def thinned(
+def downsampled(
     t: Numbers, columns: Sequence[Numbers], most: int
 ) -> tuple[Numbers, list[Numbers], int]:
     """At most about `most` points: of each interval the least and the greatest, in their order.
@@ -123,7 +123,7 @@ def _extremes(column: Numbers, every: int) -> Numbers:
     return np.asarray(np.take_along_axis(cut, order, axis=1).ravel())
 
 
-class _Sheet:
+class _Panels:
     """The panels of a run, and the times that they share."""
 
     def __init__(self, most: int) -> None:
@@ -156,7 +156,7 @@ class _Sheet:
                 within = slice(first, last + 1)
                 values[within] = np.interp(grid[within], own, y * scale)
             columns.append(values)
-        t, columns, every = thinned(grid.to_numpy().astype(np.float64), columns, self.most)
+        t, columns, every = downsampled(grid.to_numpy().astype(np.float64), columns, self.most)
         panel = {"title": title, "unit": unit, "x": self._times(t, every), "link": of_link}
         self.panels.append(panel | {"y": [short(values) for values in columns]})
 

@@ -19,6 +19,8 @@ from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
@@ -107,7 +109,7 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
             values = values.sort()
         places = {value: place for place, value in enumerate(values)}
         axes[name] = {
-            "names": [format_setting(value, unit) for value in values],
+            "names": _names(values.to_list(), unit),
             "numbers": None if unit is None else values.to_list(),
             "at": [places[value] for value in column],
         }
@@ -115,10 +117,20 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     shown = {name: Column.of(name) for name in known}
     return {
         "axes": axes,
-        "metrics": [{"name": name, "label": shown[name].heading} for name in known],
+        "metrics": [
+            {"name": name, "label": column.heading, "decimals": column.decimals}
+            for name, column in shown.items()
+        ],
         "points": {name: short((found[name] * shown[name].scale).to_numpy()) for name in known},
         "shades": [to_hex(shades(step / 31)) for step in range(32)],
     }
+
+
+def _names(values: Sequence[Any], unit: str | None) -> list[str]:
+    """Settings with three significant digits, or with all where those do not tell them apart."""
+    rounded = [v if isinstance(v, str) else float(f"{v:.3g}") for v in values]
+    distinct = len(set(rounded)) == len(values)
+    return [format_setting(value, unit) for value in (rounded if distinct else values)]
 
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain")

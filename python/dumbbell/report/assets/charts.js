@@ -103,7 +103,7 @@
         ["+", "Zoom in", () => this.zoom(1 / ZOOM)],
         ["◂", "Earlier", () => this.move(-0.5)],
         ["▸", "Later", () => this.move(0.5)],
-        ["Whole", "The whole run", () => this.show(0, this.run.end)],
+        ["All", "The whole run", () => this.show(0, this.run.end)],
       ];
       for (const [text, title, act] of actions) {
         const button = make("button", { type: "button", title, "aria-label": title }, text);

@@ -22,6 +22,16 @@
     return { names, step: bin };
   }
 
+  /** Writes numbers with as many decimals: three digits of the largest, as tables have them. */
+  function fixed(values, fewest) {
+    const largest = Math.max(0, ...values.map(Math.abs));
+    const whole = values.every(Number.isInteger);
+    const digits = largest < 1000 && largest > 0 ? Math.max(2 - Math.floor(Math.log10(largest)), 1) : 0;
+    const decimals = whole ? 0 : Math.min(Math.max(digits, fewest), 20);
+    const options = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+    return (value) => value.toLocaleString("en", options);
+  }
+
   class Heat {
     constructor(host, data) {
       this.host = host;
@@ -87,6 +97,7 @@
       const cells = this.cells(x, y, metric.name);
       const values = [...cells.values()];
       const [low, high] = [Math.min(...values), Math.max(...values)];
+      const shown = fixed(values, metric.decimals);
       const head = make("tr", {}, make("th", { scope: "col" }, one ? "" : `${this.chosen.y} ↓  ${this.chosen.x} →`));
       for (const name of x.names) head.append(make("th", { scope: "col", class: "number" }, name));
       const body = make("tbody", {});
@@ -94,7 +105,7 @@
         const line = make("tr", {}, make("th", { scope: "row" }, name));
         x.names.forEach((_, column) => {
           const value = cells.get(`${row} ${column}`) ?? null;
-          const cell = make("td", { class: "number" }, said(value));
+          const cell = make("td", { class: "number" }, value === null ? "—" : shown(value));
           if (value !== null) {
             const share = high > low ? (value - low) / (high - low) : 0.5;
             const shade = Math.round(share * (shades.length - 1));
