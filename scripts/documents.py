@@ -36,7 +36,7 @@ def run(language: str, code: str, folder: Path) -> str:
     done = subprocess.run(
         command,
         cwd=folder,
-        env=os.environ | {"PATH": path, "COLUMNS": "100", "NO_COLOR": "1"},
+        env=os.environ | {"PATH": path, "COLUMNS": "80", "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

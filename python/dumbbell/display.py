@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import textwrap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -181,7 +183,8 @@ class Table:
         for row in range(len(self.rows)):
             lines += _side_by_side(blocks, [block.rows[row] for block in blocks])
         if dropped:
-            lines += ["", f"Not shown, for want of width: {', '.join(c.title for c in dropped)}."]
+            said = f"Not shown, for want of width: {', '.join(c.title for c in dropped)}."
+            lines += ["", *textwrap.wrap(said, width or sys.maxsize)]
         return "\n".join(lines)
 
     def _cells(self) -> list[tuple[tuple[str, str], ...]]:

@@ -128,7 +128,7 @@ def test_run_prints_one_json_object_if_asked_to(file: Path, tmp_path: Path) -> N
 
 def test_compare_answers_the_quick_question(tmp_path: Path) -> None:
     printed = output_of("compare", "--cc", "reno,cubic", "--duration", "5 s", cwd=tmp_path)
-    for word in ("reno", "cubic", "throughput", "queueing delay", "retransmitted", "Jain's index"):
+    for word in ("reno", "cubic", "Throughput", "Queueing", "Retransmitted", "Jain's", "Mbit/s"):
         assert word in printed
     assert everything(tmp_path) == set()
 

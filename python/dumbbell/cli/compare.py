@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from dumbbell import metrics
 from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import (
-    mbits,
-    milliseconds,
-    percent,
-    plain,
     print_json,
     print_line,
     print_table,
@@ -19,29 +15,24 @@ from dumbbell.cli.output import (
     rows,
     tell_warnings,
     too_wide,
-    with_interval,
 )
+from dumbbell.display import Column, Table
 from dumbbell.engine.compare import compare, values_of
 from dumbbell.errors import ExperimentError
+from dumbbell.results.summary import means
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import polars as pl
 
     from dumbbell.engine.compare import Comparison
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
 
-COLUMNS: Final[dict[str, tuple[str, Callable[[float | None], str]]]] = {
-    "throughput": ("throughput", mbits),
-    "utilisation": ("utilisation", percent),
-    "queue_delay_mean": ("queueing delay", milliseconds),
-    "queue_delay_p95": ("its p95", milliseconds),
-    "retransmission_share": ("retransmitted", percent),
-    "jain": ("Jain's index", plain),
-}
-"""What the tables show of what was achieved: key -> head and how it is shown."""
+COLUMNS: Final = (
+    *("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
+    *("retransmission_share", "jain"),
+)
+"""The metrics that the tables show."""
 
 
 def compare_algorithms(
@@ -78,10 +69,10 @@ def compare_algorithms(
     runs = {name: frame.drop("algorithm") for name, frame in runs.items()}
     if json:
         meta = _meta(settings, found, wall) | ({} if until is None else {"until": vars(until)})
-        table = [means(name, frame) for name, frame in runs.items()]
+        table = [row_of(name, frame) for name, frame in runs.items()]
         print_json({"flows": rows(found.flows), "algorithms": table, "meta": meta})
         return
-    _print(settings, runs, against)
+    _print(settings, found, against)
     wide = [
         name
         for name, result in found.results.items()
@@ -91,7 +82,7 @@ def compare_algorithms(
         print_line(too_wide(until, f"With {', '.join(wide)} "))
 
 
-def means(name: str, runs: pl.DataFrame) -> dict[str, Any]:
+def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:
     """An algorithm's means and, if there are several seeds, their 95 % intervals."""
     row: dict[str, Any] = {"cc": name}
     intervals = {}
@@ -111,26 +102,25 @@ def _meta(settings: dict[str, Any], found: Comparison, wall: float) -> dict[str,
     return metas[0] | sums | seed | {"question": settings}
 
 
-def _print(settings: dict[str, Any], runs: dict[str, pl.DataFrame], against: str | None) -> None:
+def _print(settings: dict[str, Any], found: Comparison, against: str | None) -> None:
     rival = f", each against as many of {against}" if against else ""
-    seeds = _seeds(runs)
     title = (
         "{rate}, {rtt}, queue {queue}: {flows} flow(s) of each algorithm".format_map(settings)
-        + f"{rival}, {settings['duration']}{seeds}"
+        + f"{rival}, {settings['duration']}{_seeds(found.runs)}"
     )
-    columns = dict(COLUMNS)
+    columns = list(COLUMNS)
+    heads = {}
     if against:
-        columns |= {"rival_throughput": (f"left to {against}", mbits), "harm": ("harm", percent)}
-    cells = [
-        [name, *(with_interval(frame[key], show) for key, (_, show) in columns.items())]
-        for name, frame in runs.items()
-    ]
-    print_table(title, ["algorithm", *(head for head, _ in columns.values())], cells)
+        columns += ["rival_throughput", "harm"]
+        heads = {"rival_throughput": Column.of("rival_throughput", title=f"Left to {against}")}
+    shown = [heads.get(name) or Column.of(name) for name in columns]
+    table = Table([Column("Algorithm"), *shown], means(found.runs, ["algorithm"], columns))
+    print_table(title, table)
     print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
 
 
-def _seeds(runs: dict[str, pl.DataFrame]) -> str:
-    counts = sorted({frame.height for frame in runs.values()})
+def _seeds(runs: pl.DataFrame) -> str:
+    counts = sorted(set(runs.group_by("algorithm").len()["len"]))
     if counts == [1]:
         return ""
     many = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))

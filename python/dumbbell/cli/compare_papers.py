@@ -9,8 +9,9 @@ import polars as pl
 
 from dumbbell import _core, papers
 from dumbbell.cli.algorithms import split_algorithms
-from dumbbell.cli.compare import COLUMNS, means
-from dumbbell.cli.output import mbits, print_json, print_line, print_table, progress_bar
+from dumbbell.cli.compare import COLUMNS, row_of
+from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
+from dumbbell.display import Column, Table
 from dumbbell.engine.compare import achieved
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError, ExperimentError
@@ -104,19 +105,21 @@ def _experiment(paper: Paper, scenario: Scenario, cc: str, seeds: int) -> Experi
 
 def _judge(name: str, result: Any, scenario: Scenario) -> Row:
     own = pl.col("flow").cast(pl.String).is_in(scenario.flows)
-    row = means(name, achieved(result, own))
+    row = row_of(name, achieved(result, own))
     if len(result.flow_names) > len(scenario.flows):
-        row |= {"left": means(name, achieved(result, ~own))["throughput"]}
+        row |= {"left": row_of(name, achieved(result, ~own))["throughput"]}
     return row
 
 
 def _print(paper: Paper, scenario: Scenario, rows: list[Row]) -> None:
-    columns = {key: COLUMNS[key] for key in COLUMNS if key != "utilisation"}
+    names = [name for name in COLUMNS if name != "utilisation"]
+    columns = [Column.of(name) for name in names]
     if "left" in rows[0]:
-        columns["left"] = ("left to others", mbits)
-    cells = [[row["cc"], *(show(row[key]) for key, (_, show) in columns.items())] for row in rows]
-    heads = ["algorithm", *(head for head, _ in columns.values())]
-    print_table(f"{scenario.title} ({paper.id})", heads, cells)
+        names.append("left")
+        columns.append(Column.of("rival_throughput", title="Left to others"))
+    cells = [[row["cc"], *(row[name] for name in names)] for row in rows]
+    table = Table([Column("Algorithm"), *columns], cells)
+    print_table(f"{scenario.title} ({paper.id})", table)
     print_line()
 
 

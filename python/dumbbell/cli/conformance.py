@@ -10,6 +10,7 @@ from dumbbell.checks import bbr_draft
 from dumbbell.checks.conformance import examine
 from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
+from dumbbell.display import Column, Table
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
@@ -40,11 +41,13 @@ def _print(outcomes: list[Outcome], algorithms: list[str], failed: list[Outcome]
     lines = [outcomes[i : i + len(algorithms)] for i in range(0, len(outcomes), len(algorithms))]
     print_table(
         "draft-ietf-ccwg-bbr-06, appendix A",
-        ["case", *algorithms],
-        [
-            [f"{line[0].case.section} {line[0].case.title}"] + [one.verdict for one in line]
-            for line in lines
-        ],
+        Table(
+            [Column("Case"), *map(Column, algorithms)],
+            [
+                [f"{line[0].case.section} {line[0].case.title}"] + [one.verdict for one in line]
+                for line in lines
+            ],
+        ),
     )
     for outcome in failed:
         print_line(f"\n{outcome.cc} fails {outcome.case.section}: {outcome.seen}")

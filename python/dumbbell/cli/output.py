@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import sys
+import textwrap
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -12,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from dumbbell.display import Table
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
 
@@ -62,17 +65,29 @@ def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return frame.to_dicts()
 
 
-def print_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    """Prints a table: names to the left, numbers to the right."""
-    _console().print(make_table(title, columns, cells))
+def print_text(text: str) -> None:
+    """Prints a sentence for people, over several lines where the terminal is narrow."""
+    print_line("\n".join(textwrap.wrap(text, terminal_width() or sys.maxsize)))
 
 
-def fits(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
-    """Whether a table is not too wide to be printed without breaking what is in it."""
-    console = _console()
-    unlimited = console.options.update(max_width=sys.maxsize)
-    needed = console.measure(make_table("", columns, cells), options=unlimited).maximum
-    return needed <= console.width
+def print_table(title: str, table: Table) -> None:
+    """Prints a table within the width of the terminal; without limit where there is none."""
+    strong = _bold if sys.stdout.isatty() and "NO_COLOR" not in os.environ else str
+    width = terminal_width()
+    for line in textwrap.wrap(title, width or sys.maxsize):
+        print_line(strong(line))
+    print_line(table.text(width, strong))
+
+
+def terminal_width() -> int | None:
+    """The width of the terminal, or COLUMNS; None where neither is there, as in a pipe."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def _bold(line: str) -> str:
+    return f"\x1b[1m{line}\x1b[0m"
 
 
 def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
@@ -83,20 +98,6 @@ def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Non
             print_line()
         for name, cell in zip(columns, row, strict=True):
             print_line(f"{name:<{width}}  {cell}")
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
-
-
-def make_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    """A table for the terminal: names to the left, numbers to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*row)
-    return table
 
 
 @contextmanager
@@ -152,44 +153,15 @@ def percent(share: float | None) -> str:
     return _number(share, 0.01, "%")
 
 
-def kilobytes(size: float | None) -> str:
-    """A size in kB."""
-    return _number(size, 1e3, "kB")
-
-
 def seconds(time: float | None) -> str:
     """A time in s."""
     return _number(time, 1.0, "s")
-
-
-def with_interval(runs: Iterable[float | None], show: Callable[[float | None], str]) -> str:
-    """The mean of some runs and, if there are several, on a second line its 95 % interval."""
-    known = [run for run in runs if run is not None and math.isfinite(run)]
-    if not known:
-        return show(None)
-    from dumbbell.metrics.intervals import mean
-
-    estimate = mean(known)
-    if estimate.low is None:
-        return show(estimate.value)
-    low, high = (show(end).partition(" ")[0] for end in (estimate.low, estimate.high))
-    return f"{show(estimate.value)}\n{low} to {high}"
 
 
 def too_wide(until: Until, where: str = "") -> str:
     """The sentence that says that the seeds ran out before the interval was narrow enough."""
     half = f"half of the interval of {until.metric} is still more than {until.width:.3g} of it"
     return f"{where}{half} after {until.most} seeds, which are the most (--most-seeds)"
-
-
-def count(number: float | None) -> str:
-    """A number of things."""
-    return "-" if number is None else f"{number:,.0f}"
-
-
-def plain(value: float | None) -> str:
-    """A number without a unit."""
-    return _number(value, 1.0, "")
 
 
 def _number(value: float | None, unit: float, name: str) -> str:

@@ -6,8 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from rich.cells import cell_len
 
-from dumbbell.cli.output import fits, print_json, print_records, print_table, rows
+from dumbbell.cli.output import print_json, print_records, print_table, rows, terminal_width
+from dumbbell.display import Column, Table
 from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
@@ -23,8 +25,11 @@ def answer(sql: str, folder: Path, *, json: bool, csv: bool) -> None:
         sys.stdout.write(_plain(table, nested=False).write_csv())
     else:
         cells = [[_cell(cell) for cell in row] for row in table.iter_rows()]
-        if fits(table.columns, cells):
-            print_table("", table.columns, cells)
+        columns = [Column(name, number=number > 0) for number, name in enumerate(table.columns)]
+        width = terminal_width()
+        shown = Table(columns, cells)
+        if width is None or max(map(cell_len, shown.text().splitlines())) <= width:
+            print_table("", shown)
         else:
             print_records(table.columns, cells)
 

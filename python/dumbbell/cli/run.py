@@ -5,41 +5,31 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from dumbbell import metrics
 from dumbbell.cli.output import (
-    count,
-    kilobytes,
-    mbits,
-    milliseconds,
-    percent,
-    plain,
     print_json,
     print_line,
     print_table,
+    print_text,
     progress_bar,
     rows,
-    seconds,
     tell_warnings,
     too_wide,
-    with_interval,
 )
+from dumbbell.display import Column
 from dumbbell.engine.runner import known_backend, reserve_for, run_all, run_until
 from dumbbell.errors import DumbbellError, ResultError, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.resolve import resolve
+from dumbbell.results.summary import Summary, summary_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import polars as pl
 
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
-
-_MOST_FLOWS: Final = 20
-"""More flows than this are shown together with those of the same [[flow]] table."""
 
 
 def run_file(
@@ -118,71 +108,24 @@ def _values(metric: str, result: Result) -> list[list[float | None]]:
 def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
     seeds = len(result.seeds)
     runs = f" (mean of {seeds} seeds, below it its 95 % interval)" if seeds > 1 else ""
-    print_table(f"{result.experiment.title or 'Flows'}{runs}", *_flow_table(result, summary))
+    jain = metrics.fairness(result)
+    flows, queues = summary_tables(result, Summary(summary, links, jain), label=str)
+    print_table(f"{result.experiment.title or 'Flows'}{runs}", flows)
     print_line()
-    print_table("Links", *_link_table(links))
+    print_table("Links", queues)
     if len(result.flow_names) > 1:
         together = metrics.group_throughput(summary)["throughput"]
-        index = metrics.fairness(result)["jain"]
-        said = [f"All flows together {_on_one_line(together, mbits)}"]
-        said += [f"Jain's index {_on_one_line(index, plain)}"] if index.count() else []
-        print_line(f"\n{'; '.join(said)}")
+        said = [f"All flows together {_on_one_line(together, Column.of('throughput'))}"]
+        if jain["jain"].count():
+            said.append(f"Jain's index {_on_one_line(jain['jain'], Column.of('jain'))}")
+        print_line()
+        print_text("; ".join(said))
 
 
-def _on_one_line(runs: pl.Series, show: Callable[[float | None], str]) -> str:
-    mean, _, interval = with_interval(runs, show).partition("\n")
-    return f"{mean}{f' ({interval})' if interval else ''}"
-
-
-def _flow_table(result: Result, summary: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Flows one by one or, if they are many, those of one [[flow]] table together."""
-    columns: dict[str, tuple[str, Callable[[float | None], str]]] = {
-        "throughput": ("throughput", mbits),
-        "goodput": ("goodput", mbits),
-        "queue_delay_mean": ("queueing delay", milliseconds),
-        "queue_delay_p95": ("its p95", milliseconds),
-        "retransmission_share": ("retransmitted", percent),
-        "took": ("took", seconds),
-    }
-    together = len(result.flow_names) > _MOST_FLOWS
-    labels = {
-        name: f"{names[0]} to {names[-1]}" if together and len(names) > 1 else name
-        for names in result.experiment.flow_names()
-        for name in names
-    }
-    means = (
-        summary.with_columns(
-            pl.col("flow").cast(pl.String).replace_strict(labels),
-            took=pl.col("completed") - pl.col("start"),
-        )
-        .group_by("flow", "cc", "seed", maintain_order=True)
-        .agg(pl.col(list(columns)).mean())
-        .group_by("flow", "cc", maintain_order=True)
-        .agg(pl.col(list(columns)))
-    )
-    if not summary["completed"].count():
-        del columns["took"]
-    cells = [
-        [
-            row["flow"],
-            row["cc"],
-            *(with_interval(row[key], show) for key, (_, show) in columns.items()),
-        ]
-        for row in means.iter_rows(named=True)
-    ]
-    return ["flow", "cc", *(head for head, _ in columns.values())], cells
-
-
-def _link_table(links: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
-    columns: dict[str, tuple[str, Callable[[float | None], str]]] = {
-        "utilisation": ("utilisation", percent),
-        "queue_mean": ("mean queue", kilobytes),
-        "dropped": ("packets dropped", count),
-        "lost": ("lost at random", count),
-    }
-    runs = links.group_by("link", maintain_order=True).agg(pl.col(list(columns)))
-    cells = [
-        [row["link"], *(with_interval(row[key], show) for key, (_, show) in columns.items())]
-        for row in runs.iter_rows(named=True)
-    ]
-    return ["link", *(head for head, _ in columns.values())], cells
+def _on_one_line(runs: pl.Series, column: Column) -> str:
+    mean = metrics.mean(runs.drop_nulls().to_list())
+    unit = f" {column.unit}" if column.unit else ""
+    if mean.low is None:
+        return f"{column.format(mean.value)}{unit}"
+    ends = f"{column.format(mean.low)} to {column.format(mean.high)}"
+    return f"{column.format(mean.value)}{unit} ({ends})"

@@ -18,30 +18,24 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from dumbbell.cli.output import (
-    make_table,
-    mbits,
-    milliseconds,
-    percent,
-    plain,
     print_json,
     print_line,
     print_table,
     tell_warnings,
     too_wide,
-    with_interval,
 )
-from dumbbell.display import format_setting
+from dumbbell.display import Column, Table, format_setting
 from dumbbell.errors import in_file
+from dumbbell.results.summary import means
 from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from rich.table import Table
 
     from dumbbell.metrics.intervals import Until
     from dumbbell.sweeps.dataset import Dataset
@@ -54,13 +48,7 @@ MOST_POINTS: Final = 24
 _MOST_LIVE: Final = 8
 """The axis that is shown while the sweep runs has at most as many values."""
 
-_COLUMNS: Final[dict[str, tuple[str, Callable[[float | None], str]]]] = {
-    "throughput": ("throughput", mbits),
-    "utilisation": ("utilisation", percent),
-    "queue_delay_mean": ("queueing delay", milliseconds),
-    "retransmission_share": ("retransmitted", percent),
-    "jain": ("Jain's index", plain),
-}
+_COLUMNS: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
 
 
 def sweep_file(
@@ -126,19 +114,19 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _print(dataset: Dataset, runs: pl.DataFrame) -> None:
     axes = dataset.axes
-    points = runs.group_by("point", *axes, maintain_order=True).agg(pl.col(list(_COLUMNS)))
-    seeds = sorted(set(runs.group_by("point").len()["len"]))
-    many = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
-    below = f" (mean of {many} seeds, below it its 95 % interval)" if seeds != [1] else ""
-    title = f"{points.height:,} point(s){below}"
-    cells = [
-        [
-            *(format_setting(row[name], said["unit"]) for name, said in axes.items()),
-            *(with_interval(row[key], show) for key, (_, show) in _COLUMNS.items()),
-        ]
+    points = runs.select("point", *axes).unique(maintain_order=True)
+    counts = sorted(set(runs.group_by("point").len()["len"]))
+    many = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    below = f" (mean of {many} seeds, below it its 95 % interval)" if counts != [1] else ""
+    shown = runs.filter(pl.col("point").is_in(points["point"].head(MOST_POINTS)))
+    settings = [
+        [format_setting(row[name], said["unit"]) for name, said in axes.items()]
         for row in points.head(MOST_POINTS).iter_rows(named=True)
     ]
-    print_table(title, [*axes, *(head for head, _ in _COLUMNS.values())], cells)
+    metrics = [cells[1:] for cells in means(shown, ["point"], _COLUMNS)]
+    columns = [*map(Column, axes), *map(Column.of, _COLUMNS)]
+    table = Table(columns, [[*a, *b] for a, b in zip(settings, metrics, strict=True)])
+    print_table(f"{points.height:,} point(s){below}", table)
     if points.height > MOST_POINTS:
         print_line(f"... and {points.height - MOST_POINTS:,} more; dumbbell query shows them")
 
@@ -172,7 +160,7 @@ def _live(what: str, units: dict[str, str | None]) -> Iterator[Callable[[Far], N
             if far.latest is not None:
                 so_far.add(far.latest)
                 far.latest = None
-                live.update(Group(so_far.table(), bar))
+                live.update(Group(so_far.table(console.width), bar))
 
         yield show
 
@@ -189,23 +177,21 @@ class _SoFar:
         """Takes in the rows of ``runs`` that came last."""
         self.runs = pl.concat([self.runs, latest]) if self.runs.height else latest
 
-    def table(self) -> Table:
+    def table(self, width: int) -> Text:
         """The table; by the axis of most values that are few enough, if there is one."""
         values = {name: self.runs[name].n_unique() for name in self.units}
         few = {name: count for name, count in values.items() if 1 < count <= _MOST_LIVE}
         by = max(few, key=few.__getitem__, default="")
         key = pl.col(by) if by else pl.lit("all")
-        means = (
+        found = (
             self.runs.group_by(key.alias("by"))
-            .agg(pl.len().alias("over"), pl.col(list(_COLUMNS)).mean())
+            .agg(pl.len().alias("over"), pl.col(_COLUMNS).mean())
             .sort("by")
         )
+        unit = self.units.get(by)
         cells = [
-            [
-                format_setting(row["by"], self.units.get(by)),
-                f"{row['over']:,}",
-                *(show(row[key]) for key, (_, show) in _COLUMNS.items()),
-            ]
-            for row in means.iter_rows(named=True)
+            [format_setting(row["by"], unit), f"{row['over']:,}", *(row[key] for key in _COLUMNS)]
+            for row in found.iter_rows(named=True)
         ]
-        return make_table("So far", [by, "runs", *(head for head, _ in _COLUMNS.values())], cells)
+        columns = [Column(by), Column("Runs", number=True), *map(Column.of, _COLUMNS)]
+        return Text(f"So far\n{Table(columns, cells).text(width)}\n")

@@ -191,6 +191,7 @@ def bench(
 ) -> None:
     """Measure how fast algorithms are on the path to a server, one after the other."""
     from dumbbell import udt
+    from dumbbell.display import Column, Table
     from dumbbell.experiment.units import TIME
 
     host, number = _host(host, port)
@@ -208,11 +209,10 @@ def bench(
         udt.record(reports, title=f"bench to {host}").save(out, overwrite=True)
     if json:
         return print_json({"host": host, "algorithms": found})
-    cells = [
-        [name, mbits(row["rate"]), milliseconds(row["rtt"]), percent(row["loss"])]
-        for name, row in found.items()
-    ]
-    print_table(f"{host}, {duration} each", ["algorithm", "rate", "RTT", "sent again"], cells)
+    names = {"rate": "throughput", "rtt": "rtt_mean", "loss": "retransmission_share"}
+    columns = [Column("Algorithm"), *(Column.of(metric, priority=0) for metric in names.values())]
+    cells = [[name, *(row[key] for key in names)] for name, row in found.items()]
+    print_table(f"{host}, {duration} each", Table(columns, cells))
     if out is not None:
         print_line(f"{out}/")
     return None
