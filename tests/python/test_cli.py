@@ -8,19 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
+from command import DUMBBELL, complaint_of, dumbbell, everything, output_of, program
 
 from dumbbell import Result, __version__, _core
 from dumbbell.cli.algorithms import split_algorithms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-DUMBBELL = Path(sys.executable).with_name("dumbbell")
 
 EXPERIMENT = """
 duration = "2 s"
@@ -58,36 +55,6 @@ class Marking(WindowRule):
     def observe(self, path, ack):
         Path("first-ack").touch()
 """
-
-
-def dumbbell(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command in an empty folder of its own."""
-    command = [DUMBBELL, *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-
-
-def output_of(*arguments: str | Path, cwd: Path) -> str:
-    """What a command prints that succeeds and has nothing to complain about."""
-    done = dumbbell(*arguments, cwd=cwd)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
-def complaint_of(*arguments: str | Path, cwd: Path) -> str:
-    """The one paragraph that a command says of a mistake; checks that it left nothing behind."""
-    before = everything(cwd)
-    done = dumbbell(*arguments, cwd=cwd)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert done.stderr.endswith("\n")
-    assert done.stderr.count("\n") == 1
-    assert everything(cwd) == before
-    return done.stderr.removeprefix("dumbbell: ").removesuffix("\n")
-
-
-def everything(folder: Path) -> set[Path]:
-    return set(folder.rglob("*"))
 
 
 @pytest.fixture
@@ -315,23 +282,16 @@ def test_a_flow_over_a_missing_link_is_answered_with_those_there_are(tmp_path: P
     assert complaint_of("run", "bad.toml", cwd=tmp_path) == said
 
 
-@pytest.fixture
-def _little_memory() -> Iterator[None]:
-    """Commands have 4 GB of addresses, of which 10 million flows as objects would take more."""
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-@pytest.mark.usefixtures("_little_memory")
 def test_ten_million_flows_are_refused_before_any_is_made(file: Path, tmp_path: Path) -> None:
-    said = complaint_of("run", file, "--set", "flow.first.repeat=10000000", cwd=tmp_path)
+    """With 4 GB of addresses, of which 10 million flows as objects would take more."""
+    resource = pytest.importorskip("resource")
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    refused = partial(complaint_of, cwd=tmp_path, run=partial(program, preexec_fn=limit))
+    said = refused("run", file, "--set", "flow.first.repeat=10000000")
     assert said == f"{file}: flow: there are 10,000,001 flows; the most is 1,000,000"
     huge = tmp_path / "huge.toml"
     huge.write_bytes(EXPERIMENT.encode() + b'[[flow]]\ncc = "reno"\n' * 10_000_000)
-    said = complaint_of("run", "huge.toml", cwd=tmp_path)
+    said = refused("run", "huge.toml")
     huge.unlink()
     assert said.startswith("huge.toml: holds 210 MB and 10,000,002 [[flow]] tables; the most")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
@@ -12,12 +11,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from test_cli import DUMBBELL
-from typer.testing import CliRunner
+from command import DUMBBELL, complaint_of, output_of
 
 from dumbbell import Experiment, run
-from dumbbell.cli.app import app
-from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -39,21 +35,6 @@ repeat = 2
 "flow.*.cc" = ["reno", "cubic"]
 "link.bottleneck.queue" = { from = "1 BDP", to = "2 BDP", points = 2 }
 """
-
-
-def output_of(*arguments: str | Path, cwd: Path) -> str:
-    """What a command prints that succeeds; within this process, which is quicker than another."""
-    with contextlib.chdir(cwd):
-        done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
-    assert (done.exit_code, done.stderr) == (0, "")
-    return done.stdout
-
-
-def complaint_of(*arguments: str | Path, cwd: Path) -> str:
-    """What a command says of a mistake."""
-    with contextlib.chdir(cwd), pytest.raises(DumbbellError) as error:
-        CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
-    return str(error.value)
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import resource
-import subprocess
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from test_cli import DUMBBELL
+from command import Done, program
 
 import dumbbell
 from dumbbell import Experiment
@@ -40,17 +39,10 @@ def place(result: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(command: str, place: Path, most: int) -> subprocess.CompletedProcess[str]:
+def run(command: str, place: Path, most: int) -> Done:
     """Runs a command that can write files of so many bytes at most, as on a disk that is full."""
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most))
-    return subprocess.run(
-        [str(DUMBBELL), *command.split()],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=limit,
-    )
+    return program(*command.split(), cwd=place, preexec_fn=limit)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command import dumbbell as command
 from test_cli import EXPERIMENT
-from test_cli import dumbbell as command
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link
