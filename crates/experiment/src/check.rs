@@ -13,7 +13,7 @@ use dumbbell_tcp::MultipathSender;
 use std::collections::{HashMap, HashSet};
 
 /// The maximum number of subflows of a flow.
-const MAX_PATHS: usize = MultipathSender::MAX_SUBFLOWS;
+pub(crate) const MAX_PATHS: usize = MultipathSender::MAX_SUBFLOWS;
 /// The maximum number of links of a path.
 const MAX_LINKS: usize = 250;
 

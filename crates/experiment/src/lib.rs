@@ -4,6 +4,7 @@
 //! each with its line and what would be valid. The crate does no I/O: what an experiment refers to
 //! comes through an [`Environment`].
 
+mod about;
 pub mod algorithm;
 pub mod aqm;
 pub mod call;
@@ -12,6 +13,7 @@ mod decimal;
 mod diagnostic;
 mod document;
 mod environment;
+mod explain;
 mod keys;
 pub mod loss;
 mod model;
@@ -20,6 +22,7 @@ pub mod quantity;
 mod read;
 mod resolve;
 mod scenario;
+mod schema;
 mod set;
 mod suggest;
 pub mod timeline;
@@ -29,5 +32,7 @@ mod write;
 pub use diagnostic::{Diagnostic, Diagnostics, KeyPath, Position, Problem, Step};
 pub use document::Source;
 pub use environment::{CustomAlgorithm, Environment, NoEnvironment};
+pub use explain::{STARTER, explain, topics};
 pub use keys::{DefaultValue, Key, Kind, Table};
 pub use model::{Experiment, Flow, Link, Options, Seeds};
+pub use schema::schema;

@@ -18,9 +18,9 @@ use dumbbell_tcp::Scheduler;
 use serde_json::{Map, Value};
 
 /// The maximum number of seeds.
-const MAX_SEEDS: u64 = 100_000;
+pub(crate) const MAX_SEEDS: u64 = 100_000;
 
-const TRANSPORTS: [&str; 2] = ["tcp", "udt"];
+pub(crate) const TRANSPORTS: [&str; 2] = ["tcp", "udt"];
 
 impl Experiment {
     /// Reads the text of an experiment file, with assignments that take precedence over it, such as

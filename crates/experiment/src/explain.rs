@@ -1,0 +1,239 @@
+//! What a key, an algorithm, a queue management, a loss process or a stack is, as text.
+
+use crate::about::ALGORITHMS;
+use crate::aqm::AQMS;
+use crate::call::{CallKind, Values};
+use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, LINK, Table};
+use crate::loss::LOSSES;
+use crate::options::{
+    OptionValues, STACK_OPTIONS, TransportOption, stack_named, stack_options, udt_options,
+};
+use crate::quantity::{TIME, ValueError};
+use crate::suggest::did_you_mean;
+use dumbbell_cc::Algorithm;
+use dumbbell_tcp::Stack;
+use dumbbell_udt::TransportOptions;
+use serde_json::Value;
+
+/// An experiment file to begin with, with comments.
+pub const STARTER: &str = include_str!("starter.toml");
+
+const TABLES: [&Table; 3] = [&EXPERIMENT, &LINK, &FLOW];
+
+/// Explains a topic: a table (`link`), a key (`link.queue`, `duration`), an algorithm (`cubic`), an
+/// active queue management (`codel`), a loss process, a stack (`linux`), or an option of a stack or
+/// of UDT (`stack.min_rto`, `udt.mss`). Several lines of plain text.
+///
+/// # Errors
+/// If there is no such topic; the text names a close one and what topics there are.
+pub fn explain(topic: &str) -> Result<String, ValueError> {
+    let topic = topic.trim();
+    let found = table(topic)
+        .or_else(|| key(topic))
+        .or_else(|| algorithm(topic))
+        .or_else(|| call(topic))
+        .or_else(|| stack(topic))
+        .or_else(|| option(topic));
+    found.ok_or_else(|| {
+        let topics = topics();
+        let hint = did_you_mean(topic, topics.iter().map(String::as_str));
+        let valid = "write a table (experiment, link, flow), a key such as link.queue, an \
+                     algorithm such as cubic, an aqm such as codel, a loss process such as \
+                     gilbert-elliott, a stack such as linux, or an option such as stack.min_rto";
+        ValueError(format!("there is no topic \"{topic}\"{hint}; {valid}"))
+    })
+}
+
+/// All topics that [`explain`] knows.
+pub fn topics() -> Vec<String> {
+    let mut topics = Vec::new();
+    for table in TABLES {
+        topics.push(table.name.to_owned());
+        topics.extend(table.keys.iter().map(|key| qualified(table, key)));
+    }
+    topics.sort();
+    topics.dedup(); // `link` is a table and a key
+    topics.extend(ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()));
+    topics.extend(AQMS.iter().chain(LOSSES).map(|kind| kind.name.to_owned()));
+    topics.extend(Stack::NAMES.iter().map(|name| (*name).to_owned()));
+    topics.extend(STACK_OPTIONS.iter().map(|option| format!("stack.{}", option.name)));
+    topics.extend(crate::options::UDT_OPTIONS.iter().map(|option| format!("udt.{}", option.name)));
+    topics
+}
+
+fn qualified(table: &Table, key: &Key) -> String {
+    match table.name {
+        "experiment" => key.name.to_owned(),
+        name => format!("{name}.{}", key.name),
+    }
+}
+
+fn table(topic: &str) -> Option<String> {
+    let table = TABLES.into_iter().find(|table| table.name == topic)?;
+    let keys = table.keys.iter().map(|key| (key.name, first_clause(key.about).to_owned()));
+    Some(format!("The keys of {}:\n{}", article(table.name), columns(keys.collect())))
+}
+
+fn article(name: &str) -> String {
+    format!("{} {name}", if name.starts_with('e') { "an" } else { "a" })
+}
+
+fn first_clause(text: &str) -> &str {
+    text.split(';').next().unwrap_or(text)
+}
+
+fn key(topic: &str) -> Option<String> {
+    let (table, name) = match topic.split_once('.') {
+        Some((table, name)) => (TABLES.into_iter().find(|other| other.name == table)?, name),
+        None => (&EXPERIMENT, topic),
+    };
+    let key = table.key(name)?;
+    let default = match key.default {
+        DefaultValue::Required => "It must be given.".to_owned(),
+        DefaultValue::Absent(meaning) => format!("If it is not given: {meaning}."),
+        DefaultValue::Text("") | DefaultValue::EmptyList | DefaultValue::EmptyTable => {
+            "It may be left out.".to_owned()
+        }
+        default => format!("Default: {}.", default.value().unwrap_or_default()),
+    };
+    Some(format!("{}: {}.\n{default}\n", qualified(table, key), key.about))
+}
+
+fn algorithm(topic: &str) -> Option<String> {
+    let (name, about) = ALGORITHMS.iter().find(|(name, _)| *name == topic)?;
+    let options = Algorithm::options(name).ok()?;
+    let lines = options
+        .iter()
+        .map(|option| (option.name, format!("{} (default {})", option.valid, option.default)));
+    let example =
+        options.first().map(|option| format!("{name}({}={})", option.name, option.default));
+    Some(described(name, about, lines.collect(), "cc", example))
+}
+
+fn call(topic: &str) -> Option<String> {
+    let find = |kinds: &'static [CallKind]| kinds.iter().find(|kind| kind.name == topic);
+    let (kind, key) = match find(AQMS) {
+        Some(kind) => (kind, "aqm"),
+        None => (find(LOSSES)?, "loss"),
+    };
+    let lines = kind.options.iter().map(|option| {
+        let default =
+            option.default.map_or("must be given".to_owned(), |text| format!("default {text}"));
+        (option.name, format!("{}: {} ({default})", option.about, values(option.values)))
+    });
+    let example = kind.options.iter().find_map(|option| {
+        option.default.map(|default| format!("{}({}={default})", kind.name, option.name))
+    });
+    Some(described(kind.name, kind.about, lines.collect(), key, example))
+}
+
+fn values(values: Values) -> String {
+    match values {
+        Values::Quantity(dimension) => format!("{}, such as {}", dimension.name, dimension.example),
+        Values::QuantityOrOff(dimension) => format!("{} or off", dimension.name),
+        Values::Threshold => "a number of packets or a size".to_owned(),
+        Values::Number(max) => format!("a number from 0 to {max}"),
+        Values::Count(max) => format!("a whole number from 1 to {max}"),
+        Values::Switch => "on or off".to_owned(),
+    }
+}
+
+fn described(
+    name: &str,
+    about: &str,
+    options: Vec<(&str, String)>,
+    key: &str,
+    example: Option<String>,
+) -> String {
+    let mut text = format!("{name}: {about}.\n");
+    if options.is_empty() {
+        text += "It has no options.\n";
+    } else {
+        text += &format!("Options:\n{}", columns(options));
+    }
+    text + &format!("In a file: {key} = \"{}\"\n", example.as_deref().unwrap_or(name))
+}
+
+fn stack(topic: &str) -> Option<String> {
+    let stack = stack_named(topic).ok()?;
+    let options = stack_options(&stack);
+    let lines = STACK_OPTIONS.iter().map(|option| (option.name, options[option.name].to_string()));
+    Some(format!("{topic}: a TCP stack. Its options:\n{}", columns(lines.collect())))
+}
+
+fn option(topic: &str) -> Option<String> {
+    let (table, name) = topic.split_once('.')?;
+    let (known, defaults, key): (&[TransportOption], _, _) = match table {
+        "stack" | "stack_options" => {
+            (STACK_OPTIONS, stack_options(&Stack::linux()), "stack_options")
+        }
+        "udt" | "transport_options" => {
+            let defaults = udt_options(&TransportOptions::default());
+            (crate::options::UDT_OPTIONS, defaults, "transport_options")
+        }
+        _ => return None,
+    };
+    let option = known.iter().find(|option| option.name == name)?;
+    let default: &Value = defaults.get(name)?;
+    let values = match option.values {
+        OptionValues::Bool => "true or false".to_owned(),
+        OptionValues::Whole(min, max) => format!("a whole number from {min} to {max}"),
+        OptionValues::Time(min) => format!("a time of at least {}", TIME.format(min)),
+        OptionValues::OneOf(names) => format!("one of {}", names.join(", ")),
+    };
+    let default_of = if key == "stack_options" { " in linux" } else { "" };
+    Some(format!(
+        "{table}.{name}: {}; {values}.\nDefault{default_of}: {default}.\n\
+         In a file: {key} = {{ {name} = {default} }}\n",
+        option.about
+    ))
+}
+
+/// Lines of a name and a text, the texts below each other.
+fn columns(lines: Vec<(&str, String)>) -> String {
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.into_iter().map(|(name, text)| format!("  {name:width$}  {text}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, NoEnvironment};
+
+    #[test]
+    fn every_topic_is_explained() {
+        for topic in topics() {
+            let text = explain(&topic).expect(&topic);
+            assert!(text.lines().count() > 1 && text.ends_with('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_an_algorithm_and_an_option_have_their_defaults() {
+        for (topic, part) in [
+            ("link.queue", "If it is not given: \"unlimited\" with an aqm and \"1 BDP\" without."),
+            ("flow.start", "Default: \"0 s\"."),
+            ("hybla", "rtt0  1 ms to 10 s (default 25 ms)"),
+            ("cubic", "hystart"),
+            ("codel", "target"),
+            ("stack.min_rto", "Default in linux: \"200 ms\"."),
+            ("udt.mss", "In a file: transport_options = { mss = 1500 }"),
+            ("experiment", "The keys of an experiment:"),
+        ] {
+            let text = explain(topic).expect(topic);
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_topic_names_a_close_one() {
+        let error = explain("link.queu").expect_err("no topic").to_string();
+        assert!(error.contains("(did you mean \"link.queue\"?)"), "{error}");
+    }
+
+    #[test]
+    fn the_starter_is_a_valid_experiment() {
+        let experiment = Experiment::from_toml(STARTER, "", &[] as &[&str]).expect("valid");
+        experiment.resolve(&NoEnvironment).expect("its parts fit together");
+    }
+}
