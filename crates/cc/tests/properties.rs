@@ -229,6 +229,28 @@ proptest! {
     }
 }
 
+#[test]
+fn a_larger_mss_leaves_a_threshold_of_a_packet() {
+    for name in algorithms() {
+        let mut connection = Connection::new(name, 1.0);
+        // Gives BBR a small threshold: the window it had when it left startup.
+        for _ in 0..40 {
+            connection.happen(&Event::Send { packets: 1, app_limited: false });
+            connection.happen(&Event::Wait { ns: 40_000_000 });
+            connection.acknowledge(1, 0, 0, Some(Span::from_millis(40)));
+        }
+        for signal in [Signal::Loss, Signal::Timeout] {
+            connection.happen(&Event::Congestion { signal, new_episode: true });
+        }
+        for _ in 0..3 {
+            let mss = connection.path.mss * 6;
+            connection.happen(&Event::MtuUpdate { mss });
+            let fault = connection.fault();
+            assert!(fault.is_none(), "{name}: {fault:?} with an MSS of {mss}");
+        }
+    }
+}
+
 /// A name, and a connection after these events.
 fn connections(events: &[Event]) -> impl Iterator<Item = (&'static str, Connection)> {
     algorithms().map(|name| {

@@ -412,7 +412,7 @@ impl CongestionControl for BbrV1 {
     fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
         let scale = f64::from(previous_mss) / f64::from(path.mss);
         self.init_cwnd *= scale;
-        self.ssthresh *= scale;
+        self.ssthresh = (self.ssthresh * scale).max(1.0);
         self.window.scale(scale);
         self.ack_aggregation.scale(scale);
     }

@@ -544,6 +544,7 @@ impl CongestionControl for BbrV3 {
         ] {
             *packets *= scale;
         }
+        self.ssthresh = self.ssthresh.max(1.0);
     }
 
     fn on_persistent_congestion(&mut self, path: &Path) {
