@@ -1,8 +1,15 @@
 """Settings of all tests."""
 
-import os
+from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING, Final
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 # Hypothesis draws the same examples in every run: a commit passes always or never. `make explore`
 # draws others. There is no deadline, as a busy machine is slow.
@@ -11,3 +18,30 @@ settings.register_profile("explore", database=None, deadline=None, print_blob=Tr
 # Runs are made, not looked up; the tests of the store have stores of their own.
 os.environ["DUMBBELL_STORE"] = "off"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+# What a machine lacks is skipped, unless this is set: then a skip is a failure that says why.
+_NO_SKIPS: Final = os.environ.get("DUMBBELL_NO_SKIPS", "0") != "0"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _NO_SKIPS:
+        config.option.continue_on_collection_errors = True  # to see all reasons
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if _NO_SKIPS and report.skipped and isinstance(report.longrepr, tuple):
+        report.outcome, report.longrepr = "failed", report.longrepr[2]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
