@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 from dumbbell._core import __version__
 
 if TYPE_CHECKING:
+    from dumbbell.bpf import BpfError
     from dumbbell.engine.compare import Comparison, compare
+    from dumbbell.engine.kernel import TestbedError
     from dumbbell.engine.runner import run, run_all
     from dumbbell.errors import (
         DumbbellError,
@@ -34,46 +36,69 @@ if TYPE_CHECKING:
         ResultError,
     )
     from dumbbell.experiment.model import Experiment, Flow, Link
+    from dumbbell.metrics.intervals import Estimate, Until
+    from dumbbell.papers import reproduce
     from dumbbell.results.result import Result
-    from dumbbell.sweeps.drive import run_sweep
     from dumbbell.sweeps.plan import Sweep
+    from dumbbell.sweeps.query import QueryError, query
+    from dumbbell.sweeps.result import SweepResult, load, sweep
 
 __all__ = [
+    "BpfError",
     "Comparison",
     "DumbbellError",
+    "Estimate",
     "Experiment",
     "ExperimentError",
     "Flow",
     "Link",
     "OverwriteError",
     "QuantityError",
+    "QueryError",
     "Result",
     "ResultError",
     "Sweep",
+    "SweepResult",
+    "TestbedError",
+    "Until",
     "__version__",
     "compare",
+    "load",
+    "query",
+    "reproduce",
     "run",
     "run_all",
-    "run_sweep",
+    "sweep",
 ]
 
 _HOMES = {
+    "BpfError": "bpf",
+    "Comparison": "engine.compare",
     "DumbbellError": "errors",
-    "ExperimentError": "errors",
-    "QuantityError": "errors",
-    "OverwriteError": "errors",
-    "ResultError": "errors",
+    "Estimate": "metrics.intervals",
     "Experiment": "experiment.model",
+    "ExperimentError": "errors",
     "Flow": "experiment.model",
     "Link": "experiment.model",
+    "OverwriteError": "errors",
+    "QuantityError": "errors",
+    "QueryError": "sweeps.query",
     "Result": "results.result",
-    "Comparison": "engine.compare",
+    "ResultError": "errors",
+    "Sweep": "sweeps.plan",
+    "SweepResult": "sweeps.result",
+    "TestbedError": "engine.kernel",
+    "Until": "metrics.intervals",
     "compare": "engine.compare",
+    "load": "sweeps.result",
+    "query": "sweeps.query",
+    "reproduce": "papers",
     "run": "engine.runner",
     "run_all": "engine.runner",
-    "run_sweep": "sweeps.drive",
-    "Sweep": "sweeps.plan",
+    "sweep": "sweeps.result",
 }
+
+_RENAMED = {"run_sweep": "sweep"}
 
 _MODULES = ("cc", "figures", "metrics", "theory", "udt")
 """What else there is to use."""
@@ -82,7 +107,8 @@ _MODULES = ("cc", "figures", "metrics", "theory", "udt")
 def __getattr__(name: str) -> Any:
     """Imports what is asked for when it is asked for, so that the command line starts at once."""
     if name not in _HOMES and name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        advice = f"; it is called {_RENAMED[name]!r}" if name in _RENAMED else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
     from importlib import import_module
 
     module = import_module(f"dumbbell.{_HOMES.get(name, name)}")

@@ -315,7 +315,7 @@ def sweep(folder: Path) -> Path:
     axes = '"link.bottleneck.rate" = ["5 Mbit/s", "10 Mbit/s"]\n"flow.one.cc" = ["bbr", "reno"]'
     text = PAIR.partition("[assumed]")[0].replace("12 s", "3 s").replace("seeds = 2\n", "")
     file.write_text(f"{text}[sweep]\n{axes}\n")
-    dumbbell.run_sweep(file, folder.parent / "swept", seeds=2)
+    dumbbell.sweep(file, out=folder.parent / "swept", seeds=2)
     return folder.parent / "swept"
 
 

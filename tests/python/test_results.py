@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import pkgutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -148,6 +150,29 @@ def test_what_there_is_to_use_is_found_by_its_name() -> None:
     assert dumbbell.metrics.summary is metrics.summary
     with pytest.raises(AttributeError, match="has no attribute 'metric'"):
         dumbbell.metric  # noqa: B018
+    with pytest.raises(AttributeError, match="'run_sweep'; it is called 'sweep'"):
+        dumbbell.run_sweep  # noqa: B018
+
+
+def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> None:
+    for module in pkgutil.walk_packages(dumbbell.__path__, "dumbbell."):
+        if module.name.count(".") == 1:
+            assert module.name.rpartition(".")[2] not in dumbbell.__all__
+    for name in ("run", "compare", "sweep", "load", "reproduce", "query"):
+        assert inspect.isfunction(getattr(dumbbell, name))
+    errors = [name for name in dumbbell.__all__ if name.endswith("Error")]
+    assert len(errors) >= 8
+    assert all(issubclass(getattr(dumbbell, name), DumbbellError) for name in errors)
+
+
+def test_everything_of_the_facade_has_a_docstring() -> None:
+    for name in set(dumbbell.__all__) - {"__version__"}:
+        value = getattr(dumbbell, name)
+        assert inspect.getdoc(value), name
+        for member, method in inspect.getmembers(value, inspect.isfunction):
+            ours = method.__module__.startswith("dumbbell.") and inspect.isclass(value)
+            if ours and not member.startswith("_"):
+                assert inspect.getdoc(method), f"{name}.{member}"
 
 
 def test_the_meta_data_count_the_packets_of_all_seeds(result: Result) -> None:

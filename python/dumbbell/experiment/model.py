@@ -16,6 +16,7 @@ Quantities stay as they are written, with their units, and are checked at once.
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final, Self
@@ -299,6 +300,10 @@ class Experiment(_Model):
         """
         data = self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=not defaults)
         return toml.to_toml(data)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the experiment as the text of its file."""
+        return f"<pre>{html.escape(self.to_toml())}</pre>"
 
     def override(self, *assignments: str) -> Experiment:
         """The experiment with keys overridden as on the command line: ``"flow.first.cc=bbr"``.

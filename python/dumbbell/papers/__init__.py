@@ -7,6 +7,7 @@ files, and optionally ``paper.py`` (functions marked by the decorators of this m
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dumbbell.display import Column, Table
@@ -18,7 +19,6 @@ from dumbbell.papers.study import Study, claim, figure, metric, number, reduce, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 __all__ = [
     "Column",
@@ -45,8 +45,8 @@ __all__ = [
 
 
 def reproduce(
-    papers: Sequence[str],
-    out: Path,
+    papers: str | Sequence[str],
+    out: str | Path,
     *,
     jobs: int | None = None,
     seeds: int | None = None,
@@ -62,7 +62,7 @@ def reproduce(
     figure as SVG and PNG, and ``runs/`` with the result folder of every experiment.
 
     Args:
-        papers: Ids or folders of papers; ``["all"]`` for all that are built in or installed.
+        papers: Ids or folders of papers; ``"all"`` for all that are built in or installed.
         out: Where to write.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         seeds: How many seeds to run with; those of the experiments if not given.
@@ -82,7 +82,9 @@ def reproduce(
     from dumbbell.papers.page import write_index
     from dumbbell.papers.reproduction import RunOptions, reproduce_paper
 
-    names = [paper.id for paper in available()] if list(papers) == ["all"] else papers
+    papers = [papers] if isinstance(papers, str) else list(papers)
+    names = [paper.id for paper in available()] if papers == ["all"] else papers
+    out = Path(out)
     chosen = [Study.load(folder_of(name)) for name in names]
     options = RunOptions(jobs, seeds, duration, progress or _silent, testbed, extensions, overwrite)
     done = [reproduce_paper(study, out, options) for study in chosen]

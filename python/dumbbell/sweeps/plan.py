@@ -170,6 +170,19 @@ class Sweep:
         """Reads a sweep from the text of a file; see `load`."""
         return _read(toml.parse_toml(text), overrides, Path())
 
+    @classmethod
+    def of(cls, experiment: Experiment | str | Path, axes: dict[str, Any]) -> Sweep:
+        """An experiment, or that of a file, with the content of a ``[sweep]`` table.
+
+        Raises:
+            ExperimentError: If the file cannot be read, or the axes are not valid.
+        """
+        if isinstance(experiment, Experiment):
+            return _read(toml.parse_toml(experiment.to_toml()) | {"sweep": axes}, (), Path())
+        with in_file(experiment):
+            data = toml.read_toml(Path(experiment))
+            return _read(data | {"sweep": axes}, (), Path(experiment).parent)
+
     @property
     def axes(self) -> list[Axis]:
         """All axes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 import polars as pl
@@ -14,23 +14,24 @@ from dumbbell.results.result import spoiled
 from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, columns_of
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 class QueryError(DumbbellError):
     """A query that cannot be answered."""
 
 
-def query(sql: str, folder: Path) -> pl.DataFrame:
-    """Answers a query over the tables of a result folder, or of a sweep's.
+def query(sql: str, folder: str | Path) -> pl.DataFrame:
+    """Answers an SQL query over the tables of a folder, in DuckDB; see ``dumbbell query``.
+
+    Args:
+        sql: The query, such as ``"select flow, avg(cwnd) from series group by all"``.
+        folder: The folder of a result or of a sweep, whose tables are the views.
 
     Raises:
         ResultError: If `folder` is neither.
         QueryError: If the query is not valid, or gives no table.
     """
     with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
-        views = _views(folder)
+        views = _views(Path(folder))
         try:
             for name, definition in views.items():
                 connection.execute(f"create view {name} as {definition}")

@@ -1,0 +1,275 @@
+"""Sweeps from Python: `sweep` runs one, and its `SweepResult` has the tables and a figure."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import matplotlib as mpl
+import polars as pl
+
+from dumbbell import figures, metrics
+from dumbbell.display import Column, Table, format_setting
+from dumbbell.errors import DumbbellError
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.stacks import unknown
+from dumbbell.results.result import Result
+from dumbbell.results.summary import means
+from dumbbell.sweeps.dataset import Dataset, is_dataset
+from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.plan import METRICS, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+
+    from dumbbell.metrics.intervals import Until
+    from dumbbell.sweeps.drive import Progress
+
+_SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
+_MOST_POINTS: Final = 24
+"""More points than this are not in the table that is shown."""
+
+_MARKERS: Final = "os^Dv<P>X*"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SweepResult:
+    """What came out of an experiment along its axes.
+
+    Attributes:
+        dataset: The folder that keeps it.
+    """
+
+    dataset: Dataset
+
+    @property
+    def folder(self) -> Path:
+        """Its folder; a temporary one, deleted with this object, if ``out`` was not given."""
+        return self.dataset.folder
+
+    @property
+    def axes(self) -> list[str]:
+        """The names of the axes, which are columns of the tables."""
+        return list(self.dataset.axes)
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """One row per point and seed: the axes and the metrics of the run.
+
+        Columns run, point, seed, the axes (s, bit/s, bytes, packets, BDP, or text), throughput,
+        goodput (all flows together, bit/s), queue_delay_mean, queue_delay_p95 (s),
+        retransmission_share, utilisation (0 to 1), dropped, lost (packets), jain, data_packets,
+        events.
+        """
+        return self.dataset.table("runs")
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """One row per point, seed and flow: the axes and the columns of `metrics.summary`."""
+        return self.dataset.table("flows")
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """One row per point, seed and link: the axes and the columns of `metrics.link_summary`."""
+        return self.dataset.table("links")
+
+    def summary(self, *, ci: bool = False) -> pl.DataFrame:
+        """One row per point: the axes, and the means of the metrics of `runs` over the seeds.
+
+        Args:
+            ci: Whether to add the ends of the 95 % interval of every mean (Student's t), as
+                columns ``..._low`` and ``..._high``; null with one seed.
+        """
+        kept = self.runs.select("seed", *self.axes, *METRICS)
+        return metrics.means_over_seeds(kept, self.axes, ci=ci)
+
+    def plot(
+        self, x: str, y: str = "throughput", *, by: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draws the means of a metric along an axis, with their 95 % intervals.
+
+        The intervals are Student's t over all runs at a place: over the seeds, if `x` and `by` are
+        all axes.
+
+        Args:
+            x: The axis from left to right.
+            y: The metric, a column of `runs`.
+            by: What has a line each: another axis, or ``"cc"``, the algorithms, whose flows at a
+                point are then taken together; one line if not given.
+            ax: The Matplotlib axes to draw on; new ones if not given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            DumbbellError: If there is no such axis or metric.
+        """
+        table = self._judged(x, y, by)
+        if ax is None:
+            from matplotlib import pyplot
+
+            with figures.styled():
+                _, [[ax]] = figures.panels(make=pyplot.figure)
+        with figures.styled():
+            self._draw(ax, table, x, y, by)
+        return ax
+
+    def _judged(self, x: str, y: str, by: str | None) -> pl.DataFrame:
+        """A row for every run, or for every run and algorithm."""
+        for axis in (x, by):
+            if axis is not None and axis not in self.axes and (axis, axis) != (by, "cc"):
+                raise DumbbellError(unknown("axis", axis, self.axes))
+        table = self.runs
+        if by is not None and by not in self.axes:
+            table = metrics.over_flows(self.flows, ["point", "seed", *self.axes, by])
+        known: list[str] = [name for name in METRICS if name in table.columns]
+        if y not in known:
+            raise DumbbellError(unknown("metric", y, known))
+        return table
+
+    def _draw(self, ax: Axes, table: pl.DataFrame, x: str, y: str, by: str | None) -> None:
+        column, units = Column.of(y), {n: axis["unit"] for n, axis in self.dataset.axes.items()}
+        places = table[x].unique(maintain_order=True)
+        is_text = units[x] is None
+        order = {place: at for at, place in enumerate(places)}
+        groups = table.group_by(by, maintain_order=True) if by else [((None,), table)]
+        lines = list(groups)
+        for number, ((name,), line) in enumerate(lines):
+            found = metrics.means_over_seeds(line.select("seed", x, y), [x], ci=True)
+            found = found if is_text else found.sort(x)
+            value = found[y].to_numpy() * column.scale
+            spread = [
+                value - found[f"{y}_low"].to_numpy() * column.scale,
+                found[f"{y}_high"].to_numpy() * column.scale - value,
+            ]
+            style = figures.style_of(str(name)) if by == "cc" else None
+            shade = mpl.colormaps["cividis"](0.85 * number / max(len(lines) - 1, 1))
+            ax.errorbar(
+                [order[place] for place in found[x]] if is_text else found[x].to_numpy(),
+                value,
+                yerr=spread,
+                color=style.colour if style else shade,
+                marker=style.marker if style else _MARKERS[number % len(_MARKERS)],
+                capsize=1.5,
+                elinewidth=0.8,
+                label=style.label if style else format_setting(name, units[by]) if by else None,
+            )
+        if is_text:
+            ax.set_xticks(range(len(places)), [figures.named(place) for place in places])
+        ax.set_xlabel(figures.named(x) + (f" ({units[x]})" if units[x] else ""))
+        ax.set_ylabel(column.heading)
+        ax.set_ylim(bottom=0)
+        if by:
+            figures.legend(ax)
+
+    def _table(self) -> Table:
+        shown = self.runs.with_columns(
+            pl.Series(name, [format_setting(value, axis["unit"]) for value in self.runs[name]])
+            for name, axis in self.dataset.axes.items()
+        )
+        rows = means(shown, self.axes, _SHOWN)
+        more = len(rows) - _MOST_POINTS
+        note = f"... and {more:,} more points" if more > 0 else ""
+        return Table([*map(Column, self.axes), *map(Column.of, _SHOWN)], rows[:_MOST_POINTS], note)
+
+    def __repr__(self) -> str:
+        """A table of its points: means over the seeds, with their 95 % intervals."""
+        table = self._table()
+        return f"{table.text(100)}\n{table.note}".rstrip()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same table."""
+        return str(self._table().html())
+
+
+def sweep(
+    experiment: Experiment | Sweep | str | Path,
+    axes: Mapping[str, Sequence[Any] | Mapping[str, Any]] | None = None,
+    *,
+    combine: str = "grid",
+    points: int | None = None,
+    out: str | Path | None = None,
+    seeds: int | list[int] | None = None,
+    jobs: int | None = None,
+    until: Until | None = None,
+    series: bool = False,
+    dask: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> SweepResult:
+    """Runs an experiment along axes; what ``dumbbell sweep`` runs.
+
+    ::
+
+        swept = dumbbell.sweep(
+            experiment,
+            {"flow.*.cc": ["cubic", "bbr3"], "link.bottleneck.queue": ["0.5 BDP", "2 BDP"]},
+            seeds=5,
+        )
+        swept.plot("queue", "utilisation", by="cc")
+
+    Args:
+        experiment: The experiment, or the path of a file, which may have a ``[sweep]`` table.
+        axes: By key (``link.NAME.rate``, ``flow.*.cc``), the values one by one, or a range such as
+            ``{"from": "10 ms", "to": "100 ms", "points": 5, "scale": "log"}``. Not given for a file
+            with a ``[sweep]`` table.
+        combine: ``"grid"``, ``"zip"``, ``"random"`` or ``"latin-hypercube"``.
+        points: How many points are drawn, for the last two.
+        out: The folder that keeps it; an earlier sweep there is resumed or extended. A temporary
+            one if not given.
+        seeds: How many seeds at every point, or which; those of the experiment if not given.
+        jobs: How many simulations to run at once; as many as there are processors if not given.
+        until: Adds seeds to every point until the interval of a metric is as narrow as this.
+        series: Whether time series are kept too.
+        dask: The address of a Dask scheduler whose workers are to do the work.
+        progress: Called periodically with the number of runs that are done.
+
+    Raises:
+        ExperimentError: If the experiment or an axis is not valid, at any point.
+        ResultError: If `out` holds something other than a sweep, or cannot be written.
+        DumbbellError: If Dask cannot be used.
+    """
+    if axes is not None:
+        if isinstance(experiment, Sweep):
+            raise DumbbellError("this experiment has axes; leave them out")
+        drawn = {} if points is None else {"points": points}
+        said = {key: _plain(values) for key, values in axes.items()}
+        experiment = Sweep.of(experiment, {"combine": combine} | drawn | said)
+    elif isinstance(experiment, Experiment):
+        raise DumbbellError('a sweep needs axes, such as {"flow.*.cc": ["cubic", "bbr3"]}')
+    folder = tempfile.mkdtemp(prefix="dumbbell-") if out is None else out
+    swept = run_sweep(
+        experiment,
+        folder,
+        seeds=seeds,
+        jobs=jobs,
+        until=until,
+        series=series,
+        dask=dask,
+        progress=progress,
+    )
+    result = SweepResult(swept.dataset)
+    if out is None:
+        weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
+    return result
+
+
+def _plain(values: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
+    return dict(values) if isinstance(values, Mapping) else list(values)
+
+
+def load(folder: str | Path) -> Result | SweepResult:
+    """Reads a folder that ``dumbbell run`` or ``dumbbell sweep`` wrote.
+
+    Raises:
+        ResultError: If it is neither.
+    """
+    path = Path(folder)
+    return SweepResult(Dataset(path)) if is_dataset(path) else Result.load(path)

@@ -1,0 +1,90 @@
+"""Sweeps from Python: `dumbbell.sweep`, its tables and its figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import dumbbell
+from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXPERIMENT = Experiment(
+    links=[Link(name="l", rate="10 Mbit/s", delay="10 ms")],
+    flows=[Flow(name="one", cc="reno"), Flow(name="two", cc="cubic")],
+    duration="3 s",
+    start_jitter="100 ms",
+    seeds=2,
+)
+AXES = {"flow.one.cc": ["reno", "bbr3"], "link.l.queue": ["0.5 BDP", "2 BDP"]}
+
+
+@pytest.fixture(scope="module")
+def swept() -> dumbbell.SweepResult:
+    return dumbbell.sweep(EXPERIMENT, AXES)
+
+
+def test_a_sweep_has_a_row_for_every_point_and_seed(swept: dumbbell.SweepResult) -> None:
+    assert swept.axes == ["cc", "queue"]
+    assert swept.runs.select("cc", "queue", "seed").rows() == [
+        (cc, queue, seed) for cc in ("reno", "bbr3") for queue in (0.5, 2.0) for seed in (1, 2)
+    ]
+    assert swept.flows.height == 16
+    assert swept.links.height == 8
+
+
+def test_its_rows_are_those_of_the_experiment_run_alone(swept: dumbbell.SweepResult) -> None:
+    alone = dumbbell.run(EXPERIMENT.override("flow.one.cc=bbr3", "link.l.queue=2 BDP"))
+    rows = swept.runs.filter(cc="bbr3", queue=2.0)
+    together = metrics.group_throughput(metrics.summary(alone))
+    assert rows["throughput"].to_list() == together["throughput"].to_list()
+
+
+def test_its_summary_has_means_and_intervals_of_points(swept: dumbbell.SweepResult) -> None:
+    summary = swept.summary(ci=True)
+    assert summary.select("cc", "queue").rows()[0] == ("reno", 0.5)
+    values = swept.runs.filter(cc="reno", queue=0.5)["jain"].to_list()
+    assert summary["jain_high"][0] == metrics.mean(values).high
+    assert "0.5 BDP" in repr(swept)
+    assert "<table>" in swept._repr_html_()
+
+
+def test_its_figure_has_a_line_for_each_of_a_group(swept: dumbbell.SweepResult) -> None:
+    ax = swept.plot("queue", "utilisation", by="cc")
+    assert ax.get_legend_handles_labels()[1] == ["Reno", "BBRv3"]
+    assert ax.get_ylabel() == "Utilisation (%)"
+    line = ax.containers[0].lines[0]  # type: ignore[attr-defined]
+    reno = swept.summary().filter(pl.col("cc") == "reno")
+    assert list(line.get_xdata()) == [0.5, 2.0]
+    assert list(line.get_ydata()) == pytest.approx((reno["utilisation"] * 100).to_list())
+    text = swept.plot("cc", "jain", by="queue", ax=ax)
+    assert text is ax
+
+
+def test_a_figure_of_what_there_is_not_is_refused(swept: dumbbell.SweepResult) -> None:
+    with pytest.raises(DumbbellError, match='no axis is called "rate"'):
+        swept.plot("rate")
+    with pytest.raises(DumbbellError, match='no metric is called "speed"'):
+        swept.plot("queue", "speed")
+
+
+def test_a_sweep_in_a_folder_is_resumed_loaded_and_queried(tmp_path: Path) -> None:
+    first = dumbbell.sweep(EXPERIMENT, {"link.l.rate": ["5 Mbit/s"]}, out=tmp_path / "s").runs
+    more = dumbbell.sweep(EXPERIMENT, {"link.l.rate": ["5 Mbit/s", "8 Mbit/s"]}, out=tmp_path / "s")
+    loaded = dumbbell.load(tmp_path / "s")
+    assert isinstance(loaded, dumbbell.SweepResult)
+    assert loaded.runs.equals(more.runs)
+    assert more.runs.head(2).equals(first)
+    found = dumbbell.query("select count(*) as runs from runs", tmp_path / "s")
+    assert found["runs"].item() == 4
+
+
+def test_axes_that_are_wrong_or_missing_are_named() -> None:
+    with pytest.raises(DumbbellError, match="a sweep needs axes"):
+        dumbbell.sweep(EXPERIMENT)
+    with pytest.raises(ExperimentError, match=r"link\.l\.rat"):
+        dumbbell.sweep(EXPERIMENT, {"link.l.rat": ["5 Mbit/s"]})
