@@ -189,24 +189,20 @@ def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) ->
     return Section("Real packets", text, tables, ("real",))
 
 
-_SHOWN: Final = {
-    "throughput": ("Throughput, Mbit/s", 1e-6),
-    "queue_delay_mean": ("Queueing delay, ms", 1e3),
-    "retransmission_share": ("Retransmitted, %", 1e2),
-}
+_SHOWN: Final = ("throughput", "queue_delay_mean", "retransmission_share")
 
 
 def _side_by_side(simulated: Mapping[str, Result], real: TestbedRuns) -> Table:
     """A row for every flow of every experiment: the matched simulation and the kernel."""
     columns = [Column("Experiment"), Column("Flow"), Column("Runs")]
-    columns += [Column(title, number=True) for title, _ in _SHOWN.values()]
+    columns += [Column.of(metric) for metric in _SHOWN]
     rows = []
     for name, result in real.valid.items():
         ours, theirs = _medians(with_seeds_of(result, simulated[name])), _medians(result)
         spoiled = len(real.runs[name].spoiled)
         runs = counted(len(real.runs[name].seeds) - spoiled, spoiled)
         for flow, found in theirs.items():
-            cells = [_beside(ours[flow][key], found[key], by) for key, (_, by) in _SHOWN.items()]
+            cells = [_beside(ours[flow][key], found[key], Column.of(key).scale) for key in _SHOWN]
             rows.append([name, flow, runs, *cells])
     note = "Matched simulation / real (ratio); medians over the valid runs, with the same seeds."
     return Table(columns, rows, note)
