@@ -59,7 +59,7 @@ def main() -> None:
         tenths = [seen[len(seen) * part // 10] for part in range(1, 10)]
         used = os.times()
         began = time.perf_counter()
-        subprocess.run([*DUMBBELL, "heat", out], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*DUMBBELL, "plot", out, "heat"], check=True, stdout=subprocess.DEVNULL)
         heat = time.perf_counter() - began
         size = sum(file.stat().st_size for file in out.rglob("*.parquet"))
     processor = used.children_user + used.children_system

@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = output_of("sweep", "small.toml", "--out", "small", cwd=folder)
     assert "8 point(s) (mean of 3 seeds, below it its 95 % interval)" in said
     assert "24 runs, 0 of them there before" in said
-    assert re.search(r"^2 Mbit/s +reno +1 BDP +1\.\d+ Mbit/s", said, flags=re.M)
+    assert re.search(r"^2 Mbit/s +reno +1 BDP +1\.\d+ ", said, flags=re.M)
     return folder
 
 
@@ -120,12 +120,27 @@ def test_a_query_that_cannot_be_answered_is_told_why(
 
 
 def test_a_heat_map_is_drawn_over_the_axes_that_are_named(place: Path) -> None:
-    said = output_of("heat", "small", "--x", "rate", "--y", "cc", "--out", "map", cwd=place)
+    said = output_of("plot", "small", "heat", "--x", "rate", "--y", "cc", "--out", "map", cwd=place)
     assert said.split() == ["map.svg", "map.png"]
     assert (place / "map.svg").read_text().startswith("<?xml")
     # Figures in a sweep's folder do not keep it from being extended.
-    output_of("heat", "small", "--metric", "queue_delay_p95 / queue", cwd=place)
+    metric = ("--metric", "queue_delay_p95 / queue")
+    output_of("plot", "small", "heat", *metric, cwd=place)
     output_of("sweep", "small.toml", "--out", "small", cwd=place)
+
+
+@pytest.mark.parametrize("name", ["lines", "delay", "cdf", "boxes"])
+def test_every_figure_of_a_sweep_is_drawn(place: Path, name: str) -> None:
+    fixed = ("--where", "queue = (select min(queue) from runs)") if name == "lines" else ()
+    stem = "small/delay" if name == "delay" else f"small/{name}-throughput"
+    said = output_of("plot", "small", name, "--metric", "throughput", *fixed, cwd=place)
+    assert said.split() == [f"{stem}.svg", f"{stem}.png"]
+    assert (place / f"{stem}.svg").stat().st_size > 1000
+
+
+def test_the_old_names_of_plot_are_errors_that_name_the_new_one(tmp_path: Path) -> None:
+    for old in (("heat", "small", "--x", "rate"), ("figure", "windows", "r")):
+        assert "write dumbbell plot FOLDER" in complaint_of(*old, cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -135,12 +150,13 @@ def test_a_heat_map_is_drawn_over_the_axes_that_are_named(place: Path) -> None:
         (["--x", "cc", "--y", "cc"], "a heat map needs two different axes"),
         (["--metric", "jane"], 'Referenced column "jane" not found'),
         (["--where", "rate > 1e9"], "no run there has a value of jain"),
+        (["--metric", "1 / 0"], "no run there has a value of 1 / 0"),
     ],
 )
 def test_a_heat_map_that_cannot_be_drawn_is_told_why(
     place: Path, options: list[str], said: str
 ) -> None:
-    assert said in complaint_of("heat", "small", *options, cwd=place)
+    assert said in complaint_of("plot", "small", "heat", *options, cwd=place)
 
 
 @pytest.mark.parametrize(

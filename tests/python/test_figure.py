@@ -1,4 +1,4 @@
-"""``dumbbell figure``: what a journal asks of a figure."""
+"""``dumbbell plot``: what a journal asks of a figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dumbbell
-from dumbbell.cli.figure import draw_figure, list_figures
+from dumbbell.cli.plot import list_figures, plot_folder
 from dumbbell.errors import DumbbellError
 from dumbbell.figures.result import FIGURES
 from dumbbell.papers.registry import PAPERS
@@ -37,7 +37,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def drawn(name: str, result: Path, path: Path, width: str | None) -> bytes:
-    draw_figure(name, result, kind=path.suffix[1:], width=width, out=path)
+    plot_folder(result, name, seed=None, kind=path.suffix[1:], width=width, out=path)
     return path.read_bytes()
 
 
@@ -72,30 +72,47 @@ def test_a_picture_is_fine_enough_to_be_printed(result: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "folder", "kind", "width", "said"),
+    ("name", "width", "said"),
     [
-        ("window", "", "pdf", None, r'no figure is called "window" \(did you mean "windows"'),
-        ("windows", "", "jpg", None, r'--format: no format is called "jpg"'),
-        ("windows", "", "pdf", "84", r'--width: "84" is not a width; write "single", "double"'),
-        ("windows", "", "pdf", "1.2.3mm", r"is not a width"),
-        ("windows", "", "pdf", "2m", r"is not a width"),
-        ("windows", "", "pdf", "9mm", r"is not between 38 mm and 508 mm"),
-        ("windows", None, "pdf", None, r"name the result folder too"),
-        ("tein2/nothing", "", "pdf", None, r'tein2: there is no figure "nothing"; there are'),
-        ("tein3/7", "", "pdf", None, r'there is no paper "tein3"'),
-        ("tein2/7", "", "pdf", None, r"`dumbbell reproduce tein2 --figure 7 --out .*` does them"),
+        ("window", None, r'no figure is called "window" \(did you mean "windows"'),
+        ("windows", "84", r'--width: "84" is not a width; write "single", "double"'),
+        ("windows", "1.2.3mm", r"is not a width"),
+        ("windows", "2m", r"is not a width"),
+        ("windows", "9mm", r"is not between 38 mm and 508 mm"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    result: Path, name: str, folder: str | None, kind: str, width: str | None, said: str
+    result: Path, name: str, width: str | None, said: str
 ) -> None:
     with pytest.raises(DumbbellError, match=said):
-        draw_figure(name, None if folder is None else result, kind=kind, width=width, out=None)
+        plot_folder(result, name, seed=None, kind="pdf", width=width, out=None)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "said"),
+    [
+        ("tein2", "nothing", r'tein2: there is no figure "nothing"; there are'),
+        ("tein2", None, r"tein2: name one of its figures: "),
+        ("tein3", "7", r"tein3: is not a result folder"),
+        ("tein2", "7", r"`dumbbell reproduce tein2 --figure 7 --out .*` does them"),
+    ],
+)
+def test_a_figure_of_a_paper_that_is_not_there_is_refused(
+    folder: str, name: str | None, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DumbbellError, match=said):
+        plot_folder(tmp_path / folder, name, seed=None, kind="pdf", width=None, out=None)
+
+
+def test_choices_for_a_sweep_are_refused_for_a_result(result: Path) -> None:
+    with pytest.raises(DumbbellError, match=r"--by: is for figures of a sweep"):
+        plot_folder(result, "windows", seed=None, kind=None, width=None, out=None, by="cc")
 
 
 def test_a_file_that_is_not_of_the_format_is_refused(result: Path, tmp_path: Path) -> None:
+    out = tmp_path / "windows.png"
     with pytest.raises(DumbbellError, match=r"does not end in \.pdf, which is the format"):
-        draw_figure("windows", result, kind="pdf", width=None, out=tmp_path / "windows.png")
+        plot_folder(result, "windows", seed=None, kind="pdf", width=None, out=out)
 
 
 def test_the_list_names_figures_of_results_and_of_every_paper(
@@ -104,4 +121,4 @@ def test_the_list_names_figures_of_results_and_of_every_paper(
     list_figures()
     said = capsys.readouterr().out
     assert all(f"  {name}: " in said for name in FIGURES)
-    assert all(f"  {paper}/" in said for paper in PAPERS)
+    assert all(f"  {paper} " in said for paper in PAPERS)

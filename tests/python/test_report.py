@@ -11,7 +11,7 @@ import pytest
 from browser import CHROMIUM, Browser
 
 from dumbbell import papers
-from dumbbell.cli.figure import draw_figure
+from dumbbell.cli.plot import plot_folder
 from dumbbell.papers.page import write_index, write_paper
 from dumbbell.papers.registry import PAPERS
 from dumbbell.papers.reproduction import reopen
@@ -218,8 +218,9 @@ def test_the_front_page_links_every_paper(out: Path) -> None:
 
 def test_a_figure_of_a_paper_is_drawn_from_its_runs_for_a_column(out: Path, tmp_path: Path) -> None:
     path = tmp_path / "figure.pdf"
-    for name, folder in (("2a", out), ("figure2a", out / "staggered-start")):
-        draw_figure(f"staggered-start/{name}", folder, kind="pdf", width="84mm", out=path)
+    for name in ("2a", "figure2a"):
+        folder = out / "staggered-start"
+        plot_folder(folder, name, seed=None, kind="pdf", width="84mm", out=path)
         assert b"/MediaBox [ 0 0 238.1" in path.read_bytes()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dumbbell
-from dumbbell.cli.plot import plot_result
+from dumbbell.cli.plot import plot_folder
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.figures.result import draw
 from dumbbell.results.result import Result
@@ -58,7 +58,7 @@ def test_a_figure_is_of_a_sound_run_or_says_that_it_is_not(folder: Path) -> None
 
 def test_the_command_line_warns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil(folder, 2)
-    plot_result(folder, out=None, seed=None)
+    plot_folder(folder, None, seed=None, kind=None, width=None, out=None)
     assert "spoiled, run 2: the latest packet was 30 ms late; it's busy" in capsys.readouterr().err
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from dumbbell._core import __version__
 from dumbbell.cli import bpf, store, udt
+from dumbbell.errors import DumbbellError
 
 app = typer.Typer(
     name="dumbbell",
@@ -223,37 +224,63 @@ def compare(
 
 @app.command()
 def plot(
-    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A result folder.")],
-    out: Annotated[
-        Path | None, typer.Option(help="The figure, without .svg; default: figure, in RESULT.")
+    folder: Annotated[
+        Path | None, typer.Argument(help="A result, a sweep, or a reproduced paper.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Which seed; default: the first.")] = None,
-) -> None:
-    """Draw windows, throughputs, round-trip times and queues of a result over time."""
-    from dumbbell.cli.plot import plot_result
-
-    plot_result(folder, out=out, seed=seed)
-
-
-@app.command()
-def heat(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.")],
-    x: Annotated[str | None, typer.Option(help="The axis from left to right.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Which figure, see --list; default: the usual one.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Which seed of a result; default: the first.")
+    ] = None,
+    x: Annotated[str | None, typer.Option(help="The axis of a sweep from left to right.")] = None,
     y: Annotated[str | None, typer.Option(help="The axis from bottom to top.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="The axis whose values are told apart, such as cc.")
+    ] = None,
     metric: Annotated[
-        str, typer.Option(help="A column of runs, or an SQL expression of several.")
-    ] = "jain",
+        str | None,
+        typer.Option(help="A column of runs, or an SQL expression of several; default: jain."),
+    ] = None,
     where: Annotated[
         str | None, typer.Option(help="Only runs like this, in SQL: \"cc = 'bbr3'\".")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The figure, without .svg; default: heat-METRIC, in DIR.")
+    kind: Annotated[
+        Literal["svg", "png", "pdf"] | None,
+        typer.Option("--format", help="The format; default: svg and png."),
     ] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(help="'single' (3.5 in) or 'double' (7.16 in) column, or such as '84mm'."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file; default: in FOLDER.")] = None,
+    all_names: Annotated[bool, typer.Option("--list", help="List the figures there are.")] = False,
 ) -> None:
-    """Draw a metric of a sweep over two of its axes, the mean of the runs in each cell."""
-    from dumbbell.cli.heat import draw_heat
+    """Draw a figure: of a result over time, of a sweep over its axes, of a paper."""
+    from dumbbell.cli.plot import list_figures, plot_folder
 
-    draw_heat(folder, x=x, y=y, metric=metric, where=where, out=out)
+    if all_names or folder is None:
+        list_figures()
+        return
+    choices = {"x": x, "y": y, "by": by, "metric": metric, "where": where}
+    plot_folder(folder, name, seed=seed, kind=kind, width=width, out=out, **choices)
+
+
+_ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+
+@app.command(hidden=True, context_settings=_ANYTHING)
+def heat() -> None:
+    """Says what the command is called now."""
+    raise DumbbellError("heat: is now a figure of `plot`; write dumbbell plot FOLDER heat")
+
+
+@app.command(hidden=True, context_settings=_ANYTHING)
+def figure() -> None:
+    """Says what the command is called now."""
+    raise DumbbellError(
+        "figure: is now `plot`; write dumbbell plot FOLDER NAME, and --format pdf for a PDF"
+    )
 
 
 def _papers(incomplete: str) -> list[str]:
@@ -302,32 +329,6 @@ def reproduce(
         figures=figures or [],
         json=json,
     )
-
-
-@app.command()
-def figure(
-    name: Annotated[
-        str | None, typer.Argument(help="Which: 'windows', of a result; 'tein2/7', of a paper.")
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="DIR", help="The result; for papers where they are: default out."),
-    ] = None,
-    kind: Annotated[str, typer.Option("--format", help="pdf, svg or png.")] = "pdf",
-    width: Annotated[
-        str | None,
-        typer.Option(help="'single' (3.5 in) or 'double' (7.16 in) column, or such as '84mm'."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The file; default: NAME here.")] = None,
-    all_names: Annotated[bool, typer.Option("--list", help="List the figures there are.")] = False,
-) -> None:
-    """Draw a figure for a paper: vector, fonts embedded, as wide as a column."""
-    from dumbbell.cli.figure import draw_figure, list_figures
-
-    if all_names or name is None:
-        list_figures()
-    else:
-        draw_figure(name, folder, kind=kind, width=width, out=out)
 
 
 @app.command()

@@ -26,9 +26,9 @@ def answer(sql: str, folder: Path, *, json: bool, csv: bool) -> None:
     else:
         cells = [[_cell(cell) for cell in row] for row in table.iter_rows()]
         columns = [Column(name, number=number > 0) for number, name in enumerate(table.columns)]
-        width = terminal_width()
+        width = terminal_width() or 120
         shown = Table(columns, cells)
-        if width is None or max(map(cell_len, shown.text().splitlines())) <= width:
+        if max(map(cell_len, shown.text().splitlines())) <= width:
             print_table("", shown)
         else:
             print_records(table.columns, cells)

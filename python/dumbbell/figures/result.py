@@ -1,4 +1,4 @@
-"""Figures of a result, by name: what ``dumbbell plot`` and ``dumbbell figure`` draw."""
+"""Figures of a result, by name: what ``dumbbell plot`` draws."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def _commands(place: str) -> list[tuple[str, str]]:
     quoted = shlex.quote(place)
     return [
         ("Run it again", f"dumbbell run {shlex.quote(f'{place}/experiment.toml')}"),
-        ("Its figure, for a paper", f"dumbbell figure overview {quoted} --format pdf"),
+        ("Its figure, for a paper", f"dumbbell plot {quoted} overview --format pdf"),
         ("Its tables as CSV", f"dumbbell export {quoted} --format csv"),
     ]
 

@@ -89,7 +89,7 @@ def _commands(folder: str, options: str) -> list[tuple[str, str]]:
             "Run it again, or what is missing of it",
             f"dumbbell sweep {folder}/sweep.toml --out {folder}{options}",
         ),
-        ("Its heat map as a figure", f"dumbbell heat {folder} --metric jain"),
+        ("Its heat map as a figure", f"dumbbell plot {folder} heat --metric jain"),
         ("Its rows", f"dumbbell query 'from runs' {folder} --csv"),
     ]
 

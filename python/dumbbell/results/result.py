@@ -152,7 +152,7 @@ class Result:
     def plot(
         self, kind: str = "overview", *, ax: Axes | None = None, seed: int | None = None
     ) -> Axes | list[Axes]:
-        """Draws one seed over time, as ``dumbbell figure`` does.
+        """Draws one seed over time, as ``dumbbell plot`` does.
 
         Args:
             kind: ``"windows"`` (congestion windows), ``"throughputs"``, ``"states"``,

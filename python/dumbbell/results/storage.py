@@ -34,7 +34,10 @@ _FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for
 
 _SUBFLOW_FILES: Final = frozenset(f"{table}.parquet" for table in SUBFLOW_TABLES.values())
 
-_ADDED: Final = frozenset({"figure.svg", "figure.png", "report.html"})
+_DRAWN: Final = ("figure", "windows", "throughputs", "states", "round-trips", "queues")
+_ADDED: Final = frozenset(
+    {"report.html"} | {f"{name}.{kind}" for name in _DRAWN for kind in ("svg", "png", "pdf")}
+)
 """Written into the folder by `dumbbell plot` and `dumbbell report`."""
 
 _CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
