@@ -149,6 +149,13 @@ def test_a_mistake_in_a_paper_is_named_with_its_file(
     assert str(folder / file) in str(caught.value) or "paper.py" in str(caught.value)
 
 
+def test_a_mistake_in_a_function_is_named_with_file_and_line(tmp_path: Path) -> None:
+    folder = changed(tmp_path, "paper.py", '"cubic")', '"vegas")')
+    with pytest.raises(DumbbellError, match="no flow matches") as caught:
+        papers.reproduce([str(folder)], tmp_path / "out", seeds=1, duration="2 s")
+    assert f'{folder / "paper.py"}, line 8: @claim("long"): ' in str(caught.value)
+
+
 def test_a_template_stands_for_every_combination_of_its_settings() -> None:
     each = {"cc": ["a", "b"], "q": ["1", "2"]}
     short = {"b": "b(c=1)"}

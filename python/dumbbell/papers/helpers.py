@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dumbbell.display import Column, Table
@@ -26,6 +27,11 @@ def with_interval(found: Estimate, digits: int = 1) -> str:
     return f"{middle} ({low} to {high})"
 
 
+def minus(text: str) -> str:
+    """A text with a minus sign in the place of the hyphen before a number."""
+    return re.sub(r"(?<![\w.\-])-(?=\d)", "−", text)  # noqa: RUF001
+
+
 def grid(
     heading: str,
     titles: Iterable[str],
@@ -34,7 +40,7 @@ def grid(
 ) -> Table:
     """A table with a name before every row, and numbers in the other columns."""
     columns = [Column(heading), *(Column(title, number=True) for title in titles)]
-    return Table(columns, [[name, *cells] for name, cells in rows.items()], note)
+    return Table(columns, [[name, *map(minus, cells)] for name, cells in rows.items()], note)
 
 
 def listed(

@@ -141,6 +141,57 @@ def combinations(axes: Mapping[str, list[str]]) -> list[dict[str, str]]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
+class Case(BaseModel):
+    """A row or a column of a comparison.
+
+    Attributes:
+        label: What it is called.
+        experiment, y, digits: In the place of those of the comparison.
+        published: Whether a row has the paper's numbers.
+        cells: A row as text, such as what a paper says in words.
+        settings: All other keys: ``{key}`` in `experiment` and `y` stands for their values.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    label: str
+    experiment: str = ""
+    y: Measure | None = None
+    digits: int | None = None
+    published: bool = False
+    cells: list[str] = Field(default_factory=list)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """All other keys."""
+        return dict(self.model_extra or {})
+
+
+class Comparison(_Model):
+    """A table of the report: a measure of an experiment for every row and column.
+
+    Attributes:
+        id: Its name, for ``{table ID}`` in ``report.md``.
+        heading: Of the column of row names.
+        experiment: The experiment of a cell; the cell is empty if it lacks the flow.
+        y: What is measured.
+        rows, columns: The cases.
+        digits: Decimals.
+        interval: Whether cells have their 95 % interval.
+        note: What stands below the table.
+    """
+
+    id: str
+    heading: str
+    experiment: str
+    y: Measure
+    rows: list[Case]
+    columns: list[Case]
+    digits: int = 0
+    interval: bool = False
+    note: str = ""
+
+
 class PublishedClaim(_Model):
     """A claim of the paper, and what is checked to confirm it.
 
@@ -359,6 +410,7 @@ class Paper(_Model):
     looks: dict[str, str] = Field(default_factory=dict)
     single_numbers: list[PublishedNumber] = Field(validation_alias="number", default_factory=list)
     tables: list[PublishedTable] = Field(validation_alias="table", default_factory=list)
+    comparisons: list[Comparison] = Field(validation_alias="comparison", default_factory=list)
     claims: list[PublishedClaim] = Field(validation_alias="claim", default_factory=list)
     figures: list[FigureSpec] = Field(validation_alias="figure", default_factory=list)
     experiments: list[ExperimentTemplate] = Field(validation_alias="experiment", min_length=1)
@@ -506,6 +558,7 @@ def _problem(error: ValidationError) -> str:
 _TABLES: Final[dict[str, type[BaseModel]]] = {
     "number": PublishedNumber,
     "table": PublishedTable,
+    "comparison": Comparison,
     "claim": PublishedClaim,
     "figure": FigureSpec,
     "experiment": ExperimentTemplate,

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from dumbbell.display import format_significant
 from dumbbell.figures import inline
+from dumbbell.papers.helpers import minus
 from dumbbell.report import page
 from dumbbell.report.result import result_pages
 
@@ -43,6 +44,7 @@ def write_paper(
         page.CHARTS,
         of=of,
         confirmed=confirmed,
+        minus=minus,
         numbers=[_number(number) for number in of.numbers],
         near=_near(of.numbers),
         cover=_figure(cover, "cover-") if cover else None,
@@ -112,7 +114,7 @@ def _number(number: Number) -> dict[str, Any]:
         "measured": f"{measured(number)}{in_unit}",
         "interval": f"{interval(number)}{in_unit}",
         "runs": single_runs(number),
-        "ratio": "—" if ratio is None else signed(f"{ratio:.2f}"),
+        "ratio": "—" if ratio is None else minus(f"{ratio:.2f}"),
         "testbed": f"{measured(number, real.found)}{in_unit}" if real else "",
         "matched": measured(number, real.matched) if real and real.matched else "",
         "censored": bool(found.censored),
@@ -162,12 +164,7 @@ def significant(value: float | None) -> str:
         value and "." in text
     ):
         text = f"{value:#.3g}".removesuffix(".")
-    return signed(text)
-
-
-def signed(text: str) -> str:
-    """A number's text with a minus sign in the place of a hyphen."""
-    return text.replace("-", "−") if text.startswith("-") else text  # noqa: RUF001
+    return minus(text)
 
 
 def _value(value: float | None, found: Estimate) -> str:

@@ -59,12 +59,16 @@ class Metric:
             raise ValueError(f"{error}; its options are {', '.join(known)}") from None
 
 
+class NoFlowError(ValueError):
+    """An experiment has no flow of that name."""
+
+
 def _sum(rates: pl.DataFrame, flow: str) -> pl.Series:
     """The throughput of the flows that match a pattern, such as ``multipath/*``."""
     there = [name for name in rates.columns if name != "seed"]
     names = [name for name in there if fnmatchcase(name, flow)]
     if not names:
-        raise ValueError(f'no flow matches "{flow}"; the flows are {", ".join(there)}')
+        raise NoFlowError(f'no flow matches "{flow}"; the flows are {", ".join(there)}')
     return rates.select(pl.sum_horizontal(names))[names[0]]
 
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.display import Column, Table, format_significant
 from dumbbell.errors import DumbbellError
-from dumbbell.papers.helpers import beside
+from dumbbell.papers.helpers import beside, grid, with_interval
 from dumbbell.papers.outcome import Section
-from dumbbell.papers.runs import known
+from dumbbell.papers.runs import NoFlowError, known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dumbbell.papers.model import Paper, PublishedTable
+    from dumbbell.papers.model import Case, Comparison, Paper, PublishedTable
     from dumbbell.papers.outcome import Measured
     from dumbbell.papers.runs import Runs
     from dumbbell.papers.study import Study
@@ -76,11 +76,43 @@ def _section(study: Study, title: str, body: str, runs: Runs | None, measured: M
 
 def _tables(study: Study, name: str, runs: Runs | None, measured: Measured) -> Iterator[Table]:
     published = {table.id: table for table in study.paper.tables}
+    comparisons = {one.id: one for one in study.paper.comparisons}
     own = study.functions.get("table", {})
-    _find("table", name, [*published, *own])
-    if runs is not None:
-        in_file = name in published
-        yield _beside(study.paper, published[name], measured) if in_file else own[name](runs)
+    _find("table", name, [*published, *comparisons, *own])
+    if runs is None:
+        return
+    if name in published:
+        yield _beside(study.paper, published[name], measured)
+    elif name in comparisons:
+        yield _compared(comparisons[name], runs)
+    else:
+        yield own[name](runs)
+
+
+def _compared(said: Comparison, runs: Runs) -> Table:
+    rows = {
+        row.label: row.cells or [_cell(said, row, column, runs) for column in said.columns]
+        for row in said.rows
+    }
+    return grid(said.heading, [column.label for column in said.columns], rows, said.note)
+
+
+def _cell(said: Comparison, row: Case, column: Case, runs: Runs) -> str:
+    """The measure of a cell, or the paper's number for it."""
+    assert runs.paper is not None
+    settings = row.settings | column.settings
+    name = (row.experiment or column.experiment or said.experiment).format(**settings)
+    measure = (row.y or column.y or said.y).with_settings(settings)
+    digits = next(one.digits for one in (row, column, said) if one.digits is not None)
+    if row.published:
+        of = [one for one in runs.paper.numbers if one.experiment == name]
+        values = [one.published for one in of if measure.is_same(one.measure)]
+        return f"{values[0]:.{digits}f}" if values else ""
+    try:
+        found = runs.of_measure(name, measure)
+    except NoFlowError:
+        return ""
+    return with_interval(found, digits) if said.interval else f"{known(found):.{digits}f}"
 
 
 def _beside(paper: Paper, said: PublishedTable, measured: Measured) -> Table:

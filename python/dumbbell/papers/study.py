@@ -11,9 +11,11 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dumbbell.errors import DumbbellError
@@ -25,7 +27,6 @@ from dumbbell.papers.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     import polars as pl
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from dumbbell.papers.outcome import Measured, Section, Verdict
     from dumbbell.results.result import Result
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MARK = "_dumbbell_paper"
@@ -214,6 +216,10 @@ class Study:
         for one in self.paper.numbers:
             if one.measure is not None:
                 self._check_measure(f'number "{one.id}": measure', one.measure, one.unit)
+        for table in self.paper.comparisons:
+            cases = [case.y for case in [*table.rows, *table.columns]]
+            for measure in filter(None, [table.y, *cases]):
+                self._check_measure(f'comparison "{table.id}": y', measure)
         for spec in self.paper.figures:
             for panel in (spec, *spec.panels):
                 for measure in panel.measures:
@@ -248,8 +254,27 @@ def _functions(file: Path) -> dict[str, dict[str, partial[Any]]]:
         raise DumbbellError(str(error)) from None
     for function in list(vars(module).values()):
         for kind, name, options in getattr(function, _MARK, ()):
-            found.setdefault(kind, {})[name] = partial(function, **options)
+            plain = kind in ("metric", "reduce")
+            marked = function if plain else partial(_named, function, file, f'@{kind}("{name}")')
+            found.setdefault(kind, {})[name] = partial(marked, **options)
     return found
+
+
+def _named(function: Callable[..., T], file: Path, mark: str, *args: Any, **options: Any) -> T:
+    """Calls a function of ``paper.py``; a mistake in it is an error that names file and line.
+
+    Raises:
+        DumbbellError: If the function raised anything.
+    """
+    try:
+        return function(*args, **options)
+    except DumbbellError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f", line {one.lineno}" for one in frames if Path(one.filename) == file.resolve()]
+        where = f"{file}{lines[-1] if lines else ''}: {mark}"
+        raise DumbbellError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def _scaled(found: Estimate, factor: float) -> Estimate:

@@ -266,56 +266,6 @@ def deployed(runs: Runs) -> Table:
     return grid("RTT", titles, rows, "Goodput, Mbit/s; retransmitted packets, of all sent.")
 
 
-def _published(runs: Runs, cells: list[tuple[str, int]]) -> list[str]:
-    assert runs.paper is not None
-    return [f"{runs.paper.published[f'throughput-{rtt}-{p}']:.0f}" for p, rtt in cells]
-
-
-def _rates(runs: Runs, cells: list[tuple[str, int]], name: str) -> list[str]:
-    return [f"{rate(runs, name.format(p=p, rtt=rtt)):.0f}" for p, rtt in cells]
-
-
-@table("queues")
-def queues(runs: Runs) -> Table:
-    """The numbers of the text with other queues."""
-    cells = [(p, rtt) for rtt in (50, 200) for p in PROTOCOLS]
-    rows = {
-        "the paper": _published(runs, cells),
-        "2700 packets": _rates(runs, cells, "time-{p}-{rtt}"),
-    } | {
-        queue: _rates(runs, cells, f"queue-{queue}-{{p}}-{{rtt}}")
-        for queue in ("50 packets", "0.5 BDP", "1 BDP", "2 BDP")
-    }
-    titles = [f"{LABELS[p]}, {rtt} ms" for p, rtt in cells]
-    return grid("Queue", titles, rows, "Throughput, Mbit/s; one seed but for 2700 packets.")
-
-
-@table("forecasts")
-def forecasts(runs: Runs) -> Table:
-    """AR-UDT's numbers with other predictions."""
-    cells = [("ar-udt", rtt) for rtt in (50, 200)]
-    rows = {
-        "w1 = 0.25": _rates(runs, cells, "time-{p}-{rtt}"),
-        "w1 = 0": _rates(runs, cells, "forecast-w1=0-{rtt}"),
-        "w1 = 0.5": _rates(runs, cells, "forecast-w1=0.5-{rtt}"),
-        "w1 = 0.25, from the reports": _rates(runs, cells, "forecast-smooth=off-{rtt}"),
-    }
-    return grid("Prediction", ["50 ms", "200 ms"], rows, "Throughput of AR-UDT, Mbit/s.")
-
-
-@table("acknowledgements")
-def acknowledgements(runs: Runs) -> Table:
-    """The numbers of the text with and without light acknowledgements."""
-    cells = [(p, rtt) for p in ("udt", "ar-udt") for rtt in RTTS]
-    rows = {
-        "the paper": _published(runs, cells),
-        "every 64th packet too": _rates(runs, cells, "time-{p}-{rtt}"),
-        "every 10 ms only": _rates(runs, cells, "module-{p}-{rtt}"),
-    }
-    titles = [f"{LABELS[p]}, {rtt} ms" for p, rtt in cells]
-    return grid("Acknowledged", titles, rows, "Throughput, Mbit/s.")
-
-
 @table("fairness")
 def fairness(runs: Runs) -> Table:
     """Flows that share the link: what each kind gets, how fair that is, what it costs."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from dumbbell import figures
-from dumbbell.papers import Measure, Runs, Table, Verdict, claim, figure, metric, table
-from dumbbell.papers.helpers import grid
+from dumbbell.papers import Measure, Runs, Verdict, claim, figure, metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,66 +118,3 @@ def buffer(runs: Runs) -> Figure:
         axes.set_ylim(bottom=0)
         axes.legend(loc="lower right")
     return drawn
-
-
-def _cells(runs: Runs, experiment: str) -> list[str]:
-    single = runs.value(experiment, flow="single")
-    paths = path(runs, experiment, 1), path(runs, experiment, 2)
-    return [f"{paths[0]:.0f}", f"{paths[1]:.1f}", f"{single:.1f}"]
-
-
-@table("coupling")
-def coupling(runs: Runs) -> Table:
-    """Throughput by the window that path 2 sees."""
-    cases = {
-        "lia": "LIA on both",
-        "dbac": "DBAC: the virtual LIA window",
-        "dbac-reno": "the virtual Reno window",
-        "dbac-cubic": "CUBIC's window",
-        "olia": "none: OLIA on both",
-    }
-    return grid(
-        "Window",
-        ["path 1", "path 2", "single-path flow"],
-        {label: _cells(runs, f"testbed-{case}") for case, label in cases.items()},
-        "Throughput, Mbit/s, medians over the seeds.",
-    )
-
-
-@table("rivals")
-def rivals(runs: Runs) -> Table:
-    """Throughput with CUBIC on either path."""
-    rows = {
-        f"{COMPARED[cc]}; CUBIC on path 2": [*_cells(runs, f"single-cubic-{cc}"), ""]
-        for cc in COMPARED
-    }
-    rows |= {
-        f"{label}; CUBIC on path 1": [
-            *_cells(runs, f"rival-{cc}"),
-            f"{runs.value(f'rival-{cc}', flow='rival'):.0f}",
-        ]
-        for cc, label in (COMPARED | {"cubic": "CUBIC on each"}).items()
-    }
-    titles = ["path 1", "path 2", "single-path flow on path 2", "CUBIC on path 1"]
-    return grid("Connection", titles, rows, "Throughput, Mbit/s.")
-
-
-@table("sensitivity")
-def sensitivity(runs: Runs) -> Table:
-    """The testbed with other assumptions."""
-    cases = {
-        "testbed": "as above",
-        "unspecified-delayed": "every other packet is acknowledged (Linux's default)",
-        "unspecified-still": "path 2 delays all packets alike",
-        "unspecified-jitter": "path 2 delays by up to 1 ms more, at random, not 0.08 ms",
-        "unspecified-tso": "segments leave in bursts (Linux's default)",
-        "unspecified-start": "slow start goes on until there is loss",
-        "unspecified-exact": "LIA as RFC 6356 has it, not in 4096ths",
-        "unspecified-p": "DBAC's p is the links' random loss, 1e-6, not 2e-6",
-    }
-    rows = {"the paper": ["95", "20", "more than 400", "21"]} | {
-        label: [cell for cc in COMPARED for cell in _cells(runs, f"{case}-{cc}")[:2]]
-        for case, label in cases.items()
-    }
-    titles = [f"{label}, path {number}" for label in COMPARED.values() for number in (1, 2)]
-    return grid("Setting", titles, rows, "Throughput, Mbit/s.")

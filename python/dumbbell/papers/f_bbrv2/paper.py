@@ -18,7 +18,7 @@ from dumbbell.papers.f_bbrv2.ns3_flows import (
     published,
     varied,
 )
-from dumbbell.papers.helpers import grid, with_interval
+from dumbbell.papers.helpers import grid
 from dumbbell.papers.runs import known
 from dumbbell.papers.standard_figures import interval_bars, interval_row
 
@@ -284,29 +284,6 @@ def draw_changes(runs: Runs) -> Figure:
     return drawn
 
 
-@table("alone")
-def table_alone(runs: Runs) -> Table:
-    """Throughput of one flow alone."""
-    rows = {
-        LABELS[cc]: [with_interval(runs.median(f"alone-{cc}-{loss}")) for loss in LOSSES]
-        for cc in LABELS
-    }
-    titles = [f"loss {loss} %" for loss in LOSSES]
-    return grid("Algorithm", titles, rows, "Mbit/s: medians and 95 % intervals.")
-
-
-@table("gaps")
-def table_gaps(runs: Runs) -> Table:
-    """By how much CUBIC has more, in whole numbers so that it fits a page, and Jain's index."""
-    rows = {}
-    for cc, label in LABELS.items():
-        pairs = [f"pair-{cc}-{queue}" for queue in QUEUES]
-        rows[f"{label}: gap"] = [with_interval(gap(runs, pair), 0) for pair in pairs]
-        rows[f"{label}: Jain"] = [f"{jain(runs, pair):.2f}" for pair in pairs]
-    note = "The gap is by how much CUBIC has more, Mbit/s."
-    return grid("Algorithm", [f"{queue} BDP" for queue in QUEUES], rows, note)
-
-
 @table("inside")
 def table_inside(runs: Runs) -> Table:
     """What limits BBRv2 and F-BBRv2 in Cruise."""
@@ -324,19 +301,6 @@ def table_inside(runs: Runs) -> Table:
         "Bandwidth (Mbit/s)",
     ]
     return grid("Beside CUBIC", titles, rows, "In ProbeBW_CRUISE: shares of the time, and medians.")
-
-
-@table("changes")
-def table_changes(runs: Runs) -> Table:
-    """The gap when one thing is changed."""
-    names = {"nothing": "pair-{cc}-{queue}"}
-    names |= {label: f"{{cc}}-{{queue}}-{change}" for change, label in CHANGES.items()}
-    rows = {
-        label: [with_interval(gap(runs, name.format(cc=cc, queue=queue))) for cc, queue in CASES]
-        for label, name in names.items()
-    }
-    titles = [f"{LABELS[cc]}, {queue} BDP" for cc, queue in CASES]
-    return grid("Changed", titles, rows, "By how much CUBIC has more, Mbit/s.")
 
 
 @table("misfires")

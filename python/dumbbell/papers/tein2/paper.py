@@ -216,21 +216,3 @@ def sensitivity(runs: Runs) -> Table:
     return grid(
         "Setting", [f"{LABELS[cc]}, {rtt} ms" for rtt, cc in cells], rows, "Throughput, Mbit/s."
     )
-
-
-@table("shared")
-def shared(runs: Runs) -> Table:
-    """What both paths carry if each has its link, and if one carries both."""
-    rows: dict[str, list[str]] = {}
-    for cc in ALGORITHMS:
-        row = rows[LABELS[cc]] = []
-        for experiment in (f"tein2-{cc}", f"tein2-shared-{cc}"):
-            row += [f"{runs.value(experiment, flow=path):.0f}" for path in PATHS]
-            row.append(f"{runs.value(experiment, 'ratio', flow='china', over='germany'):.2f}")
-    titles = [
-        f"{title}: {what}"
-        for title in ("own links", "one link")
-        for what in ("China", "Germany", "ratio")
-    ]
-    note = "Throughput, Mbit/s, of both flows at once, and the one from China over the other."
-    return grid("Algorithm", titles, rows, note)
