@@ -52,7 +52,8 @@ fn u32_at(bytes: &[u8], offset: usize) -> u32 {
 }
 
 impl Frame {
-    /// Parses a frame that begins with its virtio-net header; `None` if it is not IPv4.
+    /// Parses a frame that begins with its virtio-net header; `None` if it is not IPv4 or a header is
+    /// shorter than its minimum.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Frame> {
         let (vnet, ip) = bytes.split_at_checked(VNET_HEADER)?;
         if ip.len() < 20 || ip[0] >> 4 != 4 {
@@ -61,8 +62,9 @@ impl Frame {
         let tcp = usize::from(ip[0] & 15) * 4;
         let len = ip.len();
         let is_tcp = ip[9] == IPPROTO_TCP && len >= tcp + 20;
-        let headers = if is_tcp { tcp + usize::from(ip[tcp + 12] >> 4) * 4 } else { tcp };
-        if tcp < 20 || headers > len {
+        let tcp_header = if is_tcp { usize::from(ip[tcp + 12] >> 4) * 4 } else { 0 };
+        let headers = tcp + tcp_header;
+        if tcp < 20 || is_tcp && tcp_header < 20 || headers > len {
             return None;
         }
         let gso_size = usize::from(u16::from_ne_bytes([vnet[4], vnet[5]]));
@@ -96,7 +98,7 @@ impl Frame {
 
     /// Number of segments, which is the number of packets on the wire.
     pub(crate) fn segments(&self) -> u16 {
-        if self.gso_size == 0 { 1 } else { self.payload().div_ceil(self.gso_size) as u16 }
+        if self.payload() == 0 { 1 } else { self.payload().div_ceil(self.gso_size) as u16 }
     }
 
     /// Payload of a segment, bytes.

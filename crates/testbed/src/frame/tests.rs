@@ -106,6 +106,23 @@ fn a_ce_marked_segment_has_the_mark_in_its_header_and_stays_alone() {
 }
 
 #[test]
+fn a_tcp_header_below_its_minimum_is_refused() {
+    let mut bytes = frame(0, 10, 1448, ACK);
+    for data_offset in 0..5 {
+        bytes[VNET_HEADER + 20 + 12] = data_offset << 4;
+        assert_eq!(Frame::parse(&bytes), None, "data offset {data_offset}");
+    }
+}
+
+#[test]
+fn a_gso_frame_without_payload_is_one_segment() {
+    let mut bytes = frame(0, 0, 1448, ACK);
+    bytes[1] = VIRTIO_NET_HDR_GSO_TCPV4;
+    bytes[4..6].copy_from_slice(&1448u16.to_ne_bytes());
+    assert_eq!(segments(&bytes).len(), 1);
+}
+
+#[test]
 fn only_ipv4_is_parsed() {
     assert_eq!(Frame::parse(&[0; 5]), None);
     assert_eq!(Frame::parse(&[0; 60]), None);
