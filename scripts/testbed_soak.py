@@ -76,7 +76,15 @@ def start(folder: Path, duration: str) -> subprocess.Popen[bytes]:
     file = folder / "soak.toml"
     file.write_text(EXPERIMENT.format(duration=duration), encoding="utf-8")
     command = "from dumbbell.cli.__main__ import main; main()"
-    arguments = ["run", str(file), "--backend", "linux", "--out", str(folder / "out")]
+    arguments = [
+        "run",
+        str(file),
+        "--backend",
+        "linux",
+        "--out",
+        str(folder / "out"),
+        "--overwrite",
+    ]
     argv = [sys.executable, "-c", command, *arguments]
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, cwd=folder)
 

@@ -51,7 +51,7 @@ def run(command: str, place: Path, most: int) -> Done:
         ("run a.toml --out new", []),
         ("plot result --out new", []),
         ("report result --out new", []),
-        ("figure windows result --format svg --out new.svg", []),
+        ("plot result windows --format svg --out new.svg", []),
         ("export result --format csv --out new", ["new", "new/flows.csv"]),
         ("export result --format arrow --out new", ["new"]),
         ("export result --format qlog --out new", ["new"]),

@@ -118,7 +118,7 @@ def _print(dataset: Dataset, runs: pl.DataFrame) -> None:
     counts = sorted(set(runs.group_by("point").len()["len"]))
     many = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     below = f" (mean of {many} seeds, below it its 95 % interval)" if counts != [1] else ""
-    shown = runs.filter(pl.col("point").is_in(points["point"].head(MOST_POINTS)))
+    shown = runs.filter(pl.col("point").is_in(points["point"].head(MOST_POINTS).implode()))
     settings = [
         [format_setting(row[name], said["unit"]) for name, said in axes.items()]
         for row in points.head(MOST_POINTS).iter_rows(named=True)
