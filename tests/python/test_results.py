@@ -6,7 +6,7 @@ import inspect
 import json
 import pkgutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -33,9 +33,6 @@ from dumbbell.errors import OverwriteError
 from dumbbell.results.storage import reserve
 from dumbbell.results.tables import TABLES
 from dumbbell.sweeps.query import query
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXPERIMENT = Experiment(
     title="Two flows",
@@ -165,8 +162,11 @@ def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> N
     assert all(issubclass(getattr(dumbbell, name), DumbbellError) for name in errors)
 
 
-def test_everything_of_the_facade_has_a_docstring() -> None:
-    for name in set(dumbbell.__all__) - {"__version__"}:
+def test_everything_of_the_facade_has_a_docstring_and_is_on_the_page_of_the_api() -> None:
+    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    shown = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
+    assert shown == set(dumbbell.__all__) - {"__version__"}
+    for name in shown:
         value = getattr(dumbbell, name)
         assert inspect.getdoc(value), name
         for member, method in inspect.getmembers(value, inspect.isfunction):
