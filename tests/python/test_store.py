@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from dumbbell import Experiment, run, run_all
+from dumbbell import Experiment, Result, papers, run, run_all
 from dumbbell.cli.app import app
 from dumbbell.engine.store import Store
 from dumbbell.errors import DumbbellError
@@ -21,6 +21,8 @@ from dumbbell.results.tables import TABLES
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import Sweep
+
+PAPER = Path(__file__).parents[2] / "examples" / "my-paper"
 
 TEXT = """
 duration = "2 s"
@@ -158,6 +160,26 @@ def test_a_killed_run_loses_only_the_runs_in_flight(store: Store, tmp_path: Path
     done = Experiment.load(tmp_path / "one.toml")
     assert run(done).meta["stored"] >= kept
     assert not (tmp_path / "results" / "one").exists()
+
+
+def test_a_killed_reproduction_continues(store: Store, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dumbbell.cli", "reproduce", str(PAPER), "--jobs", "1"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
+        while len(store.entries()) < 2:
+            assert running.poll() is None
+            time.sleep(0.005)
+        running.send_signal(signal.SIGKILL)
+    kept = {entry.path.name for entry in store.entries()}
+    assert not (tmp_path / "out" / "my-paper" / "results.json").exists()
+    papers.reproduce([str(PAPER)], tmp_path / "out")
+    every = {entry.path.name for entry in store.entries()}
+    assert kept < every
+    runs = [Result.load(path) for path in (tmp_path / "out" / "my-paper" / "runs").iterdir()]
+    assert sum(result.meta["stored"] for result in runs) >= len(kept)
+    papers.reproduce([str(PAPER)], tmp_path / "again")
+    again = [Result.load(path) for path in (tmp_path / "again" / "my-paper" / "runs").iterdir()]
+    assert all(result.meta["stored"] == len(result.seeds) for result in again)
+    assert {entry.path.name for entry in store.entries()} == every
 
 
 def test_an_interrupted_command_says_what_is_kept(store: Store, tmp_path: Path) -> None:

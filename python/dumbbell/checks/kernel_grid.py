@@ -7,16 +7,17 @@ a folder, so that a grid that was interrupted goes on where it was.
 
 from __future__ import annotations
 
+import platform
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.engine.runner import run_all
+from dumbbell.engine.runner import run_all, run_each
 from dumbbell.errors import ResultError
 from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.resolve import resolve
 from dumbbell.metrics.intervals import median
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
@@ -90,6 +91,7 @@ def measure(
     *,
     jobs: int = 1,
     retry_spoiled: int = 1,
+    overwrite: bool = False,
     progress: Callable[[str, float], None] = lambda _what, _share: None,
 ) -> None:
     """Runs with real packets what `folder` does not hold yet: every cell once, then again.
@@ -100,53 +102,47 @@ def measure(
         jobs: How many cells to run at once. Together they must not keep the machine from being in
             time; runs during which it was not are marked.
         retry_spoiled: How often a run is repeated if the machine spoiled it.
-        progress: Is told what is being done and what share of it is done (0 to 1).
+        overwrite: Whether measurements of other settings, or of another kernel, are replaced; then
+            what is missing is measured anew.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
+
+    Raises:
+        OverwriteError: If there is a measurement of other settings, or of another kernel.
+        TestbedError: If this machine lacks what real packets need.
     """
     wanted = [(cell, seed) for seed in grid.seeds for cell in grid.cells]
-    missing = [one for one in wanted if not _is_measured(_place(folder, *one), grid.duration)]
-    for cell, seed in missing:
-        place = _place(folder, cell, seed)
-        check(place, None, None, overwrite=_is_spoiled(place))
+    missing = []
+    for cell, seed in wanted:
+        place, experiment = _place(folder, cell, seed), cell.experiment(grid.duration, [seed])
+        there = _load(place, experiment)
+        if there is None or there.spoiled or there.meta["kernel"] != platform.release():
+            is_spoiled = there is not None and bool(there.spoiled)
+            check(place, None, None, overwrite=overwrite or is_spoiled)
+            missing.append((place, experiment))
     done = len(wanted) - len(missing)
-    for first in range(0, len(missing), jobs):
-        some = missing[first : first + jobs]
-        at, step = done / len(wanted), len(some) / len(wanted)
-        what = f"{some[0][0].id}, run {some[0][1]}"
-        results = run_all(
-            [cell.experiment(grid.duration, [seed]) for cell, seed in some],
-            jobs=jobs,
-            backend="linux",
-            retry_spoiled=retry_spoiled,
-            progress=partial(_tell, progress, what, at, step),
-        )
-        for one, result in zip(some, results, strict=True):
-            result.save(_place(folder, *one), overwrite=True)
-        done += len(some)
-
-
-def _tell(
-    progress: Callable[[str, float], None], what: str, at: float, step: float, share: float
-) -> None:
-    progress(what, at + step * share)
+    results = run_each(
+        [experiment for _, experiment in missing],
+        jobs=jobs,
+        backend="linux",
+        retry_spoiled=retry_spoiled,
+        progress=lambda share: progress("measuring", (done + share * len(missing)) / len(wanted)),
+        fresh=overwrite,
+    )
+    for (place, _), result in zip(missing, results, strict=True):
+        result.save(place, overwrite=True)
 
 
 def _place(folder: Path, cell: Cell, seed: int) -> Path:
     return folder / "runs" / f"{cell.id}-{seed}"
 
 
-def _is_measured(place: Path, duration: str) -> bool:
+def _load(place: Path, experiment: Experiment) -> Result | None:
+    """The result of this experiment in a folder; None if it holds another one, or nothing."""
     try:
         result = Result.load(place)
     except ResultError:
-        return False
-    return not result.meta["spoiled"] and result.experiment.duration == duration
-
-
-def _is_spoiled(place: Path) -> bool:
-    try:
-        return bool(Result.load(place).meta["spoiled"])
-    except ResultError:
-        return False
+        return None
+    return result if result.experiment == resolve(experiment) else None
 
 
 def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFrame:
@@ -158,7 +154,7 @@ def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFram
         by that of the measured median), ``within`` (whether it is within `TOLERANCES`), ``runs``
         (how many count), ``spoiled`` (how many do not).
     """
-    found = {cell: _load(folder, cell, grid) for cell in grid.cells}
+    found = {cell: _measured(folder, cell, grid) for cell in grid.cells}
     cells = [cell for cell in grid.cells if found[cell]]
     simulated = run_all([cell.experiment(grid.duration, grid.seeds) for cell in cells], jobs=jobs)
     rows = []
@@ -184,10 +180,12 @@ _SCHEMA: Final = {
 }
 
 
-def _load(folder: Path, cell: Cell, grid: Grid) -> list[Result]:
-    places = [_place(folder, cell, seed) for seed in grid.seeds]
-    results = [Result.load(place) for place in places if place.is_dir()]
-    return [one for one in results if one.experiment.duration == grid.duration]
+def _measured(folder: Path, cell: Cell, grid: Grid) -> list[Result]:
+    found = (
+        _load(_place(folder, cell, seed), cell.experiment(grid.duration, [seed]))
+        for seed in grid.seeds
+    )
+    return [result for result in found if result is not None]
 
 
 def _achieved(flows: Sequence[pl.DataFrame]) -> dict[str, list[float]]:

@@ -383,6 +383,7 @@ def validate(
     retry_spoiled: Annotated[
         int, typer.Option(help="How often to repeat a run that the machine spoiled.")
     ] = 1,
+    overwrite: Overwrite = False,
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="Whether to run what is missing.")
     ] = True,
@@ -402,6 +403,7 @@ def validate(
         out=out,
         jobs=jobs,
         retry_spoiled=retry_spoiled,
+        overwrite=overwrite,
         measure_more=measure,
         json=json,
     )

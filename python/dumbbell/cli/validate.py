@@ -26,6 +26,7 @@ def validate_grid(
     out: Path,
     jobs: int,
     retry_spoiled: int,
+    overwrite: bool,
     measure_more: bool,
     json: bool,
 ) -> None:
@@ -39,7 +40,14 @@ def validate_grid(
         cell.experiment(duration, grid.seeds)
     if measure_more:
         with stages() as tell:
-            measure(grid, out, jobs=jobs, retry_spoiled=retry_spoiled, progress=tell)
+            measure(
+                grid,
+                out,
+                jobs=jobs,
+                retry_spoiled=retry_spoiled,
+                overwrite=overwrite,
+                progress=tell,
+            )
     cells = compare(grid, out)
     if cells.is_empty():
         raise DumbbellError(f"{out}: nothing was measured there; leave out --no-measure")
