@@ -13,7 +13,6 @@ from statistics import median
 
 from dumbbell.engine.kernel import Watch, run_scenario
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.resolve import resolve, scenario
 
 RUNS, SECONDS = 3, 8
 
@@ -45,7 +44,7 @@ def measure(seconds: int, cell: tuple[str, str, str]) -> tuple[float, ...]:
     """One run: goodput and how the machine did, in the order of COLUMNS."""
     rate, delay, queue = cell
     text = EXPERIMENT.format(seconds=seconds, rate=rate, delay=delay, queue=queue)
-    outcome = run_scenario(scenario(resolve(Experiment.parse(text)), 1), Watch())
+    outcome = run_scenario(Experiment.parse(text).resolve().scenario(1), Watch())
     begin, end = 0.3 * seconds, seconds
     times, delivered = outcome.series["t"].to_list(), outcome.series["delivered"].to_list()
     first = next(place for place, time in enumerate(times) if time >= begin)

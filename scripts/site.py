@@ -18,14 +18,11 @@ from typer.main import get_command
 
 from dumbbell import _core, cc, metrics
 from dumbbell.cli.app import app
-from dumbbell.experiment.messages import key_of
-from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mkdocs.config.defaults import MkDocsConfig
-    from pydantic import BaseModel
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "crates/cc/src"
@@ -80,20 +77,16 @@ def keys() -> str:
         "# Keys of an experiment\n\nFrom the models that check a file; [Experiments and results]"
         "(../concepts.md) explains them.\n"
     ]
-    for head, model in (("The file", Experiment), ("[[link]]", Link), ("[[flow]]", Flow)):
-        rows = "\n".join(_key_rows(model))
+    for head, kind in (("The file", "experiment"), ("[[link]]", "link"), ("[[flow]]", "flow")):
+        rows = "\n".join(_key_rows(kind))
         parts.append(f"## {head}\n\n| key | what it is | default |\n|---|---|---|\n{rows}\n")
     return "\n".join(parts)
 
 
-def _key_rows(model: type[BaseModel]) -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        default = (
-            "required" if field.is_required() else field.get_default(call_default_factory=True)
-        )
-        shown = "" if default in (None, "", [], {}) else str(default)
-        what = (field.description or "").replace("|", "\\|")
-        yield f"| `{key_of(name, field)}` | {what} | {shown} |"
+def _key_rows(kind: str) -> Iterator[str]:
+    for name, about, default in _core.keys(kind):
+        shown = "" if default in ("", '""', "[]", "{}") else default.strip('"')
+        yield f"| `{name}` | {about.replace('|', chr(92) + '|')} | {shown} |"
 
 
 def measures() -> str:

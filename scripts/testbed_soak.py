@@ -37,7 +37,7 @@ queue = "20 packets"
 cc = "reno"
 [[flow]]
 cc = "cubic"
-stack-options = {{ tso = false }}
+stack_options = {{ tso = false }}
 """
 
 

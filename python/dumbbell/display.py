@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 from markupsafe import Markup
 from rich.cells import cell_len
 
-from dumbbell.experiment.units import BDP, PACKETS, RATE, SIZE, TIME
+from dumbbell.experiment.quantities import BDP, PACKETS, RATE, SIZE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

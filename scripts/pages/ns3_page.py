@@ -66,7 +66,7 @@ table ([what is in it](../python/dumbbell/papers/f_bbrv2/ns3/README.md)), made b
 script](../scripts/ns3/README.md).
 
 CUBIC is `cubic(hystart=ns-3)` here: ns-3's HyStart has thresholds of its own. `TcpNewReno` is
-`reno` with `byte-counting = false`."""
+`reno` with `byte_counting = false`."""
 
 _CAUSES = """\
 ## Where they differ, and why

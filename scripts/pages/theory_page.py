@@ -105,7 +105,7 @@ def experiment(case: Case, loss: float) -> Experiment:
         seeds = {_SEEDS if case.independent else 1}
         sample = "{duration / 50:.2f} s"
         start_jitter = "100 ms"
-        stack-options.receive-window = 10000000
+        stack_options.receive_window = 10000000
         [[link]]
         name = "path"
         delay = "{RTT * 500:g} ms"

@@ -10,7 +10,6 @@ import pytest
 import dumbbell
 from dumbbell.engine.kernel import TestbedError, Watch, run_scenario
 from dumbbell.experiment.model import Experiment, Flow, Link
-from dumbbell.experiment.resolve import resolve, scenario
 
 if TYPE_CHECKING:
     from dumbbell.engine.runner import Backend
@@ -23,7 +22,7 @@ def why_not() -> str:
     link = Link(name="link", rate="10 Mbit/s", delay="10 ms")
     plain = Experiment(links=[link], flows=[Flow(cc="reno")], duration="50 ms")
     try:
-        run_scenario(scenario(resolve(plain), 1), Watch())
+        run_scenario(plain.resolve().scenario(1), Watch())
     except TestbedError as error:
         return str(error)
     return ""

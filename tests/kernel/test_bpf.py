@@ -13,7 +13,6 @@ import pytest
 from dumbbell import bpf
 from dumbbell.engine.kernel import Watch, run_scenario
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.resolve import resolve, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.skipif(not bpf.available(), reason=f"not our kernel: {b
 ATTEMPTS = 8
 """How often a run is made, if the machine spoils it each time."""
 
-SINGLY = "stack-options = { tso = false }"
+SINGLY = "stack_options = { tso = false }"
 """Segments leave one by one."""
 
 RED = 'aqm = "red(min=15 packets, max=90 packets, probability=0.05)"'
@@ -60,7 +59,7 @@ def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> Outcome:
     the machine spoiled it.
     """
     text = f'duration = "{seconds} s"\ninternals = false\nsample = "100 ms"\n{"".join(parts)}'
-    plan = json.loads(scenario(resolve(Experiment.parse(text)), 1))
+    plan = json.loads(Experiment.parse(text).resolve().scenario(1))
     if kernel_cc is not None:
         plan["flows"][0]["kernel_cc"] = kernel_cc
     for _ in range(ATTEMPTS):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from dumbbell import Experiment, Flow, Link, _core
-from dumbbell.experiment.resolve import resolve, scenario
 
 if TYPE_CHECKING:
     from dumbbell._core import Table
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
 
 def a_scenario(duration: str = "1 s") -> str:
     link = Link(name="l", rate="10 Mbit/s", delay="10 ms")
-    return scenario(
-        resolve(Experiment(links=[link], flows=[Flow(cc="reno")], duration=duration)), 1
+    return (
+        Experiment(links=[link], flows=[Flow(cc="reno")], duration=duration).resolve().scenario(1)
     )
 
 
@@ -40,18 +38,14 @@ def test_every_algorithm_in_the_list_is_one_and_no_other_is() -> None:
     assert {"reno", "cubic"} <= set(_core.algorithms())
     for name in _core.algorithms():
         _core.check_algorithm(name)
-    with pytest.raises(ValueError, match='no algorithm is called "tahoe"; there are'):
+    with pytest.raises(ValueError, match='no algorithm is called "tahoe"; choose from'):
         _core.check_algorithm("tahoe")
 
 
 def test_every_stack_is_complete() -> None:
     stacks = _core.stacks()
     assert {"linux", "linux-2.6.18", "ns-3"} <= set(stacks)
-    for fields in stacks.values():
-        _core.check_stack(json.dumps(fields))
-        for name in fields:
-            with pytest.raises(ValueError, match=f"missing field `{name}`"):
-                _core.check_stack(json.dumps({k: v for k, v in fields.items() if k != name}))
+    assert all(fields.keys() == stacks["linux"].keys() for fields in stacks.values())
 
 
 def test_a_scenario_that_is_none_is_a_value_error() -> None:

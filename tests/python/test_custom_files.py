@@ -15,7 +15,6 @@ from test_custom import Reno, experiment, run
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Flow, Result
 from dumbbell.experiment import user_code
-from dumbbell.experiment.resolve import resolve
 
 TOML = """
 duration = "5 s"
@@ -60,7 +59,7 @@ def test_a_name_that_leads_to_no_algorithm_is_an_error_that_says_what_is_valid(
 ) -> None:
     with pytest.raises(ExperimentError) as error:
         dumbbell.run(Experiment.load("mine.toml", overrides=[f"flow.*.cc={cc}"]))
-    assert "flow[0].cc: " in str(error.value)
+    assert "flow.flow-1.cc: " in str(error.value)
     assert said in str(error.value)
 
 
@@ -69,13 +68,13 @@ def test_a_file_is_looked_for_beside_the_experiment_and_known_by_its_source(
 ) -> None:
     monkeypatch.chdir(mine.parent)
     read = Experiment.load(mine / "mine.toml")
-    resolved = resolve(read)
+    resolved = read.resolve()
     ((name, digest),) = resolved.sources.items()
     assert name == f"{mine / 'mine.py'}:Mine"
     before = dumbbell.run(read).flows
     with (mine / "mine.py").open("a") as source:
         source.write("Mine.decrease = lambda self, cwnd, path, event: 0.8 * cwnd\n")
-    assert resolve(read).sources[name] != digest
+    assert read.resolve().sources[name] != digest
     assert not dumbbell.run(read).flows.equals(before)
     with pytest.raises(ExperimentError, match=r"sources: .* is no longer what it was"):
         dumbbell.run(resolved)
@@ -91,11 +90,11 @@ def test_a_result_can_be_read_where_the_algorithm_is_not(mine: Path) -> None:
 
 def test_a_module_that_was_changed_is_read_again(mine: Path) -> None:
     flow = Flow(cc="mine:Fixed")
-    first = user_code.sources(experiment(flows=[flow]))
+    first = experiment(flows=[flow]).resolve().sources
     with (mine / "mine.py").open("a") as source:
         source.write("class Fixed(Fixed):\n    marker = 1\n")
-    assert user_code.sources(experiment(flows=[flow])) != first
-    ((cls, _),) = user_code.classes([flow.cc], user_code.sources(experiment(flows=[flow]))).values()
+    assert experiment(flows=[flow]).resolve().sources != first
+    ((cls, _),) = user_code.classes([flow.cc], experiment(flows=[flow]).resolve().sources).values()
     assert cls.marker == 1  # type: ignore[attr-defined]
 
 
@@ -114,7 +113,7 @@ def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: 
     halves, keeps = write_pair(tmp_path / "a", 0.5), write_pair(tmp_path / "b (2)", 0.9)
     alone = [run(cc, "reno").flows["lost"][0] for cc in (halves, keeps)]
     together = experiment(flows=[Flow(name=cc[-9:-8], cc=cc) for cc in (halves, keeps)])
-    found = user_code.classes([halves, keeps], user_code.sources(together)).values()
+    found = user_code.classes([halves, keeps], together.resolve().sources).values()
     window = [cls.decrease(None, 100.0, None, None) for cls, _ in found]  # type: ignore[attr-defined]
     assert window == [50.0, 90.0]
     assert alone[0] != alone[1]
@@ -122,9 +121,9 @@ def test_files_of_one_name_have_the_modules_beside_them_to_themselves(tmp_path: 
 
 def test_a_changed_module_beside_a_file_is_read_again(tmp_path: Path) -> None:
     flow = Flow(cc=write_pair(tmp_path / "a", 0.5))
-    first = user_code.sources(experiment(flows=[flow]))
+    first = experiment(flows=[flow]).resolve().sources
     (tmp_path / "a" / "beside.py").write_text("KEPT = 0.75  # changed\n")
-    second = user_code.sources(experiment(flows=[flow]))
+    second = experiment(flows=[flow]).resolve().sources
     assert second != first
     ((cls, _),) = user_code.classes([flow.cc], second).values()
     assert cls.decrease(None, 100.0, None, None) == 75.0  # type: ignore[attr-defined]
@@ -134,13 +133,13 @@ def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_cam
     mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = Flow(cc="mine:Mine")
-    first = user_code.classes([flow.cc], user_code.sources(experiment(flows=[flow])))[flow.cc][0]
+    first = user_code.classes([flow.cc], experiment(flows=[flow]).resolve().sources)[flow.cc][0]
     (mine / "there").mkdir()
     (mine / "there" / "mine.py").write_text(
         "from test_custom import Reno\nclass Mine(Reno): pass\n"
     )
     monkeypatch.chdir(mine / "there")
-    second = user_code.classes([flow.cc], user_code.sources(experiment(flows=[flow])))[flow.cc][0]
+    second = user_code.classes([flow.cc], experiment(flows=[flow]).resolve().sources)[flow.cc][0]
     assert second is not first
     assert issubclass(second, Reno)
 
@@ -158,7 +157,7 @@ def test_a_file_that_cannot_be_imported_is_told_of_in_a_paragraph(
 ) -> None:
     (mine / "broken.py").write_text(source)
     with pytest.raises(ExperimentError) as error:
-        user_code.sources(experiment(flows=[Flow(cc="broken.py:Mine")]))
+        experiment(flows=[Flow(cc="broken.py:Mine")]).resolve()
     assert said in str(error.value)
 
 

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumbbell import Experiment, ExperimentError, Flow, Link, _core
-from dumbbell.experiment.messages import key_of
-from dumbbell.experiment.resolve import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +28,7 @@ sample = "50 ms"
 start_jitter = "100 ms"
 stack = "ns-3"
 
-[stack-options]
+[stack_options]
 mss = 1000
 
 [assumed]
@@ -57,7 +55,7 @@ bytes = "10 MB"
 app_rate = "5 Mbit/s"
 repeat = 2
 stack = "linux"
-stack-options = { pacing = true }
+stack_options = { pacing = true }
 log = true
 """
 
@@ -103,13 +101,13 @@ def test_a_flow_that_nothing_limits_is_refused() -> None:
     endless = Experiment(
         links=[Link(name="cable", delay="10 ms")], flows=[Flow(cc="reno")], duration="10 s"
     )
-    with pytest.raises(ExperimentError, match=r"^flow\[0\]: nothing limits it: no link"):
-        resolve(endless)
+    with pytest.raises(ExperimentError, match=r"^flow.flow-1: nothing limits it: no link"):
+        endless.resolve()
     for limited in ("link.*.loss=1e-3", "link.*.rate=1 Mbit/s", "flow.*.bytes=1 MB"):
-        resolve(endless.override(limited))
-    for limited in ("flow.*.app_rate=1 Mbit/s", "stack-options.receive-window=1000"):
-        resolve(endless.override(limited))
-    resolve(endless.override("duration=400 ms"))
+        endless.override(limited).resolve()
+    for limited in ("flow.*.app_rate=1 Mbit/s", "stack_options.receive_window=1000"):
+        endless.override(limited).resolve()
+    endless.override("duration=400 ms").resolve()
 
 
 def test_a_file_may_begin_as_some_editors_begin_theirs(tmp_path: Path) -> None:
@@ -120,7 +118,7 @@ def test_a_file_may_begin_as_some_editors_begin_theirs(tmp_path: Path) -> None:
 
 def test_the_base_of_the_table_of_bad_values_is_itself_valid() -> None:
     assert len(SAID) > 50
-    resolve(Experiment.parse(base_experiment()))
+    Experiment.parse(base_experiment()).resolve()
 
 
 @pytest.mark.parametrize(("assignment", "said"), SAID, ids=[assignment for assignment, _ in SAID])
@@ -128,7 +126,7 @@ def test_a_bad_value_is_answered_with_the_paragraph_in_the_table(
     assignment: str, said: str
 ) -> None:
     with pytest.raises(ExperimentError) as caught:
-        resolve(Experiment.parse(base_experiment(), overrides=[assignment]))
+        Experiment.parse(base_experiment(), overrides=[assignment]).resolve()
     assert str(caught.value) == said.replace("{algorithms}", ", ".join(_core.algorithms()))
 
 
@@ -140,8 +138,8 @@ def test_an_override_can_name_one_flow_all_flows_a_link_or_the_experiment() -> N
             "flow.first.rtt=100 ms",
             "link.bottleneck.queue=10 packets",
             "duration=20 s",
-            "stack-options.pacing=true",
-            "flow.second.stack-options.mss=500",
+            "stack_options.pacing=true",
+            "flow.second.stack_options.mss=500",
         ],
     )
     assert [flow.rtt for flow in experiment.flows] == ["100 ms", "80 ms"]
@@ -166,7 +164,7 @@ def test_copies_are_named_after_their_table_and_lone_flows_by_their_number() -> 
 
 def test_an_experiment_cannot_be_changed_but_by_replacing_it() -> None:
     experiment = Experiment.parse(base_experiment())
-    with pytest.raises(Exception, match="frozen"):
+    with pytest.raises(Exception, match="cannot assign"):
         experiment.duration = "1 s"  # type: ignore[misc]
     assert experiment.replace(duration="5 s").duration == "5 s"
     with pytest.raises(ExperimentError, match=r"^duration: .*lacks a unit"):
@@ -177,7 +175,7 @@ def test_an_error_in_python_names_the_key_as_a_file_would() -> None:
     with pytest.raises(ExperimentError, match=r'^rate: "100" lacks a unit') as caught:
         Link(name="bottleneck", rate="100")
     assert caught.value.key == "rate"
-    with pytest.raises(ExperimentError, match=r'^flow\[0\].path\[0\]: no link is called "m"'):
+    with pytest.raises(ExperimentError, match=r'^flow.flow-1.path\[0\]: no link is called "m"'):
         Experiment(
             links=[Link(name="l", rate="1 Mbit/s", delay="1 ms")],
             flows=[Flow(cc="reno", path=["m"])],
@@ -243,18 +241,18 @@ def test_what_is_written_as_toml_is_read_back_equal(experiment: Experiment) -> N
     assert Experiment.parse(experiment.to_toml(defaults=True)) == experiment
 
 
-def said_of(make: Callable[[], Experiment]) -> str:
+def said_of(make: Callable[[], Experiment]) -> list[str]:
     """What is said of an experiment that is not valid, and nothing of one that is."""
     try:
         make()
     except ExperimentError as error:
-        return str(error)
-    return ""
+        return [str(one) for one in error.errors]
+    return []
 
 
-def keys_of(*models: type[Experiment | Link | Flow]) -> list[str]:
+def keys_of(*kinds: str) -> list[str]:
     """Every key of some tables, and one that none has."""
-    return [key_of(name, field) for m in models for name, field in m.model_fields.items()] + ["x"]
+    return [name for kind in kinds for name, _, _ in _core.keys(kind)] + ["x"]
 
 
 scalars = (
@@ -264,25 +262,26 @@ values = st.recursive(
     scalars,
     lambda inner: (
         st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(keys_of(Experiment, Link, Flow)), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(keys_of("experiment", "link", "flow")), inner, max_size=4)
     ),
     max_leaves=6,
 )
 
 
-@given(st.dictionaries(st.sampled_from(keys_of(Experiment)), values, max_size=5), st.data())
+@given(st.dictionaries(st.sampled_from(keys_of("experiment")), values, max_size=5), st.data())
 def test_whatever_a_file_holds_is_an_experiment_or_an_error_of_ours(
     content: dict[str, Any], data: st.DataObject
 ) -> None:
-    for key, model, least in (("link", Link, {"name": "l"}), ("flow", Flow, {"cc": "reno"})):
+    for key, least in (("link", {"name": "l"}), ("flow", {"cc": "reno"})):
         if data.draw(st.booleans()):
-            table = st.dictionaries(st.sampled_from(keys_of(model)), values, max_size=3)
+            table = st.dictionaries(st.sampled_from(keys_of(key)), values, max_size=3)
             content[key] = [least | data.draw(table)]
-    assert "\n" not in said_of(lambda: resolve(Experiment(**({"duration": "1 s"} | content))))
+    make = partial(Experiment.from_content, {"duration": "1 s"} | content)
+    assert not any("\n" in said for said in said_of(lambda: make().resolve()))
 
 
 @given(st.text(max_size=30))
 def test_whatever_is_laid_over_a_file_is_an_experiment_or_an_error_of_ours(text: str) -> None:
-    for assignment in (text, f"link.{text}=1", f"flow.first.{text}=1", f"stack-options.{text}=1"):
+    for assignment in (text, f"link.{text}=1", f"flow.first.{text}=1", f"stack_options.{text}=1"):
         make = partial(Experiment.parse, base_experiment(), overrides=[assignment])
-        assert "\n" not in said_of(make)
+        assert not any("\n" in said for said in said_of(make))

@@ -13,7 +13,7 @@ import pytest
 import dumbbell
 from dumbbell import Result
 from dumbbell.errors import ResultError
-from dumbbell.experiment.impairments import parse_trace, trace_capacity
+from dumbbell.experiment.capacity import trace_capacity
 from dumbbell.experiment.model import Experiment, Link
 from dumbbell.exports import FORMATS, export
 from dumbbell.exports.mahimahi import text
@@ -155,12 +155,12 @@ def test_a_constant_rate_is_a_short_trace_of_exactly_that_rate(rate: str, length
     times = [int(line) for line in text(Link(name="l", rate=rate), "10 s").split()]
     assert times[-1] == length
     bits = {"12 Mbit/s": 12e6, "10 Mbit/s": 10e6, "1 Gbit/s": 1e9, "100 kbit/s": 1e5}[rate]
-    assert trace_capacity(parse_trace(times), 0.0, 12.0) == pytest.approx(bits * 12, rel=1e-9)
+    assert trace_capacity(times, 0.0, 12.0) == pytest.approx(bits * 12, rel=1e-9)
 
 
 def test_rates_that_vary_are_met_to_an_opportunity_at_any_time() -> None:
     link = Link(name="l", rates=[["0 s", "12 Mbit/s"], ["1 s", "0 bit/s"], ["2 s", "6 Mbit/s"]])
-    times = parse_trace([int(line) for line in text(link, "3 s").split()])
+    times = [int(line) for line in text(link, "3 s").split()]
     assert times[-1] == 3000
     for until, bits in ((0.5, 6e6), (1.0, 12e6), (1.9, 12e6), (2.5, 15e6)):
         assert trace_capacity(times, 0.0, until) == pytest.approx(bits, abs=12_000)

@@ -9,7 +9,7 @@ import pytest
 
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Flow, Link, metrics
-from dumbbell.experiment import impairments, resolve
+from dumbbell.experiment import capacity
 
 
 def experiment(**link: Any) -> Experiment:
@@ -21,19 +21,27 @@ def experiment(**link: Any) -> Experiment:
 
 
 def scenario_link(experiment: Experiment) -> dict[str, object]:
-    scenario = json.loads(resolve.scenario(resolve.resolve(experiment), 1))
+    scenario = json.loads(experiment.resolve().scenario(1))
     link = scenario["links"][0]
     assert isinstance(link, dict)
     return link
 
 
+AQMS = ("codel", "fq_codel", "pie", "red")
+
+
+def aqm(text: str) -> Any:
+    """What the simulator takes for an active queue management."""
+    return scenario_link(experiment(rate="10 Mbit/s", aqm=text))["aqm"]
+
+
 def test_a_name_alone_stands_for_all_options_of_the_rfc() -> None:
-    resolved = resolve.resolve(experiment(rate="10 Mbit/s", aqm="fq_codel")).links[0]
+    resolved = experiment(rate="10 Mbit/s", aqm="fq_codel").resolve().links[0]
     expected = "fq_codel(target=5 ms, interval=100 ms, ecn=on, ce_threshold=off, "
     expected += "quantum=1.5 kB, queues=1024)"
     assert resolved.aqm == expected
     assert resolved.queue == "unlimited"
-    assert impairments.aqm_scenario("pie") == {
+    assert scenario_link(experiment(rate="10 Mbit/s", aqm="pie"))["aqm"] == {
         "pie": {
             "target_ns": 15_000_000,
             "update_ns": 15_000_000,
@@ -48,9 +56,9 @@ def test_a_name_alone_stands_for_all_options_of_the_rfc() -> None:
 
 def test_options_are_read_with_their_units_and_resolving_again_changes_nothing() -> None:
     for text in ("codel(target=1.5 ms,ecn=off)", "red(min=30 kB, max=0.09 MB, weight=1e-3)"):
-        once = impairments.parse_aqm(text)
-        assert impairments.parse_aqm(once) == once
-    assert impairments.aqm_scenario("codel( target = 1.5 ms , ecn=off )") == {
+        once = experiment(rate="10 Mbit/s", aqm=text).resolve()
+        assert once.resolve() == once
+    assert aqm("codel( target = 1.5 ms , ecn=off )") == {
         "codel": {
             "target_ns": 1_500_000,
             "interval_ns": 100_000_000,
@@ -58,9 +66,9 @@ def test_options_are_read_with_their_units_and_resolving_again_changes_nothing()
             "ce_threshold_ns": None,
         }
     }
-    shallow = impairments.aqm_scenario("fq_codel(ce_threshold=1 ms)")["fq_codel"]
+    shallow = aqm("fq_codel(ce_threshold=1 ms)")["fq_codel"]
     assert shallow["ce_threshold_ns"] == 1_000_000
-    red = impairments.aqm_scenario("red(min=30 kB, max=90 kB)")["red"]
+    red = aqm("red(min=30 kB, max=90 kB)")["red"]
     assert (red["unit"], red["min"], red["max"]) == ("bytes", 30_000, 90_000)
 
 
@@ -75,18 +83,19 @@ def test_losses_jitter_and_reordering_come_out_as_plain_numbers() -> None:
     )
     channel = {"p": 1e-4, "r": 0.3, "bad": 1.0, "good": 0.0}
     assert link["loss_model"] == {"gilbert_elliott": channel}
-    assert impairments.loss_scenario("periodic(every=100)") == {"loss_model": {"periodic": 100}}
-    assert "loss" not in link
+    periodic = scenario_link(experiment(rate="10 Mbit/s", loss="periodic(every=100)"))
+    assert periodic["loss_model"] == {"periodic": 100}
+    assert link["loss"] == 0
     assert link["jitter_ns"] == 5_000_000
     assert link["reorder"] == {"share": 0.01, "delay_ns": 10_000_000}
 
 
 def test_the_bdp_of_a_time_line_is_that_of_its_greatest_rate_and_of_a_trace_the_mean() -> None:
     line = [["0 s", "10 Mbit/s"], ["1 s", "20 Mbit/s"], ["2 s", "0 bit/s"], ["3 s", "1 Mbit/s"]]
-    resolved = resolve.resolve(experiment(rates=line)).links[0]
+    resolved = experiment(rates=line).resolve().links[0]
     assert resolved.queue == "100 kB", "20 Mbit/s over 40 ms"
     # Two opportunities of 1500 bytes in 3 ms are 8 Mbit/s: 40 kB in 40 ms.
-    assert resolve.resolve(experiment(trace=[1, 3])).links[0].queue == "40 kB"
+    assert experiment(trace=[1, 3]).resolve().links[0].queue == "40 kB"
 
 
 def test_a_trace_is_looked_for_beside_the_experiment_and_resolves_to_its_times(
@@ -96,7 +105,7 @@ def test_a_trace_is_looked_for_beside_the_experiment_and_resolves_to_its_times(
     written = experiment(trace="lte.trace").to_toml()
     (tmp_path / "experiment.toml").write_text(written)
     loaded = Experiment.load(tmp_path / "experiment.toml")
-    resolved = resolve.resolve(loaded)
+    resolved = loaded.resolve()
     assert resolved.links[0].trace == [1, 1, 2, 5]
     assert Experiment.parse(resolved.to_toml(defaults=True)) == resolved
     assert scenario_link(loaded)["trace_ms"] == [1, 1, 2, 5]
@@ -106,28 +115,28 @@ def test_a_trace_that_is_not_one_is_answered_with_its_line(tmp_path: Path) -> No
     trace = tmp_path / "bad.trace"
     trace.write_text("1\n2.5\n")
     with pytest.raises(ExperimentError, match=r'holds "2.5" in line 2; each line of a trace is'):
-        resolve.resolve(experiment(trace=str(trace)))
+        experiment(trace=str(trace)).resolve()
 
 
 @pytest.mark.parametrize(
     ("link", "problem"),
     [
-        ({"aqm": "codel"}, r'link\[0\].aqm: "codel" has no queue to manage, as the link has no'),
-        ({"rate": "1 Mbit/s", "trace": [1]}, r"link\[0\].trace: is given beside rate; a link has"),
-        ({"rates": [["0 s", "1 Mbit/s"]], "burst": "15 kB"}, r"link\[0\].burst: .* has none"),
+        ({"aqm": "codel"}, r'link.it.aqm: "codel" has no queue to manage, as the link has no'),
+        ({"rate": "1 Mbit/s", "trace": [1]}, r"link.it.trace: is given beside rate; a link has"),
+        ({"rates": [["0 s", "1 Mbit/s"]], "burst": "15 kB"}, r"link.it.burst: .* has none"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(link: dict[str, object], problem: str) -> None:
     with pytest.raises(ExperimentError, match=problem):
-        resolve.resolve(experiment(**link))
+        experiment(**link).resolve()
 
 
 def test_every_management_runs_and_keeps_the_queue_short() -> None:
     queue = {}
-    for aqm in (None, *impairments.AQMS):
-        result = dumbbell.run(experiment(rate="20 Mbit/s", queue="4 BDP", aqm=aqm))
-        queue[aqm] = max(result.flows["queue_delay_mean"].to_list())
-    assert all(queue[aqm] < queue[None] / 2 for aqm in impairments.AQMS), queue
+    for name in (None, *AQMS):
+        result = dumbbell.run(experiment(rate="20 Mbit/s", queue="4 BDP", aqm=name))
+        queue[name] = max(result.flows["queue_delay_mean"].to_list())
+    assert all(queue[name] < queue[None] / 2 for name in AQMS), queue
 
 
 def test_ecn_flows_are_marked_over_a_trace_with_everything_else_on() -> None:
@@ -144,17 +153,17 @@ def test_ecn_flows_are_marked_over_a_trace_with_everything_else_on() -> None:
 
 
 def test_what_a_rate_that_varies_could_carry_is_its_integral() -> None:
-    line = impairments.parse_rates([["0 s", "10 Mbit/s"], ["5 s", "0 bit/s"], ["6 s", "2 Mbit/s"]])
-    assert impairments.line_capacity(line, 0, 10) == 50e6 + 8e6
-    assert impairments.line_capacity(line, 4.5, 6.5) == 5e6 + 1e6
-    assert impairments.line_capacity(line, 5, 6) == 0
+    line = capacity.parse_rates([["0 s", "10 Mbit/s"], ["5 s", "0 bit/s"], ["6 s", "2 Mbit/s"]])
+    assert capacity.line_capacity(line, 0, 10) == 50e6 + 8e6
+    assert capacity.line_capacity(line, 4.5, 6.5) == 5e6 + 1e6
+    assert capacity.line_capacity(line, 5, 6) == 0
 
 
 def test_what_a_trace_could_carry_is_its_opportunities_over_and_over() -> None:
     trace = [1, 1, 2, 4]  # 4 packets in 4 ms: 12 Mbit/s
-    assert impairments.trace_capacity(trace, 0, 1) == 12e6
-    assert impairments.trace_capacity(trace, 0, 0.001) == 2 * 12_000
-    assert impairments.trace_capacity(trace, 0.002, 0.005) == 3 * 12_000
+    assert capacity.trace_capacity(trace, 0, 1) == 12e6
+    assert capacity.trace_capacity(trace, 0, 0.001) == 2 * 12_000
+    assert capacity.trace_capacity(trace, 0.002, 0.005) == 3 * 12_000
 
 
 @pytest.mark.parametrize(
@@ -206,5 +215,5 @@ def test_an_application_pauses_and_goes_on_when_it_is_told_to() -> None:
 
 def test_an_application_has_one_rate_or_several() -> None:
     flow = Flow(cc="cubic", app_rate="1 Mbit/s", app_rates=[["0 s", "1 Mbit/s"]])
-    with pytest.raises(ExperimentError, match=r"flow\[0\].app_rates: is given beside app_rate"):
-        resolve.resolve(experiment().replace(flows=[flow]))
+    with pytest.raises(ExperimentError, match=r"flow.flow-1.app_rates: is given beside app_rate"):
+        experiment().replace(flows=[flow]).resolve()

@@ -9,7 +9,6 @@ import pytest
 
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Result, metrics
-from dumbbell.experiment.resolve import resolve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,11 +38,11 @@ def test_a_resolved_experiment_says_what_each_subflow_is(result: Result) -> None
     phone = result.experiment.flows[1]
     assert (phone.scheduler, phone.rtts) == ("lowest-rtt", ["20 ms", "60 ms"])
     assert (phone.path, phone.rtt, phone.return_paths) == (None, None, [[], []])
-    assert resolve(result.experiment) == result.experiment
+    assert result.experiment.resolve() == result.experiment
 
 
 def test_a_queue_in_bdp_goes_by_the_longest_path_that_crosses_it() -> None:
-    links = resolve(Experiment.parse(TEXT)).links
+    links = Experiment.parse(TEXT).resolve().links
     assert [link.queue for link in links] == ["50 kB", "75 kB"]
 
 
@@ -103,7 +102,7 @@ def test_keys_that_do_not_fit_a_multipath_flow_are_errors(
     laptop, phone = Experiment.parse(TEXT).flows
 
     def change() -> None:
-        resolve(Experiment.parse(TEXT).replace(flows=[laptop, phone.replace(**changes)]))
+        Experiment.parse(TEXT).replace(flows=[laptop, phone.replace(**changes)]).resolve()
 
     with pytest.raises(ExperimentError, match=said):
         change()

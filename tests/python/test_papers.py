@@ -44,9 +44,9 @@ UNSPECIFIED: dict[tuple[str, str], set[str]] = {
     ("tein2", "friends.toml"): {"link.router", "link.host.queue", "link.host.jitter"},
     ("f-bbrv2", "alone.toml"): {"stack", "start_jitter"},
     ("f-bbrv2", "pair.toml"): {"stack", "start_jitter"},
-    ("ar-udt", "tcp.toml"): {"link.bottleneck.queue", "stack-options"},
-    ("ar-udt", "udt.toml"): {"link.bottleneck.queue", "flow.flow.transport-options"},
-    ("dbac", "testbed.toml"): {"flow.single.cc", "stack-options.tso", "link.path-2.jitter"},
+    ("ar-udt", "tcp.toml"): {"link.bottleneck.queue", "stack_options"},
+    ("ar-udt", "udt.toml"): {"link.bottleneck.queue", "flow.flow.transport_options"},
+    ("dbac", "testbed.toml"): {"flow.single.cc", "stack_options.tso", "link.path-2.jitter"},
 }
 """Settings that a paper does not specify, by file."""
 

@@ -11,8 +11,8 @@ def test_every_experiment_says_what_is_not_specified() -> None:
     paper = Study.load(folder_of("dbac")).paper
     for spec in paper.planned.values():
         experiment = Experiment.load(paper.folder / spec.file, overrides=list(spec.changes))
-        assert {"flow.single.cc", "stack-options.tso"} <= set(experiment.assumed)
-        calibrated = {"flow.multipath.cc", "stack-options.delayed-ack", "link.path-2.jitter"}
+        assert {"flow.single.cc", "stack_options.tso"} <= set(experiment.assumed)
+        calibrated = {"flow.multipath.cc", "stack_options.delayed_ack", "link.path-2.jitter"}
         assert calibrated == set(experiment.calibrated)
 
 

@@ -227,12 +227,11 @@ def test_counts_of_runs_are_words() -> None:
 @pytest.mark.parametrize("said", available(), ids=lambda one: one.id)
 def test_what_papers_run_with_real_packets_is_theirs_and_can_be_run(said: Paper) -> None:
     from dumbbell.experiment.model import Experiment
-    from dumbbell.experiment.resolve import resolve
 
     for plan in said.testbed:
         for one in plan.all(said.planned):
             file = said.folder / one.file
-            experiment = resolve(Experiment.load(file, overrides=list(one.changes)))
+            experiment = Experiment.load(file, overrides=list(one.changes)).resolve()
             assert experiment.stack == "linux"
             in_the_kernel = [flow.cc for flow in experiment.flows if flow.transport == "tcp"]
             assert not [cc for cc in in_the_kernel if "(" in cc], "kernels cannot"

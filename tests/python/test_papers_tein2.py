@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.units import RATE
+from dumbbell.experiment.quantities import RATE
 from dumbbell.papers import Paper, folder_of
 
 
@@ -18,7 +18,7 @@ def test_every_experiment_is_of_the_kernel_of_the_paper(paper: Paper) -> None:
     for spec in paper.planned.values():
         experiment = Experiment.load(paper.folder / spec.file, overrides=list(spec.changes))
         assert experiment.stack == "linux-2.6.18"
-        assert "stack-options.receive-window" in {*experiment.assumed, *experiment.calibrated}
+        assert "stack_options.receive_window" in {*experiment.assumed, *experiment.calibrated}
 
 
 def test_from_50_ms_on_the_router_is_as_fast_as_the_fastest_flow(paper: Paper) -> None:

@@ -423,10 +423,10 @@ def test_what_goes_wrong_with_a_result_stops_the_runs_that_are_left() -> None:
         run_all([EXPERIMENT, EXPERIMENT.replace(duration="100000 s")], jobs=1, finished=refuse)
 
 
-def test_what_only_the_engine_refuses_is_a_mistake_of_the_user_too() -> None:
+def test_a_header_that_is_too_small_is_refused_with_its_key() -> None:
     flow = Flow(cc="reno", stack_options={"header": 10})
     link = Link(name="l", rate="10 Mbit/s", delay="10 ms")
-    with pytest.raises(ExperimentError, match=r"stack\.header cannot be 10"):
+    with pytest.raises(ExperimentError, match=r"flow\.flow-1\.stack_options\.header: 10 is not"):
         run(Experiment(links=[link], flows=[flow], duration="1 s"))
 
 

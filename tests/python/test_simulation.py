@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, Flow, Link, _core, metrics, run
-from dumbbell.experiment.types import TRANSPORTS, needs_udt
+from dumbbell.experiment.model import needs_udt
 from dumbbell.results.tables import TABLES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ few = settings(max_examples=25)
 
 
 @st.composite
-def experiments(draw: st.DrawFn, *, transports: tuple[str, ...] = TRANSPORTS) -> Experiment:
+def experiments(draw: st.DrawFn, *, transports: tuple[str, ...] = ("tcp", "udt")) -> Experiment:
     """One to three links in a row, one to four flows over some of them, of any algorithm."""
     links = [
         Link(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumbbell import QuantityError
-from dumbbell.experiment.units import (
+from dumbbell.experiment.quantities import (
     BDP,
     PACKETS,
     RATE,
@@ -15,7 +15,6 @@ from dumbbell.experiment.units import (
     TIME,
     Dimension,
     parse_probability,
-    parse_queue,
 )
 
 
@@ -79,7 +78,7 @@ def test_nothing_is_a_time_only_where_that_makes_sense() -> None:
 
 @given(st.sampled_from([RATE, TIME, SIZE, PACKETS, BDP]), st.data())
 def test_what_is_written_is_read_back_unchanged(dimension: Dimension, data: st.DataObject) -> None:
-    value = data.draw(st.integers(0, dimension.most))
+    value = data.draw(st.integers(0, 10**9))
     assert dimension.parse(dimension.format(value), zero=True) == value
 
 
@@ -89,24 +88,7 @@ def test_any_text_is_either_a_quantity_or_an_error_of_ours(dimension: Dimension,
         value = dimension.parse(text, zero=True)
     except QuantityError:
         return
-    assert 0 <= value <= dimension.most
-
-
-def test_a_queue_is_counted_in_the_unit_it_is_written_in() -> None:
-    queues = [parse_queue(text) for text in ("0.5 BDP", "100 packets", "64 kB", "10 ms")]
-    assert [(q.dimension, q.value) for q in queues if q] == [
-        (BDP, 500_000),
-        (PACKETS, 100),
-        (SIZE, 64_000),
-        (TIME, 10_000_000),
-    ]
-    assert parse_queue("unlimited") is None
-
-
-@pytest.mark.parametrize("text", ["0 packets", "0 BDP", "0", "-1 BDP", "10 Mbit/s", "infinite", 3])
-def test_what_is_no_queue_is_refused(text: object) -> None:
-    with pytest.raises(QuantityError):
-        parse_queue(text)
+    assert value >= 0
 
 
 @pytest.mark.parametrize(

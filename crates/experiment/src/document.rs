@@ -3,6 +3,7 @@
 use crate::diagnostic::{
     Diagnostic, Diagnostics, KeyPath, Lines, Position, Problem, Step, key_path,
 };
+use crate::quantity::cut;
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -109,7 +110,10 @@ fn value(item: &DeValue<'_>, path: &KeyPath, problems: &mut Vec<Problem>) -> Val
         DeValue::Boolean(is_true) => Value::Bool(*is_true),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Value::from(number),
-            Err(_) => refuse(format!("{number} is too large a number; write less than 2^63")),
+            Err(_) => {
+                let number = cut(number.to_string());
+                refuse(format!("{number} is too large a number; write less than 2^63"))
+            }
         },
         // `nan` and `inf` stay text, which no quantity accepts.
         DeValue::Float(number) => match number.as_str().parse().ok().and_then(Number::from_f64) {

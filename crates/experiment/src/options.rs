@@ -12,18 +12,28 @@ use dumbbell_udt::TransportOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// An option of a stack or of UDT.
 #[derive(Debug)]
 pub struct TransportOption {
     /// Its name in files.
     pub name: &'static str,
-    /// Its name in scenarios.
-    field: &'static str,
     /// The values that it takes.
     pub values: OptionValues,
     /// What it is.
     pub about: &'static str,
+}
+
+impl TransportOption {
+    /// Its name in scenarios, where times are whole nanoseconds.
+    fn field(&self) -> Cow<'static, str> {
+        match (self.values, self.name) {
+            (Time(_), "delayed_ack_timeout") => "delayed_ack_ns".into(),
+            (Time(_), name) => format!("{name}_ns").into(),
+            (_, name) => name.into(),
+        }
+    }
 }
 
 /// The values that an option of a stack or of UDT takes.
@@ -41,13 +51,8 @@ pub enum OptionValues {
 
 use OptionValues::{Bool, OneOf, Time, Whole};
 
-const fn option(
-    name: &'static str,
-    field: &'static str,
-    values: OptionValues,
-    about: &'static str,
-) -> TransportOption {
-    TransportOption { name, field, values, about }
+const fn option(name: &'static str, values: OptionValues, about: &'static str) -> TransportOption {
+    TransportOption { name, values, about }
 }
 
 /// The maximum of the sum of `mss` and `header`: an IP packet, bytes.
@@ -56,95 +61,61 @@ const U32: u64 = u32::MAX as u64;
 
 /// The options of TCP stacks.
 pub static STACK_OPTIONS: &[TransportOption] = &[
-    option("mss", "mss", Whole(1, MAX_PACKET), "payload bytes of a full segment"),
-    option("header", "header", Whole(40, 1000), "bytes of IP and TCP headers on a data segment"),
-    option("initial_window", "initial-window", Whole(1, U32), "initial window, packets (RFC 6928)"),
-    option("min_rto", "min-rto-ns", Time(1_000_000), "minimum retransmission timeout"),
+    option("mss", Whole(1, MAX_PACKET), "payload bytes of a full segment"),
+    option("header", Whole(40, 1000), "bytes of IP and TCP headers on a data segment"),
+    option("initial_window", Whole(1, U32), "initial window, packets (RFC 6928)"),
+    option("min_rto", Time(1_000_000), "minimum retransmission timeout"),
+    option("rto", OneOf(&["linux", "rfc6298"]), "how the retransmission timeout is computed"),
     option(
-        "rto",
-        "rto",
-        OneOf(&["linux", "rfc6298"]),
-        "how the retransmission timeout is computed",
-    ),
-    option(
-        "pacing",
         "pacing",
         Bool,
         "whether the transport paces algorithms that set no rate of their own, as Linux under fq",
     ),
-    option(
-        "tso",
-        "tso",
-        Bool,
-        "whether segments leave in bursts sized as by Linux's TSO autosizing",
-    ),
+    option("tso", Bool, "whether segments leave in bursts sized as by Linux's TSO autosizing"),
     option(
         "byte_counting",
-        "byte-counting",
         Bool,
         "whether windows grow by packets acknowledged (RFC 3465), not by acknowledgements",
     ),
     option(
         "loss_detection",
-        "loss-detection",
         OneOf(&["rack", "dup-thresh"]),
         "how losses are detected: by time (RFC 8985) or by counting (RFC 6675)",
     ),
-    option(
-        "tail_loss_probe",
-        "tail-loss-probe",
-        Bool,
-        "whether tail loss probes are sent (RFC 8985, section 7)",
-    ),
-    option("undo", "undo", Bool, "whether spurious reductions are undone (RFC 4015, D-SACK)"),
-    option(
-        "delayed_ack",
-        "delayed-ack",
-        Bool,
-        "whether acknowledgements of full segments are delayed",
-    ),
+    option("tail_loss_probe", Bool, "whether tail loss probes are sent (RFC 8985, section 7)"),
+    option("undo", Bool, "whether spurious reductions are undone (RFC 4015, D-SACK)"),
+    option("delayed_ack", Bool, "whether acknowledgements of full segments are delayed"),
     option(
         "delayed_ack_timeout",
-        "delayed-ack-ns",
         Time(0),
         "how long an acknowledgement waits for a second segment",
     ),
     option(
         "quick_acks",
-        "quick-acks",
         Whole(0, U32),
         "segments acknowledged individually at the start (Linux's quick ACKs)",
     ),
-    option("push", "push", Bool, "whether a segment with PSH is acknowledged immediately"),
-    option(
-        "autotuning",
-        "autotuning",
-        Bool,
-        "whether the receive window grows with arriving packets",
-    ),
+    option("push", Bool, "whether a segment with PSH is acknowledged immediately"),
+    option("autotuning", Bool, "whether the receive window grows with arriving packets"),
     option(
         "sack_compression",
-        "sack-compression",
         Bool,
         "whether acknowledgements of out-of-order segments are compressed (Linux 4.18)",
     ),
     option(
         "ecn",
-        "ecn",
         OneOf(&["off", "classic", "accurate"]),
         "explicit congestion notification: RFC 3168, or every mark as for DCTCP",
     ),
-    option("receive_window", "receive-window", Whole(1, U32), "receive window, packets"),
+    option("receive_window", Whole(1, U32), "receive window, packets"),
     option(
         "slow_start_after_idle",
-        "slow-start-after-idle",
         Bool,
         "whether the window is cut after an idle time longer than the RTO (RFC 5681, section 4.1)",
     ),
-    option("tick", "tick-ns", Time(0), "tick of the coarse clock; 0 for an exact one"),
+    option("tick", Time(0), "tick of the coarse clock; 0 for an exact one"),
     option(
         "max_burst",
-        "max-burst",
         Whole(0, U32),
         "packets by which the window may exceed the flight size after a recovery; 0 for no limit",
     ),
@@ -157,34 +128,29 @@ const BUFFER: OptionValues =
 pub static UDT_OPTIONS: &[TransportOption] = &[
     option(
         "mss",
-        "mss",
         Whole(TransportOptions::MIN_MSS as u64, MAX_PACKET),
         "maximum packet size including IP and UDP headers, bytes (UDT_MSS)",
     ),
-    option("window", "window", BUFFER, "maximum packets in flight (UDT_FC)"),
-    option("send_buffer", "send-buffer", BUFFER, "send buffer, packets (UDT_SNDBUF)"),
-    option("receive_buffer", "receive-buffer", BUFFER, "receive buffer, packets (UDT_RCVBUF)"),
+    option("window", BUFFER, "maximum packets in flight (UDT_FC)"),
+    option("send_buffer", BUFFER, "send buffer, packets (UDT_SNDBUF)"),
+    option("receive_buffer", BUFFER, "receive buffer, packets (UDT_RCVBUF)"),
     option(
         "ack_interval",
-        "ack-interval",
         Whole(0, U32),
         "data packets per acknowledgement; 0 for one acknowledgement every 10 ms only",
     ),
     option(
         "light_acks",
-        "light-acks",
         Bool,
         "whether the receiver sends a light ACK every 64 packets, as UDT4 does",
     ),
     option(
         "nak_repeat",
-        "nak-repeat",
         Bool,
         "whether NAKs are repeated until the loss is repaired, as the draft specifies",
     ),
     option(
         "skip_gaps",
-        "skip-gaps",
         Bool,
         "whether a loss is reported once and then abandoned, as in Gu's ns-2 module",
     ),
@@ -288,7 +254,7 @@ fn fields(value: &impl Serialize) -> Map<String, Value> {
 fn written(known: &[TransportOption], value: &impl Serialize) -> Options {
     let fields = fields(value);
     let option = |option: &TransportOption| {
-        let value = match (&option.values, &fields[option.field]) {
+        let value = match (&option.values, &fields[option.field().as_ref()]) {
             (Time(_), ns) => Value::from(TIME.format(ns.as_u64().unwrap_or_default())),
             (_, value) => value.clone(),
         };
@@ -310,7 +276,7 @@ fn overlay<T: Serialize + DeserializeOwned>(
             Err(error) => errors.push((name.clone(), error)),
             Ok(option) => match option.values.read(value, &usual[name]) {
                 Err(error) => errors.push((name.clone(), error)),
-                Ok(value) => drop(fields.insert(option.field.to_owned(), value)),
+                Ok(value) => drop(fields.insert(option.field().into_owned(), value)),
             },
         }
     }
@@ -330,8 +296,8 @@ fn find<'a>(
         return Ok(option);
     }
     let names: Vec<_> = known.iter().map(|option| option.name).collect();
-    match known.iter().find(|option| option.field == name || option.field == name.replace('_', "-"))
-    {
+    let snake = name.replace('-', "_");
+    match known.iter().find(|option| option.name == snake || option.field() == snake) {
         Some(option) => fail!("the option is called {} now", option.name),
         None => Err(ValueError(unknown(kind, &name.replace('-', "_"), &names))),
     }

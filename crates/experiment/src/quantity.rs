@@ -325,11 +325,31 @@ fn unknown_unit(unit: &str, known: &[&'static str]) -> String {
 
 /// A value as a file would have it, cut to what fits a sentence.
 pub fn shown(value: &Value) -> String {
-    let text = value.to_string();
+    cut(spaced(value))
+}
+
+/// A text, cut to what fits a sentence.
+pub(crate) fn cut(text: String) -> String {
     if text.chars().count() <= MAX_LENGTH {
         return text;
     }
     text.chars().take(MAX_LENGTH - 3).collect::<String>() + "..."
+}
+
+/// A value as JSON, with a space after every comma and colon.
+fn spaced(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(items) => {
+            let pair = |(key, item): (&String, &Value)| {
+                format!("{}: {}", Value::from(key.as_str()), spaced(item))
+            };
+            format!("{{{}}}", items.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        _ => value.to_string(),
+    }
 }
 
 #[cfg(test)]

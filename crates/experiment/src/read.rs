@@ -48,6 +48,17 @@ impl Experiment {
     }
 }
 
+/// Checks the keys of one link or flow alone; returns it with every key.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn check_table(table: &'static Table, value: &Value) -> Result<Value, Diagnostics> {
+    let mut problems = Vec::new();
+    let checked = read_table(table, value, &key_path![], &mut problems);
+    Source::default().check(value, problems)?;
+    Ok(checked)
+}
+
 fn read(value: &Value, source: Source) -> Result<Experiment, Diagnostics> {
     let mut problems = Vec::new();
     let checked = read_table(&EXPERIMENT, value, &key_path![], &mut problems);

@@ -55,6 +55,19 @@ impl Experiment {
         Ok(resolved)
     }
 
+    /// Payload bytes of a full packet of each of `flows`.
+    ///
+    /// # Panics
+    /// As [`resolve`](Experiment::resolve).
+    pub fn payloads(&self) -> Vec<u16> {
+        let (base, at) = (self.base_stack().expect("a checked stack"), key_path![]);
+        let payload = |flow: &Flow| match flow.transport.as_str() {
+            "udt" => flow_udt(flow, &at).expect("checked options").max_payload(),
+            _ => self.flow_stack(flow, &base, &at).expect("a checked stack").mss,
+        };
+        self.flows.iter().map(payload).collect()
+    }
+
     /// One-way delay of each link, ns.
     pub(crate) fn delays(&self) -> HashMap<&str, u64> {
         let delay = |link: &Link| checked(&TIME, &link.delay);
@@ -99,7 +112,8 @@ impl<'a> Resolver<'a> {
         let sample = self.sample();
         let links: Vec<Link> =
             (0..experiment.links.len()).map(|number| self.resolve_link(number)).collect();
-        let flows = (0..experiment.flows.len()).map(|number| self.resolve_flow(number)).collect();
+        let names = experiment.base_names().into_iter().enumerate();
+        let flows = names.map(|(number, name)| self.resolve_flow(number, name)).collect();
         let sources = self.sources();
         self.check_limits(&links);
         Experiment {
@@ -148,8 +162,7 @@ impl<'a> Resolver<'a> {
 
     fn resolve_link(&mut self, number: usize) -> Link {
         let (link, at) = (&self.experiment.links[number], key_path!["link", number]);
-        let trace = self.read_trace(link, &at);
-        self.check_one_rate(link, &at);
+        let trace = if self.has_one_rate(link, &at) { self.read_trace(link, &at) } else { None };
         let rates = link.rates.as_ref().map(|rates| parse_rates(rates).expect("checked rates"));
         let reroutes = link.reroutes.as_ref();
         let reroutes = reroutes.map(|steps| parse_reroutes(steps).expect("checked reroutes"));
@@ -191,7 +204,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn check_one_rate(&mut self, link: &Link, at: &KeyPath) {
+    fn has_one_rate(&mut self, link: &Link, at: &KeyPath) -> bool {
         let given = [
             ("rate", link.rate.is_some()),
             ("rates", link.rates.is_some()),
@@ -201,7 +214,9 @@ impl<'a> Resolver<'a> {
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
             let text = format!("is given beside {first}; a link has one of rate, rates and trace");
             self.add(at.then(second), text);
+            return false;
         }
+        true
     }
 
     fn read_trace(&mut self, link: &Link, at: &KeyPath) -> Option<Vec<u32>> {
@@ -268,14 +283,14 @@ impl<'a> Resolver<'a> {
         Some(rtts)
     }
 
-    fn resolve_flow(&mut self, number: usize) -> Flow {
+    fn resolve_flow(&mut self, number: usize, name: String) -> Flow {
         let (flow, at) = (&self.experiment.flows[number], key_path!["flow", number]);
         if flow.app_rate.is_some() && flow.app_rates.is_some() {
             let text = "is given beside app_rate; an application has one of them";
             self.add(at.then("app_rates"), text);
         }
         let mut resolved = flow.clone();
-        resolved.name = Some(self.experiment.base_names()[number].clone());
+        resolved.name = Some(name);
         if let Some(subflows) = &self.subflows[number] {
             let rtts = || subflows.iter().map(|subflow| TIME.format(subflow.rtt)).collect();
             if flow.paths.is_none() {

@@ -32,6 +32,16 @@ pub(crate) fn override_value(
     source.check(value, problems)
 }
 
+/// Lays assignments over the content of an experiment file, as [`Experiment::from_toml`] does.
+///
+/// # Errors
+/// Every assignment that has no `=`, or names a link or flow that does not exist.
+///
+/// [`Experiment::from_toml`]: crate::Experiment::from_toml
+pub fn assign_all(content: &mut Value, assignments: &[impl AsRef<str>]) -> Result<(), Diagnostics> {
+    override_value(content, &mut Source::default(), assignments)
+}
+
 /// Makes an assignment `KEY=VALUE`; returns what it set.
 fn assign(root: &mut Value, assignment: &str) -> Result<Vec<KeyPath>, String> {
     let (key, text) = match assignment.split_once('=') {

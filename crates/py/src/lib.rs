@@ -1,7 +1,8 @@
-//! The Python module `dumbbell._core`: bindings to the simulator, the testbed and UDT, without
-//! logic.
+//! The Python module `dumbbell._core`: bindings to experiment files, the simulator, the
+//! testbed and UDT, without logic.
 
 mod custom;
+mod experiment;
 mod run;
 mod table;
 mod testbed;
@@ -12,10 +13,10 @@ use pyo3::prelude::*;
 /// Internal module: use the package `dumbbell`.
 #[pymodule]
 mod _core {
-    use dumbbell_cc::{Algorithm, NAMES};
+    use dumbbell_cc::NAMES;
+    use dumbbell_experiment::{algorithm, options};
     use dumbbell_tcp::{Scheduler, Stack};
     use dumbbell_udt::TransportOptions;
-    use dumbbell_units::Time;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
 
@@ -23,6 +24,12 @@ mod _core {
     use crate::custom::types::{
         Ack, CongestionEvent, ConnectionConfig, Path, RateSample, RoundStats, SendState, Sent,
         Subflow, UdtReport,
+    };
+    #[pymodule_export]
+    use crate::experiment::{
+        InvalidExperimentError, ParsedExperiment, assign, check_table, dimension_of,
+        experiment_schema, explain, format_quantity, keys, parse_probability, parse_quantity,
+        parse_rates, parse_trace, starter,
     };
     #[pymodule_export]
     use crate::run::{Capture, RunMonitor, RunOutput, ScenarioError, simulate};
@@ -46,26 +53,13 @@ mod _core {
         NAMES.to_vec()
     }
 
-    /// Checks the name and the options of a built-in algorithm.
+    /// Checks the name and the options of an algorithm.
     ///
     /// Raises ValueError with a message for the user.
     #[pyfunction]
     fn check_algorithm(text: &str) -> PyResult<()> {
-        let init = dumbbell_cc::ConnectionConfig::new(Time::ZERO, 1448);
-        match Algorithm::parse(text, &init) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(PyValueError::new_err(error.to_string())),
-        }
-    }
-
-    /// Checks that `json` has all fields of a TCP stack.
-    ///
-    /// Raises ValueError with a message for the user.
-    #[pyfunction]
-    fn check_stack(json: &str) -> PyResult<()> {
-        // Errors of `from_value` do not mention lines and columns, which users never see.
-        let stack = serde_json::from_str(json).and_then(serde_json::from_value::<Stack>);
-        stack.map(|_| ()).map_err(|error| PyValueError::new_err(error.to_string()))
+        let checked = algorithm::check(&text.into());
+        checked.map(drop).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// Names of the schedulers of multipath connections, the default first.
@@ -74,35 +68,24 @@ mod _core {
         Scheduler::NAMES.to_vec()
     }
 
-    /// Checks that `json` has all options of UDT, each in its range.
-    ///
-    /// Raises ValueError with a message for the user.
-    #[pyfunction]
-    fn check_udt_options(json: &str) -> PyResult<()> {
-        let options =
-            serde_json::from_str(json).and_then(serde_json::from_value::<TransportOptions>);
-        let options = options.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        options.check().map_err(|error| PyValueError::new_err(error.to_string()))
-    }
-
     /// Default values of UDT's options for an algorithm: name -> value.
     #[pyfunction]
     fn udt_options<'py>(py: Python<'py>, cc: &str) -> PyResult<Bound<'py, PyAny>> {
-        let options = serde_json::to_value(TransportOptions::for_algorithm(cc));
-        let options = options.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        py.import("json")?.call_method1("loads", (options.to_string(),))
+        let options = options::udt_options(&TransportOptions::for_algorithm(cc));
+        loads(py, &serde_json::json!(options))
     }
 
-    /// The predefined TCP stacks: name -> field -> value.
+    /// The predefined TCP stacks: name -> option -> value.
     #[pyfunction]
     fn stacks(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let stacks: serde_json::Map<String, serde_json::Value> = Stack::NAMES
-            .iter()
-            .filter_map(|name| {
-                let stack = serde_json::to_value(Stack::named(name)?).ok()?;
-                Some(((*name).to_owned(), stack))
-            })
-            .collect();
-        py.import("json")?.call_method1("loads", (serde_json::Value::from(stacks).to_string(),))
+        let named = |name: &&str| Some(((*name).to_owned(), Stack::named(name)?));
+        let stacks = Stack::NAMES.iter().filter_map(named);
+        let stacks =
+            stacks.map(|(name, stack)| (name, serde_json::json!(options::stack_options(&stack))));
+        loads(py, &stacks.collect())
+    }
+
+    fn loads<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (value.to_string(),))
     }
 }

@@ -255,14 +255,14 @@ impl FlowSpec {
         let header = stack.header;
         ensure((40..=1000).contains(&header), here, "stack.header", header, valid)?;
         for (key, packets) in [
-            ("stack.initial-window", stack.initial_window),
-            ("stack.receive-window", stack.receive_window),
+            ("stack.initial_window", stack.initial_window),
+            ("stack.receive_window", stack.receive_window),
         ] {
             ensure(packets > 0, here, key, packets, "at least 1 packet")?;
         }
-        ensure_time(stack.min_rto_ns, MIN_RTO_NS, here, "stack.min-rto-ns")?;
-        ensure_time(stack.tick_ns, 0, here, "stack.tick-ns")?;
-        ensure_time(stack.delayed_ack_ns, 0, here, "stack.delayed-ack-ns")
+        ensure_time(stack.min_rto_ns, MIN_RTO_NS, here, "stack.min_rto_ns")?;
+        ensure_time(stack.tick_ns, 0, here, "stack.tick_ns")?;
+        ensure_time(stack.delayed_ack_ns, 0, here, "stack.delayed_ack_ns")
     }
 
     /// The configuration with which the flow's algorithm starts.

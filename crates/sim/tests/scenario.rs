@@ -88,7 +88,7 @@ proptest! {
         let mut flows: Vec<Value> =
             ["cubic", "cubic", "reno", "bbr", "cubic", "cubic"].iter().zip("abcdef".chars())
                 .map(|(cc, name)| flow(&name.to_string(), cc)).collect();
-        flows[4]["stack"]["initial-window"] = json!(3);
+        flows[4]["stack"]["initial_window"] = json!(3);
         flows[5]["start_ns"] = json!(1_000_000_000);
         let mut json = scenario(&flows);
         json["seed"] = json!(seed);

@@ -66,7 +66,7 @@ fn a_finite_flow_completes_and_then_sends_nothing() {
 
 #[test]
 fn a_small_receive_buffer_limits_what_is_in_flight() {
-    let outcome = run(&scenario(0.0, &[flow("a", "udt", &json!({"receive-buffer": 100}))]));
+    let outcome = run(&scenario(0.0, &[flow("a", "udt", &json!({"receive_buffer": 100}))]));
     let most = outcome.series.in_flight.iter().max().copied();
     // 100 packets of 1456 bytes per round trip of 40 ms, and the acknowledgement interval.
     assert!(most <= Some(100), "{most:?} packets");
@@ -98,7 +98,7 @@ fn udt_and_tcp_share_a_link() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    let flows = [flow("a", "udt", &json!({})), flow("b", "ar-udt", &json!({"nak-repeat": false}))];
+    let flows = [flow("a", "udt", &json!({})), flow("b", "ar-udt", &json!({"nak_repeat": false}))];
     let json = scenario(0.001, &flows);
     assert_eq!(format!("{:?}", run(&json)), format!("{:?}", run(&json)));
 }
@@ -106,7 +106,7 @@ fn the_same_seed_gives_the_same_bytes() {
 #[test]
 fn options_out_of_range_are_refused() {
     for (key, value) in
-        [("mss", 91), ("window", 31), ("send-buffer", 0), ("receive-buffer", 1 << 30)]
+        [("mss", 91), ("window", 31), ("send_buffer", 0), ("receive_buffer", 1 << 30)]
     {
         let json = scenario(0.0, &[flow("a", "udt", &json!({key: value}))]);
         let error = Scenario::from_json(&json.to_string()).expect_err("it is out of range");
@@ -136,7 +136,7 @@ fn no_more_packets_are_in_flight_than_the_window_says() {
 #[test]
 fn a_gap_skipping_receiver_acknowledges_data_that_never_arrived() {
     let run = |options| run(&scenario(0.001, &[flow("a", "udt(rules=ns-2)", &options)]));
-    let outcome = run(json!({"skip-gaps": true, "nak-repeat": false}));
+    let outcome = run(json!({"skip_gaps": true, "nak_repeat": false}));
     let f = &outcome.flows;
     let last = |column: &[u64]| column.last().copied().unwrap_or(0);
     let gone = last(&outcome.links.lost) + last(&outcome.links.dropped);

@@ -7,7 +7,7 @@ use dumbbell_units::Span;
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields, rename_all = "kebab-case")
+    serde(deny_unknown_fields)
 )]
 pub struct Stack {
     /// Payload bytes of a full segment.

@@ -101,6 +101,11 @@ fn kernel_version(release: &str) -> (u32, u32) {
     }
 }
 
+/// A time as experiment files have it.
+fn milliseconds(ns: u64) -> String {
+    format!("\"{} ms\"", ns as f64 / 1e6)
+}
+
 /// Refuses settings that only the simulator can change.
 ///
 /// # Errors
@@ -109,13 +114,13 @@ fn check_supported(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), 
     let refuse = |key: &str, value: String, theirs: String| {
         Err(TestbedError::Unsupported {
             flow: flow.name.clone(),
-            key: format!("stack-options.{key}"),
+            key: format!("stack_options.{key}"),
             value,
             reason: format!("Linux has {theirs}, and no setting for it; write that"),
         })
     };
     if stack.byte_counting != linux.byte_counting {
-        return refuse("byte-counting", "false".to_owned(), "true".to_owned());
+        return refuse("byte_counting", "false".to_owned(), "true".to_owned());
     }
     if stack.loss_detection != linux.loss_detection {
         // Linux 6.17 removed it ("tcp: remove obsolete and unused RFC3517/RFC6675 loss recovery
@@ -123,7 +128,7 @@ fn check_supported(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), 
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         if kernel_version(&release) >= (6, 17) {
             let theirs = "\"rack\" since 6.17".to_owned();
-            return refuse("loss-detection", "\"dup-thresh\"".to_owned(), theirs);
+            return refuse("loss_detection", "\"dup-thresh\"".to_owned(), theirs);
         }
     }
     if stack.rto != linux.rto {
@@ -134,11 +139,11 @@ fn check_supported(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), 
     }
     if stack.delayed_ack && stack.delayed_ack_ns != linux.delayed_ack_ns {
         let (ours, theirs) = (stack.delayed_ack_ns, linux.delayed_ack_ns);
-        return refuse("delayed-ack-ns", ours.to_string(), theirs.to_string());
+        return refuse("delayed_ack_timeout", milliseconds(ours), milliseconds(theirs));
     }
     if stack.quick_acks != linux.quick_acks {
         let (ours, theirs) = (stack.quick_acks, linux.quick_acks);
-        return refuse("quick-acks", ours.to_string(), theirs.to_string());
+        return refuse("quick_acks", ours.to_string(), theirs.to_string());
     }
     if stack.push != linux.push {
         return refuse("push", "false".to_owned(), "true".to_owned());
@@ -147,10 +152,10 @@ fn check_supported(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), 
         return refuse("autotuning", "false".to_owned(), "true".to_owned());
     }
     if stack.tick_ns != linux.tick_ns {
-        return refuse("tick-ns", stack.tick_ns.to_string(), linux.tick_ns.to_string());
+        return refuse("tick", milliseconds(stack.tick_ns), milliseconds(linux.tick_ns));
     }
     if stack.max_burst != linux.max_burst {
-        return refuse("max-burst", stack.max_burst.to_string(), linux.max_burst.to_string());
+        return refuse("max_burst", stack.max_burst.to_string(), linux.max_burst.to_string());
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ pub const SYN: Span = Span::from_millis(10);
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields, rename_all = "kebab-case", default)
+    serde(deny_unknown_fields, default)
 )]
 pub struct TransportOptions {
     /// Maximum packet size including IP and UDP headers, bytes (UDT_MSS).
@@ -79,8 +79,8 @@ impl TransportOptions {
         for (key, value, (min, max, unit)) in [
             ("mss", u32::from(self.mss), mss),
             ("window", self.window, packets),
-            ("send-buffer", self.send_buffer, packets),
-            ("receive-buffer", self.receive_buffer, packets),
+            ("send_buffer", self.send_buffer, packets),
+            ("receive_buffer", self.receive_buffer, packets),
         ] {
             if !(min..=max).contains(&value) {
                 return Err(OptionError { key, value, min, max, unit });

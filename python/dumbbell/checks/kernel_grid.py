@@ -17,7 +17,6 @@ import polars as pl
 from dumbbell.engine.runner import run_all, run_each
 from dumbbell.errors import ResultError
 from dumbbell.experiment.model import Experiment, Flow, Link
-from dumbbell.experiment.resolve import resolve
 from dumbbell.metrics.intervals import median
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
@@ -142,7 +141,7 @@ def _load(place: Path, experiment: Experiment) -> Result | None:
         result = Result.load(place)
     except ResultError:
         return None
-    return result if result.experiment == resolve(experiment) else None
+    return result if result.experiment == experiment.resolve() else None
 
 
 def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFrame:

@@ -102,6 +102,48 @@ def run(
 
 
 @app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="The experiment or the sweep, a TOML file.")],
+    assignments: Assignments = None,
+) -> None:
+    """Check an experiment file; every error has its line and what would be valid."""
+    from dumbbell.cli.files import check_file
+
+    check_file(file, assignments or [])
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml"),
+) -> None:
+    """Write an experiment file to begin with."""
+    from dumbbell.cli.files import write_starter
+
+    write_starter(file)
+
+
+@app.command()
+def explain(
+    topic: Annotated[
+        str,
+        typer.Argument(help="A key or a name: 'link.queue', 'cubic', 'codel', 'stack.min_rto'."),
+    ],
+) -> None:
+    """Explain a key of experiment files, an algorithm, an AQM or an option."""
+    from dumbbell.cli.files import show_explanation
+
+    show_explanation(topic)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of experiment files, for editors."""
+    from dumbbell.cli.files import show_schema
+
+    show_schema()
+
+
+@app.command()
 def sweep(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help=r"The experiment, a TOML file with \[sweep].")],

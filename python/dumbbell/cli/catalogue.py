@@ -22,7 +22,7 @@ def show_all(*, json: bool) -> None:
         return
     print_line('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
     print_line("  " + ", ".join(_core.algorithms()))
-    print_line('\nTCP stacks, for stack = "NAME" (and stack-options for single fields):')
+    print_line('\nTCP stacks, for stack = "NAME" (and stack_options for single fields):')
     stacks = _core.stacks()
     usual = stacks["linux"]
     for name, fields in stacks.items():

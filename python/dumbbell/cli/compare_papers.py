@@ -15,9 +15,8 @@ from dumbbell.display import Column, Table
 from dumbbell.engine.compare import achieved
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError, ExperimentError
-from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.model import Experiment, needs_udt
 from dumbbell.experiment.toml import whole
-from dumbbell.experiment.types import needs_udt
 from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:

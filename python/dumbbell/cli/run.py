@@ -22,7 +22,6 @@ from dumbbell.display import Column
 from dumbbell.engine.runner import known_backend, reserve_for, run_all, run_until
 from dumbbell.errors import DumbbellError, ResultError, in_file
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.resolve import resolve
 from dumbbell.results.summary import Summary, summary_tables
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def run_file(
     chosen = known_backend(backend)
     with in_file(file):
         experiment = Experiment.load(file, overrides=assignments)
-        experiment = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
+        experiment = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
         suffix = "-linux" if chosen == "linux" else ""
         folder = out or Path("results") / f"{file.stem}{suffix}"
         if os.path.realpath(folder) == os.path.realpath(file.parent):

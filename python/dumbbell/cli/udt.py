@@ -192,7 +192,7 @@ def bench(
     """Measure how fast algorithms are on the path to a server, one after the other."""
     from dumbbell import udt
     from dumbbell.display import Column, Table
-    from dumbbell.experiment.units import TIME
+    from dumbbell.experiment.quantities import TIME
 
     host, number = _host(host, port)
     length = TIME.parse(duration) / 1e9

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell.cli.given import refuse_given
-from dumbbell.errors import DumbbellError
-from dumbbell.experiment.stacks import unknown
-from dumbbell.experiment.types import MOST_SEEDS
-from dumbbell.experiment.units import parse_probability
+from dumbbell.errors import DumbbellError, unknown
+from dumbbell.experiment.model import MOST_SEEDS
+from dumbbell.experiment.quantities import parse_probability
 from dumbbell.metrics.intervals import Until
 from dumbbell.sweeps.plan import METRICS
 

@@ -10,12 +10,9 @@ import polars as pl
 
 from dumbbell import metrics
 from dumbbell.engine.runner import run_all, run_until
-from dumbbell.errors import DumbbellError, ExperimentError, QuantityError
-from dumbbell.experiment.model import Experiment, Flow, Link
-from dumbbell.experiment.resolve import resolve
-from dumbbell.experiment.stacks import unknown
-from dumbbell.experiment.types import needs_udt
-from dumbbell.experiment.units import TIME
+from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, unknown
+from dumbbell.experiment.model import Experiment, Flow, Link, needs_udt
+from dumbbell.experiment.quantities import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -196,7 +193,7 @@ def _experiment(
             stack=stack,
             start_jitter="100 ms",
         )
-        return resolve(experiment)
+        return experiment.resolve()
     except ExperimentError as error:
         key = error.key.rpartition(".")[2]
         raise ExperimentError(error.problem, key=_ARGUMENTS.get(key, key)) from None

@@ -67,7 +67,7 @@ class Outcome(TableOutput):
 
 
 def run_scenario(scenario: str, watch: Watch) -> Outcome:
-    """Runs a scenario, as `dumbbell.experiment.resolve.scenario` gives it, in real time.
+    """Runs a scenario, as `Experiment.scenario` gives it, in real time.
 
     Raises:
         TestbedError: If the machine cannot.

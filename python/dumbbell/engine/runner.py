@@ -18,7 +18,6 @@ from dumbbell.engine.simulation import simulate, stop_all, thread_pool
 from dumbbell.engine.store import Store, description, measurement_key, simulation_key
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted, in_file
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.resolve import resolve, scenario
 from dumbbell.results.result import Result, collect
 from dumbbell.results.storage import identity, reserve
 
@@ -101,7 +100,7 @@ def run(
                 retry_spoiled=retry_spoiled,
                 progress=progress,
             )
-    one = resolve(experiment if seeds is None else experiment.replace(seeds=seeds))
+    one = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
     with ExitStack() as held:
         reserved = out and reserve_for(one, out, backend, overwrite=overwrite)
         place = held.enter_context(reserved) if reserved else None
@@ -204,7 +203,7 @@ def run_each(
     """As `run_all`, and yields the results one by one in their order, without keeping them."""
     is_real = known_backend(backend) == "linux"
     store = store or Store.default()
-    resolved = [resolve(experiment) for experiment in experiments]
+    resolved = [experiment.resolve() for experiment in experiments]
     for one in resolved if not is_real else []:
         _refuse_programs(one)
     at_once = workers(1 if jobs is None and is_real else jobs)
@@ -302,7 +301,7 @@ class _Task:
 
     def run(self) -> _Done:
         one, began = self.experiment, time.perf_counter()
-        text = scenario(one, self.seed)
+        text = one.scenario(self.seed)
         key = simulation_key(one, text)
         if (stored := self.store.get(key)) is not None:
             tables, facts = stored
@@ -333,7 +332,7 @@ class _RealTask:
 
     def run(self) -> _Done:
         began = time.perf_counter()
-        text = kernel_algorithms.for_kernel(scenario(self.experiment, self.seed), self.names)
+        text = kernel_algorithms.for_kernel(self.experiment.scenario(self.seed), self.names)
         key = measurement_key(text)
         if not self.fresh and (stored := self.store.get(key)) is not None:
             tables, facts = stored

@@ -7,73 +7,85 @@ An experiment is a TOML file or the same thing built in Python:
 ...     links=[Link(name="bottleneck", rate="100 Mbit/s", delay="50 ms", queue="0.5 BDP")],
 ...     flows=[Flow(name="first", cc="cubic"), Flow(name="second", cc="cubic", start="30 s")],
 ...     duration="150 s",
-... )  # doctest: +ELLIPSIS
-Experiment(...)
+... )
+<Experiment: 2 flows over 1 link for 150 s>
 
-Quantities stay as they are written, with their units, and are checked at once.
-`dumbbell.experiment.resolve` turns them into the plain numbers that the simulator takes.
+Quantities stay as they are written, with their units, and are checked at once. Reading, checking
+and resolving are done by the Rust crate `dumbbell-experiment`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import html
-from collections import Counter
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
-
+from dumbbell import _core
 from dumbbell.errors import ExperimentError, in_file
-from dumbbell.experiment import toml, units, user_code
-from dumbbell.experiment.messages import explain
-from dumbbell.experiment.stacks import stack_fields, udt_fields, unknown
-from dumbbell.experiment.types import (
-    Algorithm,
-    Aqm,
-    Count,
-    Loss,
-    Name,
-    Period,
-    QueueSize,
-    Rate,
-    Rates,
-    Reordering,
-    Reroutes,
-    Scheduler,
-    Seeds,
-    Size,
-    StackOptions,
-    Time,
-    Trace,
-    Transport,
-    needs_udt,
-)
+from dumbbell.experiment import environment, toml, user_code
+from dumbbell.experiment.quantities import as_json
 
-MOST_FLOWS: Final = 1_000_000
-"""The greatest number of flows in one experiment."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
-MOST_PATHS: Final = 32
-"""The greatest number of subflows of one flow."""
+StackValue = bool | int | str
+"""What an option of a stack or of UDT can be."""
+
+MOST_SEEDS: Final = 100_000
+"""The maximum number of seeds of one experiment."""
+
+_REPORT_BASED: Final = frozenset({"udt", "ar-udt"})
 
 
-class _Model(BaseModel):
-    """A table of an experiment file. Unknown keys are errors; values do not change."""
+def needs_udt(cc: str) -> bool:
+    """Whether an algorithm needs the reports of a UDT receiver."""
+    return cc.partition("(")[0].strip() in _REPORT_BASED
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
-    def __init__(self, **data: Any) -> None:
-        """Checks every key; raises `ExperimentError` at the first that is wrong."""
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            raise explain(error, type(self)) from None
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turns what the Rust crate finds into `ExperimentError`."""
+    try:
+        yield
+    except _core.InvalidExperimentError as error:
+        found: list[tuple[str, int, str, str]] = error.args[0]
+        errors = [
+            ExperimentError(problem, key=key, file=file, line=line)
+            for file, line, key, problem in found
+        ]
+        raise ExperimentError.together(errors) from None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Table:
+    """A table of an experiment file. It does not change; `replace` gives another one."""
+
+    _kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Checks every key; raises `ExperimentError` with all that are wrong."""
+        with _errors():
+            checked: dict[str, Any] = json.loads(
+                _core.check_table(self._kind, as_json(self.keys()))
+            )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _of(cls, keys: Mapping[str, Any]) -> Self:
+        """The table with these keys, which are all, and were checked."""
+        table = cls.__new__(cls)
+        for name, value in keys.items():
+            object.__setattr__(table, name, value)
+        return table
+
+    def keys(self) -> dict[str, Any]:
+        """Every key and its value."""
+        return {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
 
     def replace(self, **changes: Any) -> Self:
         """The same with some keys changed, checked again.
@@ -81,194 +93,169 @@ class _Model(BaseModel):
         Raises:
             ExperimentError: If it is not valid any more.
         """
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self)(**fields | changes)
+        return dataclasses.replace(self, **changes)
+
+    def __repr__(self) -> str:
+        """The keys that do not have their default."""
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._given().items())})"
+
+    def _given(self) -> dict[str, Any]:
+        given = {}
+        for part in dataclasses.fields(self):
+            factory, value = part.default_factory, getattr(self, part.name)
+            default = part.default if factory is dataclasses.MISSING else factory()
+            if value != default:
+                given[part.name] = value
+        return given
 
 
-_STACK_OPTIONS: Final = AliasChoices("stack-options", "stack_options")
-_TRANSPORT_OPTIONS: Final = AliasChoices("transport-options", "transport_options")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Link(_Table):
+    """A link in one direction: packets wait, leave at the rate, and arrive after the delay.
+
+    Attributes:
+        name: Its name.
+        rate: Its rate, such as ``"100 Mbit/s"``; None for no limit.
+        rates: Instead of a rate, from when on which: pairs of time and rate.
+        trace: Instead of a rate, a file in mahimahi's format, or its list of times in ms.
+        burst: The depth of a token bucket, such as ``"15 kB"``.
+        delay: The one-way propagation delay, such as ``"50 ms"``.
+        reroutes: From when on packets take a route with another delay: pairs of time and delay.
+        queue: How much may wait: ``"0.5 BDP"``, ``"100 packets"``, ``"64 kB"``, ``"10 ms"`` or
+            ``"unlimited"``.
+        aqm: Active queue management, such as ``"fq_codel(target=5 ms)"``.
+        loss: The probability that a packet is lost, or ``"gilbert-elliott(p=1e-4, r=0.3)"``.
+        jitter: The maximum of a random extra delay that keeps the order, such as ``"5 ms"``.
+        reorder: Which share of packets is delayed and for how long, such as ``"1 % by 10 ms"``.
+    """
+
+    _kind: ClassVar[str] = "link"
+
+    name: str
+    rate: str | None = None
+    rates: list[list[str]] | None = None
+    trace: str | list[int] | None = None
+    burst: str | None = None
+    delay: str = "0 s"
+    reroutes: list[list[str]] | None = None
+    queue: str | None = None
+    aqm: str | None = None
+    loss: float | str = 0.0
+    jitter: str = "0 s"
+    reorder: str | None = None
 
 
-class Link(_Model):
-    """A link in one direction: packets wait, leave at the rate, and arrive after the delay."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Flow(_Table):
+    """A flow of data from a sender to a receiver, or several alike.
 
-    name: Name = Field(description='the link\'s name, such as "bottleneck"')
-    rate: Rate | None = Field(None, description='a rate such as "100 Mbit/s"; without it, no limit')
-    rates: Rates | None = Field(
-        None,
-        description="instead of a rate, from when on which, such as "
-        '[["0 s", "10 Mbit/s"], ["5 s", "2 Mbit/s"]]',
-    )
-    trace: Trace | None = Field(
-        None,
-        description="instead of a rate, a file in mahimahi's format, or its list of times in ms: "
-        "at each of them 1500 bytes may leave, over and over",
-    )
-    burst: Size | None = Field(
-        None,
-        description='the depth of a token bucket, such as "15 kB": so much leaves at once after a '
-        "pause; without it the link is a line, on which every packet takes its time",
-    )
-    delay: Time = Field("0 s", description='the one-way propagation delay, such as "50 ms"')
-    reroutes: Reroutes | None = Field(
-        None,
-        description="from when on packets take a route with another delay, such as "
-        '[["60 s", "80 ms"]]',
-    )
-    queue: QueueSize | None = Field(
-        None,
-        description='how much may wait, such as "0.5 BDP", "100 packets", "64 kB", "10 ms" or '
-        '"unlimited"; a BDP is the rate times the longest base RTT of the flows that cross the '
-        'link; if this is not given, "unlimited" with an aqm and "1 BDP" without',
-    )
-    aqm: Aqm | None = Field(
-        None,
-        description='active queue management, such as "codel" or "fq_codel(target=5 ms, ecn=off)"',
-    )
-    loss: Loss = Field(
-        0.0,
-        description='the probability that a packet is lost at random, such as 0.0001 or "1e-4", or '
-        'losses in bursts, such as "gilbert-elliott(p=1e-4, r=0.3)"',
-    )
-    jitter: Time = Field(
-        "0 s",
-        description='how much later, at random, packets come out in order, such as "5 ms"',
-    )
-    reorder: Reordering | None = Field(
-        None,
-        description='which share of packets comes out how much later, such as "1 % by 10 ms"',
-    )
+    Attributes:
+        name: Its name; ``flow-1``, ``flow-2``... if it has none.
+        cc: The congestion control algorithm: ``"cubic"``, ``"cubic(hystart=off)"``,
+            ``"my_file.py:MyCC"``, or a class of `dumbbell.cc`.
+        path: The links that its data crosses.
+        paths: Instead of `path`, the paths of the subflows of a multipath connection.
+        scheduler: Which subflow takes the next packets; for flows with `paths`.
+        return_paths: For each of `paths` the links that acknowledgements cross.
+        rtts: For each of `paths` its base RTT; twice the delay of the path if not given.
+        return_path: The links that its acknowledgements cross.
+        rtt: The round-trip time without queues; twice the delay of its path if not given.
+        start: When it starts, such as ``"30 s"``.
+        stop: When it stops; None for never.
+        bytes: How much it has to send, such as ``"10 MB"``; None for no limit.
+        app_rate: The rate at which its application writes; None for no limit.
+        app_rates: Instead of `app_rate`, from how long after its start on which rate.
+        repeat: How many such flows there are.
+        transport: ``"tcp"`` or ``"udt"``.
+        transport_options: Options of UDT.
+        stack: Its TCP stack; None for the experiment's.
+        stack_options: Options of its stack.
+        log: Whether each of its packets is recorded.
+        command: With real packets, the program that is its sender.
+        server: With real packets, the program that is its receiver.
+    """
 
+    _kind: ClassVar[str] = "flow"
 
-class Flow(_Model):
-    """A flow of data from a sender to a receiver, or several alike."""
+    name: str | None = None
+    cc: str
+    path: list[str] | None = None
+    paths: list[list[str]] | None = None
+    scheduler: str | None = None
+    return_paths: list[list[str]] | None = None
+    rtts: list[str] | None = None
+    return_path: list[str] = field(default_factory=list)
+    rtt: str | None = None
+    start: str = "0 s"
+    stop: str | None = None
+    bytes: str | None = None
+    app_rate: str | None = None
+    app_rates: list[list[str]] | None = None
+    repeat: int = 1
+    transport: str = "tcp"
+    transport_options: dict[str, StackValue] = field(default_factory=dict)
+    stack: str | None = None
+    stack_options: dict[str, StackValue] = field(default_factory=dict)
+    log: bool = False
+    command: str | None = None
+    server: str | None = None
 
-    name: Name | None = Field(None, description='the flow\'s name, such as "first"')
-    cc: Algorithm = Field(
-        description='the congestion control algorithm, such as "cubic", "cubic(hystart=off)", or '
-        'one of your own, "my_module:MyCC" or "my_file.py:MyCC"'
-    )
-    path: list[str] | None = Field(
-        None, description='the links that its data crosses, such as ["bottleneck"]'
-    )
-    paths: list[list[str]] | None = Field(
-        None,
-        description="instead of path, the paths of the subflows of a multipath connection, such "
-        'as [["wifi"], ["lte"]]',
-    )
-    scheduler: Scheduler | None = Field(
-        None,
-        description='which subflow takes the next packets, such as "lowest-rtt", which is the '
-        "default; for flows with paths",
-    )
-    return_paths: list[list[str]] | None = Field(
-        None,
-        description="for every one of paths the links that acknowledgements cross, such as "
-        '[["up"], []]',
-    )
-    rtts: list[Period] | None = Field(
-        None,
-        description='for every one of paths its round-trip time without queues, such as ["30 ms", '
-        '"60 ms"]; twice the delay of each path if they are not given',
-    )
-    return_path: list[str] = Field(
-        default_factory=list, description="the links that its acknowledgements cross"
-    )
-    rtt: Period | None = Field(
-        None,
-        description='the round-trip time without queues, such as "100 ms"; twice the delay of '
-        "its path if it is not given",
-    )
-    start: Time = Field("0 s", description='when it starts, such as "30 s"')
-    stop: Period | None = Field(None, description='when it stops, such as "90 s"')
-    bytes: Size | None = Field(None, description='how much it has to send, such as "10 MB"')
-    app_rate: Rate | None = Field(
-        None, description='the rate at which its application writes, such as "5 Mbit/s"'
-    )
-    app_rates: Rates | None = Field(
-        None,
-        description="instead of app_rate, from how long after it was opened on which rate, such "
-        'as [["0 s", "5 Mbit/s"], ["10 s", "0 bit/s"]]',
-    )
-    repeat: Count = Field(1, description="how many such flows there are, such as 10")
-    transport: Transport = Field("tcp", description='its transport, "tcp" or "udt"')
-    transport_options: StackOptions = Field(
-        default_factory=dict,
-        validation_alias=_TRANSPORT_OPTIONS,
-        serialization_alias="transport-options",
-        description="options of UDT, such as { receive-buffer = 20000 }",
-    )
-    stack: str | None = Field(None, description='its TCP stack, such as "linux"')
-    stack_options: StackOptions = Field(
-        default_factory=dict,
-        validation_alias=_STACK_OPTIONS,
-        serialization_alias="stack-options",
-        description="fields of its stack, such as { pacing = true }",
-    )
-    log: bool = Field(False, description="whether each of its packets is recorded, true or false")
-    command: str | None = Field(
-        None,
-        description="with real packets, the program that is its sender, such as "
-        '"iperf3 -c {server} -t 30"',
-    )
-    server: str | None = Field(
-        None,
-        description='the program that is its receiver, such as "iperf3 -s -1"; for flows with '
-        "command",
-    )
+    def __post_init__(self) -> None:
+        """Checks every key; raises `ExperimentError` with all that are wrong."""
+        if isinstance(self.cc, type):
+            object.__setattr__(self, "cc", _name_of(self.cc))
+        super().__post_init__()
 
 
-class Experiment(_Model):
-    """Links, the flows that cross them, and how long and how often to watch them."""
+def _name_of(algorithm: type) -> str:
+    try:
+        return user_code.name_of(algorithm)
+    except ValueError as error:
+        raise ExperimentError(str(error), key="cc") from None
 
-    title: str = Field("", description="what the experiment is about")
-    duration: Period = Field(description='how long it runs, such as "60 s"')
-    seeds: Seeds = Field(
-        1, description="how many seeds to run it with, or which ones, such as [1, 2, 3]"
-    )
-    sample: Period | None = Field(
-        None,
-        description='how often to look at the flows, such as "100 ms", which is also the default, '
-        "but for experiments so large that this would give more than a million rows",
-    )
-    internals: bool | None = Field(
-        None,
-        description="whether the algorithms' internals are sampled too, true or false; true if "
-        "there are 100 flows or fewer and this is not given",
-    )
-    start_jitter: Time = Field(
-        "0 s", description='how much later, at random, each flow may start, such as "100 ms"'
-    )
-    stack: str = Field("linux", description='the TCP stack of flows that name none: "linux"')
-    stack_options: StackOptions = Field(
-        default_factory=dict,
-        validation_alias=_STACK_OPTIONS,
-        serialization_alias="stack-options",
-        description="fields of the stack, such as { pacing = true }; not for flows that name "
-        "a stack of their own",
-    )
-    links: list[Link] = Field(
-        validation_alias=AliasChoices("link", "links"),
-        serialization_alias="link",
-        description="one [[link]] table or more",
-    )
-    flows: list[Flow] = Field(
-        validation_alias=AliasChoices("flow", "flows"),
-        serialization_alias="flow",
-        description="one [[flow]] table or more",
-    )
-    assumed: dict[str, str] = Field(
-        default_factory=dict, description="settings that a paper leaves unsaid: key = reason"
-    )
-    calibrated: dict[str, str] = Field(
-        default_factory=dict, description="settings found by matching a paper: key = reason"
-    )
 
-    sources: dict[str, str] = Field(
-        default_factory=dict,
-        description="algorithms of the user's own and the SHA-256 of their source; written when "
-        "the experiment is resolved, and then it runs with no other",
-    )
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Experiment(_Table):
+    """Links, the flows that cross them, and how long and how often to run them.
+
+    Attributes:
+        title: What the experiment is about.
+        duration: How long it runs, such as ``"60 s"``.
+        seeds: How many seeds to run it with, or which ones.
+        sample: The interval at which the flows are sampled; ``"100 ms"`` if not given, or more if
+            this gave over a million rows.
+        internals: Whether the algorithms' internals are sampled; None for true with at most 100
+            flows.
+        start_jitter: How much later, at random, each flow may start.
+        stack: The TCP stack of flows that name none.
+        stack_options: Options of that stack.
+        links: The links.
+        flows: The flows.
+        assumed: Settings that a paper does not state: key and reason.
+        calibrated: Settings found by matching a paper: key and reason.
+        sources: Custom algorithms and the SHA-256 of their source; written when the experiment is
+            resolved, and then it runs with no other.
+    """
+
+    _kind: ClassVar[str] = "experiment"
+
+    title: str = ""
+    duration: str
+    seeds: int | list[int] = 1
+    sample: str | None = None
+    internals: bool | None = None
+    start_jitter: str = "0 s"
+    stack: str = "linux"
+    stack_options: dict[str, StackValue] = field(default_factory=dict)
+    links: list[Link]
+    flows: list[Flow]
+    assumed: dict[str, str] = field(default_factory=dict)
+    calibrated: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks that the parts fit together; raises `ExperimentError` with all that do not."""
+        self._hold(_parsed(self.content()))
 
     @classmethod
     def load(cls, path: str | Path, *, overrides: list[str] | None = None) -> Experiment:
@@ -281,16 +268,68 @@ class Experiment(_Model):
 
         Raises:
             ExperimentError: If the file cannot be read or is not a valid experiment. The text
-                names the file, the key, and what would be valid.
+                names file, line, key, and what would be valid, for all errors of the file.
         """
         with in_file(path):
-            data = toml.override(toml.read_toml(Path(path)), overrides or [])
-            return cls(**beside(Path(path).parent, data))
+            text = toml.read_text(Path(path))
+            return cls._read(text, str(path), overrides)._beside(Path(path).parent)
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
         """Reads an experiment from the text of a file; see `load`."""
-        return cls(**toml.override(toml.parse_toml(text), overrides or []))
+        return cls._read(text, "", overrides)
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> Experiment:
+        """Reads an experiment from the content of a file, with the tables ``link`` and ``flow``.
+
+        Raises:
+            ExperimentError: If it is not valid.
+        """
+        return cls._from(_parsed(content))
+
+    @classmethod
+    def _read(cls, text: str, name: str, overrides: list[str] | None) -> Experiment:
+        with _errors():
+            return cls._from(_core.ParsedExperiment.from_toml(text, name, overrides or []))
+
+    @classmethod
+    def _from(cls, parsed: _core.ParsedExperiment) -> Experiment:
+        experiment = cls.__new__(cls)
+        experiment._hold(parsed)
+        return experiment
+
+    def _hold(self, parsed: _core.ParsedExperiment) -> None:
+        keys = json.loads(parsed.to_json())
+        keys["links"] = [Link._of(link) for link in keys.pop("link")]
+        keys["flows"] = [Flow._of(flow) for flow in keys.pop("flow")]
+        for name, value in keys.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_rust", parsed)
+
+    @property
+    def _parsed(self) -> _core.ParsedExperiment:
+        parsed: _core.ParsedExperiment = self.__dict__["_rust"]
+        return parsed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Experiments are copied and sent to other processes by their content."""
+        return Experiment.from_content, (self.content(),)
+
+    def _beside(self, folder: Path) -> Experiment:
+        """Looks for traces and algorithms that a file names where the file lies."""
+        content = beside(folder, before := self.content())
+        return self if content == before else Experiment.from_content(content)
+
+    def content(self) -> dict[str, Any]:
+        """What a file of the experiment holds, every key included."""
+        keys = self.keys()
+        for name, kind in (("links", Link), ("flows", Flow)):
+            tables = keys.pop(name)
+            if isinstance(tables, list):
+                tables = [table.keys() if isinstance(table, kind) else table for table in tables]
+            keys[name.removesuffix("s")] = tables
+        return keys
 
     def to_toml(self, *, defaults: bool = False) -> str:
         """Writes the experiment as the text of a file; `parse` gives an equal experiment.
@@ -298,12 +337,7 @@ class Experiment(_Model):
         Args:
             defaults: Whether keys that have their default value are written too.
         """
-        data = self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=not defaults)
-        return toml.to_toml(data)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the experiment as the text of its file."""
-        return f"<pre>{html.escape(self.to_toml())}</pre>"
+        return self._parsed.to_toml(defaults)
 
     def override(self, *assignments: str) -> Experiment:
         """The experiment with keys overridden as on the command line: ``"flow.first.cc=bbr"``.
@@ -312,6 +346,27 @@ class Experiment(_Model):
             ExperimentError: If there is no such key, or the value is not valid.
         """
         return Experiment.parse(self.to_toml(), overrides=list(assignments))
+
+    def resolve(self) -> Experiment:
+        """The experiment with every default written out and every queue in plain units.
+
+        Resolving twice changes nothing more.
+
+        Raises:
+            ExperimentError: If its parts do not fit together: a queue in BDP at a link without a
+                rate, a base RTT shorter than the path, more samples than fit in memory, a trace or
+                a custom algorithm that does not exist.
+        """
+        with _errors():
+            return Experiment._from(self._parsed.resolve(environment))
+
+    def scenario(self, seed: int) -> str:
+        """What the simulator takes for one seed of a resolved experiment, as JSON."""
+        return self._parsed.scenario(seed)
+
+    def payloads(self) -> list[int]:
+        """Bytes of data in a full packet of each of `flows`."""
+        return self._parsed.payloads()
 
     @property
     def seed_list(self) -> list[int]:
@@ -325,13 +380,7 @@ class Experiment(_Model):
 
     def flow_names(self) -> list[list[str]]:
         """For each of `flows`, the names of its copies: ``name``, or ``name-1``, ``name-2``..."""
-        names = []
-        for number, flow in enumerate(self.flows, 1):
-            alone = len(self.flows) == 1 and flow.repeat > 1
-            base = flow.name or ("flow" if alone else f"flow-{number}")
-            copies = [f"{base}-{copy}" for copy in range(1, flow.repeat + 1)]
-            names.append(copies if flow.repeat > 1 else [base])
-        return names
+        return self._parsed.flow_names()
 
     def flow_paths(self, flow: Flow) -> list[list[str]]:
         """The links that each subflow of `flow` crosses.
@@ -348,141 +397,60 @@ class Experiment(_Model):
             return [flow.return_path]
         return flow.return_paths or [[] for _ in flow.paths]
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        self._has_links_and_flows()
-        self._has_different_names()
-        for number, flow in enumerate(self.flows):
-            try:
-                self._check_flow(flow)
-            except ExperimentError as error:
-                raise error.within(f"flow[{number}]") from None
-        stack_fields(self.stack, self.stack_options)
-        return self
+    def __repr__(self) -> str:
+        """The experiment in a line."""
+        flows, links = self.flow_count, len(self.links)
+        title = f"{self.title}, " if self.title else ""
+        counts = f"{flows} flow{'s' * (flows > 1)} over {links} link{'s' * (links > 1)}"
+        return f"<Experiment: {title}{counts} for {self.duration}>"
 
-    def _has_links_and_flows(self) -> None:
-        for key, tables in (("link", self.links), ("flow", self.flows)):
-            if not tables:
-                raise ExperimentError(f"there is none; write at least one [[{key}]] table", key=key)
-        if self.flow_count > MOST_FLOWS:
-            problem = f"there are {self.flow_count:,} flows; the most is {MOST_FLOWS:,}"
-            raise ExperimentError(problem, key="flow")
-
-    def _has_different_names(self) -> None:
-        flows = [(f"flow[{i}]", n) for i, names in enumerate(self.flow_names()) for n in names]
-        links = [(f"link[{i}]", link.name) for i, link in enumerate(self.links)]
-        for named in (links, flows):
-            count = Counter(name for _, name in named)
-            for key, name in named[::-1]:
-                if count[name] > 1:
-                    first = next(other for other, n in named if n == name)
-                    problem = f'"{name}" is already the name of {first}; names must differ'
-                    raise ExperimentError(problem, key=f"{key}.name")
-
-    def _check_flow(self, flow: Flow) -> None:
-        links = [link.name for link in self.links]
-        _check_paths(flow)
-        if flow.path is None and flow.paths is None and len(links) > 1:
-            problem = f"is missing, and there are several links: {', '.join(links)}"
-            raise ExperimentError(f"{problem}; write the ones it crosses, in order", key="path")
-        for key, path in self._routes(flow):
-            if not path and "return" not in key:
-                raise ExperimentError("is empty; a flow crosses at least one link", key=key)
-            for at, name in enumerate(path):
-                if name not in links:
-                    problem = unknown("link", name, links)
-                    raise ExperimentError(problem, key=f"{key}[{at}]")
-        self._check_times(flow)
-        self._check_transport(flow)
-
-    def _routes(self, flow: Flow) -> list[tuple[str, list[str]]]:
-        """All paths of a flow, each with its key."""
-        there, back = self.flow_paths(flow), self.flow_return_paths(flow)
-        if flow.paths is None:
-            return [("path", there[0]), ("return_path", back[0])]
-        return [
-            (f"{key}[{at}]", path)
-            for key, paths in (("paths", there), ("return_paths", back))
-            for at, path in enumerate(paths)
-        ]
-
-    def _check_times(self, flow: Flow) -> None:
-        start = units.TIME.parse(flow.start, zero=True)
-        if start >= units.TIME.parse(self.duration):
-            problem = f'"{flow.start}" is not before the end of the experiment at "{self.duration}"'
-            raise ExperimentError(problem, key="start")
-        latest = start + units.TIME.parse(self.start_jitter, zero=True)
-        if flow.stop and units.TIME.parse(flow.stop) <= latest:
-            problem = f'"{flow.stop}" is not after the latest start at {units.TIME.format(latest)}'
-            raise ExperimentError(problem, key="stop")
-
-    def _check_transport(self, flow: Flow) -> None:
-        if flow.server is not None and flow.command is None:
-            problem = "is the other end of a command, and there is none; write command"
-            raise ExperimentError(problem, key="server")
-        if flow.transport == "udt":
-            udt_fields(flow.cc, flow.transport_options)
-            for key, value in (("stack", flow.stack), ("stack-options", flow.stack_options)):
-                if value:
-                    problem = "is TCP's, and the flow's transport is \"udt\"; leave it out"
-                    raise ExperimentError(problem, key=key)
-            if flow.paths is not None:
-                problem = 'are for TCP, and the flow\'s transport is "udt"; write path'
-                raise ExperimentError(problem, key="paths")
-        elif needs_udt(flow.cc):
-            problem = f'"{flow.cc}" goes by what a UDT receiver reports; write transport = "udt"'
-            raise ExperimentError(problem, key="cc")
-        elif flow.transport_options:
-            problem = 'are UDT\'s, and the flow\'s transport is "tcp"; write transport = "udt"'
-            raise ExperimentError(problem, key="transport-options")
-        elif flow.stack is not None:
-            stack_fields(flow.stack, flow.stack_options)
-        elif flow.stack_options:
-            stack_fields(self.stack, self.stack_options | flow.stack_options)
+    def _repr_html_(self) -> str:
+        """Links and flows as tables, for notebooks."""
+        tables = (("Links", self.links), ("Flows", self.flows))
+        parts = [f"<p>{html.escape(repr(self)[1:-1])}</p>"]
+        parts += [_html_table(name, [one._given() for one in table]) for name, table in tables]
+        return "".join(parts)
 
 
-def _check_paths(flow: Flow) -> None:
-    """Whether the keys of plain and of multipath flows are kept apart."""
-    multipath = ("scheduler", "return_paths", "rtts")
-    if flow.paths is None:
-        for key in multipath:
-            if getattr(flow, key) is not None:
-                problem = "is for flows of several paths; write paths"
-                raise ExperimentError(f'{problem}, such as [["wifi"], ["lte"]]', key=key)
-        return
-    for key, instead in (("path", "paths"), ("return_path", "return_paths"), ("rtt", "rtts")):
-        if getattr(flow, key):
-            problem = f"is given beside paths; a flow of several paths has {instead}"
-            raise ExperimentError(problem, key=key)
-    if not 2 <= len(flow.paths) <= MOST_PATHS:
-        problem = f"has {len(flow.paths)}; write from 2 to {MOST_PATHS}"
-        raise ExperimentError(f"{problem}, or path for a flow of one path", key="paths")
-    for key in multipath[1:]:
-        values = getattr(flow, key)
-        if values is not None and len(values) != len(flow.paths):
-            problem = f"has {len(values)}, but there are {len(flow.paths)} paths"
-            raise ExperimentError(f"{problem}; write one for each", key=key)
-    if flow.log:
-        problem = "cannot be true for a flow of several paths"
-        raise ExperimentError(f"{problem}; leave it out", key="log")
-    if flow.transport != "tcp":
-        problem = f'"{flow.transport}" has one path; write path'
-        raise ExperimentError(f'{problem}, or transport = "tcp"', key="transport")
-
-
-def beside(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
-    """Looks for traces and algorithms that an experiment file names where the file lies."""
-    for link in _tables(data, "link"):
-        if isinstance(link.get("trace"), str):
-            link["trace"] = str(folder / link["trace"])
-    for flow in _tables(data, "flow"):
-        if isinstance(flow.get("cc"), str):
-            flow["cc"] = user_code.locate_in(flow["cc"], folder)
-    return data
-
-
-def _tables(data: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    tables = data.get(name)
-    return (
-        [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+def _html_table(name: str, rows: list[dict[str, Any]]) -> str:
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(row.get(c, '')))}</td>" for c in columns) + "</tr>"
+        for row in rows
     )
+    return f"<table><caption>{name}</caption><tr>{head}</tr>{body}</table>"
+
+
+def _parsed(content: Mapping[str, Any]) -> _core.ParsedExperiment:
+    with _errors():
+        return _core.ParsedExperiment.from_json(as_json(dict(content)))
+
+
+def assign(content: Mapping[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """The content of a file with assignments such as ``"flow.*.cc=bbr"`` laid over it.
+
+    Raises:
+        ExperimentError: If an assignment has no ``=``, or names a link or flow that is not there.
+    """
+    with _errors():
+        changed: dict[str, Any] = json.loads(_core.assign(as_json(dict(content)), assignments))
+    return changed
+
+
+def beside(folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a file in `folder`, with the traces and algorithms that lie there."""
+
+    def located(table: object, key: str) -> object:
+        text = table.get(key) if isinstance(table, dict) else None
+        if not isinstance(table, dict) or not isinstance(text, str):
+            return table
+        there = str(folder / text) if key == "trace" else user_code.locate_in(text, folder)
+        return table | {key: there}
+
+    def tables(name: str, key: str) -> object:
+        given = content.get(name)
+        return [located(one, key) for one in given] if isinstance(given, list) else given
+
+    changed = {"link": tables("link", "trace"), "flow": tables("flow", "cc")}
+    return content | {name: table for name, table in changed.items() if table is not None}

@@ -1,4 +1,4 @@
-"""Reading, overriding and writing files of text, with errors that a person can act on."""
+"""Reading and writing files of text, whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import ExperimentError
-from dumbbell.experiment.stacks import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +26,11 @@ _FLOW: Final = b"[[flow]]"
 _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[flow]] at least"
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Reads a TOML file.
+def read_text(path: Path) -> str:
+    """The text of an experiment file.
 
     Raises:
-        ExperimentError: If it is missing, not a file, empty, too large, not text or not TOML.
+        ExperimentError: If it is missing, not a file, empty, too large or not text.
     """
     if path.is_dir():
         inside = path / "experiment.toml"
@@ -50,7 +49,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     if not data.strip():
         raise ExperimentError(f"is empty; {_SHAPE}")
     try:
-        return parse_toml(data.decode())
+        return data.decode()
     except UnicodeDecodeError as error:
         at = f"byte {error.start} is 0x{data[error.start]:02x}"
         raise ExperimentError(f"is not text in UTF-8 ({at}); {_SHAPE}") from None
@@ -80,76 +79,6 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ExperimentError(f"is not valid TOML: {error}") from None
     except RecursionError:
         raise ExperimentError("is nested too deeply") from None
-
-
-_OPTION_TABLES: Final = ("stack-options", "transport-options")
-"""Tables in flows, whose keys can be overridden one by one."""
-
-
-def override(data: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
-    """Lays assignments over the content of an experiment file, and returns it.
-
-    ``duration=10 s`` sets a key of the experiment, ``link.NAME.queue=1 BDP`` one of the link of
-    that name (``flow.`` alike, ``*`` for all of them), ``stack-options.pacing=true`` one of a
-    table. A value is read as TOML if it is TOML, and else as text.
-
-    Raises:
-        ExperimentError: If an assignment has no ``=``, or names a link or flow that is not there.
-    """
-    for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        key = key.strip()
-        if not equals or not key:
-            raise ExperimentError(f'"{assignment}" is not an assignment; write KEY=VALUE')
-        assign(data, key, _value(text.strip()))
-    return data
-
-
-def assign(data: dict[str, Any], key: str, value: Any) -> None:
-    """Sets a key of the content of an experiment file, named as in `override`.
-
-    Raises:
-        ExperimentError: If it names a link or flow that is not there.
-    """
-    for table, last in _targets(data, key):
-        table[last] = value
-
-
-def _targets(data: dict[str, Any], key: str) -> list[tuple[dict[str, Any], str]]:
-    kind, _, rest = key.partition(".")
-    if not rest:
-        return [(data, key)]
-    if kind not in ("link", "flow"):
-        table = data.setdefault(kind, {})
-        if not isinstance(table, dict):
-            raise ExperimentError(f"{kind} is not a table", key=key)
-        return [(table, rest)]
-    name, _, last = _split_name(rest)
-    tables = [table for table in data.get(kind, []) if isinstance(table, dict)]
-    names = [str(table.get("name", f"{kind}-{i}")) for i, table in enumerate(tables, 1)]
-    chosen = tables if name == "*" else [t for t, n in zip(tables, names, strict=True) if n == name]
-    if not last or not tables:
-        raise ExperimentError(f"write {kind}.NAME.KEY=VALUE", key=key)
-    if not chosen:
-        raise ExperimentError(unknown(kind, name, names), key=key)
-    options, dot, option = last.partition(".")
-    if dot and options in _OPTION_TABLES:
-        return [(table.setdefault(options, {}), option) for table in chosen]
-    return [(table, last) for table in chosen]
-
-
-def _split_name(rest: str) -> tuple[str, str, str]:
-    """Splits ``NAME.key`` where the name may hold dots, and the key one of `_OPTION_TABLES`."""
-    tables = "|".join(_OPTION_TABLES)
-    found = re.fullmatch(rf"(.+?)(\.)((?:(?:{tables})\.)?[^.]*)", rest)
-    return (found[1], found[2], found[3]) if found else (rest, "", "")
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
-    except (ValueError, RecursionError):
-        return text
 
 
 def to_toml(data: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 ``my_module:MyCC`` is a class of an importable module; the current folder is searched first.
 ``path/to/file.py:MyCC`` is a class of a file; only that file sees the modules in its folder.
-`sources` returns the SHA-256 of each class's source, which identifies the version of a class. A
+`find` returns the SHA-256 of a class's source, which identifies the version of a class. A
 resolved experiment holds these hashes under the key ``sources``, and results are stored under them.
 `dumbbell.experiment.modules` reads the modules.
 """
@@ -14,7 +14,7 @@ import marshal
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.errors import DumbbellError
 from dumbbell.experiment.modules import digest_of, read_module
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.cc import _Algorithm
-    from dumbbell.experiment.model import Experiment
 
 _TEXT: Final = re.compile(r"(?P<home>.+):(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?")
 _VALID: Final = 'write "my_module:MyCC", "path/to/file.py:MyCC" or "my_module:MyCC(gain=2)"'
@@ -43,15 +42,6 @@ def name_of(algorithm: type) -> str:
     return f"{algorithm.__module__}:{algorithm.__qualname__}"
 
 
-def check_name(cc: str) -> None:
-    """Checks the syntax of a custom algorithm's name; the class is not loaded.
-
-    Raises:
-        ValueError: If `cc` is not of the form ``home:Class`` or ``home:Class(option=value)``.
-    """
-    _parse(cc)
-
-
 def locate_in(cc: str, folder: Path) -> str:
     """`cc` with its file's path below `folder` if the file exists there; otherwise unchanged."""
     home, colon, rest = cc.partition(":")
@@ -59,30 +49,16 @@ def locate_in(cc: str, folder: Path) -> str:
     return f"{there}{colon}{rest}" if home.strip().endswith(".py") and there.is_file() else cc
 
 
-def sources(experiment: Experiment) -> dict[str, str]:
-    """The SHA-256 of the source of each custom algorithm of an experiment, by name.
+def find(cc: str) -> tuple[str, str]:
+    """Name and SHA-256 of the source of the custom algorithm that `cc` names.
 
     Raises:
-        ExperimentError: If a class does not exist, is not an algorithm or lacks an option, or if
-            its source differs from the one that the experiment was resolved with.
+        ValueError: If the class does not exist, is not an algorithm or lacks an option.
     """
-    found: dict[str, str] = {}
-    for number, flow in enumerate(experiment.flows):
-        if not is_custom(flow.cc):
-            continue
-        try:
-            home, name, options = _parse(flow.cc)
-            digest, cls = _load(home, name)
-            _check_options(cls, options, f"{home}:{name}")
-        except ValueError as error:
-            raise ExperimentError(str(error), key=f"flow[{number}].cc") from None
-        found[f"{home}:{name}"] = digest
-    for name, digest in experiment.sources.items():
-        if found.get(name, digest) != digest:
-            problem = f'"{name}" is no longer what it was when this was resolved'
-            remedy = "leave the key out to run it as it is now"
-            raise ExperimentError(f"{problem}; {remedy}", key="sources")
-    return found
+    home, name, options = _parse(cc)
+    digest, cls = _load(home, name)
+    _check_options(cls, options, f"{home}:{name}")
+    return f"{home}:{name}", digest
 
 
 def classes(

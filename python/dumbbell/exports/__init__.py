@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell.errors import ResultError
-from dumbbell.experiment.stacks import unknown
+from dumbbell.errors import ResultError, unknown
 from dumbbell.experiment.toml import whole
 from dumbbell.exports import mahimahi, qlog
 from dumbbell.results.result import Result

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dumbbell.experiment.impairments import OPPORTUNITY, line_capacity, parse_rates, parse_trace
-from dumbbell.experiment.units import RATE, TIME
+from dumbbell.experiment.capacity import OPPORTUNITY, line_capacity, parse_rates
+from dumbbell.experiment.quantities import RATE, TIME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,8 +39,8 @@ def text(link: Link, duration: str) -> str:
 
 
 def _times(link: Link, duration: str) -> list[int]:
-    if link.trace is not None:
-        return parse_trace(link.trace)
+    if isinstance(link.trace, list):
+        return link.trace
     if link.rates is not None:
         line = parse_rates(link.rates)
         length = -(-TIME.parse(duration) // 10**6)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.experiment.resolve import payload_of
 from dumbbell.exports.capture import packets
 
 if TYPE_CHECKING:
@@ -47,9 +46,10 @@ def text(result: Result, seed: int, capture: Path) -> str:
     """
     run = result.of_seed(seed)
     logged = _by_flow(capture) if capture.is_file() else {}
+    experiment = result.experiment
     mss = [
-        payload_of(result.experiment, flow)
-        for flow in result.experiment.flows
+        payload
+        for flow, payload in zip(experiment.flows, experiment.payloads(), strict=True)
         for _ in range(flow.repeat)
     ]
     traces = [

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 import polars as pl
 
 from dumbbell import figures, metrics
-from dumbbell.errors import DumbbellError
-from dumbbell.experiment.stacks import unknown
+from dumbbell.errors import DumbbellError, unknown
 from dumbbell.figures.timeline import legend_columns
 from dumbbell.metrics import SampledRuns
 

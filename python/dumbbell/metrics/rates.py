@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import polars as pl
 
-from dumbbell.experiment.units import TIME
+from dumbbell.experiment.quantities import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

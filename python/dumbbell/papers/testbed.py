@@ -17,7 +17,6 @@ from dumbbell import metrics
 from dumbbell.display import Column, Table, format_significant
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import ResultError
-from dumbbell.experiment.resolve import resolve
 from dumbbell.papers.outcome import Section
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
@@ -164,7 +163,7 @@ def is_there(place: Path, experiment: Experiment) -> bool:
         found = Result.load(place).experiment
     except ResultError:
         return False
-    return _bare(found) == _bare(resolve(experiment))
+    return _bare(found) == _bare(experiment.resolve())
 
 
 def _bare(experiment: Experiment) -> Experiment:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from dumbbell import metrics
-from dumbbell.experiment.units import TIME
+from dumbbell.experiment.quantities import TIME
 from dumbbell.figures import line_style
 from dumbbell.figures.result import MOST_FLOWS
 

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import polars as pl
 
 from dumbbell import metrics
-from dumbbell.errors import DumbbellError
-from dumbbell.experiment.impairments import capacity, parse_rates
-from dumbbell.experiment.stacks import unknown
-from dumbbell.experiment.units import RATE, SIZE, TIME
+from dumbbell.errors import DumbbellError, unknown
+from dumbbell.experiment.capacity import capacity, parse_rates
+from dumbbell.experiment.quantities import RATE, SIZE, TIME
 from dumbbell.results import storage
 from dumbbell.results.tables import (
     SUBFLOW_TABLES,

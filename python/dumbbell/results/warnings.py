@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell.experiment.stacks import stack_fields
+from dumbbell import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ _MOST_NAMED: Final = 3
 
 WITHOUT_ECN: Final = (
     "without accurate ECN dctcp reacts to losses only, as Reno does; "
-    'write ecn = "accurate" in [stack-options], and a queue that marks'
+    'write ecn = "accurate" in [stack_options], and a queue that marks'
 )
 
 
@@ -40,7 +40,7 @@ def is_without_ecn(experiment: Experiment) -> bool:
             continue
         own = flow.stack_options
         options = own if flow.stack is not None else experiment.stack_options | own
-        if stack_fields(flow.stack or experiment.stack, options)["ecn"] != "accurate":
+        if (_core.stacks()[flow.stack or experiment.stack] | options)["ecn"] != "accurate":
             return True
     return False
 

@@ -8,13 +8,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell.errors import ExperimentError, QuantityError
-from dumbbell.experiment.stacks import unknown
+from dumbbell.errors import ExperimentError, QuantityError, shown, unknown
+from dumbbell.experiment.quantities import BDP, PACKETS, RATE, SIZE, TIME, parse_quantity
 from dumbbell.experiment.toml import inline
-from dumbbell.experiment.units import BDP, PACKETS, RATE, SIZE, TIME, parse_quantity, shown
 
 if TYPE_CHECKING:
-    from dumbbell.experiment.units import Dimension
+    from dumbbell.experiment.quantities import Dimension
 
 MOST_VALUES: Final = 100_000
 """The greatest number of values on one axis."""
@@ -228,7 +227,7 @@ def _range(said: dict[str, Any]) -> Range:
     if scale not in ("linear", "log"):
         raise ExperimentError(f'scale: {shown(scale)} is neither "linear" nor "log"; write one')
     (dimension, begin), (other, end) = parse_quantity(low), parse_quantity(high)
-    if dimension is not other:
+    if dimension != other:
         raise ExperimentError(f"{shown(low)} and {shown(high)} are not of one kind; {_VALID}")
     if begin >= end:
         raise ExperimentError(f"{shown(low)} is not less than {shown(high)}; write the least first")

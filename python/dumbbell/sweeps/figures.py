@@ -11,8 +11,7 @@ from matplotlib.ticker import EngFormatter
 from dumbbell import figures
 from dumbbell.display import METRICS as COLUMNS
 from dumbbell.display import Column, format_setting
-from dumbbell.errors import DumbbellError, ResultError
-from dumbbell.experiment.stacks import unknown
+from dumbbell.errors import DumbbellError, ResultError, unknown
 from dumbbell.figures import spread
 from dumbbell.metrics import mean
 from dumbbell.sweeps.dataset import Dataset

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import math
@@ -13,14 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.engine.build import engine
-from dumbbell.errors import ExperimentError, QuantityError, in_file
+from dumbbell.errors import ExperimentError, QuantityError, in_file, shown, unknown
 from dumbbell.experiment import toml
-from dumbbell.experiment.impairments import parse_trace
-from dumbbell.experiment.model import Experiment, beside
-from dumbbell.experiment.resolve import resolve, scenario
-from dumbbell.experiment.stacks import unknown
-from dumbbell.experiment.types import check_seeds
-from dumbbell.experiment.units import shown
+from dumbbell.experiment.environment import read_trace
+from dumbbell.experiment.model import MOST_SEEDS, Experiment, assign, beside
 from dumbbell.sweeps.axes import Axis, find_axes, parse_axis
 
 if TYPE_CHECKING:
@@ -163,7 +158,7 @@ class Sweep:
             ExperimentError: If the file cannot be read, or its axes are not valid.
         """
         with in_file(path):
-            return _read(toml.read_toml(Path(path)), overrides, Path(path).parent)
+            return _read(toml.parse_toml(toml.read_text(Path(path))), overrides, Path(path).parent)
 
     @classmethod
     def parse(cls, text: str, *, overrides: Sequence[str] = ()) -> Sweep:
@@ -180,7 +175,7 @@ class Sweep:
         if isinstance(experiment, Experiment):
             return _read(toml.parse_toml(experiment.to_toml()) | {"sweep": axes}, (), Path())
         with in_file(experiment):
-            data = toml.read_toml(Path(experiment))
+            data = toml.parse_toml(toml.read_text(Path(experiment)))
             return _read(data | {"sweep": axes}, (), Path(experiment).parent)
 
     @property
@@ -209,10 +204,7 @@ class Sweep:
     def seeds(self, seeds: int | list[int] | None = None) -> list[int]:
         """The seeds that every point is run with: these, or the file's."""
         said = self.data.get("seeds", 1) if seeds is None else seeds
-        try:
-            check_seeds(said)
-        except ValueError as error:
-            raise ExperimentError(str(error), key="seeds") from None
+        _check_seeds(said)
         chosen = list(range(1, said + 1)) if isinstance(said, int) else said
         if self.count * len(chosen) > MOST_RUNS:
             problem = f"would be {self.count * len(chosen):,} runs: {self.count:,} points with"
@@ -231,27 +223,29 @@ class Sweep:
         for number, parts in enumerate(combined):
             values = [value for part in parts for value in part]
             experiment = self._experiment(axes, values)
-            cost = _cost(text := scenario(experiment, 0))
+            cost = _cost(text := experiment.scenario(0))
             yield Point(number, tuple(value.column for value in values), text, cost)
 
     def _experiment(self, axes: list[Axis], values: list[Value]) -> Experiment:
         """The resolved experiment with these values."""
-        data = copy.deepcopy(self.data)
+        data = dict(self.data)
         try:
             for axis, value in zip(axes, values, strict=True):
-                toml.assign(data, axis.key, copy.deepcopy(value.written))
+                data = assign(data, [f"{axis.key}={toml.inline(value.written)}"])
             data["seeds"], data["internals"] = 1, False
-            return resolve(Experiment(**beside(self.folder, data)))
+            return Experiment.from_content(beside(self.folder, data)).resolve()
         except ExperimentError as error:
-            if error.key in {axis.key for axis in axes}:
-                raise error.within("sweep") from None
+            is_axis = error.key in {axis.key for axis in axes}
+            key = f"sweep.{error.key}" if is_axis else error.key
             pairs = zip(axes, values, strict=True)
-            at = ", ".join(f"{axis.key} = {toml.inline(value.written)}" for axis, value in pairs)
-            raise ExperimentError(f"{error.problem} (at {at})", key=error.key) from None
+            others = [(axis.key, value.written) for axis, value in pairs if axis.key != error.key]
+            at = ", ".join(f"{name} = {toml.inline(value)}" for name, value in others)
+            problem = f"{error.problem} (at {at})" if others else error.problem
+            raise ExperimentError(problem, key=key) from None
 
 
 def _read(data: dict[str, Any], overrides: Sequence[str], folder: Path) -> Sweep:
-    data = toml.override(data, list(overrides))
+    data = assign(data, list(overrides))
     _embed_traces(data, folder)
     text = toml.to_toml(data)
     said = data.pop("sweep", None)
@@ -271,13 +265,22 @@ def _read(data: dict[str, Any], overrides: Sequence[str], folder: Path) -> Sweep
     return Sweep(data, blocks, text, folder)
 
 
+def _check_seeds(seeds: object) -> None:
+    valid = "write a count, such as 5, or a list of different whole numbers, such as [1, 2, 3]"
+    chosen = seeds if isinstance(seeds, list) else range(seeds) if type(seeds) is int else []
+    whole = all(type(seed) is int and 0 <= seed < 2**63 for seed in chosen)
+    if not 1 <= len(chosen) <= MOST_SEEDS or not whole or len(set(chosen)) < len(chosen):
+        problem = f"{shown(seeds)} are not seeds; {valid}; {MOST_SEEDS:,} at most"
+        raise ExperimentError(problem, key="seeds")
+
+
 def _embed_traces(data: dict[str, Any], folder: Path) -> None:
     """Puts the traces that links name in their place."""
     links = data.get("link")
     for number, link in enumerate(links if isinstance(links, list) else []):
         if isinstance(link, dict) and isinstance(link.get("trace"), str):
             try:
-                link["trace"] = parse_trace(str(folder / link["trace"]))
+                link["trace"] = read_trace(str(folder / link["trace"]))
             except QuantityError as error:
                 raise ExperimentError(str(error), key=f"link[{number}].trace") from None
 

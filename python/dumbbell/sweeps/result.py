@@ -16,9 +16,8 @@ import polars as pl
 
 from dumbbell import figures, metrics
 from dumbbell.display import Column, Table, format_setting
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.stacks import unknown
 from dumbbell.results.result import Result
 from dumbbell.results.summary import means
 from dumbbell.sweeps.dataset import Dataset, is_dataset

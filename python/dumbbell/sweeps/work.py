@@ -12,7 +12,7 @@ from dumbbell import _core, metrics
 from dumbbell.engine import simulation
 from dumbbell.engine.build import engine
 from dumbbell.errors import DumbbellError
-from dumbbell.experiment.impairments import capacity
+from dumbbell.experiment.capacity import capacity
 from dumbbell.results.tables import Cast, Member, Played, tables
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import polars as pl
 
 from dumbbell import _core
 from dumbbell.experiment.model import Experiment, Flow, Link
-from dumbbell.experiment.units import RATE, TIME
+from dumbbell.experiment.quantities import RATE, TIME
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:

@@ -39,7 +39,6 @@ class Settings:
 
     def to_json(self) -> str:
         """The settings as the engine reads them."""
-        given = {name.replace("_", "-"): value for name, value in self.options.items()}
         return json.dumps(
             {
                 "cc": self.cc,
@@ -48,7 +47,7 @@ class Settings:
                 "connect_timeout": self.connect_timeout,
                 "silence": self.silence,
                 "linger": self.linger,
-                "options": {**_core.udt_options(self.cc), **given},
+                "options": {**_core.udt_options(self.cc), **self.options},
             }
         )
 

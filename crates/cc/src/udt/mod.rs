@@ -41,7 +41,7 @@
 //!
 //! with its own `udt::decrease` rules; an acknowledgement releases the next packet regardless of `P`.
 //! The transport is UDT4's under both rules. The module's transport differs: one packet more than
-//! `W` may be in flight; there are no light acknowledgements (the transport's option `light-acks`);
+//! `W` may be in flight; there are no light acknowledgements (the transport's option `light_acks`);
 //! the initial round-trip time is 1 s on both sides, not 100 ms; the reported arrival speed is not
 //! smoothed and excludes intervals beyond half and twice the median, not an eighth and eight times;
 //! `L` is the median of 16 pairs, not the mean of 64.

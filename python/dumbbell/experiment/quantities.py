@@ -1,0 +1,115 @@
+"""Quantities with units: ``"100 Mbit/s"``, ``"40 ms"``, ``"64 kB"``, ``"0.5 BDP"``.
+
+A quantity is a number, optional space, and a unit. Prefixes of rates and sizes are decimal
+(kB = 1000 bytes); the binary ones are KiB, MiB, GiB (IEC 80000-13). Capitals matter: ``b`` is
+never a byte, ``m`` is never mega. Arithmetic is exact, with one rounding, half to even, to a whole
+number of base units.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from dumbbell import _core
+from dumbbell.errors import QuantityError
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A kind of quantity: ``"a rate"`` in bit/s, ``"a time"`` in ns, ``"a size"`` in bytes..."""
+
+    name: str
+
+    def parse(self, text: object, *, zero: bool = False) -> int:
+        """Reads a quantity; returns it in base units, rounded to a whole number.
+
+        Args:
+            text: The quantity, such as ``"100 Mbit/s"``.
+            zero: Whether zero is valid.
+
+        Raises:
+            QuantityError: If it is not a number with a unit of this dimension, or out of range.
+        """
+        return _parse(as_json(text), self.name, zero)
+
+    def format(self, value: int) -> str:
+        """Writes a whole number of base units so that `parse` gives the same number again."""
+        return _core.format_quantity(value, self.name)
+
+
+RATE: Final = Dimension("a rate")
+"""Rates, in bit/s."""
+
+TIME: Final = Dimension("a time")
+"""Times, in ns."""
+
+SIZE: Final = Dimension("a size")
+"""Sizes, in bytes."""
+
+PACKETS: Final = Dimension("a number of packets")
+"""Counts of packets."""
+
+BDP: Final = Dimension("a multiple of the bandwidth-delay product")
+"""Multiples of the bandwidth-delay product, in millionths."""
+
+DIMENSIONS: Final = (RATE, TIME, SIZE, PACKETS, BDP)
+"""The kinds of quantities."""
+
+
+@lru_cache(4096)  # The runs of a sweep have most of their quantities in common.
+def _parse(value: str, name: str, zero: bool) -> int:
+    try:
+        return _core.parse_quantity(value, name, zero)
+    except ValueError as error:
+        raise QuantityError(str(error)) from None
+
+
+def parse_quantity(value: object) -> tuple[Dimension | None, Fraction]:
+    """Reads a quantity of any kind, in base units; a plain number, or one in %, has no dimension.
+
+    Raises:
+        QuantityError: If it is neither, or out of range.
+    """
+    try:
+        name = _core.dimension_of(as_json(value))
+    except ValueError as error:
+        raise QuantityError(str(error)) from None
+    if name is not None:
+        dimension = Dimension(name)
+        return dimension, Fraction(dimension.parse(value, zero=True))
+    text = str(value).strip()
+    return None, Fraction(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+
+
+def parse_probability(value: object) -> float:
+    """Reads a probability, as a number or as text such as ``"1e-4"`` or ``"0.1 %"``.
+
+    Raises:
+        QuantityError: If it is not a number from 0 to less than 1.
+    """
+    try:
+        return _core.parse_probability(as_json(value))
+    except ValueError as error:
+        raise QuantityError(str(error)) from None
+
+
+def as_json(value: object) -> str:
+    """A value as JSON; numbers that are not finite become text, as JSON has none."""
+    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+
+
+def _finite(value: object) -> object:
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {str(key): _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case _:
+            return value
