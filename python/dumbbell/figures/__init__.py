@@ -35,6 +35,7 @@ from dumbbell.figures.style import (
     named,
     new_figure,
     panels,
+    pyplot_figure,
     style_of,
     styled,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "new_figure",
     "panels",
     "publish",
+    "pyplot_figure",
     "queue",
     "render",
     "round_trips",

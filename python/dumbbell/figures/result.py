@@ -100,10 +100,9 @@ def plot(
 ) -> Axes | list[Axes]:
     """Draws a figure of a result on some axes, or on those of a new figure; see `Result.plot`."""
     if axes is None:
-        from matplotlib import pyplot
-
+        make = figures.pyplot_figure()
         with figures.styled():
-            panels = draw(result, kind, seed=seed, make=pyplot.figure).axes
+            panels = draw(result, kind, seed=seed, make=make).axes
         return panels[0] if len(panels) == 1 else panels
     run, rows, bands = _rows(result, kind, seed)
     if len(rows) > 1:

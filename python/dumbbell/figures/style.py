@@ -210,6 +210,15 @@ def new_figure(**options: Any) -> Figure:
     return figure
 
 
+def pyplot_figure() -> Callable[..., Figure]:
+    """What makes figures that a notebook or a window shows; call it outside `styled`."""
+    from matplotlib import pyplot
+
+    # Loads the backend, whose settings `styled` would undo.
+    pyplot.draw_if_interactive()  # type: ignore[no-untyped-call]
+    return pyplot.figure
+
+
 def panels(
     rows: int = 1,
     columns: int = 1,

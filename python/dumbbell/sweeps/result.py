@@ -113,10 +113,9 @@ class SweepResult:
         """
         table = self._judged(x, y, by)
         if ax is None:
-            from matplotlib import pyplot
-
+            make = figures.pyplot_figure()
             with figures.styled():
-                _, [[ax]] = figures.panels(make=pyplot.figure)
+                _, [[ax]] = figures.panels(make=make)
         with figures.styled():
             self._draw(ax, table, x, y, by)
         return ax
