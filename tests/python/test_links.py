@@ -1,6 +1,8 @@
 """Links that have more than a rate, a delay and a droptail queue, as users write them."""
 
 import json
+import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +219,9 @@ def test_an_application_has_one_rate_or_several() -> None:
     flow = Flow(cc="cubic", app_rate="1 Mbit/s", app_rates=[["0 s", "1 Mbit/s"]])
     with pytest.raises(ExperimentError, match=r"flow.flow-1.app_rates: is given beside app_rate"):
         experiment().replace(flows=[flow]).resolve()
+
+
+def test_a_number_is_the_nearest_double_and_none_beside_it() -> None:
+    draw = random.Random(1)
+    for loss in (math.nextafter(1, 0), *(draw.random() for _ in range(500))):
+        assert Link(name="l", loss=loss).loss == loss
