@@ -228,8 +228,8 @@ def emulated(one: Contestant, seconds: float, loss: float, folder: Path) -> floa
         receiver=json.dumps(one.receiver.format(**words)),
     )
     os.environ["DUMBBELL_STORE"] = "off"
-    result = dumbbell.run(Experiment.parse(text), backend="linux", retry_spoiled=2)
-    for why in result.meta["spoiled"].values():
+    result = dumbbell.run(Experiment.parse(text), backend="linux", retry_invalid=2)
+    for why in result.meta["invalid"].values():
         print(f"# {one.name} at {loss:g}: {'; '.join(why)}", file=sys.stderr)
     return float(result.flows["delivered"].item()) * one.data * 8e-6 / seconds
 

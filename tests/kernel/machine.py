@@ -28,11 +28,11 @@ def why_not() -> str:
     return ""
 
 
-def sound(experiment: Experiment, backend: Backend = "linux") -> Result:
-    """Runs an experiment; skips the test if the machine lacks something, or spoils every try."""
+def valid_run(experiment: Experiment, backend: Backend = "linux") -> Result:
+    """Runs an experiment; skips the test if the machine lacks something, or disturbs every run."""
     if why_not():
         pytest.skip(why_not())
-    result = dumbbell.run(experiment, backend=backend, retry_spoiled=3)
-    if result.spoiled:
-        pytest.skip(f"the machine was too busy: {result.complaints[0]}")
+    result = dumbbell.run(experiment, backend=backend, retry_invalid=3)
+    if result.invalid_runs:
+        pytest.skip(f"the machine was too busy: {result.invalid_reasons[0]}")
     return result

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not bpf.available(), reason=f"not our kernel: {bpf.missing()}")
 
 ATTEMPTS = 8
-"""How often a run is made, if the machine spoils it each time."""
+"""How often a run is made if the machine disturbs it each time."""
 
 SINGLY = "stack_options = { tso = false }"
 """Segments leave one by one."""
@@ -56,7 +56,7 @@ def flow(cc: str, *paths: str, more: str = "") -> str:
 
 def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> Outcome:
     """Runs an experiment with real packets, its first flow by this name of the kernel's; again if
-    the machine spoiled it.
+    the machine disturbed it.
     """
     text = f'duration = "{seconds} s"\ninternals = false\nsample = "100 ms"\n{"".join(parts)}'
     plan = json.loads(Experiment.parse(text).resolve().scenario(1))
@@ -64,9 +64,9 @@ def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> Outcome:
         plan["flows"][0]["kernel_cc"] = kernel_cc
     for _ in range(ATTEMPTS):
         outcome = run_scenario(json.dumps(plan), Watch())
-        if not outcome.complaints:
+        if not outcome.invalid_reasons:
             return outcome
-    pytest.fail(f"the machine was too busy {ATTEMPTS} times: {'; '.join(outcome.complaints)}")
+    pytest.fail(f"the machine was too busy {ATTEMPTS} times: {'; '.join(outcome.invalid_reasons)}")
 
 
 def rates(series: pl.DataFrame) -> list[float]:

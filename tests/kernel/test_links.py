@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from machine import sound
+from machine import valid_run
 
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.metrics import summary
@@ -37,7 +37,7 @@ def run(links: list[dict[str, Any]], *flows: dict[str, Any], seconds: float = 4)
         sample="100 ms",
         internals=False,
     )
-    return sound(experiment)
+    return valid_run(experiment)
 
 
 @cache

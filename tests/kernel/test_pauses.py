@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 import pytest
-from machine import sound
+from machine import valid_run
 
 from dumbbell.experiment.model import Experiment, Flow, Link
 
@@ -34,7 +34,7 @@ def windows(cc: str, backend: Backend) -> list[tuple[float, float]]:
         sample="5 ms",
         internals=False,
     )
-    result = sound(experiment, backend)
+    result = valid_run(experiment, backend)
 
     def seen(since: str, span: float) -> pl.Series:
         begin = float(since.removesuffix(" s"))

@@ -127,10 +127,10 @@ def study(tmp_path: Path) -> Study:
 
 
 class Machine:
-    """Stands for a machine with real packets; spoils the runs of some seeds."""
+    """Stands for a machine with real packets; the runs of some seeds are invalid."""
 
-    def __init__(self, *spoiled: int) -> None:
-        self.spoiled = {str(seed): ["packets were 9 ms late"] for seed in spoiled}
+    def __init__(self, *invalid: int) -> None:
+        self.invalid = {str(seed): ["packets were 9 ms late"] for seed in invalid}
         self.runs: list[int] = []
 
     def __call__(self, experiments: list[Any], **options: Any) -> list[Result]:
@@ -138,7 +138,7 @@ class Machine:
         results = []
         for place, result in enumerate(run_all(experiments)):
             self.runs += result.seeds
-            meta = {"backend": "linux", "kernel": "6.18", "spoiled": self.spoiled}
+            meta = {"backend": "linux", "kernel": "6.18", "invalid": self.invalid}
             results.append(replace(result, meta=result.meta | meta))
             options["finished"](place, results[place])
         return results
@@ -163,10 +163,10 @@ def test_a_number_is_published_simulated_simulated_alike_and_real(
     assert len(number.testbed.matched.runs) == 2, "the seeds of the real runs that count, no others"
     assert (len(number.testbed.found.runs), number.testbed.count) == (
         2,
-        "2 runs, 1 spoiled left out",
+        "2 runs, 1 invalid left out",
     )
     said = json.loads((tmp_path / "tiny" / "results.json").read_text())["numbers"][0]["real"]
-    assert (said["runs"], said["spoiled"]) == (2, 1)
+    assert (said["runs"], said["invalid"]) == (2, 1)
 
 
 def test_the_report_shows_figures_side_by_side_and_says_what_is_otherwise(
@@ -194,13 +194,13 @@ def test_runs_that_are_there_are_kept_and_told_of(
     assert [one.numbers[0].testbed for one in (again, later)] == [first.numbers[0].testbed] * 2
 
 
-def test_runs_are_kept_and_marked_if_all_are_spoiled(
+def test_runs_are_kept_and_marked_if_all_are_invalid(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(testbed, "run_all", Machine(1, 2, 3))
     (number,) = reproduce(study, tmp_path).numbers
     assert number.testbed is not None
-    assert number.testbed.count == "3 runs, spoiled"
+    assert number.testbed.count == "3 runs, invalid"
     assert "verdict fails" in (tmp_path / "tiny" / "index.html").read_text()
 
 
@@ -219,8 +219,8 @@ def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
 
 def test_counts_of_runs_are_words() -> None:
     assert [counted(1, 0), counted(3, 0), counted(2, 1), counted(0, 1), counted(1, 1)] == [
-        *("1 run", "3 runs", "2 runs, 1 spoiled left out", "1 run, spoiled"),
-        "1 run, 1 spoiled left out",
+        *("1 run", "3 runs", "2 runs, 1 invalid left out", "1 run, invalid"),
+        "1 run, 1 invalid left out",
     ]
 
 

@@ -56,13 +56,13 @@ needs_browser = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two results side by side; one of them is spoiled."""
+    """Two results side by side; one of them is invalid."""
     results = tmp_path_factory.mktemp("pages") / "results"
     pair = dumbbell.Experiment.parse(PAIR)
     dumbbell.run(pair, out=results / "pair")
     dumbbell.run(pair.override("flow.one.cc=bbr3"), seeds=1, out=results / "third" / "version")
     meta = results / "third" / "version" / "meta.json"
-    told = json.loads(meta.read_text()) | {"spoiled": {"1": ["the machine was busy", "late"]}}
+    told = json.loads(meta.read_text()) | {"invalid": {"1": ["the machine was busy", "late"]}}
     meta.write_text(json.dumps(told))
     return results
 
@@ -143,12 +143,12 @@ def test_the_page_tells_its_size_and_has_little(one: Path) -> None:
     assert f"needs nothing else and has {size / 1e3:.0f} kB" in one.read_text("utf-8")
 
 
-def test_spoiled_runs_are_marked_in_the_overview_and_with_their_reason(several: Path) -> None:
+def test_invalid_runs_are_marked_in_the_overview_and_with_their_reason(several: Path) -> None:
     html = several.read_text("utf-8")
-    assert "1 experiment spoiled" in html
+    assert "1 experiment invalid" in html
     assert "run 1: the machine was busy; late" in html
-    assert 'data-seed="1, spoiled"' in html
-    assert html.count('<span class="verdict fails">spoiled</span>') == 3  # 2 rows, its heading
+    assert 'data-seed="1, invalid"' in html
+    assert html.count('<span class="verdict fails">invalid</span>') == 3  # 2 rows, its heading
 
 
 def test_results_are_found_at_any_depth_and_partial_ones_are_not(folder: Path) -> None:

@@ -89,7 +89,7 @@ def measure(
     folder: Path,
     *,
     jobs: int = 1,
-    retry_spoiled: int = 1,
+    retry_invalid: int = 1,
     overwrite: bool = False,
     progress: Callable[[str, float], None] = lambda _what, _share: None,
 ) -> None:
@@ -100,7 +100,7 @@ def measure(
         folder: Where each run has, or gets, its result folder.
         jobs: How many cells to run at once. Together they must not keep the machine from being in
             time; runs during which it was not are marked.
-        retry_spoiled: How often a run is repeated if the machine spoiled it.
+        retry_invalid: How often an invalid run is repeated.
         overwrite: Whether measurements of other settings, or of another kernel, are replaced; then
             what is missing is measured anew.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
@@ -114,16 +114,16 @@ def measure(
     for cell, seed in wanted:
         place, experiment = _place(folder, cell, seed), cell.experiment(grid.duration, [seed])
         there = _load(place, experiment)
-        if there is None or there.spoiled or there.meta["kernel"] != platform.release():
-            is_spoiled = there is not None and bool(there.spoiled)
-            check(place, None, None, overwrite=overwrite or is_spoiled)
+        if there is None or there.invalid_runs or there.meta["kernel"] != platform.release():
+            is_invalid = there is not None and bool(there.invalid_runs)
+            check(place, None, None, overwrite=overwrite or is_invalid)
             missing.append((place, experiment))
     done = len(wanted) - len(missing)
     results = run_each(
         [experiment for _, experiment in missing],
         jobs=jobs,
         backend="linux",
-        retry_spoiled=retry_spoiled,
+        retry_invalid=retry_invalid,
         progress=lambda share: progress("measuring", (done + share * len(missing)) / len(wanted)),
         fresh=overwrite,
     )
@@ -151,17 +151,17 @@ def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFram
         One row per cell and metric: the cell's settings, ``metric``, ``simulated`` and ``measured``
         (medians), ``ratio`` (simulated over measured) with ``low`` and ``high`` (its 95 % interval
         by that of the measured median), ``within`` (whether it is within `TOLERANCES`), ``runs``
-        (how many count), ``spoiled`` (how many do not).
+        (how many count), ``invalid`` (how many do not).
     """
     found = {cell: _measured(folder, cell, grid) for cell in grid.cells}
     cells = [cell for cell in grid.cells if found[cell]]
     simulated = run_all([cell.experiment(grid.duration, grid.seeds) for cell in cells], jobs=jobs)
     rows = []
     for cell, result in zip(cells, simulated, strict=True):
-        sound = [one for one in found[cell] if not one.meta["spoiled"]]
-        kernels = _achieved([one.flows for one in sound])
+        valid = [one for one in found[cell] if not one.meta["invalid"]]
+        kernels = _achieved([one.flows for one in valid])
         ours = _achieved([result.flows])
-        count = {"runs": len(sound), "spoiled": len(found[cell]) - len(sound)}
+        count = {"runs": len(valid), "invalid": len(found[cell]) - len(valid)}
         setting = asdict(cell)
         rows += [
             setting | {"metric": metric} | _beside(ours[metric], kernels[metric], limit) | count
@@ -175,7 +175,7 @@ _SCHEMA: Final = {
     **dict.fromkeys(("simulated", "measured", "ratio", "low", "high"), pl.Float64),
     "within": pl.Boolean,
     "runs": pl.Int64,
-    "spoiled": pl.Int64,
+    "invalid": pl.Int64,
 }
 
 

@@ -64,9 +64,9 @@ def table(cells: pl.DataFrame) -> str:
     for setting, group in cells.group_by(keys, maintain_order=True):
         rows = {row["metric"]: row for row in group.iter_rows(named=True)}
         first = next(iter(rows.values()))
-        spoiled = f" ({first['spoiled']} spoiled)" if first["spoiled"] else ""
+        invalid = f" ({first['invalid']} invalid)" if first["invalid"] else ""
         shown = [_shown(rows[metric]) for metric in TOLERANCES]
-        line = [*map(str, setting), *shown, f"{first['runs']}{spoiled}"]
+        line = [*map(str, setting), *shown, f"{first['runs']}{invalid}"]
         lines.append("| " + " | ".join(line) + " |")
     return "\n".join(lines)
 

@@ -74,8 +74,9 @@ def run(
     metric: Metric = "throughput",
     most_seeds: Most = 100,
     backend: OnBackend = "simulator",
-    retry_spoiled: Annotated[
-        int, typer.Option(help="How often to repeat a run with real packets that is spoiled.")
+    retry_invalid: Annotated[
+        int,
+        typer.Option(help="How often to repeat an invalid run with real packets."),
     ] = 0,
     json: Json = False,
 ) -> None:
@@ -86,7 +87,7 @@ def run(
     from dumbbell.sweeps.plan import RUN_METRICS
 
     if backend == "simulator":
-        refuse_given(context, ("retry_spoiled",), "goes with --backend linux")
+        refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     run_file(
         file,
         out=out,
@@ -96,7 +97,7 @@ def run(
         until=parse_until(context, until_ci, metric, most_seeds, known=RUN_METRICS),
         assignments=assignments or [],
         backend=backend,
-        retry_spoiled=retry_spoiled,
+        retry_invalid=retry_invalid,
         json=json,
     )
 
@@ -422,8 +423,8 @@ def validate(
     duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "60 s",
     repeats: Annotated[int, typer.Option(help="How often each cell is run.")] = 3,
     jobs: Annotated[int, typer.Option(help="How many cells to run at once.")] = 1,
-    retry_spoiled: Annotated[
-        int, typer.Option(help="How often to repeat a run that the machine spoiled.")
+    retry_invalid: Annotated[
+        int, typer.Option(help="How often to repeat an invalid run, which the machine disturbed.")
     ] = 1,
     overwrite: Overwrite = False,
     measure: Annotated[
@@ -444,7 +445,7 @@ def validate(
         repeats=repeats,
         out=out,
         jobs=jobs,
-        retry_spoiled=retry_spoiled,
+        retry_invalid=retry_invalid,
         overwrite=overwrite,
         measure_more=measure,
         json=json,

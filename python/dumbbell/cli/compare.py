@@ -76,7 +76,7 @@ def compare_algorithms(
     wide = [
         name
         for name, result in found.results.items()
-        if until and not all(map(until.tight, values_of(until.metric, result)))
+        if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
     ]
     if until and wide:
         print_line(too_wide(until, f"With {', '.join(wide)} "))

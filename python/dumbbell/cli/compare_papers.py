@@ -16,7 +16,7 @@ from dumbbell.engine.compare import achieved
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment.model import Experiment, needs_udt
-from dumbbell.experiment.toml import whole
+from dumbbell.experiment.toml import atomic_write
 from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], ou
     panels = {f"{scenario.title} ({paper.id})": table for paper, scenario, table in tables}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with whole(out / "comparison.csv") as file, disk_errors():
+        with atomic_write(out / "comparison.csv") as file, disk_errors():
             pl.DataFrame(rows, infer_schema_length=None).write_csv(file)
         save(throughput_over_delay(panels, named), out / "comparison")
     except OSError as error:

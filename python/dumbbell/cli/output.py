@@ -47,10 +47,10 @@ def tell_warnings(warnings: Iterable[str]) -> None:
         sys.stderr.write(f"dumbbell: {warning}\n")
 
 
-def tell_spoiled(folder: Path, result: Result) -> None:
-    """Warns of the runs of a result that the machine spoiled, beside what is printed."""
-    for complaint in result.complaints:
-        sys.stderr.write(f"dumbbell: {folder}: spoiled, {complaint}\n")
+def tell_invalid(folder: Path, result: Result) -> None:
+    """Warns of the runs of a result that the machine disturbed, beside what is printed."""
+    for reason in result.invalid_reasons:
+        sys.stderr.write(f"dumbbell: {folder}: invalid, {reason}\n")
 
 
 def tell_left_out(folder: Path, result: Result, most: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import figures
-from dumbbell.cli.output import print_line, tell_left_out, tell_spoiled
+from dumbbell.cli.output import print_line, tell_invalid, tell_left_out
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.figures.result import FIGURES, MOST_FLOWS, draw
 from dumbbell.papers import available
@@ -117,7 +117,7 @@ def _of_result(folder: Path, name: str, width: float | None, seed: int | None) -
     if seed is not None and seed not in result.seeds:
         known = ", ".join(map(str, result.seeds))
         raise ResultError(f"{folder}: has no seed {seed}; choose from {known}")
-    tell_spoiled(folder, result)
+    tell_invalid(folder, result)
     tell_left_out(folder, result, MOST_FLOWS)
     return draw(result, name, width=width or figures.PAGE, seed=seed)
 

@@ -41,7 +41,7 @@ def run_file(
     until: Until | None,
     assignments: list[str],
     backend: str,
-    retry_spoiled: int,
+    retry_invalid: int,
     json: bool,
 ) -> None:
     """Runs an experiment file, writes its result folder, and prints what flows achieved."""
@@ -63,7 +63,7 @@ def run_file(
                     [experiment],
                     jobs=jobs,
                     backend=chosen,
-                    retry_spoiled=retry_spoiled,
+                    retry_invalid=retry_invalid,
                     progress=progress,
                     fresh=overwrite,
                 )
@@ -88,9 +88,9 @@ def run_file(
         print_json({"runs": runs, "flows": rows(summary), "links": rows(links), "meta": meta})
         return
     _print(result, summary, links)
-    for complaint in result.complaints:
-        print_line(f"\nSpoiled, {complaint}")
-    if until is not None and not all(map(until.tight, _values(until.metric, result))):
+    for reason in result.invalid_reasons:
+        print_line(f"\nSpoiled, {reason}")
+    if until is not None and not all(map(until.is_satisfied_by, _values(until.metric, result))):
         print_line(f"\n{too_wide(until)}")
     print_line(f"\nThe result is in {folder}")
 

@@ -25,7 +25,7 @@ def validate_grid(
     repeats: int,
     out: Path,
     jobs: int,
-    retry_spoiled: int,
+    retry_invalid: int,
     overwrite: bool,
     measure_more: bool,
     json: bool,
@@ -44,7 +44,7 @@ def validate_grid(
                 grid,
                 out,
                 jobs=jobs,
-                retry_spoiled=retry_spoiled,
+                retry_invalid=retry_invalid,
                 overwrite=overwrite,
                 progress=tell,
             )

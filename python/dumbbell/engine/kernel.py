@@ -55,14 +55,14 @@ class Outcome(TableOutput):
             latest was due, ``late_max_at_s``), packets that devices dropped, the share of the
             processors that was stolen, whether they were kept from sleeping (``awake``),
             whether the kernel had too little memory for TCP (``short_of_memory``), and
-            ``complaints``: why the run is spoiled, if it is.
+            ``complaints``: why the run is invalid, if it is.
     """
 
     health: dict[str, Any]
 
     @property
-    def complaints(self) -> list[str]:
-        """Why the run is spoiled; empty if it is not."""
+    def invalid_reasons(self) -> list[str]:
+        """Why the run is invalid; empty if it is not."""
         return list(self.health["complaints"])
 
 

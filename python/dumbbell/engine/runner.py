@@ -58,7 +58,7 @@ def run(
     out: str | Path | None = None,
     overwrite: bool = False,
     backend: Backend = "simulator",
-    retry_spoiled: int = 0,
+    retry_invalid: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Runs an experiment with all its seeds.
@@ -74,7 +74,8 @@ def run(
         overwrite: Whether another result that is in `out` may be replaced; then runs with real
             packets are made anew.
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
-        retry_spoiled: How often a run with real packets is repeated that the machine spoiled.
+        retry_invalid: How often an invalid run is repeated: one with real packets that the machine
+            disturbed.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
 
     Returns:
@@ -97,7 +98,7 @@ def run(
                 out=out,
                 overwrite=overwrite,
                 backend=backend,
-                retry_spoiled=retry_spoiled,
+                retry_invalid=retry_invalid,
                 progress=progress,
             )
     one = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
@@ -108,7 +109,7 @@ def run(
             [one],
             jobs=jobs,
             backend=backend,
-            retry_spoiled=retry_spoiled,
+            retry_invalid=retry_invalid,
             progress=progress,
             fresh=overwrite,
         )
@@ -148,7 +149,7 @@ def run_all(
     *,
     jobs: int | None = None,
     backend: Backend = "simulator",
-    retry_spoiled: int = 0,
+    retry_invalid: int = 0,
     progress: Callable[[float], None] | None = None,
     finished: Callable[[int, Result], None] | None = None,
     store: Store | None = None,
@@ -160,7 +161,7 @@ def run_all(
         experiments: The experiments.
         jobs: How many seeds to run at once; see `run`.
         backend: What runs them; see `run`.
-        retry_spoiled: How often spoiled runs are repeated; see `run`.
+        retry_invalid: How often invalid runs are repeated; see `run`.
         progress: Is told, every now and then, what share of the work is done (0 to 1).
         finished: Is given every result and its place, in their order, while others still run.
         store: Where runs are filed and looked up; the store of the environment if not given.
@@ -179,7 +180,7 @@ def run_all(
         experiments,
         jobs=jobs,
         backend=backend,
-        retry_spoiled=retry_spoiled,
+        retry_invalid=retry_invalid,
         progress=progress,
         store=store,
         fresh=fresh,
@@ -195,7 +196,7 @@ def run_each(
     *,
     jobs: int | None = None,
     backend: Backend = "simulator",
-    retry_spoiled: int = 0,
+    retry_invalid: int = 0,
     progress: Callable[[float], None] | None = None,
     store: Store | None = None,
     fresh: bool = False,
@@ -212,7 +213,7 @@ def run_each(
     with kernel_algorithms.provided(used) as names, thread_pool(at_once) as pool:
         groups = [
             [
-                _RealTask(one, seed, store, retry_spoiled, names, fresh)
+                _RealTask(one, seed, store, retry_invalid, names, fresh)
                 if is_real
                 else _Task(one, seed, store)
                 for seed in one.seed_list
@@ -259,18 +260,19 @@ def run_until(
         loose = [
             number
             for number, result in enumerate(results)
-            if len(result.seeds) < until.most and not all(map(until.tight, values(result)))
+            if len(result.seeds) < until.most
+            and not all(map(until.is_satisfied_by, values(result)))
         ]
         if not loose:
             return results
         added = [
-            results[number].experiment.replace(seeds=until.more(seeds)[len(seeds) :])
+            results[number].experiment.replace(seeds=until.next_seeds(seeds)[len(seeds) :])
             for number in loose
             for seeds in [results[number].seeds]
         ]
         more = run_all(added, jobs=jobs, progress=progress)
         for number, result in zip(loose, more, strict=True):
-            results[number] = results[number].and_more(result)
+            results[number] = results[number].concat(result)
 
 
 @dataclass(frozen=True)
@@ -320,12 +322,12 @@ class _Task:
 
 @dataclass(frozen=True)
 class _RealTask:
-    """The same with real packets; of spoiled attempts the last one counts, and is not stored."""
+    """The same with real packets; of invalid attempts the last one counts, and is not stored."""
 
     experiment: Experiment
     seed: int
     store: Store
-    retry_spoiled: int
+    retry_invalid: int
     names: Mapping[str, str]
     fresh: bool
     watch: kernel.Watch = field(default_factory=kernel.Watch)
@@ -341,7 +343,7 @@ class _RealTask:
             return _Done(outcome, began, ended, facts["attempts"], is_stored=True, is_kept=True)
         attempts = 1
         outcome = kernel.run_scenario(text, self.watch)
-        while outcome.complaints and attempts <= self.retry_spoiled:
+        while outcome.invalid_reasons and attempts <= self.retry_invalid:
             outcome = kernel.run_scenario(text, self.watch)
             attempts += 1
         facts = {
@@ -350,7 +352,7 @@ class _RealTask:
             "attempts": attempts,
             "what": description(self.experiment, self.seed, "linux"),
         }
-        kept = not outcome.complaints and self.store.put(key, frames(outcome), facts)
+        kept = not outcome.invalid_reasons and self.store.put(key, frames(outcome), facts)
         return _Done(outcome, began, time.perf_counter(), attempts, is_kept=kept)
 
 
@@ -455,7 +457,9 @@ def _reality(runs: dict[int, _Done]) -> dict[str, Any]:
     return {
         "backend": "linux",
         "kernel": platform.release(),
-        "spoiled": {seed: one.complaints for seed, (one, _) in real.items() if one.complaints},
+        "invalid": {
+            seed: one.invalid_reasons for seed, (one, _) in real.items() if one.invalid_reasons
+        },
         "testbed": {
             seed: {key: value for key, value in one.health.items() if key != "complaints"}
             | {"attempts": attempts}

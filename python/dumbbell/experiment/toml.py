@@ -122,7 +122,7 @@ def inline(value: Any) -> str:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Gives a temporary name for a file, which takes its place once it is written, or never.
 
     Raises:
@@ -143,5 +143,5 @@ def whole(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     """Writes a text file, whole or not at all, and the folder that it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

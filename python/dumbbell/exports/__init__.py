@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.errors import ResultError, unknown
-from dumbbell.experiment.toml import whole
+from dumbbell.experiment.toml import atomic_write
 from dumbbell.exports import mahimahi, qlog
 from dumbbell.results.result import Result
 from dumbbell.results.tables import disk_errors
@@ -60,7 +60,7 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, write in files.items():
-            with whole(out / name) as file, disk_errors():
+            with atomic_write(out / name) as file, disk_errors():
                 write(file)
     except OSError as error:
         raise ResultError(f"{out}: cannot be written: {error.strerror or error}") from error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from dumbbell.experiment.toml import whole, write_text
+from dumbbell.experiment.toml import atomic_write, write_text
 from dumbbell.figures.style import INK, PAPER, marker_path, style_of, styled
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Picture:
             stem = stem.with_suffix("")
         svg, png = (stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png"))
         write_text(svg, self.svg)
-        with whole(png) as file:
+        with atomic_write(png) as file:
             file.write_bytes(self.png)
         return svg, png
 
@@ -96,7 +96,7 @@ def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:
     with _drawing():
         said = metadata.get(kind, {"Software": None})
         figure.savefig(buffer, format=kind, dpi=_FINE, metadata=said)
-    with whole(path) as file:
+    with atomic_write(path) as file:
         file.write_bytes(buffer.getvalue())
 
 

@@ -26,11 +26,11 @@ class DrawableRuns(SampledRuns, Protocol):
         """As `Result.internals`."""
 
     @property
-    def spoiled(self) -> Mapping[int, list[str]]:
-        """As `Result.spoiled`."""
+    def invalid_runs(self) -> Mapping[int, list[str]]:
+        """As `Result.invalid_runs`."""
 
-    def sound(self) -> Self:
-        """As `Result.sound`."""
+    def valid(self) -> Self:
+        """As `Result.valid`."""
 
 
 FIGURES: Final = {
@@ -59,13 +59,13 @@ def draw(
 ) -> Figure:
     """Draws a figure of one seed of a result; panels share their time axis.
 
-    If all seeds are spoiled, the figure says so; if there are several, it says which it shows.
+    If all seeds are invalid, the figure says so; if there are several, it says which it shows.
 
     Args:
         result: The runs.
         name: One of `FIGURES`.
         width: Of the figure, inches.
-        seed: Which seed; the first that is not spoiled if not given.
+        seed: Which seed; the first valid one if not given.
         make: What makes an empty figure.
 
     Raises:
@@ -123,7 +123,7 @@ def _rows(
         raise DumbbellError(unknown("figure", name, list(FIGURES)))
     if seed is not None and seed not in result.seeds:
         raise DumbbellError(f"there is no seed {seed}; choose from {_listed(result.seeds)}")
-    run = result.of_seed(result.sound().seeds[0] if seed is None else seed)
+    run = result.of_seed(result.valid().seeds[0] if seed is None else seed)
     bands = _states(run)
     parts = _WHOLE if name == "overview" else (name,)
     rows: list[tuple[str, str | None]] = [
@@ -143,13 +143,13 @@ def _listed(seeds: list[int]) -> str:
 
 
 def _finish(first: Axes, last: Axes, result: DrawableRuns, run: DrawableRuns, part: str) -> None:
-    """The legend above the first panel, the seed below the last, and whether it is spoiled."""
+    """The legend above the first panel, the seed below the last, and whether it is invalid."""
     if part not in {"states", "queues"}:
         figures.legend(first)
     if len(result.seeds) > 1:
         last.set_xlabel(f"time (s), seed {run.seeds[0]} of {_listed(result.seeds)}")
-    if run.spoiled:
-        figures.warning(first, "spoiled")
+    if run.invalid_runs:
+        figures.warning(first, "invalid")
 
 
 def _panel(axes: Axes, run: DrawableRuns, part: str, link: str | None, bands: pl.DataFrame) -> None:

@@ -88,7 +88,7 @@ class Until:
     LEAST: ClassVar[int] = 10
     """With fewer seeds an interval says too little to stop at."""
 
-    def tight(self, values: Sequence[float | None]) -> bool:
+    def is_satisfied_by(self, values: Sequence[float | None]) -> bool:
         """Whether these runs are enough; those without a value do not count.
 
         If none of them has one, neither would more of them.
@@ -104,7 +104,7 @@ class Until:
         assert estimate.high is not None, "there are several runs"
         return (estimate.high - estimate.low) / 2 <= self.width * abs(estimate.value)
 
-    def more(self, seeds: Sequence[int]) -> list[int]:
+    def next_seeds(self, seeds: Sequence[int]) -> list[int]:
         """The seeds to go on with: half as many again, at least `LEAST`, at most `most`."""
         count = min(max(len(seeds) * 3 // 2, len(seeds) + 1, self.LEAST), self.most)
         new = range(max(seeds) + 1, max(seeds) + 1 + count - len(seeds))

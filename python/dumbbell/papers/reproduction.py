@@ -15,7 +15,7 @@ import polars as pl
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.toml import whole, write_text
+from dumbbell.experiment.toml import atomic_write, write_text
 from dumbbell.papers import testbed_figures
 from dumbbell.papers.outcome import Claim, Drawing, Number, Reproduction, Setting
 from dumbbell.papers.registry import folder_of
@@ -385,7 +385,7 @@ def _run_extensions(
         ]
         tables[template.id] = pl.concat(rows)
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{template.id}.parquet") as file, disk_errors():
+        with atomic_write(folder / f"{template.id}.parquet") as file, disk_errors():
             tables[template.id].write_parquet(file)
     return tables
 

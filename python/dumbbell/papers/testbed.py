@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dumbbell.papers.model import Paper
 
 _RETRIES: Final = 2
-"""How often a run is repeated that the machine spoiled."""
+"""How often an invalid run is repeated."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class TestbedRuns:
 
     @cached_property
     def valid(self) -> dict[str, Result]:
-        """The results without the runs that the machine spoiled, unless all of them are."""
-        return {name: result.sound() for name, result in self.runs.items()}
+        """The results without invalid runs, unless all of them are."""
+        return {name: result.valid() for name, result in self.runs.items()}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class TestbedNumber:
         found: What was measured in the valid runs.
         matched: The same in the matched simulation, where there is one.
         valid: How many runs are valid. Only these count, unless there are none.
-        spoiled: How many runs the machine spoiled.
+        invalid: How many runs are not.
     """
 
     __test__ = False
@@ -70,45 +70,46 @@ class TestbedNumber:
     found: Estimate
     matched: Estimate | None
     valid: int
-    spoiled: int
+    invalid: int
 
     @classmethod
     def of(cls, result: Result, found: Estimate, matched: Estimate | None) -> TestbedNumber:
         """A number that was measured in `result`, which has all runs."""
-        return cls(found, matched, len(result.seeds) - len(result.spoiled), len(result.spoiled))
+        invalid = len(result.invalid_runs)
+        return cls(found, matched, len(result.seeds) - invalid, invalid)
 
     @property
     def count(self) -> str:
-        """How many runs count, and how many were spoiled."""
-        return counted(self.valid, self.spoiled)
+        """How many runs count, and how many were invalid."""
+        return counted(self.valid, self.invalid)
 
     def as_json(self) -> dict[str, Any]:
         """As it stands in ``results.json``."""
         matched = {"simulated_alike": self.matched.value} if self.matched else {}
         return {
             **self.found.ends,
-            "runs": self.valid or self.spoiled,
-            "spoiled": self.spoiled,
+            "runs": self.valid or self.invalid,
+            "invalid": self.invalid,
             **matched,
         }
 
 
 def with_seeds_of(real: Result, simulated: Result) -> Result:
     """The simulated runs with the seeds of the real ones; all of them if there are none."""
-    seeds = [seed for seed in real.sound().seeds if seed in simulated.seeds]
+    seeds = [seed for seed in real.valid().seeds if seed in simulated.seeds]
     return simulated.of_seeds(seeds) if seeds else simulated
 
 
-def counted(valid: int, spoiled: int) -> str:
-    """In words, how many runs count, and how many were spoiled.
+def counted(valid: int, invalid: int) -> str:
+    """In words, how many runs count, and how many were invalid.
 
-    The valid ones count; where there are none, those that were spoiled.
+    The valid ones count; where there are none, those that were invalid.
     """
-    runs = valid or spoiled
+    runs = valid or invalid
     said = "1 run" if runs == 1 else f"{runs} runs"
-    if not spoiled:
+    if not invalid:
         return said
-    return f"{said}, {spoiled} spoiled left out" if valid else f"{said}, spoiled"
+    return f"{said}, {invalid} invalid left out" if valid else f"{said}, invalid"
 
 
 def measure(
@@ -142,7 +143,7 @@ def measure(
             list(group.values()),
             jobs=at_once,
             backend="linux",
-            retry_spoiled=_RETRIES,
+            retry_invalid=_RETRIES,
             progress=partial(progress, f"{', '.join(_families(group))} with real packets"),
             finished=partial(_save, [folder / name for name in group], overwrite),
         )
@@ -182,9 +183,9 @@ def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) ->
         *dict.fromkeys(plan.why for plan in paper.testbed if plan.why),
     ]
     tables = [_side_by_side({**simulated, **real.matched}, real)]
-    spoiled = _spoiled(real)
-    if spoiled.rows:
-        tables.append(spoiled)
+    invalid = _invalid(real)
+    if invalid.rows:
+        tables.append(invalid)
     return Section("Real packets", text, tables, ("real",))
 
 
@@ -198,8 +199,8 @@ def _side_by_side(simulated: Mapping[str, Result], real: TestbedRuns) -> Table:
     rows = []
     for name, result in real.valid.items():
         ours, theirs = _medians(with_seeds_of(result, simulated[name])), _medians(result)
-        spoiled = len(real.runs[name].spoiled)
-        runs = counted(len(real.runs[name].seeds) - spoiled, spoiled)
+        invalid = len(real.runs[name].invalid_runs)
+        runs = counted(len(real.runs[name].seeds) - invalid, invalid)
         for flow, found in theirs.items():
             cells = [_beside(ours[flow][key], found[key], Column.of(key).scale) for key in _SHOWN]
             rows.append([name, flow, runs, *cells])
@@ -219,15 +220,15 @@ def _beside(ours: float | None, theirs: float | None, by: float) -> str:
     return f"{shown[0]} / {shown[1]}{ratio}"
 
 
-def _spoiled(real: TestbedRuns) -> Table:
+def _invalid(real: TestbedRuns) -> Table:
     rows = [
         [name, str(seed), "; ".join(why), "left out" if seed not in valid.seeds else "kept"]
         for name, valid in real.valid.items()
-        for seed, why in real.runs[name].spoiled.items()
+        for seed, why in real.runs[name].invalid_runs.items()
     ]
     columns = [Column("Experiment"), Column("Run", number=True), Column("Why"), Column("Is")]
     note = (
-        "Runs that the machine spoiled, repeated ones too. They are left out, but kept where there "
-        "is no other run of the experiment."
+        "Invalid runs, repeated ones too: the machine disturbed them. They are left out, but kept "
+        "where there is no other run of the experiment."
     )
     return Table(columns, rows, note)

@@ -41,7 +41,7 @@ def figures_of(
         title="Published, simulated, real",
         caption="Every number that was measured with real packets, over the published one. "
         "Blue: the simulator, with its 95 % interval, hollow as the real runs were run; orange: "
-        "real packets, with their single runs. Crossed out: all runs were spoiled.",
+        "real packets, with their single runs. Crossed out: all runs were invalid.",
         draw=partial(draw_numbers, shown),
         wide=True,
     )
@@ -56,12 +56,12 @@ def of_real(figure: PaperFigure, real: TestbedRuns) -> PaperFigure:
     """A figure of a paper, drawn of the real runs that count."""
     valid = real.valid
     runs = sorted({len(valid[name].seeds) for name in figure.experiments})
-    spoiled = sum(len(real.runs[name].spoiled) for name in figure.experiments)
+    invalid = sum(len(real.runs[name].invalid_runs) for name in figure.experiments)
     fewest = f"{runs[0]} to " if runs[0] != runs[-1] else ""
     many = f"{fewest}{counted(runs[-1], 0)}"
-    marked = f"; {spoiled} more were spoiled and are left out" if spoiled else ""
-    if any(set(valid[name].spoiled) for name in figure.experiments):
-        marked = "; some are spoiled, as there are no others"
+    marked = f"; {invalid} more were invalid and are left out" if invalid else ""
+    if any(set(valid[name].invalid_runs) for name in figure.experiments):
+        marked = "; some are invalid, as there are no others"
     return replace(
         figure,
         id=f"{figure.id}{SUFFIX}",

@@ -38,7 +38,7 @@ class Packed:
 
     id: str
     seed: int
-    spoiled: bool
+    invalid: bool
     text: str
 
 
@@ -58,7 +58,7 @@ class ResultPage:
         settings: What is assumed or calibrated: key, value, kind, reason.
         toml: The experiment as it was resolved.
         meta: Version, seeds, machine, wall time.
-        spoiled: Why runs are spoiled; empty if none is.
+        invalid: Why runs are invalid; empty if none is.
         commands: What to type to make it, and its figures, again.
     """
 
@@ -73,7 +73,7 @@ class ResultPage:
     settings: list[tuple[str, str, str, str]]
     toml: str
     meta: dict[str, Any]
-    spoiled: list[str]
+    invalid: list[str]
     commands: list[tuple[str, str]]
 
 
@@ -148,7 +148,7 @@ def result_page(
     drawn = []
     for seed in chosen:
         packed = series.pack(series.charts(result, seed, budget.most))
-        drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.spoiled, packed))
+        drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.invalid_runs, packed))
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
     summary = Summary.of(result)
@@ -164,7 +164,7 @@ def result_page(
         settings=_settings(experiment, toml),
         toml=toml,
         meta=result.meta,
-        spoiled=result.complaints,
+        invalid=result.invalid_reasons,
         commands=_commands(place),
     )
 
@@ -212,5 +212,5 @@ def _value(data: Any, key: str) -> str:
 
 
 def _link(page: ResultPage) -> Markup:
-    mark = Markup(' <span class="verdict fails">spoiled</span>') if page.spoiled else ""
+    mark = Markup(' <span class="verdict fails">invalid</span>') if page.invalid else ""
     return Markup('<a href="#{}">{}</a>{}').format(page.id, escape(page.name), mark)

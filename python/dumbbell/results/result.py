@@ -30,9 +30,9 @@ from dumbbell.results import storage
 from dumbbell.results.tables import (
     SUBFLOW_TABLES,
     TABLES,
-    Cast,
-    Member,
-    Played,
+    FinishedRun,
+    FlowInfo,
+    Participants,
     tables,
 )
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from dumbbell import _core
     from dumbbell.experiment.model import Experiment
-    from dumbbell.results.tables import Outcome
+    from dumbbell.results.tables import RunOutput
 
 _SUMS: Final = ("wall_s", "data_packets", "events")
 """What of `Result.meta` adds up."""
@@ -157,7 +157,7 @@ class Result:
             kind: ``"windows"`` (congestion windows), ``"throughputs"``, ``"states"``,
                 ``"round-trips"``, ``"queues"``, or all of them, ``"overview"``.
             ax: The Matplotlib axes to draw on, for figures with one panel; new ones if not given.
-            seed: Which seed; the first that is not spoiled if not given.
+            seed: Which seed; the first valid one if not given.
 
         Returns:
             The axes; if there are several panels, a list of them from top to bottom.
@@ -249,10 +249,10 @@ class Result:
         return Result(self.experiment, self.meta, **tables, captures=captures)
 
     @property
-    def spoiled(self) -> dict[int, list[str]]:
+    def invalid_runs(self) -> dict[int, list[str]]:
         """Why runs are not to be trusted, by their seed: real packets, and a machine in the way."""
         seeds = self.seeds
-        return {seed: why for seed, why in spoiled(self.meta).items() if seed in seeds}
+        return {seed: why for seed, why in invalid_runs(self.meta).items() if seed in seeds}
 
     @property
     def warnings(self) -> list[str]:
@@ -262,17 +262,17 @@ class Result:
         return warnings_of(self)
 
     @property
-    def complaints(self) -> list[str]:
-        """The runs that are spoiled, each with its reasons, in words."""
-        return [f"run {seed}: {'; '.join(why)}" for seed, why in self.spoiled.items()]
+    def invalid_reasons(self) -> list[str]:
+        """The runs that are invalid, each with its reasons, in words."""
+        return [f"run {seed}: {'; '.join(why)}" for seed, why in self.invalid_runs.items()]
 
-    def sound(self) -> Result:
-        """The same without the runs that are spoiled; all of them if every one is."""
-        spoiled = self.spoiled
-        left = [seed for seed in self.seeds if seed not in spoiled]
-        return self.of_seeds(left) if spoiled and left else self
+    def valid(self) -> Result:
+        """The same without the runs that are invalid; all of them if every one is."""
+        invalid = self.invalid_runs
+        left = [seed for seed in self.seeds if seed not in invalid]
+        return self.of_seeds(left) if invalid and left else self
 
-    def and_more(self, more: Result) -> Result:
+    def concat(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""
         tables = {
             table: pl.concat([getattr(self, table), getattr(more, table)], rechunk=False)
@@ -321,37 +321,37 @@ class Result:
         return cls(there.experiment, dict(there.meta), **there.tables, captures=there.captures)
 
 
-def spoiled(meta: Mapping[str, Any]) -> dict[int, list[str]]:
-    """Why runs are spoiled, by their seed, as ``meta.json`` has it; empty if none is."""
-    said: Mapping[str, list[str]] = meta.get("spoiled") or {}
+def invalid_runs(meta: Mapping[str, Any]) -> dict[int, list[str]]:
+    """Why runs are invalid, by their seed, as ``meta.json`` has it; empty if none is."""
+    said: Mapping[str, list[str]] = meta.get("invalid") or {}
     return {int(seed): why for seed, why in said.items()}
 
 
 def collect(
     experiment: Experiment,
-    outcomes: Mapping[int, Outcome],
+    outputs: Mapping[int, RunOutput],
     meta: dict[str, Any],
 ) -> Result:
-    """Puts the outcomes of all seeds of a resolved experiment together."""
-    cast = _cast(experiment)
-    made = tables([Played(seed, cast, outcome) for seed, outcome in outcomes.items()])
+    """Puts the outputs of all seeds of a resolved experiment together."""
+    those = _participants(experiment)
+    made = tables([FinishedRun(seed, those, output) for seed, output in outputs.items()])
     captures = {
-        seed: outcome.capture for seed, outcome in outcomes.items() if outcome.capture is not None
+        seed: output.capture for seed, output in outputs.items() if output.capture is not None
     }
     return Result(experiment, meta, **made, captures=captures)
 
 
-def _cast(experiment: Experiment) -> Cast:
-    """Who takes part in the runs of a resolved experiment."""
+def _participants(experiment: Experiment) -> Participants:
+    """The flows and links of a resolved experiment."""
     flows, subflows = [], []
     for flow, names in zip(experiment.flows, experiment.flow_names(), strict=True):
         stop = TIME.parse(flow.stop) / 1e9 if flow.stop else float("inf")
         paths = len(flow.paths or ())
         for name in names:
-            flows.append(Member(name, flow.cc, stop))
-            subflows += [Member(f"{name}/{at + 1}", flow.cc, stop) for at in range(paths)]
+            flows.append(FlowInfo(name, flow.cc, stop))
+            subflows += [FlowInfo(f"{name}/{at + 1}", flow.cc, stop) for at in range(paths)]
     duration = TIME.parse(experiment.duration) / 1e9
-    return Cast(duration, flows, [link.name for link in experiment.links], subflows)
+    return Participants(duration, flows, [link.name for link in experiment.links], subflows)
 
 
 def _subflow_names(subflows: pl.DataFrame, flow: str) -> list[str]:

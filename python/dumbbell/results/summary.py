@@ -115,8 +115,8 @@ def notebook(result: Result) -> str:
     title = result.experiment.title
     parts = [Markup("<b>{}</b>").format(title)] if title else []
     parts += [table.html() for table in summary_tables(result)]
-    said = Markup("<p><b>Spoiled</b>, {}.</p>")
-    parts += [said.format(complaint) for complaint in result.complaints]
+    said = Markup("<p><b>Invalid</b>, {}.</p>")
+    parts += [said.format(reason) for reason in result.invalid_reasons]
     return Markup('<div class="dumbbell">\n{}\n{}\n</div>').format(_STYLE, Markup("\n").join(parts))
 
 

@@ -80,7 +80,7 @@ def columns_of(file: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Member:
+class FlowInfo:
     """A flow, or a subflow: its name, its algorithm, and when it stops, s (infinity: never)."""
 
     name: str
@@ -89,8 +89,8 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Cast:
-    """Who takes part in a run, in the order in which the simulator numbers them.
+class Participants:
+    """The flows and links of a run, in the order in which the simulator numbers them.
 
     Attributes:
         duration: How long the run lasts, s.
@@ -100,12 +100,12 @@ class Cast:
     """
 
     duration: float
-    flows: list[Member]
+    flows: list[FlowInfo]
     links: list[str]
-    subflows: list[Member] = field(default_factory=list)
+    subflows: list[FlowInfo] = field(default_factory=list)
 
 
-class Outcome(Protocol):
+class RunOutput(Protocol):
     """What an engine returns of a run, with the tables of `TABLES` (numbers in place of names)."""
 
     @property
@@ -118,23 +118,23 @@ class Outcome(Protocol):
 
 
 @dataclass(frozen=True)
-class Played:
+class FinishedRun:
     """A run that is over: what its rows are numbered, who took part, and what came out."""
 
     seed: int
-    cast: Cast
-    outcome: Outcome
+    participants: Participants
+    output: RunOutput
 
 
-def tables(runs: Sequence[Played], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:
+def tables(runs: Sequence[FinishedRun], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:
     """The tables of some runs, one below the other in their order.
 
     Args:
-        runs: The runs; those that share a `Cast` cost less.
+        runs: The runs; those that share a `Participants` cost less.
         only: Which of `TABLES`.
     """
-    flows = _Names(runs, lambda cast: cast.flows)
-    links = _Names(runs, lambda cast: [Member(name, "", np.inf) for name in cast.links])
+    flows = _Names(runs, lambda those: those.flows)
+    links = _Names(runs, lambda those: [FlowInfo(name, "", np.inf) for name in those.links])
     made = {
         table: _named(runs, table, *((links, ("link",)) if table == "links" else (flows, _FLOW)))
         for table in TABLES
@@ -142,8 +142,8 @@ def tables(runs: Sequence[Played], only: Collection[str] = TABLES) -> dict[str, 
     }
     if "flows" in made:
         made["flows"] = _with_ends(made["flows"], runs, flows)
-    if any(run.cast.subflows for run in runs):
-        parts = _Names(runs, lambda cast: cast.subflows, known=flows)
+    if any(run.participants.subflows for run in runs):
+        parts = _Names(runs, lambda those: those.subflows, known=flows)
         for whole, table in SUBFLOW_TABLES.items():
             if whole in made:
                 made[table] = _named(runs, table, parts, _FLOW)
@@ -156,23 +156,23 @@ _FLOW: Final = ("flow", "cc")
 
 
 class _Names:
-    """The members of all casts, each cast's from an offset on."""
+    """The flows, subflows or links of all runs, in which each `Participants` has an offset."""
 
     def __init__(
         self,
-        runs: Sequence[Played],
-        of: Callable[[Cast], list[Member]],
+        runs: Sequence[FinishedRun],
+        of: Callable[[Participants], list[FlowInfo]],
         known: _Names | None = None,
     ) -> None:
         self.of = of
-        self.members: list[Member] = []
+        self.flows: list[FlowInfo] = []
         self.offsets: dict[int, int] = {}
         for run in runs:
-            if id(run.cast) not in self.offsets:
-                self.offsets[id(run.cast)] = len(self.members)
-                self.members += of(run.cast)
-        names = [member.name for member in self.members]
-        algorithms = [member.cc for member in self.members]
+            if id(run.participants) not in self.offsets:
+                self.offsets[id(run.participants)] = len(self.flows)
+                self.flows += of(run.participants)
+        names = [flow.name for flow in self.flows]
+        algorithms = [flow.cc for flow in self.flows]
         self.algorithms: list[str] = known.algorithms if known else list(dict.fromkeys(algorithms))
         self.series = {
             "flow": pl.Series("flow", names, dtype=pl.Enum(list(dict.fromkeys(names)))),
@@ -182,13 +182,13 @@ class _Names:
 
 
 def _named(
-    runs: Sequence[Played], table: str, names: _Names, labels: tuple[str, ...]
+    runs: Sequence[FinishedRun], table: str, names: _Names, labels: tuple[str, ...]
 ) -> pl.DataFrame:
     """A table with names in the place of numbers, and with seeds."""
     frames = []
     for run in runs:
-        index, *rest = map(_without_nan, pl.DataFrame(getattr(run.outcome, table)).get_columns())
-        offset = names.offsets[id(run.cast)]
+        index, *rest = map(_without_nan, pl.DataFrame(getattr(run.output, table)).get_columns())
+        offset = names.offsets[id(run.participants)]
         index = index + offset if offset else index
         seed = pl.Series("seed", np.full(len(index), run.seed, dtype=np.uint64))
         frames.append(
@@ -202,14 +202,14 @@ def _without_nan(column: pl.Series) -> pl.Series:
     return column.fill_nan(None) if column.dtype.is_float() and column.is_nan().any() else column
 
 
-def _with_ends(table: pl.DataFrame, runs: Sequence[Played], names: _Names) -> pl.DataFrame:
+def _with_ends(table: pl.DataFrame, runs: Sequence[FinishedRun], names: _Names) -> pl.DataFrame:
     """When every flow ended: when it had sent all, or was stopped, or the experiment was over."""
     last: dict[int, list[float]] = {}
     for run in runs:
-        if id(run.cast) not in last:
-            members, duration = names.of(run.cast), run.cast.duration
-            last[id(run.cast)] = [min(member.stop, duration) for member in members]
-    ends = np.concatenate([last[id(run.cast)] for run in runs])
+        if id(run.participants) not in last:
+            flows, duration = names.of(run.participants), run.participants.duration
+            last[id(run.participants)] = [min(flow.stop, duration) for flow in flows]
+    ends = np.concatenate([last[id(run.participants)] for run in runs])
     end: Any = pl.min_horizontal(pl.col("completed"), pl.Series(ends, dtype=pl.Float64))
     first = ["seed", *_FLOW, "start", "end"]
     return table.with_columns(end=end).select(*first, pl.all().exclude(*first))

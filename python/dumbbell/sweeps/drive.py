@@ -234,11 +234,11 @@ class _Driver:
         seeds = {point.number: first for point in self.points}
         while True:
             values = self._values(until.metric)
-            loose = [point for point in seeds if not until.tight(values.get(point, []))]
+            loose = [point for point in seeds if not until.is_satisfied_by(values.get(point, []))]
             grow = [point for point in loose if len(seeds[point]) < until.most]
             if not grow:
                 return len(loose)
-            seeds |= {point: until.more(seeds[point]) for point in grow}
+            seeds |= {point: until.next_seeds(seeds[point]) for point in grow}
             self.go_through(seeds)
 
     def _values(self, metric: str) -> dict[int, list[float | None]]:

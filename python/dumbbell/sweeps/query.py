@@ -10,7 +10,7 @@ import duckdb
 import polars as pl
 
 from dumbbell.errors import DumbbellError, ResultError
-from dumbbell.results.result import spoiled
+from dumbbell.results.result import invalid_runs
 from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, columns_of
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 
@@ -68,23 +68,23 @@ def _views(folder: Path) -> dict[str, str]:
         problem = "it holds no tables" if folder.is_dir() else "there is no such folder"
         raise ResultError(f"{folder}: is neither a result nor a sweep: {problem}")
     views = {name: f"from {_read([folder / f'{name}.parquet'])}" for name in there}
-    return views | _spoiled_view(folder)
+    return views | _invalid_view(folder)
 
 
-def _spoiled_view(folder: Path) -> dict[str, str]:
-    """The runs that are spoiled, as a table of its own, where runs can be."""
+def _invalid_view(folder: Path) -> dict[str, str]:
+    """The runs that are invalid, as a table of its own, where runs can be."""
     meta = folder / "meta.json"
     said = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
-    if "spoiled" not in said:
+    if "invalid" not in said:
         return {}
     none = "(null::ubigint, null::varchar)"
     rows = [
         f"({seed}, '{why.replace(chr(39), chr(39) * 2)}')"
-        for seed, reasons in spoiled(said).items()
+        for seed, reasons in invalid_runs(said).items()
         for why in reasons
     ]
     table = f"(values {', '.join([none, *rows])}) as t(seed, why)"
-    return {"spoiled": f"from {table} where seed is not null"}
+    return {"invalid": f"from {table} where seed is not null"}
 
 
 def _sweep_views(dataset: Dataset) -> dict[str, str]:

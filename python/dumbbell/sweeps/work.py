@@ -13,7 +13,7 @@ from dumbbell.engine import simulation
 from dumbbell.engine.build import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
-from dumbbell.results.tables import Cast, Member, Played, tables
+from dumbbell.results.tables import FinishedRun, FlowInfo, Participants, tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None 
     if built != engine():
         problem = f"a worker has the engine {engine()}, and this sweep is of {built}"
         raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
-    played, facts = [], []
+    finished, facts = [], []
     watch = Watch() if watch is None else watch
     for number, run in enumerate(runs):
         plain = json.loads(run.scenario) | {"seed": run.seed}
@@ -108,12 +108,12 @@ def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None 
         except _core.ScenarioError as error:
             raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
         watch.end()
-        played.append(Played(number, _cast(plain), outcome))
+        finished.append(FinishedRun(number, _participants(plain), outcome))
         facts.append(plain)
     names = pl.Series("run", [run.name for run in runs])
     return {
         table: _with_names(frame, names)
-        for table, frame in _judge(played, facts, series=series).items()
+        for table, frame in _judge(finished, facts, series=series).items()
     }
 
 
@@ -135,13 +135,13 @@ class _Chunk:
         return found
 
 
-def _judge(played: list[Played], facts: list[dict[str, Any]], *, series: bool) -> Tables:
-    made = tables(played, only=("flows", "series", "links"))
+def _judge(finished: list[FinishedRun], facts: list[dict[str, Any]], *, series: bool) -> Tables:
+    made = tables(finished, only=("flows", "series", "links"))
     links = [{link["name"]: link for link in plain["links"]} for plain in facts]
     chunk = _Chunk(made["flows"], made["series"], made["links"], links)
     flows, of_links = metrics.summary(chunk), metrics.link_summary(chunk)
     runs = metrics.run_summary(chunk, flows, of_links).with_columns(
-        pl.Series(name, [run.outcome.meta[name] for run in played]) for name in _EFFORT
+        pl.Series(name, [run.output.meta[name] for run in finished]) for name in _EFFORT
     )
     kept = {"runs": runs, "flows": flows, "links": of_links}
     return kept | ({"series": chunk.series, "link_series": chunk.links} if series else {})
@@ -154,9 +154,10 @@ def _with_names(table: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
     return table.select(run, pl.all().exclude("seed")).with_columns(pl.col(labels).cast(pl.String))
 
 
-def _cast(plain: dict[str, Any]) -> Cast:
-    flows = [
-        Member(flow["name"], flow["cc"], flow["stop_ns"] / 1e9 if flow["stop_ns"] else float("inf"))
-        for flow in plain["flows"]
-    ]
-    return Cast(plain["duration_ns"] / 1e9, flows, [link["name"] for link in plain["links"]])
+def _participants(plain: dict[str, Any]) -> Participants:
+    flows = []
+    for flow in plain["flows"]:
+        stop = flow["stop_ns"] / 1e9 if flow["stop_ns"] else float("inf")
+        flows.append(FlowInfo(flow["name"], flow["cc"], stop))
+    links = [link["name"] for link in plain["links"]]
+    return Participants(plain["duration_ns"] / 1e9, flows, links)

@@ -1,0 +1,74 @@
+"""Runs that the machine disturbed are marked wherever a result is shown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import dumbbell
+from dumbbell.cli.plot import plot_folder
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.figures.result import draw
+from dumbbell.results.result import Result
+from dumbbell.sweeps.query import query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+
+def invalidate(folder: Path, *seeds: int) -> Result:
+    """The result of a folder, in which some runs are invalid."""
+    meta = folder / "meta.json"
+    said = {str(seed): ["the latest packet was 30 ms late", "it's busy"] for seed in seeds}
+    meta.write_text(json.dumps(json.loads(meta.read_text()) | {"invalid": said}))
+    return Result.load(folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    link = Link(name="bottleneck", rate="1 Mbit/s", delay="10 ms", queue="1 BDP")
+    experiment = Experiment(links=[link], flows=[Flow(cc="reno")], duration="1 s", seeds=3)
+    dumbbell.run(experiment, out=tmp_path / "run")
+    return tmp_path / "run"
+
+
+def words(figure: Figure) -> list[str]:
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def test_a_result_knows_its_invalid_runs_and_what_is_left_without_them(folder: Path) -> None:
+    assert Result.load(folder).invalid_runs == {}
+    result = invalidate(folder, 1, 3)
+    assert list(result.invalid_runs) == [1, 3]
+    assert result.invalid_reasons[1] == "run 3: the latest packet was 30 ms late; it's busy"
+    assert result.valid().seeds == [2]
+    assert result.of_seed(2).invalid_runs == {}
+    assert invalidate(folder, 1, 2, 3).valid().seeds == [1, 2, 3], (
+        "they are kept if there are no others"
+    )
+
+
+def test_a_figure_is_of_a_sound_run_or_says_that_it_is_not(folder: Path) -> None:
+    assert "invalid" not in words(draw(invalidate(folder, 1), "windows"))
+    assert "invalid" in words(draw(invalidate(folder, 1, 2, 3), "windows"))
+    assert "invalid" in words(draw(invalidate(folder, 2).of_seed(2), "windows"))
+
+
+def test_the_command_line_warns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    invalidate(folder, 2)
+    plot_folder(folder, None, seed=None, kind=None, width=None, out=None)
+    assert "invalid, run 2: the latest packet was 30 ms late; it's busy" in capsys.readouterr().err
+
+
+def test_sql_can_leave_them_out(folder: Path) -> None:
+    invalidate(folder, 2)
+    valid = query("select seed from flows where seed not in (select seed from invalid)", folder)
+    assert valid["seed"].to_list() == [1, 3]
+    assert query("select why from invalid", folder)["why"].to_list()[1] == "it's busy"
+    invalidate(folder)
+    assert query("from invalid", folder).rows() == []
+    assert query("from invalid", folder).columns == ["seed", "why"]
