@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import linux_flows
 import polars as pl
 import pytest
-from linux_page import simulate
+from linux_flows import measured_pair
 
 from dumbbell.metrics import throughput
 from dumbbell.metrics.convergence_times import convergence
-from dumbbell.papers import Paper, Runs, folder_of
-from dumbbell.papers.staggered_start import linux_flows
+from dumbbell.papers.staggered_start.paper import LINUX
 
 # What was noted when the flows were measured: throughputs of both flows over the last 30 s of each
 # run, Mbit/s.
@@ -20,39 +20,34 @@ LAST_30_S = {
 }
 
 
-@pytest.mark.parametrize("cc", linux_flows.MEASURED)
+@pytest.mark.parametrize("cc", linux_flows.ALGORITHMS)
 def test_measured_pairs_have_the_throughputs_that_were_noted_then(cc: str) -> None:
-    rates = throughput(linux_flows.pair(cc), since=89.9)
+    rates = throughput(measured_pair(cc), since=89.9)
     for run, noted in enumerate(LAST_30_S[cc], 1):
         found = rates.filter(pl.col("seed") == run)["throughput"].to_list()
         assert [rate / 1e6 for rate in found] == pytest.approx(noted, abs=1.0)
 
 
-def test_measured_reno_windows_cross_as_late_as_was_noted_then() -> None:
-    times = convergence(linux_flows.pair("reno"))["crossing"].to_list()
-    assert times[0] == pytest.approx(56, abs=0.5)
-    assert times[2] is None
-
-
-def test_measured_cubic_windows_cross_in_one_run_of_three() -> None:
-    times = convergence(linux_flows.pair("cubic"))["crossing"].to_list()
-    assert times[:2] == [None, None]
-    assert times[2] == pytest.approx(67, abs=0.5)
+@pytest.mark.parametrize("name", LINUX)
+@pytest.mark.parametrize("cc", linux_flows.ALGORITHMS)
+def test_the_paper_shows_the_convergence_times_of_the_measured_pairs(cc: str, name: str) -> None:
+    times = convergence(measured_pair(cc))[name].to_list()
+    noted = [None if time is None else pytest.approx(time, abs=0.05) for time in LINUX[name][cc]]
+    assert times == noted
 
 
 def test_a_flow_that_was_not_measured_is_refused() -> None:
     with pytest.raises(ValueError, match="no flow of cubic was measured in scenario single-7"):
-        linux_flows.single("cubic", 7.0)
+        linux_flows.measured_single("cubic", 7.0)
 
 
 @pytest.fixture(scope="module")
 def beside() -> pl.DataFrame:
-    paper = Paper.load(folder_of("staggered-start"))
-    return linux_flows.compare(Runs(simulate(paper, seeds=4)))
+    return linux_flows.compare(linux_flows.simulate(seeds=4))
 
 
-@pytest.mark.parametrize("quantity", linux_flows.TARGETS)
-@pytest.mark.parametrize("cc", linux_flows.MEASURED)
+@pytest.mark.parametrize("quantity", linux_flows.TOLERANCES)
+@pytest.mark.parametrize("cc", linux_flows.ALGORITHMS)
 def test_a_simulated_flow_alone_does_what_linux_does(
     beside: pl.DataFrame, cc: str, quantity: str
 ) -> None:
@@ -63,7 +58,7 @@ def test_a_simulated_flow_alone_does_what_linux_does(
     assert rows["verdict"].to_list() == ["within"] * 3, rows
 
 
-@pytest.mark.parametrize("cc", linux_flows.MEASURED)
+@pytest.mark.parametrize("cc", linux_flows.ALGORITHMS)
 def test_simulated_pairs_have_the_round_trip_times_of_linux(beside: pl.DataFrame, cc: str) -> None:
     rows = beside.filter(
         pl.col("cc") == cc, pl.col("quantity") == "rtt", pl.col("scenario") == "pair"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dumbbell import figures
 from dumbbell.display import Column, Table
 from dumbbell.papers.runs import known
 
@@ -43,11 +44,16 @@ def grid(
     return Table(columns, [[name, *map(minus, cells)] for name, cells in rows.items()], note)
 
 
+def label(cc: str) -> str:
+    """What texts and figures call an algorithm."""
+    return figures.style_of(cc).label
+
+
 def listed(
     values: Mapping[str, float],
-    label: Callable[[str], str],
     digits: int = 0,
     order: Sequence[str] = (),
+    label: Callable[[str], str] = label,
 ) -> str:
     """Names, each with its value: ``Reno 90, CUBIC 40``."""
     return ", ".join(f"{label(name)} {values[name]:.{digits}f}" for name in order or values)

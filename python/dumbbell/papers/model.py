@@ -313,6 +313,7 @@ class Panel(_Model):
         flows: Of ``windows``: the flows to show, and what they are called.
         moments: Of ``windows``: moments to mark: the time in s, and a word or two.
         published: Whether the paper's numbers are shown beside the measured ones.
+        published_of: Of which experiment those are, if not of the same: ``"pair-{cc}"``.
         title: Of the panel.
         x_label, y_label, x_scale, y_scale, x_ticks, x_range, y_range: The axes.
         line: A value of the y axis to mark with a line.
@@ -331,6 +332,7 @@ class Panel(_Model):
     flows: dict[str, str] = Field(default_factory=dict)
     moments: list[list[float | str]] = Field(default_factory=list)
     published: bool = False
+    published_of: str = ""
     title: str = ""
     x_label: str = ""
     y_label: str = ""

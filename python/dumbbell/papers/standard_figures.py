@@ -27,13 +27,15 @@ def draw(spec: FigureSpec, runs: Runs) -> Figure:
     panels = list(_panels(spec, runs))
     columns = spec.columns or len(panels)
     rows = -(-len(panels) // columns)
+    bars = [max(len(cells) for _, cells in panels[i * columns :][:columns]) for i in range(rows)]
     figure, grid = figures.panels(
         rows,
         columns,
         width=figures.PAGE if spec.wide else figures.COLUMN,
         height=spec.height or _HEIGHTS.get(spec.kind or "", 2.5),
-        share_x=spec.kind == "heat",
+        share_x=spec.kind in ("heat", "intervals"),
         share_y=spec.kind in ("heat", "intervals"),
+        row_heights=[count + 0.8 for count in bars] if spec.kind == "intervals" else None,
     )
     every = [axes for line in grid for axes in line]
     image = None
@@ -273,8 +275,9 @@ def _published(panel: Panel, cell: Cell, measure: Measure, runs: Runs) -> float 
     """The paper's number for the same measure of the same experiment, if it has one."""
     if not panel.published or runs.paper is None:
         return None
+    experiment = panel.published_of.format(**cell.settings) or cell.experiment
     for number in runs.paper.numbers:
-        if number.experiment == cell.experiment and measure.is_same(number.measure):
+        if number.experiment == experiment and measure.is_same(number.measure):
             return number.published
     return None
 

@@ -90,7 +90,7 @@ def lossy(runs: Runs, protocol: str, rtt: int) -> list[float]:
 
 
 def named(values: Mapping[str, float], digits: int = 0) -> str:
-    return listed(values, LABELS.__getitem__, digits, PROTOCOLS)
+    return listed(values, digits, PROTOCOLS, LABELS.__getitem__)
 
 
 @number("gain-udt")

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell.papers import Runs, Table, Verdict, claim, table, text
-from dumbbell.papers.helpers import beside, grid, listed
+from dumbbell.papers.helpers import beside, grid, label, listed
 from dumbbell.papers.runs import known
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 HIGH_SPEED = ("hstcp", "stcp", "bic", "cubic")
 ALGORITHMS = ("reno", *HIGH_SPEED)
-LABELS = {"reno": "Reno", "hstcp": "HSTCP", "stcp": "STCP", "bic": "BIC", "cubic": "CUBIC"}
 RTTS = (10, 50, 100, 150, 200)
 RATIOS = (1, 2, 3, 6)
 PATHS = {"china": 140, "germany": 270}
@@ -47,10 +46,6 @@ def use(runs: Runs, experiment: str, path: str) -> float:
     return runs.value(experiment, flow=path) / CAPACITY
 
 
-def named(values: Mapping[str, float], order: Sequence[str], digits: int = 0) -> str:
-    return listed(values, LABELS.__getitem__, digits, order)
-
-
 @claim("delay")
 def reno_is_far_below(runs: Runs) -> Verdict:
     rates = {rtt: {cc: delay(runs, cc, rtt) for cc in ALGORITHMS} for rtt in RTTS}
@@ -70,7 +65,7 @@ def stcp_then_bic(runs: Runs) -> Verdict:
     ordered = {rtt: sorted(ALGORITHMS, key=lambda cc: -rates[rtt][cc]) for rtt in rates}
     return Verdict(
         all(order[:2] == ["stcp", "bic"] for order in ordered.values()),
-        "; ".join(f"{rtt} ms: {named(rates[rtt], order)}" for rtt, order in ordered.items())
+        "; ".join(f"{rtt} ms: {listed(rates[rtt], 0, order)}" for rtt, order in ordered.items())
         + " (Mbit/s).",
     )
 
@@ -82,7 +77,7 @@ def order_at_six(runs: Runs) -> Verdict:
     ends = order[0] == "cubic" and order[-1] == "stcp"
     return Verdict(
         ends and min(at_six["bic"], at_six["hstcp"]) > at_six["reno"],
-        f"Throughput ratios at an RTT ratio of 6: {named(at_six, order, 2)}.",
+        f"Throughput ratios at an RTT ratio of 6: {listed(at_six, 2, order)}.",
     )
 
 
@@ -91,8 +86,7 @@ def friendliness(runs: Runs) -> Verdict:
     near, far = reno_shares(runs, "friends")
     return Verdict(
         min(near.values()) >= 0.4 and max(far.values()) <= 1 / 3,
-        f"Reno's share at 10 ms: {named(near, HIGH_SPEED, 2)}; at 100 ms: "
-        f"{named(far, HIGH_SPEED, 2)}.",
+        f"Reno's share at 10 ms: {listed(near, 2)}; at 100 ms: {listed(far, 2)}.",
     )
 
 
@@ -114,12 +108,12 @@ def gain_rises(runs: Runs) -> Verdict:
     rising = all(gain == sorted(gain) for gain in gains.values())
     between = all(1 < value < SYNCHRONISED for value in unfair.values())
     gained = "; ".join(
-        f"{LABELS[cc]} " + ", ".join(f"{g:.1f}" for g in gain) for cc, gain in gains.items()
+        f"{label(cc)} " + ", ".join(f"{g:.1f}" for g in gain) for cc, gain in gains.items()
     )
     return Verdict(
         rising and between,
         f"Throughput over Reno's on the testbed at 10 ms, from China, from Germany: {gained}. "
-        f"China over Germany, together: {named(unfair, HIGH_SPEED, 2)}.",
+        f"China over Germany, together: {listed(unfair, 2)}.",
     )
 
 
@@ -130,8 +124,7 @@ def used_shares(runs: Runs) -> Verdict:
     enough = all(china[cc] > 0.8 and germany[cc] > 0.5 for cc in HIGH_SPEED)
     return Verdict(
         enough and 0.04 <= reno <= 0.16,
-        f"From China: {named(china, ALGORITHMS, 2)}; from Germany: "
-        f"{named(germany, ALGORITHMS, 2)}.",
+        f"From China: {listed(china, 2)}; from Germany: {listed(germany, 2)}.",
     )
 
 
@@ -148,7 +141,7 @@ def near(runs: Runs, experiment: str, name: str, columns: Sequence[int]) -> str:
             ratios[cc, x] = known(runs.of_measure(said.experiment, said.measure)) / said.published
     near, fair = (sum(abs(r - 1) <= within for r in ratios.values()) for within in (0.2, 0.4))
     off = [
-        f"{name.format(LABELS[cc], x)} ({value:.2f})"
+        f"{name.format(label(cc), x)} ({value:.2f})"
         for (cc, x), value in ratios.items()
         if abs(value - 1) > 0.2
     ]
@@ -159,7 +152,7 @@ def near(runs: Runs, experiment: str, name: str, columns: Sequence[int]) -> str:
 @text("reno-shares-polled-near", at=0)
 @text("reno-shares-polled-far", at=1)
 def polled_shares(runs: Runs, at: int) -> str:
-    return named(reno_shares(runs, "polled-friends")[at], HIGH_SPEED, 2)
+    return listed(reno_shares(runs, "polled-friends")[at], 2)
 
 
 @text("early-china", path="china")
@@ -173,7 +166,7 @@ def early(runs: Runs, path: str) -> str:
 @text("order-at-six-rarer", case="rarer")
 def fairest_first(runs: Runs, case: str) -> str:
     found = {cc: unfairness(runs, cc, 6, case) for cc in ALGORITHMS}
-    return named(found, sorted(ALGORITHMS, key=lambda cc: found[cc]), 1)
+    return listed(found, 1, sorted(ALGORITHMS, key=found.__getitem__))
 
 
 @table("rarer", case="rarer", ratios=(6,), note="Table 3 with a loss of 1e-6, one run.")
@@ -184,7 +177,7 @@ def table_3(runs: Runs, case: str, ratios: Sequence[int], note: str) -> Table:
     assert runs.paper is not None
     published = runs.paper.published
     rows = {
-        LABELS[cc]: [
+        label(cc): [
             beside(unfairness(runs, cc, x, case), published[f"ratio-{x}-{cc}"], 2) for x in ratios
         ]
         for cc in ALGORITHMS
@@ -214,5 +207,5 @@ def sensitivity(runs: Runs) -> Table:
         for label, case in changes.items()
     }
     return grid(
-        "Setting", [f"{LABELS[cc]}, {rtt} ms" for rtt, cc in cells], rows, "Throughput, Mbit/s."
+        "Setting", [f"{label(cc)}, {rtt} ms" for rtt, cc in cells], rows, "Throughput, Mbit/s."
     )

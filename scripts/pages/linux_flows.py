@@ -12,41 +12,51 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell import figures
+from dumbbell.engine.runner import run_all
 from dumbbell.experiment.model import Experiment
-from dumbbell.papers import Runs, Table, figure, table
+from dumbbell.papers import folder_of
 from dumbbell.papers.helpers import grid
 from dumbbell.results.result import Result
-from dumbbell.results.tables import read_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.figure import Figure
 
-MEASURED: Final = ("reno", "cubic", "bbr")
-LABELS: Final = {"reno": "Reno", "cubic": "CUBIC", "bbr": "BBRv1", "bbr3": "BBRv3"}
+    from dumbbell.display import Table
+
+ALGORITHMS: Final = ("reno", "cubic", "bbr")
 KERNEL: Final = "6.18"
 QUEUES: Final = (0.5, 1.0, 2.0)
 """The queues of the runs with one flow, BDP."""
 
-TARGETS: Final = {"throughput": 0.10, "rtt": 0.10, "retransmitted": 0.25, "slow_start_exit": 0.10}
+TOLERANCES: Final = {
+    "throughput": 0.10,
+    "rtt": 0.10,
+    "retransmitted": 0.25,
+    "slow_start_exit": 0.10,
+}
 """How far the simulator may be from the kernel, as a share of the kernel's value."""
 
 MSS: Final = 1448
-_FOLDER: Final = Path(__file__).parent
+_FOLDER: Final = Path(__file__).parent / "linux"
+_PAIR: Final = folder_of("staggered-start") / "pair.toml"
+_SINGLE: Final = _FOLDER / "single.toml"
 
 
-def pair(cc: str) -> Result:
+def measured_pair(cc: str) -> Result:
     """Three runs of the paper's scenario, 120 s; the number of a run is its seed."""
-    changes = [f"flow.*.cc={cc}", "link.bottleneck.queue=624 kB", "duration=120 s", "seeds=3"]
-    return _result("pair", cc, "pair.toml", changes)
+    changes = ["link.bottleneck.queue=624 kB", "duration=120 s", "seeds=3"]
+    return _measured("pair", cc, _PAIR, changes)
 
 
-def single(cc: str, queue: float) -> Result:
+def measured_single(cc: str, queue: float) -> Result:
     """One run of a single flow, 60 s, with a queue of `queue` BDP."""
-    return _result(f"single-{queue:g}", cc, "single.toml", [f"flow.*.cc={cc}", "seeds=1"])
+    return _measured(f"single-{queue:g}", cc, _SINGLE, ["seeds=1"])
 
 
-def _result(scenario: str, cc: str, file: str, changes: list[str]) -> Result:
-    experiment = Experiment.load(_FOLDER / file, overrides=changes)
+def _measured(scenario: str, cc: str, file: Path, changes: list[str]) -> Result:
+    experiment = Experiment.load(file, overrides=[f"flow.*.cc={cc}", *changes])
     names = [name for names in experiment.flow_names() for name in names]
     flow = pl.col("flow").replace_strict(dict(enumerate(names)), return_dtype=pl.Enum(names))
     rows = _flows().filter(pl.col("scenario") == scenario, pl.col("cc") == cc)
@@ -83,30 +93,46 @@ def _result(scenario: str, cc: str, file: str, changes: list[str]) -> Result:
 
 @cache
 def _flows() -> pl.DataFrame:
-    return read_table(_FOLDER / "linux" / "flows.parquet")
+    return pl.read_parquet(_FOLDER / "flows.parquet")
 
 
-def compare(runs: Runs) -> pl.DataFrame:
+def simulate(seeds: int | None = None) -> dict[str, Result]:
+    """Simulates the measured scenarios: ``pair-CC`` and ``single-CC-QUEUE``."""
+    few = [] if seeds is None else [f"seeds={seeds}"]
+    pair = ["duration=120 s", "start_jitter=5 ms", "seeds=12", *few]
+    experiments = {}
+    for cc in ALGORITHMS:
+        flow = f"flow.*.cc={cc}"
+        experiments[f"pair-{cc}"] = Experiment.load(_PAIR, overrides=[flow, *pair])
+        for queue in QUEUES:
+            changes = [flow, f"link.bottleneck.queue={queue:g} BDP", *few]
+            experiments[f"single-{cc}-{queue:g}"] = Experiment.load(_SINGLE, overrides=changes)
+    return dict(zip(experiments, run_all(list(experiments.values())), strict=True))
+
+
+def compare(simulated: Mapping[str, Result]) -> pl.DataFrame:
     """All measured scenarios, flow by flow and quantity by quantity.
 
     Returns:
-        Columns scenario, cc, flow, quantity (a key of `TARGETS`); linux, simulated (means over the
-        measured runs and over the seeds), each with low and high; ratio (simulated over linux,
-        null if linux is 0); verdict: ``"within"`` the target; ``"chaotic"`` if it is not, but the
-        range of the measured runs is wider than the target; or ``"off"``.
+        Columns scenario, cc, flow, quantity (a key of `TOLERANCES`); linux, simulated (means over
+        the measured runs and over the seeds), each with low and high; ratio (simulated over linux,
+        null if linux is 0); verdict: ``"within"`` the tolerance; ``"chaotic"`` if it is not, but
+        the range of the measured runs is wider than the tolerance; or ``"off"``.
     """
     rows = []
-    for cc in MEASURED:
-        rows.append(_beside("pair", cc, runs[f"measured-{cc}"], pair(cc)))
+    for cc in ALGORITHMS:
+        rows.append(_compared("pair", cc, simulated[f"pair-{cc}"], measured_pair(cc)))
         rows += [
-            _beside(f"single, {q:g} BDP", cc, runs[f"single-{cc}-{q:g}"], single(cc, q))
+            _compared(
+                f"single, {q:g} BDP", cc, simulated[f"single-{cc}-{q:g}"], measured_single(cc, q)
+            )
             for q in QUEUES
         ]
     return pl.concat(rows)
 
 
 def per_flow(result: Result) -> pl.DataFrame:
-    """The quantities of `TARGETS` for every seed and flow: bit/s, s, packets, packets.
+    """The quantities of `TOLERANCES` for every seed and flow: bit/s, s, packets, packets.
 
     Throughput is of acknowledged data, RTT the mean of smoothed samples, and ``slow_start_exit``
     the first ``ssthresh`` of a flow that begins alone.
@@ -123,13 +149,14 @@ def per_flow(result: Result) -> pl.DataFrame:
     )
 
 
-def _beside(scenario: str, cc: str, simulated: Result, measured: Result) -> pl.DataFrame:
+def _compared(scenario: str, cc: str, simulated: Result, measured: Result) -> pl.DataFrame:
     ours = _spread(simulated).rename({"mean": "simulated"})
     theirs = _spread(measured).rename({"mean": "linux", "low": "linux_low", "high": "linux_high"})
     both = theirs.join(ours, on=["flow", "quantity"], maintain_order="left")
-    target = pl.col("quantity").replace_strict(TARGETS, return_dtype=pl.Float64) * pl.col("linux")
-    near = (pl.col("simulated") - pl.col("linux")).abs() <= target
-    chaotic = pl.col("linux_high") - pl.col("linux_low") > target
+    share = pl.col("quantity").replace_strict(TOLERANCES, return_dtype=pl.Float64)
+    tolerance = share * pl.col("linux")
+    near = (pl.col("simulated") - pl.col("linux")).abs() <= tolerance
+    chaotic = pl.col("linux_high") - pl.col("linux_low") > tolerance
     verdict = pl.when(near).then(pl.lit("within")).when(chaotic).then(pl.lit("chaotic"))
     return both.select(
         pl.lit(scenario).alias("scenario"),
@@ -149,11 +176,10 @@ def _spread(result: Result) -> pl.DataFrame:
     )
 
 
-@table("fidelity")
-def fidelity_table(runs: Runs) -> Table:
+def fidelity_table(simulated: Mapping[str, Result]) -> Table:
     """A row for every measured flow: the simulator, Linux, and the ratio of the two."""
     scale = {"throughput": 1e-6, "rtt": 1e3, "retransmitted": 1.0, "slow_start_exit": 1.0}
-    compared = compare(runs)
+    compared = compare(simulated)
     rows = {}
     for group in compared.partition_by("scenario", "cc", "flow", maintain_order=True):
         scenario, cc, flow = group.select("scenario", "cc", "flow").row(0)
@@ -166,7 +192,8 @@ def fidelity_table(runs: Runs) -> Table:
             mark = {"within": "", "chaotic": " ~", "off": " ✗"}[one["verdict"]]
             shown = f"{ours:,.{digits[0]}f} / {theirs:,.{digits[1]}f}{ratio}{mark}"
             cells[one["quantity"]] = shown
-        rows[", ".join((LABELS[cc], scenario, flow)).removesuffix(", alone")] = [*cells.values()]
+        label = figures.style_of(cc).label
+        rows[", ".join((label, scenario, flow)).removesuffix(", alone")] = [*cells.values()]
     near = compared.filter(pl.col("verdict") == "within").height
     note = (
         "Simulator / Linux (ratio): means over the seeds and over the measured runs. "
@@ -177,24 +204,18 @@ def fidelity_table(runs: Runs) -> Table:
     return grid("Flow", titles, rows, note)
 
 
-def named(series: pl.DataFrame) -> pl.DataFrame:
-    """A result's series with the columns that `dumbbell.figures.flows` takes."""
-    return series.with_columns(
-        name=pl.col("flow").cast(pl.String) + pl.lit(" flow"), cc=pl.col("cc").cast(pl.String)
-    )
-
-
-@figure("linux")
-def draw_pairs(runs: Runs) -> Figure:
+def draw_pairs(simulated: Mapping[str, Result]) -> Figure:
     """Windows of the paper's scenario: the simulator on the left, the kernel on the right."""
     drawn, rows = figures.panels(
-        len(MEASURED), 2, width=figures.PAGE, height=1.75, share_x=True, share_y=True
+        len(ALGORITHMS), 2, width=figures.PAGE, height=1.75, share_x=True, share_y=True
     )
-    for cc, line in zip(MEASURED, rows, strict=True):
-        results = {"simulator": runs[f"measured-{cc}"], f"Linux {KERNEL}": pair(cc)}
+    for cc, line in zip(ALGORITHMS, rows, strict=True):
+        results = {"simulator": simulated[f"pair-{cc}"], f"Linux {KERNEL}": measured_pair(cc)}
         for axes, (title, result) in zip(line, results.items(), strict=True):
-            figures.windows(axes, named(result.of_seed(result.seeds[0]).series))
-            axes.set_title(f"{LABELS[cc]}, {title}")
+            series = result.of_seed(result.seeds[0]).series
+            name = pl.col("flow").cast(pl.String) + pl.lit(" flow")
+            figures.windows(axes, series.with_columns(pl.col("cc").cast(pl.String), name=name))
+            axes.set_title(f"{figures.style_of(cc).label}, {title}")
             axes.set_xlim(0, 120)
             axes.set_xlabel("time (s)" if line is rows[-1] else "")
         line[1].set_ylabel("")
@@ -202,19 +223,18 @@ def draw_pairs(runs: Runs) -> Figure:
     return drawn
 
 
-@figure("singles")
-def draw_singles(runs: Runs) -> Figure:
+def draw_singles(simulated: Mapping[str, Result]) -> Figure:
     """Windows of one flow alone, three queues: the simulator over the kernel."""
     drawn, rows = figures.panels(3, 3, width=figures.PAGE, height=1.7, share_x=True)
-    for cc, line in zip(MEASURED, rows, strict=True):
+    for cc, line in zip(ALGORITHMS, rows, strict=True):
         for queue, axes in zip(QUEUES, line, strict=True):
-            simulated, measured = runs[f"single-{cc}-{queue:g}"], single(cc, queue)
-            ours, theirs = simulated.of_seed(simulated.seeds[0]).series, measured.series
+            result = simulated[f"single-{cc}-{queue:g}"]
+            ours, theirs = result.of_seed(result.seeds[0]).series, measured_single(cc, queue).series
             axes.plot(ours["t"], ours["cwnd"], color=figures.style_of(cc).colour, linewidth=2.4)
             axes.plot(theirs["t"], theirs["cwnd"], color=figures.INK, linewidth=0.7)
             axes.set_ylim(bottom=0)
             axes.set_xlim(0, 60)
-            axes.set_title(f"{LABELS[cc]}, {queue:g} BDP")
+            axes.set_title(f"{figures.style_of(cc).label}, {queue:g} BDP")
             axes.set_xlabel("time (s)" if line is rows[-1] else "")
         line[0].set_ylabel("cwnd (packets)")
     return drawn
