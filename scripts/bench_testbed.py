@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from statistics import median
 
-from dumbbell.engine.kernel import Watch, run_scenario
+from dumbbell.engine.kernel import RunMonitor, run_scenario
 from dumbbell.experiment.model import Experiment
 
 RUNS, SECONDS = 3, 8
@@ -44,7 +44,7 @@ def measure(seconds: int, cell: tuple[str, str, str]) -> tuple[float, ...]:
     """One run: goodput and how the machine did, in the order of COLUMNS."""
     rate, delay, queue = cell
     text = EXPERIMENT.format(seconds=seconds, rate=rate, delay=delay, queue=queue)
-    outcome = run_scenario(Experiment.parse(text).resolve().scenario(1), Watch())
+    outcome = run_scenario(Experiment.parse(text).resolve().scenario(1), RunMonitor())
     begin, end = 0.3 * seconds, seconds
     times, delivered = outcome.series["t"].to_list(), outcome.series["delivered"].to_list()
     first = next(place for place, time in enumerate(times) if time >= begin)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dumbbell
-from dumbbell.engine.kernel import TestbedError, Watch, run_scenario
+from dumbbell.engine.kernel import RunMonitor, TestbedError, run_scenario
 from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def why_not() -> str:
     link = Link(name="link", rate="10 Mbit/s", delay="10 ms")
     plain = Experiment(links=[link], flows=[Flow(cc="reno")], duration="50 ms")
     try:
-        run_scenario(plain.resolve().scenario(1), Watch())
+        run_scenario(plain.resolve().scenario(1), RunMonitor())
     except TestbedError as error:
         return str(error)
     return ""

@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 
 from dumbbell import bpf
-from dumbbell.engine.kernel import Watch, run_scenario
+from dumbbell.engine.kernel import RunMonitor, run_scenario
 from dumbbell.experiment.model import Experiment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dumbbell.engine.kernel import Outcome
+    from dumbbell.engine.output import TableOutput
 
 pytestmark = pytest.mark.skipif(not bpf.available(), reason=f"not our kernel: {bpf.missing()}")
 
@@ -54,7 +54,7 @@ def flow(cc: str, *paths: str, more: str = "") -> str:
     return f'[[flow]]\ncc = "{cc}"\n{where}\n{more}\n'
 
 
-def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> Outcome:
+def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> TableOutput:
     """Runs an experiment with real packets, its first flow by this name of the kernel's; again if
     the machine disturbed it.
     """
@@ -63,7 +63,7 @@ def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> Outcome:
     if kernel_cc is not None:
         plan["flows"][0]["kernel_cc"] = kernel_cc
     for _ in range(ATTEMPTS):
-        outcome = run_scenario(json.dumps(plan), Watch())
+        outcome = run_scenario(json.dumps(plan), RunMonitor())
         if not outcome.invalid_reasons:
             return outcome
     pytest.fail(f"the machine was too busy {ATTEMPTS} times: {'; '.join(outcome.invalid_reasons)}")

@@ -329,7 +329,7 @@ def test_whoever_waits_for_it_can_interrupt() -> None:
     Counting.acks = 0
     one = experiment(Counting, duration="10000 s", sample="1 s")
 
-    def stop(done: float) -> None:
+    def stop(_step: str, done: float) -> None:
         if done > 0:
             raise KeyboardInterrupt
 

@@ -18,6 +18,7 @@ from dumbbell.papers.reproduction import RunOptions, figure_of, reopen, reproduc
 from dumbbell.papers.testbed import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from dumbbell.papers import Reproduction
@@ -133,15 +134,12 @@ class Machine:
         self.invalid = {str(seed): ["packets were 9 ms late"] for seed in invalid}
         self.runs: list[int] = []
 
-    def __call__(self, experiments: list[Any], **options: Any) -> list[Result]:
+    def __call__(self, experiments: list[Any], **options: Any) -> Generator[Result, None, None]:
         assert options["backend"] == "linux"
-        results = []
-        for place, result in enumerate(run_all(experiments)):
+        for result in run_all(experiments):
             self.runs += result.seeds
             meta = {"backend": "linux", "kernel": "6.18", "invalid": self.invalid}
-            results.append(replace(result, meta=result.meta | meta))
-            options["finished"](place, results[place])
-        return results
+            yield replace(result, meta=result.meta | meta)
 
 
 def reproduce(study: Study, out: Path, *, with_real: bool = True) -> Reproduction:
@@ -152,7 +150,7 @@ def reproduce(study: Study, out: Path, *, with_real: bool = True) -> Reproductio
 def test_a_number_is_published_simulated_simulated_alike_and_real(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testbed, "run_all", Machine(2))
+    monkeypatch.setattr(testbed, "run_each", Machine(2))
     done = reproduce(study, tmp_path)
     (number,) = done.numbers
     assert number.found.value == pytest.approx(9.0, rel=0.1)
@@ -172,7 +170,7 @@ def test_a_number_is_published_simulated_simulated_alike_and_real(
 def test_the_report_shows_figures_side_by_side_and_says_what_is_otherwise(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testbed, "run_all", Machine(2))
+    monkeypatch.setattr(testbed, "run_each", Machine(2))
     reproduce(study, tmp_path)
     page = (tmp_path / "tiny" / "index.html").read_text()
     assert page.index('id="figure-1"') < page.index('id="figure-1-real"')
@@ -188,7 +186,7 @@ def test_runs_that_are_there_are_kept_and_told_of(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine()
-    monkeypatch.setattr(testbed, "run_all", machine)
+    monkeypatch.setattr(testbed, "run_each", machine)
     first, again, later = (reproduce(study, tmp_path, with_real=r) for r in (True, True, False))
     assert machine.runs == [1, 2, 3]
     assert [one.numbers[0].testbed for one in (again, later)] == [first.numbers[0].testbed] * 2
@@ -197,7 +195,7 @@ def test_runs_that_are_there_are_kept_and_told_of(
 def test_runs_are_kept_and_marked_if_all_are_invalid(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testbed, "run_all", Machine(1, 2, 3))
+    monkeypatch.setattr(testbed, "run_each", Machine(1, 2, 3))
     (number,) = reproduce(study, tmp_path).numbers
     assert number.testbed is not None
     assert number.testbed.count == "3 runs, invalid"
@@ -210,7 +208,7 @@ def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
     def refuse(*_experiments: Any, **_options: Any) -> list[Result]:
         raise TestbedError("run as root")
 
-    monkeypatch.setattr(testbed, "run_all", refuse)
+    monkeypatch.setattr(testbed, "run_each", refuse)
     monkeypatch.setattr(reproduction, "run_each", None)
     with pytest.raises(TestbedError, match="run as root"):
         reproduce(study, tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import pkgutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from dumbbell import (
     run,
     run_all,
 )
+from dumbbell.engine.runner import run_each
 from dumbbell.errors import OverwriteError
 from dumbbell.results.storage import reserve
 from dumbbell.results.tables import TABLES
@@ -407,20 +409,14 @@ def test_experiments_run_side_by_side_give_what_they_give_alone() -> None:
 
 def test_results_are_told_in_their_order() -> None:
     long, short = (EXPERIMENT.replace(seeds=1, duration=text) for text in ("60 s", "1 s"))
-    told: list[tuple[int, str]] = []
-    results = run_all(
-        [long, short], finished=lambda place, one: told.append((place, one.experiment.duration))
-    )
-    assert told == [(0, "60 s"), (1, "1 s")]
-    assert [one.experiment.duration for one in results] == ["60 s", "1 s"]
+    assert [one.experiment.duration for one in run_each([long, short])] == ["60 s", "1 s"]
 
 
-def test_what_goes_wrong_with_a_result_stops_the_runs_that_are_left() -> None:
-    def refuse(_place: int, _result: Result) -> None:
-        raise ResultError("no")
-
-    with pytest.raises(ResultError, match="no"):
-        run_all([EXPERIMENT, EXPERIMENT.replace(duration="100000 s")], jobs=1, finished=refuse)
+def test_runs_whose_results_are_not_taken_are_stopped() -> None:
+    runs = run_each([EXPERIMENT, EXPERIMENT.replace(duration="100000 s")], jobs=1)
+    next(runs)
+    runs.close()
+    assert threading.active_count() == 1
 
 
 def test_a_header_that_is_too_small_is_refused_with_its_key() -> None:
@@ -432,7 +428,12 @@ def test_a_header_that_is_too_small_is_refused_with_its_key() -> None:
 
 def test_progress_is_told_and_ends_at_no_more_than_one() -> None:
     told: list[float] = []
-    run(EXPERIMENT.replace(duration="300 s"), seeds=2, jobs=1, progress=told.append)
+    run(
+        EXPERIMENT.replace(duration="300 s"),
+        seeds=2,
+        jobs=1,
+        progress=lambda _, done: told.append(done),
+    )
     assert told == sorted(told)
     assert told
     assert 0 <= told[0] <= told[-1] <= 1

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from dumbbell import Experiment, Result, papers, run, run_all
+from dumbbell import Experiment, Result, papers, run
 from dumbbell.cli.app import app
 from dumbbell.engine.store import Store
 from dumbbell.errors import DumbbellError
@@ -108,16 +108,18 @@ def test_damaged_entries_are_made_again(store: Store) -> None:
     assert stored(EXPERIMENT) == 3
 
 
-def test_what_was_not_used_for_the_longest_time_is_removed_first(store: Store) -> None:
+def test_what_was_not_used_for_the_longest_time_is_removed_first(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(EXPERIMENT)
     oldest, *others = (entry.path for entry in store.entries())
     os.utime(oldest, (1, 1))
     assert store.prune(store.size() - 1) == 1
     assert {entry.path for entry in store.entries()} == set(others)
     assert store.prune(0) == 2
-    small = Store(store.folder, limit=1)
-    run_all([EXPERIMENT], store=small)
-    assert len(small.entries()) <= 1
+    monkeypatch.setenv("DUMBBELL_STORE_LIMIT", "1")
+    run(EXPERIMENT)
+    assert len(store.entries()) <= 1
 
 
 def no_space(*_: object) -> None:

@@ -18,7 +18,8 @@ from dumbbell.sweeps.plan import Sweep
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dumbbell.sweeps.drive import Progress
+    import polars as pl
+
 
 LONG = ["duration=20 s", "link.*.rate=100 Mbit/s"]
 """Some six chunks of runs, so that there are others when the first is over."""
@@ -35,14 +36,14 @@ def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> Non
     ) as cluster:
         workers = [worker.pid for worker in cluster.workers.values()]
 
-        def kill_one(far: Progress) -> None:
-            if far.made and not killed:
-                assert far.made < far.total / 2
+        def kill_one(runs: pl.DataFrame) -> None:
+            if not killed:
+                assert runs.height < 30
                 killed.append(workers[0])
                 os.kill(workers[0], signal.SIGKILL)
 
         done = run_sweep(
-            sweep, tmp_path / "dask", dask=cluster.scheduler_address, progress=kill_one
+            sweep, tmp_path / "dask", dask=cluster.scheduler_address, finished=kill_one
         )
     assert killed
     assert (done.total, done.made) == (60, 60)
@@ -64,12 +65,11 @@ def test_a_cluster_that_ends_is_told_and_what_it_did_is_kept(tmp_path: Path) -> 
         n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
     ) as cluster:
 
-        def end(far: Progress) -> None:
-            if far.made:
-                cluster.close()
+        def end(_runs: pl.DataFrame) -> None:
+            cluster.close()
 
         with pytest.raises(DumbbellError, match=r"the Dask cluster lost runs: .*type the same"):
-            run_sweep(sweep, tmp_path, dask=cluster.scheduler_address, progress=end)
+            run_sweep(sweep, tmp_path, dask=cluster.scheduler_address, finished=end)
     again = run_sweep(sweep, tmp_path)
     assert again.total == 60
     assert 0 < again.before == 60 - again.made

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import dumbbell
-from dumbbell.engine.kernel import TestbedError, Watch, run_scenario
+from dumbbell.engine.kernel import RunMonitor, TestbedError, run_scenario
 from dumbbell.errors import ExperimentError
 from dumbbell.experiment.model import Experiment, Flow, Link
 
@@ -39,7 +39,7 @@ def experiment(**changes: object) -> Experiment:
 def why_not() -> str:
     """What this machine lacks; empty if nothing."""
     try:
-        run_scenario(experiment(duration="50 ms").resolve().scenario(1), Watch())
+        run_scenario(experiment(duration="50 ms").resolve().scenario(1), RunMonitor())
     except TestbedError as error:
         return str(error)
     return ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import run_all
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def examine(
     version: Callable[[str], int],
     *,
     jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> list[Outcome]:
     """Puts algorithms through cases.
 
@@ -146,16 +147,18 @@ def examine(
         algorithms: The algorithms, as an experiment names them.
         version: Which version of the specified algorithm one is.
         jobs: How many simulations to run at once; one a processor if not given.
-        progress: Is told what share of the work is done (0 to 1).
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
         An outcome for every case and algorithm, case by case. A case about other versions, or about
         variables that the algorithm does not show, is ``"n/a"``.
     """
     pairs = [(case, cc) for case in cases for cc in algorithms if version(cc) in case.versions]
-    half = (lambda done: progress(done / 2)) if progress else None
-    other = (lambda done: progress(0.5 + done / 2)) if progress else None
-    first = run_all([case.setup(cc) for case, cc in pairs], jobs=jobs, progress=half)
+    first = run_all(
+        [case.setup(cc) for case, cc in pairs],
+        jobs=jobs,
+        progress=lambda step, done: progress(step, done / 2),
+    )
     tracks = {pair: Track.of(result) for pair, result in zip(pairs, first, strict=True)}
     again: list[tuple[tuple[Case, str], Experiment]] = []
     for pair in pairs:
@@ -163,7 +166,11 @@ def examine(
         with suppress(NotSeenError, *_NOT_SHOWN):
             if pair[0].then is not None and tracks[pair].has("state"):
                 again.append((pair, pair[0].then(pair[1], tracks[pair])))
-    second = run_all([experiment for _, experiment in again], jobs=jobs, progress=other)
+    second = run_all(
+        [experiment for _, experiment in again],
+        jobs=jobs,
+        progress=lambda step, done: progress(step, 0.5 + done / 2),
+    )
     tracks |= {pair: Track.of(result) for (pair, _), result in zip(again, second, strict=True)}
     return [_judge(case, cc, tracks.get((case, cc))) for case in cases for cc in algorithms]
 

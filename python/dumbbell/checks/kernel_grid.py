@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import run_all, run_each
 from dumbbell.errors import ResultError
 from dumbbell.experiment.model import Experiment, Flow, Link
@@ -22,8 +23,9 @@ from dumbbell.results.result import Result
 from dumbbell.results.storage import check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
+
 
 TOLERANCES: Final = {"goodput": 0.03, "queue_delay": 0.10, "retransmitted": 0.25}
 """How far simulator and kernel may differ, as a share of the kernel's median."""
@@ -91,7 +93,7 @@ def measure(
     jobs: int = 1,
     retry_invalid: int = 1,
     overwrite: bool = False,
-    progress: Callable[[str, float], None] = lambda _what, _share: None,
+    progress: Progress = silent,
 ) -> None:
     """Runs with real packets what `folder` does not hold yet: every cell once, then again.
 
@@ -124,7 +126,7 @@ def measure(
         jobs=jobs,
         backend="linux",
         retry_invalid=retry_invalid,
-        progress=lambda share: progress("measuring", (done + share * len(missing)) / len(wanted)),
+        progress=lambda step, share: progress(step, (done + share * len(missing)) / len(wanted)),
         fresh=overwrite,
     )
     for (place, _), result in zip(missing, results, strict=True):

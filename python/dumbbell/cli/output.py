@@ -10,14 +10,16 @@ import sys
 import textwrap
 import time
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from dumbbell.engine.progress import Progress, titled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -101,13 +103,10 @@ def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Non
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str, float], None]]:
-    """Gives a function that takes what is being done and what share of it is done.
-
-    It shows a progress bar on the terminal once the work has taken `PATIENCE`.
-    """
+def progress_bar(title: str = "") -> Iterator[Progress]:
+    """Shows a progress bar on the terminal once the work has taken `PATIENCE`."""
     console = Console(stderr=True)
-    bar = Progress(
+    bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
@@ -119,23 +118,16 @@ def stages() -> Iterator[Callable[[str, float], None]]:
     task = bar.add_task("", total=1.0)
     began = time.monotonic()
 
-    def tell(what: str, done: float) -> None:
+    def show(step: str, done: float) -> None:
         if not bar.live.is_started and time.monotonic() - began >= PATIENCE:
             bar.start()
-        bar.update(task, description=what, completed=done)
+        bar.update(task, description=step, completed=done)
 
     try:
-        yield tell
+        yield titled(show, title) if title else show
     finally:
         if bar.live.is_started:
             bar.stop()
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[float], None]]:
-    """As `stages`, for work of one stage."""
-    with stages() as tell:
-        yield partial(tell, what)
 
 
 def mbits(rate: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell import papers
-from dumbbell.cli.output import print_json, print_line, stages
+from dumbbell.cli.output import print_json, print_line, progress_bar
 from dumbbell.engine.runner import known_backend
 from dumbbell.errors import DumbbellError
 
@@ -37,14 +37,14 @@ def reproduce_papers(
     if figures:
         if len(chosen) != 1 or chosen == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
-        with stages() as progress:
+        with progress_bar() as progress:
             drawn = papers.draw(chosen[0], figures, out, jobs=jobs, seeds=seeds, progress=progress)
         if json:
             print_json({"figures": [f"{path}.svg" for path in drawn]})
         for path in drawn if not json else []:
             print_line(f"{path}.svg")
         return
-    with stages() as progress:
+    with progress_bar() as progress:
         done = papers.reproduce(
             chosen,
             out,

@@ -89,7 +89,7 @@ def run_file(
         return
     _print(result, summary, links)
     for reason in result.invalid_reasons:
-        print_line(f"\nSpoiled, {reason}")
+        print_line(f"\nInvalid, {reason}")
     if until is not None and not all(map(until.is_satisfied_by, _values(until.metric, result))):
         print_line(f"\n{too_wide(until)}")
     print_line(f"\nThe result is in {folder}")

@@ -12,12 +12,12 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import (
     BarColumn,
-    Progress,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as Bar
 from rich.text import Text
 
 from dumbbell.cli.output import (
@@ -28,6 +28,7 @@ from dumbbell.cli.output import (
     too_wide,
 )
 from dumbbell.display import Column, Table, format_setting
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.errors import in_file
 from dumbbell.results.summary import means
 from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from dumbbell.metrics.intervals import Until
     from dumbbell.sweeps.dataset import Dataset
-    from dumbbell.sweeps.drive import Progress as Far
     from dumbbell.sweeps.drive import Swept
 
 MOST_POINTS: Final = 24
@@ -69,7 +69,7 @@ def sweep_file(
     with in_file(file):
         sweep = Sweep.load(file, overrides=assignments)
     units = {name: axis.unit for name, axis in zip(sweep.names, sweep.axes, strict=True)}
-    with in_file(file), _live(file.name, units) as progress:
+    with in_file(file), _live(file.name, units) as (progress, finished):
         swept = run_sweep(
             sweep,
             folder,
@@ -79,6 +79,7 @@ def sweep_file(
             until=until,
             series=series,
             progress=progress,
+            finished=finished,
         )
     wall = time.perf_counter() - began
     runs = swept.dataset.table("runs")
@@ -132,10 +133,12 @@ def _print(dataset: Dataset, runs: pl.DataFrame) -> None:
 
 
 @contextmanager
-def _live(what: str, units: dict[str, str | None]) -> Iterator[Callable[[Far], None]]:
+def _live(
+    what: str, units: dict[str, str | None]
+) -> Iterator[tuple[Progress, Callable[[pl.DataFrame], None]]]:
     """Shows, on a terminal, one progress bar and the means so far along one axis."""
     console = Console(stderr=True)
-    bar = Progress(
+    bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
@@ -144,25 +147,21 @@ def _live(what: str, units: dict[str, str | None]) -> Iterator[Callable[[Far], N
         TimeRemainingColumn(),
         console=console,
     )
-    task = bar.add_task(what, total=None)
+    task = bar.add_task(what, total=1.0)
     if not console.is_terminal:
-        yield lambda _: None
+        yield silent, lambda _: None
         return
     so_far = _SoFar(units)
     with Live(bar, console=console, transient=True, refresh_per_second=5) as live:
 
-        def show(far: Far) -> None:
-            if not far.total:
-                bar.update(task, completed=far.planned, total=far.points, description="planning")
-                return
-            doing = f"{what}: {far.made:,} new of {far.total:,} runs"
-            bar.update(task, completed=far.done, total=far.work, description=doing)
-            if far.latest is not None:
-                so_far.add(far.latest)
-                far.latest = None
-                live.update(Group(so_far.table(console.width), bar))
+        def show(step: str, done: float) -> None:
+            bar.update(task, completed=done, description=f"{what}: {step}")
 
-        yield show
+        def add(runs: pl.DataFrame) -> None:
+            so_far.add(runs)
+            live.update(Group(so_far.table(console.width), bar))
+
+        yield show, add
 
 
 class _SoFar:

@@ -22,8 +22,8 @@ from dumbbell.cli.output import (
     print_json,
     print_line,
     print_table,
+    progress_bar,
     seconds,
-    stages,
 )
 from dumbbell.errors import DumbbellError
 
@@ -291,7 +291,7 @@ def _tell_events(watch: _core.TransferMonitor) -> None:
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
     """A progress bar with rate, round-trip time and loss."""
-    with stages() as show:
+    with progress_bar() as show:
         seen: list[tuple[float, int]] = []
 
         def tell(watch: _core.TransferMonitor) -> None:
@@ -316,7 +316,7 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
 def _countdown(what: str, length: float) -> Iterator[Callable[[_core.TransferMonitor], None]]:
     """A progress bar for what takes so long, s."""
     began = time.monotonic()
-    with stages() as show:
+    with progress_bar() as show:
         yield lambda _: show(what, min(1.0, (time.monotonic() - began) / length))
 
 

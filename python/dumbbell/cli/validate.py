@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dumbbell.checks.kernel_grid import Grid, compare, measure
 from dumbbell.checks.kernel_page import table, write
 from dumbbell.cli.algorithms import split_algorithms
-from dumbbell.cli.output import print_json, print_line, rows, stages
+from dumbbell.cli.output import print_json, print_line, progress_bar, rows
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def validate_grid(
     for cell in grid.cells:
         cell.experiment(duration, grid.seeds)
     if measure_more:
-        with stages() as tell:
+        with progress_bar() as tell:
             measure(
                 grid,
                 out,

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import metrics
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import run_all, run_until
 from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, unknown
 from dumbbell.experiment.model import Experiment, Flow, Link, needs_udt
 from dumbbell.experiment.quantities import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
@@ -86,7 +87,7 @@ def compare(
     seeds: int | list[int] = 1,
     jobs: int | None = None,
     until: Until | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Comparison:
     """Compares algorithms on one link, each with flows of its own; what ``dumbbell compare`` runs.
 
@@ -105,7 +106,7 @@ def compare(
         seeds: How many seeds, or which.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         until: Adds seeds to every algorithm until the interval of a metric is as narrow as this.
-        progress: Called periodically with the completed fraction (0 to 1).
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
         ExperimentError: If an argument is not valid; its ``key`` is the argument's name.

@@ -13,16 +13,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any, Final
 
 import polars as pl
 
-from dumbbell.engine.output import TableOutput
+from dumbbell.engine.output import ALL_TABLES, TableOutput
 from dumbbell.errors import DumbbellError, ExperimentError
 
 _UNKNOWN: Final = ("recoveries", "spurious")
-"""What a kernel does not tell of a flow; UDT is ours, and tells it."""
+"""Columns that a kernel does not report of a flow; UDT, which is not the kernel's, does."""
 
 
 class TestbedError(DumbbellError):
@@ -32,8 +32,8 @@ class TestbedError(DumbbellError):
 
 
 @dataclass
-class Watch:
-    """Lets another thread see how far a run is, and stop it."""
+class RunMonitor:
+    """Shows the progress of a run to another thread, and stops it; as `_core.RunMonitor`."""
 
     done: float = 0.0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -46,78 +46,54 @@ class Watch:
             self.process.kill()
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome(TableOutput):
-    """What came of a run: tables as the simulator gives them, and how the machine did.
-
-    Attributes:
-        health: Lateness of packets (``late_mean_s``, ``late_p99_s``, ``late_max_s``, and when the
-            latest was due, ``late_max_at_s``), packets that devices dropped, the share of the
-            processors that was stolen, whether they were kept from sleeping (``awake``),
-            whether the kernel had too little memory for TCP (``short_of_memory``), and
-            ``complaints``: why the run is invalid, if it is.
-    """
-
-    health: dict[str, Any]
-
-    @property
-    def invalid_reasons(self) -> list[str]:
-        """Why the run is invalid; empty if it is not."""
-        return list(self.health["complaints"])
-
-
-def run_scenario(scenario: str, watch: Watch) -> Outcome:
+def run_scenario(scenario: str, monitor: RunMonitor) -> TableOutput:
     """Runs a scenario, as `Experiment.scenario` gives it, in real time.
 
     Raises:
         TestbedError: If the machine cannot.
         ExperimentError: If a kernel cannot do what it asks for.
-        InterruptedError: If `watch` was stopped.
+        InterruptedError: If `monitor` was stopped.
     """
-    with tempfile.TemporaryFile() as words:
+    request = {"parent": os.getpid(), "scenario": scenario, "tables": ALL_TABLES}
+    with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dumbbell.engine.kernel_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=words,
+                stderr=errors,
                 start_new_session=True,
             )
         except OSError as error:
             problem = f"the testbed's process cannot be started: {sys.executable}: {error.strerror}"
             raise TestbedError(f"{problem}; give this user access to it") from None
-        watch.process = process
-        try:
-            if watch.is_stopped:
-                raise InterruptedError("the run was stopped")
-            assert process.stdin is not None, "it is a pipe"
-            assert process.stdout is not None, "it is a pipe"
-            request = json.dumps({"parent": os.getpid(), "scenario": scenario})
-            with process.stdin as pipe:
-                pipe.write(request.encode())
-            ours = [flow.get("udt") is not None for flow in json.loads(scenario)["flows"]]
-            outcome = _listen(process.stdout, watch, pl.Series(ours, dtype=pl.Boolean))
-        finally:
-            process.kill()
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-        if outcome is not None:
-            return outcome
-        words.seek(0)
-        said = words.read().decode(errors="replace").strip().rpartition("\n")[2]
-    raise TestbedError(f"the testbed ended without a word (status {process.returncode}): {said}")
+        monitor.process = process
+        output = None
+        with process:
+            try:
+                assert process.stdin is not None, "it is a pipe"
+                assert process.stdout is not None, "it is a pipe"
+                if not monitor.is_stopped:
+                    process.stdin.write(json.dumps(request).encode())
+                    process.stdin.close()
+                    output = _read_output(process.stdout, monitor)
+            finally:
+                process.kill()
+        if output is not None:
+            return _without_unknown(output, scenario)
+        if monitor.is_stopped:
+            raise InterruptedError("the run was stopped")
+        errors.seek(0)
+        last = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+    raise TestbedError(f"the testbed ended without a result (status {process.returncode}): {last}")
 
 
-def _listen(pipe: IO[bytes], watch: Watch, ours: pl.Series) -> Outcome | None:
-    """Hears a worker out: progress, an error, or the tables. None if it died.
-
-    `ours` says of which flows the sender is ours and not the kernel's.
-    """
+def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> TableOutput | None:
+    """Reads the messages of a worker: progress, an error, or the tables. None if it died."""
     while line := pipe.readline():
         message = json.loads(line)
         if "done" in message:
-            watch.done = message["done"]
+            monitor.done = message["done"]
         elif "invalid" in message:
             raise ExperimentError(message["invalid"])
         elif "missing" in message:
@@ -127,11 +103,21 @@ def _listen(pipe: IO[bytes], watch: Watch, ours: pl.Series) -> Outcome | None:
                 name: pl.read_ipc(io.BytesIO(pipe.read(size)))
                 for name, size in message["tables"].items()
             }
-            for table, told in (("flows", ours), ("subflows", False)):
-                tables[table] = tables[table].with_columns(
-                    pl.when(told).then(name).alias(name) for name in _UNKNOWN
-                )
-            return Outcome(**tables, meta=message["meta"], health=message["health"])
-    if watch.is_stopped:
-        raise InterruptedError("the run was stopped")
+            reasons = message["health"].pop("complaints")
+            return TableOutput(
+                **tables, meta=message["meta"], health=message["health"], invalid_reasons=reasons
+            )
     return None
+
+
+def _without_unknown(output: TableOutput, scenario: str) -> TableOutput:
+    """The same with null for what a kernel does not report of its flows."""
+    is_udt = [flow.get("udt") is not None for flow in json.loads(scenario)["flows"]]
+    known: dict[str, Any] = {"flows": pl.Series(is_udt, dtype=pl.Boolean), "subflows": False}
+    tables = {
+        table: getattr(output, table).with_columns(
+            pl.when(where).then(name).alias(name) for name in _UNKNOWN
+        )
+        for table, where in known.items()
+    }
+    return replace(output, **tables)

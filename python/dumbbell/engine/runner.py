@@ -6,23 +6,24 @@ import os
 import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 
 from dumbbell import _core
 from dumbbell.engine import kernel, kernel_algorithms
 from dumbbell.engine.build import engine
 from dumbbell.engine.output import TableOutput, frames
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.simulation import simulate, stop_all, thread_pool
 from dumbbell.engine.store import Store, description, measurement_key, simulation_key
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.results.result import Result, collect
-from dumbbell.results.storage import identity, reserve
+from dumbbell.results.storage import identity, machine, reserve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
     from contextlib import AbstractContextManager
     from pathlib import Path
@@ -43,11 +44,9 @@ def known_backend(name: str) -> Backend:
     Raises:
         DumbbellError: If there is none.
     """
-    if name == "simulator":
-        return "simulator"
-    if name == "linux":
-        return "linux"
-    raise DumbbellError(f'backend: there is no "{name}"; write simulator or linux')
+    if name not in get_args(Backend):
+        raise DumbbellError(f'backend: there is no "{name}"; write simulator or linux')
+    return cast(Backend, name)
 
 
 def run(
@@ -59,7 +58,7 @@ def run(
     overwrite: bool = False,
     backend: Backend = "simulator",
     retry_invalid: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Result:
     """Runs an experiment with all its seeds.
 
@@ -76,7 +75,7 @@ def run(
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
         retry_invalid: How often an invalid run is repeated: one with real packets that the machine
             disturbed.
-        progress: Is told, every now and then, what share of the work is done (0 to 1).
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
         The tables of all seeds, in the order of the seeds.
@@ -88,23 +87,13 @@ def run(
         TestbedError: If this machine lacks what real packets need.
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
-    if not isinstance(experiment, Experiment):
-        with in_file(experiment):
-            read = Experiment.load(experiment)
-            return run(
-                read,
-                seeds=seeds,
-                jobs=jobs,
-                out=out,
-                overwrite=overwrite,
-                backend=backend,
-                retry_invalid=retry_invalid,
-                progress=progress,
-            )
-    one = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
-    with ExitStack() as held:
-        reserved = out and reserve_for(one, out, backend, overwrite=overwrite)
-        place = held.enter_context(reserved) if reserved else None
+    with ExitStack() as stack:
+        if not isinstance(experiment, Experiment):
+            stack.enter_context(in_file(experiment))
+            experiment = Experiment.load(experiment)
+        one = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
+        reserved = reserve_for(one, out, backend, overwrite=overwrite) if out else nullcontext()
+        place = stack.enter_context(reserved)
         (result,) = run_all(
             [one],
             jobs=jobs,
@@ -150,9 +139,7 @@ def run_all(
     jobs: int | None = None,
     backend: Backend = "simulator",
     retry_invalid: int = 0,
-    progress: Callable[[float], None] | None = None,
-    finished: Callable[[int, Result], None] | None = None,
-    store: Store | None = None,
+    progress: Progress = silent,
     fresh: bool = False,
 ) -> list[Result]:
     """Runs several experiments, the seeds of all of them side by side.
@@ -162,10 +149,8 @@ def run_all(
         jobs: How many seeds to run at once; see `run`.
         backend: What runs them; see `run`.
         retry_invalid: How often invalid runs are repeated; see `run`.
-        progress: Is told, every now and then, what share of the work is done (0 to 1).
-        finished: Is given every result and its place, in their order, while others still run.
-        store: Where runs are filed and looked up; the store of the environment if not given.
-        fresh: Whether runs with real packets are made even if the store has them.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
+        fresh: Whether runs with real packets are made even if the run store has them.
 
     Returns:
         A result for every experiment, in their order; the same as from running them one by one.
@@ -175,20 +160,16 @@ def run_all(
         DumbbellError: If there is no such backend.
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
-    results = []
-    for result in run_each(
-        experiments,
-        jobs=jobs,
-        backend=backend,
-        retry_invalid=retry_invalid,
-        progress=progress,
-        store=store,
-        fresh=fresh,
-    ):
-        results.append(result)
-        if finished:
-            finished(len(results) - 1, result)
-    return results
+    return list(
+        run_each(
+            experiments,
+            jobs=jobs,
+            backend=backend,
+            retry_invalid=retry_invalid,
+            progress=progress,
+            fresh=fresh,
+        )
+    )
 
 
 def run_each(
@@ -197,25 +178,24 @@ def run_each(
     jobs: int | None = None,
     backend: Backend = "simulator",
     retry_invalid: int = 0,
-    progress: Callable[[float], None] | None = None,
-    store: Store | None = None,
+    progress: Progress = silent,
     fresh: bool = False,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """As `run_all`, and yields the results one by one in their order, without keeping them."""
     is_real = known_backend(backend) == "linux"
-    store = store or Store.default()
+    store = Store.default()
     resolved = [experiment.resolve() for experiment in experiments]
-    for one in resolved if not is_real else []:
-        _refuse_programs(one)
+    if not is_real:
+        _refuse_programs(resolved)
     at_once = workers(1 if jobs is None and is_real else jobs)
-    kernels = [f for one in resolved for f in one.flows if is_real and f.transport == "tcp"]
-    used = [flow.cc for flow in kernels]
+    flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
+    used = [flow.cc for flow in flows]
     with kernel_algorithms.provided(used) as names, thread_pool(at_once) as pool:
         groups = [
             [
-                _RealTask(one, seed, store, retry_invalid, names, fresh)
+                _Measurement(one, seed, store, retry_invalid, names, fresh)
                 if is_real
-                else _Task(one, seed, store)
+                else _Simulation(one, seed, store)
                 for seed in one.seed_list
             ]
             for one in resolved
@@ -231,11 +211,12 @@ def run_each(
             raise
 
 
-def _refuse_programs(experiment: Experiment) -> None:
-    for number, flow in enumerate(experiment.flows):
-        if flow.command is not None:
-            problem = 'a program sends real packets; run it with the backend "linux"'
-            raise ExperimentError(problem, key=f"flow[{number}].command")
+def _refuse_programs(experiments: Iterable[Experiment]) -> None:
+    for experiment in experiments:
+        for number, flow in enumerate(experiment.flows):
+            if flow.command is not None:
+                problem = 'a program sends real packets; run it with the backend "linux"'
+                raise ExperimentError(problem, key=f"flow[{number}].command")
 
 
 def run_until(
@@ -244,7 +225,7 @@ def run_until(
     values: Callable[[Result], Iterable[Sequence[float | None]]],
     *,
     jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> list[Result]:
     """As `run_all`, and adds seeds to every experiment until what comes out is known well enough.
 
@@ -277,52 +258,65 @@ def run_until(
 
 @dataclass(frozen=True)
 class _Done:
-    """The outcome of one run, when it ran, and how often it was tried.
+    """The output of one run, and when it was made, s.
 
     Attributes:
         is_stored: Whether it comes from the store.
         is_kept: Whether it is in the store now.
     """
 
-    outcome: _core.RunOutput | TableOutput
+    output: _core.RunOutput | TableOutput
     began: float
     ended: float
-    attempts: int = 1
     is_stored: bool = False
     is_kept: bool = False
 
+    @classmethod
+    def stored(cls, store: Store, key: str | None) -> _Done | None:
+        """The run that is filed under a key, if there is one."""
+        began = time.perf_counter()
+        if (found := store.get(key)) is None:
+            return None
+        tables, facts = found
+        said: dict[str, Any] = {**tables, "meta": facts["meta"]}
+        output = TableOutput(**said, health=facts.get("health", {}))
+        return cls(output, began, time.perf_counter(), is_stored=True, is_kept=True)
+
 
 @dataclass(frozen=True)
-class _Task:
-    """One seed of one resolved experiment."""
+class _Simulation:
+    """One seed of one resolved experiment in the simulator."""
 
     experiment: Experiment
     seed: int
     store: Store
-    watch: _core.RunMonitor = field(default_factory=_core.RunMonitor)
+    monitor: _core.RunMonitor = field(default_factory=_core.RunMonitor)
+    step: ClassVar[str] = "simulating"
 
     def run(self) -> _Done:
-        one, began = self.experiment, time.perf_counter()
-        text = one.scenario(self.seed)
-        key = simulation_key(one, text)
-        if (stored := self.store.get(key)) is not None:
-            tables, facts = stored
-            output = TableOutput(**tables, meta=facts["meta"])
-            return _Done(output, began, time.perf_counter(), is_stored=True, is_kept=True)
+        one = self.experiment
+        scenario = one.scenario(self.seed)
+        key = simulation_key(one, scenario)
+        if stored := _Done.stored(self.store, key):
+            return stored
+        began = time.perf_counter()
         try:
-            outcome = simulate(text, (flow.cc for flow in one.flows), one.sources, self.watch)
+            output = simulate(scenario, (flow.cc for flow in one.flows), one.sources, self.monitor)
         except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
         ended = time.perf_counter()
-        kept = key is not None and self.store.is_on
-        facts = {"meta": outcome.meta, "what": description(one, self.seed, "simulator")}
-        kept = kept and self.store.put(key, frames(outcome), facts)
-        return _Done(outcome, began, ended, is_kept=kept)
+        facts = {"meta": output.meta, "what": description(one, self.seed, "simulator")}
+        return _Done(output, began, ended, is_kept=self.store.put(key, frames(output), facts))
 
 
 @dataclass(frozen=True)
-class _RealTask:
-    """The same with real packets; of invalid attempts the last one counts, and is not stored."""
+class _Measurement:
+    """The same with real packets; the last of several attempts counts. Invalid ones are not stored.
+
+    Attributes:
+        names: What the kernel calls the algorithms.
+        fresh: Whether it is made even if it is stored.
+    """
 
     experiment: Experiment
     seed: int
@@ -330,81 +324,76 @@ class _RealTask:
     retry_invalid: int
     names: Mapping[str, str]
     fresh: bool
-    watch: kernel.Watch = field(default_factory=kernel.Watch)
+    monitor: kernel.RunMonitor = field(default_factory=kernel.RunMonitor)
+    step: ClassVar[str] = "measuring"
 
     def run(self) -> _Done:
+        scenario = kernel_algorithms.for_kernel(self.experiment.scenario(self.seed), self.names)
+        key = measurement_key(scenario)
+        if not self.fresh and (stored := _Done.stored(self.store, key)):
+            return stored
         began = time.perf_counter()
-        text = kernel_algorithms.for_kernel(self.experiment.scenario(self.seed), self.names)
-        key = measurement_key(text)
-        if not self.fresh and (stored := self.store.get(key)) is not None:
-            tables, facts = stored
-            said: dict[str, Any] = {**tables, "meta": facts["meta"], "health": facts["health"]}
-            outcome, ended = kernel.Outcome(**said), time.perf_counter()
-            return _Done(outcome, began, ended, facts["attempts"], is_stored=True, is_kept=True)
-        attempts = 1
-        outcome = kernel.run_scenario(text, self.watch)
-        while outcome.invalid_reasons and attempts <= self.retry_invalid:
-            outcome = kernel.run_scenario(text, self.watch)
-            attempts += 1
-        facts = {
-            "meta": outcome.meta,
-            "health": outcome.health,
-            "attempts": attempts,
-            "what": description(self.experiment, self.seed, "linux"),
-        }
-        kept = not outcome.invalid_reasons and self.store.put(key, frames(outcome), facts)
-        return _Done(outcome, began, time.perf_counter(), attempts, is_kept=kept)
+        for attempt in range(1, self.retry_invalid + 2):
+            output = kernel.run_scenario(scenario, self.monitor)
+            output.health["attempts"] = attempt
+            if not output.invalid_reasons:
+                break
+        ended = time.perf_counter()
+        what = description(self.experiment, self.seed, "linux")
+        facts = {"meta": output.meta, "health": output.health, "what": what}
+        kept = not output.invalid_reasons and self.store.put(key, frames(output), facts)
+        return _Done(output, began, ended, is_kept=kept)
 
 
 class _Runs:
-    """Runs that go on in a pool."""
+    """Runs that go on in a pool.
+
+    Attributes:
+        total: How many they are.
+        over: How many of them are over and forgotten.
+        kept: How many of those are in the store.
+    """
 
     def __init__(
         self,
         pool: ThreadPoolExecutor,
-        tasks: Sequence[_Task | _RealTask],
-        progress: Callable[[float], None] | None,
+        tasks: Sequence[_Simulation | _Measurement],
+        progress: Progress,
     ) -> None:
         self.pool, self.progress = pool, progress
         self.total, self.over, self.kept = len(tasks), 0, 0
         self.running = {id(task): (task, pool.submit(task.run)) for task in tasks}
 
-    def take(self, tasks: Sequence[_Task | _RealTask]) -> dict[int, _Done]:
-        """Waits for some of the runs, and forgets them."""
-        self._await(tasks)
-        done = {task.seed: self.running.pop(id(task))[1].result() for task in tasks}
-        self.over += len(done)
-        self.kept += sum(run.is_kept for run in done.values())
-        return done
-
-    def _await(self, tasks: Sequence[_Task | _RealTask]) -> None:
-        """Waits for these runs, or for the first of all runs that fails."""
-        wanted = {self.running[id(task)][1] for task in tasks}
+    def take(self, tasks: Sequence[_Simulation | _Measurement]) -> dict[int, _Done]:
+        """Waits for some of the runs, or for the first of all that fails, and forgets them."""
+        wanted = [self.running[id(task)][1] for task in tasks]
         waiting: Collection[Future[_Done]] = [run for _, run in self.running.values()]
         while not all(run.done() for run in wanted):
             over, waiting = wait(waiting, _POLL_INTERVAL, FIRST_EXCEPTION)
             for run in over:
                 run.result()
-            self._tell()
-        for run in wanted:
-            run.result()
-        self._tell()
+            self._report(tasks[0].step)
+        done = {task.seed: run.result() for task, run in zip(tasks, wanted, strict=True)}
+        self._report(tasks[0].step)
+        for task in tasks:
+            del self.running[id(task)]
+        self.over += len(done)
+        self.kept += sum(run.is_kept for run in done.values())
+        return done
 
-    def _tell(self) -> None:
-        if self.progress:
-            shares = (1.0 if r.done() else task.watch.done for task, r in self.running.values())
-            self.progress((self.over + sum(shares)) / self.total)
+    def _report(self, step: str) -> None:
+        shares = (1.0 if r.done() else task.monitor.done for task, r in self.running.values())
+        self.progress(step, (self.over + sum(shares)) / self.total)
 
     def stop(self) -> None:
         """Stops all runs, and counts those that are kept."""
         self.pool.shutdown(wait=False, cancel_futures=True)
-        runs = list(self.running.values())
-        for task, _ in runs:
-            task.watch.stop()
-        monitors = [task.watch for task, _ in runs if isinstance(task, _Task)]
-        stop_all([run for _, run in runs], lambda: monitors)
-        finished = [r for _, r in runs if r.done() and not r.cancelled() and not r.exception()]
-        self.kept += sum(run.result().is_kept for run in finished)
+        for task, _ in self.running.values():
+            task.monitor.stop()
+        runs = [run for _, run in self.running.values()]
+        stop_all(runs, [task.monitor for task, _ in self.running.values()])
+        finished = [run for run in runs if run.done() and not run.cancelled()]
+        self.kept += sum(run.result().is_kept for run in finished if not run.exception())
 
 
 def workers(jobs: int | None) -> int:
@@ -421,48 +410,27 @@ def workers(jobs: int | None) -> int:
     return jobs
 
 
-def _result(resolved: Experiment, runs: dict[int, _Done], jobs: int) -> Result:
-    outcomes = {seed: done.outcome for seed, done in runs.items()}
+def _result(resolved: Experiment, runs: Mapping[int, _Done], jobs: int) -> Result:
+    outputs = {seed: done.output for seed, done in runs.items()}
     began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
     meta = {
         "version": _core.__version__,
         "engine": engine(),
         "backend": "simulator",
-        "seeds": list(outcomes),
-        "machine": {
-            "system": platform.system(),
-            "processor": platform.machine(),
-            "processors": os.cpu_count(),
-            "python": platform.python_version(),
-        },
+        "seeds": list(outputs),
+        "machine": machine(),
         "jobs": jobs,
         "stored": sum(done.is_stored for done in runs.values()),
         "wall_s": ended - began,
-        "data_packets": sum(outcome.meta["data_packets"] for outcome in outcomes.values()),
-        "events": sum(outcome.meta["events"] for outcome in outcomes.values()),
+        "data_packets": sum(output.meta["data_packets"] for output in outputs.values()),
+        "events": sum(output.meta["events"] for output in outputs.values()),
     }
-    meta |= _reality(runs)
-    return collect(resolved, outcomes, meta | {"hash": identity(resolved, meta)})
-
-
-def _reality(runs: dict[int, _Done]) -> dict[str, Any]:
-    """What the folder of a result says beside, if packets were real."""
-    real = {
-        str(seed): (done.outcome, done.attempts)
-        for seed, done in runs.items()
-        if isinstance(done.outcome, kernel.Outcome)
-    }
-    if not real:
-        return {}
-    return {
-        "backend": "linux",
-        "kernel": platform.release(),
-        "invalid": {
-            seed: one.invalid_reasons for seed, (one, _) in real.items() if one.invalid_reasons
-        },
-        "testbed": {
-            seed: {key: value for key, value in one.health.items() if key != "complaints"}
-            | {"attempts": attempts}
-            for seed, (one, attempts) in real.items()
-        },
-    }
+    real = {str(seed): o for seed, o in outputs.items() if isinstance(o, TableOutput) and o.health}
+    if real:
+        meta |= {
+            "backend": "linux",
+            "kernel": platform.release(),
+            "invalid": {seed: o.invalid_reasons for seed, o in real.items() if o.invalid_reasons},
+            "testbed": {seed: o.health for seed, o in real.items()},
+        }
+    return collect(resolved, outputs, meta | {"hash": identity(resolved, meta)})

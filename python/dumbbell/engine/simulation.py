@@ -14,7 +14,7 @@ from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from concurrent.futures import Future
     from types import TracebackType
     from typing import Any
@@ -83,18 +83,17 @@ def thread_pool(count: int) -> Iterator[ThreadPoolExecutor]:
 
 def stop_all(
     futures: Collection[Future[Any]],
-    monitors: Callable[[], Collection[_core.RunMonitor]],
+    monitors: Iterable[object],
 ) -> None:
     """Waits for simulations that were stopped; raises KeyboardInterrupt in those that go on.
 
     A custom algorithm with an endless loop never returns to its simulation. A thread in a call that
     Python cannot interrupt is left alone.
     """
-    began = time.monotonic()
+    began, current = time.monotonic(), set(map(id, monitors))
     left = wait([one for one in futures if not one.cancelled()], _NOTICE).not_done
     while left and time.monotonic() - began < _PATIENCE:
         with _lock:
-            current = set(map(id, monitors()))
             for thread, monitor in _threads.items():
                 if id(monitor) in current:
                     _interrupt(thread)

@@ -216,7 +216,7 @@ def simulation_key(resolved: Experiment, scenario: str) -> str | None:
 
 def measurement_key(scenario: str) -> str:
     """The key of one run with real packets."""
-    return _hash("linux", engine(), scenario, _machine())
+    return _hash("kernel", engine(), scenario, _machine())
 
 
 def _hash(*parts: Any) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dumbbell.display import Column, Table
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.papers.model import Measure, Paper
 from dumbbell.papers.outcome import Reproduction, Section, Verdict
 from dumbbell.papers.registry import available, folder_of
@@ -18,7 +19,7 @@ from dumbbell.papers.runs import Runs
 from dumbbell.papers.study import Study, claim, figure, metric, number, reduce, table, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = [
     "Column",
@@ -54,7 +55,7 @@ def reproduce(
     extensions: bool = False,
     testbed: bool = False,
     overwrite: bool = False,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress = silent,
 ) -> list[Reproduction]:
     """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links them.
 
@@ -86,7 +87,7 @@ def reproduce(
     names = [paper.id for paper in available()] if papers == ["all"] else papers
     out = Path(out)
     chosen = [Study.load(folder_of(name)) for name in names]
-    options = RunOptions(jobs, seeds, duration, progress or _silent, testbed, extensions, overwrite)
+    options = RunOptions(jobs, seeds, duration, progress, testbed, extensions, overwrite)
     done = [reproduce_paper(study, out, options) for study in chosen]
     write_index(done, out)
     return done
@@ -99,7 +100,7 @@ def draw(
     *,
     jobs: int | None = None,
     seeds: int | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress = silent,
 ) -> list[Path]:
     """Makes some figures of a paper again, and runs only what they need.
 
@@ -119,9 +120,5 @@ def draw(
     """
     from dumbbell.papers.reproduction import RunOptions, draw_figures
 
-    options = RunOptions(jobs, seeds, None, progress or _silent)
+    options = RunOptions(jobs, seeds, None, progress)
     return draw_figures(Study.load(folder_of(paper)), figures, out, options)
-
-
-def _silent(_what: str, _share: float) -> None:
-    pass

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.engine.progress import Progress, titled
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
@@ -69,7 +69,7 @@ class RunOptions:
     jobs: int | None
     seeds: int | None
     duration: str | None
-    progress: Callable[[str, float], None]
+    progress: Progress
     testbed: bool = False
     extensions: bool = False
     overwrite: bool = False
@@ -301,7 +301,7 @@ def _run_all(
     each = run_each(
         list(experiments.values()),
         jobs=options.jobs,
-        progress=partial(options.progress, f"{paper.id}: simulating"),
+        progress=titled(options.progress, paper.id),
     )
     for name, result in zip(names, each, strict=True):
         results.save(name, result)
@@ -317,7 +317,7 @@ def _run_testbed(paper: Paper, folder: Path, options: RunOptions) -> None:
         },
         folder / "real",
         options.overwrite,
-        lambda what, share: options.progress(f"{paper.id}: {what}", share),
+        titled(options.progress, paper.id),
     )
 
 
@@ -374,7 +374,7 @@ def _run_extensions(
         each = run_each(
             [_experiment(paper, one, options) for one in cells],
             jobs=options.jobs,
-            progress=partial(options.progress, f"{paper.id}: extensions"),
+            progress=titled(options.progress, f"{paper.id}: extensions"),
         )
         rows = [
             of.reduce(result).select(

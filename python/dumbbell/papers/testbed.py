@@ -7,22 +7,24 @@ settings from the effect of real packets.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from dumbbell import metrics
 from dumbbell.display import Column, Table, format_significant
-from dumbbell.engine.runner import run_all
+from dumbbell.engine.progress import Progress, titled
+from dumbbell.engine.runner import run_each
 from dumbbell.errors import ResultError
 from dumbbell.papers.outcome import Section
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from dumbbell.experiment.model import Experiment
@@ -116,7 +118,7 @@ def measure(
     experiments: Mapping[str, tuple[Experiment, int]],
     folder: Path,
     overwrite: bool,
-    progress: Callable[[str, float], None],
+    progress: Progress,
 ) -> None:
     """Runs with real packets what `folder` does not hold yet.
 
@@ -139,18 +141,16 @@ def measure(
             check(folder / name, None, None, overwrite=overwrite)
             groups.setdefault(at_once, {})[name] = experiment
     for at_once, group in groups.items():
-        run_all(
+        runs = run_each(
             list(group.values()),
             jobs=at_once,
             backend="linux",
             retry_invalid=_RETRIES,
-            progress=partial(progress, f"{', '.join(_families(group))} with real packets"),
-            finished=partial(_save, [folder / name for name in group], overwrite),
+            progress=titled(progress, f"{', '.join(_families(group))} with real packets"),
         )
-
-
-def _save(places: Sequence[Path], overwrite: bool, number: int, result: Result) -> None:
-    result.save(places[number], overwrite=overwrite)
+        with closing(runs):
+            for name, result in zip(group, runs, strict=True):
+                result.save(folder / name, overwrite=overwrite)
 
 
 def _families(names: Iterable[str]) -> list[str]:

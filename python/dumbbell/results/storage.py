@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 from contextlib import contextmanager
@@ -64,6 +65,16 @@ def identity(experiment: Experiment, meta: Mapping[str, Any]) -> str:
     parts = [meta.get(key) for key in ("backend", "engine", "testbed")]
     toml = experiment.replace(seeds=1).to_toml(defaults=True)
     return hashlib.sha256(json.dumps([toml, *parts]).encode()).hexdigest()[:16]
+
+
+def machine() -> dict[str, Any]:
+    """The machine, as ``meta.json`` describes it."""
+    return {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+    }
 
 
 @dataclass(frozen=True)

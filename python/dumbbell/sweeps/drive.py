@@ -21,13 +21,14 @@ import polars as pl
 
 from dumbbell.engine.build import engine
 from dumbbell.engine.packs import Packs
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import workers
 from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import DumbbellError, Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Sweep
-from dumbbell.sweeps.work import Run, Watch, simulate
+from dumbbell.sweeps.work import ChunkMonitor, Run, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from dumbbell.sweeps.work import Tables
 
 _GLANCE: Final = 0.2
-"""How often progress is told, s."""
+"""How often progress is reported, s."""
 
 _CHUNK: Final = 2e6
 """How much work a chunk of runs is, packets: about half a second."""
@@ -48,37 +49,12 @@ _KEEP_AFTER: Final = 3.0
 """For how long runs are at most only in memory, but for those of one chunk, s."""
 
 _MANY: Final = 100
-"""After as many points planned progress is told."""
+"""After as many points planned progress is reported."""
 
 _PATIENCE: Final = 30
 """How long a worker is waited for, s."""
 
 _KEEP_BYTES: Final = 64 * 10**6
-
-
-@dataclass
-class Progress:
-    """How far a sweep is.
-
-    Attributes:
-        planned: How many points are planned; nothing is run before all of them are.
-        points: How many points there are.
-        total: How many runs were asked for.
-        before: How many of them were there.
-        made: How many were made; points that mean the same share theirs.
-        work: How much work there was to be done, in packets.
-        done: How much of it is done.
-        latest: The rows of ``runs`` that came last, with their axes.
-    """
-
-    planned: int = 0
-    points: int = 0
-    total: int = 0
-    before: int = 0
-    made: int = 0
-    work: float = 0.0
-    done: float = 0.0
-    latest: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +85,8 @@ def run_sweep(
     dask: str | None = None,
     until: Until | None = None,
     series: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Progress = silent,
+    finished: Callable[[pl.DataFrame], None] | None = None,
 ) -> Swept:
     """Runs an experiment along its axes, but for the runs that `out` has already.
 
@@ -121,7 +98,8 @@ def run_sweep(
         dask: The address of a Dask scheduler whose workers are to do the work.
         until: Adds seeds to every point until the interval of a metric is as narrow as this.
         series: Whether time series are kept too.
-        progress: Is told, every now and then, how far it is.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
+        finished: Takes the rows of ``runs`` that are new, with their axes, as they come.
 
     Raises:
         ExperimentError: If the experiment is not valid, at any point.
@@ -130,15 +108,13 @@ def run_sweep(
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     numbers = sweep.seeds(seeds)
-    tell = progress or (lambda _: None)
-    points = _plan(sweep, tell)  # before the folder is made
+    points = _plan(sweep, progress)  # before the folder is made
     with Store(Path(out)) as store, _pool(jobs, dask) as (pool, at_once):
-        driver = _Driver(sweep, points, store, pool, at_once, series, tell)
+        driver = _Driver(sweep, points, store, pool, at_once, series, progress, finished)
         driver.go_through({point.number: numbers for point in driver.points})
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
-        far = driver.tell
-        return Swept(Dataset(store.folder), far.total, far.before, far.made, loose)
+        return Swept(Dataset(store.folder), driver.total, driver.found, driver.made, loose)
 
 
 @contextmanager
@@ -182,15 +158,16 @@ class _Driver:
         pool: Executor,
         at_once: int,
         series: bool,
-        progress: Callable[[Progress], None],
+        progress: Progress,
+        finished: Callable[[pl.DataFrame], None] | None,
     ) -> None:
         self.sweep, self.store, self.series = sweep, store, series
-        self.pool, self.at_once, self.progress = pool, at_once, progress
+        self.pool, self.at_once, self.progress, self.finished = pool, at_once, progress, finished
         self.before = frozenset(store.done())
         self.there = set(self.before)
         is_shared = not series and _is_shared(points)
         self.packs = Packs(RunStore.default() if is_shared else RunStore(None))
-        self.tell = Progress(planned=len(points), points=len(points))
+        self.total, self.found, self.made = 0, 0, 0
         self.points = points
         self.waiting: list[Tables] = []
         self.kept_at = time.monotonic()
@@ -211,10 +188,10 @@ class _Driver:
             for name, point, seed in places
             if name not in self.there
         }
-        self.tell.before = sum(name in self.before for name, _, _ in places)
-        self.tell.total, self.tell.work = len(places), sum(run.cost for run in missing.values())
+        self.found = sum(name in self.before for name, _, _ in places)
+        self.total = len(places)
         try:
-            self._run(iter(missing.values()), asked)
+            self._run(list(missing.values()), asked)
         except KeyboardInterrupt:
             kept = sum(name in self.there for name, _, _ in places)
             raise Interrupted(kept, len(places)) from None
@@ -246,39 +223,42 @@ class _Driver:
         grouped = runs.group_by("point").agg(pl.col(metric).cast(pl.Float64))
         return dict(grouped.iter_rows())
 
-    def _run(self, missing: Iterator[Run], asked: pl.DataFrame) -> None:
-        built = engine()
+    def _run(self, missing: list[Run], asked: pl.DataFrame) -> None:
+        built, left = engine(), iter(missing)
+        work = sum(run.cost for run in missing)
         local = isinstance(self.pool, ThreadPoolExecutor)
-        running: dict[Future[Tables], tuple[Watch, list[Run]]] = {}
+        running: dict[Future[Tables], tuple[ChunkMonitor, list[Run]]] = {}
         over = 0.0
         try:
             while True:
-                while len(running) < 2 * self.at_once and (chunk := _chunk(missing)):
-                    watch = Watch()
-                    args = (chunk, built, self.series, *((watch,) if local else ()))
-                    running[self.pool.submit(simulate, *args)] = watch, chunk
+                while len(running) < 2 * self.at_once and (chunk := _chunk(left)):
+                    monitor = ChunkMonitor()
+                    args = (chunk, built, self.series, *((monitor,) if local else ()))
+                    running[self.pool.submit(simulate, *args)] = monitor, chunk
                 if not running:
                     return
                 for future in wait(running, _GLANCE, FIRST_COMPLETED).done:
                     _, chunk = running.pop(future)
                     self._take(_outcome(future), asked)
                     over += sum(run.cost for run in chunk)
-                self.tell.done = over + sum(watch.done for watch, _ in running.values())
-                self.progress(self.tell)
+                done = over + sum(monitor.done for monitor, _ in running.values())
+                self.progress(f"{self.made:,} new of {self.total:,} runs", done / work)
         except BaseException:
-            for future, (watch, _) in running.items():
+            monitors = [monitor.run for monitor, _ in running.values()]
+            for future, run in zip(running, monitors, strict=True):
                 future.cancel()
-                watch.stop()
+                run.stop()
             if local:
-                stop_all(running, lambda: [watch.current[0] for watch, _ in running.values()])
+                stop_all(running, monitors)
             raise
 
     def _take(self, tables: Tables, asked: pl.DataFrame) -> None:
         """Takes a chunk in, and keeps what has come together if it is time."""
         self.waiting.append(tables)
         self.there.update(tables["runs"]["run"])
-        self.tell.made += tables["runs"].height
-        self.tell.latest = asked.join(tables["runs"], on="run")
+        self.made += tables["runs"].height
+        if self.finished:
+            self.finished(asked.join(tables["runs"], on="run"))
         size = sum(table.estimated_size() for some in self.waiting for table in some.values())
         if time.monotonic() - self.kept_at >= _KEEP_AFTER or size >= _KEEP_BYTES:
             self._keep()
@@ -303,14 +283,13 @@ def _is_shared(points: list[Point]) -> bool:
     )
 
 
-def _plan(sweep: Sweep, progress: Callable[[Progress], None]) -> list[Point]:
+def _plan(sweep: Sweep, progress: Progress) -> list[Point]:
     """All points of a sweep."""
-    tell, points = Progress(points=sweep.count), []
+    points = []
     for point in sweep.points():
         points.append(point)
-        tell.planned = len(points)
-        if tell.planned % _MANY == 0:
-            progress(tell)
+        if len(points) % _MANY == 0:
+            progress("planning", len(points) / sweep.count)
     return points
 
 

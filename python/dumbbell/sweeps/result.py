@@ -16,6 +16,7 @@ import polars as pl
 
 from dumbbell import figures, metrics
 from dumbbell.display import Column, Table, format_setting
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.model import Experiment
 from dumbbell.results.result import Result
@@ -25,12 +26,11 @@ from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
     from dumbbell.metrics.intervals import Until
-    from dumbbell.sweeps.drive import Progress
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
 _MOST_POINTS: Final = 24
@@ -200,7 +200,7 @@ def sweep(
     until: Until | None = None,
     series: bool = False,
     dask: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Progress = silent,
 ) -> SweepResult:
     """Runs an experiment along axes; what ``dumbbell sweep`` runs.
 
@@ -227,7 +227,7 @@ def sweep(
         until: Adds seeds to every point until the interval of a metric is as narrow as this.
         series: Whether time series are kept too.
         dask: The address of a Dask scheduler whose workers are to do the work.
-        progress: Called periodically with the number of runs that are done.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
         ExperimentError: If the experiment or an axis is not valid, at any point.

@@ -41,54 +41,35 @@ class Run:
 
 
 @dataclass
-class Watch:
-    """Lets another thread see how far a chunk is, and stop it.
+class ChunkMonitor:
+    """Shows another thread how far a chunk is.
 
     Attributes:
+        run: The monitor of every run of the chunk; stopping it stops the chunk.
         over: The cost of the runs that are over.
-        current: The run that is not, and its cost.
-        stopped: Whether to stop.
+        cost: The cost of the current one.
     """
 
+    run: _core.RunMonitor = field(default_factory=_core.RunMonitor)
     over: float = 0.0
-    current: tuple[_core.RunMonitor, float] = field(
-        default_factory=lambda: (_core.RunMonitor(), 0.0)
-    )
-    stopped: bool = False
-
-    def begin(self, cost: float) -> _core.RunMonitor:
-        """Begins a run; raises `InterruptedError` if the chunk is stopped."""
-        watch = _core.RunMonitor()
-        self.current = (watch, cost)
-        if self.stopped:
-            raise InterruptedError
-        return watch
-
-    def end(self) -> None:
-        """Ends the run that was begun last."""
-        cost, self.current = self.current[1], (_core.RunMonitor(), 0.0)
-        self.over += cost
+    cost: float = 0.0
 
     @property
     def done(self) -> float:
         """The cost of what is done."""
-        watch, cost = self.current
-        return self.over + watch.done * cost
-
-    def stop(self) -> None:
-        """Stops the chunk."""
-        self.stopped = True
-        self.current[0].stop()
+        return self.over + self.run.done * self.cost
 
 
-def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None = None) -> Tables:
+def simulate(
+    runs: Sequence[Run], built: str, series: bool, monitor: ChunkMonitor | None = None
+) -> Tables:
     """Simulates some runs; returns what is kept of them, each table with a column ``run`` first.
 
     Args:
         runs: The runs.
         built: The engine that they are named after.
         series: Whether time series are kept.
-        watch: Tells how far it is, and can stop it.
+        monitor: Shows the progress; stops the chunk.
 
     Raises:
         DumbbellError: If the engine here is another one.
@@ -98,16 +79,16 @@ def simulate(runs: Sequence[Run], built: str, series: bool, watch: Watch | None 
         problem = f"a worker has the engine {engine()}, and this sweep is of {built}"
         raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
     finished, facts = [], []
-    watch = Watch() if watch is None else watch
+    monitor = monitor or ChunkMonitor()
     for number, run in enumerate(runs):
         plain = json.loads(run.scenario) | {"seed": run.seed}
         try:
             algorithms, sources = (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
-            monitor = watch.begin(run.cost)
-            outcome = simulation.simulate(json.dumps(plain), algorithms, sources, monitor)
+            monitor.cost = run.cost
+            outcome = simulation.simulate(json.dumps(plain), algorithms, sources, monitor.run)
         except _core.ScenarioError as error:
             raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
-        watch.end()
+        monitor.over, monitor.cost = monitor.over + run.cost, 0.0
         finished.append(FinishedRun(number, _participants(plain), outcome))
         facts.append(plain)
     names = pl.Series("run", [run.name for run in runs])

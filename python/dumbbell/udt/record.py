@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -12,6 +10,7 @@ from dumbbell import _core
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import RATE, TIME
 from dumbbell.results.result import Result
+from dumbbell.results.storage import machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,12 +76,7 @@ def record(reports: Mapping[str, tuple[str, Report]], *, title: str, taken: bool
         "seeds": [1],
         "backend": "sockets",
         "estimated": ["link.rate", "link.delay"],
-        "machine": {
-            "system": platform.system(),
-            "processor": platform.machine(),
-            "processors": os.cpu_count(),
-            "python": platform.python_version(),
-        },
+        "machine": machine(),
         "wall_s": sum(report.seconds for _, report in reports.values()),
         "data_packets": sum(int(end["sent"].item()) for end in ends),
         "events": 0,

@@ -1,0 +1,21 @@
+"""How long work reports its progress."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Called periodically, in the thread that started the work."""
+
+    def __call__(self, step: str, done: float, /) -> None:
+        """Takes the current step, such as "simulating", and its completed fraction (0 to 1)."""
+
+
+def silent(_step: str, _done: float) -> None:
+    """A `Progress` that shows nothing."""
+
+
+def titled(progress: Progress, title: str) -> Progress:
+    """The same for a part of the work: `title` stands before its steps."""
+    return lambda step, done: progress(f"{title}: {step}", done)
