@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: package help setup reproduce test lint test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel explore
+.PHONY: package help setup reproduce test test-fast lint lint-python lint-rust test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel explore
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -21,12 +21,19 @@ reproduce: setup ## Reproduces every built-in paper into OUT (out) and says wher
 
 test: lint test-rust test-python ## Runs the linters and every test
 
-lint: setup ## Checks format, lints, types and the order of layers
-	.venv/bin/cargo fmt --all --check
+test-fast: lint-python ## Runs what is quick of the Python linters and tests, in a minute
+	$(PYTEST) -m 'not slow and not alone' $(PARALLEL)
+
+lint: lint-python lint-rust ## Checks format, lints, types and the order of layers
+
+lint-python: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
+
+lint-rust: setup
+	.venv/bin/cargo fmt --all --check
 	@if .venv/bin/cargo clippy --version 2>/dev/null; then \
 	  .venv/bin/cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; \
 	else echo 'cargo clippy: skipped, the Rust of this machine comes without it'; fi
@@ -35,8 +42,13 @@ test-rust: setup ## Runs the engine's tests
 	@$(PYTHON) scripts/setup.py --test-peers
 	.venv/bin/cargo test --locked --quiet --workspace
 
-test-python: setup ## Runs the Python tests
-	PYTHONHASHSEED=0 .venv/bin/pytest
+PYTEST = PYTHONHASHSEED=0 .venv/bin/pytest
+# A file's tests stay together: they share what was run once for all of them.
+PARALLEL = --numprocesses auto --dist loadscope
+
+test-python: setup ## Runs the Python tests, one a core; then those that need the machine alone
+	$(PYTEST) -m 'not alone' $(PARALLEL)
+	$(PYTEST) -m alone
 
 MINUTES ?= 30
 

@@ -162,6 +162,7 @@ def test_the_documented_program_sends_over_multipath_tcp(server: Server) -> None
 
 
 @in_kernel
+@pytest.mark.slow
 def test_what_the_command_loads_stays_until_it_is_unloaded() -> None:
     def run(*arguments: str) -> str:
         command = [str(DUMBBELL), "bpf", *arguments]

@@ -282,6 +282,7 @@ def test_a_flow_over_a_missing_link_is_answered_with_those_there_are(tmp_path: P
     assert complaint_of("run", "bad.toml", cwd=tmp_path) == said
 
 
+@pytest.mark.slow
 def test_ten_million_flows_are_refused_before_any_is_made(file: Path, tmp_path: Path) -> None:
     """With 4 GB of addresses, of which 10 million flows as objects would take more."""
     resource = pytest.importorskip("resource")
@@ -373,6 +374,7 @@ def test_a_wrong_option_is_the_users_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("run", "a.toml", "--json"), ("--help",)])
+@pytest.mark.slow
 def test_where_nothing_can_be_printed_one_line_says_so(
     file: Path, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
@@ -386,6 +388,7 @@ def test_where_nothing_can_be_printed_one_line_says_so(
     assert (done.returncode, done.stderr) == (2, said)
 
 
+@pytest.mark.slow
 def test_names_that_the_terminal_cannot_show_are_told_in_its_own_letters(
     file: Path, tmp_path: Path
 ) -> None:
@@ -413,6 +416,7 @@ def test_a_reader_that_stops_reading_is_no_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
+@pytest.mark.slow
 def test_an_interrupted_run_writes_nothing(file: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(MARKS_ITS_FIRST_ACK)

@@ -182,6 +182,7 @@ def test_a_sweep_that_is_refused_leaves_no_folder(place: Path) -> None:
     assert not (place / "none").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_interrupted_keeps_what_it_has(place: Path, tmp_path: Path) -> None:
     command: list[str | Path] = ["sweep", place / "small.toml", "--out", "kept", "--seeds", "2000"]
     process = subprocess.Popen([DUMBBELL, *command], cwd=tmp_path, stderr=subprocess.PIPE)

@@ -16,6 +16,8 @@ from dumbbell.errors import DumbbellError
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def verdicts(outcomes: list[Outcome]) -> dict[tuple[str, str], str]:
     return {(one.case.section, one.cc): one.verdict for one in outcomes}

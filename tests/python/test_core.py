@@ -26,6 +26,7 @@ def a_scenario(duration: str = "1 s") -> str:
     )
 
 
+@pytest.mark.slow
 def test_the_stub_says_what_the_module_has() -> None:
     command = [sys.executable, "-m", "mypy.stubtest", "dumbbell._core", "--mypy-config-file"]
     checked = subprocess.run(

@@ -187,6 +187,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.usefixtures("mine")
+@pytest.mark.slow
 def test_compare_and_run_and_conformance_take_it() -> None:
     done = command("compare", "--cc", "reno,mine:Mine", "--duration", "3 s", "--json")
     reno, ours = json.loads(done.stdout)["algorithms"]
@@ -197,6 +198,7 @@ def test_compare_and_run_and_conformance_take_it() -> None:
 
 
 @pytest.mark.usefixtures("mine")
+@pytest.mark.slow
 def test_the_command_line_shows_the_traceback_of_ones_own_code_alone() -> None:
     done = command("run", "mine.toml", "--set", "flow.*.cc=mine.py:Raises(window=500)")
     assert done.returncode == 1

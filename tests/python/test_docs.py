@@ -18,6 +18,8 @@ from dumbbell.cli.app import app
 from dumbbell.experiment.model import Experiment
 from dumbbell.sweeps.plan import Sweep
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 CONCEPTS = ROOT / "docs/concepts.md"

@@ -236,6 +236,7 @@ def experiments(draw: st.DrawFn) -> Experiment:
 
 
 @given(experiments())
+@pytest.mark.slow
 def test_what_is_written_as_toml_is_read_back_equal(experiment: Experiment) -> None:
     assert Experiment.parse(experiment.to_toml()) == experiment
     assert Experiment.parse(experiment.to_toml(defaults=True)) == experiment

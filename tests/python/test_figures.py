@@ -38,6 +38,7 @@ with figures.styled():
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
+@pytest.mark.slow
 def test_two_processes_draw_the_same_bytes(tmp_path: Path, suffix: str) -> None:
     files = []
     for name in ("one", "two"):

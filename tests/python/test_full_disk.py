@@ -15,6 +15,8 @@ from dumbbell import Experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENT = """
 duration = "2 s"
 [[link]]

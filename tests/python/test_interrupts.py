@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix"),
+]
 
 DUMBBELL = Path(sys.executable).with_name("dumbbell")
 

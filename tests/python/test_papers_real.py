@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dumbbell.papers import Reproduction
     from dumbbell.results.result import Result
 
+pytestmark = pytest.mark.slow
+
 PAPER = """
 id = "tiny"
 title = "One flow"

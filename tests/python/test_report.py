@@ -20,6 +20,8 @@ from dumbbell.results.result import Result
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 NUMBER_KEYS = {
     *("id", "where", "quantity", "unit", "published", "measured", "low", "high"),
     *("ratio", "settings"),

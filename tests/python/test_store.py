@@ -22,6 +22,8 @@ from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import Sweep
 
+pytestmark = pytest.mark.slow
+
 PAPER = Path(__file__).parents[2] / "examples" / "my-paper"
 
 TEXT = """

@@ -341,6 +341,7 @@ def kill(folder: Path, *arguments: object) -> int:
 
 
 @pytest.mark.parametrize("first", [1, 10])
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_before_or_after_a_rename_loses_nothing(
     first: int, untouched: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -349,6 +350,7 @@ def test_a_sweep_that_is_killed_before_or_after_a_rename_loses_nothing(
     assert complete(folder) == untouched
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_at_random_moments_loses_nothing(
     untouched: dict[str, bytes], tmp_path: Path
 ) -> None:

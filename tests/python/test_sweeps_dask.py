@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+pytestmark = pytest.mark.slow
+
 LONG = ["duration=20 s", "link.*.rate=100 Mbit/s"]
 """Some six chunks of runs, so that there are others when the first is over."""
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dumbbell.results.result import Result
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.alone
 
 
 def experiment(**changes: object) -> Experiment:

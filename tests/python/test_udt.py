@@ -25,6 +25,8 @@ from dumbbell.results.result import Result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 HOST = "127.0.0.1"
 TOOL = (sys.executable, "-m", "dumbbell.cli")
 DOCUMENT = Path(__file__).parents[2] / "docs/udt.md"
