@@ -1,4 +1,4 @@
-"""The F-BBRv2 paper: what is measured inside the algorithms, and the flows of ns-3."""
+"""The F-BBRv2 paper: what is measured inside the algorithms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 import dumbbell
 from dumbbell.experiment.model import Experiment
 from dumbbell.papers import Runs, Study, folder_of
-from dumbbell.papers.f_bbrv2 import ns3_flows
 from dumbbell.papers.f_bbrv2.paper import QUEUES, deviation, limits, rtprop, within
 
 if TYPE_CHECKING:
@@ -96,22 +95,3 @@ def test_the_report_has_a_table_with_every_buffer(study: Study, runs: Runs) -> N
     assert any(len(table.columns) == 1 + len(QUEUES) for table in tables)
     for table in tables:
         assert all(len(row) == len(table.columns) for row in table.rows)
-
-
-def test_every_run_of_ns3_that_the_report_shows_is_kept() -> None:
-    assert ns3_flows.flows()["throughput"].is_between(0, 50).all()
-    for queue in ns3_flows.QUEUES:
-        assert ns3_flows.of(f"pair-{queue}")["cc"].to_list() == ["TcpBbr", "TcpCubic"]
-    for names in ns3_flows.EARLIER.values():
-        for name in names:
-            assert ns3_flows.of(name)["cc"].to_list() == ["TcpBbr", "TcpCubic"]
-    with pytest.raises(ValueError, match="no run of ns-3 is called pair-9"):
-        ns3_flows.of("pair-9")
-
-
-def test_cubic_with_ns3s_hystart_loses_the_packets_of_ns3s_cubic() -> None:
-    cubic = ["flow.*.cc=cubic(hystart=ns-3)", "duration=60 s", "start_jitter=0 s", "seeds=1"]
-    ours = dumbbell.run(Experiment.load(FOLDER / "alone.toml", overrides=cubic))
-    theirs = ns3_flows.of("alone-TcpCubic").row(0, named=True)
-    assert ours.flows["retransmitted"].to_list() == [theirs["retransmitted"]]
-    assert 8 * ours.flows["delivered"][0] / 60e6 == pytest.approx(theirs["throughput"], rel=0.002)

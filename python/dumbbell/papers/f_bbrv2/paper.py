@@ -10,57 +10,20 @@ import polars as pl
 from dumbbell import figures
 from dumbbell.metrics import intervals, throughput
 from dumbbell.papers import Runs, Table, Verdict, claim, figure, metric, reduce, table, text
-from dumbbell.papers.f_bbrv2.ns3_flows import (
-    draw_ns3,
-    earlier_throughput,
-    flow_by_flow,
-    index_range,
-    published,
-    varied,
-)
-from dumbbell.papers.helpers import grid
-from dumbbell.papers.runs import known
-from dumbbell.papers.standard_figures import interval_bars, interval_row
+from dumbbell.papers.helpers import grid, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dumbbell.metrics.intervals import Estimate
     from dumbbell.results.result import Result
 
-__all__ = [
-    "draw_ns3",
-    "earlier_throughput",
-    "flow_by_flow",
-    "index_range",
-    "published",
-    "varied",
-]
-
-LABELS = {"bbr": "BBRv1", "bbr2": "BBRv2", "f-bbr2": "F-BBRv2", "bbr3": "BBRv3"}
 COMPARED = ("bbr2", "f-bbr2")
 LOSSES = ("0", "0.5")
 QUEUES = ("0.5", "0.7", "1", "2", "4", "7")
-CHANGES = {
-    "access": "access links of 1 Gbit/s",
-    "hystart": "CUBIC without HyStart",
-    "thresholds": "CUBIC with Linux's HyStart",
-    "linux": "Linux's TCP and CUBIC",
-    "later": "BBR starts 5 s after CUBIC",
-    "twice": "two such queues in a row",
-    "acked": "every packet acknowledged, CUBIC first",
-}
-CASES = [(cc, queue) for cc in COMPARED for queue in ("1", "4", "7")]
-"""The cases in which one thing is changed."""
 CRUISE = 6.0
 """The state ProbeBW_CRUISE, as ``inspect`` shows it."""
 FIRST = 10.0
 """From when on RTprop is judged, s: the life of a minimum."""
-
-
-def gap(runs: Runs, experiment: str) -> Estimate:
-    """By how much CUBIC has more, Mbit/s."""
-    return runs.median(experiment, "gap", flow="bbr", to="other")
 
 
 def jain(runs: Runs, experiment: str) -> float:
@@ -177,7 +140,7 @@ def deep(runs: Runs) -> Verdict:
         confirmed &= rates["bbr2"][0] < rates["bbr2"][1] / 2 and sure >= 0.95
         said.append(
             f"{queue} BDP: "
-            + ", ".join(f"{LABELS[cc]} {a:.1f} beside {b:.1f}" for cc, (a, b) in rates.items())
+            + ", ".join(f"{label(cc)} {a:.1f} beside {b:.1f}" for cc, (a, b) in rates.items())
             + f" Mbit/s, F-BBRv2's higher in {100 * sure:.0f} % of resamples"
         )
     return Verdict(confirmed, "; ".join(said) + ".")
@@ -213,25 +176,17 @@ def draw_rtprop(runs: Runs, cc: str) -> Figure:
     """RTprop over time, beside another such flow and beside CUBIC."""
     drawn, [[axes]] = figures.panels(height=2.3)
     for experiment, other in ((f"pair-{cc}-4", "cubic"), (f"family-{cc}", cc)):
-        style = figures.style_of(other)
         seeds = runs.kept(experiment, rtprop).partition_by("seed", maintain_order=True)
-        for number, seed in enumerate(seeds):
-            axes.plot(
-                seed["t"],
-                seed["rtprop"] * 1e3,
-                color=style.colour,
-                linewidth=1.2 if number == 0 else 0.5,
-                alpha=1.0 if number == 0 else 0.5,
-                marker=style.marker if number == 0 else None,
-                markevery=(100, 250),
-                label=f"beside {style.label}" if number == 0 else None,
-            )
+        for seed in seeds[1:]:
+            colour = figures.style_of(other).colour
+            axes.plot(seed["t"], seed["rtprop"] * 1e3, color=colour, linewidth=0.5, alpha=0.5)
+        first = seeds[0].with_columns(name=pl.lit(f"beside {label(other)}"), cc=pl.lit(other))
+        figures.flows(axes, first, "rtprop", scale=1e3)
     axes.axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
     axes.annotate("1.2", (149, 48), fontsize=7, ha="right", va="bottom")
     axes.set_xlim(0, 150)
     axes.set_ylim(0, 220)
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel(f"RTprop of a {LABELS[cc]} flow (ms)")
+    axes.set_ylabel(f"RTprop of a {label(cc)} flow (ms)")
     figures.legend(axes)
     return drawn
 
@@ -239,48 +194,21 @@ def draw_rtprop(runs: Runs, cc: str) -> Figure:
 @figure("reroute")
 def draw_reroute(runs: Runs) -> Figure:
     """RTprop and smoothed RTT over time while the route is longer."""
-    drawn, [line] = figures.panels(1, 2, width=figures.PAGE, height=2.3)
+    drawn, [[left, right]] = figures.panels(1, 2, width=figures.PAGE, height=2.3)
     for cc in COMPARED:
-        result, style = runs[f"reroute-{cc}"], figures.style_of(cc)
-        inside = rtprop(result).filter(pl.col("seed") == result.seeds[0])
-        tables = (inside.select("t", y="rtprop"), smoothed(result).select("t", y="srtt"))
-        for axes, points in zip(line, tables, strict=True):
-            axes.plot(
-                points["t"],
-                points["y"] * 1e3,
-                color=style.colour,
-                marker=style.marker,
-                markevery=0.1,
-                label=style.label,
-            )
-    names = ("RTprop (ms)", "smoothed RTT, means of 5 s (ms)")
-    for axes, what, top in zip(line, names, (60, 140), strict=True):
+        result, look = runs[f"reroute-{cc}"], {"name": pl.lit(label(cc)), "cc": pl.lit(cc)}
+        first = rtprop(result.of_seed(result.seeds[0]))
+        figures.flows(left, first.with_columns(**look), "rtprop", scale=1e3)
+        figures.flows(right, smoothed(result).with_columns(**look), "srtt", scale=1e3)
+    names = {left: ("RTprop (ms)", 60), right: ("smoothed RTT (ms)", 140)}
+    for axes, (name, top) in names.items():
         figures.moment(axes, 50, "longer")
         figures.moment(axes, 100, "as before")
         axes.set_xlim(0, 150)
         axes.set_ylim(0, top)
-        axes.set_xlabel("time (s)")
-        axes.set_ylabel(what)
-    line[0].axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
-    figures.legend(line[1])
-    return drawn
-
-
-@figure("changes")
-def draw_changes(runs: Runs) -> Figure:
-    """The gap to CUBIC when one thing is changed."""
-    assert runs.paper is not None
-    drawn, grid = figures.panels(2, 3, width=figures.PAGE, height=1.75, share_x=True, share_y=True)
-    for (cc, queue), axes in zip(CASES, [*grid[0], *grid[1]], strict=True):
-        said = runs.paper.published.get(f"gap-{cc}-{queue}")
-        cases = {"as stated": f"pair-{cc}-{queue}"}
-        cases |= {label: f"{cc}-{queue}-{change}" for change, label in CHANGES.items()}
-        gaps = {label: gap(runs, name) for label, name in cases.items()}
-        interval_bars(axes, [interval_row(cc, label, found, said) for label, found in gaps.items()])
-        axes.set_xlim(-50, 50)
-        axes.set_title(f"{LABELS[cc]}, {queue} BDP")
-    for axes in grid[1]:
-        axes.set_xlabel("CUBIC has more (Mbit/s)")
+        axes.set_ylabel(name)
+    left.axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
+    figures.legend(right)
     return drawn
 
 
@@ -293,13 +221,9 @@ def table_inside(runs: Runs) -> Table:
             found = runs.kept(f"pair-{cc}-{queue}", limits)
             shares = [f"{100 * found[what]:.0f} %" for what in ("window", "headroom")]
             ends = [f"{1e3 * found['min_rtt']:.0f}", f"{found['max_bw']:.1f}"]
-            rows[f"{LABELS[cc]}, {queue} BDP"] = [*shares, *ends]
-    titles = [
-        "Window full",
-        "Window is 0.85 inflight_longterm",
-        "RTprop (ms)",
-        "Bandwidth (Mbit/s)",
-    ]
+            rows[f"{label(cc)}, {queue} BDP"] = [*shares, *ends]
+    titles = ["Window full", "Window is 0.85 inflight_longterm"]
+    titles += ["RTprop (ms)", "Bandwidth (Mbit/s)"]
     return grid("Beside CUBIC", titles, rows, "In ProbeBW_CRUISE: shares of the time, and medians.")
 
 
@@ -327,7 +251,7 @@ def table_reroute(runs: Runs) -> Table:
         spans = [means.filter(pl.col("t").is_between(*span)) for span in ((10, 50), (60, 100))]
         rtts = [1e3 * float(span["srtt"].mean() or math.nan) for span in spans]  # type: ignore[arg-type]
         share = detected(result, 60, 100)
-        rows[LABELS[cc]] = [f"{100 * share:.0f} %", *(f"{rtt:.0f}" for rtt in rtts)]
+        rows[label(cc)] = [f"{100 * share:.0f} %", *(f"{rtt:.0f}" for rtt in rtts)]
     titles = ["Takes it for CUBIC", "RTT before (ms)", "RTT while longer (ms)"]
     note = "A route 10 ms longer from 50 to 100 s: 10 to 50 s, 60 to 100 s."
     return grid("Two flows of", titles, rows, note)
@@ -339,7 +263,7 @@ def table_reroute(runs: Runs) -> Table:
 @text("ahead-twice-4", name="{}-4-twice")
 def ahead(runs: Runs, name: str) -> str:
     """By how much CUBIC is ahead of BBRv2 and of F-BBRv2, Mbit/s."""
-    gaps = [known(gap(runs, name.format(cc))) for cc in COMPARED]
+    gaps = [runs.value(name.format(cc), "gap", flow="bbr", to="other") for cc in COMPARED]
     return f"{gaps[0]:.1f} and {gaps[1]:.1f}"
 
 
