@@ -10,14 +10,16 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import pytest
 from command import DUMBBELL, complaint_of, dumbbell, everything, output_of, program
 
 from dumbbell import Result, __version__, _core
-from dumbbell.cli.algorithms import split_algorithms
+from dumbbell.cli import compare, export
+from dumbbell.cli.options import split_algorithms
+from dumbbell.exports import FORMATS
 
 EXPERIMENT = """
 duration = "2 s"
@@ -144,7 +146,7 @@ def test_plot_draws_a_result_into_its_folder_or_elsewhere(file: Path, tmp_path: 
         "run", file, "--seeds", "2", "--set", "duration=3 s", "--out", "r", cwd=tmp_path
     )
     again = f"dumbbell run {file} --seeds 2 --set 'duration=3 s' --out r --overwrite"
-    assert said.endswith(f"; name another folder with --out, or: {again}")
+    assert said.endswith(f"; name another path with --out, or: {again}")
     output_of("run", file, "--set", "duration=3 s", "--out", "r", "--overwrite", cwd=tmp_path)
     assert not (tmp_path / "r" / "figure.svg").exists()
 
@@ -182,9 +184,17 @@ def test_help_names_every_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "completed"), [("rep", ["reproduce", "report"]), ("reproduce f-", ["f-bbrv2"])]
+    ("typed", "completed"),
+    [
+        ("rep", ["report", "reproduce"]),
+        ("reproduce f-", ["f-bbrv2"]),
+        ("run a.toml --backend l", ["linux"]),
+        ("compare --cc reno,udt", ["reno,udt"]),
+        ("compare --stack n", ["ns-3"]),
+        ("plot results/a thr", ["throughputs"]),
+    ],
 )
-def test_a_shell_completes_commands_and_papers(
+def test_a_shell_completes_commands_papers_and_choices(
     tmp_path: Path, typed: str, completed: list[str]
 ) -> None:
     asked = {
@@ -192,10 +202,10 @@ def test_a_shell_completes_commands_and_papers(
         "COMP_WORDS": f"dumbbell {typed}",
         "COMP_CWORD": str(len(typed.split())),
     }
-    done = subprocess.run(
-        [str(DUMBBELL)], cwd=tmp_path, env=os.environ | asked, capture_output=True, check=True
-    )
-    assert done.stdout.decode().split() == completed
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in asked.items():
+            patch.setenv(name, value)
+        assert output_of(cwd=tmp_path).split() == completed
 
 
 def test_help_shows_words_in_brackets(tmp_path: Path) -> None:
@@ -304,10 +314,36 @@ def test_an_override_that_is_none_is_refused(file: Path, tmp_path: Path) -> None
 
 
 def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
-    assert complaint_of("run", file, "--jobs", "0", cwd=tmp_path).startswith("jobs: 0 is not")
-    assert "seeds: 0 are not seeds" in complaint_of("run", file, "--seeds", "0", cwd=tmp_path)
-    said = complaint_of("reproduce", "staggered-start", "--seeds", "0", cwd=tmp_path)
-    assert said == "--seeds: 0 is too few; write 1 or more"
+    for option in ("--seeds", "--jobs"):
+        for command in (("run", file), ("reproduce", "staggered-start"), ("compare",)):
+            said = complaint_of(*command, option, "0", cwd=tmp_path)
+            assert said.startswith(f"{option}: Input should be greater than or equal to 1; see ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "a.toml", "--backend", "lin"], "--backend: 'lin' is not one of 'simulator', 'li"),
+        (["compare", "--stack", "bsd"], "--stack: 'bsd' is not one of 'linux', 'linux-2.6.18', "),
+        (["compare", "--ecn", "on"], "--ecn: 'on' is not one of 'off', 'classic', 'accurate'; s"),
+        (["export", "r", "--format", "xls"], "--format: 'xls' is not one of 'csv', 'arrow', 'ql"),
+        (["plot", "r", "--format", "gif"], "--format: 'gif' is not one of 'svg', 'png', 'pdf'; "),
+        (["run"], "Missing argument 'file'; see dumbbell run --help"),
+        (["run", "a.toml", "--sed", "1"], "No such option: --sed (Possible options: --seeds"),
+        (["rum"], "No such command 'rum'. Did you mean 'run'"),
+        (["compare", "--scenarios", "papers"], "--scenarios: is now a command; write dumbbell be"),
+        (["compare", "--beside", "bbr"], "--beside: is now --others of `benchmark`; write dumbbe"),
+    ],
+)
+def test_a_mistake_in_options_is_told_in_a_sentence(
+    arguments: list[str], said: str, tmp_path: Path
+) -> None:
+    assert complaint_of(*arguments, cwd=tmp_path).startswith(said)
+
+
+def test_the_choices_of_options_are_those_of_the_engine() -> None:
+    assert get_args(compare.Stack) == tuple(_core.stacks())
+    assert get_args(export.Format) == tuple(FORMATS)
 
 
 def test_an_output_folder_that_holds_something_else_is_left_alone(
@@ -326,13 +362,32 @@ def test_an_output_folder_that_cannot_be_made_is_the_users_mistake(
     assert "cannot be written" in complaint_of("run", file, "--out", f"{file}/x", cwd=tmp_path)
 
 
-def test_an_output_folder_that_the_system_refuses_is_named(file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [("run", "a.toml"), ("compare",), ("reproduce",), ("plot", "r"), ("report", "r")],
+    ids=lambda command: command[0],
+)
+def test_a_path_that_the_system_refuses_is_named_before_anything_is_run(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
-    said = complaint_of("run", file, "--out", "one", cwd=tmp_path)
-    assert said.startswith("one: cannot be written: ")
-    said = complaint_of("run", file, "--out", "a" * 300, cwd=tmp_path)
-    assert said == f"{'a' * 300}: File name too long"
+    for out, why in (("one", "Too many levels of symbolic links"), ("a" * 300, "File name too lo")):
+        said = complaint_of(*command, "--out", out, cwd=tmp_path)
+        assert said.startswith(f"{out}: cannot be written: {why}")
+        assert said.endswith("; name another path with --out")
+
+
+def test_a_file_that_is_there_is_replaced_only_on_request(file: Path, tmp_path: Path) -> None:
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    mine = tmp_path / "mine.svg"
+    for command in (("plot", "r"), ("report", "r"), ("export", "r")):
+        mine.write_text("years of work")
+        said = complaint_of(*command, "--out", "mine.svg", cwd=tmp_path)
+        assert said.startswith("mine.svg: exists already; name another path with --out, or: dumbb")
+        assert said.endswith("--overwrite")
+    output_of("plot", "r", "--out", "mine.svg", "--overwrite", cwd=tmp_path)
+    assert "years" not in mine.read_text()
 
 
 def test_a_result_with_other_contents_is_refused_in_a_sentence(file: Path, tmp_path: Path) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from typer.core import TyperGroup
-from typer.main import get_command
 
 import dumbbell
 from dumbbell import _core, metrics
-from dumbbell.cli.app import app
+from dumbbell.cli.app import command as group
 from dumbbell.experiment.model import Experiment
 from dumbbell.sweeps.plan import Sweep
 
@@ -176,7 +175,6 @@ def test_the_site_has_every_key_metric_and_command(site: Path) -> None:
     for metric in metrics.METRICS:
         assert f'id="{metric.__name__}"' in measures, metric.__name__
     commands = (site / "reference/commands.html").read_text()
-    group = get_command(app)
     assert isinstance(group, TyperGroup)
     assert all(f"dumbbell {name}" in commands for name in group.commands)
 
@@ -189,7 +187,6 @@ def test_every_target_of_make_that_is_mentioned_exists() -> None:
 
 
 def test_every_command_that_is_mentioned_exists_with_its_options() -> None:
-    group = get_command(app)
     assert isinstance(group, TyperGroup)
     mentioned = mentions(r"^dumbbell (\w+.*)$")
     assert mentioned

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dumbbell
-from dumbbell.cli.plot import list_figures, plot_folder
+from dumbbell.cli.plot import plot_folder
 from dumbbell.errors import DumbbellError
 from dumbbell.figures.result import FIGURES
 from dumbbell.papers.registry import PAPERS
@@ -37,7 +37,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def drawn(name: str, result: Path, path: Path, width: str | None) -> bytes:
-    plot_folder(result, name, seed=None, kind=path.suffix[1:], width=width, out=path)
+    plot_folder(result, name, kind=path.suffix[1:], width=width, out=path, overwrite=True)  # type: ignore[arg-type]
     return path.read_bytes()
 
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_drawn_is_refused(
     result: Path, name: str, width: str | None, said: str
 ) -> None:
     with pytest.raises(DumbbellError, match=said):
-        plot_folder(result, name, seed=None, kind="pdf", width=width, out=None)
+        plot_folder(result, name, kind="pdf", width=width)
 
 
 @pytest.mark.parametrize(
@@ -101,24 +101,24 @@ def test_a_figure_of_a_paper_that_is_not_there_is_refused(
     folder: str, name: str | None, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DumbbellError, match=said):
-        plot_folder(tmp_path / folder, name, seed=None, kind="pdf", width=None, out=None)
+        plot_folder(tmp_path / folder, name, kind="pdf")
 
 
 def test_choices_for_a_sweep_are_refused_for_a_result(result: Path) -> None:
     with pytest.raises(DumbbellError, match=r"--by: is for figures of a sweep"):
-        plot_folder(result, "windows", seed=None, kind=None, width=None, out=None, by="cc")
+        plot_folder(result, "windows", by="cc")
 
 
 def test_a_file_that_is_not_of_the_format_is_refused(result: Path, tmp_path: Path) -> None:
     out = tmp_path / "windows.png"
     with pytest.raises(DumbbellError, match=r"does not end in \.pdf, which is the format"):
-        plot_folder(result, "windows", seed=None, kind="pdf", width=None, out=out)
+        plot_folder(result, "windows", kind="pdf", out=out)
 
 
 def test_the_list_names_figures_of_results_and_of_every_paper(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    list_figures()
+    plot_folder()
     said = capsys.readouterr().out
     assert all(f"  {name}: " in said for name in FIGURES)
     assert all(f"  {paper} " in said for paper in PAPERS)

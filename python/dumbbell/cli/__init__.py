@@ -9,13 +9,16 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import shlex
 import sys
 import traceback
 import warnings
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from dumbbell.cli.app import app
+from typer.exceptions import TyperException
+
+from dumbbell.cli.app import RENAMED, StoppedError, command
 from dumbbell.errors import DumbbellError, Interrupted, OverwriteError
 
 _INTERRUPTED: Final = 130
@@ -29,48 +32,65 @@ def main() -> None:
     warnings.showwarning = _warn
     try:
         try:
-            app()
+            status = command(prog_name="dumbbell", standalone_mode=False)
         finally:
             sys.stdout.flush()
-    except SystemExit as end:
-        if end.code == _INTERRUPTED:  # A thread of a custom algorithm may never end.
-            sys.stderr.write(f"dumbbell: {_interruption(end)}\n")
-            sys.stderr.flush()
-            os._exit(_INTERRUPTED)
-        raise
+    except StoppedError as stopped:
+        cause = stopped.__cause__
+        _tell(cause if isinstance(cause, Interrupted) else "stopped")
+        sys.stderr.flush()
+        os._exit(_INTERRUPTED)  # A thread of a custom algorithm may never end.
+    except TyperException as error:
+        _exit_for_usage(error)
     except OverwriteError as error:
         again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
-        sys.stderr.write(f"dumbbell: {error}; name another folder with --out, or: {again}\n")
+        _tell(f"{error}; name another path with --out, or: {again}")
         sys.exit(2)
     except DumbbellError as error:
-        sys.stderr.write(f"dumbbell: {error}\n")
+        _tell(error)
         sys.exit(2)
     except Exception as error:
-        from dumbbell.engine.simulation import custom_traceback
-
-        part = custom_traceback(error)
-        if part is None and isinstance(error, OSError):
-            sys.exit(_report_os_error(error))
-        notes = getattr(error, "__notes__", [])
-        if part is None and notes:  # It was called, or answered, as it cannot be.
-            sys.stderr.write(f"dumbbell: {type(error).__name__}: {error}, {notes[0]}\n")
-            sys.exit(1)
-        if part is None:
-            raise
-        traceback.print_exception(error.with_traceback(part))
-        sys.exit(1)
+        _exit_for(error)
+    sys.exit(status)
 
 
-def _interruption(end: BaseException) -> str:
-    """What an interrupted command left, as far as the interruption says it."""
-    cause: BaseException | None = end
-    while cause is not None and not isinstance(cause, Interrupted):
-        cause = cause.__cause__ or cause.__context__
-    return str(cause or "stopped")
+def _tell(what: object) -> None:
+    sys.stderr.write(f"dumbbell: {what}\n")
 
 
 def _warn(message: Warning | str, *_where: Any, **_more: Any) -> None:
-    sys.stderr.write(f"dumbbell: {message}\n")
+    _tell(message)
+
+
+def _exit_for_usage(error: TyperException) -> NoReturn:
+    """Says what is wrong with the options, as other mistakes are told: option first."""
+    said = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is not None and said == context.get_help():
+        sys.stderr.write(f"{said}\n")
+        sys.exit(2)
+    renamed = RENAMED.get(getattr(error, "option_name", ""))
+    said = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", said).rstrip(".")
+    more = f"; see {context.command_path} --help" if context is not None else ""
+    _tell(DumbbellError(renamed or f"{said}{more}"))
+    sys.exit(2)
+
+
+def _exit_for(error: Exception) -> NoReturn:
+    """Says what failed: the user's algorithm, the system, or the program itself."""
+    from dumbbell.engine.simulation import custom_traceback
+
+    part = custom_traceback(error)
+    notes = getattr(error, "__notes__", [])
+    if part is not None:
+        traceback.print_exception(error.with_traceback(part))
+    elif isinstance(error, OSError):
+        sys.exit(_report_os_error(error))
+    elif notes:  # A custom algorithm was called, or answered, as it cannot be.
+        _tell(f"{type(error).__name__}: {error}, {notes[0]}")
+    else:
+        raise error
+    sys.exit(1)
 
 
 def _report_os_error(error: OSError) -> int:
@@ -78,11 +98,11 @@ def _report_os_error(error: OSError) -> int:
     if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
         if error.filename is None:
             raise error
-        sys.stderr.write(f"dumbbell: {DumbbellError(f'{error.filename}: {error.strerror}')}\n")
+        _tell(DumbbellError(f"{error.filename}: {error.strerror}"))
         return 2
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # there the rest of it goes
     if error.errno == errno.EPIPE:
         return 1
     what = f"{error.filename}:" if error.filename else "what it prints"
-    sys.stderr.write(f"dumbbell: {what} cannot be written: {error.strerror}\n")
+    _tell(f"{what} cannot be written: {error.strerror}")
     return 2

@@ -1,32 +1,32 @@
-"""``dumbbell compare``: algorithms on one link, as a table."""
+"""``dumbbell compare``: algorithms on one link, as a table and a picture."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from dumbbell import metrics
-from dumbbell.cli.algorithms import split_algorithms
+import typer
+from typer import Option
+
+from dumbbell.cli import options
 from dumbbell.cli.output import (
     print_json,
     print_line,
     print_table,
+    print_warnings,
     progress_bar,
-    rows,
-    tell_warnings,
     too_wide,
 )
-from dumbbell.display import Column, Table
-from dumbbell.engine.compare import compare, values_of
 from dumbbell.errors import ExperimentError
-from dumbbell.results.summary import means
 
 if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.engine.compare import Comparison
-    from dumbbell.metrics.intervals import Until
-    from dumbbell.results.result import Result
+
+Ecn = Literal["off", "classic", "accurate"]
+Stack = Literal["linux", "linux-2.6.18", "ns-3"]
 
 COLUMNS: Final = (
     *("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
@@ -36,54 +36,112 @@ COLUMNS: Final = (
 
 
 def compare_algorithms(
-    settings: dict[str, Any],
-    cc: str,
-    against: str | None,
-    *,
-    jobs: int | None,
-    until: Until | None,
-    json: bool,
+    context: typer.Context,
+    rate: Annotated[str, Option(help="Rate of the bottleneck.")] = "100 Mbit/s",
+    rtt: Annotated[str, Option(help="Round-trip time without queues.")] = "40 ms",
+    queue: Annotated[str, Option(help="Queue length of the bottleneck.")] = "1 BDP",
+    aqm: Annotated[
+        str | None, Option(help="AQM of the queue: 'codel', 'red(ecn=on)'; default: tail drop.")
+    ] = None,
+    loss: Annotated[str, Option(help="Probability of random loss.")] = "0",
+    cc: Annotated[
+        str, options.algorithms_option("Algorithms: 'reno,cubic(hystart=off),bbr'.")
+    ] = "reno,cubic,bbr,bbr3",
+    against: Annotated[
+        str | None,
+        Option(help="Algorithm that competes with each of the others, with as many flows."),
+    ] = None,
+    flows: Annotated[int, Option(help="Flows of each algorithm on the link.")] = 2,
+    duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
+    stack: Annotated[Stack, Option(help="TCP stack.")] = "linux",
+    ecn: Annotated[
+        Ecn, Option(help="ECN of the flows: classic as in RFC 3168, accurate as for DCTCP.")
+    ] = "off",
+    seeds: options.Seeds = None,
+    jobs: options.Jobs = None,
+    until_ci: options.UntilCi = None,
+    metric: options.Metric = "throughput",
+    most_seeds: options.MostSeeds = 100,
+    backend: options.OnBackend = "simulator",
+    out: Annotated[
+        Path | None,
+        options.out_option("Picture (.svg, .png or .pdf), or folder for picture and results."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
-    """Runs every algorithm on the link and prints how they compare.
+    """Compare algorithms on one link."""
+    from dumbbell.engine.compare import RUN_METRICS, compare, values_of
 
-    `settings` are arguments of `dumbbell.compare`: rate, rtt, queue, loss, ...
-    """
-    algorithms = split_algorithms(cc)
+    until = options.parse_until(context, until_ci, metric, most_seeds, RUN_METRICS)
+    algorithms = options.split_algorithms(cc)
+    settings: dict[str, Any] = {
+        "rate": rate,
+        "rtt": rtt,
+        "queue": queue,
+        "aqm": aqm,
+        "loss": loss,
+        "flows": flows,
+        "duration": duration,
+        "stack": stack,
+        "ecn": ecn,
+        "seeds": 1 if seeds is None else seeds,
+    }
+    is_picture = out is not None and out.suffix in (".svg", ".png", ".pdf")
+    if out is not None and is_picture:
+        options.refuse_existing(out, overwrite)
     began = time.perf_counter()
     with progress_bar("comparing") as progress:
         try:
             found = compare(
-                algorithms, against=against, jobs=jobs, until=until, progress=progress, **settings
+                algorithms,
+                against=against,
+                jobs=jobs,
+                until=until,
+                backend=backend,
+                out=None if is_picture else out,
+                overwrite=overwrite,
+                progress=progress,
+                **settings,
             )
         except ExperimentError as error:
             if error.key not in {*settings, "cc", "against"}:
                 raise
             raise ExperimentError(error.problem, key=f"--{error.key}") from None
     wall = time.perf_counter() - began
-    tell_warnings(
-        f"{name}: {warning}" for name, one in found.results.items() for warning in one.warnings
-    )
-    runs = dict(
-        zip(algorithms, found.runs.partition_by("algorithm", maintain_order=True), strict=True)
-    )
-    runs = {name: frame.drop("algorithm") for name, frame in runs.items()}
+    for name, one in found.results.items():
+        print_warnings(f"{name}: {warning}" for warning in one.warnings)
+        print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
     if json:
         meta = _meta(settings, found, wall) | ({} if until is None else {"until": vars(until)})
-        table = [row_of(name, frame) for name, frame in runs.items()]
-        print_json({"flows": rows(found.flows), "algorithms": table, "meta": meta})
-        return
-    _print(settings, found, against)
-    wide = [
-        name
-        for name, result in found.results.items()
-        if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
-    ]
-    if until and wide:
-        print_line(too_wide(until, f"With {', '.join(wide)} "))
+        groups = found.runs.group_by("algorithm", maintain_order=True)
+        table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
+        print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
+    else:
+        _print(settings, found, against)
+        loose = [
+            name
+            for name, result in found.results.items()
+            if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
+        ]
+        if until and loose:
+            print_line(too_wide(until, f"With {', '.join(loose)} "))
+    if out is not None:
+        _draw(found, out if is_picture else out / "comparison.svg", quiet=json)
+
+
+def _draw(found: Comparison, file: Path, *, quiet: bool) -> None:
+    from dumbbell.figures import publish
+
+    publish(found.plot(), file)
+    if not quiet:
+        print_line(f"The picture is {file}")
 
 
 def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:
     """An algorithm's means and, if there are several seeds, their 95 % intervals."""
+    from dumbbell import metrics
+
     row: dict[str, Any] = {"cc": name}
     intervals = {}
     for metric in runs.columns[1:]:
@@ -95,17 +153,21 @@ def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:
 
 
 def _meta(settings: dict[str, Any], found: Comparison, wall: float) -> dict[str, Any]:
-    results: list[Result] = [*found.results.values(), *([found.rival] if found.rival else [])]
-    metas = [result.meta for result in results]
+    metas = [result.meta for result in (*found.results.values(), found.rival) if result]
     sums = {key: sum(meta[key] for meta in metas) for key in ("data_packets", "events")}
     seed = {"seed": metas[0]["seeds"][0], "wall_s": wall}
-    return metas[0] | sums | seed | {"question": settings}
+    return {**metas[0], **sums, **seed, "question": settings}
 
 
 def _print(settings: dict[str, Any], found: Comparison, against: str | None) -> None:
+    from dumbbell.display import Column, Table
+    from dumbbell.results.summary import means
+
     rival = f", each against as many of {against}" if against else ""
+    aqm = f" with {settings['aqm']}" if settings["aqm"] else ""
     title = (
-        "{rate}, {rtt}, queue {queue}: {flows} flow(s) of each algorithm".format_map(settings)
+        "{rate}, {rtt}, queue {queue}".format_map(settings)
+        + f"{aqm}: {settings['flows']} flow(s) of each algorithm"
         + f"{rival}, {settings['duration']}{_seeds(found.runs)}"
     )
     columns = list(COLUMNS)

@@ -1,4 +1,4 @@
-"""``dumbbell compare --scenarios papers``: an algorithm beside all others, where papers look."""
+"""``dumbbell benchmark``: an algorithm beside all others, where papers look."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dumbbell import _core, papers
-from dumbbell.cli.algorithms import split_algorithms
 from dumbbell.cli.compare import COLUMNS, row_of
+from dumbbell.cli.options import split_algorithms
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
 from dumbbell.display import Column, Table
 from dumbbell.engine.compare import achieved
@@ -75,7 +75,7 @@ def _scenarios(which: str) -> list[tuple[Paper, Scenario]]:
     for name in chosen:
         if name not in known:
             problem = f'"{name}" is no paper; write papers, or some of {", ".join(known)}'
-            raise ExperimentError(problem, key="--scenarios")
+            raise ExperimentError(problem, key="PAPER")
     return [(known[name], scenario) for name in chosen for scenario in known[name].scenarios]
 
 

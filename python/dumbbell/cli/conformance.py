@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dumbbell.checks import bbr_draft
-from dumbbell.checks.conformance import examine
-from dumbbell.cli.algorithms import split_algorithms
+from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
-from dumbbell.display import Column, Table
-from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
     from dumbbell.checks.conformance import Outcome
 
-SUITES = {"bbr": bbr_draft}
-"""The specifications whose cases there are."""
+Suite = Literal["bbr"]
 
 
-def show(suite: str, cc: str | None, *, jobs: int | None, json: bool) -> None:
-    """Puts algorithms through the cases of a specification and prints what came of them."""
-    if suite not in SUITES:
-        raise DumbbellError(f'there are no cases of "{suite}"; there are {", ".join(SUITES)}')
-    cases = SUITES[suite]
-    algorithms = list(cases.ALGORITHMS) if cc is None else split_algorithms(cc)
+def examine_algorithms(
+    suite: Annotated[Suite, typer.Argument(help="Specification: bbr, the BBR draft.")],
+    cc: Annotated[
+        str | None,
+        options.algorithms_option("Algorithms: 'bbr3,bbr3(beta=0.8)'; default: all versions."),
+    ] = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+) -> None:
+    """Run the test cases of a specification on algorithms."""
+    from dumbbell.checks import bbr_draft
+    from dumbbell.checks.conformance import examine
+
+    cases = {"bbr": bbr_draft}[suite]
+    algorithms = list(cases.ALGORITHMS) if cc is None else options.split_algorithms(cc)
     with progress_bar("running the cases") as tell:
         outcomes = examine(cases.CASES, algorithms, cases.version, jobs=jobs, progress=tell)
     failed = [outcome for outcome in outcomes if outcome.verdict == "fail"]
@@ -38,17 +42,15 @@ def show(suite: str, cc: str | None, *, jobs: int | None, json: bool) -> None:
 
 
 def _print(outcomes: list[Outcome], algorithms: list[str], failed: list[Outcome]) -> None:
+    from dumbbell.display import Column, Table
+
     lines = [outcomes[i : i + len(algorithms)] for i in range(0, len(outcomes), len(algorithms))]
-    print_table(
-        "draft-ietf-ccwg-bbr-06, appendix A",
-        Table(
-            [Column("Case"), *map(Column, algorithms)],
-            [
-                [f"{line[0].case.section} {line[0].case.title}"] + [one.verdict for one in line]
-                for line in lines
-            ],
-        ),
-    )
+    cells = [
+        [f"{line[0].case.section} {line[0].case.title}"] + [one.verdict for one in line]
+        for line in lines
+    ]
+    table = Table([Column("Case"), *map(Column, algorithms)], cells)
+    print_table("draft-ietf-ccwg-bbr-06, appendix A", table)
     for outcome in failed:
         print_line(f"\n{outcome.cc} fails {outcome.case.section}: {outcome.seen}")
     print_line(
@@ -57,10 +59,6 @@ def _print(outcomes: list[Outcome], algorithms: list[str], failed: list[Outcome]
 
 
 def _row(outcome: Outcome) -> dict[str, str]:
-    return {
-        "section": outcome.case.section,
-        "title": outcome.case.title,
-        "cc": outcome.cc,
-        "verdict": outcome.verdict,
-        "seen": outcome.seen,
-    }
+    case = outcome.case
+    row = {"section": case.section, "title": case.title, "cc": outcome.cc}
+    return row | {"verdict": outcome.verdict, "seen": outcome.seen}

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Literal
 
+from typer import Argument, Option
+
+from dumbbell.cli import options
 from dumbbell.cli.output import print_line
-from dumbbell.exports import export
+
+Format = Literal["csv", "arrow", "qlog", "pcapng", "mahimahi"]
 
 
-def export_result(folder: Path, *, kind: str, out: Path | None) -> None:
-    """Writes the files of a format and prints their names."""
-    for path in export(folder, kind, out or Path(f"{folder.resolve().name}-{kind}")):
+def export_result(
+    folder: Annotated[Path, Argument(metavar="RESULT", help="Result folder.")],
+    kind: Annotated[Format, Option("--format", help="Format of the files.")] = "csv",
+    out: Annotated[
+        Path | None, options.out_option("Folder; default: RESULT-FORMAT, beside RESULT.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write a result in formats of other programs."""
+    from dumbbell.exports import export
+
+    there = folder.resolve()
+    out = out or folder.with_name(f"{there.name}-{kind}")
+    options.refuse_existing(out, overwrite)
+    for path in export(folder, kind, out):
         print_line(str(path))

@@ -1,45 +1,58 @@
-"""``dumbbell check``, ``init``, ``explain`` and ``schema``: help with experiment files."""
+"""``dumbbell init``, ``check``, ``explain`` and ``schema``: help with experiment files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
 
 from dumbbell import _core
+from dumbbell.cli import options
 from dumbbell.cli.output import print_line
 from dumbbell.errors import DumbbellError, in_file
-from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.toml import parse_toml, read_text, write_text
-from dumbbell.sweeps.plan import Sweep
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
-def check_file(file: Path, assignments: list[str]) -> None:
-    """Checks an experiment or a sweep, and says in a line what it is."""
+def write_starter(
+    out: Annotated[Path, Argument(metavar="FILE", help="File to write.")] = Path("experiment.toml"),
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write an experiment file to begin with."""
+    from dumbbell.experiment.toml import write_text
+
+    options.refuse_existing(out, overwrite)
+    write_text(out, _core.starter())
+    print_line(f"wrote {out}; run it with: dumbbell run {out}")
+
+
+def check_file(
+    file: Annotated[Path, Argument(help="Experiment or sweep, a TOML file.")],
+    assignments: options.Assignments = None,
+) -> None:
+    """Check an experiment file. Each error has its line and what would be valid."""
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.experiment.toml import parse_toml, read_text
+    from dumbbell.sweeps.plan import Sweep
+
     with in_file(file):
         is_sweep = "sweep" in parse_toml(read_text(file))
     if is_sweep:
-        sweep = Sweep.load(file, overrides=assignments)
+        sweep = Sweep.load(file, overrides=assignments or [])
         for _ in sweep.points():
             pass
         print_line(f"{file}: valid, {sweep.count:,} point(s) with {len(sweep.seeds())} seed(s)")
         return
     with in_file(file):
-        experiment = Experiment.load(file, overrides=assignments).resolve()
+        experiment = Experiment.load(file, overrides=assignments or []).resolve()
     print_line(f"{file}: valid, {repr(experiment)[13:-1]}")
 
 
-def write_starter(file: Path) -> None:
-    """Writes an experiment file to begin with."""
-    if file.exists():
-        raise DumbbellError(f"{file} exists; name another file")
-    write_text(file, _core.starter())
-    print_line(f"wrote {file}; run it with: dumbbell run {file}")
-
-
-def show_explanation(topic: str) -> None:
-    """Prints what a key, an algorithm, an AQM or an option is."""
+def show_explanation(
+    topic: Annotated[
+        str, Argument(help="Key or name: 'link.queue', 'cubic', 'codel', 'stack.min_rto'.")
+    ],
+) -> None:
+    """Explain a key of experiments, an algorithm, an AQM, an option."""
     try:
         print_line(_core.explain(topic))
     except ValueError as error:
@@ -47,5 +60,5 @@ def show_explanation(topic: str) -> None:
 
 
 def show_schema() -> None:
-    """Prints the JSON Schema of experiment files."""
+    """Print the JSON Schema of experiment files, for editors."""
     print_line(_core.experiment_schema())

@@ -12,21 +12,13 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
-
 from dumbbell.engine.progress import Progress, titled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    import polars as pl
 
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Until
-    from dumbbell.results.result import Result
 
 PATIENCE: Final = 2.0
 """Whatever takes longer than this gets a progress bar, s."""
@@ -43,28 +35,10 @@ def print_line(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def tell_warnings(warnings: Iterable[str]) -> None:
-    """Prints warnings beside what is printed, each once."""
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Prints warnings to stderr, each once."""
     for warning in dict.fromkeys(warnings):
         sys.stderr.write(f"dumbbell: {warning}\n")
-
-
-def tell_invalid(folder: Path, result: Result) -> None:
-    """Warns of the runs of a result that the machine disturbed, beside what is printed."""
-    for reason in result.invalid_reasons:
-        sys.stderr.write(f"dumbbell: {folder}: invalid, {reason}\n")
-
-
-def tell_left_out(folder: Path, result: Result, most: int) -> None:
-    """Says so, beside what is printed, if a result has more flows than a figure shows."""
-    count = len(result.flow_names)
-    if count > most:
-        sys.stderr.write(f"dumbbell: {folder}: the first {most} of {count} flows are drawn\n")
-
-
-def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table, for JSON."""
-    return frame.to_dicts()
 
 
 def print_text(text: str) -> None:
@@ -105,12 +79,15 @@ def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Non
 @contextmanager
 def progress_bar(title: str = "") -> Iterator[Progress]:
     """Shows a progress bar on the terminal once the work has taken `PATIENCE`."""
+    from rich import progress
+    from rich.console import Console
+
     console = Console(stderr=True)
-    bar = Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
@@ -130,38 +107,10 @@ def progress_bar(title: str = "") -> Iterator[Progress]:
             bar.stop()
 
 
-def mbits(rate: float | None) -> str:
-    """A rate in Mbit/s."""
-    return _number(rate, 1e6, "Mbit/s")
-
-
-def milliseconds(span: float | None) -> str:
-    """A time in ms."""
-    return _number(span, 1e-3, "ms")
-
-
-def percent(share: float | None) -> str:
-    """A share in percent."""
-    return _number(share, 0.01, "%")
-
-
-def seconds(time: float | None) -> str:
-    """A time in s."""
-    return _number(time, 1.0, "s")
-
-
 def too_wide(until: Until, where: str = "") -> str:
     """The sentence that says that the seeds ran out before the interval was narrow enough."""
     half = f"half of the interval of {until.metric} is still more than {until.width:.3g} of it"
     return f"{where}{half} after {until.most} seeds, which are the most (--most-seeds)"
-
-
-def _number(value: float | None, unit: float, name: str) -> str:
-    if value is None or not math.isfinite(value):
-        return "-"
-    scaled = value / unit
-    digits = 3 if abs(scaled) < 10 else 1
-    return f"{scaled:.{digits}f} {name}".rstrip()
 
 
 def _finite(value: Any) -> Any:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from dumbbell import figures
-from dumbbell.cli.output import print_line, tell_invalid, tell_left_out
+from typer import Argument, Option
+
+from dumbbell.cli import options
+from dumbbell.cli.output import print_line, print_warnings
 from dumbbell.errors import DumbbellError, ResultError
-from dumbbell.figures.result import FIGURES, MOST_FLOWS, draw
-from dumbbell.papers import available
-from dumbbell.papers.registry import folder_of, folders
-from dumbbell.papers.reproduction import figure_of
-from dumbbell.papers.study import Study
-from dumbbell.results.result import Result
-from dumbbell.sweeps import figures as sweep_figures
-from dumbbell.sweeps.dataset import is_dataset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLUMNS: Final = {"single": figures.COLUMN, "double": figures.PAGE}
+_COLUMNS: Final = {"single": 3.5, "double": 7.16}
 _INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}
 _TIGHT: Final = 0.8
 """Below this share of the width that it is drawn for, words in a figure may meet."""
@@ -30,8 +23,127 @@ _NARROWEST, _WIDEST = 1.5, 20.0
 _SUFFIXES: Final = (".svg", ".png", ".pdf")
 
 
-def list_figures() -> None:
+def _inches(width: str | None) -> float | None:
+    """The width of ``--width``, in inches."""
+    if width is None or width in _COLUMNS:
+        return _COLUMNS.get(width or "")
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(mm|cm|in|pt)", width)
+    if not found:
+        valid = f'write "single", "double", or a width such as "84mm" ({", ".join(_INCHES)})'
+        raise DumbbellError(f'--width: "{width}" is not a width; {valid}')
+    inches = float(found.group(1)) * _INCHES[found.group(2)]
+    if not _NARROWEST <= inches <= _WIDEST:
+        raise DumbbellError(f'--width: "{width}" is not between 38 mm and 508 mm')
+    return inches
+
+
+def _complete_names(incomplete: str) -> list[str]:
+    from dumbbell.figures.result import FIGURES
+    from dumbbell.sweeps.figures import FIGURES as OF_SWEEPS
+
+    return [name for name in (*FIGURES, *OF_SWEEPS) if name.startswith(incomplete)]
+
+
+def plot_folder(
+    folder: Annotated[Path | None, Argument(help="Result, sweep, or reproduced paper.")] = None,
+    name: Annotated[
+        str | None,
+        Argument(
+            help="Figure, one of --list; default: the usual one.", autocompletion=_complete_names
+        ),
+    ] = None,
+    seed: Annotated[int | None, Option(help="Seed of a result; default: the first.")] = None,
+    x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
+    y: Annotated[str | None, Option(help="Axis from bottom to top.")] = None,
+    by: Annotated[
+        str | None, Option(help="Axis with a line or a box for each value, such as cc.")
+    ] = None,
+    metric: Annotated[
+        str | None, Option(help="Column of runs, or an SQL expression of several; default: jain.")
+    ] = None,
+    where: Annotated[str | None, Option(help="Only these runs, in SQL: \"cc = 'bbr3'\".")] = None,
+    kind: Annotated[
+        Literal["svg", "png", "pdf"] | None,
+        Option("--format", help="Format of the file; default: svg and png."),
+    ] = None,
+    width: Annotated[
+        str | None, Option(help="'single' (3.5 in) or 'double' (7.16 in) column, or '84mm'.")
+    ] = None,
+    out: Annotated[
+        Path | None, options.out_option("File; default: in FOLDER, or beside a paper's folder.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+    list_all: Annotated[bool, options.flag("--list", "List the figures there are.")] = False,
+) -> None:
+    """Draw a figure of a result, a sweep or a paper."""
+    from dumbbell import figures
+    from dumbbell.sweeps import figures as sweep_figures
+    from dumbbell.sweeps.dataset import is_dataset
+
+    if list_all or folder is None:
+        _list_figures()
+        return
+    choices = {"x": x, "y": y, "by": by, "metric": metric, "where": where}
+    given = [f"--{key}" for key, value in choices.items() if value is not None]
+    inches = _inches(width)
+    if out is not None and out.suffix in _SUFFIXES:
+        kind = kind or ("pdf" if out.suffix == ".pdf" else None)
+        if kind is not None and out.suffix != f".{kind}":
+            problem = f'"{out}" does not end in .{kind}, which is the format'
+            raise DumbbellError(f"--out: {problem}")
+        out = out.with_suffix("")
+    is_sweep = is_dataset(folder)
+    if given and not is_sweep:
+        raise DumbbellError(f"{given[0]}: is for figures of a sweep, which {folder} is not")
+    if seed is not None and is_sweep:
+        problem = "is for figures of a result; choose runs with --where 'seed = 1'"
+        raise DumbbellError(f"--seed: {problem}")
+    for file in _files(out, kind) if out else []:
+        options.refuse_existing(file, overwrite)
+    with figures.styled():
+        if is_sweep:
+            shown = metric or "jain"
+            name, figure = sweep_figures.draw(
+                folder, name, x=x, y=y, by=by, metric=shown, where=where
+            )
+            stem = folder / (name if name == "delay" else f"{name}-{_slug(shown)}")
+        elif (folder / "experiment.toml").exists() or not _is_paper(folder):
+            figure = _of_result(folder, name or "overview", inches, seed)
+            stem = folder / (name if name not in (None, "overview") else "figure")
+        else:
+            figure, stem = _of_paper(folder, name)
+    _write(figure, out or stem, kind, inches)
+
+
+def _write(figure: Figure, stem: Path, kind: str | None, width: float | None) -> None:
+    from dumbbell import figures
+
+    was = float(figure.get_figwidth())
+    if width is not None and width < _TIGHT * was:
+        said = f"is drawn for {was * 25.4:.0f} mm: look whether its words have room"
+        print_warnings([f"{stem.name} {said}"])
+    written = _files(stem, kind)
+    try:
+        if kind is None and width is None:
+            figures.render(figure).write(written[0])
+        else:
+            for file in written:
+                figures.publish(figure, file, width=width)
+    except OSError as error:
+        raise ResultError(f"{stem}: cannot be written: {error.strerror}") from None
+    print_line("\n".join(map(str, written)))
+
+
+def _files(stem: Path, kind: str | None) -> list[Path]:
+    return [stem.with_name(f"{stem.name}.{one}") for one in ([kind] if kind else ["svg", "png"])]
+
+
+def _list_figures() -> None:
     """Prints the figures of a result, of a sweep, and of papers."""
+    from dumbbell.figures.result import FIGURES
+    from dumbbell.papers import available
+    from dumbbell.sweeps import figures as sweep_figures
+
     for of, known in (("result", FIGURES), ("sweep", sweep_figures.FIGURES)):
         print_line(f"Of a {of}, for dumbbell plot FOLDER NAME:")
         for name, shows in known.items():
@@ -43,115 +155,44 @@ def list_figures() -> None:
             print_line(f"  {paper.id} {spec.id}: {spec.heading}")
 
 
-def plot_folder(
-    folder: Path,
-    name: str | None,
-    *,
-    seed: int | None,
-    kind: str | None,
-    width: str | None,
-    out: Path | None,
-    **choices: Any,
-) -> None:
-    """Draws a figure and prints the names of its files.
-
-    Args:
-        folder: A result, a sweep, or a reproduced paper.
-        name: Which figure; the usual one if not given.
-        seed: Which seed of a result.
-        kind: svg, png or pdf; svg and png if not given.
-        width: Of the figure, such as ``84mm``.
-        out: The file, with or without its suffix.
-        choices: What `sweeps.figures.draw` takes.
-    """
-    inches = None if width is None else _inches(width)
-    given = [f"--{key}" for key, value in choices.items() if value is not None]
-    if out is not None and out.suffix == ".pdf":
-        kind = kind or "pdf"
-    is_sweep = is_dataset(folder)
-    if given and not is_sweep:
-        raise DumbbellError(f"{given[0]}: is for figures of a sweep, which {folder} is not")
-    if seed is not None and is_sweep:
-        raise DumbbellError(
-            "--seed: is for figures of a result; choose runs with --where 'seed = 1'"
-        )
-    with figures.styled():
-        if is_sweep:
-            metric = choices.pop("metric") or "jain"
-            name, figure = sweep_figures.draw(folder, name, metric=metric, **choices)
-            stem = folder / (name if name == "delay" else f"{name}-{_slug(metric)}")
-        elif (folder / "experiment.toml").exists() or not _is_paper(folder):
-            figure = _of_result(folder, name or "overview", inches, seed)
-            stem = folder / (name if name not in (None, "overview") else "figure")
-        else:
-            figure, stem = _of_paper(folder, name)
-    was = float(figure.get_figwidth())
-    if inches is not None and inches < _TIGHT * was:
-        said = f"is drawn for {was * 25.4:.0f} mm: look whether its words have room"
-        sys.stderr.write(f"dumbbell: {stem.name} {said}\n")
-    try:
-        written = _write(figure, out or stem, kind, inches)
-    except OSError as error:
-        raise ResultError(f"{out or stem}: cannot be written: {error.strerror}") from None
-    print_line("\n".join(map(str, written)))
-
-
-def _write(figure: Figure, stem: Path, kind: str | None, width: float | None) -> list[Path]:
-    if kind is None and width is None:
-        return list(figures.save(figure, stem))
-    if stem.suffix in _SUFFIXES:
-        if kind is not None and stem.suffix != f".{kind}":
-            problem = f'"{stem}" does not end in .{kind}, which is the format'
-            raise DumbbellError(f"--out: {problem}")
-        stem = stem.with_suffix("")
-    files = [
-        stem.with_name(f"{stem.name}.{suffix}") for suffix in ([kind] if kind else ["svg", "png"])
-    ]
-    for file in files:
-        figures.publish(figure, file, width=width)
-    return files
-
-
 def _of_result(folder: Path, name: str, width: float | None, seed: int | None) -> Figure:
+    from dumbbell import figures
+    from dumbbell.figures.result import MOST_FLOWS, draw
+    from dumbbell.results.result import Result
+
     result = Result.load(folder)
     if seed is not None and seed not in result.seeds:
         known = ", ".join(map(str, result.seeds))
         raise ResultError(f"{folder}: has no seed {seed}; choose from {known}")
-    tell_invalid(folder, result)
-    tell_left_out(folder, result, MOST_FLOWS)
+    print_warnings(f"{folder}: invalid, {reason}" for reason in result.invalid_reasons)
+    count = len(result.flow_names)
+    if count > MOST_FLOWS:
+        print_warnings([f"{folder}: the first {MOST_FLOWS} of {count} flows are drawn"])
     return draw(result, name, width=width or figures.PAGE, seed=seed)
 
 
 def _is_paper(folder: Path) -> bool:
+    from dumbbell.papers.registry import folders
+
     return (folder / "paper.toml").is_file() or folder.name in folders()
 
 
 def _of_paper(folder: Path, name: str | None) -> tuple[Figure, Path]:
-    """A figure of a paper, and where it is written: here, as its own folder has it already."""
+    """A figure of a paper, and where it is written: beside its folder, which has it already."""
+    from dumbbell.papers.registry import folder_of
+    from dumbbell.papers.reproduction import figure_of
+    from dumbbell.papers.study import Study
+
     is_own = (folder / "paper.toml").is_file()
     study = Study.load(folder_of(str(folder) if is_own else folder.name))
     if name is None:
         known = ", ".join(spec.id for spec in study.paper.figures)
         raise DumbbellError(f"{folder}: name one of its figures: {known}")
-    place = folder if folder.is_dir() and not is_own else Path("out") / study.paper.id
+    is_made = folder.is_dir() and not is_own
+    place = folder if is_made else Path("results/papers") / study.paper.id
     drawn = figure_of(study, name.removeprefix("figure"), place)
-    return drawn, Path(f"{study.paper.id}-{name}")
-
-
-def _inches(width: str) -> float:
-    if width in _COLUMNS:
-        return _COLUMNS[width]
-    found = re.fullmatch(r"([\d.]+) ?(mm|cm|in|pt)", width)
-    valid = f'write "single", "double", or a width such as "84mm" ({", ".join(_INCHES)})'
-    try:
-        inches = float(found.group(1)) * _INCHES[found.group(2)] if found else 0.0
-    except ValueError:
-        inches = 0.0
-    if not found or inches == 0.0:
-        raise DumbbellError(f'--width: "{width}" is not a width; {valid}')
-    if not _NARROWEST <= inches <= _WIDEST:
-        raise DumbbellError(f'--width: "{width}" is not between 38 mm and 508 mm')
-    return inches
+    file = f"{study.paper.id}-{name}"
+    return drawn, folder.with_name(file) if is_made else Path(file)
 
 
 def _slug(metric: str) -> str:

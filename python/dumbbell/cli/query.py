@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
-from rich.cells import cell_len
+from typer import Argument
 
-from dumbbell.cli.output import print_json, print_records, print_table, rows, terminal_width
-from dumbbell.display import Column, Table
-from dumbbell.sweeps.query import query
+from dumbbell.cli import options
+from dumbbell.cli.output import print_json, print_records, print_table, terminal_width
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import polars as pl
 
 
-def answer(sql: str, folder: Path, *, json: bool, csv: bool) -> None:
-    """Answers a query, as a table, as JSON or as CSV."""
+def answer_query(
+    sql: Annotated[str, Argument(help="Query, such as 'select * from runs'.")],
+    folder: Annotated[Path, Argument(help="Result or sweep.")],
+    csv: Annotated[bool, options.flag("--csv", "Print CSV and nothing else.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Query a result or a sweep in SQL. Its tables are runs, flows, links, ...; DuckDB answers.
+
+    The query may write files: "copy (from runs) to 'runs.csv'". It cannot change FOLDER's tables.
+    """
+    from rich.cells import cell_len
+
+    from dumbbell.display import Column, Table
+    from dumbbell.sweeps.query import query
+
     table = query(sql, folder)
     if json:
-        print_json({"rows": rows(_plain(table, nested=True))})
+        print_json({"rows": _plain(table, nested=True).to_dicts()})
     elif csv:
         sys.stdout.write(_plain(table, nested=False).write_csv())
     else:
@@ -36,9 +48,12 @@ def answer(sql: str, folder: Path, *, json: bool, csv: bool) -> None:
 
 def _plain(table: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
     """The same with decimals as numbers, and as text what JSON, or CSV, has no values for."""
-    simple = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.string()
-    known = simple | pl.selectors.nested() if nested else simple
-    numbers = table.with_columns(pl.selectors.decimal().cast(pl.Float64))
+    import polars as pl
+    import polars.selectors as cs
+
+    simple = cs.numeric() | cs.boolean() | cs.string()
+    known = simple | cs.nested() if nested else simple
+    numbers = table.with_columns(cs.decimal().cast(pl.Float64))
     return numbers.with_columns(
         pl.Series(column.name, [None if value is None else str(value) for value in column])
         for column in numbers.select(~known).iter_columns()

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import webbrowser
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Annotated
 
+from typer import Argument
+
+from dumbbell.cli import options
 from dumbbell.cli.output import print_line
 from dumbbell.errors import DumbbellError
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def report_folder(folder: Path, *, out: Path | None, show: bool) -> None:
-    """Writes the report of a folder, says where it is and how large, and opens it if asked to."""
+def report_folder(
+    folder: Annotated[
+        Path, Argument(help="Result, folder of results, sweep, or reproduced paper.")
+    ],
+    out: Annotated[
+        Path | None,
+        options.out_option("File; default: report.html in FOLDER, index.html for a paper."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    show: Annotated[bool, options.flag("--open", "Open it in the browser.")] = False,
+) -> None:
+    """Write a report as one HTML file. It needs no other file, and one can zoom into its series."""
     from dumbbell.report import write_report
     from dumbbell.report.page import size
 
+    if out is not None:
+        options.refuse_existing(out, overwrite)
     try:
         if (folder / "results.json").is_file():
             from dumbbell.papers.page import write_paper

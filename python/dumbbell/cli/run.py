@@ -5,87 +5,98 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from dumbbell import metrics
+import typer
+
+from dumbbell.cli import options
 from dumbbell.cli.output import (
     print_json,
     print_line,
     print_table,
     print_text,
+    print_warnings,
     progress_bar,
-    rows,
-    tell_warnings,
     too_wide,
 )
-from dumbbell.display import Column
-from dumbbell.engine.runner import known_backend, reserve_for, run_all, run_until
 from dumbbell.errors import DumbbellError, ResultError, in_file
-from dumbbell.experiment.model import Experiment
-from dumbbell.results.summary import Summary, summary_tables
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dumbbell.metrics.intervals import Until
+    from dumbbell.display import Column
     from dumbbell.results.result import Result
 
 
 def run_file(
-    file: Path,
-    *,
-    out: Path | None,
-    overwrite: bool,
-    seeds: int | None,
-    jobs: int | None,
-    until: Until | None,
-    assignments: list[str],
-    backend: str,
-    retry_invalid: int,
-    json: bool,
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Experiment, a TOML file.")],
+    out: Annotated[
+        Path | None,
+        options.out_option("Result folder; default: results/FILE, or results/FILE-linux."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    seeds: options.Seeds = None,
+    jobs: options.Jobs = None,
+    assignments: options.Assignments = None,
+    until_ci: options.UntilCi = None,
+    metric: options.Metric = "throughput",
+    most_seeds: options.MostSeeds = 100,
+    backend: options.OnBackend = "simulator",
+    retry_invalid: Annotated[
+        int, typer.Option(help="How often to repeat an invalid run with real packets.")
+    ] = 0,
+    json: options.Json = False,
 ) -> None:
-    """Runs an experiment file, writes its result folder, and prints what flows achieved."""
-    chosen = known_backend(backend)
+    """Run an experiment and write its result folder."""
+    from dumbbell import metrics
+    from dumbbell.engine.runner import reserve_for, run_all, run_until
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.sweeps.plan import RUN_METRICS
+
+    until = options.parse_until(context, until_ci, metric, most_seeds, RUN_METRICS)
+    is_real = backend == "linux"
+    if not is_real:
+        options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
+    elif until is not None:
+        raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     with in_file(file):
-        experiment = Experiment.load(file, overrides=assignments)
+        experiment = Experiment.load(file, overrides=assignments or [])
         experiment = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
-        suffix = "-linux" if chosen == "linux" else ""
-        folder = out or Path("results") / f"{file.stem}{suffix}"
+        folder = out or Path("results") / f"{file.stem}{'-linux' if is_real else ''}"
         if os.path.realpath(folder) == os.path.realpath(file.parent):
             raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
         grows = until is not None
         with (
-            reserve_for(experiment, folder, chosen, overwrite=overwrite, grows=grows) as place,
+            reserve_for(experiment, folder, backend, overwrite=overwrite, grows=grows) as place,
             progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress,
         ):
             if until is None:
                 (result,) = run_all(
                     [experiment],
                     jobs=jobs,
-                    backend=chosen,
+                    backend=backend,
                     retry_invalid=retry_invalid,
                     progress=progress,
                     fresh=overwrite,
                 )
-            elif chosen != "simulator":
-                raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
             else:
                 values = partial(_values, until.metric)
                 (result,) = run_until([experiment], until, values, jobs=jobs, progress=progress)
             result.write(place)
-    tell_warnings(result.warnings)
+    print_warnings(result.warnings)
     summary = metrics.summary(result)
     links = metrics.link_summary(result)
     if json:
-        meta = result.meta | {
-            "seed": result.seeds[0],
-            "out": str(folder),
-            "warnings": result.warnings,
-        }
-        if until is not None:
-            meta |= {"until": vars(until)}
-        runs = rows(metrics.run_summary(result, summary, links))
-        print_json({"runs": runs, "flows": rows(summary), "links": rows(links), "meta": meta})
+        meta = {"seed": result.seeds[0], "out": str(folder), "warnings": result.warnings}
+        print_json(
+            {
+                "runs": metrics.run_summary(result, summary, links).to_dicts(),
+                "flows": summary.to_dicts(),
+                "links": links.to_dicts(),
+                "meta": result.meta | meta | ({"until": vars(until)} if until else {}),
+            }
+        )
         return
     _print(result, summary, links)
     for reason in result.invalid_reasons:
@@ -97,6 +108,8 @@ def run_file(
 
 def _values(metric: str, result: Result) -> list[list[float | None]]:
     """What of a result is to be known well: a metric of every flow, or else of the run."""
+    from dumbbell import metrics
+
     flows = metrics.summary(result)
     if metric in metrics.over_flows(flows).columns:
         return flows.group_by("flow", maintain_order=True).agg(metric)[metric].to_list()
@@ -105,6 +118,10 @@ def _values(metric: str, result: Result) -> list[list[float | None]]:
 
 
 def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
+    from dumbbell import metrics
+    from dumbbell.display import Column
+    from dumbbell.results.summary import Summary, summary_tables
+
     seeds = len(result.seeds)
     runs = f" (mean of {seeds} seeds, below it its 95 % interval)" if seeds > 1 else ""
     jain = metrics.fairness(result)
@@ -122,6 +139,8 @@ def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
 
 
 def _on_one_line(runs: pl.Series, column: Column) -> str:
+    from dumbbell import metrics
+
     mean = metrics.mean(runs.drop_nulls().to_list())
     unit = f" {column.unit}" if column.unit else ""
     if mean.low is None:

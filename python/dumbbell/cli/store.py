@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
     from dumbbell.engine.store import Store
 
-app = typer.Typer(name="store", help="Runs that all commands share.", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+app = typer.Typer(name="store", help="List and remove stored runs.", no_args_is_help=True)
 
 _UNITS: Final = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 @app.command("list")
 def list_runs(
-    most: Annotated[int, typer.Option(help="How many, the last used ones.")] = 20,
-    json: Json = False,
+    most: Annotated[int, typer.Option(min=0, help="How many, the last used ones.")] = 20,
+    json: options.Json = False,
 ) -> None:
     """List the stored runs, the last used one first."""
     store = _store()
-    entries = store.entries()[::-1][: max(most, 0)]
+    entries = store.entries()[::-1][:most]
     if json:
         runs = [{"bytes": e.size, "used": e.used, "what": store.what(e)} for e in entries]
         print_json({"folder": str(store.folder), "runs": runs})
@@ -38,7 +37,7 @@ def list_runs(
 
 
 @app.command()
-def size(json: Json = False) -> None:
+def size(json: options.Json = False) -> None:
     """Show where the store is, how large it is, and its limit."""
     store = _store()
     entries = store.entries()
@@ -57,8 +56,7 @@ def prune(
     ] = None,
 ) -> None:
     """Remove the least recently used runs until the store is small enough."""
-    store = _store()
-    print_line(f"{store.prune(_bytes(to) if to else None):,} entries removed")
+    print_line(f"{_store().prune(_bytes(to) if to else None):,} entries removed")
 
 
 @app.command()

@@ -5,42 +5,24 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import polars as pl
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import (
-    BarColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bar
-from rich.text import Text
+import typer
 
-from dumbbell.cli.output import (
-    print_json,
-    print_line,
-    print_table,
-    tell_warnings,
-    too_wide,
-)
-from dumbbell.display import Column, Table, format_setting
-from dumbbell.engine.progress import Progress, silent
+from dumbbell.cli import options
+from dumbbell.cli.output import print_json, print_line, print_table, print_warnings, too_wide
+from dumbbell.engine.progress import silent
 from dumbbell.errors import in_file
-from dumbbell.results.summary import means
-from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
-from dumbbell.sweeps.drive import run_sweep
-from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dumbbell.metrics.intervals import Until
+    import polars as pl
+
+    from dumbbell.display import Table
+    from dumbbell.engine.progress import Progress
     from dumbbell.sweeps.dataset import Dataset
-    from dumbbell.sweeps.drive import Swept
+    from dumbbell.sweeps.plan import Sweep
 
 MOST_POINTS: Final = 24
 """More points than this are not printed."""
@@ -52,22 +34,33 @@ _COLUMNS: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmiss
 
 
 def sweep_file(
-    file: Path,
-    *,
-    out: Path | None,
-    seeds: int | None,
-    jobs: int | None,
-    dask: str | None,
-    until: Until | None,
-    series: bool,
-    assignments: list[str],
-    json: bool,
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Experiment, a TOML file with [sweep].")],
+    out: Annotated[
+        Path | None, options.out_option("Sweep folder; default: results/FILE. Its runs are kept.")
+    ] = None,
+    seeds: options.Seeds = None,
+    jobs: options.Jobs = None,
+    assignments: options.Assignments = None,
+    until_ci: options.UntilCi = None,
+    metric: options.Metric = "throughput",
+    most_seeds: options.MostSeeds = 100,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers run the sweep."),
+    ] = None,
+    series: Annotated[bool, options.flag("--series", "Keep the time series of every run.")] = False,
+    json: options.Json = False,
 ) -> None:
-    """Runs an experiment file along its axes, and prints what came out at each point."""
+    """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
+    from dumbbell.sweeps.drive import run_sweep
+    from dumbbell.sweeps.plan import METRICS, Sweep
+
+    until = options.parse_until(context, until_ci, metric, most_seeds, METRICS)
     began = time.perf_counter()
     folder = out or Path("results") / file.stem
     with in_file(file):
-        sweep = Sweep.load(file, overrides=assignments)
+        sweep = Sweep.load(file, overrides=assignments or [])
     units = {name: axis.unit for name, axis in zip(sweep.names, sweep.axes, strict=True)}
     with in_file(file), _live(file.name, units) as (progress, finished):
         swept = run_sweep(
@@ -83,10 +76,11 @@ def sweep_file(
         )
     wall = time.perf_counter() - began
     runs = swept.dataset.table("runs")
-    tell_warnings(_warnings(sweep, swept.dataset))
+    print_warnings(_warnings(sweep, swept.dataset))
     if json:
         meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
-        print_json({"points": _points(swept.dataset, runs), "meta": meta | _still(swept, until)})
+        still = {"until": vars(until), "loose": swept.loose} if until else {}
+        print_json({"points": _points(swept.dataset, runs), "meta": meta | still})
         return
     _print(swept.dataset, runs)
     print_line(f"\n{swept.total:,} runs, {swept.before:,} of them there before, in {wall:.1f} s")
@@ -96,17 +90,19 @@ def sweep_file(
 
 
 def _warnings(sweep: Sweep, dataset: Dataset) -> list[str]:
+    from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
+
     flows = dataset.table("flows")
     without = any(map(is_dctcp, flows["cc"].unique())) and '"accurate"' not in sweep.text
     return [WITHOUT_ECN] * without + silent_flows(flows)
 
 
-def _still(swept: Swept, until: Until | None) -> dict[str, Any]:
-    return {} if until is None else {"until": vars(until), "loose": swept.loose}
-
-
 def _points(dataset: Dataset, runs: pl.DataFrame) -> list[dict[str, Any]]:
     """For JSON, a row a point: the axes, how many seeds, and the metrics' means."""
+    import polars as pl
+
+    from dumbbell.sweeps.plan import METRICS
+
     means = runs.group_by("point", *dataset.axes, maintain_order=True).agg(
         pl.len().alias("seeds"), pl.col(METRICS).mean()
     )
@@ -114,6 +110,11 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _print(dataset: Dataset, runs: pl.DataFrame) -> None:
+    import polars as pl
+
+    from dumbbell.display import Column, Table, format_setting
+    from dumbbell.results.summary import means
+
     axes = dataset.axes
     points = runs.select("point", *axes).unique(maintain_order=True)
     counts = sorted(set(runs.group_by("point").len()["len"]))
@@ -137,60 +138,49 @@ def _live(
     what: str, units: dict[str, str | None]
 ) -> Iterator[tuple[Progress, Callable[[pl.DataFrame], None]]]:
     """Shows, on a terminal, one progress bar and the means so far along one axis."""
+    import polars as pl
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.progress import Progress as Bar
+    from rich.text import Text
+
     console = Console(stderr=True)
-    bar = Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    task = bar.add_task(what, total=1.0)
     if not console.is_terminal:
         yield silent, lambda _: None
         return
-    so_far = _SoFar(units)
+    bar = Bar(console=console)
+    task = bar.add_task(what, total=1.0)
+    latest: list[pl.DataFrame] = []
     with Live(bar, console=console, transient=True, refresh_per_second=5) as live:
 
         def show(step: str, done: float) -> None:
             bar.update(task, completed=done, description=f"{what}: {step}")
 
         def add(runs: pl.DataFrame) -> None:
-            so_far.add(runs)
-            live.update(Group(so_far.table(console.width), bar))
+            latest.append(runs)
+            table = _so_far(pl.concat(latest), units).text(console.width)
+            live.update(Group(Text(f"So far\n{table}\n"), bar))
 
         yield show, add
 
 
-class _SoFar:
-    """Means along one axis of the runs that are over."""
+def _so_far(runs: pl.DataFrame, units: dict[str, str | None]) -> Table:
+    """Means by the axis of most values that are few enough, if there is one."""
+    import polars as pl
 
-    def __init__(self, units: dict[str, str | None]) -> None:
-        """None yet; the axes' columns count in these units."""
-        self.units = units
-        self.runs = pl.DataFrame()
+    from dumbbell.display import Column, Table, format_setting
 
-    def add(self, latest: pl.DataFrame) -> None:
-        """Takes in the rows of ``runs`` that came last."""
-        self.runs = pl.concat([self.runs, latest]) if self.runs.height else latest
-
-    def table(self, width: int) -> Text:
-        """The table; by the axis of most values that are few enough, if there is one."""
-        values = {name: self.runs[name].n_unique() for name in self.units}
-        few = {name: count for name, count in values.items() if 1 < count <= _MOST_LIVE}
-        by = max(few, key=few.__getitem__, default="")
-        key = pl.col(by) if by else pl.lit("all")
-        found = (
-            self.runs.group_by(key.alias("by"))
-            .agg(pl.len().alias("over"), pl.col(_COLUMNS).mean())
-            .sort("by")
-        )
-        unit = self.units.get(by)
-        cells = [
-            [format_setting(row["by"], unit), f"{row['over']:,}", *(row[key] for key in _COLUMNS)]
-            for row in found.iter_rows(named=True)
-        ]
-        columns = [Column(by), Column("Runs", number=True), *map(Column.of, _COLUMNS)]
-        return Text(f"So far\n{Table(columns, cells).text(width)}\n")
+    values = {name: runs[name].n_unique() for name in units}
+    few = {name: count for name, count in values.items() if 1 < count <= _MOST_LIVE}
+    by = max(few, key=few.__getitem__, default="")
+    found = (
+        runs.group_by((pl.col(by) if by else pl.lit("all")).alias("by"))
+        .agg(pl.len().alias("over"), pl.col(_COLUMNS).mean())
+        .sort("by")
+    )
+    cells = [
+        [format_setting(at, units.get(by)), f"{over:,}", *means]
+        for at, over, *means in found.iter_rows()
+    ]
+    columns = [Column(by), Column("Runs", number=True), *map(Column.of, _COLUMNS)]
+    return Table(columns, cells)

@@ -10,21 +10,13 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer import Argument, Option
 
-from dumbbell.cli.algorithms import split_algorithms
-from dumbbell.cli.output import (
-    mbits,
-    milliseconds,
-    percent,
-    print_json,
-    print_line,
-    print_table,
-    progress_bar,
-    seconds,
-)
+from dumbbell.cli import options
+from dumbbell.cli.output import print_json, print_line, print_table, print_warnings, progress_bar
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
@@ -40,50 +32,30 @@ app = typer.Typer(
 FAILED: Final = 3
 DAMAGED: Final = 4
 
-Cc = Annotated[str, typer.Option(help="The congestion control of what is sent from here.")]
+Cc = Annotated[str, options.algorithms_option("Congestion control of what is sent from here.")]
 KeyFile = Annotated[
-    Path | None,
-    typer.Option("--key", help="The file of a key: everything is encrypted (dumbbell udt key)."),
+    Path | None, Option("--key", help="File of a key (dumbbell udt key): all is encrypted.")
 ]
 Retries = Annotated[
-    int, typer.Option(min=0, max=1_000_000, help="How often to try again without progress.")
+    int, Option(min=0, max=1_000_000, help="How often to try again without progress.")
 ]
-
-
-def _check_out(context: typer.Context, out: Path | None) -> Path | None:
-    """Refuses, before anything is measured, a folder that may not be written."""
-    if out is not None:
-        from dumbbell.results.storage import check
-
-        check(out, None, None, overwrite=context.params["_overwrite"])
-    return out
-
-
 Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write what was measured as a result folder, to be plotted.", callback=_check_out
-    ),
+    Path | None, options.out_option("Result folder for what was measured; default: none.")
 ]
-Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", is_eager=True, help="Replace another result that is in --out."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65_535, help="The port; default: 9000.")]
+Port = Annotated[int, Option(min=0, max=65_535, help="Port of the server.")]
 
 
 @app.command()
 def serve(
-    folder: Annotated[Path, typer.Argument(help="The folder that clients give to and take from.")],
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "0.0.0.0",
-    port: Port = None,
+    folder: Annotated[Path, Argument(help="Folder that clients give to and take from.")],
+    host: Annotated[str, Option(help="Address to listen at.")] = "0.0.0.0",
+    port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Take nothing.")] = False,
-    write_only: Annotated[bool, typer.Option("--write-only", help="Give nothing.")] = False,
+    read_only: Annotated[bool, options.flag("--read-only", "Take nothing.")] = False,
+    write_only: Annotated[bool, options.flag("--write-only", "Give nothing.")] = False,
     clients: Annotated[
-        int, typer.Option(min=1, max=10_000, help="How many are served at a time; others wait.")
+        int, Option(min=1, max=10_000, help="Clients that are served at a time; others wait.")
     ] = 64,
 ) -> None:
     """Serve a folder until interrupted."""
@@ -92,7 +64,7 @@ def serve(
     with _failures():
         udt.serve(
             folder,
-            _port(port),
+            port,
             host=host,
             settings=_settings(cc, key),
             write=not read_only,
@@ -105,19 +77,20 @@ def serve(
 @app.command()
 def send(
     what: Annotated[
-        list[str], typer.Argument(metavar="FILE... HOST", help="Files and folders; the server.")
+        list[str], Argument(metavar="FILE... HOST", help="Files and folders; the server.")
     ],
-    port: Port = None,
+    port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
     retries: Retries = 5,
     out: Out = None,
-    _overwrite: Overwrite = False,
-    json: Json = False,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Send files and folders to a server."""
     from dumbbell import udt
 
+    _check_out(out, overwrite)
     *files, host = what
     if not files:
         raise DumbbellError("send: names no server; write the files first and the host last")
@@ -141,19 +114,20 @@ def send(
 def recv(
     what: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[HOST PATH...]", help="The server, and what to take of it."),
+        Argument(metavar="[HOST PATH...]", help="Server, and what to take of it."),
     ] = None,
-    into: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),
-    port: Port = None,
+    into: Annotated[Path, Option(help="Folder for what is received.")] = Path(),
+    port: Port = 9000,
     key: KeyFile = None,
     retries: Retries = 5,
     out: Out = None,
-    _overwrite: Overwrite = False,
-    json: Json = False,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
-    """Receive files of a server; without one, wait for one `dumbbell udt send` to here."""
+    """Receive files of a server. Without one, wait for one `dumbbell udt send` to here."""
     from dumbbell import udt
 
+    _check_out(out, overwrite)
     settings = _settings("udt", key)
     try:
         into.mkdir(parents=True, exist_ok=True)
@@ -162,9 +136,7 @@ def recv(
         raise DumbbellError(f"{problem}; name one, or what may become one") from None
     if not what:
         with _failures(), _progress("receiving") as tell:
-            report = udt.serve(
-                into, _port(port), settings=settings, read=False, once=True, tell=tell
-            )
+            report = udt.serve(into, port, settings=settings, read=False, once=True, tell=tell)
         return _conclude(report, "what was sent", "udt", out=out, json=json, taken=True)
     if len(what) < 2:
         raise DumbbellError("recv: names no file; write the host first and then what to take of it")
@@ -180,31 +152,32 @@ def recv(
 
 @app.command()
 def bench(
-    host: Annotated[str, typer.Argument(help="A host on which `dumbbell udt serve` runs.")],
-    cc: Annotated[str, typer.Option(help="The algorithms, such as 'udt,ar-udt,bbr3'.")] = "udt",
-    duration: Annotated[str, typer.Option(help="How long each of them sends.")] = "10 s",
-    port: Port = None,
+    host: Annotated[str, Argument(help="Host on which `dumbbell udt serve` runs.")],
+    cc: Annotated[str, options.algorithms_option("Algorithms: 'udt,ar-udt,bbr3'.")] = "udt",
+    duration: Annotated[str, Option(help="For how long each of them sends.")] = "10 s",
+    port: Port = 9000,
     key: KeyFile = None,
     out: Out = None,
-    _overwrite: Overwrite = False,
-    json: Json = False,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
-    """Measure how fast algorithms are on the path to a server, one after the other."""
+    """Measure the speed of algorithms to a server, one by one."""
     from dumbbell import udt
     from dumbbell.display import Column, Table
     from dumbbell.experiment.quantities import TIME
 
+    _check_out(out, overwrite)
     host, number = _host(host, port)
     length = TIME.parse(duration) / 1e9
     reports: dict[str, tuple[str, Report]] = {}
     with _failures():
-        for algorithm in split_algorithms(cc):
+        for algorithm in options.split_algorithms(cc):
             with _countdown(algorithm, length) as tell:
                 report = udt.bench(
                     host, number, seconds=length, settings=_settings(algorithm, key), tell=tell
                 )
             reports[algorithm] = (algorithm, report)
-    found = {name: _found(report) for name, (_, report) in reports.items()}
+    found = {name: report.summary() for name, (_, report) in reports.items()}
     if out is not None:
         udt.record(reports, title=f"bench to {host}").save(out, overwrite=True)
     if json:
@@ -220,9 +193,9 @@ def bench(
 
 @app.command()
 def key(
-    file: Annotated[Path, typer.Argument(help="The file to write; nobody else can read it.")],
+    file: Annotated[Path, Argument(help="File to write; only its owner can read it.")],
 ) -> None:
-    """Make a key for the encrypted mode; both sides need a copy."""
+    """Make a key for the encrypted mode. Both sides need a copy."""
     from dumbbell import udt
 
     try:
@@ -233,18 +206,20 @@ def key(
     print_line(str(file))
 
 
-def _port(port: int | None) -> int:
-    from dumbbell.udt import PORT
+def _check_out(out: Path | None, overwrite: bool) -> None:
+    """Refuses, before anything is measured, a folder that may not be written."""
+    if out is not None:
+        from dumbbell.results.storage import check
 
-    return PORT if port is None else port
+        check(out, None, None, overwrite=overwrite)
 
 
-def _host(text: str, port: int | None) -> tuple[str, int]:
+def _host(text: str, port: int) -> tuple[str, int]:
     """Host and port of HOST, HOST:PORT or [HOST]:PORT."""
     name, colon, number = text.rpartition(":")
     if colon and number.isdecimal() and (":" not in name or name.startswith("[")):
         return name.strip("[]"), int(number)
-    return text.strip("[]"), _port(port)
+    return text.strip("[]"), port
 
 
 def _settings(cc: str, key: Path | None) -> Settings:
@@ -270,12 +245,10 @@ def _failures() -> Iterator[None]:
 
     try:
         yield
-    except _core.TransferDamagedError as error:
-        sys.stderr.write(f"dumbbell: {error}\n")
-        raise typer.Exit(DAMAGED) from None
-    except OSError as error:
-        sys.stderr.write(f"dumbbell: {error}\n")
-        raise typer.Exit(FAILED) from None
+    except (_core.TransferDamagedError, OSError) as error:
+        print_warnings([str(error)])
+        is_damaged = isinstance(error, _core.TransferDamagedError)
+        raise typer.Exit(DAMAGED if is_damaged else FAILED) from None
     except DumbbellError:
         raise
     except ValueError as error:
@@ -295,8 +268,7 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
         seen: list[tuple[float, int]] = []
 
         def tell(watch: _core.TransferMonitor) -> None:
-            for event in watch.events():
-                sys.stderr.write(f"dumbbell: {event}\n")
+            print_warnings(watch.events())
             now = watch.progress()
             seen.append((time.monotonic(), now["bytes"] - now["resumed"]))
             # The rate of the last two seconds.
@@ -305,9 +277,8 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
             span = seen[-1][0] - seen[0][0]
             rate = (seen[-1][1] - seen[0][1]) * 8 / span if span else None
             loss = now["retransmitted"] / now["sent"] if now["sent"] else 0.0
-            text = f"{what} {now['files']}/{now['all_files']} {mbits(rate)}"
-            share = now["bytes"] / now["total"] if now["total"] else 0.0
-            show(f"{text} RTT {milliseconds(now['rtt'])} again {percent(loss)}", share)
+            text = f"{what} {now['files']}/{now['all_files']} {_measured(rate, now['rtt'], loss)}"
+            show(text, now["bytes"] / now["total"] if now["total"] else 0.0)
 
         yield tell
 
@@ -320,17 +291,13 @@ def _countdown(what: str, length: float) -> Iterator[Callable[[_core.TransferMon
         yield lambda _: show(what, min(1.0, (time.monotonic() - began) / length))
 
 
-def _found(report: Report) -> dict[str, Any]:
-    now = report.watch.progress()
-    return {
-        "bytes": report.bytes,
-        "resumed": report.resumed,
-        "files": report.files,
-        "seconds": report.seconds,
-        "rate": report.rate,
-        "rtt": now["rtt"],
-        "loss": now["retransmitted"] / now["sent"] if now["sent"] else 0.0,
-    }
+def _measured(rate: float | None, rtt: float | None, loss: float) -> str:
+    """Rate, round-trip time and share of packets that were sent again, with their units."""
+    from dumbbell.display import METRICS
+
+    values = {"throughput": rate, "rtt_mean": rtt, "retransmission_share": loss}
+    shown = [f"{METRICS[name].format(x)} {METRICS[name].unit}" for name, x in values.items()]
+    return "{}, RTT {}, {} retransmitted".format(*shown)
 
 
 def _conclude(
@@ -338,15 +305,15 @@ def _conclude(
 ) -> None:
     from dumbbell import udt
 
-    found = _found(report)
+    found = report.summary()
     if out is not None:
         udt.record({"transfer": (cc, report)}, title=what, taken=taken).save(out, overwrite=True)
     if json:
         return print_json(found)
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""
     print_line(
-        f"{report.files} files, {report.bytes:,} bytes{resumed}, in {seconds(report.seconds)}: "
-        f"{mbits(report.rate)}, RTT {milliseconds(found['rtt'])}, {percent(found['loss'])} again"
+        f"{report.files} files, {report.bytes:,} bytes{resumed}, in {report.seconds:.3g} s: "
+        f"{_measured(report.rate, found['rtt'], found['loss'])}"
     )
     if out is not None:
         print_line(f"{out}/")

@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Annotated
 
-from dumbbell.checks.kernel_grid import Grid, compare, measure
-from dumbbell.checks.kernel_page import table, write
-from dumbbell.cli.algorithms import split_algorithms
-from dumbbell.cli.output import print_json, print_line, progress_bar, rows
+from typer import Option
+
+from dumbbell.cli import options
+from dumbbell.cli.options import split_list
+from dumbbell.cli.output import print_json, print_line, progress_bar
 from dumbbell.errors import DumbbellError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def validate_grid(
-    *,
-    cc: str,
-    rate: str,
-    rtt: str,
-    queue: str,
-    loss: str,
-    duration: str,
-    repeats: int,
-    out: Path,
-    jobs: int,
-    retry_invalid: int,
-    overwrite: bool,
-    measure_more: bool,
-    json: bool,
+    out: Annotated[
+        Path, options.out_option("Folder in which runs are kept and the page is written.")
+    ] = Path("results/validation"),
+    cc: Annotated[str, options.algorithms_option("Algorithms.")] = "reno,cubic,bbr",
+    rate: Annotated[str, Option(help="Rates of the link.")] = "100 Mbit/s",
+    rtt: Annotated[str, Option(help="Round-trip times.")] = "10 ms,20 ms,50 ms,100 ms",
+    queue: Annotated[str, Option(help="Queue lengths.")] = "0.5 BDP,1 BDP,2 BDP",
+    loss: Annotated[str, Option(help="Probabilities of random loss.")] = "0",
+    duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
+    repeats: Annotated[int, Option(min=1, help="Runs of each cell.")] = 3,
+    jobs: Annotated[int, Option(min=1, help="Cells at a time.")] = 1,
+    retry_invalid: Annotated[int, Option(help="How often to repeat an invalid run.")] = 1,
+    overwrite: options.Overwrite = False,
+    measure: Annotated[
+        bool, Option("--measure/--no-measure", help="Whether to run what is missing.")
+    ] = True,
+    json: options.Json = False,
 ) -> None:
-    """Runs a grid both ways and writes the page; prints its table."""
-    for option, value in (("--repeats", repeats), ("--jobs", jobs)):
-        if value < 1:
-            raise DumbbellError(f"{option}: {value} is too few; write 1 or more")
-    axes = (split_algorithms(cc), _split(rate), _split(rtt), _split(queue), _split(loss))
-    grid = Grid(*axes, duration, repeats)
+    """Compare simulator and real packets over a grid of flows."""
+    from dumbbell.checks import kernel_grid, kernel_page
+
+    rates, rtts, queues, losses = map(split_list, (rate, rtt, queue, loss))
+    algorithms = options.split_algorithms(cc)
+    grid = kernel_grid.Grid(algorithms, rates, rtts, queues, losses, duration, repeats)
     for cell in grid.cells:
         cell.experiment(duration, grid.seeds)
-    if measure_more:
+    if measure:
         with progress_bar() as tell:
-            measure(
+            kernel_grid.measure(
                 grid,
                 out,
                 jobs=jobs,
@@ -48,16 +50,12 @@ def validate_grid(
                 overwrite=overwrite,
                 progress=tell,
             )
-    cells = compare(grid, out)
+    cells = kernel_grid.compare(grid, out)
     if cells.is_empty():
         raise DumbbellError(f"{out}: nothing was measured there; leave out --no-measure")
-    page = write(grid, cells, out)
+    page = kernel_page.write(grid, cells, out)
     if json:
-        print_json({"cells": rows(cells), "page": str(page)})
+        print_json({"cells": cells.to_dicts(), "page": str(page)})
         return
-    print_line(table(cells))
+    print_line(kernel_page.table(cells))
     print_line(f"\nThe page is {page}")
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

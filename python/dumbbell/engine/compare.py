@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from math import nan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import metrics
+from dumbbell import figures, metrics
+from dumbbell.display import Column
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import run_all, run_until
-from dumbbell.errors import DumbbellError, ExperimentError, QuantityError, unknown
+from dumbbell.engine.runner import reserve_for, run_all, run_until
+from dumbbell.errors import DumbbellError, ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link, needs_udt
 from dumbbell.experiment.quantities import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
+
+    from dumbbell.engine.runner import Backend
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
 
@@ -26,6 +33,17 @@ _GROUPS: Final = ("flow", "against")
 
 _ARGUMENTS: Final = {"repeat": "flows", "flow": "flows", "sample": "duration", "delay": "rtt"}
 """The arguments whose names are not those of the experiment's keys."""
+
+RUN_METRICS: Final = (
+    *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95"),
+    *("retransmission_share", "utilisation", "jain"),
+)
+"""The columns of `Comparison.runs` that there are with and without a competitor."""
+
+_DRAWN: Final = (
+    *("throughput", "queue_delay_mean", "retransmission_share", "jain"),
+    *("rival_throughput", "harm"),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +82,24 @@ class Comparison:
         """
         return metrics.means_over_seeds(self.runs, ["algorithm"], ci=ci)
 
+    def plot(self) -> Figure:
+        """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
+        drawn = [name for name in _DRAWN if name in self.runs.columns]
+        count = len(self.results)
+        with figures.styled():
+            figure, panels = figures.panels(
+                len(drawn) // 2, 2, width=figures.PAGE, height=0.6 + 0.32 * count, share_y=True
+            )
+            for metric, panel in zip(drawn, (one for row in panels for one in row), strict=True):
+                column = Column.of(metric)
+                bars = [
+                    _bar(name, runs[metric].drop_nulls() * column.scale)
+                    for (name,), runs in self.runs.group_by("algorithm", maintain_order=True)
+                ]
+                figures.intervals(panel, pl.DataFrame(bars, schema_overrides={"low": pl.Float64}))
+                panel.set_xlabel(column.heading)
+        return figure
+
     def __repr__(self) -> str:
         """The table of `summary`."""
         return repr(self.summary())
@@ -80,13 +116,18 @@ def compare(
     rate: str = "100 Mbit/s",
     rtt: str = "40 ms",
     queue: str = "1 BDP",
+    aqm: str | None = None,
     loss: float | str = 0,
     flows: int = 2,
     duration: str = "60 s",
     stack: str = "linux",
+    ecn: str = "off",
     seeds: int | list[int] = 1,
     jobs: int | None = None,
     until: Until | None = None,
+    backend: Backend = "simulator",
+    out: str | Path | None = None,
+    overwrite: bool = False,
     progress: Progress = silent,
 ) -> Comparison:
     """Compares algorithms on one link, each with flows of its own; what ``dumbbell compare`` runs.
@@ -99,18 +140,26 @@ def compare(
         rate: The rate of the link, such as ``"100 Mbit/s"``.
         rtt: The round-trip time without queues, such as ``"40 ms"``.
         queue: How much may wait at the link: ``"1 BDP"``, ``"100 packets"``, ``"1 MB"``.
+        aqm: Active queue management, such as ``"codel"``; tail drop if not given.
         loss: The probability of random loss, such as ``0.01`` or ``"1 %"``.
         flows: How many flows of each algorithm share the link.
         duration: How long each run lasts, such as ``"60 s"``.
         stack: The TCP stack.
+        ecn: ``"off"``, ``"classic"`` (RFC 3168), or ``"accurate"`` as DCTCP needs it.
         seeds: How many seeds, or which.
         jobs: How many simulations to run at once; as many as there are processors if not given.
-        until: Adds seeds to every algorithm until the interval of a metric is as narrow as this.
+        until: Adds seeds to every algorithm until the interval of a metric is as narrow as this;
+            for the simulator.
+        backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
+        out: A folder for the results, in which every algorithm has a folder of its own.
+        overwrite: Whether other results that are there may be replaced.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
         ExperimentError: If an argument is not valid; its ``key`` is the argument's name.
-        DumbbellError: If `until` names a metric that `Comparison.runs` lacks.
+        DumbbellError: If `until` is given with real packets.
+        OverwriteError: If `out` holds other results.
+        TestbedError: If this machine lacks what real packets need.
     """
     algorithms = [cc] if isinstance(cc, str) else list(cc)
     rivals = [] if against is None else [against]
@@ -118,20 +167,43 @@ def compare(
         "rate": rate,
         "rtt": rtt,
         "queue": queue,
+        "aqm": aqm,
         "loss": loss,
         "flows": flows,
         "duration": duration,
         "stack": stack,
+        "ecn": ecn,
         "seeds": seeds,
     }
+    if until is not None and backend != "simulator":
+        raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     experiments = [_experiment([name, *rivals], **settings) for name in algorithms]
     if rivals:
         experiments.append(_experiment(rivals, **settings))
-    if until is None:
-        every = run_all(experiments, jobs=jobs, progress=progress)
-    else:
-        values = partial(values_of, until.metric)
-        every = run_until(experiments, until, values, jobs=jobs, progress=progress)
+    names = [*algorithms, *(f"{name} alone" for name in rivals)]
+    with ExitStack() as held:
+        places = [
+            held.enter_context(
+                reserve_for(
+                    one,
+                    Path(out) / name.replace("/", "_"),
+                    backend,
+                    overwrite=overwrite,
+                    grows=until is not None,
+                )
+            )
+            for name, one in zip(names, experiments, strict=True)
+            if out is not None
+        ]
+        if until is None:
+            every = run_all(
+                experiments, jobs=jobs, backend=backend, progress=progress, fresh=overwrite
+            )
+        else:
+            values = partial(values_of, until.metric)
+            every = run_until(experiments, until, values, jobs=jobs, progress=progress)
+        for result, place in zip(every, places, strict=False):
+            result.write(place)
     results = dict(zip(algorithms, every, strict=False))
     rival = every[-1] if rivals else None
     runs = pl.concat(
@@ -142,12 +214,24 @@ def compare(
 
 
 def values_of(metric: str, result: Result) -> list[list[float | None]]:
-    """What of an algorithm's runs is to be known well: a column of `Comparison.runs`."""
-    runs = _judge(result, None)
-    if metric not in runs.columns:
-        known = [column for column in runs.columns if column != "seed"]
-        raise DumbbellError(unknown("metric", metric, known))
-    return [runs[metric].to_list()]
+    """What of an algorithm's runs is to be known well: a column of `RUN_METRICS`."""
+    return [_judge(result, None)[metric].to_list()]
+
+
+def _bar(name: str, runs: pl.Series) -> dict[str, Any]:
+    """A row for `figures.intervals`; without any value there is no bar."""
+    known = runs.to_list()
+    found = metrics.mean(known) if known else None
+    value = nan if found is None else found.value
+    low, high = (found.low, found.high) if found else (None, None)
+    bar = {
+        "cc": name,
+        "label": figures.style_of(name).label,
+        "value": value,
+        "low": low,
+        "high": high,
+    }
+    return bar | {"limit": None, "runs": known, "published": None}
 
 
 def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
@@ -170,10 +254,12 @@ def _experiment(
     rate: str,
     rtt: str,
     queue: str,
+    aqm: str | None,
     loss: float | str,
     flows: int,
     duration: str,
     stack: str,
+    ecn: str,
     seeds: int | list[int],
 ) -> Experiment:
     """An experiment in which `flows` flows of each of the algorithms share the link."""
@@ -182,7 +268,7 @@ def _experiment(
     except QuantityError as error:
         raise ExperimentError(str(error), key="rtt") from None
     try:
-        link = Link(name="bottleneck", rate=rate, delay=delay, queue=queue, loss=loss)
+        link = Link(name="bottleneck", rate=rate, delay=delay, queue=queue, aqm=aqm, loss=loss)
         experiment = Experiment(
             links=[link],
             flows=[
@@ -192,6 +278,7 @@ def _experiment(
             duration=duration,
             seeds=seeds,
             stack=stack,
+            stack_options={} if ecn == "off" else {"ecn": ecn},
             start_jitter="100 ms",
         )
         return experiment.resolve()

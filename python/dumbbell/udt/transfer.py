@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.udt.sockets import Settings
@@ -45,6 +45,19 @@ class Report:
     def rate(self) -> float:
         """Bits that crossed a second."""
         return (self.bytes - self.resumed) * 8 / self.seconds if self.seconds else 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """The attributes, ``rate`` (bit/s), ``rtt`` (s), and the share of packets sent again."""
+        now = self.watch.progress()
+        return {
+            "bytes": self.bytes,
+            "resumed": self.resumed,
+            "files": self.files,
+            "seconds": self.seconds,
+            "rate": self.rate,
+            "rtt": now["rtt"],
+            "loss": now["retransmitted"] / now["sent"] if now["sent"] else 0.0,
+        }
 
 
 def send(

@@ -1,0 +1,148 @@
+"""Options that several commands have, and what their values mean."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dumbbell.metrics.intervals import Until
+
+Backend = Literal["simulator", "linux"]
+
+
+def _refuse_impossible(out: Path | None) -> Path | None:
+    """Refuses a path that the system cannot have, before anything is run."""
+    try:
+        if out is not None:
+            out.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        problem = f"{out}: cannot be written: {error.strerror}"
+        raise DumbbellError(f"{problem}; name another path with --out") from None
+    return out
+
+
+def out_option(help: str) -> Any:  # noqa: A002
+    """``--out``: the file or the folder that a command writes."""
+    return typer.Option("--out", help=help, callback=_refuse_impossible)
+
+
+def flag(name: str, help: str) -> Any:  # noqa: A002
+    """A switch."""
+    return typer.Option(name, help=help)
+
+
+def _complete_algorithms(incomplete: str) -> list[str]:
+    """The algorithms that may stand after the last comma."""
+    from dumbbell import _core
+
+    before, comma, name = incomplete.rpartition(",")
+    return [f"{before}{comma}{cc}" for cc in _core.algorithms() if cc.startswith(name)]
+
+
+def _complete_metrics(incomplete: str) -> list[str]:
+    from dumbbell.sweeps.plan import METRICS
+
+    return [name for name in METRICS if name.startswith(incomplete)]
+
+
+def algorithms_option(help: str) -> Any:  # noqa: A002
+    """``--cc``: algorithms, which the shell completes."""
+    return typer.Option("--cc", help=help, autocompletion=_complete_algorithms)
+
+
+Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a processor.")]
+Seeds = Annotated[int | None, typer.Option(min=1, help="Number of seeds.")]
+Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.")]
+Overwrite = Annotated[bool, flag("--overwrite", "Replace what --out holds from before.")]
+OnBackend = Annotated[Backend, typer.Option(help="linux: real packets in real time; needs root.")]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key: 'duration=10 s', 'link.NAME.queue=1 BDP', 'flow.*.cc=bbr'.",
+    ),
+]
+UntilCi = Annotated[
+    str | None,
+    typer.Option(
+        "--until-ci",
+        metavar="SHARE",
+        help="Add seeds until half of the 95 % interval is at most this share of the mean: '5%'.",
+    ),
+]
+Metric = Annotated[
+    str,
+    typer.Option(help="Metric that --until-ci refers to.", autocompletion=_complete_metrics),
+]
+MostSeeds = Annotated[int, typer.Option(help="Upper limit on the seeds of --until-ci.")]
+
+
+def split_list(text: str) -> list[str]:
+    """Splits at commas that are not within parentheses: ``a,b(x=1,y=2)`` is two parts."""
+    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+
+
+def split_algorithms(text: str) -> list[str]:
+    """The algorithms of ``--cc``."""
+    names = split_list(text)
+    if not names:
+        raise ExperimentError('"" names no algorithm; write some, such as "cubic,bbr"', key="--cc")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise ExperimentError(f'"{twice}" is named twice; name every algorithm once', key="--cc")
+    return names
+
+
+def refuse_given(context: typer.Context, options: tuple[str, ...], problem: str) -> None:
+    """Refuses those of these options that were given, with this problem."""
+    for option in options:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ExperimentError(problem, key=f"--{option.replace('_', '-')}")
+
+
+def refuse_existing(file: Path, overwrite: bool) -> None:
+    """Refuses, before the work, to replace a file, or a folder that is not empty."""
+    is_empty = file.is_dir() and not any(file.iterdir())
+    if file.exists() and not overwrite and not is_empty:
+        raise OverwriteError(f"{file}: exists already")
+
+
+def parse_until(
+    context: typer.Context, share: str | None, metric: str, most: int, known: Sequence[str]
+) -> Until | None:
+    """What ``--until-ci``, ``--metric`` and ``--most-seeds`` ask for; None without the first.
+
+    The metric is to be one of `known`.
+    """
+    from dumbbell.experiment.model import MOST_SEEDS
+    from dumbbell.experiment.quantities import parse_probability
+    from dumbbell.metrics.intervals import Until
+
+    if share is None:
+        refuse_given(context, ("metric", "most_seeds"), "goes with --until-ci, such as 5%")
+        return None
+    try:
+        width = parse_probability(share)
+    except DumbbellError:
+        width = 0.0
+    if width == 0:
+        problem = f'--until-ci: "{share}" is not a share of the mean'
+        raise DumbbellError(f"{problem}; write, for example, 5%")
+    if metric not in known:
+        raise DumbbellError(f"--metric: {unknown('metric', metric, known)}")
+    if not Until.LEAST <= most <= MOST_SEEDS:
+        problem = f"--most-seeds: {most} is not a number from {Until.LEAST} to {MOST_SEEDS:,}"
+        raise DumbbellError(f"{problem}; with fewer seeds an interval says too little")
+    return Until(width, metric, most)
