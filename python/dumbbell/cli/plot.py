@@ -130,7 +130,8 @@ def _write(figure: Figure, stem: Path, kind: str | None, width: float | None) ->
             for file in written:
                 figures.publish(figure, file, width=width)
     except OSError as error:
-        raise ResultError(f"{stem}: cannot be written: {error.strerror}") from None
+        place = written[0] if kind else stem
+        raise ResultError(f"{place}: cannot be written: {error.strerror}") from None
     print_line("\n".join(map(str, written)))
 
 
