@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dumbbell.metrics.intervals import Estimate
+    from dumbbell.papers.model import PublishedTable
+    from dumbbell.papers.runs import Runs
 
 
 def beside(measured: float, published: float, digits: int = 0) -> str:
@@ -42,6 +44,14 @@ def grid(
     """A table with a name before every row, and numbers in the other columns."""
     columns = [Column(heading), *(Column(title, number=True) for title in titles)]
     return Table(columns, [[name, *map(minus, cells)] for name, cells in rows.items()], note)
+
+
+def ratios(runs: Runs, table: PublishedTable) -> dict[str, float]:
+    """Measured over published for every number of a table of the paper, by its id."""
+    return {
+        said.id: known(runs.of_measure(said.experiment, said.measure)) / said.published
+        for said in table.all()
+    }
 
 
 def label(cc: str) -> str:

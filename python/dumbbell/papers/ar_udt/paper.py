@@ -12,17 +12,16 @@ from dumbbell import figures, metrics
 from dumbbell.display import Column, Table
 from dumbbell.metrics import intervals
 from dumbbell.papers import Runs, Verdict, claim, figure, metric, number, table, text
-from dumbbell.papers.helpers import grid, listed
+from dumbbell.papers.helpers import listed, ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from matplotlib.figure import Figure
 
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.results.result import Result
 
-PROTOCOLS = ("ar-udt", "tcp", "udt")
 LABELS = {"ar-udt": "AR-UDT", "tcp": "TCP", "udt": "UDT"}
 RTTS = (1, 50, 100, 200)
 LOSSES = ("1e-7", "1e-6", "1e-5", "1e-4")
@@ -72,6 +71,11 @@ def goodput(result: Result) -> list[float]:
     return (metrics.goodput(result)["goodput"] / 1e6).to_list()
 
 
+@metric("retransmitted", unit="%")
+def retransmitted(result: Result) -> list[float]:
+    return (100 * metrics.retransmission_share(result)["retransmission_share"]).to_list()
+
+
 @metric("unsteadiness", unit="Mbit/s")
 def unsteadiness(result: Result) -> list[float]:
     """The standard deviation of the throughput in windows of 1 s from 15 s on."""
@@ -84,13 +88,18 @@ def rate(runs: Runs, experiment: str) -> float:
     return runs.value(experiment, "carried")
 
 
-def lossy(runs: Runs, protocol: str, rtt: int) -> list[float]:
-    """Figures 11 to 14: the throughput at every loss, Mbit/s."""
-    return [rate(runs, f"loss-{protocol}-{rtt}-{loss}") for loss in LOSSES]
-
-
 def named(values: Mapping[str, float], digits: int = 0) -> str:
-    return listed(values, digits, PROTOCOLS, LABELS.__getitem__)
+    return listed(values, digits, label=LABELS.__getitem__)
+
+
+def alone(runs: Runs) -> dict[int, dict[str, float]]:
+    """Figures 7 to 10: throughputs, Mbit/s, by round-trip time and protocol."""
+    return {rtt: {p: rate(runs, f"time-{p}-{rtt}") for p in LABELS} for rtt in RTTS}
+
+
+def lossy(runs: Runs, rtt: int) -> dict[str, list[float]]:
+    """Figures 11 to 14: throughputs at every loss, Mbit/s, by protocol."""
+    return {p: [rate(runs, f"loss-{p}-{rtt}-{loss}") for loss in LOSSES] for p in LABELS}
 
 
 @number("gain-udt")
@@ -109,23 +118,19 @@ def _gain_over(runs: Runs, protocol: str) -> Estimate:
     return intervals.median([100 * (rate / other - 1) for rate in rates])
 
 
-def _alone(runs: Runs) -> dict[int, dict[str, float]]:
-    return {rtt: {p: rate(runs, f"time-{p}-{rtt}") for p in PROTOCOLS} for rtt in RTTS}
-
-
 @claim("order")
 def order(runs: Runs) -> Verdict:
-    rates = _alone(runs)
-    best = {rtt: max(PROTOCOLS, key=lambda p: rates[rtt][p]) for rtt in RTTS}
+    rates = alone(runs)
+    best = {rtt: max(LABELS, key=of.__getitem__) for rtt, of in rates.items()}
     return Verdict(
         best[1] == "tcp" and best[100] == best[200] == "ar-udt",
-        "; ".join(f"{rtt} ms: {named(rates[rtt])}" for rtt in RTTS) + " (Mbit/s).",
+        "; ".join(f"{rtt} ms: {named(of)}" for rtt, of in rates.items()) + " (Mbit/s).",
     )
 
 
 @claim("never-worse")
 def never_worse(runs: Runs) -> Verdict:
-    gains = {rtt: rates["ar-udt"] / rates["udt"] for rtt, rates in _alone(runs).items()}
+    gains = {rtt: rates["ar-udt"] / rates["udt"] for rtt, rates in alone(runs).items()}
     return Verdict(
         min(gains.values()) >= 1,
         "AR-UDT over UDT: " + ", ".join(f"{x:.3f} at {rtt} ms" for rtt, x in gains.items()) + ".",
@@ -134,7 +139,7 @@ def never_worse(runs: Runs) -> Verdict:
 
 @claim("stable")
 def stable(runs: Runs) -> Verdict:
-    spread = {p: runs.value(f"time-{p}-50", "unsteadiness") for p in PROTOCOLS}
+    spread = {p: runs.value(f"time-{p}-50", "unsteadiness") for p in LABELS}
     return Verdict(
         spread["ar-udt"] < spread["udt"] and spread["ar-udt"] <= spread["tcp"],
         f"Standard deviations: {named(spread, 1)} (Mbit/s).",
@@ -143,42 +148,39 @@ def stable(runs: Runs) -> Verdict:
 
 @claim("loss-near")
 def loss_near(runs: Runs) -> Verdict:
-    rates = {p: lossy(runs, p, 1) for p in PROTOCOLS}
-    kept = {p: [rate / rates[p][0] for rate in rates[p]] for p in PROTOCOLS}
+    kept = {p: [rate / rates[0] for rate in rates] for p, rates in lossy(runs, 1).items()}
     flat = all(min(shares[1:3]) >= 0.95 and shares[3] < shares[2] for shares in kept.values())
+    remain = (
+        f"{LABELS[p]} " + ", ".join(f"{share:.2f}" for share in shares[1:])
+        for p, shares in kept.items()
+    )
     return Verdict(
-        flat and min(PROTOCOLS, key=lambda p: kept[p][3]) == "tcp",
-        "Of the throughput at 1e-7 remain at 1e-6, 1e-5 and 1e-4: "
-        + "; ".join(
-            f"{LABELS[p]} " + ", ".join(f"{share:.2f}" for share in kept[p][1:]) for p in PROTOCOLS
-        )
-        + ".",
+        flat and min(kept, key=lambda p: kept[p][3]) == "tcp",
+        f"Of the throughput at 1e-7 remain at 1e-6, 1e-5 and 1e-4: {'; '.join(remain)}.",
     )
 
 
 @claim("loss-far")
 def loss_far(runs: Runs) -> Verdict:
-    kept = {}
-    for rtt in RTTS[1:]:
-        rates = {p: lossy(runs, p, rtt) for p in PROTOCOLS}
-        kept[rtt] = {p: rates[p][3] / rates[p][0] for p in PROTOCOLS}
+    kept = {
+        rtt: {p: rates[3] / rates[0] for p, rates in lossy(runs, rtt).items()} for rtt in RTTS[1:]
+    }
     flat = all(min(shares["udt"], shares["ar-udt"]) >= 0.8 for shares in kept.values())
+    remain = (f"{named(shares, 2)} at {rtt} ms" for rtt, shares in kept.items())
     return Verdict(
         flat and all(shares["tcp"] < 1 / 3 for shares in kept.values()),
-        "Of the throughput at 1e-7 remains at 1e-4: "
-        + "; ".join(f"{named(shares, 2)} at {rtt} ms" for rtt, shares in kept.items())
-        + ".",
+        f"Of the throughput at 1e-7 remains at 1e-4: {'; '.join(remain)}.",
     )
 
 
 @claim("loss-best")
 def loss_best(runs: Runs) -> Verdict:
-    rates = {p: lossy(runs, p, 50) for p in PROTOCOLS}
-    at = {loss: {p: rates[p][i] for p in PROTOCOLS} for i, loss in enumerate(LOSSES)}
-    best = [max(PROTOCOLS, key=at[loss].__getitem__) for loss in LOSSES]
+    rates = lossy(runs, 50)
+    at = {loss: {p: rates[p][i] for p in LABELS} for i, loss in enumerate(LOSSES)}
+    best = [max(LABELS, key=of.__getitem__) for of in at.values()]
     return Verdict(
         best[1:] == ["ar-udt"] * 3,
-        "; ".join(f"{loss}: {named(at[loss])}" for loss in LOSSES) + " (Mbit/s).",
+        "; ".join(f"{loss}: {named(of)}" for loss, of in at.items()) + " (Mbit/s).",
     )
 
 
@@ -186,15 +188,15 @@ def loss_best(runs: Runs) -> Verdict:
 def loss_tcp(runs: Runs) -> Verdict:
     least = {}
     for rtt in RTTS[2:]:
-        rates = {p: lossy(runs, p, rtt) for p in PROTOCOLS}
-        least[rtt] = [min(PROTOCOLS, key=lambda p: rates[p][at]) for at in range(len(LOSSES))]
+        rates = lossy(runs, rtt)
+        least[rtt] = [min(LABELS, key=lambda p: rates[p][at]) for at in range(len(LOSSES))]
+    slowest = (
+        f"slowest at {rtt} ms: " + ", ".join(LABELS[p] for p in names)
+        for rtt, names in least.items()
+    )
     return Verdict(
         all(names == ["tcp"] * len(LOSSES) for names in least.values()),
-        "; ".join(
-            f"slowest at {rtt} ms: " + ", ".join(LABELS[p] for p in names)
-            for rtt, names in least.items()
-        )
-        + f" (losses of {', '.join(LOSSES)}).",
+        f"{'; '.join(slowest)} (losses of {', '.join(LOSSES)}).",
     )
 
 
@@ -248,59 +250,34 @@ def draw_over_time(runs: Runs, rtt: int) -> Figure:
     return drawn
 
 
-@table("deployed")
-def deployed(runs: Runs) -> Table:
-    """UDT and AR-UDT over both transports: goodput, and retransmitted packets."""
-    rows = {}
-    for rtt in RTTS:
-        deployed = [f"udt4-{p}-{rtt}" for p in ("udt4", "ar-udt4")]
-        names = [f"time-udt-{rtt}", f"time-ar-udt-{rtt}", *deployed]
-        again = [
-            fmean(runs.kept(name, metrics.retransmission_share)["retransmission_share"])
-            for name in deployed
-        ]
-        rows[f"{rtt} ms"] = [f"{runs.value(name, 'goodput'):.0f}" for name in names]
-        rows[f"{rtt} ms"] += [f"{share:.1%}" for share in again]
-    titles = ["UDT in NS-2", "AR-UDT in NS-2", "UDT4", "AR-UDT over UDT4"]
-    titles += ["UDT4 retransmits", "AR-UDT retransmits"]
-    return grid("RTT", titles, rows, "Goodput, Mbit/s; retransmitted packets, of all sent.")
-
-
 @table("fairness")
 def fairness(runs: Runs) -> Table:
     """Flows that share the link: what each kind gets, how fair that is, what it costs."""
+    assert runs.paper is not None
     rows = []
-    for what, rtt, cell in _cases(runs):
-        seeds = cell.partition_by("seed", "kind", as_dict=True)
-        shares = [
-            median(fmean(t["throughput"]) for (_, k), t in seeds.items() if k == kind) / 1e6
-            for kind in ("first", "second")
-        ]
-        index = median(metrics.jain(one["throughput"]) for one in cell.partition_by("seed"))
-        cells = [*(f"{share:.0f}" for share in shares), f"{index:.3f}"]
-        again, queue = fmean(cell["retransmission_share"]), fmean(cell["queue_delay_mean"])
-        rows.append([what, rtt, *cells, f"{again:.1%}", f"{1e3 * queue:.1f} ms"])
+    kind = pl.col("flow").str.split("-").list.first()
+    for template in runs.paper.extensions:
+        cells = runs.extensions[template.id].group_by([*template.each], maintain_order=True)
+        for key, cell in cells:
+            chosen = dict(zip(template.each, map(str, key), strict=True))
+            names = [runs.paper.label(chosen[of]) for of in ("cc", "other") if of in chosen]
+            flows = f"{2 * int(chosen.get('pairs', 1))} {names[0]}"
+            by_kind = cell.group_by("seed", kind=kind).agg(pl.col("throughput").mean() / 1e6)
+            shares = [by_kind.filter(kind=which)["throughput"] for which in ("first", "second")]
+            index = median(metrics.jain(one["throughput"]) for one in cell.partition_by("seed"))
+            rows.append(
+                [
+                    " beside ".join(names) if len(names) > 1 else flows,
+                    f"{chosen.get('rtt', '10 and 100')} ms",
+                    *(f"{median(share):.0f}" for share in shares),
+                    f"{index:.3f}",
+                    f"{fmean(cell['retransmission_share']):.1%}",
+                    f"{1e3 * fmean(cell['queue_delay_mean']):.1f} ms",
+                ]
+            )
     titles = ("first, Mbit/s", "second, Mbit/s", "Jain's index", "retransmitted", "queue")
     columns = [Column("Flows"), Column("RTT"), *(Column(title, number=True) for title in titles)]
     return Table(columns, rows, "Retransmitted and queueing delay: means over flows and seeds.")
-
-
-def _cases(runs: Runs) -> Iterator[tuple[str, str, pl.DataFrame]]:
-    names = {"udt4": "UDT", "ar-udt4": "AR-UDT", "cubic": "CUBIC", "bbr3": "BBRv3"}
-    for plan, by in {
-        "beyond-same": ("cc", "pairs", "rtt"),
-        "beyond-udt": ("cc", "other", "rtt"),
-        "beyond-tcp": ("cc", "other", "rtt"),
-        "beyond-rtt": ("cc",),
-    }.items():
-        kind = pl.col("flow").str.split("-").list.first()
-        kinds = runs.extensions[plan].with_columns(kind=kind)
-        for key, cell in kinds.group_by(by, maintain_order=True):
-            chosen = dict(zip(by, map(str, key), strict=True))
-            what = f"{2 * int(chosen.get('pairs', 1))} {names[chosen['cc']]}"
-            if "other" in chosen:
-                what = f"{names[chosen['cc']]} beside {names[chosen['other']]}"
-            yield what, f"{chosen.get('rtt', '10 and 100')} ms", cell
 
 
 @text("gain", adaptive="time-ar-udt-200")
@@ -338,11 +315,7 @@ def balance(_runs: Runs, loss: float) -> str:
 def near(runs: Runs) -> str:
     """How many numbers of the text are near the paper's."""
     assert runs.paper is not None
-    ratios = [
-        rate(runs, said.experiment) / said.published
-        for said in runs.paper.numbers
-        if said.measure is not None
-    ]
-    within = sum(abs(ratio - 1) <= 0.15 for ratio in ratios)
-    worst = max(abs(ratio - 1) for ratio in ratios)
-    return f"{within} of {len(ratios)} are within 15 % of the paper, all within {worst:.0%}."
+    [throughputs] = runs.paper.tables
+    off = [abs(ratio - 1) for ratio in ratios(runs, throughputs).values()]
+    within = sum(one <= 0.15 for one in off)
+    return f"{within} of {len(off)} are within 15 % of the paper, all within {max(off):.0%}."

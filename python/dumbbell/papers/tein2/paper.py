@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dumbbell.papers import Runs, Table, Verdict, claim, table, text
-from dumbbell.papers.helpers import beside, grid, label, listed
-from dumbbell.papers.runs import known
+from dumbbell.papers.helpers import beside, grid, label, listed, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,25 +127,23 @@ def used_shares(runs: Runs) -> Verdict:
     )
 
 
-@text("near-table-2", experiment="delay-{cc}-{x}", name="{} at {} ms", columns=RTTS)
-@text("near-table-3", experiment="fairness-{cc}-{x}", name="{} at a ratio of {}", columns=RATIOS)
-def near(runs: Runs, experiment: str, name: str, columns: Sequence[int]) -> str:
+@text("near-table-2", table=0, number="throughput-{x}-{cc}", name="{cc} at {x} ms", columns=RTTS)
+@text(
+    "near-table-3", table=1, number="ratio-{x}-{cc}", name="{cc} at a ratio of {x}", columns=RATIOS
+)
+def near(runs: Runs, table: int, number: str, name: str, columns: Sequence[int]) -> str:
     """How many numbers of a table are near the paper's, and which are not."""
     assert runs.paper is not None
-    there = {number.experiment: number for number in runs.paper.numbers}
-    ratios = {}
-    for cc in ALGORITHMS:
-        for x in columns:
-            said = there[experiment.format(cc=cc, x=x)]
-            ratios[cc, x] = known(runs.of_measure(said.experiment, said.measure)) / said.published
-    near, fair = (sum(abs(r - 1) <= within for r in ratios.values()) for within in (0.2, 0.4))
-    off = [
-        f"{name.format(label(cc), x)} ({value:.2f})"
-        for (cc, x), value in ratios.items()
-        if abs(value - 1) > 0.2
-    ]
+    by_id = ratios(runs, runs.paper.tables[table])
+    near, fair = (sum(abs(r - 1) <= within for r in by_id.values()) for within in (0.2, 0.4))
+    named = {
+        name.format(cc=label(cc), x=x): by_id[number.format(cc=cc, x=x)]
+        for cc in ALGORITHMS
+        for x in columns
+    }
+    off = [f"{what} ({value:.2f})" for what, value in named.items() if abs(value - 1) > 0.2]
     rest = f" The others: {', '.join(off)}." if off else ""
-    return f"{near} of {len(ratios)} within 20 % of the paper, {fair} within 40 %.{rest}"
+    return f"{near} of {len(by_id)} within 20 % of the paper, {fair} within 40 %.{rest}"
 
 
 @text("reno-shares-polled-near", at=0)
