@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from dumbbell import figures, metrics
-from dumbbell.display import Column, Table
 from dumbbell.metrics import intervals
-from dumbbell.papers import Runs, Verdict, claim, figure, metric, number, table, text
-from dumbbell.papers.helpers import listed, ratios
+from dumbbell.papers import Runs, Table, Verdict, claim, figure, metric, number, table, text
+from dumbbell.papers.helpers import grid, listed, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 LABELS = {"ar-udt": "AR-UDT", "tcp": "TCP", "udt": "UDT"}
 RTTS = (1, 50, 100, 200)
 LOSSES = ("1e-7", "1e-6", "1e-5", "1e-4")
-SETTLED = 15.0
-"""From when on the paper compares how steady the protocols are, s."""
 BIN = 0.002
 """Width of an interval of figure 5."""
 PAYLOAD = {"tcp": 1460 / 1500, "udt": 1456 / 1500}
@@ -79,7 +75,7 @@ def retransmitted(result: Result) -> list[float]:
 @metric("unsteadiness", unit="Mbit/s")
 def unsteadiness(result: Result) -> list[float]:
     """The standard deviation of the throughput in windows of 1 s from 15 s on."""
-    late = over_time(result).filter(pl.col("t") > SETTLED)
+    late = over_time(result).filter(pl.col("t") > 15.0)
     spread = late.group_by("seed", maintain_order=True).agg(pl.col("throughput").std())
     return spread["throughput"].to_list()
 
@@ -102,20 +98,20 @@ def lossy(runs: Runs, rtt: int) -> dict[str, list[float]]:
     return {p: [rate(runs, f"loss-{p}-{rtt}-{loss}") for loss in LOSSES] for p in LABELS}
 
 
+def gain_over(runs: Runs, plain: str, adaptive: str = "time-ar-udt-200") -> Estimate:
+    """By how much AR-UDT's throughput is above that of another protocol, %."""
+    other = rate(runs, plain)
+    return intervals.median([100 * (one / other - 1) for one in runs.values(adaptive, "carried")])
+
+
 @number("gain-udt")
 def gain_over_udt(runs: Runs) -> Estimate:
-    return _gain_over(runs, "udt")
+    return gain_over(runs, "time-udt-200")
 
 
 @number("gain-tcp")
 def gain_over_tcp(runs: Runs) -> Estimate:
-    return _gain_over(runs, "tcp")
-
-
-def _gain_over(runs: Runs, protocol: str) -> Estimate:
-    other = rate(runs, f"time-{protocol}-200")
-    rates = runs.values("time-ar-udt-200", "carried")
-    return intervals.median([100 * (rate / other - 1) for rate in rates])
+    return gain_over(runs, "time-tcp-200")
 
 
 @claim("order")
@@ -222,9 +218,7 @@ def draw_ratios(runs: Runs) -> Figure:
         middle = (bins["bin"] - BIN / 2).to_numpy()
         colour = figures.style_of("udt").colour
         axes.bar(middle, bins["share"].to_numpy(), width=BIN * 0.92, color=colour)
-        axes.set_xlim(0.985, 1.015)
-        axes.set_title(f"RTT {rtt} ms")
-        axes.set_xlabel("R(t+1) / R(t)")
+        axes.set(xlim=(0.985, 1.015), xlabel="R(t+1) / R(t)", title=f"RTT {rtt} ms")
     line[0].set_ylabel("share of acknowledgements")
     return drawn
 
@@ -236,16 +230,12 @@ def draw_ratios(runs: Runs) -> Figure:
 def draw_over_time(runs: Runs, rtt: int) -> Figure:
     """Throughput over time, the first seed."""
     drawn, [[axes]] = figures.panels(height=2.3)
-    parts = []
     for protocol, cc in (("ar-udt", "ar-udt"), ("tcp", "reno"), ("udt", "udt")):
         result = runs[f"time-{protocol}-{rtt}"]
-        first = over_time(result).filter(pl.col("seed") == result.seeds[0])
-        parts.append(first.with_columns(name=pl.lit(LABELS[protocol]), cc=pl.lit(cc)))
-    figures.flows(axes, pl.concat(parts), "throughput")
-    axes.set_ylabel("throughput (Mbit/s)")
-    axes.set_xlim(0, 60)
-    axes.set_ylim(0, 1050)
-    axes.set_title(f"RTT {rtt} ms")
+        first = over_time(result.of_seed(result.seeds[0]))
+        named = first.with_columns(name=pl.lit(LABELS[protocol]), cc=pl.lit(cc))
+        figures.flows(axes, named, "throughput")
+    axes.set(xlim=(0, 60), ylim=(0, 1050), ylabel="throughput (Mbit/s)", title=f"RTT {rtt} ms")
     figures.legend(axes)
     return drawn
 
@@ -254,38 +244,34 @@ def draw_over_time(runs: Runs, rtt: int) -> Figure:
 def fairness(runs: Runs) -> Table:
     """Flows that share the link: what each kind gets, how fair that is, what it costs."""
     assert runs.paper is not None
-    rows = []
+    rows = {}
     kind = pl.col("flow").str.split("-").list.first()
     for template in runs.paper.extensions:
         cells = runs.extensions[template.id].group_by([*template.each], maintain_order=True)
         for key, cell in cells:
             chosen = dict(zip(template.each, map(str, key), strict=True))
             names = [runs.paper.label(chosen[of]) for of in ("cc", "other") if of in chosen]
-            flows = f"{2 * int(chosen.get('pairs', 1))} {names[0]}"
+            count = 2 * int(chosen.get("pairs", 1))
+            flows = " beside ".join(names) if len(names) > 1 else f"{count} {names[0]}"
             by_kind = cell.group_by("seed", kind=kind).agg(pl.col("throughput").mean() / 1e6)
             shares = [by_kind.filter(kind=which)["throughput"] for which in ("first", "second")]
             index = median(metrics.jain(one["throughput"]) for one in cell.partition_by("seed"))
-            rows.append(
-                [
-                    " beside ".join(names) if len(names) > 1 else flows,
-                    f"{chosen.get('rtt', '10 and 100')} ms",
-                    *(f"{median(share):.0f}" for share in shares),
-                    f"{index:.3f}",
-                    f"{fmean(cell['retransmission_share']):.1%}",
-                    f"{1e3 * fmean(cell['queue_delay_mean']):.1f} ms",
-                ]
-            )
+            rows[f"{flows}, {chosen.get('rtt', '10 and 100')} ms"] = [
+                *(f"{median(share):.0f}" for share in shares),
+                f"{index:.3f}",
+                f"{fmean(cell['retransmission_share']):.1%}",
+                f"{1e3 * fmean(cell['queue_delay_mean']):.1f} ms",
+            ]
     titles = ("first, Mbit/s", "second, Mbit/s", "Jain's index", "retransmitted", "queue")
-    columns = [Column("Flows"), Column("RTT"), *(Column(title, number=True) for title in titles)]
-    return Table(columns, rows, "Retransmitted and queueing delay: means over flows and seeds.")
+    note = "Retransmitted and queueing delay: means over flows and seeds."
+    return grid("Flows, RTT", titles, rows, note)
 
 
-@text("gain", adaptive="time-ar-udt-200")
-@text("gain-from-reports", adaptive="forecast-smooth=off-200")
-@text("gain-module", adaptive="module-ar-udt-200", plain="module-udt-200")
-def gain(runs: Runs, adaptive: str, plain: str = "time-udt-200") -> str:
-    """By how much AR-UDT's throughput is above UDT's, %."""
-    return f"{100 * (rate(runs, adaptive) / rate(runs, plain) - 1):.0f}"
+@text("gain", plain="time-udt-200")
+@text("gain-from-reports", plain="time-udt-200", adaptive="forecast-smooth=off-200")
+@text("gain-module", plain="module-udt-200", adaptive="module-ar-udt-200")
+def gain(runs: Runs, **experiments: str) -> str:
+    return f"{gain_over(runs, **experiments).value:.0f}"
 
 
 @text("around-one")
@@ -302,13 +288,6 @@ def around_one(runs: Runs) -> str:
 @text("deviation", experiment="time-udt-50")
 def deviation(runs: Runs, experiment: str) -> str:
     return f"{runs.value(experiment, 'unsteadiness'):.1f}"
-
-
-@text("balance-4", loss=1e-4)
-@text("balance-5", loss=1e-5)
-def balance(_runs: Runs, loss: float) -> str:
-    """Where UDT's increase and decrease balance, Mbit/s."""
-    return f"{sqrt(9 * 12_000 * 1.2e8 / loss) / 1e6:.0f}"
 
 
 @text("near")

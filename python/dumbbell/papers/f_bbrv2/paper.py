@@ -184,9 +184,7 @@ def draw_rtprop(runs: Runs, cc: str) -> Figure:
         figures.flows(axes, first, "rtprop", scale=1e3)
     axes.axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
     axes.annotate("1.2", (149, 48), fontsize=7, ha="right", va="bottom")
-    axes.set_xlim(0, 150)
-    axes.set_ylim(0, 220)
-    axes.set_ylabel(f"RTprop of a {label(cc)} flow (ms)")
+    axes.set(xlim=(0, 150), ylim=(0, 220), ylabel=f"RTprop of a {label(cc)} flow (ms)")
     figures.legend(axes)
     return drawn
 
@@ -204,9 +202,7 @@ def draw_reroute(runs: Runs) -> Figure:
     for axes, (name, top) in names.items():
         figures.moment(axes, 50, "longer")
         figures.moment(axes, 100, "as before")
-        axes.set_xlim(0, 150)
-        axes.set_ylim(0, top)
-        axes.set_ylabel(name)
+        axes.set(xlim=(0, 150), ylim=(0, top), ylabel=name)
     left.axhline(48, color=figures.INK, linewidth=0.8, linestyle=":")
     figures.legend(right)
     return drawn

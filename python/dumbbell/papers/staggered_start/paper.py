@@ -191,9 +191,7 @@ def draw_convergence(runs: Runs) -> Figure:
                 found = intervals.median(LINUX[name][cc], LINUX_LIMIT)
                 rows.append(interval_row(cc, "Linux 6.18", found, said))
         interval_bars(axes, rows)
-        axes.set_xlim(0, LIMIT * 1.05)
-        axes.set_xlabel("convergence time (s)")
-        axes.set_title(title)
+        axes.set(xlim=(0, LIMIT * 1.05), xlabel="convergence time (s)", title=title)
     return drawn
 
 
@@ -207,10 +205,8 @@ def draw_shares(runs: Runs) -> Figure:
         axes.fill_between(t, shares["low"], shares["high"], color=colour, alpha=0.18, linewidth=0)
         (line,) = axes.plot(t, shares["median"], color=colour, label=style.label)
         line.set(marker=style.marker, markevery=(3 * place, 12))
-    axes.set_ylim(0, 1)
-    axes.set_xlim(0, LIMIT)
-    axes.set_xlabel("time since the second flow started (s)")
-    axes.set_ylabel("share of the second flow")
+    axes.set(xlim=(0, LIMIT), xlabel="time since the second flow started (s)")
+    axes.set(ylim=(0, 1), ylabel="share of the second flow")
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
     return drawn
 
