@@ -91,10 +91,10 @@ def test_what_cannot_be_drawn_is_refused(
 @pytest.mark.parametrize(
     ("folder", "name", "said"),
     [
-        ("tein2", "nothing", r'tein2: there is no figure "nothing"; there are'),
+        ("tein2", "nothing", r'tein2: no figure is called "nothing"; choose from'),
         ("tein2", None, r"tein2: name one of its figures: "),
         ("tein3", "7", r"tein3: is not a result folder"),
-        ("tein2", "7", r"`dumbbell reproduce tein2 --figure 7 --out .*` does them"),
+        ("tein2", "7", r"`dumbbell reproduce tein2 --figure 7 --out .*` makes them"),
     ],
 )
 def test_a_figure_of_a_paper_that_is_not_there_is_refused(

@@ -99,7 +99,7 @@ def test_what_a_paper_does_not_specify_is_marked(paper: str, file: str) -> None:
 def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
     [done] = papers.reproduce([str(EXAMPLE)], tmp_path, jobs=2)
     assert [claim.found.confirmed for claim in done.claims] == [True]
-    assert [drawing.figure.id for drawing in done.drawings] == ["1"]
+    assert [figure.id for figure in done.figures] == ["1"]
     results = json.loads((tmp_path / "my-paper" / "results.json").read_text())
     assert [row["id"] for row in results["numbers"]] == ["cubic-10", "cubic-80"]
     found = results["numbers"][0]["measured"]
@@ -124,20 +124,35 @@ def changed(tmp_path: Path, file: str, old: str, new: str) -> Path:
     ("file", "old", "new", "problem"),
     [
         ("paper.toml", "published = 8.0", 'published = "8"', "number[0].published: input should"),
-        ("paper.toml", "quantity", "quantities", 'no such key (did you mean "quantity"?)'),
-        ("paper.toml", 'metric = "throughput"', 'metric = "speed"', 'there is no metric "speed"'),
-        ("paper.toml", 'flow = "cubic" }', 'flows = "cubic" }', 'there is no option "flows"'),
+        (
+            "paper.toml",
+            "quantity",
+            "quantities",
+            'called "quantities" (did you mean "quantity"?)',
+        ),
+        ("paper.toml", 'metric = "throughput"', 'metric = "speed"', 'no metric is called "speed"'),
+        ("paper.toml", 'flow = "cubic" }', 'flows = "cubic" }', 'no option is called "flows"'),
         ("paper.toml", 'unit = "Mbit/s"', 'unit = "s"', 'which "s" is no unit for'),
-        ("paper.toml", '"pair-10"', '"pair-11"', 'there is no experiment "pair-11"'),
-        ("paper.toml", '"pair-{rtt}"\nx', '"pairs"\nx', 'experiment = "pairs" is neither'),
-        ("paper.toml", 'x = "rtt"', 'x = "delay"', '"delay" is no setting of pair-{rtt}'),
+        ("paper.toml", '"pair-10"', '"pair-11"', 'no experiment is called "pair-11"'),
+        (
+            "paper.toml",
+            '"pair-{rtt}"\nx',
+            '"pairs"\nx',
+            '[[experiment]] is called "pairs"',
+        ),
+        ("paper.toml", 'x = "rtt"', 'x = "delay"', 'no setting of pair-{rtt} is called "delay"'),
         ("paper.toml", 'id = "cubic-80"', 'id = "cubic-10"', "the id is used twice"),
         ("paper.toml", 'kind = "curves"', 'kind = "pie"', "figure[0].kind"),
         ("paper.toml", 'id = "long"', 'id = "longer"', "has no function for it; write one with @"),
         ("paper.toml", "[[claim]]", "[[claim]", "is not TOML"),
         ("paper.py", "Verdict(long", "Verdict((long", "paper.py"),
-        ("report.md", "{cubic-10}", "{cubic-11}", 'no number or text "cubic-11" (did you mean'),
-        ("report.md", "{figure 1}", "{figure 2}", 'there is no figure "2"'),
+        (
+            "report.md",
+            "{cubic-10}",
+            "{cubic-11}",
+            'text is called "cubic-11" (did you mean',
+        ),
+        ("report.md", "{figure 1}", "{figure 2}", 'no figure is called "2"'),
     ],
 )
 def test_a_mistake_in_a_paper_is_named_with_its_file(
@@ -239,6 +254,6 @@ def test_an_unknown_paper_is_refused_with_the_list_of_papers(tmp_path: Path) -> 
 
 
 def test_an_unknown_figure_is_refused_with_the_list_of_figures(tmp_path: Path) -> None:
-    with pytest.raises(DumbbellError, match='no figure "9z"; there are 2a, 2b, 3a, 3b'):
+    with pytest.raises(DumbbellError, match='no figure is called "9z"; choose from 2a, 2b, 3a, 3b'):
         papers.draw("staggered-start", ["9z"], tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -61,7 +61,7 @@ def test_of_extensions_the_time_of_false_alarms_is_kept(study: Study) -> None:
     assert table["detected"].is_between(0, 1).all()
     cell = table.with_columns(cc=pl.lit("f-bbr2"), flows=pl.lit("2"), queue=pl.lit("1"))
     runs = study.runs({}, {"many": cell})
-    [one] = runs.cells(["many"])
+    [one] = runs.cells(["many"], {"cc": ["f-bbr2"], "flows": ["2"], "queue": ["1"]})
     [figure] = (spec for spec in study.paper.figures if spec.id == "many-1")
     assert 0 < (one.estimate(figure.measures[0]).value or 0) < 1
 

@@ -61,7 +61,8 @@ def grouped_bars(
     Args:
         axes: Where to draw.
         rows: The bars: ``group``, ``member`` (text), ``cc`` (its colour), ``value``, ``low``,
-            ``high``. The first member of a group is filled, the others are hatched.
+            ``high``, and ``published``: a thick line; null if there is none. The first member of a
+            group is filled, the others are hatched.
         groups: The groups from left to right.
         members: The members of a group from left to right.
     """
@@ -80,6 +81,9 @@ def grouped_bars(
             linewidth=0.4,
         )
         axes.plot([x, x], [row["low"], row["high"]], color=INK, linewidth=1.1)
+        if row["published"] is not None:
+            ends = [x - 0.45 * width, x + 0.45 * width]
+            axes.plot(ends, [row["published"]] * 2, color=INK, linewidth=2.0)
     axes.set_xticks(range(len(groups)), list(groups))
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")

@@ -5,19 +5,23 @@
 
 from __future__ import annotations
 
-import difflib
+import shlex
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from pydantic.fields import FieldInfo
 
 Settings = Literal["stated", "assumed", "calibrated"]
 """Whether all settings behind a number are the paper's, or the weakest kind among them."""
@@ -35,6 +39,8 @@ class Measure(BaseModel):
         limit: Where observation ends, for a metric that a run may not reach.
         label: What a figure calls it.
         look: The algorithm whose colour and marker it has in a figure.
+        sum: Published numbers that add up to the paper's, by their id, in which ``{setting}``
+            stands for a value; where the paper has no single number.
         options: All other keys: the options of the metric, such as ``flow``.
     """
 
@@ -44,6 +50,7 @@ class Measure(BaseModel):
     limit: float | None = None
     label: str = ""
     look: str = ""
+    sum: list[str] = Field(default_factory=list)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -52,18 +59,13 @@ class Measure(BaseModel):
 
     def with_settings(self, settings: Mapping[str, str]) -> Measure:
         """The measure with ``{setting}`` in its options replaced by the value."""
-        options = {k: filled(v, settings) for k, v in self.options.items()}
-        return self.model_copy(update=options)
+        texts = {key: text for key, text in self.options.items() if isinstance(text, str)}
+        return self.model_copy(update={k: text.format(**settings) for k, text in texts.items()})
 
     def is_same(self, other: Measure | None) -> bool:
         """Whether both measure the same, whatever they are called."""
         mine = (self.metric, self.options)
         return other is not None and mine == (other.metric, other.options)
-
-
-def filled(value: Any, settings: Mapping[str, str]) -> Any:
-    """A text with ``{setting}`` replaced by its value; anything else as it is."""
-    return value.format(**settings) if isinstance(value, str) else value
 
 
 class PublishedNumber(_Model):
@@ -206,46 +208,57 @@ class PublishedClaim(_Model):
     reason: str = ""
 
 
-class ExperimentTemplate(_Model):
-    """Experiments to run: a file of the paper's folder with assignments laid over it.
+class _Template(_Model):
+    """An experiment for every combination of some settings.
 
     Attributes:
-        id: Its name, which is also the name of its result folder.
-        file: The experiment file.
+        id: The id of each; ``{setting}`` in it and in `set` stands for the value that `each` has.
         set: Assignments, as ``dumbbell run --set`` takes them.
-        each: Settings and their values: an experiment for every combination. ``{setting}`` in
-            `id` and `set` stands for the value.
-        short: What a value stands for within `set`, where `id` is to have a shorter name for it;
-            for all experiments of a paper if it stands at the top of its ``paper.toml``.
+        each: Settings and their values.
+        short: What a value stands for within `set`, where `id` is to have a shorter name for it.
+    """
+
+    id: str
+    set: list[str] = Field(default_factory=list)
+    each: dict[str, list[str]] = Field(default_factory=dict)
+    short: dict[str, str] = Field(default_factory=dict)
+
+    def _all(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, str]]]:
+        """The id, the assignments and the settings of each, the last setting fastest."""
+        for chosen in combinations(self.each):
+            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
+            changes = tuple(change.format(**meant) for change in self.set)
+            yield self.id.format(**chosen), changes, chosen
+
+
+class ExperimentTemplate(_Template):
+    """Experiments to run: a file of the paper's folder with assignments laid over it.
+
+    A ``[short]`` at the top of ``paper.toml`` is for all of them that have none of their own.
+
+    Attributes:
+        file: The experiment file.
         extension: Whether it goes beyond the paper, and runs only with ``--extensions``. Of such
             runs only rows by seed are kept, see `dumbbell.papers.reduce`.
     """
 
-    id: str
     file: str
-    set: list[str] = Field(default_factory=list)
-    each: dict[str, list[str]] = Field(default_factory=dict)
-    short: dict[str, str] = Field(default_factory=dict)
     extension: bool = False
 
     def all(self) -> Iterator[ExperimentSpec]:
         """Every experiment that this stands for, in the order of `each`."""
-        for chosen in combinations(self.each):
-            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
-            changes = tuple(change.format(**meant) for change in self.set)
-            yield ExperimentSpec(self.id.format(**chosen), self.file, changes, chosen)
+        for name, changes, chosen in self._all():
+            yield ExperimentSpec(name, self.file, changes, chosen, self)
 
 
-class TestbedTemplate(_Model):
+class TestbedTemplate(_Template):
     """Experiments of a paper that the testbed runs too, with real packets.
 
+    `set` has what a kernel, or the time that runs take, requires to be different. If there is any,
+    the simulator runs the changed experiment too, so that real packets are compared with the same
+    settings.
+
     Attributes:
-        id: The id of each; ``{setting}`` in it and in `set` stands for the value that `each` has.
-        set: Assignments over those of the experiment: what a kernel, or the time that runs take,
-            requires to be different. If there are any, the simulator runs the changed experiment
-            too, so that real packets are compared with the same settings.
-        each: Settings and their values, as `ExperimentTemplate` has them.
-        short: As `ExperimentTemplate` has it; that of a whole paper does not hold here.
         why: What is different, what is left out, and why.
         runs: How often each is run.
         at_once: How many runs go on at once; together they must not keep a machine busy.
@@ -253,21 +266,14 @@ class TestbedTemplate(_Model):
 
     __test__ = False
 
-    id: str
-    set: list[str] = Field(default_factory=list)
-    each: dict[str, list[str]] = Field(default_factory=dict)
-    short: dict[str, str] = Field(default_factory=dict)
     why: str = ""
     runs: int = 3
     at_once: int = 1
 
     def all(self, planned: Mapping[str, ExperimentSpec]) -> Iterator[ExperimentSpec]:
         """Every experiment that this stands for, of those that are planned, by their id."""
-        for chosen in combinations(self.each):
-            meant = {setting: self.short.get(value, value) for setting, value in chosen.items()}
-            base = planned[self.id.format(**chosen)]
-            changes = tuple(change.format(**meant) for change in self.set)
-            yield replace(base, changes=base.changes + changes)
+        for name, changes, _ in self._all():
+            yield replace(planned[name], changes=planned[name].changes + changes)
 
 
 class Scenario(_Model):
@@ -294,18 +300,29 @@ class ExperimentSpec:
     file: str
     changes: tuple[str, ...]
     chosen: Mapping[str, str]
+    template: ExperimentTemplate = field(repr=False)
+
+    @property
+    def kept_as(self) -> str:
+        """The id that its runs are kept by: of an extension that of its template, for all."""
+        return self.template.id if self.template.extension else self.id
+
+
+def _list(value: object) -> object:
+    """What may be one or several, as a list."""
+    return value if isinstance(value, list) else [value]
 
 
 class Panel(_Model):
     """What one panel of a standard figure shows.
 
     Attributes:
-        experiment: Templates (``"delay-{cc}-{rtt}"``) or single experiments.
+        experiments: Templates (``"delay-{cc}-{rtt}"``) or single experiments.
         where: Of which values of settings; all if not given.
         x: The setting along the x axis: of curves and heat maps.
         by: The setting that has a curve, a group of bars or a bar for each of its values; of heat
             maps the setting along the y axis.
-        y: What is measured; several give several curves or bars.
+        measures: What is measured; several give several curves or bars.
         group: What a group of bars is called, if not the value of `by`: ``"{cc}, {rtt} ms"``.
         x_unit: What the setting along the x axis is divided by.
         members: Whether the bars of a group are the measures ``y``, or the values of ``by``.
@@ -320,11 +337,15 @@ class Panel(_Model):
         legend: How many entries of the legend stand side by side; 0 for no legend.
     """
 
-    experiment: str | list[str] = ""
+    experiments: Annotated[list[str], BeforeValidator(_list)] = Field(
+        validation_alias="experiment", default_factory=list
+    )
     where: dict[str, list[str]] = Field(default_factory=dict)
     x: str = ""
     by: str = ""
-    y: Measure | list[Measure] = Field(default_factory=list)
+    measures: Annotated[list[Measure], BeforeValidator(_list)] = Field(
+        validation_alias="y", default_factory=list
+    )
     group: str = ""
     x_unit: float = 1.0
     members: Literal["y", "by"] = "y"
@@ -344,16 +365,6 @@ class Panel(_Model):
     line: float | None = None
     legend: int = 3
 
-    @property
-    def experiments(self) -> list[str]:
-        """`experiment` as a list."""
-        return [self.experiment] if isinstance(self.experiment, str) else self.experiment
-
-    @property
-    def measures(self) -> list[Measure]:
-        """`y` as a list."""
-        return [self.y] if isinstance(self.y, Measure) else self.y
-
 
 class FigureSpec(Panel):
     """A figure: a standard one by its `kind`, or one that a function of ``paper.py`` draws.
@@ -363,7 +374,7 @@ class FigureSpec(Panel):
         heading: What it is.
         caption: How to read it.
         kind: Which standard figure; none for one of ``paper.py``.
-        panels: Several panels: each says in what it differs from the figure.
+        changes: Several panels: each says in what it differs from the figure.
         panel_by: Settings; there is a panel for every combination of their values.
         columns: Panels side by side; all of them if not given.
         wide: Whether it takes the width of the page.
@@ -376,20 +387,27 @@ class FigureSpec(Panel):
     heading: str
     caption: str = ""
     kind: Literal["curves", "bars", "intervals", "windows", "heat"] | None = None
-    panels: list[Panel] = Field(default_factory=list)
+    changes: list[Panel] = Field(validation_alias="panels", default_factory=list)
     panel_by: list[str] = Field(default_factory=list)
     columns: int = 0
     wide: bool = False
     height: float = 0.0
     testbed: bool = True
 
-    def panel(self, changes: Panel | None = None) -> Panel:
-        """The figure's panel, with the changes of one of `panels`."""
-        mine = {name: getattr(self, name) for name in Panel.model_fields}
-        theirs = (
-            {name: getattr(changes, name) for name in changes.model_fields_set} if changes else {}
-        )
-        return Panel.model_construct(**mine | theirs)
+    @property
+    def panels(self) -> list[Panel]:
+        """Its panels, each with what it has from the figure."""
+        one = Panel.model_construct(**{name: getattr(self, name) for name in Panel.model_fields})
+        every = [
+            {name: getattr(panel, name) for name in panel.model_fields_set}
+            for panel in self.changes
+        ]
+        return [one.model_copy(update=change) for change in every] or [one]
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without the suffix."""
+        return f"figure-{self.id}"
 
 
 class Paper(_Model):
@@ -419,6 +437,18 @@ class Paper(_Model):
     testbed: list[TestbedTemplate] = Field(default_factory=list)
     scenarios: list[Scenario] = Field(validation_alias="scenario", default_factory=list)
     folder: Any = Field(default=None, exclude=True)
+
+    @property
+    def place(self) -> dict[str, str]:
+        """Where it is, as ``results.json`` says; nothing if it is built in or installed."""
+        from dumbbell.papers.registry import folders
+
+        return {} if self.id in folders() else {"folder": str(self.folder.resolve())}
+
+    @property
+    def name(self) -> str:
+        """What the command line calls it: its id, or its folder."""
+        return shlex.quote(self.place.get("folder", self.id))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -458,42 +488,48 @@ class Paper(_Model):
             twice = next((one for one in ids if ids.count(one) > 1), None)
             if twice:
                 raise ValueError(f'{kind} "{twice}": the id is used twice; give each its own')
-        there = list(self.planned)
         for number in self.numbers:
             if number.experiment not in self.planned:
-                raise ValueError(
-                    f'number "{number.id}": there is no experiment "{number.experiment}"; '
-                    f"there are {', '.join(there[:20])}{', ...' if len(there) > 20 else ''}"
-                )
+                said = unknown("experiment", number.experiment, list(self.planned))
+                raise ValueError(f'number "{number.id}": {said}')
         for figure in self.figures:
-            for panel in (figure.panel(), *map(figure.panel, figure.panels)):
+            for panel in figure.panels:
                 self._check_panel(figure, panel)
         for template in self.testbed:
             list(template.all(self.planned))
 
     def _check_panel(self, figure: FigureSpec, panel: Panel) -> None:
         """Raises `ValueError` where a panel names an experiment or a setting that is not there."""
-        for name in filter(None, panel.experiments):
-            if not self.matching([name]):
-                raise ValueError(
-                    f'figure "{figure.id}": experiment = "{name}" is neither an experiment nor '
-                    "the id of an [[experiment]]; those are "
-                    f"{', '.join(dict.fromkeys(one.id for one in self.experiments))}"
-                )
-            templates = [one for one in self.experiments if self._is_of(name, one)]
-            known = [setting for one in templates for setting in one.each]
+        for name in panel.experiments:
+            known = list(dict.fromkeys(key for one in self.specs([name]) for key in one.chosen))
+            if not self.specs([name]):
+                templates = list(dict.fromkeys(one.id for one in self.experiments))
+                said = unknown("experiment or [[experiment]]", name, templates)
+                raise ValueError(f'figure "{figure.id}": {said}')
             for key in (panel.x, panel.by, *panel.where, *figure.panel_by):
                 if key and key not in known:
-                    raise ValueError(
-                        f'figure "{figure.id}": "{key}" is no setting of {name}; its settings '
-                        f"are {', '.join(dict.fromkeys(known)) or 'none'}"
-                    )
+                    said = unknown(f"setting of {name}", key, known or ["none"])
+                    raise ValueError(f'figure "{figure.id}": {said}')
 
-    @staticmethod
-    def _is_of(name: str, template: ExperimentTemplate) -> bool:
-        return name == template.id or any(name == spec.id for spec in template.all())
+    def specs(
+        self, names: list[str], where: Mapping[str, list[str]] | None = None
+    ) -> list[ExperimentSpec]:
+        """The experiments that templates or ids stand for.
 
-    @property
+        `where` chooses among values of settings, and says in which order they come.
+        """
+        chosen = dict(where or {})
+        found = [
+            spec
+            for template in self.experiments
+            for spec in template.all()
+            if (template.id in names or spec.id in names)
+            and all(spec.chosen.get(key) in values for key, values in chosen.items())
+        ]
+        found.sort(key=lambda one: [vs.index(one.chosen[key]) for key, vs in chosen.items()])
+        return found
+
+    @cached_property
     def planned(self) -> dict[str, ExperimentSpec]:
         """The experiments of the paper itself, by their id: extensions are left out."""
         templates = (template for template in self.experiments if not template.extension)
@@ -504,23 +540,7 @@ class Paper(_Model):
         """The experiments that go beyond the paper."""
         return [template for template in self.experiments if template.extension]
 
-    def matching(self, names: list[str]) -> list[str]:
-        """The experiments that templates or ids stand for; of an extension the template's id."""
-        found = []
-        for name in names:
-            for template in self.experiments:
-                if template.extension:
-                    found += [template.id] if template.id == name else []
-                else:
-                    found += [s.id for s in template.all() if name in (template.id, s.id)]
-        return list(dict.fromkeys(found))
-
-    @property
-    def first(self) -> str:
-        """The id of the first experiment."""
-        return next(self.experiments[0].all()).id
-
-    @property
+    @cached_property
     def numbers(self) -> list[PublishedNumber]:
         """All published numbers: the single ones, then those of the tables."""
         return [*self.single_numbers, *(number for table in self.tables for number in table.all())]
@@ -530,6 +550,17 @@ class Paper(_Model):
         """The published values by the id of their number."""
         return {number.id: number.published for number in self.numbers}
 
+    def published_as(
+        self, experiment: str, measure: Measure, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> float | None:
+        """The paper's number for a measure of an experiment with these settings, if it has one."""
+        if measure.sum:
+            return sum(self.published[name.format(**settings)] for name in measure.sum)
+        for number in self.numbers:
+            if number.experiment == experiment and measure.is_same(number.measure):
+                return number.published
+        return None
+
     def label(self, value: str) -> str:
         """What the paper calls an algorithm or another value of a setting."""
         from dumbbell.figures import style_of
@@ -538,32 +569,22 @@ class Paper(_Model):
 
 
 def _problem(error: ValidationError) -> str:
-    """The first complaint of the validator in a sentence: the key, and what is valid."""
+    """The first error of the validator in a sentence: the key, and what is valid."""
     every = error.errors(include_url=False)
     first = next((one for one in every if one["type"] == "extra_forbidden"), every[0])
-    *path, last = first["loc"]
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    path = first["loc"]
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     key = "".join(parts).removeprefix(".")
     if first["type"] == "extra_forbidden":
-        table: type[BaseModel] = _TABLES.get(str(path[0]) if path else "", Paper)
-        table = Panel if "panels" in path else table
-        fields = table.model_fields.items()
-        known = [str(f.validation_alias or n) for n, f in fields if not f.exclude]
-        close = difflib.get_close_matches(str(last), known, n=1)
-        hint = f' (did you mean "{close[0]}"?)' if close else ""
-        return f"{key}: there is no such key{hint}; valid are {', '.join(known)}"
+        tables = {_key(name, f): get_args(f.annotation) for name, f in Paper.model_fields.items()}
+        table = tables[str(path[0])][0] if len(path) > 1 else Paper
+        fields = (Panel if "panels" in path else table).model_fields.items()
+        said = unknown("key", str(path[-1]), [_key(name, f) for name, f in fields if not f.exclude])
+        return f"{key}: {said}"
     if first["type"] == "missing":
         return f"{key}: is missing"
     return f"{key}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
 
 
-_TABLES: Final[dict[str, type[BaseModel]]] = {
-    "number": PublishedNumber,
-    "table": PublishedTable,
-    "comparison": Comparison,
-    "claim": PublishedClaim,
-    "figure": FigureSpec,
-    "experiment": ExperimentTemplate,
-    "testbed": TestbedTemplate,
-    "scenario": Scenario,
-}
+def _key(name: str, field: FieldInfo) -> str:
+    return str(field.validation_alias or name)

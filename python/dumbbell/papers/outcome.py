@@ -13,10 +13,16 @@ if TYPE_CHECKING:
 
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import Paper, PublishedClaim, PublishedNumber, Settings
+    from dumbbell.papers.model import (
+        FigureSpec,
+        Paper,
+        PublishedClaim,
+        PublishedNumber,
+        Settings,
+    )
     from dumbbell.papers.runs import Runs
     from dumbbell.papers.testbed import TestbedNumber, TestbedRuns
-    from dumbbell.results.result import Result
+    from dumbbell.report.result import ResultPage
 
     Measured = Mapping[str, Estimate]
     """The numbers of a paper as measured, by their ids."""
@@ -32,30 +38,24 @@ class Verdict:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure to draw.
+    """A figure of a paper.
 
     Attributes:
-        id: Its name, such as ``2a``; files and links begin with ``figure-``.
-        title: What it is.
-        caption: How to read it.
+        spec: What it is.
         draw: Draws it from the runs.
-        experiments: The ids of the experiments that it needs.
-        wide: Whether it takes the width of the page.
-        testbed: Whether it can be drawn of real packets too.
+        experiments: The ids of the experiments that it needs; of extensions those of templates.
+        svg: The figure as the text of an SVG file, once it is drawn.
     """
 
-    id: str
-    title: str
-    caption: str
-    draw: Callable[[Runs], Figure]
+    spec: FigureSpec
+    draw: Callable[[Runs], Figure] = field(repr=False)
     experiments: tuple[str, ...] = ()
-    wide: bool = False
-    testbed: bool = True
+    svg: str = field(default="", repr=False)
 
     @property
-    def file(self) -> str:
-        """The name of its files, without the suffix."""
-        return f"figure-{self.id}"
+    def id(self) -> str:
+        """Its name, such as ``2a``."""
+        return self.spec.id
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Section:
     """A part of the report: paragraphs, tables, then figures by their id."""
 
     title: str
-    text: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-    figures: Sequence[str] = ()
+    text: list[str]
+    tables: list[Table]
+    figures: list[str]
 
 
 @dataclass(frozen=True)
@@ -139,52 +139,40 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A figure that has been drawn and saved.
-
-    Attributes:
-        figure: What it shows.
-        svg: The figure as the text of an SVG file.
-        command: The command that makes it again.
-    """
-
-    figure: PaperFigure
-    svg: str
-    command: str
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A setting that the paper does not specify, its value's reason, and for which experiments."""
-
-    key: str
-    kind: Settings
-    reason: str
-    experiments: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """A paper, reproduced: everything that its folder of results holds.
 
-    `name` is what the command line calls the paper: its id or folder. `runs` are the results by the
-    id of their experiment, `testbed` those with real packets.
+    Attributes:
+        paper: What the paper says.
+        folder: The folder.
+        numbers, claims: What the paper says, and what was found.
+        sections: The text of the report.
+        figures: All that are drawn.
+        views: What the report shows of every result, the first of the paper's experiments first.
+        extensions: Whether extensions were run.
+        testbed: The runs with real packets.
     """
 
     paper: Paper
-    version: str
     folder: Path
     numbers: Sequence[Number]
     claims: Sequence[Claim]
     sections: Sequence[Section]
-    drawings: Sequence[Drawing]
-    settings: Sequence[Setting]
-    seeds: Sequence[int]
-    versions: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[PaperFigure] = ()
+    views: Sequence[ResultPage] = field(default=(), repr=False)
     extensions: bool = False
-    name: str = ""
-    runs: Mapping[str, Result] = field(default_factory=dict, repr=False)
     testbed: TestbedRuns | None = field(default=None, repr=False)
+
+    @property
+    def version(self) -> str:
+        """The version of dumbbell that made the runs."""
+        return str(self.views[0].meta["version"])
+
+    def command(self, figure: str) -> str:
+        """The command that makes a figure again."""
+        is_real = figure == "real" or figure.endswith("-real")
+        how = "--backend linux" if is_real else f"--figure {figure}"
+        return f"dumbbell reproduce {self.paper.name} {how}"
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""
@@ -193,4 +181,4 @@ class Reproduction:
             "version": self.version,
             "numbers": [number.as_json() for number in self.numbers],
             "claims": [claim.as_json() for claim in self.claims],
-        }
+        } | self.paper.place

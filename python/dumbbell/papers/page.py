@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
@@ -10,32 +11,23 @@ from dumbbell.display import format_significant
 from dumbbell.figures import inline
 from dumbbell.papers.helpers import minus
 from dumbbell.report import page
-from dumbbell.report.result import result_pages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.outcome import Drawing, Number, Reproduction, Section
+    from dumbbell.papers.outcome import Claim, Number, PaperFigure, Reproduction
     from dumbbell.report.result import ResultPage
 
 _NEAR: Final = 0.2
 """How far from 1 a ratio of measured to published may be to count as near."""
 
 
-def write_paper(
-    reproduction: Reproduction, out: Path | None = None, views: Sequence[ResultPage] | None = None
-) -> Path:
-    """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path.
-
-    `views` is what the page shows of the runs, if that is there already.
-    """
-    of = reproduction
-    if views is None:
-        views = result_pages(of.runs, {name: f"runs/{name}" for name in of.runs})
+def write_paper(of: Reproduction, out: Path | None = None) -> Path:
+    """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path."""
+    by_id = {figure.id: figure for figure in of.figures}
     shown = {name for section in of.sections for name in section.figures}
-    rest = [drawing for drawing in of.drawings if drawing.figure.id not in shown]
     cover = cover_of(of)
     path = out or of.folder / "index.html"
     page.write(
@@ -45,13 +37,23 @@ def write_paper(
         of=of,
         confirmed=confirmed,
         minus=minus,
-        numbers=[_number(number) for number in of.numbers],
+        significant=significant,
+        unit=unit,
+        measured=measured,
+        interval=interval,
+        single_runs=single_runs,
+        rank=rank,
         near=_near(of.numbers),
-        cover=_figure(cover, "cover-") if cover else None,
-        sections=[_part(section, of.drawings) for section in of.sections],
-        rest=[_figure(drawing) for drawing in rest],
-        views=views,
-        looks=page.looks({cc for view in views for cc in view.algorithms}),
+        cover=_figure(of, cover, "cover-") if cover else None,
+        sections=[
+            (section, [_figure(of, by_id[name]) for name in section.figures if name in by_id])
+            for section in of.sections
+        ],
+        rest=[_figure(of, figure) for name, figure in by_id.items() if name not in shown],
+        settings=_settings(of.views),
+        seeds=max((view.meta["seeds"] for view in of.views), key=len),
+        tools={tool: version(tool) for tool in ("polars", "numpy", "matplotlib")},
+        looks=page.looks({cc for view in of.views for cc in view.algorithms}),
     )
     return path
 
@@ -70,16 +72,16 @@ def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:
     return path
 
 
-def confirmed(claims: Sequence[Any]) -> str:
+def confirmed(claims: Sequence[Claim]) -> str:
     """How many claims are confirmed: ``"16 of 26 claims confirmed"``."""
     count = sum(claim.found.confirmed for claim in claims)
     return f"{count} of {len(claims)} claim{'' if len(claims) == 1 else 's'} confirmed"
 
 
-def cover_of(of: Reproduction) -> Drawing | None:
+def cover_of(of: Reproduction) -> PaperFigure | None:
     """The figure that is shown first."""
-    by_id = {drawing.figure.id: drawing for drawing in of.drawings}
-    return by_id.get(of.paper.cover) or next(iter(of.drawings), None)
+    by_id = {figure.id: figure for figure in of.figures}
+    return by_id.get(of.paper.cover) or next(iter(of.figures), None)
 
 
 def _near(numbers: Sequence[Number]) -> str:
@@ -89,35 +91,22 @@ def _near(numbers: Sequence[Number]) -> str:
     return f"{near} of {len(ratios)} within {_NEAR:.0%} of the published value".replace("%", " %")
 
 
-def _part(section: Section, drawings: Sequence[Drawing]) -> dict[str, Any]:
-    by_id = {drawing.figure.id: drawing for drawing in drawings}
+def _figure(of: Reproduction, figure: PaperFigure, prefix: str = "") -> dict[str, Any]:
+    spec = figure.spec
+    svg = inline(figure.svg, f"{prefix}{spec.file}", f"{spec.heading}. {spec.caption}")
+    command = of.command(figure.id)
+    return {"spec": spec, "command": command, "svg": Markup(svg), "prefix": prefix}
+
+
+def _settings(views: Sequence[ResultPage]) -> dict[str, list[tuple[str, str, list[str]]]]:
+    """What the paper does not specify, by its kind: key, reason, experiments; each once."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for view in views:
+        for key, _, kind, reason in view.settings:
+            found.setdefault((kind, key, reason), []).append(view.name)
     return {
-        "section": section,
-        "figures": [_figure(by_id[name]) for name in section.figures if name in by_id],
-    }
-
-
-def _figure(drawing: Drawing, prefix: str = "") -> dict[str, Any]:
-    figure = drawing.figure
-    svg = inline(drawing.svg, f"{prefix}{figure.file}", f"{figure.title}. {figure.caption}")
-    return {"figure": figure, "command": drawing.command, "svg": Markup(svg), "prefix": prefix}
-
-
-def _number(number: Number) -> dict[str, Any]:
-    """A number as the cells of its row."""
-    said, found, real, in_unit = number.said, number.found, number.testbed, unit(number)
-    ratio = None if number.ratio is None or not said.ratio else number.ratio
-    return {
-        "number": number,
-        "published": f"{significant(said.published)}{in_unit}",
-        "rank": rank(number),
-        "measured": f"{measured(number)}{in_unit}",
-        "interval": f"{interval(number)}{in_unit}",
-        "runs": single_runs(number),
-        "ratio": "—" if ratio is None else minus(f"{ratio:.2f}"),
-        "testbed": f"{measured(number, real.found)}{in_unit}" if real else "",
-        "matched": measured(number, real.matched) if real and real.matched else "",
-        "censored": bool(found.censored),
+        kind: [(key, why, names) for (other, key, why), names in found.items() if other == kind]
+        for kind in ("assumed", "calibrated")
     }
 
 

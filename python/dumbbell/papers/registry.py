@@ -13,7 +13,6 @@ from typing import Final
 
 from dumbbell.errors import DumbbellError
 from dumbbell.papers.model import Paper
-from dumbbell.papers.study import Study
 
 PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
 """The built-in ones; the folder of each has its id as name, with underscores."""
@@ -51,20 +50,6 @@ def folder_of(paper: str) -> Path:
     raise DumbbellError(
         f'there is no paper "{paper}"; there are {", ".join(known)}, and folders with a paper.toml'
     )
-
-
-def load(paper: str) -> Paper:
-    """What a paper says, by its id or folder.
-
-    Raises:
-        DumbbellError: If there is no such paper.
-    """
-    return Paper.load(folder_of(paper))
-
-
-def study(paper: Paper) -> Study:
-    """A paper with what its ``paper.py`` computes."""
-    return Study.load(paper.folder)
 
 
 def available() -> list[Paper]:

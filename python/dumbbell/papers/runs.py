@@ -8,23 +8,25 @@ folders when they are needed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import UserDict
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import polars as pl
 
+from dumbbell.errors import unknown
 from dumbbell.metrics import intervals, summary, throughput
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import Measure, Paper
+    from dumbbell.papers.model import ExperimentSpec, Measure, Paper
 
     Values = Sequence[float | None]
     """A value for every seed; None for a run that is beyond the limit of observation."""
@@ -51,7 +53,7 @@ class Metric:
         known += [] if self.of_result else ["until"]
         for name in options:
             if name not in known:
-                raise ValueError(f'there is no option "{name}"; there are {", ".join(known)}')
+                raise ValueError(unknown("option", name, known))
         try:
             given = {name: value for name, value in options.items() if name != "until"}
             inspect.signature(self.function).bind(None, **given)
@@ -72,22 +74,6 @@ def _sum(rates: pl.DataFrame, flow: str) -> pl.Series:
     return rates.select(pl.sum_horizontal(names))[names[0]]
 
 
-def _throughput(rates: pl.DataFrame, flow: str = "*") -> pl.Series:
-    return _sum(rates, flow)
-
-
-def _ratio(rates: pl.DataFrame, flow: str, over: str) -> pl.Series:
-    return _sum(rates, flow) / _sum(rates, over)
-
-
-def _share(rates: pl.DataFrame, flow: str) -> pl.Series:
-    return _sum(rates, flow) / _sum(rates, "*")
-
-
-def _gap(rates: pl.DataFrame, flow: str, to: str) -> pl.Series:
-    return _sum(rates, to) - _sum(rates, flow)
-
-
 def _jain(rates: pl.DataFrame, flows: Sequence[str] = ()) -> pl.Series:
     every = [_sum(rates, flow) for flow in flows or rates.drop("seed").columns]
     total, squares = every[0], every[0] ** 2
@@ -97,10 +83,10 @@ def _jain(rates: pl.DataFrame, flows: Sequence[str] = ()) -> pl.Series:
 
 
 METRICS: Final = {
-    "throughput": Metric("Mbit/s", _throughput),
-    "ratio": Metric("1", _ratio),
-    "share": Metric("1", _share),
-    "gap": Metric("Mbit/s", _gap),
+    "throughput": Metric("Mbit/s", lambda rates, flow="*": _sum(rates, flow)),
+    "ratio": Metric("1", lambda rates, flow, over: _sum(rates, flow) / _sum(rates, over)),
+    "share": Metric("1", lambda rates, flow: _sum(rates, flow) / _sum(rates, "*")),
+    "gap": Metric("Mbit/s", lambda rates, flow, to: _sum(rates, to) - _sum(rates, flow)),
     "jain": Metric("1", _jain),
 }
 """The built-in metrics: the throughput of a flow or of several together; the ratio of two; the
@@ -132,36 +118,23 @@ def conversion(unit: str, wanted: str) -> float:
     return size / asked
 
 
-class SavedResults(Mapping[str, Result]):
+class SavedResults(UserDict[str, Any]):
     """Results in folders, by name; each is read when it is needed, and not kept."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, names: Iterable[str]) -> None:
         """The results of these names below a folder; some may be still to come."""
-        self._folder, self._names = folder, tuple(names)
+        super().__init__({name: folder / name for name in names})
         self._alive: WeakValueDictionary[str, Result] = WeakValueDictionary()
 
     def save(self, name: str, result: Result) -> None:
         """Writes a result to its folder."""
-        result.save(self._folder / name, overwrite=True)
+        result.save(self.data[name], overwrite=True)
         self._alive[name] = result
 
     def __getitem__(self, name: str) -> Result:
-        result = self._alive.get(name)
-        if result is None:
-            if name not in self._names:
-                raise KeyError(name)
-            result = Result.load(self._folder / name)
-            self._alive[name] = result
+        result = self._alive.get(name) or Result.load(self.data[name])
+        self._alive[name] = result
         return result
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 @dataclass(frozen=True)
@@ -171,7 +144,7 @@ class Cell:
     Attributes:
         settings: The values of the settings that its template has under ``each``.
         experiment: Its id.
-        values: Measures it.
+        values: Gives a measure's value for every seed.
     """
 
     settings: Mapping[str, str]
@@ -191,13 +164,13 @@ class Runs:
         results: Results by the id of their experiment; `runs["id"]` is one of them.
         extensions: For each extension, by the id of its template, rows by seed with a column for
             every setting of ``each``.
-        paper: What the paper says.
+        paper: What the paper says; needed to look up `cells`.
         metrics: The metrics of the paper's own.
     """
 
     results: Mapping[str, Result]
     extensions: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    paper: Paper | None = None
+    paper: Paper = None  # type: ignore[assignment]
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -206,16 +179,14 @@ class Runs:
 
     def with_results(self, results: Mapping[str, Result]) -> Runs:
         """The same with other results in the place of some, and nothing kept."""
-        return Runs({**self.results, **results}, self.extensions, self.paper, self.metrics)
+        return replace(self, results={**self.results, **results}, _kept={})
 
     def kept(self, experiment: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """What a function makes of a result; it is computed once."""
         key = (experiment, function, args, repr(sorted(options.items())))
-        try:
-            return self._kept[key]  # type: ignore[no-any-return]
-        except KeyError:
+        if key not in self._kept:
             self._kept[key] = function(self[experiment], *args, **options)
-            return self._kept[key]  # type: ignore[no-any-return]
+        return self._kept[key]  # type: ignore[no-any-return]
 
     def rates(self, experiment: str, until: float | None = None) -> pl.DataFrame:
         """Throughputs, Mbit/s: a row a seed, a column a flow or subflow."""
@@ -254,45 +225,20 @@ class Runs:
 
         `where` chooses among values of settings, and says in which order they come.
         """
-        assert self.paper is not None, "experiments are looked up in a paper"
-        found = []
-        for template in self.paper.experiments:
-            if template.extension and template.id in names:
-                found += list(self._rows(template.id, list(template.each)))
-            elif not template.extension:
-                found += [
-                    Cell(spec.chosen, spec.id, self._measures(spec.id))
-                    for spec in template.all()
-                    if template.id in names or spec.id in names
-                ]
-        chosen = dict(where or {})
-        some = [
-            cell
-            for cell in found
-            if all(cell.settings.get(key) in values for key, values in chosen.items())
+        return [
+            Cell(spec.chosen, spec.id, partial(self._values_of, spec))
+            for spec in self.paper.specs(names, where)
         ]
-        return sorted(
-            some,
-            key=lambda cell: [values.index(cell.settings[key]) for key, values in chosen.items()],
-        )
 
-    def _measures(self, experiment: str) -> Callable[[Measure], Values]:
-        return lambda measure: self.values(experiment, measure.metric, **measure.options)
-
-    def _rows(self, extension: str, settings: list[str]) -> Iterator[Cell]:
-        """The rows of an extension, parted by its settings."""
-        for key, table in self.extensions[extension].group_by(settings, maintain_order=True):
-            chosen = {name: str(part) for name, part in zip(settings, key, strict=True)}
-            yield Cell(chosen, extension, _measures_of(table, self.metrics))
-
-
-def _measures_of(table: pl.DataFrame, own: Mapping[str, Metric]) -> Callable[[Measure], Values]:
-    def values(measure: Measure) -> Values:
-        if measure.metric in own:
-            return table[measure.metric].to_list()
-        return list(METRICS[measure.metric].function(wide(table), **measure.options))
-
-    return values
+    def _values_of(self, spec: ExperimentSpec, measure: Measure) -> Values:
+        """A value a seed; of an extension from the rows that are kept."""
+        if not spec.template.extension:
+            return self.values(spec.id, measure.metric, **measure.options)
+        chosen = [pl.col(key).cast(pl.String) == value for key, value in spec.chosen.items()]
+        rows = self.extensions[spec.template.id].filter(*chosen)
+        if measure.metric in self.metrics:
+            return rows[measure.metric].to_list()
+        return list(METRICS[measure.metric].function(wide(rows), **measure.options))
 
 
 def wide(table: pl.DataFrame) -> pl.DataFrame:

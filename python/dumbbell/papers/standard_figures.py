@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import FigureSpec, Measure, Panel, Paper
+    from dumbbell.papers.model import FigureSpec, Measure, Panel
     from dumbbell.papers.runs import Cell, Runs
 
 _HEIGHTS: Final = {"heat": 2.2, "intervals": 2.0}
@@ -56,8 +56,7 @@ def draw(spec: FigureSpec, runs: Runs) -> Figure:
 
 def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[Cell]]]:
     """What each panel shows, and of which experiments."""
-    assert runs.paper is not None
-    for panel in [spec.panel(changes) for changes in spec.panels] or [spec.panel()]:
+    for panel in spec.panels:
         cells = runs.cells(panel.experiments, panel.where)
         groups: dict[tuple[str, ...], list[Cell]] = {}
         for cell in cells:
@@ -71,27 +70,47 @@ def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[Cell]]]:
             yield titled, some
 
 
-def _curves(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
-    rows: list[dict[str, Any]] = []
+def _rows(panel: Panel, cells: list[Cell], runs: Runs) -> list[dict[str, Any]]:
+    """A row for every measure of every experiment.
+
+    ``settings``; ``name`` of the experiment and ``label`` of the measure; ``cc``, the algorithm
+    whose colour and marker it has; ``value``, ``low``, ``high``, ``limit``, ``runs``; and
+    ``published``, the paper's number.
+    """
+    rows = []
     for measure in panel.measures:
         for cell in cells:
-            found = cell.estimate(measure)
-            place = {
-                "cc": _look(panel, cell, measure, runs),
-                "x": float(cell.settings[panel.x]) / panel.x_unit,
+            found, settings = cell.estimate(measure), cell.settings
+            shown = settings.get(panel.by) or settings.get("cc", "")
+            look = measure.look.format(**settings) or runs.paper.looks.get(shown, shown)
+            names = {key: runs.paper.label(value) for key, value in settings.items()}
+            of = panel.published_of.format(**settings) or cell.experiment
+            said = runs.paper.published_as(of, measure, settings)
+            row = {
+                "settings": settings,
+                "name": panel.group.format(**names) or names.get(panel.by, ""),
+                "label": measure.label,
+                "published": said if panel.published else None,
             }
-            published = _published(panel, cell, measure, runs)
-            rows.append(place | found.ends | {"published": published})
+            rows.append(row | estimate_row(look, found))
+    return rows
+
+
+def _curves(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+    rows = _rows(panel, cells, runs)
+    for row in rows:
+        row["x"] = float(row["settings"][panel.x]) / panel.x_unit
     order = list(dict.fromkeys(row["cc"] for row in rows))
     rows.sort(key=lambda row: (order.index(row["cc"]), row["x"]))
-    figures.curves(axes, rows)
+    columns = ("cc", "x", "value", "low", "high", "published")
+    figures.curves(axes, [{name: row[name] for name in columns} for row in rows])
     ticks = panel.x_ticks or sorted({round(row["x"], 1) for row in rows})
     _scale(axes, panel, ticks)
     if not panel.y_range and panel.y_scale == "linear":
         ends = [row[end] or 0.0 for row in rows for end in ("value", "high", "published")]
         axes.set_ylim(0, 1.04 * max(ends))
     if panel.legend:
-        _legend(axes, panel, cells, runs)
+        _legend(axes, panel, rows)
 
 
 def _scale(axes: Axes, panel: Panel, ticks: list[float]) -> None:
@@ -113,17 +132,14 @@ def _scale(axes: Axes, panel: Panel, ticks: list[float]) -> None:
         axes.yaxis.set_minor_formatter("")
 
 
-def _legend(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+def _legend(axes: Axes, panel: Panel, rows: list[dict[str, Any]]) -> None:
     """A legend with the paper's names."""
-    assert runs.paper is not None
-    handles, names = axes.get_legend_handles_labels()
-    labels = [measure.label for measure in panel.measures if measure.label]
-    if panel.by and len(panel.measures) == 1:
-        values = list(dict.fromkeys(cell.settings[panel.by] for cell in cells))
-        labels = [runs.paper.label(value) for value in values]
+    handles, labels = axes.get_legend_handles_labels()
+    several = len(panel.measures) > 1 or not panel.by
+    names = list(dict.fromkeys(row["label" if several else "name"] for row in rows))
     axes.legend(
         handles,
-        labels if len(labels) == len(handles) else names,
+        names if len(names) == len(handles) and all(names) else labels,
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
         ncols=panel.legend,
@@ -132,62 +148,43 @@ def _legend(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
 
 
 def _bars(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
-    assert runs.paper is not None
-    rows: list[dict[str, Any]] = []
-    marks = []
-    for cell in cells:
-        names = {key: runs.paper.label(value) for key, value in cell.settings.items()}
-        name = panel.group.format(**names) if panel.group else names[panel.by]
-        for measure in panel.measures:
-            group, member = name, measure.label
-            if panel.members == "by":
-                group, member = member, group
-            look = _look(panel, cell, measure, runs)
-            found = cell.estimate(measure)
-            rows.append({"group": group, "member": member, "cc": look} | found.ends)
-            marks.append((group, member, _published(panel, cell, measure, runs)))
+    group, member = ("label", "name") if panel.members == "by" else ("name", "label")
+    rows = [row | {"group": row[group], "member": row[member]} for row in _rows(panel, cells, runs)]
     groups = list(dict.fromkeys(row["group"] for row in rows))
     members = list(dict.fromkeys(row["member"] for row in rows))
     figures.grouped_bars(axes, rows, groups, members)
-    width = 0.8 / len(members)
-    for group, member, value in marks:
-        if value is not None:
-            x = groups.index(group) + (members.index(member) - (len(members) - 1) / 2) * width
-            axes.plot([x - 0.45 * width, x + 0.45 * width], [value] * 2, color=figures.INK, lw=2.0)
 
 
 def _intervals(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
-    assert runs.paper is not None
-    [measure] = panel.measures
-    rows = []
-    for cell in cells:
-        label = runs.paper.label(cell.settings[panel.by])
-        look = _look(panel, cell, measure, runs)
-        published = _published(panel, cell, measure, runs)
-        rows.append(interval_row(look, label, cell.estimate(measure), published))
-    interval_bars(axes, rows)
+    interval_bars(axes, [row | {"label": row["name"]} for row in _rows(panel, cells, runs)])
 
 
 def interval_row(
     cc: str, label: str, found: Estimate, published: float | None = None
 ) -> dict[str, Any]:
     """A bar of `interval_bars`: the median of runs, the runs, and the paper's number."""
-    few = found.limit is not None and len(found.runs) < 5  # a bootstrap of so few says nothing
-    ends = found.ends | ({"low": None, "high": None} if few else {})
-    return {
-        "cc": cc,
-        "label": label,
-        "limit": found.limit,
-        "runs": found.runs,
-        "published": published,
-    } | ends
+    return estimate_row(cc, found) | {"label": label, "published": published}
+
+
+def estimate_row(cc: str, found: Estimate) -> dict[str, Any]:
+    """An estimate as columns, and the algorithm `cc` whose colour and marker it has."""
+    return {"cc": cc, "limit": found.limit, "runs": found.runs} | found.ends
 
 
 def interval_bars(axes: Axes, rows: list[dict[str, Any]]) -> None:
     """Draws a bar for each row of `interval_row`."""
     number = pl.Float64
     types = {"published": number, "limit": number, "low": number, "high": number, "value": number}
-    figures.intervals(axes, pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types))
+    for row in rows:
+        if row["limit"] is not None and len(row["runs"]) < 5:
+            row.update(low=None, high=None)  # a bootstrap of so few says nothing
+    columns = ("cc", "label", "runs", *types)
+    frame = pl.DataFrame(
+        [{name: row[name] for name in columns} for row in rows],
+        infer_schema_length=None,
+        schema_overrides=types,
+    )
+    figures.intervals(axes, frame)
 
 
 def _windows(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
@@ -200,7 +197,6 @@ def _windows(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
         names = panel.flows or {name: f"{name} flow" for name in result.flow_names}
         shown = flow.replace(names)
         if panel.by:
-            assert runs.paper is not None
             shown = pl.lit(runs.paper.label(cell.settings[panel.by]))
         table = series.filter(flow.is_in(list(names))).with_columns(
             pl.col("cc").cast(pl.String), name=shown
@@ -216,12 +212,13 @@ def _windows(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
         figures.legend(axes, columns=panel.legend)
 
 
-def _heat(axes: Axes, panel: Panel, cells: list[Cell], _runs: Runs) -> Any:
+def _heat(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> Any:
     [measure] = panel.measures
-    rows = []
-    for cell in cells:
-        place: dict[str, Any] = {key: float(cell.settings[key]) for key in (panel.x, panel.by)}
-        rows.append(place | cell.estimate(measure).ends)
+    rows = [
+        {key: float(row["settings"][key]) for key in (panel.x, panel.by)}
+        | {end: row[end] for end in ("value", "low", "high")}
+        for row in _rows(panel, cells, runs)
+    ]
     low, high = panel.y_range or (None, measure.limit)
     return figures.heat_map(
         axes,
@@ -260,26 +257,6 @@ def _finish(axes: Axes, panel: Panel, kind: str) -> None:
         axes.set_ylim(*panel.y_range)
     if panel.line is not None:
         axes.axhline(panel.line, color=figures.FAINT, linewidth=0.6)
-
-
-def _look(panel: Panel, cell: Cell, measure: Measure, runs: Runs) -> str:
-    """The algorithm whose colour and marker a value has."""
-    if measure.look:
-        return measure.look.format(**cell.settings)
-    value = cell.settings.get(panel.by) or cell.settings.get("cc", "")
-    paper: Paper | None = runs.paper
-    return paper.looks.get(value, value) if paper else value
-
-
-def _published(panel: Panel, cell: Cell, measure: Measure, runs: Runs) -> float | None:
-    """The paper's number for the same measure of the same experiment, if it has one."""
-    if not panel.published or runs.paper is None:
-        return None
-    experiment = panel.published_of.format(**cell.settings) or cell.experiment
-    for number in runs.paper.numbers:
-        if number.experiment == experiment and measure.is_same(number.measure):
-            return number.published
-    return None
 
 
 _KINDS: Final[dict[str, Any]] = {

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.modules import read_module
 from dumbbell.papers.model import Paper
 from dumbbell.papers.outcome import PaperFigure
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import FigureSpec, PublishedNumber
+    from dumbbell.papers.model import FigureSpec, Measure, PublishedNumber
     from dumbbell.papers.outcome import Measured, Section, Verdict
     from dumbbell.results.result import Result
 
@@ -140,101 +140,72 @@ class Study:
     @property
     def figures(self) -> list[PaperFigure]:
         """All figures, standard ones and those of ``paper.py``."""
+        from dumbbell.papers.standard_figures import draw
+
+        own = self.functions.get("figure", {})
         return [
-            PaperFigure(
-                id=spec.id,
-                title=spec.heading,
-                caption=spec.caption,
-                draw=self._draw(spec),
-                experiments=tuple(self._needs(spec)),
-                wide=spec.wide,
-                testbed=spec.testbed,
-            )
+            PaperFigure(spec, own.get(spec.id) or partial(draw, spec), tuple(self._needs(spec)))
             for spec in self.paper.figures
         ]
 
+    def _needs(self, spec: FigureSpec) -> dict[str, None]:
+        """The experiments that a figure needs: of extensions the ids of their templates."""
+        panels = spec.panels
+        specs = [one for p in panels for one in self.paper.specs(p.experiments, p.where)]
+        return dict.fromkeys(one.kept_as for one in specs)
+
     def reduce(self, result: Result) -> pl.DataFrame:
         """What is kept of a run of an extension: rows by seed."""
-        own = self.functions.get("reduce", {}).get("")
-        return reduced(result) if own is None else own(result)
+        return self.functions.get("reduce", {}).get("", reduced)(result)
 
     def _estimate(self, number: PublishedNumber, runs: Runs) -> Estimate:
         own = self.functions.get("number", {}).get(number.id)
         if own is not None:
             return own(runs)  # type: ignore[no-any-return]
         assert number.measure is not None, "checked when the paper was read"
-        unit = (self.metrics | METRICS)[number.measure.metric].unit
-        factor = conversion(unit, number.unit)
+        factor = conversion((self.metrics | METRICS)[number.measure.metric].unit, number.unit)
         found = runs.of_measure(number.experiment, number.measure)
         return found if factor == 1 else _scaled(found, factor)
 
-    def _draw(self, spec: FigureSpec) -> Callable[[Runs], Any]:
-        from dumbbell.papers.standard_figures import draw
-
-        own = self.functions.get("figure", {}).get(spec.id)
-        return own or partial(draw, spec)
-
-    def _needs(self, spec: FigureSpec) -> list[str]:
-        """The experiments that a figure needs: of extensions the ids of their templates."""
-        panels = [spec.panel(), *(spec.panel(changes) for changes in spec.panels)]
-        needs = [name for panel in panels for name in self._of_panel(panel)]
-        return list(dict.fromkeys(needs))
-
-    def _of_panel(self, panel: Any) -> list[str]:
-        chosen = panel.where.items()
-        specs = {spec.id: spec.chosen for spec in self.paper.planned.values()}
-        return [
-            name
-            for name in self.paper.matching(panel.experiments)
-            if name not in specs or all(specs[name].get(key) in values for key, values in chosen)
-        ]
-
     def _check(self) -> None:
         """Raises `ValueError` where the file and ``paper.py`` do not fit together."""
-        named = {
-            "claim": [one.id for one in self.paper.claims],
-            "number": [one.id for one in self.paper.numbers if one.measure is None],
-            "figure": [one.id for one in self.paper.figures if one.kind is None],
-        }
-        for kind, ids in named.items():
+        paper = self.paper
+        claims, numbers, figures = (
+            [one.id for one in every] for every in (paper.claims, paper.numbers, paper.figures)
+        )
+        for kind, known, without, needed in (
+            ("claim", claims, "", claims),
+            ("number", numbers, "measure", [n.id for n in paper.numbers if n.measure is None]),
+            ("figure", figures, "kind", [f.id for f in paper.figures if f.kind is None]),
+        ):
             there = self.functions.get(kind, {})
-            for name in ids:
-                if name not in there:
-                    needs = {"number": "measure", "figure": "kind"}.get(kind)
-                    remedy = f"give it {needs}, or write" if needs else "write"
-                    raise ValueError(
-                        f'{kind} "{name}": paper.py has no function for it; {remedy} one with '
-                        f'@{kind}("{name}")'
-                    )
-            for name in there:
-                every = ids if kind == "claim" else [*self._ids(kind)]
-                if name not in every:
-                    raise ValueError(
-                        f'paper.py has @{kind}("{name}"), and there is no [[{kind}]] with this '
-                        f"id; there are {', '.join(every) or 'none'}"
-                    )
-        for one in self.paper.numbers:
-            if one.measure is not None:
-                self._check_measure(f'number "{one.id}": measure', one.measure, one.unit)
-        for table in self.paper.comparisons:
-            cases = [case.y for case in [*table.rows, *table.columns]]
-            for measure in filter(None, [table.y, *cases]):
+            lost = next((name for name in needed if name not in there), None)
+            if lost is not None:
+                remedy = f"give it {without}, or write" if without else "write"
+                raise ValueError(
+                    f'{kind} "{lost}": paper.py has no function for it; {remedy} one with '
+                    f'@{kind}("{lost}")'
+                )
+            extra = next((name for name in there if name not in known), None)
+            if extra is not None:
+                said = unknown(f"[[{kind}]]", extra, known or ["none"])
+                raise ValueError(f'paper.py has @{kind}("{extra}"): {said}')
+        for one in paper.numbers:
+            self._check_measure(f'number "{one.id}": measure', one.measure, one.unit)
+        for table in paper.comparisons:
+            for measure in (table.y, *(case.y for case in [*table.rows, *table.columns])):
                 self._check_measure(f'comparison "{table.id}": y', measure)
-        for spec in self.paper.figures:
-            for panel in (spec, *spec.panels):
-                for measure in panel.measures:
-                    self._check_measure(f'figure "{spec.id}": y', measure)
+        for spec in paper.figures:
+            for measure in (measure for panel in spec.panels for measure in panel.measures):
+                self._check_measure(f'figure "{spec.id}": y', measure)
 
-    def _ids(self, kind: str) -> list[str]:
-        entries: Sequence[Any] = self.paper.numbers if kind == "number" else self.paper.figures
-        return [entry.id for entry in entries]
-
-    def _check_measure(self, where: str, measure: Any, unit: str = "") -> None:
+    def _check_measure(self, where: str, measure: Measure | None, unit: str = "") -> None:
+        if measure is None:
+            return
         metrics = METRICS | self.metrics
-        if measure.metric not in metrics:
-            known = ", ".join(metrics)
-            raise ValueError(f'{where}: there is no metric "{measure.metric}"; there are {known}')
         try:
+            if measure.metric not in metrics:
+                raise ValueError(unknown("metric", measure.metric, list(metrics)))
             found = metrics[measure.metric]
             found.check(measure.options)
             if unit:

@@ -87,7 +87,7 @@ class TestbedNumber:
 
     def as_json(self) -> dict[str, Any]:
         """As it stands in ``results.json``."""
-        matched = {"simulated_alike": self.matched.value} if self.matched else {}
+        matched = {"matched": self.matched.value} if self.matched else {}
         return {
             **self.found.ends,
             "runs": self.valid or self.invalid,
@@ -186,7 +186,7 @@ def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) ->
     invalid = _invalid(real)
     if invalid.rows:
         tables.append(invalid)
-    return Section("Real packets", text, tables, ("real",))
+    return Section("Real packets", text, tables, ["real"])
 
 
 _SHOWN: Final = ("throughput", "queue_delay_mean", "retransmission_share")

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dumbbell import figures
+from dumbbell.papers.model import FigureSpec
 from dumbbell.papers.outcome import PaperFigure
 from dumbbell.papers.testbed import counted
 
@@ -36,18 +37,17 @@ def figures_of(
 ) -> list[PaperFigure]:
     """All numbers beside each other, then every figure of which all experiments are real."""
     shown = [number for number in numbers if number.testbed]
-    glance = PaperFigure(
+    all_numbers = FigureSpec(
         id="real",
-        title="Published, simulated, real",
-        caption="Every number that was measured with real packets, over the published one. "
-        "Blue: the simulator, with its 95 % interval, hollow as the real runs were run; orange: "
-        "real packets, with their single runs. Crossed out: all runs were invalid.",
-        draw=partial(draw_numbers, shown),
+        heading="Published, simulated, real",
+        caption="Every number that was measured with real packets, divided by the published one. "
+        "Blue: the simulator, with its 95 % interval; hollow: simulated with the settings of the "
+        "testbed. Orange: real packets, with their single runs; crossed out: all runs are invalid.",
         wide=True,
     )
-    again = [figure for figure in paper if figure.testbed and figure.experiments]
+    again = [one for one in paper if one.spec.testbed and one.experiments]
     return [
-        *([glance] if shown else []),
+        *([PaperFigure(all_numbers, partial(draw_numbers, shown))] if shown else []),
         *(of_real(figure, real) for figure in again if set(figure.experiments) <= set(real.runs)),
     ]
 
@@ -58,17 +58,17 @@ def of_real(figure: PaperFigure, real: TestbedRuns) -> PaperFigure:
     runs = sorted({len(valid[name].seeds) for name in figure.experiments})
     invalid = sum(len(real.runs[name].invalid_runs) for name in figure.experiments)
     fewest = f"{runs[0]} to " if runs[0] != runs[-1] else ""
-    many = f"{fewest}{counted(runs[-1], 0)}"
     marked = f"; {invalid} more were invalid and are left out" if invalid else ""
     if any(set(valid[name].invalid_runs) for name in figure.experiments):
         marked = "; some are invalid, as there are no others"
-    return replace(
-        figure,
-        id=f"{figure.id}{SUFFIX}",
-        title=f"{figure.title}, with real packets",
-        caption=f"{many} of each experiment{marked}. {figure.caption}",
-        draw=partial(_draw, figure, valid),
-    )
+    changes = {
+        "id": f"{figure.id}{SUFFIX}",
+        "heading": f"{figure.spec.heading}, with real packets",
+        "caption": f"{fewest}{counted(runs[-1], 0)} of each experiment{marked}. "
+        f"{figure.spec.caption}",
+    }
+    spec = figure.spec.model_copy(update=changes)
+    return replace(figure, spec=spec, draw=partial(_draw, figure, valid))
 
 
 def _draw(figure: PaperFigure, valid: Mapping[str, Result], runs: Runs) -> Figure:
@@ -81,12 +81,12 @@ def beside(sections: Sequence[Section], drawn: Sequence[PaperFigure]) -> list[Se
     return [
         replace(
             section,
-            figures=tuple(
+            figures=[
                 shown
                 for name in section.figures
                 for shown in (name, f"{name}{SUFFIX}")
                 if shown == name or shown in there
-            ),
+            ],
         )
         for section in sections
     ]
