@@ -11,7 +11,7 @@ from hand_made import result, zero
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumbbell import metrics
+from dumbbell import Link, Result, metrics
 
 KILOBYTE_A_MS = 1e6  # bytes per second: 8 Mbit/s, all of the link
 
@@ -224,3 +224,27 @@ def test_the_summary_of_links_tells_use_queue_and_drops() -> None:
     assert summary.select("link", "utilisation", "queue_mean", "dropped").rows() == [
         ("bottleneck", pytest.approx(1), 1500, 10)
     ]
+
+
+def test_capacity_and_rate_of_a_link_in_windows() -> None:
+    run = rated(result({"a": lambda t: 0.5e6 * t}))
+    found = metrics.link_windows(run, width=2.5)
+    assert found["t"].to_list() == [2.5, 5, 7.5, 10]
+    assert found["sent"].to_list() == pytest.approx([4e6] * 4)
+    assert found["capacity"].to_list() == pytest.approx([8e6, 4e6, 0, 8e6])
+
+
+def test_a_queue_takes_as_long_to_drain_as_the_link_takes_to_send_it() -> None:
+    run = rated(result({"a": zero}))
+    delays = dict(metrics.drain_times(run).select(pl.col("t").round(3), "drain").iter_rows())
+    expected = {1.0: 1.5e-3, 4.0: 3.5015, 5.5: 2.0015, 7.4: 0.1015, 10.0: 1.5e-3}
+    assert {t: delays[t] for t in expected} == pytest.approx(expected, abs=6e-3)
+    empty = replace(run, links=run.links.with_columns(queue_bytes=0))
+    assert metrics.drain_times(empty)["drain"].max() == 0
+
+
+def rated(run: Result) -> Result:
+    """The result over a link with an outage: 8 Mbit/s, nothing from 3.75 s to 7.5 s."""
+    steps = [["0 s", "8 Mbit/s"], ["3.75 s", "0 Mbit/s"], ["7.5 s", "8 Mbit/s"]]
+    link = Link(name="bottleneck", rates=steps, delay="5 ms")
+    return replace(run, experiment=run.experiment.replace(links=[link]))

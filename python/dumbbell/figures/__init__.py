@@ -40,10 +40,12 @@ from dumbbell.figures.style import (
     styled,
 )
 from dumbbell.figures.timeline import (
+    capacity,
     flows,
     legend,
     moment,
     queue,
+    queueing_delay,
     round_trips,
     states,
     throughputs,
@@ -60,6 +62,7 @@ __all__ = [
     "LineStyle",
     "Picture",
     "Style",
+    "capacity",
     "curves",
     "flows",
     "grouped_bars",
@@ -78,6 +81,7 @@ __all__ = [
     "publish",
     "pyplot_figure",
     "queue",
+    "queueing_delay",
     "render",
     "round_trips",
     "save",

@@ -12,10 +12,13 @@ from dumbbell.figures.timeline import legend_columns
 from dumbbell.metrics import SampledRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    Panel = tuple[str, str | None]
+    """A kind of panel, and the link that it shows if it is one of a link."""
 
 
 class DrawableRuns(SampledRuns, Protocol):
@@ -29,24 +32,30 @@ class DrawableRuns(SampledRuns, Protocol):
     def invalid_runs(self) -> Mapping[int, list[str]]:
         """As `Result.invalid_runs`."""
 
+    def by_subflow(self) -> Self:
+        """As `Result.by_subflow`."""
+
     def valid(self) -> Self:
         """As `Result.valid`."""
 
 
 FIGURES: Final = {
-    "overview": "all of the others, one above the other",
+    "overview": "windows, throughputs, states, round-trips and queues, one above the other",
     "windows": "congestion windows over time",
     "throughputs": "throughputs in windows of 1 s, or a 50th of a shorter run",
     "states": "the states of BBR's flows",
     "round-trips": "smoothed round-trip times",
-    "queues": "what waits at every link",
+    "queues": "the bytes in the queue of every link",
+    "links": "the capacity of every link behind the throughput in it, above its queueing delay",
 }
 """The figures of a result: name and what it shows."""
 
 MOST_FLOWS: Final = 12
 """More flows than this cannot be told apart: the first ones are drawn."""
 
-_WHOLE = tuple(name for name in FIGURES if name != "overview")
+_OVERVIEW: Final = ("windows", "throughputs", "states", "round-trips", "queues")
+_HEIGHTS: Final = {"delay": 1.1}
+"""Heights of panels that are not as high as most, inches."""
 
 
 def draw(
@@ -65,20 +74,22 @@ def draw(
         result: The runs.
         name: One of `FIGURES`.
         width: Of the figure, inches.
-        seed: Which seed; the first valid one if not given.
+        seed: Which seed; the first that is not invalid if not given.
         make: What makes an empty figure.
 
     Raises:
         DumbbellError: If there is no such figure or seed, or the result has nothing to show in it.
     """
-    run, rows, bands = _rows(result, name, seed)
-    shown = bands["state"].n_unique()
-    lines = -(-shown // legend_columns(shown, width))  # of their legend
-    band = 0.3 + 0.14 * bands["flow"].n_unique() + 0.17 * max(lines - 1, 0)
-    tall = 1.7 if len(rows) > 1 else 2.1
-    heights = [
-        band + (0.35 if len(rows) == 1 else 0) if part == "states" else tall for part, _ in rows
-    ]
+    run, rows = _choose(result, name, seed)
+    usual = 1.7 if len(rows) > 1 else 2.1
+    heights = [_HEIGHTS.get(part, usual) for part, _ in rows]
+    if ("states", None) in rows:
+        bands = _states(run)
+        shown = bands["state"].n_unique()
+        lines = -(-shown // legend_columns(shown, width))  # of their legend
+        alone = 0.35 if len(rows) == 1 else 0.0
+        band = 0.3 + 0.14 * bands["flow"].n_unique() + 0.17 * (lines - 1) + alone
+        heights[rows.index(("states", None))] = band
     figure, grid = figures.panels(
         len(rows),
         width=width,
@@ -87,11 +98,7 @@ def draw(
         row_heights=heights,
         make=make,
     )
-    for (part, link), [axes] in zip(rows, grid, strict=True):
-        _panel(axes, run, part, link, bands)
-    for [axes] in grid[:-1]:
-        axes.set_xlabel("")
-    _finish(grid[0][0], grid[-1][0], result, run, rows[0][0])
+    _draw_panels([axes for [axes] in grid], rows, result, run)
     return figure
 
 
@@ -104,69 +111,104 @@ def plot(
         with figures.styled():
             panels = draw(result, kind, seed=seed, make=make).axes
         return panels[0] if len(panels) == 1 else panels
-    run, rows, bands = _rows(result, kind, seed)
+    run, rows = _choose(result, kind, seed)
     if len(rows) > 1:
         problem = f'"{kind}" has {len(rows)} panels, and ax is one'
-        raise DumbbellError(f"{problem}; leave ax out, or draw one: {', '.join(_WHOLE)}")
-    [(part, link)] = rows
+        raise DumbbellError(f"{problem}; leave ax out, or draw one: {', '.join(_OVERVIEW)}")
     with figures.styled():
-        _panel(axes, run, part, link, bands)
-        _finish(axes, axes, result, run, part)
+        _draw_panels([axes], rows, result, run)
     return axes
 
 
-def _rows(
+def _choose(
     result: DrawableRuns, name: str, seed: int | None
-) -> tuple[DrawableRuns, list[tuple[str, str | None]], pl.DataFrame]:
-    """The run to draw, the panels of a figure with their links, and the states of its flows."""
+) -> tuple[DrawableRuns, Sequence[Panel]]:
+    """The run to draw, and the panels of a figure from top to bottom."""
     if name not in FIGURES:
         raise DumbbellError(unknown("figure", name, list(FIGURES)))
     if seed is not None and seed not in result.seeds:
         raise DumbbellError(f"there is no seed {seed}; choose from {_listed(result.seeds)}")
     run = result.of_seed(result.valid().seeds[0] if seed is None else seed)
-    bands = _states(run)
-    parts = _WHOLE if name == "overview" else (name,)
-    rows: list[tuple[str, str | None]] = [
-        (part, None) for part in parts if part not in {"queues", "states"}
-    ]
-    if "states" in parts and bands.height:
-        rows.insert(min(2, len(rows)), ("states", None))
-    if "queues" in parts:
-        rows += [("queues", link) for link in run.links["link"].unique(maintain_order=True)]
+    links = run.links["link"].unique(maintain_order=True).to_list()
+    rows: list[Panel] = []
+    for part in _OVERVIEW if name == "overview" else (name,):
+        if part == "queues":
+            rows += [(part, link) for link in links]
+        elif part == "links":
+            limited = [link for link in links if _is_limited(run, link)]
+            rows += [(kind, link) for link in limited for kind in ("capacity", "delay")]
+        elif part != "states" or _states(run).height:
+            rows.append((part, None))
     if not rows:
-        raise DumbbellError(f'figure "{name}": no flow of this result shows states, only BBR does')
-    return run, rows, bands
+        lacks = {"states": "flow of this result shows states, only BBR does"}
+        why = lacks.get(name, "link of this result has a rate, a queue and samples")
+        raise DumbbellError(f'figure "{name}": no {why}')
+    return run, rows
+
+
+def _is_limited(run: DrawableRuns, link: str) -> bool:
+    said = next((one for one in run.experiment.links if one.name == link), None)
+    return said is not None and bool(said.rate or said.rates or said.trace)
 
 
 def _listed(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds[:20])) + (", ..." if len(seeds) > 20 else "")
 
 
-def _finish(first: Axes, last: Axes, result: DrawableRuns, run: DrawableRuns, part: str) -> None:
-    """The legend above the first panel, the seed below the last, and whether it is invalid."""
-    if part not in {"states", "queues"}:
-        figures.legend(first)
+def _draw_panels(
+    panels: Sequence[Axes], rows: Sequence[Panel], result: DrawableRuns, run: DrawableRuns
+) -> None:
+    """Draws each panel, the legend above the first, the seed below the last."""
+    for axes, (part, link) in zip(panels, rows, strict=True):
+        _draw_panel(axes, run, part, link)
+        axes.set_xlabel("")
+    first, last = panels[0], panels[-1]
+    first.set_xlim(left=0)
+    last.set_xlabel("time (s)")
+    if rows[0][0] not in {"states", "queues"}:
+        figures.legend(first, of=panels)
     if len(result.seeds) > 1:
         last.set_xlabel(f"time (s), seed {run.seeds[0]} of {_listed(result.seeds)}")
     if run.invalid_runs:
         figures.warning(first, "invalid")
 
 
-def _panel(axes: Axes, run: DrawableRuns, part: str, link: str | None, bands: pl.DataFrame) -> None:
+def _draw_panel(axes: Axes, run: DrawableRuns, part: str, link: str | None) -> None:
     if part == "windows":
         figures.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
-        width = metrics.window_width(run)
-        figures.throughputs(axes, _flows(run, metrics.windows(run, width=width)))
-        axes.set_ylabel(f"throughput (Mbit/s)\nin windows of {width:.3g} s")
+        _draw_throughputs(axes, run, run.flow_names)
     elif part == "states":
-        figures.states(axes, bands)
+        figures.states(axes, _states(run))
     elif part == "round-trips":
         figures.round_trips(axes, _flows(run, run.series))
-    else:
+    elif part == "queues":
         figures.queue(axes, run.links.filter(pl.col("link") == link))
-        if run.links["link"].n_unique() > 1:
-            axes.set_ylabel(f"{figures.named(link)}\nqueue (kB)")
+    elif part == "delay":
+        figures.queueing_delay(axes, metrics.drain_times(run).filter(pl.col("link") == link))
+    else:
+        rates = metrics.link_windows(run, width=metrics.window_width(run))
+        figures.capacity(axes, rates.filter(pl.col("link") == link))
+        whole = run.by_subflow()
+        _draw_throughputs(axes, whole, _flows_of_link(whole, link))
+    if link is not None and run.links["link"].n_unique() > 1:
+        axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
+
+
+def _draw_throughputs(axes: Axes, run: DrawableRuns, names: Sequence[str]) -> None:
+    width = metrics.window_width(run)
+    figures.throughputs(axes, _flows(run, metrics.windows(run, width=width), names))
+    axes.set_ylabel(f"throughput (Mbit/s)\nin windows of {width:.3g} s")
+
+
+def _flows_of_link(run: DrawableRuns, link: str | None) -> list[str]:
+    """The flows, and subflows of multipath flows, whose data cross a link."""
+    experiment, found = run.experiment, []
+    for flow, names in zip(experiment.flows, experiment.flow_names(), strict=True):
+        for at, path in enumerate(experiment.flow_paths(flow), 1):
+            ending = "" if flow.paths is None else f"/{at}"
+            found += [f"{name}{ending}" for name in names if link in path]
+    return found
 
 
 def _states(run: DrawableRuns) -> pl.DataFrame:
@@ -177,5 +219,8 @@ def _states(run: DrawableRuns) -> pl.DataFrame:
     return _flows(run, shown)
 
 
-def _flows(run: DrawableRuns, table: pl.DataFrame) -> pl.DataFrame:
-    return table.filter(pl.col("flow").cast(pl.String).is_in(run.flow_names[:MOST_FLOWS]))
+def _flows(
+    run: DrawableRuns, table: pl.DataFrame, names: Sequence[str] | None = None
+) -> pl.DataFrame:
+    chosen = (run.flow_names if names is None else names)[:MOST_FLOWS]
+    return table.filter(pl.col("flow").cast(pl.String).is_in(chosen))

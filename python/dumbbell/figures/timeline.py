@@ -16,6 +16,9 @@ from matplotlib.patches import Patch
 from dumbbell.figures.style import FAINT, INK, PAGE, line_style, named
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 BBR: Final = {
@@ -49,6 +52,31 @@ def round_trips(axes: Axes, series: pl.DataFrame) -> None:
     """Draws smoothed round-trip times (``srtt``, s) in milliseconds."""
     flows(axes, series, "srtt", scale=1e3)
     axes.set_ylabel("RTT (ms)")
+
+
+def capacity(axes: Axes, rates: pl.DataFrame) -> None:
+    """Draws the capacity of a link as an area, and what it sent as a dotted line.
+
+    Args:
+        axes: Where to draw.
+        rates: Rows of `dumbbell.metrics.link_windows` of one link.
+    """
+    t = np.concatenate(([rates["begin"][0]], rates["t"]))
+    limit, sent = (
+        np.concatenate((rates[name].head(1), rates[name])) / 1e6 for name in ("capacity", "sent")
+    )
+    axes.fill_between(t, limit, color=FAINT, alpha=0.25, linewidth=0, label="capacity")
+    axes.plot(t, sent, color=INK, linewidth=0.8, linestyle=(0, (1, 1.2)), label="sent by the link")
+
+
+def queueing_delay(axes: Axes, delays: pl.DataFrame) -> None:
+    """Draws how long the queue of a link takes to drain (``t``, ``drain``, s) in milliseconds."""
+    axes.fill_between(
+        delays["t"].to_numpy(), delays["drain"].to_numpy() * 1e3, color=FAINT, linewidth=0
+    )
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("queueing\ndelay (ms)")
+    axes.set_xlabel("time (s)")
 
 
 def queue(axes: Axes, links: pl.DataFrame) -> None:
@@ -91,9 +119,26 @@ def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0
     axes.set_xlabel("time (s)")
 
 
-def legend(axes: Axes, columns: int = 3) -> None:
-    """Puts the legend above the panel, where it hides no data, `columns` entries a line."""
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, columnspacing=1.0)
+def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -> None:
+    """Puts the legend above the panel, where it hides no data.
+
+    Args:
+        axes: The panel.
+        columns: How many entries a line has; as many as have room if not given, at least 3.
+        of: The panels whose lines the legend names; those of `axes` if not given.
+    """
+    entries: dict[str, Artist] = {}
+    for panel in of or (axes,):
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    axes.legend(
+        entries.values(),
+        entries,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=columns or max(3, int(_width(axes) / 1.4)),
+        columnspacing=1.0,
+    )
 
 
 def warning(axes: Axes, text: str) -> None:
@@ -128,6 +173,11 @@ def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
         fontsize=7,
         va="top",
     )
+
+
+def _width(axes: Axes) -> float:
+    figure = axes.get_figure(root=True)
+    return PAGE if figure is None else figure.get_figwidth()
 
 
 def legend_columns(count: int, width: float) -> int:
@@ -166,14 +216,12 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
     axes.set_xlabel("time (s)")
-    figure = axes.get_figure(root=True)
-    width = figure.get_figwidth() if figure is not None else PAGE
     patches = [Patch(color=BBR[state][1], label=BBR[state][0]) for state in BBR if state in seen]
     axes.legend(
         handles=patches,
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
-        ncols=legend_columns(len(patches), width),
+        ncols=legend_columns(len(patches), _width(axes)),
         handlelength=0.9,
         columnspacing=0.9,
     )

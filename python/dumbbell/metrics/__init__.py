@@ -1,73 +1,64 @@
-"""Metrics: rates and shares, convergence, and intervals of what varies with the seed."""
+"""Metrics: what a run is judged by, convergence, and intervals of what varies with the seed.
 
-from dumbbell.metrics import convergence_times, rates
+Every function says its formula, its unit and where it comes from; RFC 5166 ("Metrics for the
+Evaluation of Congestion Control Mechanisms") gives the frame. A function that takes a `Result`
+gives one row per seed and flow (or link), and never mixes seeds.
+"""
+
 from dumbbell.metrics.convergence_times import (
-    AVERAGE,
-    CLOSE,
-    FAIR,
-    HOLD,
-    SMOOTH,
     convergence,
     crossing_time,
     fair_time,
-    running_median,
     share_variance,
 )
-from dumbbell.metrics.intervals import (
-    RESAMPLES,
-    Estimate,
-    Until,
-    mean,
-    means_over_seeds,
-    median,
-    medians,
-    point,
-    ratio_of_medians,
-    support,
-)
+from dumbbell.metrics.fairness import fairness, harm, jain, jain_over_time
+from dumbbell.metrics.intervals import Estimate, mean, means_over_seeds, median
+from dumbbell.metrics.links import drain_times, link_summary, link_windows, utilisation
 from dumbbell.metrics.rates import (
-    FLOW,
-    FLOW_METRICS,
     Runs,
     SampledRuns,
-    fairness,
     goodput,
+    throughput,
+    whole_width,
+    window_width,
+    windows,
+)
+from dumbbell.metrics.summaries import (
+    FLOW_METRICS,
     group_throughput,
-    harm,
-    jain,
-    jain_over_time,
-    link_summary,
     over_flows,
     queueing_delay,
     retransmission_share,
     run_summary,
     summary,
-    throughput,
-    utilisation,
-    whole_width,
-    window_width,
-    windows,
 )
 
-METRICS = (*rates.METRICS, *convergence_times.METRICS)
+METRICS = (
+    throughput,
+    goodput,
+    group_throughput,
+    utilisation,
+    queueing_delay,
+    retransmission_share,
+    jain,
+    fairness,
+    jain_over_time,
+    harm,
+    crossing_time,
+    fair_time,
+    share_variance,
+)
 """The metrics that `dumbbell list` and the reference show."""
 
 __all__ = [
-    "AVERAGE",
-    "CLOSE",
-    "FAIR",
-    "FLOW",
     "FLOW_METRICS",
-    "HOLD",
     "METRICS",
-    "RESAMPLES",
-    "SMOOTH",
     "Estimate",
     "Runs",
     "SampledRuns",
-    "Until",
     "convergence",
     "crossing_time",
+    "drain_times",
     "fair_time",
     "fairness",
     "goodput",
@@ -76,20 +67,16 @@ __all__ = [
     "jain",
     "jain_over_time",
     "link_summary",
+    "link_windows",
     "mean",
     "means_over_seeds",
     "median",
-    "medians",
     "over_flows",
-    "point",
     "queueing_delay",
-    "ratio_of_medians",
     "retransmission_share",
     "run_summary",
-    "running_median",
     "share_variance",
     "summary",
-    "support",
     "throughput",
     "utilisation",
     "whole_width",

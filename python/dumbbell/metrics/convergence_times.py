@@ -198,7 +198,3 @@ def _side_by_side(
     """The values of each flow in a column of its name; null where it has none."""
     of = (pl.when(pl.col("flow") == name).then(values).drop_nulls().first() for name in names)
     return table.group_by(index).agg(**dict(zip(names, of, strict=True))).sort(index)
-
-
-METRICS: Final = (crossing_time, fair_time, share_variance)
-"""The metrics, for lists of them."""

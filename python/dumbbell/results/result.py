@@ -155,7 +155,8 @@ class Result:
 
         Args:
             kind: ``"windows"`` (congestion windows), ``"throughputs"``, ``"states"``,
-                ``"round-trips"``, ``"queues"``, or all of them, ``"overview"``.
+                ``"round-trips"``, ``"queues"``, all of these (``"overview"``), or ``"links"``:
+                capacity, throughput and queueing delay of every link.
             ax: The Matplotlib axes to draw on, for figures with one panel; new ones if not given.
             seed: Which seed; the first valid one if not given.
 

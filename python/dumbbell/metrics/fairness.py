@@ -1,0 +1,100 @@
+"""How flows share: Jain's index and harm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from dumbbell.metrics.rates import rates_between, windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dumbbell.metrics.rates import Runs, SampledRuns
+
+
+def jain(rates: Iterable[float]) -> float:
+    """Jain's fairness index: 1 if all are equal, 1/n if one has everything.
+
+    Formula: ``(sum x)^2 / (n * sum x^2)``. Source: Jain, Chiu, Hawe: "A Quantitative Measure of
+    Fairness and Discrimination for Resource Allocation in Shared Computer Systems", DEC-TR-301,
+    1984. If nobody has anything, all are equal: 1.
+
+    Raises:
+        ValueError: If there is no rate, or one is negative or not a number.
+    """
+    shares = list(rates)
+    if not shares or not all(rate >= 0 for rate in shares):
+        raise ValueError("Jain's index needs at least one rate, and none of them negative or NaN")
+    greatest = max(shares)
+    if greatest == 0:
+        return 1.0
+    scaled = [rate / greatest for rate in shares]
+    return sum(scaled) ** 2 / (len(scaled) * sum(x * x for x in scaled))
+
+
+def fairness(result: Runs) -> pl.DataFrame:
+    """Jain's index of the throughputs of all flows over the time in which all are there.
+
+    Returns:
+        Columns seed, jain; null where no time is common to all flows.
+    """
+    seeds = result.flows.group_by("seed", maintain_order=True)
+    spans = seeds.agg(since=pl.col("start").max(), until=pl.col("end").min())
+    since, until = pl.col("since"), pl.col("until")
+    rates = rates_between(result, {"delivered": "rate"}, since, until, spans.filter(until > since))
+    shares = rates.group_by("seed").agg(pl.col("rate").fill_null(0.0))
+    index = {seed: jain(rates) for seed, rates in shares.iter_rows()}
+    rows = [{"seed": seed, "jain": index.get(seed)} for seed in spans["seed"]]
+    return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64})
+
+
+def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
+    """Jain's index of throughput, window by window, over the flows that are there throughout it.
+
+    Args:
+        result: The runs.
+        width: The length of a window, s; as for `windows`.
+        since: Where the first window begins, s.
+
+    Returns:
+        Columns seed, window, t (the end of the window, s), jain.
+
+    Raises:
+        ValueError: As `windows`.
+    """
+    x = pl.col("throughput")
+    squares = x.len() * (x * x).sum()
+    index = pl.when(squares > 0).then(x.sum() ** 2 / squares).otherwise(1.0)
+    return (
+        windows(result, width=width, since=since, whole=True)
+        .with_columns(t=since + width * pl.col("window"))
+        .group_by("seed", "window", "t", maintain_order=True)
+        .agg(jain=index)
+        .sort("seed", "window")
+    )
+
+
+def harm(alone: float, together: float, *, more_is_better: bool = True) -> float:
+    """How much of its performance a flow loses to another one: 0 none, 1 all of it.
+
+    Formula: ``(alone - together) / alone`` for what is better the more there is of it (throughput),
+    ``(together - alone) / together`` for what is better the less there is (delay, loss). Negative
+    if the flow is better off together. Source: Ware, Mukerjee, Seshan, Sherry: "Beyond Jain's
+    Fairness Index: Setting the Bar For The Deployment of Congestion Control Algorithms",
+    HotNets 2019, section 4.
+
+    Args:
+        alone: What the flow achieves by itself.
+        together: What it achieves beside the other.
+        more_is_better: Which of the two formulas it is.
+
+    Raises:
+        ValueError: If one of them is negative or not a number.
+    """
+    if not (alone >= 0 and together >= 0):
+        raise ValueError("harm compares two measures, and none of them may be negative or NaN")
+    whole = alone if more_is_better else together
+    lost = alone - together if more_is_better else together - alone
+    return lost / whole if whole else 0.0
