@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from dumbbell import papers
+from dumbbell import papers, run
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
+from dumbbell.figures import styled
 from dumbbell.metrics import intervals
-from dumbbell.papers import Study, folder_of
+from dumbbell.papers import Runs, Study, folder_of
 from dumbbell.papers.model import ExperimentTemplate, PublishedNumber, PublishedTable
 from dumbbell.papers.outcome import Number
 from dumbbell.papers.page import interval, measured, rank, significant, single_runs
+from dumbbell.results.result import Result
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my-paper"
 
@@ -49,6 +51,21 @@ UNSPECIFIED: dict[tuple[str, str], set[str]] = {
     ("dbac", "testbed.toml"): {"flow.single.cc", "stack_options.tso", "link.path-2.jitter"},
 }
 """Settings that a paper does not specify, by file."""
+
+
+_QUICK = {
+    "staggered-start": ["duration=45 s", "seeds=2"],
+    "tein2": ["duration=3 s", "seeds=1"],
+    "f-bbrv2": ["duration=20 s", "seeds=2"],
+    "ar-udt": ["duration=17 s", "seeds=1", "link.bottleneck.rate=50 Mbit/s"],
+    "dbac": ["duration=120 s", "sample=1 s", "seeds=1", "link.path-2.rate=2 Mbit/s"],
+}
+_QUICK_PATH_1 = {
+    "failure.toml": ['link.path-1.rates=[["0 s", "5 Mbit/s"], ["50 s", "0 bit/s"]]'],
+    "testbed.toml": ["link.path-1.rate=5 Mbit/s"],
+    "rival.toml": ["link.path-1.rate=5 Mbit/s"],
+}
+"""Changes that make the runs of a paper quick, and those of dbac's files."""
 
 
 @pytest.fixture(scope="module", params=[paper.id for paper in papers.available()])
@@ -88,6 +105,42 @@ def test_every_figure_of_every_paper_has_experiments(study: Study) -> None:
 def test_the_report_of_every_paper_shows_each_figure_once(study: Study) -> None:
     shown = [name for section in study.sections(None) for name in section.figures]
     assert sorted(shown) == sorted(figure.id for figure in study.figures)
+
+
+@pytest.fixture(scope="module")
+def quick_runs(study: Study) -> Runs:
+    """Stand-ins: one quick run for all experiments of a template."""
+    results: dict[str, Result] = {}
+    for template in study.paper.experiments:
+        if not template.extension:
+            specs = list(template.all())
+            changes = [*specs[0].changes, *_QUICK[study.paper.id]]
+            changes += _QUICK_PATH_1.get(template.file, [])
+            experiment = Experiment.load(study.paper.folder / template.file, overrides=changes)
+            results |= dict.fromkeys((spec.id for spec in specs), run(experiment))
+    return study.runs(results)
+
+
+def test_quick_runs_give_every_number_claim_and_section(study: Study, quick_runs: Runs) -> None:
+    numbers = study.measure(quick_runs)
+    assert set(numbers) == {number.id for number in study.paper.numbers}
+    assert set(study.judge(quick_runs)) == {claim.id for claim in study.paper.claims}
+    for section in study.sections(quick_runs, numbers):
+        assert section.text or section.tables or section.figures
+        for table in section.tables:
+            assert table.rows
+            assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_quick_runs_give_every_figure_that_a_paper_draws_itself(
+    study: Study, quick_runs: Runs
+) -> None:
+    own = {spec.id for spec in study.paper.figures if spec.kind is None}
+    extensions = {one.id for one in study.paper.extensions}
+    for figure in study.figures:
+        if figure.id in own and not extensions & {*figure.experiments}:
+            with styled():
+                assert figure.draw(quick_runs).axes
 
 
 @pytest.mark.parametrize(("paper", "file"), list(UNSPECIFIED))

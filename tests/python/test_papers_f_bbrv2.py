@@ -10,11 +10,9 @@ import pytest
 import dumbbell
 from dumbbell.experiment.model import Experiment
 from dumbbell.papers import Runs, Study, folder_of
-from dumbbell.papers.f_bbrv2.paper import QUEUES, deviation, limits, rtprop, within
+from dumbbell.papers.f_bbrv2.paper import COMPARED, LOSSES, deviation, limits, rtprop, within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dumbbell.results.result import Result
 
 FOLDER = folder_of("f-bbrv2")
@@ -66,32 +64,10 @@ def test_of_extensions_the_time_of_false_alarms_is_kept(study: Study) -> None:
     assert 0 < (one.estimate(figure.measures[0]).value or 0) < 1
 
 
-@pytest.fixture(scope="module")
-def runs(study: Study) -> Runs:
-    """Stand-ins: every experiment of one kind is the same short run."""
-    planned = study.paper.planned.values()
-    singles = {one.chosen.get("cc", "reno") for one in planned if one.file == "alone.toml"}
-    alone = {cc: short("alone.toml", f"flow.*.cc={cc}") for cc in sorted(singles)}
-    pair = short("pair.toml", "flow.bbr.cc=f-bbr2")
-    results: Mapping[str, Result] = {
-        one.id: alone[one.chosen.get("cc", "reno")] if one.file == "alone.toml" else pair
-        for one in planned
-    }
-    return study.runs(results)
-
-
-def test_every_number_and_claim_of_the_paper_is_examined(study: Study, runs: Runs) -> None:
-    assert set(study.measure(runs)) == {number.id for number in study.paper.numbers}
-    claims = study.judge(runs)
-    assert set(claims) == {claim.id for claim in study.paper.claims}
-    assert claims["alone"].confirmed
-    changed = runs.with_results({"alone-f-bbr2-0": runs["alone-bbr-0"]})
-    assert not study.judge(changed)["alone"].confirmed
-
-
-def test_the_report_has_a_table_with_every_buffer(study: Study, runs: Runs) -> None:
-    sections = study.sections(runs, study.measure(runs))
-    tables = [table for part in sections for table in part.tables]
-    assert any(len(table.columns) == 1 + len(QUEUES) for table in tables)
-    for table in tables:
-        assert all(len(row) == len(table.columns) for row in table.rows)
+def test_alone_means_the_same_packets_with_every_seed(study: Study) -> None:
+    alone = {cc: short("alone.toml", f"flow.*.cc={cc}") for cc in ("bbr", "bbr2", "f-bbr2")}
+    cases = [(cc, loss) for cc in COMPARED for loss in LOSSES]
+    runs = study.runs({f"alone-{cc}-{loss}": alone[cc] for cc, loss in cases})
+    verdict = study.functions["claim"]["alone"]
+    assert verdict(runs).confirmed
+    assert not verdict(runs.with_results({"alone-f-bbr2-0": alone["bbr"]})).confirmed
