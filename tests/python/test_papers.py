@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,7 +18,9 @@ from dumbbell.papers import Runs, Study, folder_of
 from dumbbell.papers.model import ExperimentTemplate, PublishedNumber, PublishedTable
 from dumbbell.papers.outcome import Number
 from dumbbell.papers.page import interval, measured, rank, significant, single_runs
-from dumbbell.results.result import Result
+
+if TYPE_CHECKING:
+    from dumbbell.results.result import Result
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my-paper"
 
