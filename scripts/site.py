@@ -1,8 +1,8 @@
 """What mkdocs makes beside the pages in docs/: the quick start and the reference.
 
 The quick start is README.md. The reference comes from the program itself (the models of experiment
-files, the docstrings of metrics and of dumbbell.cc, the options of commands) and from the heads of
-the algorithms' source files, so that it cannot say anything else than they do.
+files, the docstrings of metrics and of dumbbell.cc) and from the heads of the algorithms' source
+files, so that it cannot say anything else than they do. mkdocs-click adds the commands.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File, Files
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from dumbbell import _core, cc, metrics
-from dumbbell.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +33,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/equations.md": equations(),
         "reference/experiment.md": keys(),
         "reference/metrics.md": measures(),
-        "reference/commands.md": commands(),
         "reference/cc.md": interface(),
     }
     for path, text in made.items():
@@ -99,33 +95,6 @@ def measures() -> str:
         call = f"{home}.{metric.__name__}{signature}"
         parts.append(f"## {metric.__name__}\n\n```python\n{call}\n```\n\n{text}\n")
     return "\n".join(parts)
-
-
-def commands() -> str:
-    """Every command and its options, as `--help` tells them."""
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    parts = ["# Commands\n\nWhat `dumbbell COMMAND --help` says.\n"]
-    for name, command in sorted(_all_commands("dumbbell", group)):
-        rows = [
-            f"| {' '.join(f'`{text}`' for text in parameter.opts)} | {_help(parameter)} |"
-            for parameter in command.params
-        ]
-        table = "\n".join(["| option | what it does |", "|---|---|", *rows]) if rows else ""
-        parts.append(f"## {name}\n\n{_prose(inspect.cleandoc(command.help or ''))}\n\n{table}\n")
-    return "\n".join(parts)
-
-
-def _all_commands(prefix: str, group: TyperGroup) -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
-        if isinstance(command, TyperGroup):
-            yield from _all_commands(f"{prefix} {name}", command)
-        else:
-            yield f"{prefix} {name}", command
-
-
-def _help(parameter: Any) -> str:
-    return (getattr(parameter, "help", None) or "").replace("|", "\\|").replace("\n", " ")
 
 
 def interface() -> str:

@@ -129,6 +129,19 @@ def test_compare_against_a_rival_tells_the_harm_done_to_it(tmp_path: Path) -> No
         assert row["throughput"] + row["rival_throughput"] <= 100e6
 
 
+def test_compare_draws_a_picture_and_keeps_results(tmp_path: Path) -> None:
+    arguments = ["compare", "--cc", "reno,cubic", "--duration", "5 s"]
+    printed = output_of(*arguments, "--out", "both", cwd=tmp_path)
+    assert printed.endswith("The picture is both/comparison.svg\n")
+    left = {path.name for path in (tmp_path / "both").iterdir()}
+    assert left == {"reno", "cubic", "comparison.svg"}
+    output_of("report", "both", cwd=tmp_path)
+    output_of(*arguments, "--out", "only.png", cwd=tmp_path)
+    assert (tmp_path / "only.png").read_bytes().startswith(b"\x89PNG")
+    said = complaint_of(*arguments, "--rtt", "30 ms", "--out", "both", cwd=tmp_path)
+    assert said.startswith("both/reno: holds another result")
+
+
 def test_algorithms_are_split_at_commas_outside_parentheses() -> None:
     assert split_algorithms("reno, cubic(a=1, b=2),bbr") == ["reno", "cubic(a=1, b=2)", "bbr"]
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 import pytest
 
 import dumbbell
-from dumbbell import ExperimentError, metrics
+from dumbbell import ExperimentError, OverwriteError, Result, metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +63,39 @@ def test_an_argument_that_is_wrong_is_named(arguments: dict[str, object], key: s
     with pytest.raises(ExperimentError) as caught:
         dumbbell.compare(**arguments)  # type: ignore[arg-type]
     assert caught.value.key == key
+
+
+def test_aqm_and_ecn_mark_packets_instead_of_dropping_them() -> None:
+    settings = {"rate": "20 Mbit/s", "duration": "10 s", "aqm": "codel", "queue": "20 BDP"}
+    dropped, marked = (
+        dumbbell.compare("reno", ecn=ecn, **settings).runs  # type: ignore[arg-type]
+        for ecn in ("off", "classic")
+    )
+    assert dropped["retransmission_share"][0] > 0
+    assert marked["retransmission_share"][0] == 0
+    assert marked["queue_delay_mean"][0] < 0.03
+
+
+def test_results_are_written_into_folders_and_another_comparison_is_refused(
+    tmp_path: Path,
+) -> None:
+    settings = {"rate": "20 Mbit/s", "duration": "5 s", "out": tmp_path / "out"}
+    compared = dumbbell.compare(["reno", "cubic"], against="bbr", **settings)  # type: ignore[arg-type]
+    folders = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert folders == ["bbr alone", "cubic", "reno"]
+    reno = Result.load(tmp_path / "out" / "reno")
+    assert reno.flows.equals(compared.results["reno"].flows)
+    with pytest.raises(OverwriteError, match="reno: holds another result"):
+        dumbbell.compare("reno", flows=3, **settings)  # type: ignore[arg-type]
+
+
+def test_it_plots_a_panel_for_each_metric(comparison: dumbbell.Comparison) -> None:
+    panels = comparison.plot().axes
+    assert panels[0].get_xlabel() == "Throughput (Mbit/s)"
+    assert len(panels) == 6
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["CUBIC", "BBRv3"]
+
+
+def test_real_packets_have_no_limit_on_the_interval() -> None:
+    with pytest.raises(dumbbell.DumbbellError, match="--until-ci: is for the simulator"):
+        dumbbell.compare("reno", until=dumbbell.Until(0.05, "throughput", 20), backend="linux")

@@ -174,7 +174,7 @@ def test_the_site_has_every_key_metric_and_command(site: Path) -> None:
     measures = (site / "reference/metrics.html").read_text()
     for metric in metrics.METRICS:
         assert f'id="{metric.__name__}"' in measures, metric.__name__
-    commands = (site / "reference/commands.html").read_text()
+    commands = (site / "commands.html").read_text()
     assert isinstance(group, TyperGroup)
     assert all(f"dumbbell {name}" in commands for name in group.commands)
 

@@ -76,4 +76,4 @@ def test_a_sweep_that_fills_the_disk_goes_on_when_there_is_room(place: Path) -> 
     said = "dumbbell: swept: cannot be written: File too large; what is there is whole\n"
     assert (done.returncode, done.stderr) == (2, said)
     assert run("sweep sweep.toml --out swept", place, 10**9).returncode == 0
-    assert dumbbell.sweeps.query.query("from runs", place / "swept").height == 2
+    assert dumbbell.query("from runs", place / "swept").height == 2

@@ -9,15 +9,16 @@ from typer.core import TyperGroup
 
 from dumbbell._core import __version__
 from dumbbell.cli import bpf, store, udt
+from dumbbell.cli.benchmark import run_scenarios
 from dumbbell.cli.catalogue import list_all
 from dumbbell.cli.compare import compare_algorithms
 from dumbbell.cli.conformance import examine_algorithms
 from dumbbell.cli.export import export_result
 from dumbbell.cli.files import check_file, show_explanation, show_schema, write_starter
-from dumbbell.cli.papers import benchmark, reproduce
 from dumbbell.cli.plot import plot_folder
 from dumbbell.cli.query import answer_query
 from dumbbell.cli.report import report_folder
+from dumbbell.cli.reproduce import reproduce_papers
 from dumbbell.cli.run import run_file
 from dumbbell.cli.sweep import sweep_file
 from dumbbell.cli.validate import validate_grid
@@ -32,12 +33,12 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "run": run_file,
     "sweep": sweep_file,
     "compare": compare_algorithms,
-    "benchmark": benchmark,
+    "benchmark": run_scenarios,
     "plot": plot_folder,
     "report": report_folder,
     "query": answer_query,
     "export": export_result,
-    "reproduce": reproduce,
+    "reproduce": reproduce_papers,
     "validate": validate_grid,
     "conformance": examine_algorithms,
     "list": list_all,

@@ -16,7 +16,7 @@ app = typer.Typer(
     name="bpf", help="Load algorithms that Linux lacks, by eBPF.", no_args_is_help=True
 )
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Algorithms, such as lia.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Algorithms, such as lia.")]
 
 
 @app.command()

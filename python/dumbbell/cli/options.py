@@ -55,6 +55,12 @@ def _complete_metrics(incomplete: str) -> list[str]:
     return [name for name in METRICS if name.startswith(incomplete)]
 
 
+def _complete_papers(incomplete: str) -> list[str]:
+    from dumbbell.papers.registry import PAPERS
+
+    return [name for name in (*PAPERS, "all") if name.startswith(incomplete)]
+
+
 def algorithms_option(help: str) -> Any:  # noqa: A002
     """``--cc``: algorithms, which the shell completes."""
     return typer.Option("--cc", help=help, autocompletion=_complete_algorithms)
@@ -84,6 +90,14 @@ UntilCi = Annotated[
 Metric = Annotated[
     str,
     typer.Option(help="Metric that --until-ci refers to.", autocompletion=_complete_metrics),
+]
+Papers = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PAPER",
+        help="Ids or folders of papers; all built-in ones if none is named.",
+        autocompletion=_complete_papers,
+    ),
 ]
 MostSeeds = Annotated[int, typer.Option(help="Upper limit on the seeds of --until-ci.")]
 

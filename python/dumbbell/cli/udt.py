@@ -114,7 +114,7 @@ def send(
 def recv(
     what: Annotated[
         list[str] | None,
-        Argument(metavar="[HOST PATH...]", help="Server, and what to take of it."),
+        Argument(metavar="HOST PATH", help="Server, and what to take of it."),
     ] = None,
     into: Annotated[Path, Option(help="Folder for what is received.")] = Path(),
     port: Port = 9000,

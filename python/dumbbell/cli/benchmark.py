@@ -1,48 +1,59 @@
-"""``dumbbell benchmark``: an algorithm beside all others, where papers look."""
+"""``dumbbell benchmark``: an algorithm beside all others, in the scenarios of papers."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
+from typer import Option
 
-from dumbbell import _core, papers
+from dumbbell import _core
+from dumbbell.cli import options
 from dumbbell.cli.compare import COLUMNS, row_of
 from dumbbell.cli.options import split_algorithms
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
-from dumbbell.display import Column, Table
-from dumbbell.engine.compare import achieved
-from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError, ExperimentError
-from dumbbell.experiment.model import Experiment, needs_udt
-from dumbbell.experiment.toml import atomic_write
-from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from dumbbell.experiment.model import Experiment
     from dumbbell.papers import Paper
     from dumbbell.papers.model import Scenario
+    from dumbbell.results.result import Result
 
 Row = dict[str, Any]
 
 
-def answer_papers(
-    which: str,
-    cc: str,
-    beside: str | None,
-    *,
-    seeds: int,
-    jobs: int | None,
-    out: Path | None,
-    json: bool,
+def run_scenarios(
+    names: options.Papers = None,
+    cc: Annotated[
+        str, options.algorithms_option("Algorithms in question.")
+    ] = "reno,cubic,bbr,bbr3",
+    others: Annotated[
+        str | None, Option(help="Other algorithms; default: all built-in ones for TCP.")
+    ] = None,
+    out: Annotated[
+        Path | None, options.out_option("Folder for a figure and the tables; default: none.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+    seeds: options.Seeds = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
 ) -> None:
-    """Runs the scenarios of papers with every algorithm, and prints a table for each."""
-    scenarios = _scenarios(which)
-    algorithms = _algorithms(split_algorithms(cc), beside)
+    """Compare algorithms with all others in the papers' scenarios."""
+    from dumbbell import papers
+    from dumbbell.engine.runner import run_all
+
+    if out is not None:
+        options.refuse_existing(out, overwrite)
+    chosen = papers.available()
+    if names and names != ["all"]:
+        chosen = [papers.Paper.load(papers.folder_of(name)) for name in names]
+    scenarios = [(paper, scenario) for paper in chosen for scenario in paper.scenarios]
+    named = split_algorithms(cc)
+    algorithms = _algorithms(named, others)
     experiments = [
-        _experiment(paper, scenario, name, seeds)
+        _experiment(paper, scenario, name, seeds or 1)
         for paper, scenario in scenarios
         for name in algorithms
     ]
@@ -54,7 +65,7 @@ def answer_papers(
         for paper, scenario in scenarios
     ]
     if out is not None:
-        _write(tables, split_algorithms(cc), out)
+        _write(tables, named, out)
     if json:
         found = [
             {"paper": paper.id, "scenario": scenario.title, "algorithms": rows}
@@ -69,22 +80,12 @@ def answer_papers(
         print_line(f"The tables and a figure are in {out}")
 
 
-def _scenarios(which: str) -> list[tuple[Paper, Scenario]]:
-    known = {paper.id: paper for paper in papers.available()}
-    chosen = list(known) if which == "papers" else [name.strip() for name in which.split(",")]
-    for name in chosen:
-        if name not in known:
-            problem = f'"{name}" is no paper; write papers, or some of {", ".join(known)}'
-            raise ExperimentError(problem, key="PAPER")
-    return [(known[name], scenario) for name in chosen for scenario in known[name].scenarios]
+def _algorithms(named: list[str], others: str | None) -> list[str]:
+    """Those in question first, then all built-in ones that are for TCP, or those of `others`."""
+    from dumbbell.experiment.model import needs_udt
 
-
-def _algorithms(named: list[str], beside: str | None) -> list[str]:
-    """Those in question first, then all built-in ones that are for TCP, or those of `beside`."""
-    others = [name for name in _core.algorithms() if not needs_udt(name)]
-    if beside is not None:
-        others = split_algorithms(beside)
-    algorithms = list(dict.fromkeys([*named, *others]))
+    rest = [name for name in _core.algorithms() if not needs_udt(name)]
+    algorithms = list(dict.fromkeys([*named, *(split_algorithms(others) if others else rest)]))
     for_udt = next((name for name in algorithms if needs_udt(name)), None)
     if for_udt:
         raise ExperimentError(f'"{for_udt}" is for UDT, and these flows are TCP\'s', key="--cc")
@@ -92,17 +93,21 @@ def _algorithms(named: list[str], beside: str | None) -> list[str]:
 
 
 def _experiment(paper: Paper, scenario: Scenario, cc: str, seeds: int) -> Experiment:
-    changes = [change.format(cc=cc) for change in scenario.set]
-    file = paper.folder / scenario.file
+    from dumbbell.experiment.model import Experiment
+
+    changes = [*(change.format(cc=cc) for change in scenario.set), f"seeds={seeds}"]
     try:
-        return Experiment.load(file, overrides=[*changes, f"seeds={seeds}"])
+        return Experiment.load(paper.folder / scenario.file, overrides=changes)
     except ExperimentError as error:
-        raise ExperimentError(
-            error.problem, key="--cc" if "cc" in error.key else error.key
-        ) from None
+        key = "--cc" if "cc" in error.key else error.key
+        raise ExperimentError(error.problem, key=key) from None
 
 
-def _judge(name: str, result: Any, scenario: Scenario) -> Row:
+def _judge(name: str, result: Result, scenario: Scenario) -> Row:
+    import polars as pl
+
+    from dumbbell.engine.compare import achieved
+
     own = pl.col("flow").cast(pl.String).is_in(scenario.flows)
     row = row_of(name, achieved(result, own))
     if len(result.flow_names) > len(scenario.flows):
@@ -111,20 +116,25 @@ def _judge(name: str, result: Any, scenario: Scenario) -> Row:
 
 
 def _print(paper: Paper, scenario: Scenario, rows: list[Row]) -> None:
+    from dumbbell.display import Column, Table
+
     names = [name for name in COLUMNS if name != "utilisation"]
     columns = [Column.of(name) for name in names]
     if "left" in rows[0]:
         names.append("left")
         columns.append(Column.of("rival_throughput", title="Left to others"))
     cells = [[row["cc"], *(row[name] for name in names)] for row in rows]
-    table = Table([Column("Algorithm"), *columns], cells)
-    print_table(f"{scenario.title} ({paper.id})", table)
+    print_table(f"{scenario.title} ({paper.id})", Table([Column("Algorithm"), *columns], cells))
     print_line()
 
 
 def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], out: Path) -> None:
+    import polars as pl
+
+    from dumbbell.experiment.toml import atomic_write
     from dumbbell.figures.output import save
     from dumbbell.figures.scatter import throughput_over_delay
+    from dumbbell.results.tables import disk_errors
 
     rows = [
         {"paper": paper.id, "scenario": scenario.title, "left": None}
