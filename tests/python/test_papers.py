@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dumbbell import papers, run
+from dumbbell.engine.store import Store
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
 from dumbbell.figures import styled
@@ -162,6 +163,26 @@ def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
     page = (tmp_path / "my-paper" / "index.html").read_text()
     assert f"CUBIC has {found:.3g} Mbit/s at 10 ms; the paper says 8." in page
     assert "1 of 1 claim confirmed" in page
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_paper_is_reproduced_on_a_dask_cluster_and_the_runs_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs dumbbell[dask]")
+    for place in ("threads", "dask"):
+        monkeypatch.setenv("DUMBBELL_STORE", str(tmp_path / f"store-{place}"))
+        with distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, dashboard_address=None, silence_logs=50
+        ) as cluster:
+            address = cluster.scheduler_address if place == "dask" else None
+            [done] = papers.reproduce([str(EXAMPLE)], tmp_path / place, seeds=2, dask=address)
+    results = [tmp_path / place / "my-paper" / "results.json" for place in ("threads", "dask")]
+    assert results[0].read_bytes() == results[1].read_bytes()
+    with pytest.raises(DumbbellError, match="there is no scheduler"):
+        papers.reproduce([str(EXAMPLE)], tmp_path, seeds=3, dask="tcp://127.0.0.1:9")
+    stored = [len(Store(tmp_path / f"store-{place}").entries()) for place in ("threads", "dask")]
+    assert stored == [2 * len(done.views)] * 2
 
 
 def changed(tmp_path: Path, file: str, old: str, new: str) -> Path:

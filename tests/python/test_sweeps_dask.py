@@ -70,7 +70,7 @@ def test_a_cluster_that_ends_is_told_and_what_it_did_is_kept(tmp_path: Path) -> 
         def end(_runs: pl.DataFrame) -> None:
             cluster.close()
 
-        with pytest.raises(DumbbellError, match=r"the Dask cluster lost runs: .*type the same"):
+        with pytest.raises(DumbbellError, match=r"the Dask cluster lost runs: .*repeat the"):
             run_sweep(sweep, tmp_path, dask=cluster.scheduler_address, finished=end)
     again = run_sweep(sweep, tmp_path)
     assert again.total == 60
@@ -81,7 +81,7 @@ def test_a_cluster_that_ends_is_told_and_what_it_did_is_kept(tmp_path: Path) -> 
 def test_a_cluster_without_a_worker_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dumbbell.sweeps.drive._PATIENCE", 0.2)
+    monkeypatch.setattr("dumbbell.engine.cluster._PATIENCE", 0.2)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
         pytest.raises(DumbbellError, match=r"no worker for 0\.2 s; start some: dask worker tcp://"),

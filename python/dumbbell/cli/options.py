@@ -67,6 +67,10 @@ def algorithms_option(help: str) -> Any:  # noqa: A002
 
 
 Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a processor.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers simulate."),
+]
 Seeds = Annotated[int | None, typer.Option(min=1, help="Number of seeds.")]
 Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.")]
 Overwrite = Annotated[bool, flag("--overwrite", "Replace what --out holds from before.")]

@@ -31,6 +31,7 @@ def reproduce_papers(
     backend: options.OnBackend = "simulator",
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
+    dask: options.Dask = None,
     json: options.Json = False,
 ) -> None:
     """Reproduce papers: published and measured numbers and figures."""
@@ -45,7 +46,9 @@ def reproduce_papers(
         if len(names) != 1 or names == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
         with progress_bar() as progress:
-            drawn = papers.draw(names[0], figures, out, jobs=jobs, seeds=seeds, progress=progress)
+            drawn = papers.draw(
+                names[0], figures, out, jobs=jobs, seeds=seeds, dask=dask, progress=progress
+            )
         files = [f"{path}.svg" for path in drawn]
         if json:
             print_json({"figures": files})
@@ -61,6 +64,7 @@ def reproduce_papers(
             extensions=extensions,
             testbed=is_real,
             overwrite=overwrite,
+            dask=dask,
             progress=progress,
         )
     if json:

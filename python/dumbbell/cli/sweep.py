@@ -45,10 +45,7 @@ def sweep_file(
     until_ci: options.UntilCi = None,
     metric: options.Metric = "throughput",
     most_seeds: options.MostSeeds = 100,
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers run the sweep."),
-    ] = None,
+    dask: options.Dask = None,
     series: Annotated[bool, options.flag("--series", "Keep the time series of every run.")] = False,
     json: options.Json = False,
 ) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 from dumbbell import _core
 from dumbbell.engine import kernel, kernel_algorithms
 from dumbbell.engine.build import engine
+from dumbbell.engine.cluster import Cluster, connected
 from dumbbell.engine.output import TableOutput, frames
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.simulation import simulate, stop_all, thread_pool
@@ -180,22 +181,31 @@ def run_each(
     retry_invalid: int = 0,
     progress: Progress = silent,
     fresh: bool = False,
+    dask: str | None = None,
 ) -> Generator[Result, None, None]:
-    """As `run_all`, and yields the results one by one in their order, without keeping them."""
+    """As `run_all`, and yields the results one by one in their order, without keeping them.
+
+    `dask` is the address of a Dask scheduler, whose workers are then to simulate.
+    """
     is_real = known_backend(backend) == "linux"
     store = Store.default()
     resolved = [experiment.resolve() for experiment in experiments]
     if not is_real:
         _refuse_programs(resolved)
-    at_once = workers(1 if jobs is None and is_real else jobs)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     used = [flow.cc for flow in flows]
-    with kernel_algorithms.provided(used) as names, thread_pool(at_once) as pool:
+    with ExitStack() as held:
+        there = held.enter_context(connected(dask)) if dask and not is_real else None
+        if jobs is None and (is_real or there):
+            jobs = there.threads if there else 1
+        at_once = workers(jobs)
+        names = held.enter_context(kernel_algorithms.provided(used))
+        pool = held.enter_context(thread_pool(at_once))
         groups = [
             [
                 _Measurement(one, seed, store, retry_invalid, names, fresh)
                 if is_real
-                else _Simulation(one, seed, store)
+                else _Simulation(one, seed, store, there)
                 for seed in one.seed_list
             ]
             for one in resolved
@@ -285,11 +295,12 @@ class _Done:
 
 @dataclass(frozen=True)
 class _Simulation:
-    """One seed of one resolved experiment in the simulator."""
+    """One seed of one resolved experiment in the simulator, here or on a cluster."""
 
     experiment: Experiment
     seed: int
     store: Store
+    cluster: Cluster | None = None
     monitor: _core.RunMonitor = field(default_factory=_core.RunMonitor)
     step: ClassVar[str] = "simulating"
 
@@ -300,8 +311,10 @@ class _Simulation:
         if stored := _Done.stored(self.store, key):
             return stored
         began = time.perf_counter()
+        is_logged = any(flow.log for flow in one.flows)
+        make = self.cluster.simulate if self.cluster and not is_logged else simulate
         try:
-            output = simulate(scenario, (flow.cc for flow in one.flows), one.sources, self.monitor)
+            output = make(scenario, (flow.cc for flow in one.flows), one.sources, self.monitor)
         except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
         ended = time.perf_counter()

@@ -55,6 +55,7 @@ def reproduce(
     extensions: bool = False,
     testbed: bool = False,
     overwrite: bool = False,
+    dask: str | None = None,
     progress: Progress = silent,
 ) -> list[Reproduction]:
     """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links them.
@@ -72,7 +73,10 @@ def reproduce(
         extensions: Whether to run also what goes beyond the papers, which takes much longer.
         testbed: Whether to run with real packets too what of the papers the testbed runs, in real
             time. Runs that are there from before are kept, and shown in either case.
-        overwrite: Whether measurements with real packets of other settings are replaced.
+        overwrite: Whether measurements with real packets of other settings, or of another kernel,
+            are replaced.
+        dask: The address of a Dask scheduler whose workers are to simulate; threads of this
+            process do if not given.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
@@ -87,7 +91,7 @@ def reproduce(
     names = [paper.id for paper in available()] if papers == ["all"] else papers
     out = Path(out)
     chosen = [Study.load(folder_of(name)) for name in names]
-    options = RunOptions(jobs, seeds, duration, progress, testbed, extensions, overwrite)
+    options = RunOptions(jobs, seeds, duration, progress, testbed, extensions, overwrite, dask)
     done = [reproduce_paper(study, out, options) for study in chosen]
     write_index(done, out)
     return done
@@ -100,6 +104,7 @@ def draw(
     *,
     jobs: int | None = None,
     seeds: int | None = None,
+    dask: str | None = None,
     progress: Progress = silent,
 ) -> list[Path]:
     """Makes some figures of a paper again, and runs only what they need.
@@ -110,6 +115,7 @@ def draw(
         out: Where to write; the figures go to ``OUT/ID/``.
         jobs: How many simulations to run at once.
         seeds: How many seeds to run with.
+        dask: As for `reproduce`.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
@@ -120,5 +126,5 @@ def draw(
     """
     from dumbbell.papers.reproduction import RunOptions, draw_figures
 
-    options = RunOptions(jobs, seeds, None, progress)
+    options = RunOptions(jobs, seeds, progress=progress, dask=dask)
     return draw_figures(Study.load(folder_of(paper)), figures, out, options)

@@ -48,6 +48,7 @@ class RunOptions:
     testbed: bool = False
     extensions: bool = False
     overwrite: bool = False
+    dask: str | None = None
 
 
 def reproduce_paper(of: Study, out: Path, options: RunOptions) -> Reproduction:
@@ -197,6 +198,7 @@ class _Folder:
         return run_each(
             list(experiments),
             jobs=self.options.jobs,
+            dask=self.options.dask,
             progress=self._progress(what),
         )
 

@@ -6,7 +6,6 @@ import json
 import time
 from concurrent.futures import (
     FIRST_COMPLETED,
-    CancelledError,
     Executor,
     Future,
     ThreadPoolExecutor,
@@ -15,17 +14,18 @@ from concurrent.futures import (
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell.engine import cluster
 from dumbbell.engine.build import engine
 from dumbbell.engine.packs import Packs
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import workers
 from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.engine.store import Store as RunStore
-from dumbbell.errors import DumbbellError, Interrupted
+from dumbbell.errors import Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Sweep
 from dumbbell.sweeps.work import ChunkMonitor, Run, simulate
@@ -125,26 +125,8 @@ def _pool(jobs: int | None, dask: str | None) -> Iterator[tuple[Executor, int]]:
         with thread_pool(count) as pool:
             yield pool, count
         return
-    try:
-        from distributed import Client
-    except ImportError:
-        problem = "Dask needs the package distributed"
-        raise DumbbellError(f"{problem}; install it with: pip install 'dumbbell[dask]'") from None
-    try:
-        client: Any = Client(dask, timeout="5s", set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        problem = f"--dask {dask}: there is no scheduler: {error}"
-        raise DumbbellError(
-            f'{problem}; write its address, such as "tcp://10.0.0.1:8786"'
-        ) from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=_PATIENCE)
-        except TimeoutError:
-            problem = f"--dask {dask}: the scheduler has had no worker for {_PATIENCE} s"
-            raise DumbbellError(f"{problem}; start some: dask worker {dask}") from None
-        count = sum(client.nthreads().values()) or 1
-        yield client.get_executor(pure=False), count if jobs is None else workers(jobs)
+    with cluster.connected(dask) as there:
+        yield there.executor, there.threads if jobs is None else workers(jobs)
 
 
 class _Driver:
@@ -239,7 +221,7 @@ class _Driver:
                     return
                 for future in wait(running, _GLANCE, FIRST_COMPLETED).done:
                     _, chunk = running.pop(future)
-                    self._take(_outcome(future), asked)
+                    self._take(cluster.result_of(future), asked)
                     over += sum(run.cost for run in chunk)
                 done = over + sum(monitor.done for monitor, _ in running.values())
                 self.progress(f"{self.made:,} new of {self.total:,} runs", done / work)
@@ -291,22 +273,6 @@ def _plan(sweep: Sweep, progress: Progress) -> list[Point]:
         if len(points) % _MANY == 0:
             progress("planning", len(points) / sweep.count)
     return points
-
-
-def _outcome(future: Future[Tables]) -> Tables:
-    """What came of a chunk.
-
-    Raises:
-        DumbbellError: If the cluster lost it.
-    """
-    try:
-        return future.result()
-    except Exception as error:
-        if isinstance(error, CancelledError) or type(error).__module__.startswith("distributed"):
-            lost = f"the Dask cluster lost runs: {type(error).__name__}: {error}".rstrip(": ")
-            again = "what is over is kept: type the same again once it is well"
-            raise DumbbellError(f"{lost}; {again}") from None
-        raise
 
 
 def _chunk(missing: Iterator[Run]) -> list[Run]:

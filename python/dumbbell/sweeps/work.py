@@ -10,7 +10,7 @@ import polars as pl
 
 from dumbbell import _core, metrics
 from dumbbell.engine import simulation
-from dumbbell.engine.build import engine
+from dumbbell.engine.cluster import check_engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
 from dumbbell.results.tables import FinishedRun, FlowInfo, Participants, tables
@@ -75,9 +75,7 @@ def simulate(
         DumbbellError: If the engine here is another one.
         InterruptedError: If it was stopped.
     """
-    if built != engine():
-        problem = f"a worker has the engine {engine()}, and this sweep is of {built}"
-        raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
+    check_engine(built)
     finished, facts = [], []
     monitor = monitor or ChunkMonitor()
     for number, run in enumerate(runs):

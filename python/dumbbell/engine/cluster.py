@@ -1,0 +1,123 @@
+"""Simulations on the workers of a Dask cluster, which need the same build of dumbbell."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from dumbbell import _core
+from dumbbell.engine.build import engine
+from dumbbell.engine.output import TableOutput, frames
+from dumbbell.engine.simulation import simulate
+from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from concurrent.futures import Executor, Future
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 30
+"""How long to wait for the first worker, s."""
+
+_POLL_INTERVAL: Final = 0.2
+"""How soon a thread that waits for a worker notices that the cluster is left, s."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that is connected.
+
+    Attributes:
+        executor: Runs functions on its workers.
+        threads: How many threads its workers have.
+    """
+
+    executor: Executor
+    threads: int
+    _is_left: Event = field(default_factory=Event)
+
+    def simulate(
+        self,
+        scenario: str,
+        algorithms: Iterable[str],
+        sources: Mapping[str, str],
+        _monitor: _core.RunMonitor | None = None,
+    ) -> TableOutput:
+        """As `dumbbell.engine.simulation.simulate`, on a worker; packets are not recorded."""
+        args = (scenario, list(algorithms), dict(sources), engine())
+        future = self.executor.submit(_simulate, *args)
+        while not wait([future], _POLL_INTERVAL).done:
+            if self._is_left.is_set():
+                raise InterruptedError
+        return result_of(future)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """Connects to the scheduler of a cluster.
+
+    Raises:
+        DumbbellError: If Dask is not installed, or the cluster has no scheduler or no worker.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        problem = "Dask needs the package distributed"
+        raise DumbbellError(f"{problem}; install it with: pip install 'dumbbell[dask]'") from None
+    try:
+        client: Any = Client(address, timeout="5s", set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        problem = f"--dask {address}: there is no scheduler: {error}"
+        raise DumbbellError(
+            f'{problem}; write its address, such as "tcp://10.0.0.1:8786"'
+        ) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            problem = f"--dask {address}: the scheduler has had no worker for {_PATIENCE} s"
+            raise DumbbellError(f"{problem}; start some: dask worker {address}") from None
+        cluster = Cluster(client.get_executor(pure=False), sum(client.nthreads().values()) or 1)
+        try:
+            yield cluster
+        finally:
+            cluster._is_left.set()
+
+
+def result_of(future: Future[T]) -> T:
+    """What a worker returned.
+
+    Raises:
+        DumbbellError: If the cluster lost it.
+    """
+    try:
+        return future.result()
+    except Exception as error:
+        if isinstance(error, CancelledError) or type(error).__module__.startswith("distributed"):
+            lost = f"the Dask cluster lost runs: {type(error).__name__}: {error}".rstrip(": ")
+            again = "finished runs are kept; repeat the command once the cluster is available"
+            raise DumbbellError(f"{lost}; {again}") from None
+        raise
+
+
+def check_engine(built: str) -> None:
+    """Raises `DumbbellError` unless the engine of this process is the one that runs are for."""
+    if built != engine():
+        problem = f"a worker has the engine {engine()}, and the runs are for {built}"
+        raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
+
+
+def _simulate(
+    scenario: str, algorithms: list[str], sources: dict[str, str], built: str
+) -> TableOutput:
+    check_engine(built)
+    try:
+        output = simulate(scenario, algorithms, sources)
+    except _core.ScenarioError as error:
+        raise DumbbellError(str(error)) from None
+    tables: dict[str, Any] = {**frames(output)}
+    return TableOutput(**tables, meta=output.meta)
