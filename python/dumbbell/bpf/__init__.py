@@ -16,15 +16,15 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from dumbbell.bpf import libbpf
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
 
 OBJECTS = Path(__file__).parent / "objects"
 PINS = Path("/sys/fs/bpf/dumbbell")
@@ -42,42 +42,12 @@ class BpfError(DumbbellError):
 
 
 class Entry(NamedTuple):
-    """One algorithm, and where it stands."""
+    """One algorithm: whether the kernel has it at present, and whether it stays until `unload`."""
 
     name: str
     kernel_name: str
-    #: Whether the kernel has it at present.
     loaded: bool
-    #: Whether it stays until it is unloaded.
     kept: bool
-
-
-class Guard:
-    """Holds algorithms in the kernel until it is closed, or the process ends."""
-
-    def __init__(self) -> None:
-        """Holds nothing yet."""
-        self._links: list[int] = []
-
-    def hold(self, link: int) -> None:
-        """Takes over the descriptor of a link."""
-        self._links.append(link)
-
-    def close(self) -> None:
-        """Lets go. The kernel forgets what is not kept."""
-        while self._links:
-            os.close(self._links.pop())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def names() -> list[str]:
@@ -124,18 +94,19 @@ def entries() -> list[Entry]:
     ]
 
 
-def load(names: Iterable[str], *, keep: bool = False) -> Guard:
+def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
     """Puts algorithms into the kernel.
 
-    Those that it has already, by this process or another, are shared: they go when the last who
-    loaded them lets go.
+    Those that it has already, by this process or another, are shared: the kernel forgets them when
+    the last process that loaded them ends or closes them.
 
     Args:
         names: Which.
         keep: Whether they stay after this process, until `unload` or the next boot.
 
     Returns:
-        What holds them. Close it, or use it in a ``with`` statement.
+        What holds them until it is closed, or the process ends: close it, or use it in a ``with``
+        statement.
 
     Raises:
         BpfError: If there is no such algorithm, or the machine cannot take it. Then none is left.
@@ -144,23 +115,18 @@ def load(names: Iterable[str], *, keep: bool = False) -> Guard:
     for name in wanted:
         _check_name(name)
     if problem := missing():
-        raise BpfError(f"{_listed(wanted)} cannot be loaded: {problem}")
+        raise BpfError(f"{', '.join(wanted) or 'nothing'} cannot be loaded: {problem}")
     if keep:
         _mount()
-    guard = Guard()
-    kept: list[Path] = []
-    try:
+    with ExitStack() as links, ExitStack() as pins:
         for name in wanted:
-            guard.hold(link := _obtain(name))
+            link = _obtain(name)
+            links.callback(os.close, link)
             if keep and not _is_kept(name):
                 _keep(link, name)
-                kept.append(_pin(name))
-    except BaseException:
-        for pin in kept:
-            pin.unlink()
-        guard.close()
-        raise
-    return guard
+                pins.callback(_pin(name).unlink)
+        pins.pop_all()
+        return links.pop_all()
 
 
 def unload(names: Iterable[str]) -> None:
@@ -174,7 +140,10 @@ def unload(names: Iterable[str]) -> None:
         try:
             _pin(name).unlink()
         except FileNotFoundError:
-            raise BpfError(_why_not_kept(name)) from None
+            why = "is not loaded"
+            if kernel_name(name) in _known():
+                why = "is not kept: a running process loaded it, with which it ends"
+            raise BpfError(f"{name} {why}") from None
         except OSError as error:
             raise BpfError(
                 f"{name} cannot be unloaded: removing {_pin(name)} failed: {error.strerror}; "
@@ -209,16 +178,11 @@ def _effective() -> int:
     return 0
 
 
-def _listed(wanted: list[str]) -> str:
-    return ", ".join(wanted) or "nothing"
-
-
 def _obtain(name: str) -> int:
     """A link of the algorithm: the one that there is, or else a new one."""
     its_map = name.replace("-", "_")
     try:
-        link = libbpf.find(its_map) if kernel_name(name) in _known() else None
-        if link is not None:
+        if kernel_name(name) in _known() and (link := libbpf.find(its_map)) is not None:
             return link
         return libbpf.register(OBJECTS / f"{name}{_SUFFIX}")
     except OSError as error:
@@ -265,9 +229,3 @@ def _keep(link: int, name: str) -> None:
         libbpf.pin(link, _pin(name))
     except OSError as error:
         raise BpfError(f"{name} cannot be kept in {_pin(name)}: {error.strerror}") from None
-
-
-def _why_not_kept(name: str) -> str:
-    if kernel_name(name) in _known():
-        return f"{name} is not kept: it was loaded by a process that runs, and goes when that ends"
-    return f"{name} is not loaded"

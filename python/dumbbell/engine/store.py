@@ -32,6 +32,7 @@ from dumbbell import bpf
 from dumbbell.engine.build import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
+from dumbbell.experiment.toml import atomic_write
 from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
@@ -118,16 +119,11 @@ class Store:
         if self.folder is None or key is None:
             return False
         path = self._path(key)
-        partial = path.with_name(f".{key}.{os.getpid()}.partial")
         content = _encode(tables, facts)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with disk_errors():
-                    partial.write_bytes(content)
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
+            with atomic_write(path) as partial, disk_errors():
+                partial.write_bytes(content)
         except OSError as error:
             problem = f"{self.folder}: the store cannot be written: {error.strerror or error}"
             warnings.warn(

@@ -309,7 +309,7 @@ class Result:
     def write(self, place: storage.Reservation) -> None:
         """Writes the result folder that was reserved for it; see `save`."""
         tables = {table: getattr(self, table) for table in self.tables}
-        place.write(storage.Contents(self.experiment, self.meta, tables, self.captures))
+        place.write(self.experiment, self.meta, tables, self.captures)
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
@@ -318,8 +318,8 @@ class Result:
         Raises:
             ResultError: If it is not one.
         """
-        there = storage.load(folder)
-        return cls(there.experiment, dict(there.meta), **there.tables, captures=there.captures)
+        experiment, meta, tables = storage.load(folder)
+        return cls(experiment, meta, **tables)
 
 
 def invalid_runs(meta: Mapping[str, Any]) -> dict[int, list[str]]:

@@ -44,16 +44,6 @@ _ADDED: Final = frozenset(
 _CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a result folder holds: see `dumbbell.results.result.Result`."""
-
-    experiment: Experiment
-    meta: Mapping[str, Any]
-    tables: Mapping[str, pl.DataFrame]
-    captures: Mapping[int, _core.Capture]
-
-
 def identity(experiment: Experiment, meta: Mapping[str, Any]) -> str:
     """A hash of what determines a result, except for its seeds.
 
@@ -84,16 +74,22 @@ class Reservation:
     folder: Path
     overwrite: bool
 
-    def write(self, contents: Contents) -> None:
-        """Writes the folder, completely or not at all.
+    def write(
+        self,
+        experiment: Experiment,
+        meta: Mapping[str, Any],
+        tables: Mapping[str, pl.DataFrame],
+        captures: Mapping[int, _core.Capture],
+    ) -> None:
+        """Writes what a result has into the folder, completely or not at all.
 
         Raises:
             OverwriteError: If it holds something else and may not be overwritten.
             ResultError: If it cannot be written.
         """
-        seeds = contents.tables["flows"]["seed"].unique(maintain_order=True).to_list()
-        name = identity(contents.experiment, contents.meta)
-        meta = {**contents.meta, "seeds": seeds, "hash": name}
+        seeds = tables["flows"]["seed"].unique(maintain_order=True).to_list()
+        name = identity(experiment, meta)
+        meta = {**meta, "seeds": seeds, "hash": name}
         is_same = check(self.folder, name, seeds, overwrite=self.overwrite)
         target = Path(os.path.realpath(self.folder))
         temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -102,7 +98,15 @@ class Reservation:
             temporary.mkdir()
             try:
                 with disk_errors():
-                    _write(temporary, contents, meta)
+                    toml = experiment.to_toml(defaults=True)
+                    (temporary / "experiment.toml").write_text(toml, encoding="utf-8")
+                    text = json.dumps(meta, indent=2, ensure_ascii=False)
+                    (temporary / "meta.json").write_text(f"{text}\n", encoding="utf-8")
+                    for table, frame in tables.items():
+                        frame.write_parquet(temporary / f"{table}.parquet")
+                    for seed, capture in captures.items():
+                        capture.write(temporary / f"packets-{seed}-sender.pcapng", "sender")
+                        capture.write(temporary / f"packets-{seed}-receiver.pcapng", "receiver")
                     for added in _ADDED if is_same else ():
                         if (target / added).is_file():
                             shutil.copy2(target / added, temporary)
@@ -240,8 +244,8 @@ def _is_current(folder: Path) -> bool:
         return False
 
 
-def load(folder: str | Path) -> Contents:
-    """Reads a result folder.
+def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]]:
+    """Reads the experiment, ``meta.json`` and the tables of a result folder.
 
     Raises:
         ResultError: If it is not one.
@@ -265,19 +269,7 @@ def load(folder: str | Path) -> Contents:
         if lost:
             problem = f"lacks the column {lost[0]}, as results of other versions do"
             raise ResultError(f"{path / f'{table}.parquet'}: {problem}; run the experiment again")
-    return Contents(experiment, meta, tables, {})
-
-
-def _write(folder: Path, contents: Contents, meta: Mapping[str, Any]) -> None:
-    toml = contents.experiment.to_toml(defaults=True)
-    (folder / "experiment.toml").write_text(toml, encoding="utf-8")
-    text = json.dumps(meta, indent=2, ensure_ascii=False)
-    (folder / "meta.json").write_text(f"{text}\n", encoding="utf-8")
-    for name, table in contents.tables.items():
-        table.write_parquet(folder / f"{name}.parquet")
-    for seed, capture in contents.captures.items():
-        capture.write(folder / f"packets-{seed}-sender.pcapng", "sender")
-        capture.write(folder / f"packets-{seed}-receiver.pcapng", "receiver")
+    return experiment, meta, tables
 
 
 def _replace(temporary: Path, target: Path) -> None:

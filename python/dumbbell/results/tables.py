@@ -119,7 +119,7 @@ class RunOutput(Protocol):
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that is over: what its rows are numbered, who took part, and what came out."""
+    """A run that is over: the seed of its rows, its flows and links, and its output."""
 
     seed: int
     participants: Participants
@@ -136,23 +136,16 @@ def tables(runs: Sequence[FinishedRun], only: Collection[str] = TABLES) -> dict[
     flows = _Names(runs, lambda those: those.flows)
     links = _Names(runs, lambda those: [FlowInfo(name, "", np.inf) for name in those.links])
     made = {
-        table: _named(runs, table, *((links, ("link",)) if table == "links" else (flows, _FLOW)))
+        table: _named(runs, table, links if table == "links" else flows)
         for table in TABLES
         if table in only
     }
-    if "flows" in made:
-        made["flows"] = _with_ends(made["flows"], runs, flows)
     if any(run.participants.subflows for run in runs):
-        parts = _Names(runs, lambda those: those.subflows, known=flows)
-        for whole, table in SUBFLOW_TABLES.items():
-            if whole in made:
-                made[table] = _named(runs, table, parts, _FLOW)
-        if "subflows" in made:
-            made["subflows"] = _with_ends(made["subflows"], runs, parts)
+        parts = _Names(runs, lambda those: those.subflows, algorithms=flows.algorithms)
+        for table, of_subflows in SUBFLOW_TABLES.items():
+            if table in made:
+                made[of_subflows] = _named(runs, of_subflows, parts)
     return made
-
-
-_FLOW: Final = ("flow", "cc")
 
 
 class _Names:
@@ -162,54 +155,49 @@ class _Names:
         self,
         runs: Sequence[FinishedRun],
         of: Callable[[Participants], list[FlowInfo]],
-        known: _Names | None = None,
+        algorithms: list[str] | None = None,
     ) -> None:
-        self.of = of
-        self.flows: list[FlowInfo] = []
         self.offsets: dict[int, int] = {}
-        for run in runs:
-            if id(run.participants) not in self.offsets:
-                self.offsets[id(run.participants)] = len(self.flows)
-                self.flows += of(run.participants)
-        names = [flow.name for flow in self.flows]
-        algorithms = [flow.cc for flow in self.flows]
-        self.algorithms: list[str] = known.algorithms if known else list(dict.fromkeys(algorithms))
-        self.series = {
-            "flow": pl.Series("flow", names, dtype=pl.Enum(list(dict.fromkeys(names)))),
-            "cc": pl.Series("cc", algorithms, dtype=pl.Enum(self.algorithms)),
-        }
-        self.series["link"] = self.series["flow"].alias("link")
+        flows: list[FlowInfo] = []
+        stops: list[float] = []
+        for those in (run.participants for run in runs):
+            if id(those) not in self.offsets:
+                self.offsets[id(those)] = len(flows)
+                flows += of(those)
+                stops += [min(flow.stop, those.duration) for flow in of(those)]
+        names, used = [flow.name for flow in flows], [flow.cc for flow in flows]
+        self.algorithms = algorithms or list(dict.fromkeys(used))
+        self.names = pl.Series(names, dtype=pl.Enum(list(dict.fromkeys(names))))
+        self.used = pl.Series(used, dtype=pl.Enum(self.algorithms))
+        self.stops = pl.Series(stops, dtype=pl.Float64)
 
 
-def _named(
-    runs: Sequence[FinishedRun], table: str, names: _Names, labels: tuple[str, ...]
-) -> pl.DataFrame:
-    """A table with names in the place of numbers, and with seeds."""
+def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFrame:
+    """A table with seeds, and with names in the place of numbers.
+
+    A flow ends when it has sent all, or is stopped, or the experiment is over.
+    """
     frames = []
     for run in runs:
         index, *rest = map(_without_nan, pl.DataFrame(getattr(run.output, table)).get_columns())
         offset = names.offsets[id(run.participants)]
         index = index + offset if offset else index
         seed = pl.Series("seed", np.full(len(index), run.seed, dtype=np.uint64))
-        frames.append(
-            pl.DataFrame([seed, *(names.series[label].gather(index) for label in labels), *rest])
+        name = names.names.gather(index)
+        if table == "links":
+            frames.append(pl.DataFrame([seed, name.alias("link"), *rest]))
+            continue
+        frame = pl.DataFrame(
+            [seed, name.alias("flow"), names.used.gather(index).alias("cc"), *rest]
         )
+        if table in ("flows", "subflows"):
+            end: Any = pl.min_horizontal(pl.col("completed"), names.stops.gather(index))
+            first = ["seed", "flow", "cc", "start", "end"]
+            frame = frame.with_columns(end=end).select(*first, pl.all().exclude(first))
+        frames.append(frame)
     return pl.concat(frames, rechunk=False)
 
 
 def _without_nan(column: pl.Series) -> pl.Series:
     """The column with null where the engine has NaN, as before the first round-trip sample."""
     return column.fill_nan(None) if column.dtype.is_float() and column.is_nan().any() else column
-
-
-def _with_ends(table: pl.DataFrame, runs: Sequence[FinishedRun], names: _Names) -> pl.DataFrame:
-    """When every flow ended: when it had sent all, or was stopped, or the experiment was over."""
-    last: dict[int, list[float]] = {}
-    for run in runs:
-        if id(run.participants) not in last:
-            flows, duration = names.of(run.participants), run.participants.duration
-            last[id(run.participants)] = [min(flow.stop, duration) for flow in flows]
-    ends = np.concatenate([last[id(run.participants)] for run in runs])
-    end: Any = pl.min_horizontal(pl.col("completed"), pl.Series(ends, dtype=pl.Float64))
-    first = ["seed", *_FLOW, "start", "end"]
-    return table.with_columns(end=end).select(*first, pl.all().exclude(*first))
