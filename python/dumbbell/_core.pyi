@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, TypedDict, final, type_check_only
 
@@ -362,7 +362,7 @@ class TransferMonitor:
 
 def udt_push(
     peer: str,
-    paths: list[PathLike[str]],
+    paths: Sequence[PathLike[str]],
     settings_json: str,
     retries: int,
     interval: float,

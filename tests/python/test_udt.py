@@ -146,14 +146,14 @@ def test_one_receives_what_another_sends_without_a_server(tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"x" * 100_000)
     events: list[str] = []
 
-    def tell(watch: _core.TransferMonitor) -> None:
-        events.extend(watch.events())
+    def tell(monitor: _core.TransferMonitor) -> None:
+        events.extend(monitor.events())
 
     report: list[udt.Report] = []
     into = tmp_path / "into"
     into.mkdir()
     receiving = threading.Thread(
-        target=lambda: report.append(udt.serve(into, 0, host=HOST, once=True, tell=tell))
+        target=lambda: report.append(udt.serve(into, 0, host=HOST, once=True, observe=tell))
     )
     receiving.start()
     while not events:

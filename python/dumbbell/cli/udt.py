@@ -70,7 +70,7 @@ def serve(
             write=not read_only,
             read=not write_only,
             clients=clients,
-            tell=_tell_events,
+            observe=_tell_events,
         )
 
 
@@ -98,14 +98,14 @@ def send(
     if absent:
         raise DumbbellError(f"{absent}: there is no such file or folder")
     host, number = _host(host, port)
-    with _failures(), _progress("sending") as tell:
+    with _failures(), _progress("sending") as observe:
         report = udt.send(
             [Path(file) for file in files],
             host,
             number,
             settings=_settings(cc, key),
             retries=retries,
-            tell=tell,
+            observe=observe,
         )
     _conclude(report, f"{', '.join(files)} to {host}", cc, out=out, json=json)
 
@@ -135,15 +135,17 @@ def recv(
         problem = f"--into: {into} cannot be a folder: {error.strerror}"
         raise DumbbellError(f"{problem}; name one, or what may become one") from None
     if not what:
-        with _failures(), _progress("receiving") as tell:
-            report = udt.serve(into, port, settings=settings, read=False, once=True, tell=tell)
+        with _failures(), _progress("receiving") as observe:
+            report = udt.serve(
+                into, port, settings=settings, read=False, once=True, observe=observe
+            )
         return _conclude(report, "what was sent", "udt", out=out, json=json, taken=True)
     if len(what) < 2:
         raise DumbbellError("recv: names no file; write the host first and then what to take of it")
     host, number = _host(what[0], port)
-    with _failures(), _progress("receiving") as tell:
+    with _failures(), _progress("receiving") as observe:
         report = udt.receive(
-            host, what[1:], into, number, settings=settings, retries=retries, tell=tell
+            host, what[1:], into, number, settings=settings, retries=retries, observe=observe
         )
     return _conclude(
         report, f"{', '.join(what[1:])} from {host}", "udt", out=out, json=json, taken=True
@@ -172,9 +174,13 @@ def bench(
     reports: dict[str, tuple[str, Report]] = {}
     with _failures():
         for algorithm in options.split_algorithms(cc):
-            with _countdown(algorithm, length) as tell:
+            with _countdown(algorithm, length) as observe:
                 report = udt.bench(
-                    host, number, seconds=length, settings=_settings(algorithm, key), tell=tell
+                    host,
+                    number,
+                    seconds=length,
+                    settings=_settings(algorithm, key),
+                    observe=observe,
                 )
             reports[algorithm] = (algorithm, report)
     found = {name: report.summary() for name, (_, report) in reports.items()}
@@ -255,8 +261,8 @@ def _failures() -> Iterator[None]:
         raise DumbbellError(str(error)) from None
 
 
-def _tell_events(watch: _core.TransferMonitor) -> None:
-    for event in watch.events():
+def _tell_events(monitor: _core.TransferMonitor) -> None:
+    for event in monitor.events():
         print_line(event)
         sys.stdout.flush()
 
@@ -267,9 +273,9 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
     with progress_bar() as show:
         seen: list[tuple[float, int]] = []
 
-        def tell(watch: _core.TransferMonitor) -> None:
-            print_warnings(watch.events())
-            now = watch.progress()
+        def observe(monitor: _core.TransferMonitor) -> None:
+            print_warnings(monitor.events())
+            now = monitor.progress()
             seen.append((time.monotonic(), now["bytes"] - now["resumed"]))
             # The rate of the last two seconds.
             while seen[-1][0] - seen[0][0] > 2.0:
@@ -280,7 +286,7 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
             text = f"{what} {now['files']}/{now['all_files']} {_measured(rate, now['rtt'], loss)}"
             show(text, now["bytes"] / now["total"] if now["total"] else 0.0)
 
-        yield tell
+        yield observe
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -13,64 +13,58 @@ from dumbbell.results.result import Result
 from dumbbell.results.storage import machine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dumbbell.udt.transfer import Report
 
-_FLOATS: Final = (
-    "cwnd",
-    "ssthresh",
-    "srtt",
-    "rtt",
-    "min_rtt",
-    "pacing_rate",
-    "delivery_rate",
-)
+_FLOATS: Final = ("cwnd", "ssthresh", "srtt", "rtt", "min_rtt", "pacing_rate", "delivery_rate")
 _COUNTS: Final = ("sent", "retransmitted", "lost", "delivered", "received")
+_UNKNOWN: Final = ("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99")
 
 
 def record(reports: Mapping[str, tuple[str, Report]], *, title: str, taken: bool = False) -> Result:
-    """The result of transfers: by a flow's name its algorithm, and what came of it.
+    """The result of transfers.
 
     The link of the experiment stands for the path, of which no more is known than its shortest
     round-trip time and the highest rate that crossed it: ``meta.json`` says so.
 
     Args:
-        reports: The transfers, each of which begins at 0 s.
-        title: What they were.
+        reports: By the name of the flow its algorithm and its transfer, which begins at 0 s.
+        title: The title of the experiment.
         taken: Whether this end received the data; its own counters of sending then say nothing.
     """
-    series = {name: _series(report, taken=taken) for name, (_, report) in reports.items()}
-    names, algorithms = list(reports), [cc for cc, _ in reports.values()]
-    duration = max((frame["t"][-1] for frame in series.values()), default=0.0)
-    fastest = max((report.rate for _, report in reports.values()), default=0.0)
-    shortest = min((_least(frame["min_rtt"]) for frame in series.values()), default=0.001)
+    samples = {name: _series(report, taken=taken) for name, (_, report) in reports.items()}
+    fastest = max(report.rate for _, report in reports.values())
+    together: Any = pl.concat(samples.values()).select(pl.col("t").max(), pl.col("min_rtt").min())
+    duration, shortest = together.row(0)
+    link = Link(
+        name="path",
+        rate=RATE.format(max(round(fastest), 1)),
+        delay=TIME.format(max(round((shortest or _SHORTEST) * 5e8), 1)),
+    )
     experiment = Experiment(
         title=title,
         duration=TIME.format(max(round(duration * 1e9), 1)),
-        links=[
-            Link(
-                name="path",
-                rate=RATE.format(max(round(fastest), 1)),
-                delay=TIME.format(max(round(shortest * 5e8), 1)),
-            )
-        ],
+        links=[link],
         flows=[Flow(name=name, cc=cc, transport="udt") for name, (cc, _) in reports.items()],
     )
-    flow = pl.Enum(names)
-    cc = pl.Enum(list(dict.fromkeys(algorithms)))
-    labelled = [
-        _labelled(frame, name, algorithm, flow, cc)
-        for (name, frame), algorithm in zip(series.items(), algorithms, strict=True)
-    ]
-    internals = [
-        _labelled(_internals(report), name, algorithm, flow, cc)
-        for name, (algorithm, report) in reports.items()
-    ]
-    ends = [
-        _labelled(_end(frame), name, algorithm, flow, cc)
-        for (name, frame), algorithm in zip(series.items(), algorithms, strict=True)
-    ]
+    flow = pl.Enum(list(reports))
+    algorithm = pl.Enum(list(dict.fromkeys(cc for cc, _ in reports.values())))
+
+    def table(part: Callable[[str], pl.DataFrame]) -> pl.DataFrame:
+        labelled = [
+            part(name).select(
+                pl.lit(1, dtype=pl.UInt64).alias("seed"),
+                pl.lit(name, dtype=flow).alias("flow"),
+                pl.lit(cc, dtype=algorithm).alias("cc"),
+                pl.all(),
+            )
+            for name, (cc, _) in reports.items()
+        ]
+        return pl.concat(labelled)
+
+    flows = table(lambda name: _end(samples[name]))
+    series = table(lambda name: samples[name].drop("timeouts", "recoveries"))
     meta = {
         "version": _core.__version__,
         "seeds": [1],
@@ -78,34 +72,22 @@ def record(reports: Mapping[str, tuple[str, Report]], *, title: str, taken: bool
         "estimated": ["link.rate", "link.delay"],
         "machine": machine(),
         "wall_s": sum(report.seconds for _, report in reports.values()),
-        "data_packets": sum(int(end["sent"].item()) for end in ends),
+        "data_packets": flows["sent"].sum(),
         "events": 0,
     }
-    plotted = [frame.drop("timeouts", "recoveries") for frame in labelled]
     return Result(
         experiment,
         meta,
-        flows=pl.concat(ends),
-        series=pl.concat(plotted).sort("t", maintain_order=True),
-        links=_no_links(),
-        internals=pl.concat(internals),
-    )
-
-
-def _labelled(
-    frame: pl.DataFrame, name: str, algorithm: str, flow: pl.Enum, cc: pl.Enum
-) -> pl.DataFrame:
-    return frame.select(
-        pl.lit(1, dtype=pl.UInt64).alias("seed"),
-        pl.lit(name, dtype=flow).alias("flow"),
-        pl.lit(algorithm, dtype=cc).alias("cc"),
-        pl.all(),
+        flows=flows,
+        series=series.sort("t", maintain_order=True),
+        links=pl.DataFrame(schema=_LINKS),
+        internals=table(lambda name: _internals(reports[name][1])),
     )
 
 
 def _series(report: Report, *, taken: bool) -> pl.DataFrame:
     """The samples of all connections of a transfer, one after the other."""
-    frame = pl.DataFrame(report.watch.series())
+    frame = pl.DataFrame(report.monitor.series())
     parts = []
     passed: dict[str, float] = dict.fromkeys(("t", *_COUNTS), 0.0)
     for part in frame.partition_by("connection", maintain_order=True):
@@ -126,7 +108,7 @@ def _series(report: Report, *, taken: bool) -> pl.DataFrame:
 
 
 def _internals(report: Report) -> pl.DataFrame:
-    rows = report.watch.internals()
+    rows = report.monitor.internals()
     schema = {"connection": pl.UInt64, "t": pl.Float64, "name": pl.String, "value": pl.Float64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     # What an algorithm showed on connections that broke off is not on the time of the last.
@@ -137,7 +119,6 @@ def _internals(report: Report) -> pl.DataFrame:
 def _end(series: pl.DataFrame) -> pl.DataFrame:
     """The row of a flow: the last sample's counters."""
     last = series.tail(1)
-    unknown = ("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99")
     rtt = series["rtt"].mean()
     return last.select(
         pl.lit(0.0).alias("start"),
@@ -147,25 +128,20 @@ def _end(series: pl.DataFrame) -> pl.DataFrame:
         pl.col("timeouts", "recoveries"),
         pl.lit(0, dtype=pl.UInt32).alias("spurious"),
         pl.col("min_rtt").cast(pl.Float64).alias("base_rtt"),
-        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in unknown),
+        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _UNKNOWN),
         pl.lit(rtt, dtype=pl.Float64).alias("rtt_mean"),
     )
 
 
-def _least(rtts: pl.Series) -> float:
-    least = rtts.min()
-    return float(least) if isinstance(least, float) else 0.001
+_SHORTEST: Final = 0.001
+"""The shortest round-trip time if none was measured, s."""
 
-
-def _no_links() -> pl.DataFrame:
-    counts = ("sent_bytes", "dropped", "lost", "marked")
-    return pl.DataFrame(
-        schema={
-            "seed": pl.UInt64,
-            "link": pl.Enum(["path"]),
-            "t": pl.Float64,
-            "queue_packets": pl.UInt32,
-            "queue_bytes": pl.UInt64,
-            **dict.fromkeys(counts, pl.UInt64),
-        }
-    )
+_LINKS: Final[dict[str, Any]] = {
+    "seed": pl.UInt64,
+    "link": pl.Enum(["path"]),
+    "t": pl.Float64,
+    "queue_packets": pl.UInt32,
+    "queue_bytes": pl.UInt64,
+    **dict.fromkeys(("sent_bytes", "dropped", "lost", "marked"), pl.UInt64),
+}
+"""The table of links, about which nothing is measured."""

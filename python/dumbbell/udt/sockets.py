@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from dumbbell import _core
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,20 +39,15 @@ class Settings:
 
     def to_json(self) -> str:
         """The settings as the engine reads them."""
+        same = ("cc", "key", "connect_timeout", "silence", "linger")
         return json.dumps(
-            {
-                "cc": self.cc,
-                "messages": self.mode == "message",
-                "key": self.key,
-                "connect_timeout": self.connect_timeout,
-                "silence": self.silence,
-                "linger": self.linger,
-                "options": {**_core.udt_options(self.cc), **self.options},
-            }
+            {name: getattr(self, name) for name in same}
+            | {"messages": self.mode == "message"}
+            | {"options": {**_core.udt_options(self.cc), **self.options}}
         )
 
 
-class Socket:
+class Socket(AbstractContextManager["Socket"]):
     """A UDT connection. Several threads may use it at once.
 
     What waits raises TimeoutError when its `timeout` (s) is over; without one it waits for as long
@@ -63,16 +58,7 @@ class Socket:
         """A socket over the engine's; `connect`, `rendezvous` and `Listener.accept` make them."""
         self._core = core
 
-    def __enter__(self) -> Self:
-        """The socket itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Closes it; after an error, without waiting."""
         if kind is None:
             self.close()
@@ -132,23 +118,14 @@ class Socket:
         return self._core.peer
 
 
-class Listener:
+class Listener(AbstractContextManager["Listener"]):
     """Waits for UDT connections."""
 
     def __init__(self, core: _core.UdtListener) -> None:
         """A listener over the engine's; `listen` makes them."""
         self._core = core
 
-    def __enter__(self) -> Self:
-        """The listener itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stops listening."""
         self.close()
 

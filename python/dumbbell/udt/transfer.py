@@ -1,11 +1,13 @@
-"""Files over UDT: what the engine does in a thread, seen and stopped from here."""
+"""Files over UDT: the engine transfers them in a thread, which the user can interrupt."""
 
 from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dumbbell import _core
 from dumbbell.udt.sockets import Settings
@@ -14,32 +16,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    Observer = Callable[[_core.TransferMonitor], None]
+
+T = TypeVar("T")
+
 PORT: Final = 9000
 """The port of servers that name none."""
 
 INTERVAL: Final = 0.1
-"""How often a connection is sampled and progress is told, s."""
+"""How often a connection is sampled and observed, s."""
 
 _DEFAULTS = Settings()
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a transfer.
+    """The result of a transfer.
 
     Attributes:
         bytes: Bytes in all.
         resumed: Those of them that had arrived before.
         files: Files.
         seconds: How long it took, from when the first file was known.
-        watch: What was measured (`record` makes a result of it).
+        monitor: What was measured (`record` makes a result of it).
     """
 
     bytes: int
     resumed: int
     files: int
     seconds: float
-    watch: _core.TransferMonitor
+    monitor: _core.TransferMonitor
 
     @property
     def rate(self) -> float:
@@ -48,7 +54,7 @@ class Report:
 
     def summary(self) -> dict[str, Any]:
         """The attributes, ``rate`` (bit/s), ``rtt`` (s), and the share of packets sent again."""
-        now = self.watch.progress()
+        now = self.monitor.progress()
         return {
             "bytes": self.bytes,
             "resumed": self.resumed,
@@ -67,7 +73,7 @@ def send(
     *,
     settings: Settings = _DEFAULTS,
     retries: int = 5,
-    tell: Callable[[_core.TransferMonitor], None] | None = None,
+    observe: Observer | None = None,
 ) -> Report:
     """Gives files and folders to a server.
 
@@ -77,17 +83,15 @@ def send(
         port: Its port.
         settings: What the connection is to be; the key is the server's.
         retries: How often an interrupted transfer is tried again without progress.
-        tell: Is told every now and then.
+        observe: Called periodically.
 
     Raises:
         OSError: If the server cannot be reached, refuses, or files did not arrive as they are.
         ValueError: If a file cannot be read, or the settings are not valid.
         KeyboardInterrupt: If the user interrupts; the same call goes on with it later.
     """
-    peer, given = _address(host, port), settings.to_json()
-    return _attend(
-        lambda watch: _core.udt_push(peer, list(paths), given, retries, INTERVAL, watch), tell
-    )
+    given = (_address(host, port), list(paths), settings.to_json(), retries, INTERVAL)
+    return _attend(partial(_core.udt_push, *given), observe)[0]
 
 
 def receive(
@@ -98,17 +102,14 @@ def receive(
     *,
     settings: Settings = _DEFAULTS,
     retries: int = 5,
-    tell: Callable[[_core.TransferMonitor], None] | None = None,
+    observe: Observer | None = None,
 ) -> Report:
     """Takes files and folders, by their paths in the server's folder, into the folder `into`.
 
     Args and errors as those of `send`.
     """
-    peer, given = _address(host, port), settings.to_json()
-    return _attend(
-        lambda watch: _core.udt_pull(peer, list(paths), into, given, retries, INTERVAL, watch),
-        tell,
-    )
+    given = (_address(host, port), list(paths), into, settings.to_json(), retries, INTERVAL)
+    return _attend(partial(_core.udt_pull, *given), observe)[0]
 
 
 def serve(
@@ -121,7 +122,7 @@ def serve(
     read: bool = True,
     once: bool = False,
     clients: int = 64,
-    tell: Callable[[_core.TransferMonitor], None] | None = None,
+    observe: Observer | None = None,
 ) -> Report:
     """Serves a folder until the user interrupts, or, with `once`, until one client was served.
 
@@ -134,16 +135,15 @@ def serve(
         read: Whether clients may take files.
         once: Whether to end after one client.
         clients: How many are served at a time; others wait.
-        tell: Is told every now and then; the watch's events say who did what.
+        observe: Called periodically; the monitor's events say who did what.
 
     Raises:
         OSError: If the address cannot be had; with `once`, if the transfer failed.
         ValueError: If `root` is no folder, or the settings are not valid.
         KeyboardInterrupt: If the user interrupts.
     """
-    local, given = _address(host, port), settings.to_json()
-    may = (write, read, once)
-    return _attend(lambda watch: _core.udt_serve(root, local, given, may, clients, watch), tell)
+    given = (root, _address(host, port), settings.to_json(), (write, read, once), clients)
+    return _attend(partial(_core.udt_serve, *given), observe)[0]
 
 
 def bench(
@@ -153,7 +153,7 @@ def bench(
     seconds: float = 10.0,
     size: int | None = None,
     settings: Settings = _DEFAULTS,
-    tell: Callable[[_core.TransferMonitor], None] | None = None,
+    observe: Observer | None = None,
 ) -> Report:
     """Sends data that a server throws away, for so many seconds or bytes.
 
@@ -161,14 +161,9 @@ def bench(
         OSError: If the server cannot be reached or refuses.
         ValueError: If the settings are not valid.
     """
-    peer, given = _address(host, port), settings.to_json()
-    found: list[tuple[int, float]] = []
-    report = _attend(
-        lambda watch: found.append(_core.udt_bench(peer, seconds, size, given, INTERVAL, watch)),
-        tell,
-    )
-    moved, took = found[0]
-    return Report(moved, 0, 0, took, report.watch)
+    given = (_address(host, port), seconds, size, settings.to_json(), INTERVAL)
+    report, (moved, took) = _attend(partial(_core.udt_bench, *given), observe)
+    return Report(moved, 0, 0, took, report.monitor)
 
 
 def _address(host: str, port: int) -> str:
@@ -176,18 +171,17 @@ def _address(host: str, port: int) -> str:
 
 
 def _attend(
-    work: Callable[[_core.TransferMonitor], None],
-    tell: Callable[[_core.TransferMonitor], None] | None,
-) -> Report:
-    """Does the work in a thread, so that the user can interrupt it."""
-    watch = _core.TransferMonitor()
-    failed: list[BaseException] = []
+    work: Callable[[_core.TransferMonitor], T], observe: Observer | None
+) -> tuple[Report, T]:
+    """Does the work in a thread, so that the user can interrupt it; returns what it returns too."""
+    monitor = _core.TransferMonitor()
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
-            work(watch)
+            future.set_result(work(monitor))
         except BaseException as error:
-            failed.append(error)
+            future.set_exception(error)
 
     began = time.perf_counter()
     thread = threading.Thread(target=run, name="udt-transfer", daemon=True)
@@ -195,17 +189,17 @@ def _attend(
     try:
         while thread.is_alive():
             thread.join(INTERVAL)
-            known = watch.progress()
+            known = monitor.progress()
             if not (known["all_files"] or known["bytes"]) and thread.is_alive():
                 began = time.perf_counter()  # Nothing has come yet: that is no part of it.
-            if tell:
-                tell(watch)
+            if observe:
+                observe(monitor)
     except BaseException:
-        watch.stop()
+        monitor.stop()
         thread.join(10.0)
         raise
-    if failed:
-        raise failed[0]
+    value = future.result()
     took = time.perf_counter() - began
-    progress = watch.progress()
-    return Report(progress["bytes"], progress["resumed"], progress["files"], took, watch)
+    progress = monitor.progress()
+    report = Report(progress["bytes"], progress["resumed"], progress["files"], took, monitor)
+    return report, value
