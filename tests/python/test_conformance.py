@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dumbbell.checks.bbr_draft import ALGORITHMS, CASES, version
-from dumbbell.checks.conformance import Outcome, examine
+from dumbbell.checks.conformance import CaseResult, examine
 from dumbbell.cli.app import app
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def verdicts(outcomes: list[Outcome]) -> dict[tuple[str, str], str]:
+def verdicts(outcomes: list[CaseResult]) -> dict[tuple[str, str], str]:
     return {(one.case.section, one.cc): one.verdict for one in outcomes}
 
 
-def only(*sections: str) -> list[Outcome]:
+def only(*sections: str) -> list[CaseResult]:
     """The cases of some sections, of BBRv3 and of changed ones."""
     cases = [case for case in CASES if case.section in sections]
     wrong = ["bbr3(probe_rtt_interval=8 s)", "bbr3(drain_gain=1)", "bbr3(loss_thresh=0.9)", "cubic"]
@@ -30,18 +30,18 @@ def only(*sections: str) -> list[Outcome]:
 
 
 @pytest.fixture(scope="module")
-def built_in() -> list[Outcome]:
+def built_in() -> list[CaseResult]:
     return examine(CASES, ALGORITHMS, version)
 
 
-def test_every_version_passes_every_case_about_it(built_in: list[Outcome]) -> None:
+def test_every_version_passes_every_case_about_it(built_in: list[CaseResult]) -> None:
     failed = [
         f"{one.cc} {one.case.section}: {one.seen}" for one in built_in if one.verdict == "fail"
     ]
     assert failed == []
 
 
-def test_only_what_a_version_does_not_have_is_left_out(built_in: list[Outcome]) -> None:
+def test_only_what_a_version_does_not_have_is_left_out(built_in: list[CaseResult]) -> None:
     left_out = {key for key, verdict in verdicts(built_in).items() if verdict == "n/a"}
     sections = {cc: sorted(s for s, name in left_out if name == cc) for cc in ALGORITHMS}
     assert sections["bbr3"] == ["(A.5)"]

@@ -25,6 +25,8 @@ from dumbbell.checks.conformance import Case, Finding, NotSeenError
 from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dumbbell.checks.conformance import Stay, Track
 
 STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL = range(8)
@@ -49,6 +51,13 @@ _SAMPLE: Final = 0.002
 _SETTLED: Final = 5.0
 """From when on all that A.22's application wrote at first has been sent, s."""
 
+_SLOW_APPLICATION: Final = {"app_rate": "5 Mbit/s"}
+_CLUMPS: Final = [20] * 83
+"""A trace: 83 packets every 20 ms are 49.8 Mbit/s."""
+
+CASES: Final[list[Case]] = []
+"""The cases, in the draft's order."""
+
 
 def version(cc: str) -> int:
     """Which version of BBR an algorithm is; an unknown one is held to what the draft specifies."""
@@ -69,6 +78,33 @@ def _flow(
         sample=f"{1e3 * _SAMPLE:g} ms",
         internals=True,
     )
+
+
+def _case(
+    section: str,
+    versions: frozenset[int],
+    *,
+    title: str = "",
+    since: float = 0.0,
+    setup: Callable[[str], Experiment] | None = None,
+    then: Callable[[str, Track], Experiment] | None = None,
+    seconds: float = 10,
+    **changes: Any,
+) -> Callable[[Callable[[Track], Finding]], Callable[[Track], Finding]]:
+    """Makes a case of a check, which sees the samples from `since` on, s.
+
+    The title is the check's docstring if not given. Without `setup` the experiment is one flow for
+    `seconds`, with `changes` as for `_flow`.
+    """
+
+    def add(check: Callable[[Track], Finding]) -> Callable[[Track], Finding]:
+        make = setup or partial(_flow, seconds=seconds, **changes)
+        late = (lambda track: check(track.between(since))) if since else check
+        about = title or (check.__doc__ or "").removesuffix(".")
+        CASES.append(Case(section, about, make, late, versions, then))
+        return check
+
+    return add
 
 
 def _walk(track: Track) -> list[int]:
@@ -92,8 +128,12 @@ def _named(states: list[int]) -> str:
     return ", ".join(NAMES[state] for state in states)
 
 
-def _within(value: float, low: float, high: float, text: str) -> Finding:
-    return Finding(low <= value <= high, text.format(value))
+def _max(samples: pl.DataFrame, variable: str) -> float:
+    return float(samples[variable].max())  # type: ignore[arg-type]
+
+
+def _min(samples: pl.DataFrame, variable: str) -> float:
+    return float(samples[variable].min())  # type: ignore[arg-type]
 
 
 def _share_of_link(track: Track, rate: float = _RATE) -> float:
@@ -102,44 +142,6 @@ def _share_of_link(track: Track, rate: float = _RATE) -> float:
 
 def _bandwidth(track: Track, rate: float = _RATE) -> float:
     return 8 * track.last("max_bw") / (rate * _PAYLOAD)
-
-
-def _startup_plateau(track: Track) -> Finding:
-    startup, after = _change(track, STARTUP)
-    samples = startup.samples.group_by("round_count", maintain_order=True).agg(
-        pl.col("max_bw").last()
-    )
-    best, grew = 0.0, 0.0
-    for number, bandwidth in samples.iter_rows():
-        if bandwidth >= 1.25 * best:
-            best, grew = bandwidth, number
-    rounds = float(after.samples["round_count"][0]) - grew
-    at_exit = 8 * float(after.samples["max_bw"][0]) / (_RATE * _PAYLOAD)
-    full = after.samples["full_bw_reached"][0] == 1
-    return Finding(
-        after.state == DRAIN and full and 3 <= rounds <= 4 and abs(at_exit - 1) <= 0.02,
-        f"{NAMES[after.state]} {rounds:.0f} rounds after the last growth by 25 %, max_bw "
-        f"{100 * at_exit:.1f} % of the link",
-    )
-
-
-def _startup_loss(track: Track) -> Finding:
-    states = _walk(track)
-    full = track.last("full_bw_reached") == 1
-    return Finding(
-        states[:2] == [STARTUP, DRAIN] and full,
-        f"{_named(states[:3])}; inflight_longterm {track.last('inflight_longterm'):.0f} packets",
-    )
-
-
-def _drain_inflight(track: Track) -> Finding:
-    drain, _ = _change(track, DRAIN)
-    gain = float(drain.samples["pacing_gain"].max())  # type: ignore[arg-type]
-    left = float(drain.samples["in_flight"][-1]) / _BDP
-    return Finding(
-        0.3 <= gain <= 0.5 and 0.9 <= left <= 1.1,
-        f"gain {gain:.2f}, {left:.2f} BDP in flight at its end",
-    )
 
 
 def _slower_in(state: int, share: float, cc: str, track: Track, **link: Any) -> Experiment:
@@ -155,14 +157,60 @@ def _slower_in(state: int, share: float, cc: str, track: Track, **link: Any) -> 
     return _flow(cc, seconds=began + 10, rates=rates, **link)
 
 
+@_case("A.1", _ALL)
+def _startup_plateau(track: Track) -> Finding:
+    """Exiting STARTUP on bandwidth plateau."""
+    startup, after = _change(track, STARTUP)
+    rounds_of = startup.samples.group_by("round_count", maintain_order=True)
+    best, grew = 0.0, 0.0
+    for number, bandwidth in rounds_of.agg(pl.col("max_bw").last()).iter_rows():
+        if bandwidth >= 1.25 * best:
+            best, grew = bandwidth, number
+    rounds = float(after.samples["round_count"][0]) - grew
+    at_exit = 8 * float(after.samples["max_bw"][0]) / (_RATE * _PAYLOAD)
+    full = after.samples["full_bw_reached"][0] == 1
+    return Finding(
+        after.state == DRAIN and full and 3 <= rounds <= 4 and abs(at_exit - 1) <= 0.02,
+        f"{NAMES[after.state]} {rounds:.0f} rounds after the last growth by 25 %, max_bw "
+        f"{100 * at_exit:.1f} % of the link",
+    )
+
+
+@_case("A.2", _BOUNDED, seconds=5, flow={"app_rate": "20 Mbit/s"}, loss=0.2)
+def _startup_loss(track: Track) -> Finding:
+    """Exiting STARTUP on loss when application-limited."""
+    states = _walk(track)
+    full = track.last("full_bw_reached") == 1
+    return Finding(
+        states[:2] == [STARTUP, DRAIN] and full,
+        f"{_named(states[:3])}; inflight_longterm {track.last('inflight_longterm'):.0f} packets",
+    )
+
+
+@_case("A.3", _ALL)
+def _drain_inflight(track: Track) -> Finding:
+    """Exiting DRAIN based on inflight."""
+    drain, _ = _change(track, DRAIN)
+    gain = _max(drain.samples, "pacing_gain")
+    left = float(drain.samples["in_flight"][-1]) / _BDP
+    return Finding(
+        0.3 <= gain <= 0.5 and 0.9 <= left <= 1.1,
+        f"gain {gain:.2f}, {left:.2f} BDP in flight at its end",
+    )
+
+
+@_case("A.4", _V3, then=partial(_slower_in, DRAIN, 0.3))
 def _drain_time(track: Track) -> Finding:
+    """Exiting DRAIN based on time."""
     drain, _ = _change(track, DRAIN)
     rounds = float(drain.samples["round_count"][-1] - drain.samples["round_count"][0])
     left = float(drain.samples["in_flight"][-1]) / _BDP
     return Finding(3 <= rounds <= 4 and left > 1, f"{rounds:.0f} rounds, {left:.2f} BDP left")
 
 
+@_case("A.5", _V3)
 def _up_plateau(track: Track) -> Finding:
+    """Exiting PROBE_UP on bandwidth plateau."""
     ups = _all(track, UP)
     rounds = [float(up.samples["round_count"][-1] - up.samples["round_count"][0]) for up in ups]
     lost = track.last("lost")
@@ -173,10 +221,11 @@ def _up_plateau(track: Track) -> Finding:
     )
 
 
+@_case("(A.5)", frozenset({2}))
 def _up_queue(track: Track) -> Finding:
-    """BBRv2's own rule in place of A.5's: 1.25 BDP are in flight."""
+    """Exiting PROBE_UP on 1.25 BDP, BBRv2's rule."""
     ups = _all(track, UP)
-    reached = [float(up.samples["in_flight"].max()) / _BDP for up in ups]  # type: ignore[arg-type]
+    reached = [_max(up.samples, "in_flight") / _BDP for up in ups]
     return Finding(
         bool(reached) and min(reached) >= 1.2 and max(reached) <= 1.35,
         f"{len(ups)} probes up to {min(reached, default=0):.2f} to {max(reached, default=0):.2f} "
@@ -195,7 +244,9 @@ def _ends_in(track: Track, state: int, *allowed: int) -> bool:
     )
 
 
+@_case("A.6", _BOUNDED, seconds=30, flow={"app_rate": "20 Mbit/s"}, loss=0.05)
 def _up_loss(track: Track) -> Finding:
+    """Exiting PROBE_UP on loss when application-limited."""
     ups, bound = _all(track, UP), track.last("inflight_longterm")
     if not ups:
         raise NotSeenError("never came to UP")
@@ -212,12 +263,16 @@ def _up_loss(track: Track) -> Finding:
     )
 
 
+@_case("A.7", _ALL, seconds=30, flow=_SLOW_APPLICATION)
 def _stays_in_startup(track: Track) -> Finding:
+    """Never exiting STARTUP when application-limited with no loss."""
     states = set(_walk(track))
     return Finding(states <= {STARTUP, PROBE_RTT}, _named(sorted(states)))
 
 
+@_case("A.8", _BOUNDED)
 def _down_inflight(track: Track) -> Finding:
+    """Exiting PROBE_DOWN on inflight."""
     downs = [
         down
         for down, after in pairwise(track.stays())
@@ -232,7 +287,9 @@ def _down_inflight(track: Track) -> Finding:
     )
 
 
+@_case("A.9", _V3, then=partial(_slower_in, UP, 0.8, delay="10 ms"), seconds=30, delay="10 ms")
 def _down_time(track: Track) -> Finding:
+    """Exiting PROBE_DOWN after max time."""
     slow = track.last("t") - 10
     down, after = _change(track.between(slow + 3 * _SAMPLE), DOWN)
     return Finding(
@@ -241,7 +298,17 @@ def _down_time(track: Track) -> Finding:
     )
 
 
+# Fills the pipe at first. Then the application is slower than the link: there is no queue, and no
+# round-trip time is lower than another.
+@_case(
+    "A.10",
+    _ALL,
+    seconds=55,
+    flow={"app_rate": "40 Mbit/s"},
+    rates=[["0 s", "30 Mbit/s"], ["5 s", "100 Mbit/s"]],
+)
 def _probe_rtt(track: Track) -> Finding:
+    """Entering and exiting PROBE_RTT."""
     v1 = not track.has("inflight_longterm")
     every = 10.0 if v1 else 5.0
     late = track.between(10)
@@ -270,16 +337,27 @@ def _probe_rtt(track: Track) -> Finding:
     )
 
 
+@_case("A.11", _ALL, seconds=60, flow={"app_rate": "1930 bit/s"})
 def _no_probe_rtt(track: Track) -> Finding:
+    """Skipping PROBE_RTT due to application-limited sending."""
     visits = len(_all(track, PROBE_RTT))
     return Finding(visits == 0 and track.last("sent") >= 9, f"{visits} visits to PROBE_RTT")
 
 
-def _aggregation(since: float, track: Track) -> Finding:
-    late = track.between(since)
-    extra = float(late.samples["extra_acked"].max())  # type: ignore[arg-type]
-    cwnd = float(late.samples["cwnd"].max()) / _BDP  # type: ignore[arg-type]
-    used = _share_of_link(late)
+@_case(
+    "A.13",
+    _ALL,
+    since=5.0,
+    seconds=20,
+    trace=_CLUMPS,
+    title="Achieving expected cruise bandwidth on a link with aggregation",
+)
+@_case("A.12", _ALL, since=1.0, seconds=3, trace=_CLUMPS)
+def _aggregation(track: Track) -> Finding:
+    """Achieving expected STARTUP bandwidth on a link with aggregation."""
+    extra = _max(track.samples, "extra_acked")
+    cwnd = _max(track.samples, "cwnd") / _BDP
+    used = _share_of_link(track)
     return Finding(
         extra >= 40 and cwnd > 2 and used >= 0.9 and _bandwidth(track) >= 0.9,
         f"extra_acked {extra:.0f} packets, window {cwnd:.1f} BDP, {100 * used:.0f} % of the link, "
@@ -287,24 +365,31 @@ def _aggregation(since: float, track: Track) -> Finding:
     )
 
 
+@_case("A.14", _ALL, since=10.0, seconds=40, rate="64 kbit/s", delay="10 ms", queue="20 packets")
 def _tiny_bdp(track: Track) -> Finding:
-    late = track.between(10)
-    least = float(late.samples.filter(pl.col("state") != PROBE_RTT)["cwnd"].min())  # type: ignore[arg-type]
-    used = _share_of_link(late, 64e3)
+    """Correctly managing sub-packet BDPs."""
+    least = _min(track.samples.filter(pl.col("state") != PROBE_RTT), "cwnd")
+    used = _share_of_link(track, 64e3)
     return Finding(
         least >= 4 and used >= 0.9, f"window at least {least:.0f}, {100 * used:.0f} % of the link"
     )
 
 
+@_case("A.15", _ALL, seconds=25, rates=[["0 s", "10 Mbit/s"], ["10 s", "100 Mbit/s"]])
 def _ten_times_more(track: Track) -> Finding:
+    """Increasing bandwidth 10x and ensuring full bandwidth is reached."""
     reached = track.samples.filter(
         pl.col("t") > 10, 8 * pl.col("max_bw") >= 0.95 * 100e6 * _PAYLOAD
     )
     took = float(reached["t"][0]) - 10 if reached.height else float("inf")
-    return _within(took, 0, 10, "95 % of the new rate after {:.1f} s")
+    return Finding(took <= 10, f"95 % of the new rate after {took:.1f} s")
 
 
+@_case(
+    "A.16", _ALL, seconds=30, rates=[["0 s", "100 Mbit/s"], ["10 s", "10 Mbit/s"]], queue="0.5 BDP"
+)
 def _ten_times_less(track: Track) -> Finding:
+    """Decreasing bandwidth 10x and ensuring max bandwidth adapts down."""
     late = track.between(10)
     true = late.samples.filter(8 * pl.col("max_bw") <= 1.05 * 10e6 * _PAYLOAD)
     took = float(true["t"][0]) - 10 if true.height else float("inf")
@@ -317,27 +402,41 @@ def _ten_times_less(track: Track) -> Finding:
     return Finding(good, f"{bounded}max_bw is the new rate after {took:.1f} s")
 
 
+@_case("A.17", _ALL, since=20.0, seconds=40, rate="10 Mbit/s", burst="60 kB", queue="2 packets")
 def _policer(track: Track) -> Finding:
-    late = track.between(20)
-    first, last = late.samples.row(0, named=True), late.samples.row(-1, named=True)
+    """Handling token bucket policers."""
+    first, last = track.samples.row(0, named=True), track.samples.row(-1, named=True)
     lost = (last["lost"] - first["lost"]) / (last["sent"] - first["sent"])
-    used = _share_of_link(late, 10e6)
+    used = _share_of_link(track, 10e6)
     return Finding(
         lost <= 0.05 and used >= 0.7,
         f"{100 * lost:.1f} % lost, {100 * used:.0f} % of the token rate",
     )
 
 
-def _spurious(since: float, track: Track) -> Finding:
-    spurious = int(track.result.flows["spurious"][0])
-    used = _share_of_link(track.between(since))
+@_case(
+    "A.19",
+    _ALL,
+    since=10.0,
+    seconds=20,
+    rates=[["0 s", "50 Mbit/s"], ["5 s", "0 bit/s"], ["5600 ms", "50 Mbit/s"]],
+    queue="unlimited",
+    title="Handling spurious RTO recovery",
+)
+@_case("A.18", _ALL, since=5.0, seconds=30, reorder="0.1 % by 30 ms")
+def _spurious_recovery(track: Track) -> Finding:
+    """Handling spurious fast recovery."""
+    episodes = int(track.result.flows["spurious"][0])
+    used = _share_of_link(track)
     return Finding(
-        spurious > 0 and used >= 0.9,
-        f"{spurious} episodes found spurious, {100 * used:.0f} % of the link",
+        episodes > 0 and used >= 0.9,
+        f"{episodes} episodes found spurious, {100 * used:.0f} % of the link",
     )
 
 
+@_case("A.20", _ALL, seconds=30, flow=_SLOW_APPLICATION)
 def _back_to_startup(track: Track) -> Finding:
+    """Entering and exiting PROBE_RTT during STARTUP."""
     states = _walk(track)
     visits = states.count(PROBE_RTT)
     return Finding(
@@ -346,11 +445,13 @@ def _back_to_startup(track: Track) -> Finding:
     )
 
 
+@_case("A.21", _BOUNDED, seconds=40, queue="0.1 BDP")
 def _up_after_bound(track: Track) -> Finding:
+    """Handling loss during PROBE_UP after inflight_longterm is set."""
     cuts = 0
     for before, after in pairwise(track.stays()):
         if before.state == UP and after.state == DOWN:
-            high = float(before.samples["inflight_longterm"].max())  # type: ignore[arg-type]
+            high = _max(before.samples, "inflight_longterm")
             cuts += high < float("inf") and float(after.samples["inflight_longterm"][0]) < high
     lost = track.last("lost") / track.last("sent")
     return Finding(
@@ -374,7 +475,9 @@ def _paused_in_refill(cc: str, track: Track) -> Experiment:
     return _pausing(cc, [pause, "5 Mbit/s"], [end, "48 Mbit/s"])
 
 
+@_case("A.22", _BOUNDED, setup=_pausing, then=_paused_in_refill)
 def _refill_pause(track: Track) -> Finding:
+    """Handling application-limited sending during PROBE_REFILL."""
     stays = track.stays()
     refills = [
         part
@@ -384,8 +487,8 @@ def _refill_pause(track: Track) -> Finding:
     if not refills:
         raise NotSeenError(f"never came to and left {NAMES[REFILL]}")
     before, refill, after = refills[0]
-    kept = float(refill.samples["max_bw"].min()) / float(before.samples["max_bw"][-1])  # type: ignore[arg-type]
-    left = float(refill.samples["in_flight"].min())  # type: ignore[arg-type]
+    kept = _min(refill.samples, "max_bw") / float(before.samples["max_bw"][-1])
+    left = _min(refill.samples, "in_flight")
     later = track.between(after.began + 1).throughput() / 48e6
     return Finding(
         after.state == UP and kept >= 1.0 and later >= 0.95,
@@ -393,157 +496,3 @@ def _refill_pause(track: Track) -> Finding:
         f"flight fell to {left:.0f} packets; then {100 * later:.0f} % of "
         "what the application writes",
     )
-
-
-_plain: Final = partial(_flow, seconds=10)
-# Fills the pipe at first. Then the application is slower than the link: there is no queue, and no
-# round-trip time is lower than another.
-_steady: Final = partial(
-    _flow,
-    seconds=55,
-    flow={"app_rate": "40 Mbit/s"},
-    rates=[["0 s", "30 Mbit/s"], ["5 s", "100 Mbit/s"]],
-)
-_slow_application: Final[dict[str, Any]] = {"app_rate": "5 Mbit/s"}
-_clumps: Final[dict[str, Any]] = {"trace": [20] * 83}  # 83 packets every 20 ms are 49.8 Mbit/s
-_outage: Final[dict[str, Any]] = {
-    "rates": [["0 s", "50 Mbit/s"], ["5 s", "0 bit/s"], ["5600 ms", "50 Mbit/s"]],
-    "queue": "unlimited",
-}
-
-CASES: Final = (
-    Case("A.1", "Exiting STARTUP on bandwidth plateau", _plain, _startup_plateau, _ALL),
-    Case(
-        "A.2",
-        "Exiting STARTUP on loss when application-limited",
-        partial(_flow, seconds=5, flow={"app_rate": "20 Mbit/s"}, loss=0.2),
-        _startup_loss,
-        _BOUNDED,
-    ),
-    Case("A.3", "Exiting DRAIN based on inflight", _plain, _drain_inflight, _ALL),
-    Case(
-        "A.4",
-        "Exiting DRAIN based on time",
-        _plain,
-        _drain_time,
-        _V3,
-        then=partial(_slower_in, DRAIN, 0.3),
-    ),
-    Case("A.5", "Exiting PROBE_UP on bandwidth plateau", _plain, _up_plateau, _V3),
-    Case("(A.5)", "Exiting PROBE_UP on 1.25 BDP, BBRv2's rule", _plain, _up_queue, frozenset({2})),
-    Case(
-        "A.6",
-        "Exiting PROBE_UP on loss when application-limited",
-        partial(_flow, seconds=30, flow={"app_rate": "20 Mbit/s"}, loss=0.05),
-        _up_loss,
-        _BOUNDED,
-    ),
-    Case(
-        "A.7",
-        "Never exiting STARTUP when application-limited with no loss",
-        partial(_flow, seconds=30, flow=_slow_application),
-        _stays_in_startup,
-        _ALL,
-    ),
-    Case("A.8", "Exiting PROBE_DOWN on inflight", _plain, _down_inflight, _BOUNDED),
-    Case(
-        "A.9",
-        "Exiting PROBE_DOWN after max time",
-        partial(_flow, seconds=30, delay="10 ms"),
-        _down_time,
-        _V3,
-        then=partial(_slower_in, UP, 0.8, delay="10 ms"),
-    ),
-    Case("A.10", "Entering and exiting PROBE_RTT", _steady, _probe_rtt, _ALL),
-    Case(
-        "A.11",
-        "Skipping PROBE_RTT due to application-limited sending",
-        partial(_flow, seconds=60, flow={"app_rate": "1930 bit/s"}),
-        _no_probe_rtt,
-        _ALL,
-    ),
-    Case(
-        "A.12",
-        "Achieving expected STARTUP bandwidth on a link with aggregation",
-        partial(_flow, seconds=3, **_clumps),
-        partial(_aggregation, 1.0),
-        _ALL,
-    ),
-    Case(
-        "A.13",
-        "Achieving expected cruise bandwidth on a link with aggregation",
-        partial(_flow, seconds=20, **_clumps),
-        partial(_aggregation, 5.0),
-        _ALL,
-    ),
-    Case(
-        "A.14",
-        "Correctly managing sub-packet BDPs",
-        partial(_flow, seconds=40, rate="64 kbit/s", delay="10 ms", queue="20 packets"),
-        _tiny_bdp,
-        _ALL,
-    ),
-    Case(
-        "A.15",
-        "Increasing bandwidth 10x and ensuring full bandwidth is reached",
-        partial(_flow, seconds=25, rates=[["0 s", "10 Mbit/s"], ["10 s", "100 Mbit/s"]]),
-        _ten_times_more,
-        _ALL,
-    ),
-    Case(
-        "A.16",
-        "Decreasing bandwidth 10x and ensuring max bandwidth adapts down",
-        partial(
-            _flow,
-            seconds=30,
-            rates=[["0 s", "100 Mbit/s"], ["10 s", "10 Mbit/s"]],
-            queue="0.5 BDP",
-        ),
-        _ten_times_less,
-        _ALL,
-    ),
-    Case(
-        "A.17",
-        "Handling token bucket policers",
-        partial(_flow, seconds=40, rate="10 Mbit/s", burst="60 kB", queue="2 packets"),
-        _policer,
-        _ALL,
-    ),
-    Case(
-        "A.18",
-        "Handling spurious fast recovery",
-        partial(_flow, seconds=30, reorder="0.1 % by 30 ms"),
-        partial(_spurious, 5.0),
-        _ALL,
-    ),
-    Case(
-        "A.19",
-        "Handling spurious RTO recovery",
-        partial(_flow, seconds=20, **_outage),
-        partial(_spurious, 10.0),
-        _ALL,
-    ),
-    Case(
-        "A.20",
-        "Entering and exiting PROBE_RTT during STARTUP",
-        partial(_flow, seconds=30, flow=_slow_application),
-        _back_to_startup,
-        _ALL,
-    ),
-    Case(
-        "A.21",
-        "Handling loss during PROBE_UP after inflight_longterm is set",
-        partial(_flow, seconds=40, queue="0.1 BDP"),
-        _up_after_bound,
-        _BOUNDED,
-    ),
-    Case(
-        "A.22",
-        "Handling application-limited sending during PROBE_REFILL",
-        _pausing,
-        _refill_pause,
-        _BOUNDED,
-        then=_paused_in_refill,
-    ),
-)
-"""The cases, in the draft's order."""

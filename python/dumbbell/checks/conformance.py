@@ -123,8 +123,8 @@ class Stay:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a case."""
+class CaseResult:
+    """The verdict on an algorithm in a case, and what was seen."""
 
     case: Case
     cc: str
@@ -139,7 +139,7 @@ def examine(
     *,
     jobs: int | None = None,
     progress: Progress = silent,
-) -> list[Outcome]:
+) -> list[CaseResult]:
     """Puts algorithms through cases.
 
     Args:
@@ -150,7 +150,7 @@ def examine(
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
-        An outcome for every case and algorithm, case by case. A case about other versions, or about
+        A result for every case and algorithm, case by case. A case about other versions, or about
         variables that the algorithm does not show, is ``"n/a"``.
     """
     pairs = [(case, cc) for case in cases for cc in algorithms if version(cc) in case.versions]
@@ -179,16 +179,16 @@ _NOT_SHOWN: Final = (pl.exceptions.ColumnNotFoundError, KeyError)
 """What a variable that is looked at and not there ends in."""
 
 
-def _judge(case: Case, cc: str, track: Track | None) -> Outcome:
+def _judge(case: Case, cc: str, track: Track | None) -> CaseResult:
     if track is None:
-        return Outcome(case, cc, "n/a", "about other versions")
+        return CaseResult(case, cc, "n/a", "about other versions")
     if not track.has("state"):
-        return Outcome(case, cc, "n/a", "the algorithm shows no state")
+        return CaseResult(case, cc, "n/a", "the algorithm shows no state")
     try:
         found = case.check(track)
     except NotSeenError as error:
-        return Outcome(case, cc, "fail", str(error))
+        return CaseResult(case, cc, "fail", str(error))
     except _NOT_SHOWN as error:
         missing = str(error).partition("\n")[0].strip("'\"")
-        return Outcome(case, cc, "n/a", f"the algorithm shows no {missing}")
-    return Outcome(case, cc, "pass" if found.passed else "fail", found.seen)
+        return CaseResult(case, cc, "n/a", f"the algorithm shows no {missing}")
+    return CaseResult(case, cc, "pass" if found.passed else "fail", found.seen)

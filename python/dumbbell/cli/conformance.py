@@ -10,7 +10,7 @@ from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
 
 if TYPE_CHECKING:
-    from dumbbell.checks.conformance import Outcome
+    from dumbbell.checks.conformance import CaseResult
 
 Suite = Literal["bbr"]
 
@@ -41,7 +41,7 @@ def examine_algorithms(
         raise typer.Exit(1)
 
 
-def _print(outcomes: list[Outcome], algorithms: list[str], failed: list[Outcome]) -> None:
+def _print(outcomes: list[CaseResult], algorithms: list[str], failed: list[CaseResult]) -> None:
     from dumbbell.display import Column, Table
 
     lines = [outcomes[i : i + len(algorithms)] for i in range(0, len(outcomes), len(algorithms))]
@@ -58,7 +58,7 @@ def _print(outcomes: list[Outcome], algorithms: list[str], failed: list[Outcome]
     )
 
 
-def _row(outcome: Outcome) -> dict[str, str]:
+def _row(outcome: CaseResult) -> dict[str, str]:
     case = outcome.case
     row = {"section": case.section, "title": case.title, "cc": outcome.cc}
     return row | {"verdict": outcome.verdict, "seen": outcome.seen}
