@@ -6,14 +6,17 @@ The packets of these tests are simulated ones that are said to be real.
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dumbbell.engine import measurements
 from dumbbell.engine.kernel import TestbedError
 from dumbbell.engine.runner import run_all
-from dumbbell.papers import Paper, Study, available, reproduction, testbed
+from dumbbell.errors import OverwriteError
+from dumbbell.papers import Paper, Study, available, reproduction
 from dumbbell.papers.reproduction import RunOptions, figure_of, reopen, reproduce_paper
 from dumbbell.papers.testbed import counted
 
@@ -132,15 +135,16 @@ def study(tmp_path: Path) -> Study:
 class Machine:
     """Stands for a machine with real packets; the runs of some seeds are invalid."""
 
-    def __init__(self, *invalid: int) -> None:
+    def __init__(self, *invalid: int, kernel: str | None = None) -> None:
         self.invalid = {str(seed): ["packets were 9 ms late"] for seed in invalid}
+        self.kernel = kernel or platform.release()
         self.runs: list[int] = []
 
     def __call__(self, experiments: list[Any], **options: Any) -> Generator[Result, None, None]:
         assert options["backend"] == "linux"
         for result in run_all(experiments):
             self.runs += result.seeds
-            meta = {"backend": "linux", "kernel": "6.18", "invalid": self.invalid}
+            meta = {"backend": "linux", "kernel": self.kernel, "invalid": self.invalid}
             yield replace(result, meta=result.meta | meta)
 
 
@@ -152,7 +156,7 @@ def reproduce(study: Study, out: Path, *, with_real: bool = True) -> Reproductio
 def test_a_number_is_published_simulated_simulated_alike_and_real(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testbed, "run_each", Machine(2))
+    monkeypatch.setattr(measurements, "run_each", Machine(2))
     done = reproduce(study, tmp_path)
     (number,) = done.numbers
     assert number.found.value == pytest.approx(9.0, rel=0.1)
@@ -172,7 +176,8 @@ def test_a_number_is_published_simulated_simulated_alike_and_real(
 def test_the_report_shows_figures_side_by_side_and_says_what_is_otherwise(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testbed, "run_each", Machine(2))
+    monkeypatch.setattr(platform, "release", lambda: "6.18")
+    monkeypatch.setattr(measurements, "run_each", Machine(2))
     reproduce(study, tmp_path)
     page = (tmp_path / "tiny" / "index.html").read_text()
     assert page.index('id="figure-1"') < page.index('id="figure-1-real"')
@@ -188,16 +193,33 @@ def test_runs_that_are_there_are_kept_and_told_of(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine()
-    monkeypatch.setattr(testbed, "run_each", machine)
+    monkeypatch.setattr(measurements, "run_each", machine)
     first, again, later = (reproduce(study, tmp_path, with_real=r) for r in (True, True, False))
     assert machine.runs == [1, 2, 3]
     assert [one.numbers[0].testbed for one in (again, later)] == [first.numbers[0].testbed] * 2
 
 
+def test_runs_of_another_kernel_are_shown_but_are_no_measurement_of_this_one(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measurements, "run_each", Machine(kernel="5.4"))
+    first = reproduce(study, tmp_path)
+    assert reproduce(study, tmp_path, with_real=False).numbers == first.numbers
+    machine = Machine()
+    monkeypatch.setattr(measurements, "run_each", machine)
+    with pytest.raises(OverwriteError, match=r"real packets \(Linux 5\.4, 3 runs\)"):
+        reproduce(study, tmp_path)
+    assert machine.runs == []
+    options = RunOptions(1, testbed=True, overwrite=True)
+    real = reproduce_paper(study, tmp_path, options).testbed
+    assert real is not None
+    assert real.runs["reno"].meta["kernel"] == platform.release()
+
+
 def test_runs_are_kept_and_marked_if_all_are_invalid(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testbed, "run_each", Machine(1, 2, 3))
+    monkeypatch.setattr(measurements, "run_each", Machine(1, 2, 3))
     (number,) = reproduce(study, tmp_path).numbers
     assert number.testbed is not None
     assert number.testbed.count == "3 runs, invalid"
@@ -210,7 +232,7 @@ def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
     def refuse(*_experiments: Any, **_options: Any) -> list[Result]:
         raise TestbedError("run as root")
 
-    monkeypatch.setattr(testbed, "run_each", refuse)
+    monkeypatch.setattr(measurements, "run_each", refuse)
     monkeypatch.setattr(reproduction, "run_each", None)
     with pytest.raises(TestbedError, match="run as root"):
         reproduce(study, tmp_path)

@@ -7,24 +7,23 @@ a folder, so that a grid that was interrupted goes on where it was.
 
 from __future__ import annotations
 
-import platform
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from dumbbell.engine import measurements
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import run_all, run_each
-from dumbbell.errors import ResultError
+from dumbbell.engine.runner import run_all
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.metrics.intervals import median
-from dumbbell.results.result import Result
-from dumbbell.results.storage import check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from dumbbell.results.result import Result
 
 
 TOLERANCES: Final = {"goodput": 0.03, "queue_delay": 0.10, "retransmitted": 0.25}
@@ -111,39 +110,19 @@ def measure(
         OverwriteError: If there is a measurement of other settings, or of another kernel.
         TestbedError: If this machine lacks what real packets need.
     """
-    wanted = [(cell, seed) for seed in grid.seeds for cell in grid.cells]
-    missing = []
-    for cell, seed in wanted:
-        place, experiment = _place(folder, cell, seed), cell.experiment(grid.duration, [seed])
-        there = _load(place, experiment)
-        if there is None or there.invalid_runs or there.meta["kernel"] != platform.release():
-            is_invalid = there is not None and bool(there.invalid_runs)
-            check(place, None, None, overwrite=overwrite or is_invalid)
-            missing.append((place, experiment))
-    done = len(wanted) - len(missing)
-    results = run_each(
-        [experiment for _, experiment in missing],
-        jobs=jobs,
-        backend="linux",
-        retry_invalid=retry_invalid,
-        progress=lambda step, share: progress(step, (done + share * len(missing)) / len(wanted)),
-        fresh=overwrite,
+    wanted = {
+        _place(folder, cell, seed): cell.experiment(grid.duration, [seed])
+        for seed in grid.seeds
+        for cell in grid.cells
+    }
+    lacking = measurements.missing(wanted, overwrite=overwrite, repeat_invalid=True)
+    measurements.measure(
+        lacking, jobs=jobs, retry_invalid=retry_invalid, fresh=overwrite, progress=progress
     )
-    for (place, _), result in zip(missing, results, strict=True):
-        result.save(place, overwrite=True)
 
 
 def _place(folder: Path, cell: Cell, seed: int) -> Path:
     return folder / "runs" / f"{cell.id}-{seed}"
-
-
-def _load(place: Path, experiment: Experiment) -> Result | None:
-    """The result of this experiment in a folder; None if it holds another one, or nothing."""
-    try:
-        result = Result.load(place)
-    except ResultError:
-        return None
-    return result if result.experiment == experiment.resolve() else None
 
 
 def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFrame:
@@ -183,7 +162,7 @@ _SCHEMA: Final = {
 
 def _measured(folder: Path, cell: Cell, grid: Grid) -> list[Result]:
     found = (
-        _load(_place(folder, cell, seed), cell.experiment(grid.duration, [seed]))
+        measurements.measurement(_place(folder, cell, seed), cell.experiment(grid.duration, [seed]))
         for seed in grid.seeds
     )
     return [result for result in found if result is not None]

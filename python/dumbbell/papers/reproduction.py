@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from dumbbell.engine import measurements
 from dumbbell.engine.progress import Progress, silent, titled
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError, unknown
@@ -287,22 +288,27 @@ class _Folder:
 
     def _measure(self) -> None:
         """Runs with real packets what is not there yet."""
-        testbed.measure(
-            {
-                name: (experiment, self.options.jobs or template.at_once)
-                for name, (template, _, experiment) in self._testbed_plan().items()
-            },
-            self.folder / "real",
-            self.options.overwrite,
-            self._progress(),
-        )
+        plan = {self._real(name): one for name, one in self._testbed_plan().items()}
+        wanted = {folder: experiment for folder, (_, _, experiment) in plan.items()}
+        groups: dict[int, dict[Path, Experiment]] = {}
+        fresh = self.options.overwrite
+        for folder, experiment in measurements.missing(wanted, overwrite=fresh).items():
+            at_once = self.options.jobs or plan[folder][0].at_once
+            groups.setdefault(at_once, {})[folder] = experiment
+        for jobs, lacking in groups.items():
+            measurements.measure(
+                lacking, jobs=jobs, retry_invalid=2, fresh=fresh, progress=self._progress()
+            )
+
+    def _real(self, name: str) -> Path:
+        return self.folder / "real" / name
 
     def _testbed(self) -> TestbedRuns | None:
         """Runs with real packets, of now or before, and the matched simulations, which it runs."""
         there = {
             name: (spec, experiment)
             for name, (_, spec, experiment) in self._testbed_plan().items()
-            if testbed.is_there(self.folder / "real" / name, experiment)
+            if measurements.measurement(self._real(name), experiment)
         }
         planned = self.paper.planned
         changed = {name: one for name, (spec, one) in there.items() if spec != planned[name]}

@@ -7,7 +7,6 @@ settings from the effect of real packets.
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -16,23 +15,14 @@ import polars as pl
 
 from dumbbell import metrics
 from dumbbell.display import Column, Table, format_significant
-from dumbbell.engine.progress import Progress, titled
-from dumbbell.engine.runner import run_each
-from dumbbell.errors import ResultError
 from dumbbell.papers.outcome import Section
-from dumbbell.results.result import Result
-from dumbbell.results.storage import check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
-    from dumbbell.experiment.model import Experiment
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import Paper
-
-_RETRIES: Final = 2
-"""How often an invalid run is repeated."""
+    from dumbbell.results.result import Result
 
 
 @dataclass(frozen=True)
@@ -112,65 +102,6 @@ def counted(valid: int, invalid: int) -> str:
     if not invalid:
         return said
     return f"{said}, {invalid} invalid left out" if valid else f"{said}, invalid"
-
-
-def measure(
-    experiments: Mapping[str, tuple[Experiment, int]],
-    folder: Path,
-    overwrite: bool,
-    progress: Progress,
-) -> None:
-    """Runs with real packets what `folder` does not hold yet.
-
-    Every result is saved as soon as it is there, and those before it.
-
-    Args:
-        experiments: By id the experiment, and how many runs may go on at once.
-        folder: Where each has, or gets, its result folder.
-        overwrite: Whether measurements of other settings are replaced.
-        progress: Called periodically with the current step and its completed fraction (0 to 1).
-
-    Raises:
-        OverwriteError: If there is a measurement of other settings.
-        TestbedError: If the machine cannot.
-        BpfError: If the kernel lacks an algorithm, and may not be given it.
-    """
-    groups: dict[int, dict[str, Experiment]] = {}
-    for name, (experiment, at_once) in experiments.items():
-        if not is_there(folder / name, experiment):
-            check(folder / name, None, None, overwrite=overwrite)
-            groups.setdefault(at_once, {})[name] = experiment
-    for at_once, group in groups.items():
-        runs = run_each(
-            list(group.values()),
-            jobs=at_once,
-            backend="linux",
-            retry_invalid=_RETRIES,
-            progress=titled(progress, f"{', '.join(_families(group))} with real packets"),
-        )
-        with closing(runs):
-            for name, result in zip(group, runs, strict=True):
-                result.save(folder / name, overwrite=overwrite)
-
-
-def _families(names: Iterable[str]) -> list[str]:
-    """What the experiments are called before the first hyphen, each once."""
-    return list(dict.fromkeys(name.partition("-")[0] for name in names))
-
-
-def is_there(place: Path, experiment: Experiment) -> bool:
-    """Whether a folder holds the result of an experiment, whatever is said about its settings."""
-    try:
-        found = Result.load(place).experiment
-    except ResultError:
-        return False
-    return _bare(found) == _bare(experiment.resolve())
-
-
-def _bare(experiment: Experiment) -> Experiment:
-    return experiment.replace(
-        title="", seeds=experiment.seed_list, assumed={}, calibrated={}, internals=False
-    )
 
 
 def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) -> Section:

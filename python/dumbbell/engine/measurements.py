@@ -1,0 +1,95 @@
+"""Measurements with real packets that are kept in folders, so that none is made twice."""
+
+from __future__ import annotations
+
+import platform
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from dumbbell.engine.progress import Progress, silent
+from dumbbell.engine.runner import run_each
+from dumbbell.errors import ResultError
+from dumbbell.results.result import Result
+from dumbbell.results.storage import check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from dumbbell.experiment.model import Experiment
+
+
+def measurement(folder: Path, experiment: Experiment) -> Result | None:
+    """The result of this experiment in a folder; None if it holds another one, or nothing.
+
+    Titles and the reasons for settings may differ.
+    """
+    try:
+        result = Result.load(folder)
+    except ResultError:
+        return None
+    return result if _bare(result.experiment) == _bare(experiment.resolve()) else None
+
+
+def _bare(resolved: Experiment) -> Experiment:
+    return resolved.replace(
+        title="", seeds=resolved.seed_list, assumed={}, calibrated={}, internals=False
+    )
+
+
+def missing(
+    wanted: Mapping[Path, Experiment], *, overwrite: bool, repeat_invalid: bool = False
+) -> dict[Path, Experiment]:
+    """Those of the experiments, by their folder, that this kernel has not measured yet.
+
+    Args:
+        wanted: The experiments.
+        overwrite: Whether measurements of other settings, or of another kernel, may be replaced.
+        repeat_invalid: Whether an experiment with invalid runs counts as missing.
+
+    Raises:
+        OverwriteError: If a folder has a measurement that may not be replaced.
+    """
+    lacking = {}
+    for folder, experiment in wanted.items():
+        there = measurement(folder, experiment)
+        is_invalid = repeat_invalid and there is not None and bool(there.invalid_runs)
+        if there is None or is_invalid or there.meta.get("kernel") != platform.release():
+            check(folder, None, None, overwrite=overwrite or is_invalid)
+            lacking[folder] = experiment
+    return lacking
+
+
+def measure(
+    lacking: Mapping[Path, Experiment],
+    *,
+    jobs: int,
+    retry_invalid: int,
+    fresh: bool,
+    progress: Progress = silent,
+) -> None:
+    """Runs experiments with real packets; each result is written as soon as it is there.
+
+    Args:
+        lacking: The experiments, by the folder that each result is written to.
+        jobs: How many runs go on at once. Together they must not keep the machine from being in
+            time; runs during which it was not are invalid.
+        retry_invalid: How often an invalid run is repeated.
+        fresh: Whether runs are made even if the run store has them.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
+
+    Raises:
+        TestbedError: If the machine cannot.
+        BpfError: If the kernel lacks an algorithm, and may not be given it.
+    """
+    runs = run_each(
+        list(lacking.values()),
+        jobs=jobs,
+        backend="linux",
+        retry_invalid=retry_invalid,
+        progress=progress,
+        fresh=fresh,
+    )
+    with closing(runs):
+        for folder, result in zip(lacking, runs, strict=True):
+            result.save(folder, overwrite=True)
