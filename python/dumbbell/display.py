@@ -51,6 +51,8 @@ class Column:
         priority: Columns with larger numbers are dropped first where a table is too wide; one with
             0 is never dropped.
         decimals: The fewest decimals of its numbers, unless all of them are whole.
+        lowest: The least that the quantity can be, in the unit of result tables.
+        highest: The greatest that it can be.
     """
 
     title: str
@@ -59,6 +61,8 @@ class Column:
     scale: float = 1.0
     priority: int = 0
     decimals: int = 0
+    lowest: float = -math.inf
+    highest: float = math.inf
 
     @classmethod
     def of(cls, metric: str, **changes: str | int) -> Column:
@@ -71,9 +75,9 @@ class Column:
         """Title and unit: ``Throughput (Mbit/s)``."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
-    def format(self, value: float | None) -> str:
-        """One number, without its unit, by itself."""
-        return self._formatted([value])[0][0]
+    def format(self, cell: Cell) -> str:
+        """One cell by itself, without its unit: ``48.2``, or ``48.2 (47.9 to 48.5)``."""
+        return _inline(*self._formatted([cell])[0])
 
     def _formatted(self, cells: Sequence[Cell]) -> list[tuple[str, str]]:
         """Each cell as text, and its interval as text; all with as many decimals."""
@@ -95,24 +99,38 @@ class Column:
         return formatted
 
 
+def _metric(
+    title: str,
+    unit: str = "",
+    scale: float = 1.0,
+    *,
+    priority: int,
+    decimals: int = 0,
+    lowest: float = 0.0,
+    highest: float = math.inf,
+) -> Column:
+    return Column(title, True, unit, scale, priority, decimals, lowest, highest)
+
+
 METRICS: Final = {
-    "throughput": Column("Throughput", True, "Mbit/s", 1e-6, 1),
-    "goodput": Column("Goodput", True, "Mbit/s", 1e-6, 8),
-    "utilisation": Column("Utilisation", True, "%", 1e2, 5),
-    "queue_delay_mean": Column("Queueing delay", True, "ms", 1e3, 2),
-    "queue_delay_p95": Column("p95 queueing delay", True, "ms", 1e3, 7),
-    "rtt_mean": Column("Mean RTT", True, "ms", 1e3, 9),
-    "retransmission_share": Column("Retransmitted", True, "%", 1e2, 3),
-    "jain": Column("Jain's index", True, priority=4, decimals=3),
-    "harm": Column("Harm", True, "%", 1e2, 3),
-    "rival_throughput": Column("Throughput left", True, "Mbit/s", 1e-6, 2),
-    "took": Column("Completion time", True, "s", 1.0, 6),
-    "timeouts": Column("Timeouts", True, priority=10),
-    "queue_mean": Column("Mean queue", True, "kB", 1e-3, 2),
-    "dropped": Column("Dropped", True, "packets", 1.0, 3),
-    "lost": Column("Lost at random", True, "packets", 1.0, 4),
+    "throughput": _metric("Throughput", "Mbit/s", 1e-6, priority=1),
+    "goodput": _metric("Goodput", "Mbit/s", 1e-6, priority=8),
+    "utilisation": _metric("Utilisation", "%", 1e2, priority=5, highest=1),
+    "queue_delay_mean": _metric("Queueing delay", "ms", 1e3, priority=2),
+    "queue_delay_p95": _metric("p95 queueing delay", "ms", 1e3, priority=7),
+    "rtt_mean": _metric("Mean RTT", "ms", 1e3, priority=9),
+    "retransmission_share": _metric("Retransmitted", "%", 1e2, priority=3, highest=1),
+    "share": _metric("Share", "%", 1e2, priority=3, highest=1),
+    "jain": _metric("Jain's index", priority=4, decimals=3, highest=1),
+    "harm": _metric("Harm", "%", 1e2, priority=3, lowest=-math.inf, highest=1),
+    "rival_throughput": _metric("Throughput left", "Mbit/s", 1e-6, priority=2),
+    "took": _metric("Completion time", "s", priority=6),
+    "timeouts": _metric("Timeouts", priority=10),
+    "queue_mean": _metric("Mean queue", "kB", 1e-3, priority=2),
+    "dropped": _metric("Dropped", "packets", priority=3),
+    "lost": _metric("Lost at random", "packets", priority=4),
 }
-"""How each metric is shown, by its column in the tables of results."""
+"""How each metric is shown, and what it can be, by its column in the tables of results."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +151,7 @@ class Table:
         """The table and its note, as Markdown."""
         head = " | ".join(column.heading for column in self.columns)
         rule = "|".join("---:" if column.number else "---" for column in self.columns)
-        rows = [
-            " | ".join(f"{text} ({interval})" if interval else text for text, interval in row)
-            for row in self._cells()
-        ]
+        rows = [" | ".join(_inline(*cell) for cell in row) for row in self._cells()]
         return "\n".join(
             [f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows), "", self.note]
         )
@@ -241,6 +256,10 @@ _HTML: Final = Markup("""\
 </tbody>
 </table>
 </div>""")
+
+
+def _inline(text: str, interval: str) -> str:
+    return f"{text} ({interval})" if interval else text
 
 
 def _joined(parts: Iterable[Markup], between: str = "") -> Markup:

@@ -511,3 +511,20 @@ def test_an_interrupted_run_writes_nothing(file: Path, tmp_path: Path) -> None:
     assert "Traceback" not in said
     left = {path for path in everything(tmp_path) if "__pycache__" not in path.parts}
     assert left == {file, mine, tmp_path / "first-ack"}
+
+
+@pytest.mark.parametrize(
+    ("queue", "said"),
+    [
+        ('queue = "0.5 BDP"', "\n1 BDP is 50 kB (33 packets of 1,500 bytes)\n"),
+        ("", "\n1 BDP is 50 kB (33 packets of 1,500 bytes)\n"),
+        ('queue = "50 packets"', ""),
+        ('queue = "unlimited"', ""),
+    ],
+)
+def test_run_says_what_a_bdp_is(tmp_path: Path, queue: str, said: str) -> None:
+    link = f'[[link]]\nname = "l"\nrate = "10 Mbit/s"\ndelay = "20 ms"\n{queue}\n'
+    (tmp_path / "a.toml").write_text(f'duration = "1 s"\n{link}[[flow]]\ncc = "reno"\n')
+    printed = output_of("run", "a.toml", cwd=tmp_path)
+    assert said in printed
+    assert bool(said) == ("BDP" in printed)

@@ -6,8 +6,30 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dumbbell.metrics import intervals
+
+
+def test_the_interval_of_a_mean_ends_where_the_range_of_its_metric_does() -> None:
+    shares = [0.7, 0.99, 0.99, 1.0, 1.0]
+    assert (intervals.mean(shares).high or 0) > 1
+    for metric in ("utilisation", "jain", "share", "retransmission_share"):
+        assert intervals.mean(shares, metric).high == 1
+    assert intervals.mean([0.0, 0.0, 3.0], "throughput").low == 0
+    assert (intervals.mean([-2.0, 0.0, 1.0], "harm").low or 0) < -2
+    above = intervals.mean([1.02, 1.04], "utilisation")
+    assert above.high == above.value, "an end is never on the wrong side of the mean"
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=20))
+def test_a_clipped_interval_contains_the_same_values_of_the_metric(runs: list[float]) -> None:
+    whole, clipped = intervals.mean(runs), intervals.mean(runs, "jain")
+    assert clipped.value == whole.value
+    for true in (0.0, 0.25, 0.5, 0.75, 1.0):
+        inside = (whole.low or 0) <= true <= (whole.high or 0)
+        assert inside == ((clipped.low or 0) <= true <= (clipped.high or 0))
 
 
 def test_median_of_uncensored_runs_lies_inside_its_interval() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dumbbell import figures
+from dumbbell import _core, figures
 from dumbbell.figures.style import INK, PAPER
 
 if TYPE_CHECKING:
@@ -72,7 +72,14 @@ def test_an_unknown_algorithm_has_a_look_that_follows_from_its_name() -> None:
     assert figures.style_of("mine").label == "mine"
 
 
-@pytest.mark.parametrize("cc", [*ALGORITHMS, "mine", "mind", "ming"])
+def test_every_built_in_algorithm_has_a_label_and_a_look_of_its_own() -> None:
+    styles = {cc: figures.style_of(cc) for cc in _core.algorithms()}
+    assert not [cc for cc, style in styles.items() if style.label == cc]
+    looks = {(style.colour, style.marker) for style in styles.values()}
+    assert len(looks) == len(styles)
+
+
+@pytest.mark.parametrize("cc", [*_core.algorithms(), "mine", "mind", "ming"])
 @pytest.mark.parametrize("page", [PAPER, DARK_PAGE])
 def test_colours_stand_out_from_light_and_dark_pages_as_wcag_asks(cc: str, page: str) -> None:
     assert contrast(figures.style_of(cc).colour, page) >= 3.0

@@ -48,7 +48,7 @@ def test_its_summary_has_means_and_intervals_of_points(swept: dumbbell.SweepResu
     summary = swept.summary(ci=True)
     assert summary.select("cc", "queue").rows()[0] == ("reno", 0.5)
     values = swept.runs.filter(cc="reno", queue=0.5)["jain"].to_list()
-    assert summary["jain_high"][0] == metrics.mean(values).high
+    assert summary["jain_high"][0] == metrics.mean(values, "jain").high
     assert "0.5 BDP" in repr(swept)
     assert "<table>" in swept._repr_html_()
 

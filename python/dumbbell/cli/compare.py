@@ -146,7 +146,7 @@ def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:
     intervals = {}
     for metric in runs.columns[1:]:
         known = runs[metric].drop_nulls().to_list()
-        estimate = metrics.mean(known) if known else None
+        estimate = metrics.mean(known, metric) if known else None
         row[metric] = estimate and estimate.value
         intervals[metric] = [estimate.low, estimate.high] if estimate else None
     return row | ({"intervals": intervals} if runs.height > 1 else {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -24,8 +24,11 @@ from dumbbell.errors import DumbbellError, ResultError, in_file
 if TYPE_CHECKING:
     import polars as pl
 
-    from dumbbell.display import Column
+    from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
+
+_PACKET: Final = 1500
+"""Of how many bytes the packets are in which a BDP is shown."""
 
 
 def run_file(
@@ -61,8 +64,8 @@ def run_file(
     elif until is not None:
         raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     with in_file(file):
-        experiment = Experiment.load(file, overrides=assignments or [])
-        experiment = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
+        written = Experiment.load(file, overrides=assignments or [])
+        experiment = (written if seeds is None else written.replace(seeds=seeds)).resolve()
         folder = out or Path("results") / f"{file.stem}{'-linux' if is_real else ''}"
         if os.path.realpath(folder) == os.path.realpath(file.parent):
             raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
@@ -98,7 +101,7 @@ def run_file(
             }
         )
         return
-    _print(result, summary, links)
+    _print(result, summary, links, _bdp(written, experiment))
     for reason in result.invalid_reasons:
         print_line(f"\nInvalid, {reason}")
     if until is not None and not all(map(until.is_satisfied_by, _values(until.metric, result))):
@@ -117,9 +120,20 @@ def _values(metric: str, result: Result) -> list[list[float | None]]:
     return [runs[metric].to_list()]
 
 
-def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
+def _bdp(written: Experiment, resolved: Experiment) -> str:
+    """What 1 BDP is, if there is a single link and its queue is given in BDP."""
+    from dumbbell.experiment.quantities import BDP, SIZE
+
+    [link, *more], [there, *_] = written.links, resolved.links
+    given = link.queue or "1 BDP"  # the default, if it is limited
+    if more or not given.endswith("BDP") or there.queue in (None, "unlimited"):
+        return ""
+    size = round(SIZE.parse(there.queue) * 10**6 / BDP.parse(given))
+    return f"1 BDP is {SIZE.format(size)} ({size / _PACKET:,.0f} packets of {_PACKET:,} bytes)"
+
+
+def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame, bdp: str) -> None:
     from dumbbell import metrics
-    from dumbbell.display import Column
     from dumbbell.results.summary import Summary, summary_tables
 
     seeds = len(result.seeds)
@@ -129,21 +143,24 @@ def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame) -> None:
     print_table(f"{result.experiment.title or 'Flows'}{runs}", flows)
     print_line()
     print_table("Links", queues)
+    lines = [bdp] if bdp else []
     if len(result.flow_names) > 1:
         together = metrics.group_throughput(summary)["throughput"]
-        said = [f"All flows together {_on_one_line(together, Column.of('throughput'))}"]
+        said = f"All flows together {_on_one_line(together, 'throughput')}"
         if jain["jain"].count():
-            said.append(f"Jain's index {_on_one_line(jain['jain'], Column.of('jain'))}")
+            said += f"; Jain's index {_on_one_line(jain['jain'], 'jain')}"
+        lines.insert(0, said)
+    if lines:
         print_line()
-        print_text("; ".join(said))
+    for line in lines:
+        print_text(line)
 
 
-def _on_one_line(runs: pl.Series, column: Column) -> str:
+def _on_one_line(runs: pl.Series, metric: str) -> str:
     from dumbbell import metrics
+    from dumbbell.display import Column
 
-    mean = metrics.mean(runs.drop_nulls().to_list())
-    unit = f" {column.unit}" if column.unit else ""
-    if mean.low is None:
-        return f"{column.format(mean.value)}{unit}"
-    ends = f"{column.format(mean.low)} to {column.format(mean.high)}"
-    return f"{column.format(mean.value)}{unit} ({ends})"
+    column = Column.of(metric)
+    return (
+        f"{column.format(metrics.mean(runs.drop_nulls().to_list(), metric))} {column.unit}".rstrip()
+    )

@@ -93,7 +93,7 @@ class Comparison:
             for metric, panel in zip(drawn, (one for row in panels for one in row), strict=True):
                 column = Column.of(metric)
                 bars = [
-                    _bar(name, runs[metric].drop_nulls() * column.scale)
+                    _bar(name, runs[metric].drop_nulls().to_list(), metric)
                     for (name,), runs in self.runs.group_by("algorithm", maintain_order=True)
                 ]
                 figures.intervals(panel, pl.DataFrame(bars, schema_overrides={"low": pl.Float64}))
@@ -218,20 +218,12 @@ def values_of(metric: str, result: Result) -> list[list[float | None]]:
     return [_judge(result, None)[metric].to_list()]
 
 
-def _bar(name: str, runs: pl.Series) -> dict[str, Any]:
+def _bar(name: str, runs: list[float], metric: str) -> dict[str, Any]:
     """A row for `figures.intervals`; without any value there is no bar."""
-    known = runs.to_list()
-    found = metrics.mean(known) if known else None
-    value = nan if found is None else found.value
-    low, high = (found.low, found.high) if found else (None, None)
-    bar = {
-        "cc": name,
-        "label": figures.style_of(name).label,
-        "value": value,
-        "low": low,
-        "high": high,
-    }
-    return bar | {"limit": None, "runs": known, "published": None}
+    found = metrics.mean(runs, metric) if runs else metrics.Estimate(nan, None, None)
+    shown = found.scaled(Column.of(metric).scale)
+    bar = {"cc": name, "label": figures.style_of(name).label, "limit": None, "published": None}
+    return bar | shown.ends | {"runs": list(shown.runs)}
 
 
 def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:

@@ -39,6 +39,7 @@ PAGE: Final = 7.16
 
 _BLUE, _VERMILLION, _GREEN, _PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 _ORANGE, _SKY = "#b87f00", "#3a97cc"  # darkened: they would be too pale on white paper
+_BROWN, _INDIGO, _GREY = "#8c564b", "#5b5ea6", "#6b7078"
 
 STYLE: Final[dict[str, Any]] = {
     "axes.axisbelow": True,
@@ -108,22 +109,31 @@ class Style:
 _STYLES: Final = {
     "reno": Style("Reno", _VERMILLION, "o"),
     "cubic": Style("CUBIC", _BLUE, "s"),
-    "cubic-2006": Style("CUBIC (2006)", "#6b7078", "H"),
+    "cubic-2006": Style("CUBIC (2006)", _GREY, "H"),
     "bbr": Style("BBRv1", _GREEN, "^"),
     "bbr2": Style("BBRv2", _ORANGE, "<"),
     "f-bbr2": Style("F-BBRv2", _VERMILLION, "p"),
     "bbr3": Style("BBRv3", _PURPLE, "D"),
     "hstcp": Style("HSTCP", _ORANGE, "v"),
     "stcp": Style("STCP", _SKY, "P"),
-    "bic": Style("BIC", "#8c564b", "X"),
+    "bic": Style("BIC", _BROWN, "X"),
+    "htcp": Style("H-TCP", _INDIGO, "d"),
+    "hybla": Style("Hybla", _BROWN, "h"),
+    "westwood": Style("Westwood+", _BLUE, "v"),
+    "illinois": Style("Illinois", _VERMILLION, "<"),
+    "yeah": Style("YeAH", _GREY, "p"),
+    "vegas": Style("Vegas", _ORANGE, "P"),
+    "ledbat++": Style("LEDBAT++", _GREY, "v"),
+    "dctcp": Style("DCTCP", _GREEN, "X"),
+    "copa": Style("Copa", _SKY, "X"),
     "lia": Style("LIA", _SKY, "v"),
     "olia": Style("OLIA", _PURPLE, "<"),
     "balia": Style("BALIA", _GREEN, ">"),
-    "wvegas": Style("wVegas", "#8c564b", "X"),
-    "dbac": Style("DBAC", "#5b5ea6", "P"),
-    "fast": Style("FAST", "#5b5ea6", "*"),
-    "udt": Style("UDT", _ORANGE, "v"),
-    "ar-udt": Style("AR-UDT", _GREEN, "^"),
+    "wvegas": Style("wVegas", _BROWN, "<"),
+    "dbac": Style("DBAC", _INDIGO, "P"),
+    "fast": Style("FAST", _INDIGO, "*"),
+    "udt": Style("UDT", _ORANGE, "H"),
+    "ar-udt": Style("AR-UDT", _GREEN, "d"),
 }
 _OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
 

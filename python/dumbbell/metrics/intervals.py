@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import polars as pl
 
+from dumbbell.display import Column
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -59,6 +61,15 @@ class Estimate:
     def censored(self) -> int:
         """How many runs were beyond the limit of observation."""
         return sum(run is None for run in self.runs)
+
+    def scaled(self, factor: float) -> Estimate:
+        """The same in another unit."""
+
+        def times(value: float | None) -> float | None:
+            return None if value is None else value * factor
+
+        value, low, high = map(times, (self.value, self.low, self.high))
+        return Estimate(value, low, high, tuple(map(times, self.runs)), times(self.limit))
 
     def __str__(self) -> str:
         """Such as ``46 (46 to 55), 1 of 20 runs > 120``: value, interval, censored runs."""
@@ -132,14 +143,19 @@ def median(runs: Iterable[float | None], limit: float | None = None) -> Estimate
     return Estimate(_seen(float(np.median(values))), _seen(low), _seen(high), single, limit)
 
 
-def mean(runs: Sequence[float]) -> Estimate:
+def mean(runs: Sequence[float], metric: str = "") -> Estimate:
     """Estimates the mean of independent runs with Student's t interval.
 
     Formula: ``mean -+ t s / sqrt(n)``, where ``s`` is the standard deviation of the runs and ``t``
     the 97.5th percentile of Student's distribution with n - 1 degrees of freedom. Source: Student,
-    "The Probable Error of a Mean", Biometrika 6 (1), 1908. Exact for normally distributed runs; an
-    end may lie beyond what the quantity can be, such as a utilisation above 1. One run has no
-    interval: `low` and `high` are None.
+    "The Probable Error of a Mean", Biometrika 6 (1), 1908. Exact for normally distributed runs. One
+    run has no interval: `low` and `high` are None.
+
+    Args:
+        runs: One value a run.
+        metric: What they are, a key of `dumbbell.display.METRICS`: the interval ends where the
+            range of the metric does, such as at a utilisation of 1. True means lie in that range,
+            so the interval covers them as often.
 
     Raises:
         ValueError: If there is no run, or one is not a finite number.
@@ -151,7 +167,9 @@ def mean(runs: Sequence[float]) -> Estimate:
     if count == 1:
         return Estimate(value, None, None, (value,))
     half = _student(count - 1) * float(values.std(ddof=1)) / math.sqrt(count)
-    return Estimate(value, value - half, value + half, tuple(values.tolist()))
+    column = Column.of(metric)
+    low, high = max(value - half, column.lowest), min(value + half, column.highest)
+    return Estimate(value, min(low, value), max(high, value), tuple(values.tolist()))
 
 
 def means_over_seeds(runs: pl.DataFrame, by: Sequence[str], *, ci: bool = False) -> pl.DataFrame:
@@ -175,7 +193,7 @@ def means_over_seeds(runs: pl.DataFrame, by: Sequence[str], *, ci: bool = False)
     columns = groups.select(by).get_columns()
     for name in names:
         known = groups[name].list.drop_nulls().to_list()
-        found = [mean(values) if values else None for values in known]
+        found = [mean(values, name) if values else None for values in known]
         ends = {"": "value", "_low": "low", "_high": "high"} if ci else {"": "value"}
         columns += [
             pl.Series(f"{name}{suffix}", [getattr(one, end, None) for one in found], pl.Float64)

@@ -104,7 +104,7 @@ def means(table: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> lis
     return [
         [
             *(str(row[name]) for name in by),
-            *(metrics.mean(row[name]) if row[name] else None for name in columns),
+            *(metrics.mean(row[name], name) if row[name] else None for name in columns),
         ]
         for row in groups.iter_rows(named=True)
     ]
