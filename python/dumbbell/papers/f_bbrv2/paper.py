@@ -60,7 +60,7 @@ def smoothed(result: Result) -> pl.DataFrame:
 
 
 def detected(result: Result, since: float, until: float) -> float:
-    """The share of the time in which F-BBRv2 flows take others for CUBIC; 0 for BBRv2."""
+    """The share of the time in which F-BBRv2 flows detect CUBIC; 0 for BBRv2."""
     seen = result.internals.filter(
         pl.col("name") == "cubic_detected", pl.col("t").is_between(since, until)
     )
@@ -91,7 +91,7 @@ def limits(result: Result) -> dict[str, float]:
 
 @reduce
 def keep(result: Result) -> pl.DataFrame:
-    """The throughput of every flow and seed, and how long F-BBRv2 took others for CUBIC."""
+    """The throughput of every flow and seed, and its share of the time with CUBIC detected."""
     rates = throughput(result).select("seed", "flow", "throughput")
     seen = result.internals.filter(pl.col("name") == "cubic_detected")
     share = seen.group_by("seed", "flow").agg(detected=pl.col("value").mean())
@@ -225,7 +225,7 @@ def table_inside(runs: Runs) -> Table:
 
 @table("misfires")
 def table_misfires(runs: Runs) -> Table:
-    """How long F-BBRv2 flows take each other for CUBIC."""
+    """How long F-BBRv2 flows detect CUBIC where there is none."""
     found = runs.extensions["family"].group_by("flows", "queue").agg(pl.col("detected").mean())
     share = {(flows, queue): value for flows, queue, value in found.iter_rows()}
     queues = sorted({queue for _, queue in share}, key=float)
@@ -233,7 +233,7 @@ def table_misfires(runs: Runs) -> Table:
         str(2 * count): [f"{100 * share[str(count), queue]:.1f} %" for queue in queues]
         for count in sorted({int(flows) for flows, _ in share})
     }
-    note = "Share of the time in which F-BBRv2 takes F-BBRv2 for CUBIC."
+    note = "Share of the time in which F-BBRv2 flows detect CUBIC, without any."
     return grid("Flows", [f"{queue} BDP" for queue in queues], rows, note)
 
 
@@ -248,8 +248,8 @@ def table_reroute(runs: Runs) -> Table:
         rtts = [1e3 * float(span["srtt"].mean() or math.nan) for span in spans]  # type: ignore[arg-type]
         share = detected(result, 60, 100)
         rows[label(cc)] = [f"{100 * share:.0f} %", *(f"{rtt:.0f}" for rtt in rtts)]
-    titles = ["Takes it for CUBIC", "RTT before (ms)", "RTT while longer (ms)"]
-    note = "A route 10 ms longer from 50 to 100 s: 10 to 50 s, 60 to 100 s."
+    titles = ["Detects CUBIC", "RTT before (ms)", "RTT while longer (ms)"]
+    note = "The route is 10 ms longer from 50 to 100 s. Before: 10 to 50 s; longer: 60 to 100 s."
     return grid("Two flows of", titles, rows, note)
 
 

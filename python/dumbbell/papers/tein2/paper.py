@@ -143,7 +143,7 @@ def near(runs: Runs, table: int, number: str, name: str, columns: Sequence[int])
     }
     off = [f"{what} ({value:.2f})" for what, value in named.items() if abs(value - 1) > 0.2]
     rest = f" The others: {', '.join(off)}." if off else ""
-    return f"{near} of {len(by_id)} within 20 % of the paper, {fair} within 40 %.{rest}"
+    return f"{near} of {len(by_id)} are within 20 % of the paper, {fair} within 40 %.{rest}"
 
 
 @text("reno-shares-polled-near", at=0)
@@ -155,7 +155,7 @@ def polled_shares(runs: Runs, at: int) -> str:
 @text("early-china", path="china")
 @text("early-germany", path="germany")
 def early(runs: Runs, path: str) -> str:
-    """What a Reno uses whose slow start ends early."""
+    """The share that Reno uses if its slow start ends early."""
     return f"{use(runs, 'tein2-early', path):.0%}"
 
 
@@ -168,7 +168,9 @@ def fairest_first(runs: Runs, case: str) -> str:
 
 @table("rarer", case="rarer", ratios=(6,), note="Table 3 with a loss of 1e-6, one run.")
 @table("still", case="still", ratios=RATIOS[1:], note="Table 3 without a tick, 10 s.")
-@table("polled", case="polled", ratios=RATIOS[1:], note="Table 3 with turns for senders, 15 s.")
+@table(
+    "polled", case="polled", ratios=RATIOS[1:], note="Table 3 with senders served in turns, 15 s."
+)
 def table_3(runs: Runs, case: str, ratios: Sequence[int], note: str) -> Table:
     """Table 3 with one setting changed, beside the paper's."""
     assert runs.paper is not None
