@@ -225,7 +225,7 @@ def test_help_shows_words_in_brackets(tmp_path: Path) -> None:
     assert "the axes of its [sweep]" in output_of("--help", cwd=tmp_path)
     printed = output_of("sweep", "--help", cwd=tmp_path)
     assert "the axes of its [sweep]" in printed
-    assert "a TOML file with [sweep]" in printed
+    assert "Experiment with [sweep], a TOML file." in printed
 
 
 def test_the_command_line_starts_without_the_libraries_that_take_long(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
         (["compare", "--ecn", "on"], "--ecn: 'on' is not one of 'off', 'classic', 'accurate'; s"),
         (["export", "r", "--format", "xls"], "--format: 'xls' is not one of 'csv', 'arrow', 'ql"),
         (["plot", "r", "--format", "gif"], "--format: 'gif' is not one of 'svg', 'png', 'pdf'; "),
-        (["run"], "Missing argument 'file'; see dumbbell run --help"),
+        (["run"], "Missing argument 'FILE'; see dumbbell run --help"),
         (["run", "a.toml", "--sed", "1"], "No such option: --sed (Possible options: --seeds"),
         (["rum"], "No such command 'rum'. Did you mean 'run'"),
         (["compare", "--scenarios", "papers"], "--scenarios: is now a command; write dumbbell be"),

@@ -230,7 +230,9 @@ def test_the_command_store_lists_prunes_and_clears(
     assert "cubic; 2 s; seed 3; simulator" in said_by(capsys, "list")
     assert len(json.loads(said_by(capsys, "list", "--json"))["runs"]) == 3
     assert said_by(capsys, "prune") == "0 entries removed\n"
-    with pytest.raises(DumbbellError, match='"5" is not a size; write one with kB, MB or GB'):
+    with pytest.raises(
+        DumbbellError, match='--to: "5" lacks a unit; write a size as a number and a unit'
+    ):
         said_by(capsys, "prune", "--to", "5")
     assert said_by(capsys, "clear") == "3 entries removed\n"
 

@@ -26,15 +26,9 @@ Row = dict[str, Any]
 
 def run_scenarios(
     names: options.Papers = None,
-    cc: Annotated[
-        str, options.algorithms_option("Algorithms in question.")
-    ] = "reno,cubic,bbr,bbr3",
-    others: Annotated[
-        str | None, Option(help="Other algorithms; default: all built-in ones for TCP.")
-    ] = None,
-    out: Annotated[
-        Path | None, options.out_option("Folder for a figure and the tables; default: none.")
-    ] = None,
+    cc: Annotated[str, options.algorithms("Algorithms in question.")] = "reno,cubic,bbr,bbr3",
+    others: Annotated[str | None, Option(help="Others; default: all built-in for TCP.")] = None,
+    out: Annotated[Path | None, options.out("Folder for a figure and the tables.")] = None,
     overwrite: options.Overwrite = False,
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,

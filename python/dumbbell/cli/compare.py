@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-import typer
-from typer import Option
+from typer import Context, Option
 
 from dumbbell.cli import options
 from dumbbell.cli.output import (
+    mean_of,
     print_json,
     print_line,
     print_table,
@@ -36,27 +36,18 @@ COLUMNS: Final = (
 
 
 def compare_algorithms(
-    context: typer.Context,
+    context: Context,
     rate: Annotated[str, Option(help="Rate of the bottleneck.")] = "100 Mbit/s",
     rtt: Annotated[str, Option(help="Round-trip time without queues.")] = "40 ms",
     queue: Annotated[str, Option(help="Queue length of the bottleneck.")] = "1 BDP",
-    aqm: Annotated[
-        str | None, Option(help="AQM of the queue: 'codel', 'red(ecn=on)'; default: tail drop.")
-    ] = None,
+    aqm: Annotated[str | None, Option(help="AQM, such as codel; default: tail drop.")] = None,
     loss: Annotated[str, Option(help="Probability of random loss.")] = "0",
-    cc: Annotated[
-        str, options.algorithms_option("Algorithms: 'reno,cubic(hystart=off),bbr'.")
-    ] = "reno,cubic,bbr,bbr3",
-    against: Annotated[
-        str | None,
-        Option(help="Algorithm that competes with each of the others, with as many flows."),
-    ] = None,
+    cc: Annotated[str, options.algorithms("Algorithms to compare.")] = "reno,cubic,bbr,bbr3",
+    against: Annotated[str | None, Option(help="Algorithm that competes with each one.")] = None,
     flows: Annotated[int, Option(help="Flows of each algorithm on the link.")] = 2,
     duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
     stack: Annotated[Stack, Option(help="TCP stack.")] = "linux",
-    ecn: Annotated[
-        Ecn, Option(help="ECN of the flows: classic as in RFC 3168, accurate as for DCTCP.")
-    ] = "off",
+    ecn: Annotated[Ecn, Option(help="ECN: classic is RFC 3168's, accurate DCTCP's.")] = "off",
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
     until_ci: options.UntilCi = None,
@@ -64,8 +55,7 @@ def compare_algorithms(
     most_seeds: options.MostSeeds = 100,
     backend: options.OnBackend = "simulator",
     out: Annotated[
-        Path | None,
-        options.out_option("Picture (.svg, .png or .pdf), or folder for picture and results."),
+        Path | None, options.out("Picture (.svg, .png, .pdf), or folder for it and results.")
     ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -163,12 +153,13 @@ def _print(settings: dict[str, Any], found: Comparison, against: str | None) -> 
     from dumbbell.display import Column, Table
     from dumbbell.results.summary import means
 
+    counts = found.runs["algorithm"].value_counts()["count"]
     rival = f", each against as many of {against}" if against else ""
     aqm = f" with {settings['aqm']}" if settings["aqm"] else ""
     title = (
         "{rate}, {rtt}, queue {queue}".format_map(settings)
         + f"{aqm}: {settings['flows']} flow(s) of each algorithm"
-        + f"{rival}, {settings['duration']}{_seeds(found.runs)}"
+        + f"{rival}, {settings['duration']}{mean_of(counts)}"
     )
     columns = list(COLUMNS)
     heads = {}
@@ -179,11 +170,3 @@ def _print(settings: dict[str, Any], found: Comparison, against: str | None) -> 
     table = Table([Column("Algorithm"), *shown], means(found.runs, ["algorithm"], columns))
     print_table(title, table)
     print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
-
-
-def _seeds(runs: pl.DataFrame) -> str:
-    counts = sorted(set(runs.group_by("algorithm").len()["len"]))
-    if counts == [1]:
-        return ""
-    many = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    return f"; mean of {many} seeds, below it its 95 % interval"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Exit
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
@@ -16,11 +16,8 @@ Suite = Literal["bbr"]
 
 
 def examine_algorithms(
-    suite: Annotated[Suite, typer.Argument(help="Specification: bbr, the BBR draft.")],
-    cc: Annotated[
-        str | None,
-        options.algorithms_option("Algorithms: 'bbr3,bbr3(beta=0.8)'; default: all versions."),
-    ] = None,
+    suite: Annotated[Suite, Argument(metavar="SUITE", help="Specification: bbr, the BBR draft.")],
+    cc: Annotated[str | None, options.algorithms("Algorithms; default: all versions.")] = None,
     jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
@@ -38,7 +35,7 @@ def examine_algorithms(
     else:
         _print(outcomes, algorithms, failed)
     if failed:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _print(outcomes: list[CaseResult], algorithms: list[str], failed: list[CaseResult]) -> None:

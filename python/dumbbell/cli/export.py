@@ -16,16 +16,13 @@ Format = Literal["csv", "arrow", "qlog", "pcapng", "mahimahi"]
 def export_result(
     folder: Annotated[Path, Argument(metavar="RESULT", help="Result folder.")],
     kind: Annotated[Format, Option("--format", help="Format of the files.")] = "csv",
-    out: Annotated[
-        Path | None, options.out_option("Folder; default: RESULT-FORMAT, beside RESULT.")
-    ] = None,
+    out: Annotated[Path | None, options.out("Folder; default: beside RESULT.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a result in formats of other programs."""
     from dumbbell.exports import export
 
-    there = folder.resolve()
-    out = out or folder.with_name(f"{there.name}-{kind}")
+    out = out or folder.with_name(f"{folder.resolve().name}-{kind}")
     options.refuse_existing(out, overwrite)
     for path in export(folder, kind, out):
         print_line(str(path))

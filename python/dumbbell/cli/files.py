@@ -14,7 +14,7 @@ from dumbbell.errors import DumbbellError, in_file
 
 
 def write_starter(
-    out: Annotated[Path, Argument(metavar="FILE", help="File to write.")] = Path("experiment.toml"),
+    out: Annotated[Path, Argument(metavar="FILE", help="File.")] = Path("experiment.toml"),
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write an experiment file to begin with."""
@@ -26,7 +26,7 @@ def write_starter(
 
 
 def check_file(
-    file: Annotated[Path, Argument(help="Experiment or sweep, a TOML file.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="Experiment or sweep, a TOML file.")],
     assignments: options.Assignments = None,
 ) -> None:
     """Check an experiment file. Each error has its line and what would be valid."""
@@ -48,9 +48,7 @@ def check_file(
 
 
 def show_explanation(
-    topic: Annotated[
-        str, Argument(help="Key or name: 'link.queue', 'cubic', 'codel', 'stack.min_rto'.")
-    ],
+    topic: Annotated[str, Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, ...")],
 ) -> None:
     """Explain a key of experiments, an algorithm, an AQM, an option."""
     try:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Context, Option
 
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError, unknown
 
@@ -31,14 +31,9 @@ def _refuse_impossible(out: Path | None) -> Path | None:
     return out
 
 
-def out_option(help: str) -> Any:  # noqa: A002
+def out(help: str) -> Any:  # noqa: A002
     """``--out``: the file or the folder that a command writes."""
-    return typer.Option("--out", help=help, callback=_refuse_impossible)
-
-
-def flag(name: str, help: str) -> Any:  # noqa: A002
-    """A switch."""
-    return typer.Option(name, help=help)
+    return Option("--out", help=help, callback=_refuse_impossible)
 
 
 def _complete_algorithms(incomplete: str) -> list[str]:
@@ -61,23 +56,20 @@ def _complete_papers(incomplete: str) -> list[str]:
     return [name for name in (*PAPERS, "all") if name.startswith(incomplete)]
 
 
-def algorithms_option(help: str) -> Any:  # noqa: A002
+def algorithms(help: str) -> Any:  # noqa: A002
     """``--cc``: algorithms, which the shell completes."""
-    return typer.Option("--cc", help=help, autocompletion=_complete_algorithms)
+    return Option("--cc", help=help, autocompletion=_complete_algorithms)
 
 
-Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a processor.")]
-Dask = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers simulate."),
-]
-Seeds = Annotated[int | None, typer.Option(min=1, help="Number of seeds.")]
-Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.")]
-Overwrite = Annotated[bool, flag("--overwrite", "Replace what --out holds from before.")]
-OnBackend = Annotated[Backend, typer.Option(help="linux: real packets in real time; needs root.")]
+Jobs = Annotated[int | None, Option(min=1, help="Runs at a time; default: one a processor.")]
+Dask = Annotated[str | None, Option(metavar="ADDRESS", help="Dask scheduler of the workers.")]
+Seeds = Annotated[int | None, Option(min=1, help="Number of seeds.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace what --out holds from before.")]
+OnBackend = Annotated[Backend, Option(help="linux: real packets in real time; needs root.")]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="KEY=VALUE",
         help="Override a key: 'duration=10 s', 'link.NAME.queue=1 BDP', 'flow.*.cc=bbr'.",
@@ -85,7 +77,7 @@ Assignments = Annotated[
 ]
 UntilCi = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--until-ci",
         metavar="SHARE",
         help="Add seeds until half of the 95 % interval is at most this share of the mean: '5%'.",
@@ -93,17 +85,17 @@ UntilCi = Annotated[
 ]
 Metric = Annotated[
     str,
-    typer.Option(help="Metric that --until-ci refers to.", autocompletion=_complete_metrics),
+    Option(help="Metric that --until-ci refers to.", autocompletion=_complete_metrics),
 ]
 Papers = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="PAPER",
         help="Ids or folders of papers; all built-in ones if none is named.",
         autocompletion=_complete_papers,
     ),
 ]
-MostSeeds = Annotated[int, typer.Option(help="Upper limit on the seeds of --until-ci.")]
+MostSeeds = Annotated[int, Option(help="Upper limit on the seeds of --until-ci.")]
 
 
 def split_list(text: str) -> list[str]:
@@ -122,7 +114,7 @@ def split_algorithms(text: str) -> list[str]:
     return names
 
 
-def refuse_given(context: typer.Context, options: tuple[str, ...], problem: str) -> None:
+def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> None:
     """Refuses those of these options that were given, with this problem."""
     for option in options:
         source = context.get_parameter_source(option)
@@ -138,7 +130,7 @@ def refuse_existing(file: Path, overwrite: bool) -> None:
 
 
 def parse_until(
-    context: typer.Context, share: str | None, metric: str, most: int, known: Sequence[str]
+    context: Context, share: str | None, metric: str, most: int, known: Sequence[str]
 ) -> Until | None:
     """What ``--until-ci``, ``--metric`` and ``--most-seeds`` ask for; None without the first.
 

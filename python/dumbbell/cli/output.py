@@ -107,6 +107,13 @@ def progress_bar(title: str = "") -> Iterator[Progress]:
             bar.stop()
 
 
+def mean_of(counts: Iterable[int]) -> str:
+    """What a title says of rows that are means over so many seeds each; nothing if of one."""
+    least, most = min(counts := list(counts)), max(counts)
+    many = f"{least}" if least == most else f"{least} to {most}"
+    return f" (mean of {many} seeds, below it its 95 % interval)" if most > 1 else ""
+
+
 def too_wide(until: Until, where: str = "") -> str:
     """The sentence that says that the seeds ran out before the interval was narrow enough."""
     half = f"half of the interval of {until.metric} is still more than {until.width:.3g} of it"

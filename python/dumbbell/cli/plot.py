@@ -15,6 +15,8 @@ from dumbbell.errors import DumbbellError, ResultError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Format = Literal["svg", "png", "pdf"]
+
 _COLUMNS: Final = {"single": 3.5, "double": 7.16}
 _INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}
 _TIGHT: Final = 0.8
@@ -45,35 +47,24 @@ def _complete_names(incomplete: str) -> list[str]:
 
 
 def plot_folder(
-    folder: Annotated[Path | None, Argument(help="Result, sweep, or reproduced paper.")] = None,
+    folder: Annotated[
+        Path | None, Argument(metavar="FOLDER", help="Result, sweep, or reproduced paper.")
+    ] = None,
     name: Annotated[
         str | None,
-        Argument(
-            help="Figure, one of --list; default: the usual one.", autocompletion=_complete_names
-        ),
+        Argument(metavar="FIGURE", help="One of --list.", autocompletion=_complete_names),
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of a result; default: the first.")] = None,
     x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
     y: Annotated[str | None, Option(help="Axis from bottom to top.")] = None,
-    by: Annotated[
-        str | None, Option(help="Axis with a line or a box for each value, such as cc.")
-    ] = None,
-    metric: Annotated[
-        str | None, Option(help="Column of runs, or an SQL expression of several; default: jain.")
-    ] = None,
+    by: Annotated[str | None, Option(help="Axis with a line for each value, such as cc.")] = None,
+    metric: Annotated[str | None, Option(help="Column of runs, or SQL; default: jain.")] = None,
     where: Annotated[str | None, Option(help="Only these runs, in SQL: \"cc = 'bbr3'\".")] = None,
-    kind: Annotated[
-        Literal["svg", "png", "pdf"] | None,
-        Option("--format", help="Format of the file; default: svg and png."),
-    ] = None,
-    width: Annotated[
-        str | None, Option(help="'single' (3.5 in) or 'double' (7.16 in) column, or '84mm'.")
-    ] = None,
-    out: Annotated[
-        Path | None, options.out_option("File; default: in FOLDER, or beside a paper's folder.")
-    ] = None,
+    kind: Annotated[Format | None, Option("--format", help="Default: svg and png.")] = None,
+    width: Annotated[str | None, Option(help="'single' or 'double' column, or '84mm'.")] = None,
+    out: Annotated[Path | None, options.out("File; default: in FOLDER, or beside it.")] = None,
     overwrite: options.Overwrite = False,
-    list_all: Annotated[bool, options.flag("--list", "List the figures there are.")] = False,
+    list_all: Annotated[bool, Option("--list", help="List the figures there are.")] = False,
 ) -> None:
     """Draw a figure of a result, a sweep or a paper."""
     from dumbbell import figures

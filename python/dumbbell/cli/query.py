@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument
+from typer import Argument, Option
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_records, print_table, terminal_width
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def answer_query(
-    sql: Annotated[str, Argument(help="Query, such as 'select * from runs'.")],
-    folder: Annotated[Path, Argument(help="Result or sweep.")],
-    csv: Annotated[bool, options.flag("--csv", "Print CSV and nothing else.")] = False,
+    sql: Annotated[str, Argument(metavar="SQL", help="Query, such as 'select * from runs'.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Result or sweep.")],
+    csv: Annotated[bool, Option("--csv", help="Print CSV and nothing else.")] = False,
     json: options.Json = False,
 ) -> None:
     """Query a result or a sweep in SQL. Its tables are runs, flows, links, ...; DuckDB answers.

@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument
+from typer import Argument, Option
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_line
@@ -14,15 +14,10 @@ from dumbbell.errors import DumbbellError
 
 
 def report_folder(
-    folder: Annotated[
-        Path, Argument(help="Result, folder of results, sweep, or reproduced paper.")
-    ],
-    out: Annotated[
-        Path | None,
-        options.out_option("File; default: report.html in FOLDER, index.html for a paper."),
-    ] = None,
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Result(s), sweep, or paper.")],
+    out: Annotated[Path | None, options.out("File; default: a page in FOLDER.")] = None,
     overwrite: options.Overwrite = False,
-    show: Annotated[bool, options.flag("--open", "Open it in the browser.")] = False,
+    show: Annotated[bool, Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write a report as one HTML file. It needs no other file, and one can zoom into its series."""
     from dumbbell.report import write_report

@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 def reproduce_papers(
     names: options.Papers = None,
-    out: Annotated[
-        Path, options.out_option("Folder, in which every paper has one of its own.")
-    ] = Path("results/papers"),
+    out: Annotated[Path, options.out("Folder, with one for every paper.")] = Path("results/papers"),
     overwrite: options.Overwrite = False,
-    figures: Annotated[
-        list[str] | None,
-        Option("--figure", help="Draw only this figure of the paper, such as 2a."),
-    ] = None,
-    extensions: Annotated[
-        bool, options.flag("--extensions", "Also run what goes beyond the papers; takes longer.")
-    ] = False,
+    figures: Annotated[list[str] | None, Option("--figure", help="Draw only this one: 2a.")] = None,
+    extensions: Annotated[bool, Option("--extensions", help="Run what goes beyond them.")] = False,
     backend: options.OnBackend = "simulator",
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from typer import Argument, Context, Option
 
 from dumbbell.cli import options
 from dumbbell.cli.output import (
+    mean_of,
     print_json,
     print_line,
     print_table,
@@ -19,7 +19,7 @@ from dumbbell.cli.output import (
     progress_bar,
     too_wide,
 )
-from dumbbell.errors import DumbbellError, ResultError, in_file
+from dumbbell.errors import ResultError, in_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,12 +32,9 @@ _PACKET: Final = 1500
 
 
 def run_file(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Experiment, a TOML file.")],
-    out: Annotated[
-        Path | None,
-        options.out_option("Result folder; default: results/FILE, or results/FILE-linux."),
-    ] = None,
+    context: Context,
+    file: Annotated[Path, Argument(metavar="FILE", help="Experiment, a TOML file.")],
+    out: Annotated[Path | None, options.out("Result folder; default: results/FILE.")] = None,
     overwrite: options.Overwrite = False,
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
@@ -46,14 +43,12 @@ def run_file(
     metric: options.Metric = "throughput",
     most_seeds: options.MostSeeds = 100,
     backend: options.OnBackend = "simulator",
-    retry_invalid: Annotated[
-        int, typer.Option(help="How often to repeat an invalid run with real packets.")
-    ] = 0,
+    retry_invalid: Annotated[int, Option(help="Attempts to repeat an invalid run.")] = 0,
     json: options.Json = False,
 ) -> None:
     """Run an experiment and write its result folder."""
     from dumbbell import metrics
-    from dumbbell.engine.runner import reserve_for, run_all, run_until
+    from dumbbell.engine.runner import run, values_of
     from dumbbell.experiment.model import Experiment
     from dumbbell.sweeps.plan import RUN_METRICS
 
@@ -61,32 +56,22 @@ def run_file(
     is_real = backend == "linux"
     if not is_real:
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
-    elif until is not None:
-        raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
-    with in_file(file):
+    folder = out or Path("results") / f"{file.stem}{'-linux' if is_real else ''}"
+    if os.path.realpath(folder) == os.path.realpath(file.parent):
+        raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
+    with in_file(file), progress_bar(file.name) as progress:
         written = Experiment.load(file, overrides=assignments or [])
-        experiment = (written if seeds is None else written.replace(seeds=seeds)).resolve()
-        folder = out or Path("results") / f"{file.stem}{'-linux' if is_real else ''}"
-        if os.path.realpath(folder) == os.path.realpath(file.parent):
-            raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
-        grows = until is not None
-        with (
-            reserve_for(experiment, folder, backend, overwrite=overwrite, grows=grows) as place,
-            progress_bar(f"{file.name}: {len(experiment.seed_list)} run(s)") as progress,
-        ):
-            if until is None:
-                (result,) = run_all(
-                    [experiment],
-                    jobs=jobs,
-                    backend=backend,
-                    retry_invalid=retry_invalid,
-                    progress=progress,
-                    fresh=overwrite,
-                )
-            else:
-                values = partial(_values, until.metric)
-                (result,) = run_until([experiment], until, values, jobs=jobs, progress=progress)
-            result.write(place)
+        result = run(
+            written,
+            seeds=seeds,
+            jobs=jobs,
+            out=folder,
+            overwrite=overwrite,
+            backend=backend,
+            retry_invalid=retry_invalid,
+            until=until,
+            progress=progress,
+        )
     print_warnings(result.warnings)
     summary = metrics.summary(result)
     links = metrics.link_summary(result)
@@ -101,23 +86,12 @@ def run_file(
             }
         )
         return
-    _print(result, summary, links, _bdp(written, experiment))
+    _print(result, summary, links, _bdp(written, result.experiment))
     for reason in result.invalid_reasons:
         print_line(f"\nInvalid, {reason}")
-    if until is not None and not all(map(until.is_satisfied_by, _values(until.metric, result))):
+    if until and not all(map(until.is_satisfied_by, values_of(until.metric, result))):
         print_line(f"\n{too_wide(until)}")
     print_line(f"\nThe result is in {folder}")
-
-
-def _values(metric: str, result: Result) -> list[list[float | None]]:
-    """What of a result is to be known well: a metric of every flow, or else of the run."""
-    from dumbbell import metrics
-
-    flows = metrics.summary(result)
-    if metric in metrics.over_flows(flows).columns:
-        return flows.group_by("flow", maintain_order=True).agg(metric)[metric].to_list()
-    runs = metrics.run_summary(result, flows, metrics.link_summary(result))
-    return [runs[metric].to_list()]
 
 
 def _bdp(written: Experiment, resolved: Experiment) -> str:
@@ -136,11 +110,9 @@ def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame, bdp: str)
     from dumbbell import metrics
     from dumbbell.results.summary import Summary, summary_tables
 
-    seeds = len(result.seeds)
-    runs = f" (mean of {seeds} seeds, below it its 95 % interval)" if seeds > 1 else ""
     jain = metrics.fairness(result)
     flows, queues = summary_tables(result, Summary(summary, links, jain), label=str)
-    print_table(f"{result.experiment.title or 'Flows'}{runs}", flows)
+    print_table(f"{result.experiment.title or 'Flows'}{mean_of([len(result.seeds)])}", flows)
     print_line()
     print_table("Links", queues)
     lines = [bdp] if bdp else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from typer import Option, Typer
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line
@@ -14,14 +14,14 @@ from dumbbell.errors import DumbbellError
 if TYPE_CHECKING:
     from dumbbell.engine.store import Store
 
-app = typer.Typer(name="store", help="List and remove stored runs.", no_args_is_help=True)
+app = Typer(name="store", help="List and remove stored runs.", no_args_is_help=True)
 
 _UNITS: Final = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 @app.command("list")
 def list_runs(
-    most: Annotated[int, typer.Option(min=0, help="How many, the last used ones.")] = 20,
+    most: Annotated[int, Option(min=0, help="How many, the last used ones.")] = 20,
     json: options.Json = False,
 ) -> None:
     """List the stored runs, the last used one first."""
@@ -51,12 +51,16 @@ def size(json: options.Json = False) -> None:
 
 @app.command()
 def prune(
-    to: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Such as '500 MB'; default: the limit.")
-    ] = None,
+    to: Annotated[str | None, Option(help="Such as '500 MB'; default: the limit.")] = None,
 ) -> None:
     """Remove the least recently used runs until the store is small enough."""
-    print_line(f"{_store().prune(_bytes(to) if to else None):,} entries removed")
+    from dumbbell.experiment.quantities import SIZE
+
+    try:
+        limit = None if to is None else SIZE.parse(to)
+    except DumbbellError as error:
+        raise DumbbellError(f"--to: {error}") from None
+    print_line(f"{_store().prune(limit):,} entries removed")
 
 
 @app.command()
@@ -77,12 +81,3 @@ def _store() -> Store:
 def _shown(count: int) -> str:
     unit = next((name for name in ("GB", "MB") if count >= _UNITS[name]), "kB")
     return f"{count / _UNITS[unit]:.1f} {unit}"
-
-
-def _bytes(text: str) -> int:
-    number, _, unit = text.strip().partition(" ")
-    try:
-        return round(float(number) * _UNITS[unit])
-    except (KeyError, ValueError):
-        problem = f'"{text}" is not a size; write one with kB, MB or GB, such as "500 MB"'
-        raise DumbbellError(f"--to: {problem}") from None

@@ -5,12 +5,19 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from typer import Argument, Context, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_json, print_line, print_table, print_warnings, too_wide
+from dumbbell.cli.output import (
+    mean_of,
+    print_json,
+    print_line,
+    print_table,
+    print_warnings,
+    too_wide,
+)
 from dumbbell.engine.progress import silent
 from dumbbell.errors import in_file
 
@@ -21,11 +28,6 @@ if TYPE_CHECKING:
 
     from dumbbell.display import Table
     from dumbbell.engine.progress import Progress
-    from dumbbell.sweeps.dataset import Dataset
-    from dumbbell.sweeps.plan import Sweep
-
-MOST_POINTS: Final = 24
-"""More points than this are not printed."""
 
 _MOST_LIVE: Final = 8
 """The axis that is shown while the sweep runs has at most as many values."""
@@ -34,11 +36,9 @@ _COLUMNS: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmiss
 
 
 def sweep_file(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Experiment, a TOML file with [sweep].")],
-    out: Annotated[
-        Path | None, options.out_option("Sweep folder; default: results/FILE. Its runs are kept.")
-    ] = None,
+    context: Context,
+    file: Annotated[Path, Argument(metavar="FILE", help="Experiment with [sweep], a TOML file.")],
+    out: Annotated[Path | None, options.out("Sweep folder; default: results/FILE.")] = None,
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
     assignments: options.Assignments = None,
@@ -46,12 +46,16 @@ def sweep_file(
     metric: options.Metric = "throughput",
     most_seeds: options.MostSeeds = 100,
     dask: options.Dask = None,
-    series: Annotated[bool, options.flag("--series", "Keep the time series of every run.")] = False,
+    series: Annotated[bool, Option("--series", help="Keep the time series of every run.")] = False,
     json: options.Json = False,
 ) -> None:
     """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
+    import polars as pl
+
+    from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
     from dumbbell.sweeps.drive import run_sweep
     from dumbbell.sweeps.plan import METRICS, Sweep
+    from dumbbell.sweeps.result import SweepResult
 
     until = options.parse_until(context, until_ci, metric, most_seeds, METRICS)
     began = time.perf_counter()
@@ -72,62 +76,25 @@ def sweep_file(
             finished=finished,
         )
     wall = time.perf_counter() - began
-    runs = swept.dataset.table("runs")
-    print_warnings(_warnings(sweep, swept.dataset))
+    result = SweepResult(swept.dataset)
+    by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
+    without_ecn = any(map(is_dctcp, result.flows["cc"].unique())) and '"accurate"' not in sweep.text
+    print_warnings([WITHOUT_ECN] * without_ecn + silent_flows(result.flows))
     if json:
+        points = by_point.agg(pl.len().alias("seeds"), pl.col(METRICS).mean()).to_dicts()
         meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
         still = {"until": vars(until), "loose": swept.loose} if until else {}
-        print_json({"points": _points(swept.dataset, runs), "meta": meta | still})
+        print_json({"points": points, "meta": meta | still})
         return
-    _print(swept.dataset, runs)
+    counts = by_point.len()["len"].to_list()
+    table = result.table()
+    print_table(f"{len(counts):,} point(s){mean_of(counts)}", table)
+    if table.note:
+        print_line(f"{table.note}; dumbbell query shows them")
     print_line(f"\n{swept.total:,} runs, {swept.before:,} of them there before, in {wall:.1f} s")
     if swept.loose and until:
         print_line(too_wide(until, f"At {swept.loose:,} point(s) "))
     print_line(f"The sweep is in {folder}")
-
-
-def _warnings(sweep: Sweep, dataset: Dataset) -> list[str]:
-    from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
-
-    flows = dataset.table("flows")
-    without = any(map(is_dctcp, flows["cc"].unique())) and '"accurate"' not in sweep.text
-    return [WITHOUT_ECN] * without + silent_flows(flows)
-
-
-def _points(dataset: Dataset, runs: pl.DataFrame) -> list[dict[str, Any]]:
-    """For JSON, a row a point: the axes, how many seeds, and the metrics' means."""
-    import polars as pl
-
-    from dumbbell.sweeps.plan import METRICS
-
-    means = runs.group_by("point", *dataset.axes, maintain_order=True).agg(
-        pl.len().alias("seeds"), pl.col(METRICS).mean()
-    )
-    return means.to_dicts()
-
-
-def _print(dataset: Dataset, runs: pl.DataFrame) -> None:
-    import polars as pl
-
-    from dumbbell.display import Column, Table, format_setting
-    from dumbbell.results.summary import means
-
-    axes = dataset.axes
-    points = runs.select("point", *axes).unique(maintain_order=True)
-    counts = sorted(set(runs.group_by("point").len()["len"]))
-    many = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    below = f" (mean of {many} seeds, below it its 95 % interval)" if counts != [1] else ""
-    shown = runs.filter(pl.col("point").is_in(points["point"].head(MOST_POINTS).implode()))
-    settings = [
-        [format_setting(row[name], said["unit"]) for name, said in axes.items()]
-        for row in points.head(MOST_POINTS).iter_rows(named=True)
-    ]
-    metrics = [cells[1:] for cells in means(shown, ["point"], _COLUMNS)]
-    columns = [*map(Column, axes), *map(Column.of, _COLUMNS)]
-    table = Table(columns, [[*a, *b] for a, b in zip(settings, metrics, strict=True)])
-    print_table(f"{points.height:,} point(s){below}", table)
-    if points.height > MOST_POINTS:
-        print_line(f"... and {points.height - MOST_POINTS:,} more; dumbbell query shows them")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dumbbell import _core
+    from dumbbell.engine.progress import Progress
     from dumbbell.udt import Report, Settings
 
 app = typer.Typer(
@@ -32,16 +34,14 @@ app = typer.Typer(
 FAILED: Final = 3
 DAMAGED: Final = 4
 
-Cc = Annotated[str, options.algorithms_option("Congestion control of what is sent from here.")]
+Cc = Annotated[str, options.algorithms("Congestion control of what is sent from here.")]
 KeyFile = Annotated[
     Path | None, Option("--key", help="File of a key (dumbbell udt key): all is encrypted.")
 ]
 Retries = Annotated[
     int, Option(min=0, max=1_000_000, help="How often to try again without progress.")
 ]
-Out = Annotated[
-    Path | None, options.out_option("Result folder for what was measured; default: none.")
-]
+Out = Annotated[Path | None, options.out("Result folder for what was measured; default: none.")]
 Port = Annotated[int, Option(min=0, max=65_535, help="Port of the server.")]
 
 
@@ -52,11 +52,9 @@ def serve(
     port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
-    read_only: Annotated[bool, options.flag("--read-only", "Take nothing.")] = False,
-    write_only: Annotated[bool, options.flag("--write-only", "Give nothing.")] = False,
-    clients: Annotated[
-        int, Option(min=1, max=10_000, help="Clients that are served at a time; others wait.")
-    ] = 64,
+    read_only: Annotated[bool, Option("--read-only", help="Take nothing.")] = False,
+    write_only: Annotated[bool, Option("--write-only", help="Give nothing.")] = False,
+    clients: Annotated[int, Option(min=1, max=10_000, help="Clients at a time.")] = 64,
 ) -> None:
     """Serve a folder until interrupted."""
     from dumbbell import udt
@@ -76,9 +74,7 @@ def serve(
 
 @app.command()
 def send(
-    what: Annotated[
-        list[str], Argument(metavar="FILE... HOST", help="Files and folders; the server.")
-    ],
+    what: Annotated[list[str], Argument(metavar="FILE... HOST", help="Files, then the server.")],
     port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
@@ -155,7 +151,7 @@ def recv(
 @app.command()
 def bench(
     host: Annotated[str, Argument(help="Host on which `dumbbell udt serve` runs.")],
-    cc: Annotated[str, options.algorithms_option("Algorithms: 'udt,ar-udt,bbr3'.")] = "udt",
+    cc: Annotated[str, options.algorithms("Algorithms: 'udt,ar-udt,bbr3'.")] = "udt",
     duration: Annotated[str, Option(help="For how long each of them sends.")] = "10 s",
     port: Port = 9000,
     key: KeyFile = None,
@@ -174,14 +170,10 @@ def bench(
     reports: dict[str, tuple[str, Report]] = {}
     with _failures():
         for algorithm in options.split_algorithms(cc):
-            with _countdown(algorithm, length) as observe:
-                report = udt.bench(
-                    host,
-                    number,
-                    seconds=length,
-                    settings=_settings(algorithm, key),
-                    observe=observe,
-                )
+            settings, began = _settings(algorithm, key), time.monotonic()
+            with progress_bar() as show:
+                tell = partial(_count_down, show, algorithm, began, length)
+                report = udt.bench(host, number, seconds=length, settings=settings, observe=tell)
             reports[algorithm] = (algorithm, report)
     found = {name: report.summary() for name, (_, report) in reports.items()}
     if out is not None:
@@ -289,12 +281,10 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
         yield observe
 
 
-@contextmanager
-def _countdown(what: str, length: float) -> Iterator[Callable[[_core.TransferMonitor], None]]:
-    """A progress bar for what takes so long, s."""
-    began = time.monotonic()
-    with progress_bar() as show:
-        yield lambda _: show(what, min(1.0, (time.monotonic() - began) / length))
+def _count_down(
+    show: Progress, what: str, began: float, length: float, _watch: _core.TransferMonitor
+) -> None:
+    show(what, min(1.0, (time.monotonic() - began) / length))
 
 
 def _measured(rate: float | None, rtt: float | None, loss: float) -> str:

@@ -14,10 +14,8 @@ from dumbbell.errors import DumbbellError
 
 
 def validate_grid(
-    out: Annotated[
-        Path, options.out_option("Folder in which runs are kept and the page is written.")
-    ] = Path("results/validation"),
-    cc: Annotated[str, options.algorithms_option("Algorithms.")] = "reno,cubic,bbr",
+    out: Annotated[Path, options.out("Folder of runs and page.")] = Path("results/validation"),
+    cc: Annotated[str, options.algorithms("Algorithms.")] = "reno,cubic,bbr",
     rate: Annotated[str, Option(help="Rates of the link.")] = "100 Mbit/s",
     rtt: Annotated[str, Option(help="Round-trip times.")] = "10 ms,20 ms,50 ms,100 ms",
     queue: Annotated[str, Option(help="Queue lengths.")] = "0.5 BDP,1 BDP,2 BDP",
@@ -27,9 +25,7 @@ def validate_grid(
     jobs: Annotated[int, Option(min=1, help="Cells at a time.")] = 1,
     retry_invalid: Annotated[int, Option(help="How often to repeat an invalid run.")] = 1,
     overwrite: options.Overwrite = False,
-    measure: Annotated[
-        bool, Option("--measure/--no-measure", help="Whether to run what is missing.")
-    ] = True,
+    measure: Annotated[bool, Option(help="Whether to run what is missing.")] = True,
     json: options.Json = False,
 ) -> None:
     """Compare simulator and real packets over a grid of flows."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +12,8 @@ import polars as pl
 from dumbbell import figures, metrics
 from dumbbell.display import Column
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import reserve_for, run_all, run_until
-from dumbbell.errors import DumbbellError, ExperimentError, QuantityError
+from dumbbell.engine.runner import run_into
+from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link, needs_udt
 from dumbbell.experiment.quantities import TIME
 
@@ -175,35 +173,20 @@ def compare(
         "ecn": ecn,
         "seeds": seeds,
     }
-    if until is not None and backend != "simulator":
-        raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     experiments = [_experiment([name, *rivals], **settings) for name in algorithms]
     if rivals:
         experiments.append(_experiment(rivals, **settings))
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
-    with ExitStack() as held:
-        places = [
-            held.enter_context(
-                reserve_for(
-                    one,
-                    Path(out) / name.replace("/", "_"),
-                    backend,
-                    overwrite=overwrite,
-                    grows=until is not None,
-                )
-            )
-            for name, one in zip(names, experiments, strict=True)
-            if out is not None
-        ]
-        if until is None:
-            every = run_all(
-                experiments, jobs=jobs, backend=backend, progress=progress, fresh=overwrite
-            )
-        else:
-            values = partial(values_of, until.metric)
-            every = run_until(experiments, until, values, jobs=jobs, progress=progress)
-        for result, place in zip(every, places, strict=False):
-            result.write(place)
+    every = run_into(
+        experiments,
+        [None if out is None else Path(out) / name.replace("/", "_") for name in names],
+        values_of,
+        jobs=jobs,
+        overwrite=overwrite,
+        backend=backend,
+        until=until,
+        progress=progress,
+    )
     results = dict(zip(algorithms, every, strict=False))
     rival = every[-1] if rivals else None
     runs = pl.concat(

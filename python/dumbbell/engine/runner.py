@@ -6,11 +6,12 @@ import os
 import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, wait
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 
-from dumbbell import _core
+from dumbbell import _core, metrics
 from dumbbell.engine import kernel, kernel_algorithms
 from dumbbell.engine.build import engine
 from dumbbell.engine.cluster import Cluster, connected
@@ -26,11 +27,9 @@ from dumbbell.results.storage import identity, machine, reserve
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Until
-    from dumbbell.results.storage import Reservation
 
 Backend = Literal["simulator", "linux"]
 """What runs an experiment: the simulator, or this machine's kernel with real packets."""
@@ -59,6 +58,7 @@ def run(
     overwrite: bool = False,
     backend: Backend = "simulator",
     retry_invalid: int = 0,
+    until: Until | None = None,
     progress: Progress = silent,
 ) -> Result:
     """Runs an experiment with all its seeds.
@@ -76,6 +76,8 @@ def run(
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
         retry_invalid: How often an invalid run is repeated: one with real packets that the machine
             disturbed.
+        until: Adds seeds until the interval of a metric, of every flow if flows have it, is as
+            narrow as this; for the simulator.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
@@ -92,46 +94,82 @@ def run(
         if not isinstance(experiment, Experiment):
             stack.enter_context(in_file(experiment))
             experiment = Experiment.load(experiment)
-        one = (experiment if seeds is None else experiment.replace(seeds=seeds)).resolve()
-        reserved = reserve_for(one, out, backend, overwrite=overwrite) if out else nullcontext()
-        place = stack.enter_context(reserved)
-        (result,) = run_all(
+        one = experiment if seeds is None else experiment.replace(seeds=seeds)
+        (result,) = run_into(
             [one],
+            [out],
+            values_of,
             jobs=jobs,
+            overwrite=overwrite,
             backend=backend,
             retry_invalid=retry_invalid,
+            until=until,
             progress=progress,
-            fresh=overwrite,
         )
-        if place is not None:
-            result.write(place)
     return result
 
 
-def reserve_for(
-    resolved: Experiment,
-    folder: str | Path,
-    backend: Backend,
+def values_of(metric: str, result: Result) -> list[list[float | None]]:
+    """The values of a metric over the seeds: of every flow, or else of the run."""
+    flows = metrics.summary(result)
+    if metric in metrics.over_flows(flows).columns:
+        return flows.group_by("flow", maintain_order=True).agg(metric)[metric].to_list()
+    runs = metrics.run_summary(result, flows, metrics.link_summary(result))
+    return [runs[metric].to_list()]
+
+
+def run_into(
+    experiments: Sequence[Experiment],
+    folders: Sequence[str | Path | None],
+    values: Callable[[str, Result], Iterable[Sequence[float | None]]],
     *,
+    jobs: int | None,
     overwrite: bool,
-    grows: bool = False,
-) -> AbstractContextManager[Reservation]:
-    """Reserves a folder for the result of a resolved experiment before it is run.
+    backend: Backend,
+    retry_invalid: int = 0,
+    until: Until | None,
+    progress: Progress,
+) -> list[Result]:
+    """As `run_all`, or as `run_until`, and writes results into folders that are reserved before.
 
     Args:
-        resolved: The experiment.
-        folder: The folder.
-        backend: What runs it.
-        overwrite: Whether another result that is there may be replaced.
-        grows: Whether seeds are going to be added to those of the experiment.
-
-    Raises:
-        OverwriteError, ResultError: See `dumbbell.results.storage.reserve`.
+        experiments: The experiments.
+        folders: For each a folder for its result; None if it is not to be written.
+        values: What `until` judges of a result, by the name of its metric.
+        jobs: How many seeds to run at once; see `run`.
+        overwrite: Whether other results may be replaced; see `run`.
+        backend: What runs the experiments; see `run`.
+        retry_invalid: How often invalid runs are repeated; see `run`.
+        until: Adds seeds; see `run`.
+        progress: See `run`.
     """
-    meta = {"backend": backend, "engine": engine()}
-    expected = identity(resolved, meta) if backend == "simulator" else None
-    seeds = None if grows else resolved.seed_list
-    return reserve(folder, expected, seeds, overwrite=overwrite)
+    if until is not None and backend != "simulator":
+        raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
+    every = [experiment.resolve() for experiment in experiments]
+    with ExitStack() as stack:
+        places = []
+        for one, folder in zip(every, folders, strict=True):
+            meta = {"backend": backend, "engine": engine()}
+            expected = identity(one, meta) if backend == "simulator" else None
+            seeds = None if until else one.seed_list
+            reserved = folder and reserve(folder, expected, seeds, overwrite=overwrite)
+            places.append(stack.enter_context(reserved) if reserved else None)
+        if until is None:
+            results = run_all(
+                every,
+                jobs=jobs,
+                backend=backend,
+                retry_invalid=retry_invalid,
+                progress=progress,
+                fresh=overwrite,
+            )
+        else:
+            judged = partial(values, until.metric)
+            results = run_until(every, until, judged, jobs=jobs, progress=progress)
+        for result, place in zip(results, places, strict=True):
+            if place is not None:
+                result.write(place)
+    return results
 
 
 def run_all(

@@ -168,7 +168,8 @@ class SweepResult:
         if by:
             figures.legend(ax)
 
-    def _table(self) -> Table:
+    def table(self) -> Table:
+        """The means of its first points over the seeds, with their 95 % intervals."""
         shown = self.runs.with_columns(
             pl.Series(name, [format_setting(value, axis["unit"]) for value in self.runs[name]])
             for name, axis in self.dataset.axes.items()
@@ -180,12 +181,12 @@ class SweepResult:
 
     def __repr__(self) -> str:
         """A table of its points: means over the seeds, with their 95 % intervals."""
-        table = self._table()
+        table = self.table()
         return f"{table.text(100)}\n{table.note}".rstrip()
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table."""
-        return str(self._table().html())
+        return str(self.table().html())
 
 
 def sweep(
