@@ -17,7 +17,7 @@ from dumbbell.engine.kernel import TestbedError
 from dumbbell.engine.runner import run_all
 from dumbbell.errors import OverwriteError
 from dumbbell.papers import Paper, Study, available, reproduction
-from dumbbell.papers.reproduction import RunOptions, figure_of, reopen, reproduce_paper
+from dumbbell.papers.reproduction import PaperFolder, RunOptions
 from dumbbell.papers.testbed import counted
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Machine:
 
 def reproduce(study: Study, out: Path, *, with_real: bool = True) -> Reproduction:
     options = RunOptions(1, None, None, lambda _what, _share: None, with_real)
-    return reproduce_paper(study, out, options)
+    return PaperFolder(study, out / "tiny", options).reproduce()
 
 
 def test_a_number_is_published_simulated_simulated_alike_and_real(
@@ -185,8 +185,9 @@ def test_the_report_shows_figures_side_by_side_and_says_what_is_otherwise(
     assert "figure-2-real" not in page, "CUBIC was not run with real packets"
     for text in ("Half as fast, for a test.", "packets were 9 ms late", "left out", "Linux 6.18"):
         assert text in page
-    assert reopen(tmp_path / "tiny").testbed is not None
-    assert figure_of(study, "1-real", tmp_path / "tiny") is not None
+    folder = PaperFolder(study, tmp_path / "tiny")
+    assert folder.reopen().testbed is not None
+    assert folder.figure("1-real") is not None
 
 
 def test_runs_that_are_there_are_kept_and_told_of(
@@ -211,7 +212,7 @@ def test_runs_of_another_kernel_are_shown_but_are_no_measurement_of_this_one(
         reproduce(study, tmp_path)
     assert machine.runs == []
     options = RunOptions(1, testbed=True, overwrite=True)
-    real = reproduce_paper(study, tmp_path, options).testbed
+    real = PaperFolder(study, tmp_path / "tiny", options).reproduce().testbed
     assert real is not None
     assert real.runs["reno"].meta["kernel"] == platform.release()
 

@@ -14,7 +14,7 @@ from dumbbell import papers
 from dumbbell.cli.plot import plot_folder
 from dumbbell.papers.page import write_index, write_paper
 from dumbbell.papers.registry import PAPERS
-from dumbbell.papers.reproduction import reopen
+from dumbbell.papers.reproduction import PaperFolder
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def test_pages_open_without_a_complaint_and_draw_every_run(out: Path, tmp_path: 
 def test_a_report_that_is_written_again_from_its_folder_is_the_same(
     out: Path, tmp_path: Path
 ) -> None:
-    page = write_paper(reopen(out / "staggered-start"), tmp_path / "again.html")
+    page = write_paper(PaperFolder.of(out / "staggered-start").reopen(), tmp_path / "again.html")
     assert page.read_bytes() == (out / "staggered-start" / "index.html").read_bytes()
 
 

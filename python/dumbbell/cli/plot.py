@@ -172,7 +172,7 @@ def _is_paper(folder: Path) -> bool:
 def _of_paper(folder: Path, name: str | None) -> tuple[Figure, Path]:
     """A figure of a paper, and where it is written: beside its folder, which has it already."""
     from dumbbell.papers.registry import folder_of
-    from dumbbell.papers.reproduction import figure_of
+    from dumbbell.papers.reproduction import PaperFolder
     from dumbbell.papers.study import Study
 
     is_own = (folder / "paper.toml").is_file()
@@ -182,7 +182,7 @@ def _of_paper(folder: Path, name: str | None) -> tuple[Figure, Path]:
         raise DumbbellError(f"{folder}: name one of its figures: {known}")
     is_made = folder.is_dir() and not is_own
     place = folder if is_made else Path("results/papers") / study.paper.id
-    drawn = figure_of(study, name.removeprefix("figure"), place)
+    drawn = PaperFolder(study, place).figure(name.removeprefix("figure"))
     file = f"{study.paper.id}-{name}"
     return drawn, folder.with_name(file) if is_made else Path(file)
 

@@ -28,9 +28,9 @@ def report_folder(
     try:
         if (folder / "results.json").is_file():
             from dumbbell.papers.page import write_paper
-            from dumbbell.papers.reproduction import reopen
+            from dumbbell.papers.reproduction import PaperFolder
 
-            path = write_paper(reopen(folder), out)
+            path = write_paper(PaperFolder.of(folder).reopen(), out)
         else:
             path = write_report(folder, out)
     except OSError as error:

@@ -85,15 +85,15 @@ def reproduce(
         TestbedError: If this machine lacks what real packets need.
     """
     from dumbbell.papers.page import write_index
-    from dumbbell.papers.reproduction import RunOptions, reproduce_paper
+    from dumbbell.papers.reproduction import PaperFolder, RunOptions
 
     papers = [papers] if isinstance(papers, str) else list(papers)
     names = [paper.id for paper in available()] if papers == ["all"] else papers
-    out = Path(out)
     chosen = [Study.load(folder_of(name)) for name in names]
     options = RunOptions(jobs, seeds, duration, progress, testbed, extensions, overwrite, dask)
-    done = [reproduce_paper(study, out, options) for study in chosen]
-    write_index(done, out)
+    folders = [PaperFolder(study, Path(out) / study.paper.id, options) for study in chosen]
+    done = [folder.reproduce() for folder in folders]
+    write_index(done, Path(out))
     return done
 
 
@@ -107,16 +107,9 @@ def draw(
     dask: str | None = None,
     progress: Progress = silent,
 ) -> list[Path]:
-    """Makes some figures of a paper again, and runs only what they need.
+    """Makes some figures of a paper again, such as ``["2a"]``, and runs only what they need.
 
-    Args:
-        paper: The id or folder of the paper.
-        figures: Ids of figures, such as ``2a``.
-        out: Where to write; the figures go to ``OUT/ID/``.
-        jobs: How many simulations to run at once.
-        seeds: How many seeds to run with.
-        dask: As for `reproduce`.
-        progress: Called periodically with the current step and its completed fraction (0 to 1).
+    The figures are written to ``OUT/ID/``. All other arguments are as for `reproduce`.
 
     Returns:
         The paths of the figures, without ``.svg`` and ``.png``.
@@ -124,7 +117,8 @@ def draw(
     Raises:
         DumbbellError: If there is no such paper or figure, or `out` cannot be written.
     """
-    from dumbbell.papers.reproduction import RunOptions, draw_figures
+    from dumbbell.papers.reproduction import PaperFolder, RunOptions
 
+    study = Study.load(folder_of(paper))
     options = RunOptions(jobs, seeds, progress=progress, dask=dask)
-    return draw_figures(Study.load(folder_of(paper)), figures, out, options)
+    return PaperFolder(study, out / study.paper.id, options).draw(figures)

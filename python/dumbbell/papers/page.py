@@ -10,10 +10,11 @@ from markupsafe import Markup
 from dumbbell.display import format_significant
 from dumbbell.figures import inline
 from dumbbell.papers.helpers import minus
+from dumbbell.papers.testbed import SUFFIX
 from dumbbell.report import page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Estimate
@@ -27,7 +28,8 @@ _NEAR: Final = 0.2
 def write_paper(of: Reproduction, out: Path | None = None) -> Path:
     """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path."""
     by_id = {figure.id: figure for figure in of.figures}
-    shown = {name for section in of.sections for name in section.figures}
+    sections = [(section, _with_real(section.figures, by_id)) for section in of.sections]
+    shown = {name for _, names in sections for name in names}
     cover = cover_of(of)
     path = out or of.folder / "index.html"
     page.write(
@@ -46,8 +48,7 @@ def write_paper(of: Reproduction, out: Path | None = None) -> Path:
         near=_near(of.numbers),
         cover=_figure(of, cover, "cover-") if cover else None,
         sections=[
-            (section, [_figure(of, by_id[name]) for name in section.figures if name in by_id])
-            for section in of.sections
+            (section, [_figure(of, by_id[name]) for name in names]) for section, names in sections
         ],
         rest=[_figure(of, figure) for name, figure in by_id.items() if name not in shown],
         settings=_settings(of.views),
@@ -56,6 +57,11 @@ def write_paper(of: Reproduction, out: Path | None = None) -> Path:
         looks=page.looks({cc for view in of.views for cc in view.algorithms}),
     )
     return path
+
+
+def _with_real(names: Sequence[str], drawn: Container[str]) -> list[str]:
+    """Figures that are drawn, each beside the one of real packets."""
+    return [one for name in names for one in (name, f"{name}{SUFFIX}") if one in drawn]
 
 
 def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:

@@ -15,7 +15,7 @@ from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.toml import atomic_write, write_text
-from dumbbell.papers import testbed, testbed_figures
+from dumbbell.papers import testbed
 from dumbbell.papers.outcome import Claim, Number, Reproduction
 from dumbbell.papers.registry import folder_of
 from dumbbell.papers.runs import SavedResults
@@ -52,40 +52,7 @@ class RunOptions:
     dask: str | None = None
 
 
-def reproduce_paper(of: Study, out: Path, options: RunOptions) -> Reproduction:
-    """Reproduces one paper into ``out/ID``; see `dumbbell.papers.reproduce`."""
-    return _Folder(of, out / of.paper.id, options).reproduce()
-
-
-def reopen(folder: Path) -> Reproduction:
-    """Reads a reproduction that was written into a folder, without running anything.
-
-    Raises:
-        DumbbellError: If it is not one, or lacks a run or a figure.
-    """
-    said = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    return _Folder(Study.load(folder_of(said.get("folder", said["paper"]))), folder).reopen()
-
-
-def draw_figures(of: Study, figures: Sequence[str], out: Path, options: RunOptions) -> list[Path]:
-    """Runs what some figures need and draws them; returns the files without their suffix.
-
-    Raises:
-        DumbbellError: If there is no such figure.
-    """
-    return _Folder(of, out / of.paper.id, options).draw(figures)
-
-
-def figure_of(of: Study, figure: str, folder: Path) -> Figure:
-    """Draws a figure of a paper from the runs that are in the folder of its reproduction.
-
-    Raises:
-        DumbbellError: If there is no such figure, or a run that it needs is not there.
-    """
-    return _Folder(of, folder).figure(figure)
-
-
-class _Folder:
+class PaperFolder:
     """The folder of a paper's results.
 
     It has ``runs`` (a result for every experiment of the paper), a table for every extension,
@@ -94,11 +61,18 @@ class _Folder:
     """
 
     def __init__(self, of: Study, folder: Path, options: RunOptions | None = None) -> None:
+        """A folder of results, which may be still to come."""
         self.study, self.paper, self.folder = of, of.paper, folder
         self.options = options or RunOptions()
 
+    @classmethod
+    def of(cls, folder: Path) -> PaperFolder:
+        """The folder of a paper that was reproduced; its results say which paper that is."""
+        said = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        return cls(Study.load(folder_of(said.get("folder", said["paper"]))), folder)
+
     def reproduce(self) -> Reproduction:
-        """Runs, measures, checks and draws everything, and writes the report."""
+        """Runs, measures, checks and draws everything; see `dumbbell.papers.reproduce`."""
         from dumbbell.papers.page import write_paper
 
         if self.options.testbed:
@@ -120,7 +94,11 @@ class _Folder:
         return done
 
     def reopen(self) -> Reproduction:
-        """Measures and checks what was run before."""
+        """What was reproduced before, without running anything.
+
+        Raises:
+            DumbbellError: If a run or a figure is missing.
+        """
         results = SavedResults(self.folder / "runs", self.paper.planned)
         views = result_pages(results, {name: f"runs/{name}" for name in results})
         runs = self.study.runs(results, self._kept(one.id for one in self.paper.extensions))
@@ -134,7 +112,11 @@ class _Folder:
         return replace(found, figures=drawn)
 
     def draw(self, figures: Sequence[str]) -> list[Path]:
-        """Runs what some figures need, and draws them."""
+        """Runs what some figures need and draws them; returns the files without their suffix.
+
+        Raises:
+            DumbbellError: If there is no such figure.
+        """
         chosen = [self._find(figure) for figure in figures]
         needed = {experiment for figure in chosen for experiment in figure.experiments}
         experiments = self._experiments(s for s in self.paper.planned.values() if s.id in needed)
@@ -146,16 +128,20 @@ class _Folder:
         return [self._svg(one).with_suffix("") for one in self._draw(chosen, runs)]
 
     def figure(self, name: str) -> Figure:
-        """Draws a figure from the runs that are there."""
+        """Draws a figure from the runs that are there.
+
+        Raises:
+            DumbbellError: If there is no such figure, or a run that it needs is not there.
+        """
         from dumbbell.figures import styled
 
-        figure, runs = self._find(name.removesuffix(testbed_figures.SUFFIX)), self.study.runs({})
+        figure, runs = self._find(name.removesuffix(testbed.SUFFIX)), self.study.runs({})
         needs = set(figure.experiments)
         if name != figure.id:
             real, how = self._testbed_runs(figure.experiments), "--backend linux"
             is_complete = figure.spec.testbed and real is not None and needs == set(real.runs)
             if real is not None and is_complete:
-                figure = testbed_figures.of_real(figure, real)
+                figure = testbed.of_real(figure, real)
         else:
             kept, how = self._kept(figure.experiments), f"--figure {name}"
             names = [one for one in figure.experiments if (self.folder / "runs" / one).is_dir()]
@@ -252,14 +238,14 @@ class _Folder:
         figures = [figure for figure in self.study.figures if there.issuperset(figure.experiments)]
         sections = self.study.sections(runs, measured)
         if real:
-            figures += testbed_figures.figures_of(figures, numbers, real)
+            figures += testbed.figures_of(figures, numbers, real)
             sections.insert(0, testbed.section(self.paper, runs.results, real))
         return Reproduction(
             paper=self.paper,
             folder=self.folder,
             numbers=numbers,
             claims=[Claim(said, verdicts[said.id]) for said in self.paper.claims],
-            sections=testbed_figures.beside(sections, figures),
+            sections=sections,
             figures=figures,
             views=views,
             extensions=bool(runs.extensions),
@@ -334,14 +320,14 @@ class _Folder:
             self.study.measure(runs.with_results(those), numbers)
             for those in (real.valid, real.matched)
         )
-        return {
-            said.id: TestbedNumber.of(
-                real.runs[said.experiment],
-                found[said.id],
-                matched[said.id] if said.experiment in real.matched else None,
-            )
-            for said in numbers
-        }
+        result = {}
+        for said in numbers:
+            name = said.experiment
+            alike = matched[said.id] if name in real.matched else None
+            invalid = len(real.runs[name].invalid_runs)
+            valid = len(real.runs[name].seeds) - invalid
+            result[said.id] = TestbedNumber(found[said.id], alike, valid, invalid)
+        return result
 
 
 def _weakest(view: ResultPage) -> Settings:

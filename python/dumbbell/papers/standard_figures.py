@@ -24,7 +24,7 @@ _HEIGHTS: Final = {"heat": 2.2, "intervals": 2.0}
 
 def draw(spec: FigureSpec, runs: Runs) -> Figure:
     """Draws a standard figure of a paper."""
-    panels = list(_panels(spec, runs))
+    kind, panels = spec.kind or "curves", list(_panels(spec, runs))
     columns = spec.columns or len(panels)
     rows = -(-len(panels) // columns)
     bars = [max(len(cells) for _, cells in panels[i * columns :][:columns]) for i in range(rows)]
@@ -32,21 +32,21 @@ def draw(spec: FigureSpec, runs: Runs) -> Figure:
         rows,
         columns,
         width=figures.PAGE if spec.wide else figures.COLUMN,
-        height=spec.height or _HEIGHTS.get(spec.kind or "", 2.5),
-        share_x=spec.kind in ("heat", "intervals"),
-        share_y=spec.kind in ("heat", "intervals"),
-        row_heights=[count + 0.8 for count in bars] if spec.kind == "intervals" else None,
+        height=spec.height or _HEIGHTS.get(kind, 2.5),
+        share_x=kind in ("heat", "intervals"),
+        share_y=kind in ("heat", "intervals"),
+        row_heights=[count + 0.8 for count in bars] if kind == "intervals" else None,
     )
     every = [axes for line in grid for axes in line]
     image = None
     for axes, (panel, cells) in zip(every, panels, strict=False):
-        image = _KINDS[spec.kind or "curves"](axes, panel, cells, runs)
-        _finish(axes, panel, spec.kind or "")
-    for line in grid:
-        for axes in line[1:] if spec.kind == "heat" else ():
+        image = _KINDS[kind](axes, panel, cells, runs)
+        # The range of a heat map's y axis is that of its shades.
+        _finish(axes, panel.model_copy(update={"y_range": []}) if kind == "heat" else panel)
+    for number, axes in enumerate(every):
+        if kind == "heat" and number % columns:
             axes.set_ylabel("")
-    for line in grid[:-1]:
-        for axes in line:
+        if number // columns < rows - 1:
             axes.set_xlabel("")
     if image is not None:
         bar = figure.colorbar(image, ax=every, shrink=0.55)
@@ -195,14 +195,11 @@ def _windows(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
         series = first.series if panel.series == "cwnd" else metrics.windows(first)
         flow = pl.col("flow").cast(pl.String)
         names = panel.flows or {name: f"{name} flow" for name in result.flow_names}
-        shown = flow.replace(names)
+        shown, cc = flow.replace(names), pl.col("cc").cast(pl.String)
         if panel.by:
-            shown = pl.lit(runs.paper.label(cell.settings[panel.by]))
-        table = series.filter(flow.is_in(list(names))).with_columns(
-            pl.col("cc").cast(pl.String), name=shown
-        )
-        if panel.by:
-            table = table.with_columns(cc=pl.lit(cell.settings[panel.by]))
+            value = cell.settings[panel.by]
+            shown, cc = pl.lit(runs.paper.label(value)), pl.lit(value)
+        table = series.filter(flow.is_in(list(names))).with_columns(name=shown, cc=cc)
         parts.append(table.select("name", "cc", "t", panel.series))
     drawn = pl.concat(parts)
     (figures.windows if panel.series == "cwnd" else figures.throughputs)(axes, drawn)
@@ -242,19 +239,16 @@ def _cell(row: dict[str, Any], measure: Measure) -> str:
     return f"{value}\n{row['low']:.0f}{upper}"
 
 
-def _finish(axes: Axes, panel: Panel, kind: str) -> None:
+def _finish(axes: Axes, panel: Panel) -> None:
     """Titles, labels and ranges of the axes."""
-    for text, write in (
-        (panel.title, axes.set_title),
-        (panel.x_label, axes.set_xlabel),
-        (panel.y_label, axes.set_ylabel),
-    ):
-        if text:
-            write(text)
-    if panel.x_range:
-        axes.set_xlim(*panel.x_range)
-    if panel.y_range and kind != "heat":
-        axes.set_ylim(*panel.y_range)
+    wanted = {
+        "title": panel.title,
+        "xlabel": panel.x_label,
+        "ylabel": panel.y_label,
+        "xlim": panel.x_range,
+        "ylim": panel.y_range,
+    }
+    axes.set(**{key: value for key, value in wanted.items() if value})
     if panel.line is not None:
         axes.axhline(panel.line, color=figures.FAINT, linewidth=0.6)
 

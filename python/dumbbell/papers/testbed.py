@@ -1,4 +1,4 @@
-"""Papers with real packets: what is run, what is measured in it, and its part of the report.
+"""Papers with real packets: what is measured in them, and their part of the report.
 
 The paper's ``[[testbed]]`` tables change experiments for the kernel, or shorten them, as runs take
 real time. The simulator then runs the changed experiment too: that separates the effect of the
@@ -7,22 +7,37 @@ settings from the effect of real packets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import metrics
+from dumbbell import figures, metrics
 from dumbbell.display import Column, Table, format_significant
-from dumbbell.papers.outcome import Section
+from dumbbell.papers.model import FigureSpec
+from dumbbell.papers.outcome import PaperFigure, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
 
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import Paper
+    from dumbbell.papers.outcome import Number
+    from dumbbell.papers.runs import Runs
     from dumbbell.results.result import Result
+
+SUFFIX: Final = "-real"
+"""The id of a figure with real packets ends with it."""
+
+_SHOWN: Final = ("throughput", "queue_delay_mean", "retransmission_share")
+
+_MIN_RATIO, _MAX_RATIO = -0.5, 3.0
+"""The range of the axis of ratios, which begins at 0 if none is below."""
+
+_SIMULATED, _REAL = "#0072b2", "#d55e00"
 
 
 @dataclass(frozen=True)
@@ -37,8 +52,8 @@ class TestbedRuns:
 
     __test__ = False
 
-    runs: Mapping[str, Result] = field(default_factory=dict)
-    matched: Mapping[str, Result] = field(default_factory=dict)
+    runs: Mapping[str, Result]
+    matched: Mapping[str, Result]
 
     @cached_property
     def valid(self) -> dict[str, Result]:
@@ -51,9 +66,9 @@ class TestbedNumber:
     """A published number, measured with real packets.
 
     Attributes:
-        found: What was measured in the valid runs.
+        found: What was measured in the valid runs, or in the invalid ones if there are no others.
         matched: The same in the matched simulation, where there is one.
-        valid: How many runs are valid. Only these count, unless there are none.
+        valid: How many runs are valid.
         invalid: How many runs are not.
     """
 
@@ -64,26 +79,16 @@ class TestbedNumber:
     valid: int
     invalid: int
 
-    @classmethod
-    def of(cls, result: Result, found: Estimate, matched: Estimate | None) -> TestbedNumber:
-        """A number that was measured in `result`, which has all runs."""
-        invalid = len(result.invalid_runs)
-        return cls(found, matched, len(result.seeds) - invalid, invalid)
-
     @property
     def count(self) -> str:
-        """How many runs count, and how many were invalid."""
+        """In words, how many runs count, and how many are invalid."""
         return counted(self.valid, self.invalid)
 
     def as_json(self) -> dict[str, Any]:
         """As it stands in ``results.json``."""
+        count = {"runs": self.valid or self.invalid, "invalid": self.invalid}
         matched = {"matched": self.matched.value} if self.matched else {}
-        return {
-            **self.found.ends,
-            "runs": self.valid or self.invalid,
-            "invalid": self.invalid,
-            **matched,
-        }
+        return self.found.ends | count | matched
 
 
 def with_seeds_of(real: Result, simulated: Result) -> Result:
@@ -93,10 +98,7 @@ def with_seeds_of(real: Result, simulated: Result) -> Result:
 
 
 def counted(valid: int, invalid: int) -> str:
-    """In words, how many runs count, and how many were invalid.
-
-    The valid ones count; where there are none, those that were invalid.
-    """
+    """In words, how many runs count, and how many are invalid; without valid ones those count."""
     runs = valid or invalid
     said = "1 run" if runs == 1 else f"{runs} runs"
     if not invalid:
@@ -108,25 +110,30 @@ def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) ->
     """The section on real packets."""
     kernels = sorted({result.meta["kernel"].partition("-")[0] for result in real.runs.values()})
     text = [
-        f"The TCP of Linux {', '.join(kernels)}, and eBPF for algorithms that it lacks, across the "
-        "same links in real time. Where an experiment had to be changed or shortened for the "
-        "testbed, the simulator runs the changed one too (“matched simulation”).",
+        f"The same links in real time, with the TCP of Linux {', '.join(kernels)}; algorithms that "
+        "Linux lacks run as eBPF programs. If the testbed needs other settings or shorter runs, "
+        "the simulator also runs the changed experiment (the matched simulation).",
         *dict.fromkeys(plan.why for plan in paper.testbed if plan.why),
     ]
     tables = [_side_by_side({**simulated, **real.matched}, real)]
-    invalid = _invalid(real)
-    if invalid.rows:
-        tables.append(invalid)
+    rows = [
+        [name, str(seed), "; ".join(why), "left out" if seed not in valid.seeds else "kept"]
+        for name, valid in real.valid.items()
+        for seed, why in real.runs[name].invalid_runs.items()
+    ]
+    if rows:
+        columns = [Column("Experiment"), Column("Run", number=True), Column("Why"), Column("Is")]
+        note = (
+            "Runs that the machine disturbed, also when repeated. They are left out, unless the "
+            "experiment has no other runs."
+        )
+        tables.append(Table(columns, rows, note))
     return Section("Real packets", text, tables, ["real"])
-
-
-_SHOWN: Final = ("throughput", "queue_delay_mean", "retransmission_share")
 
 
 def _side_by_side(simulated: Mapping[str, Result], real: TestbedRuns) -> Table:
     """A row for every flow of every experiment: the matched simulation and the kernel."""
-    columns = [Column("Experiment"), Column("Flow"), Column("Runs")]
-    columns += [Column.of(metric) for metric in _SHOWN]
+    columns = [Column("Experiment"), Column("Flow"), Column("Runs"), *map(Column.of, _SHOWN)]
     rows = []
     for name, result in real.valid.items():
         ours, theirs = _medians(with_seeds_of(result, simulated[name])), _medians(result)
@@ -151,15 +158,81 @@ def _beside(ours: float | None, theirs: float | None, by: float) -> str:
     return f"{shown[0]} / {shown[1]}{ratio}"
 
 
-def _invalid(real: TestbedRuns) -> Table:
-    rows = [
-        [name, str(seed), "; ".join(why), "left out" if seed not in valid.seeds else "kept"]
-        for name, valid in real.valid.items()
-        for seed, why in real.runs[name].invalid_runs.items()
-    ]
-    columns = [Column("Experiment"), Column("Run", number=True), Column("Why"), Column("Is")]
-    note = (
-        "Invalid runs, repeated ones too: the machine disturbed them. They are left out, but kept "
-        "where there is no other run of the experiment."
+def figures_of(
+    paper: Sequence[PaperFigure], numbers: Sequence[Number], real: TestbedRuns
+) -> list[PaperFigure]:
+    """All numbers beside each other, then every figure of which all experiments are real."""
+    shown = [number for number in numbers if number.testbed]
+    overview = FigureSpec(
+        id="real",
+        heading="Published, simulated, real",
+        caption="Every number that was measured with real packets, divided by the published one. "
+        "Blue: the simulator, with its 95 % interval; hollow: simulated with the settings of the "
+        "testbed. Orange: real packets, with the single runs; crossed out: all runs are invalid.",
+        wide=True,
     )
-    return Table(columns, rows, note)
+    again = [one for one in paper if one.spec.testbed and one.experiments]
+    return [
+        *([PaperFigure(overview, partial(_draw_numbers, shown))] if shown else []),
+        *(of_real(figure, real) for figure in again if set(figure.experiments) <= set(real.runs)),
+    ]
+
+
+def of_real(figure: PaperFigure, real: TestbedRuns) -> PaperFigure:
+    """A figure of a paper, drawn of the real runs that count."""
+    valid = real.valid
+    runs = sorted({len(valid[name].seeds) for name in figure.experiments})
+    invalid = sum(len(real.runs[name].invalid_runs) for name in figure.experiments)
+    fewest = f"{runs[0]} to " if runs[0] != runs[-1] else ""
+    marked = f"; {invalid} more are invalid and left out" if invalid else ""
+    if any(valid[name].invalid_runs for name in figure.experiments):
+        marked = "; some are invalid, as there are no others"
+    many = f"{fewest}{counted(runs[-1], 0)} of each experiment{marked}"
+    changes = {
+        "id": f"{figure.id}{SUFFIX}",
+        "heading": f"{figure.spec.heading}, with real packets",
+        "caption": f"{many}. {figure.spec.caption}",
+    }
+    return replace(
+        figure,
+        spec=figure.spec.model_copy(update=changes),
+        draw=lambda runs: figure.draw(runs.with_results(valid)),
+    )
+
+
+def _draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
+    """Every number as a line: simulated and real over published."""
+    height = 0.5 + 0.19 * len(numbers)
+    figure, [[axes]] = figures.panels(width=figures.PAGE, height=height)
+    axes.axvline(1.0, color=figures.INK, linewidth=1.0)
+    for place, number in enumerate(reversed(numbers)):
+        real, at = number.testbed, partial(_ratio, published=number.said.published)
+        assert real is not None, "only such numbers are drawn"
+        low = place - (0.14 if real.matched else 0.1)
+        for y, found, marker, colour, fill in (
+            (place + 0.14, number.found, "o", _SIMULATED, _SIMULATED),
+            (place, real.matched, "o", _SIMULATED, "none"),
+            (low, real.found, "D", _REAL, _REAL),
+        ):
+            if found is not None:
+                if found.low is not None:
+                    ends = [at(found.low), at(found.high)]
+                    axes.plot(ends, [y, y], color=colour, linewidth=0.8, alpha=0.7)
+                mark = axes.plot(at(found.value), y, marker, color=colour, markersize=4)
+                mark[0].set_markerfacecolor(fill)
+        for run in real.found.runs:
+            axes.plot(at(run), low, "|", color=_REAL, markersize=4)
+        if not real.valid:
+            axes.plot(at(real.found.value), low, "x", color=figures.INK, markersize=7)
+    names = [number.said.quantity.partition(" (")[0] for number in reversed(numbers)]
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.tick_params(axis="y", length=0, labelsize=6.5)
+    axes.set_xlim(min(0.0, axes.dataLim.x0) - 0.05, _MAX_RATIO + 0.05)
+    axes.set_xlabel("measured over published; marks at the ends are beyond")
+    return figure
+
+
+def _ratio(value: float | None, published: float) -> float:
+    """Where a value stands on the axis; one beyond what was observed at its upper end."""
+    return _MAX_RATIO if value is None else min(max(value / published, _MIN_RATIO), _MAX_RATIO)
