@@ -138,6 +138,15 @@ def test_every_figure_of_a_sweep_is_drawn(place: Path, name: str) -> None:
     assert (place / f"{stem}.svg").stat().st_size > 1000
 
 
+def test_the_share_of_an_algorithm_is_a_metric(place: Path) -> None:
+    metric = ("--metric", "share of cubic")
+    output_of("plot", "small", "heat", "--x", "rate", "--y", "queue", *metric, cwd=place)
+    assert (place / "small/heat-share-of-cubic.svg").stat().st_size > 1000
+    none = ("--metric", "share of vegas")
+    said = complaint_of("plot", "small", "heat", "--x", "rate", "--y", "queue", *none, cwd=place)
+    assert "no run there has a value of share of vegas" in said
+
+
 def test_the_old_names_of_plot_are_errors_that_name_the_new_one(tmp_path: Path) -> None:
     for old in (("heat", "small", "--x", "rate"), ("figure", "windows", "r")):
         assert "write dumbbell plot FOLDER" in complaint_of(*old, cwd=tmp_path)

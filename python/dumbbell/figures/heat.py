@@ -19,7 +19,14 @@ _MOST_COLUMNS: Final = 10
 _MOST_ROWS: Final = 16
 """More settings than this are not all written at an axis."""
 
-_SHADES: Final = "cividis"  # even in lightness, made for colour-vision deficiencies
+_LIGHT: Final = 0.52
+"""On a shade that is lighter than this (luma, 0 to 1) text is black."""
+
+SHADES: Final = "cividis"
+"""A colour map that is even in lightness, made for colour-vision deficiencies."""
+
+_DIVERGING: Final = "PuOr"
+"""A colour map from one colour over white to another, told apart in any colour vision."""
 
 
 def heat_map(
@@ -31,6 +38,7 @@ def heat_map(
     *,
     low: float | None = None,
     high: float | None = None,
+    middle: float | None = None,
     text: Callable[[dict[str, Any]], str] | None,
     names: tuple[Callable[[Any], str], Callable[[Any], str]] = ("{:g}".format, "{:g}".format),
 ) -> AxesImage:
@@ -44,6 +52,8 @@ def heat_map(
         value: Column of the quantity.
         low: Value of the darkest shade; the least of all if not given.
         high: Value of the lightest shade; the greatest of all if not given.
+        middle: A value that is white, with one colour below and another above it; `low` and `high`
+            are then as far from it as the farthest value.
         text: What is written in a cell, by its row; a second line is smaller.
         names: How the settings ``x`` and ``y`` are written.
 
@@ -55,19 +65,24 @@ def heat_map(
         raise ValueError(f"two values for one cell of a heat map over {x} and {y}")
     low = cast("float", cells[value].min()) if low is None else low
     high = cast("float", cells[value].max()) if high is None else high
+    if middle is not None:
+        reach = max(middle - low, high - middle)
+        low, high = middle - reach, middle + reach
+    shades = mpl.colormaps[SHADES if middle is None else _DIVERGING]
     places = [{setting: at for at, setting in enumerate(settings)} for settings in (columns, rows)]
     grid = np.full((len(rows), len(columns)), np.nan)
     for row in cells.iter_rows(named=True):
         i, j = places[1][row[y]], places[0][row[x]]
         grid[i, j] = high if row[value] is None else row[value]
         if text:
-            light = (grid[i, j] - low) / ((high - low) or 1.0)
-            _write(axes, j, i, text(row), "#000000" if light > 0.55 else "#fffffe")
+            red, green, blue, _ = shades((grid[i, j] - low) / ((high - low) or 1.0))
+            is_light = 0.299 * red + 0.587 * green + 0.114 * blue > _LIGHT
+            _write(axes, j, i, text(row), "#000000" if is_light else "#fffffe")
     image = axes.imshow(
         grid,
         origin="lower",
         aspect="auto",
-        cmap=mpl.colormaps[_SHADES],
+        cmap=shades,
         vmin=low,
         vmax=high,
         interpolation="none",
@@ -96,8 +111,7 @@ def heat_dots(axes: Axes, points: pl.DataFrame, x: str, y: str, value: str) -> P
             set_scale("log")
     axes.margins(0.03)
     size = min(36.0, 8000 / points.height)
-    shades = mpl.colormaps[_SHADES]
-    return axes.scatter(points[x], points[y], size, points[value], cmap=shades, linewidths=0)
+    return axes.scatter(points[x], points[y], size, points[value], cmap=SHADES, linewidths=0)
 
 
 def _write(axes: Axes, x: float, y: float, text: str, ink: str) -> None:

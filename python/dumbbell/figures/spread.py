@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import polars as pl
 from matplotlib.patches import Ellipse
 
 from dumbbell.figures.style import INK, PAPER, named, style_of
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _MARKERS: Final = "osD^vP*X<>"
 _SHADES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7078")
+MOST_GROUPS: Final = len(_SHADES)
+"""More groups than this do not have a colour each."""
 
 
 def look(group: str, rank: int, of_algorithms: bool) -> tuple[str, str, str]:
@@ -27,24 +30,20 @@ def look(group: str, rank: int, of_algorithms: bool) -> tuple[str, str, str]:
     return _SHADES[rank % len(_SHADES)], _MARKERS[rank % len(_MARKERS)], named(group)
 
 
-def lines(
-    axes: Axes,
-    groups: Mapping[str, Sequence[tuple[float, float, float | None, float | None]]],
-    *,
-    of_algorithms: bool,
-) -> None:
+def lines(axes: Axes, groups: Mapping[str, pl.DataFrame], *, of_algorithms: bool) -> None:
     """Draws a line for every group, with an interval at each point.
 
     Args:
         axes: Where to draw.
-        groups: For each group its points: x, the value, and both ends of its interval.
+        groups: For each group its points: columns x, value, and low and high, null without an
+            interval.
         of_algorithms: Whether groups are algorithms, which have colours of their own.
     """
     for rank, (group, points) in enumerate(groups.items()):
         colour, marker, label = look(group, rank, of_algorithms)
-        x, y, low, high = np.array(points, dtype=np.float64).T
+        x, y, low, high = points.select("x", "value", "low", "high").cast(pl.Float64).to_numpy().T
         axes.plot(x, y, color=colour, marker=marker, label=label)
-        axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.fill_between(x, low, high, color=colour, alpha=0.14, linewidth=0)
 
 
 def distributions(
@@ -56,6 +55,7 @@ def distributions(
         axes.ecdf(values, color=colour, label=label)
     axes.set_ylabel("share of the runs")
     axes.set_ylim(0, 1)
+    axes.margins(x=0.02)
 
 
 def boxes(axes: Axes, groups: Mapping[str, Sequence[float]], *, of_algorithms: bool) -> None:
@@ -104,7 +104,8 @@ def delay_ellipses(
     axes.set_xlabel("queueing delay (ms), to the right is better")
     axes.set_ylabel("throughput (Mbit/s)")
     axes.margins(0.12)
-    axes.invert_xaxis()
+    axes.set_xlim(axes.get_xlim()[1], max(axes.get_xlim()[0], 0))
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], 0))
 
 
 def _ellipse(middle: NDArray[np.float64], at: NDArray[np.float64], colour: str) -> Ellipse:

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.colors import to_hex
 
+from dumbbell import metrics
 from dumbbell.display import Column, Table, format_setting
 from dumbbell.figures import labelled
 from dumbbell.report.series import pack, short
@@ -134,8 +135,8 @@ def _names(values: Sequence[Any], unit: str | None) -> list[str]:
 
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain")
-_OF_FLOWS: Final = (
-    *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95", "retransmission_share"),
+_OF_ALGORITHMS: Final = (
+    *("throughput", "share", "queue_delay_mean", "queue_delay_p95", "retransmission_share"),
 )
 
 
@@ -153,11 +154,17 @@ def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
 
 
 def _by_algorithm(dataset: Dataset) -> Table:
-    """Means over all flows of an algorithm, at all points and seeds."""
-    flows = dataset.table("flows").group_by("cc", maintain_order=True)
-    rows: list[list[Cell]] = [
-        [labelled(str(cc)), *found]
-        for cc, *found in flows.agg(pl.col(_OF_FLOWS).mean()).iter_rows()
-    ]
-    columns = [Column("Algorithm"), *map(Column.of, _OF_FLOWS)]
-    return Table(columns, rows, "Of each flow: means over all flows, points and seeds.")
+    """What the flows of an algorithm achieved together, and their share, over the whole sweep."""
+    flows = dataset.table("flows")
+    delivered = pl.col("delivered").sum()
+    shares = flows.group_by("point", "seed", "cc").agg(share=delivered)
+    shares = shares.with_columns(pl.col("share") / pl.col("share").sum().over("point", "seed"))
+    runs = metrics.over_flows(flows, ["point", "seed", "cc"])
+    runs = runs.join(shares, on=["point", "seed", "cc"], maintain_order="left")
+    found = runs.group_by("cc", maintain_order=True).agg(pl.col(_OF_ALGORITHMS).mean())
+    rows: list[list[Cell]] = [[labelled(str(cc)), *cells] for cc, *cells in found.iter_rows()]
+    note = (
+        "Of an algorithm's flows together; share is their part of all data delivered. Means over "
+        "all points and seeds, which differ by design: without intervals."
+    )
+    return Table([Column("Algorithm"), *map(Column.of, _OF_ALGORITHMS)], rows, note)
