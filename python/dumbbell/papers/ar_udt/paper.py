@@ -10,7 +10,7 @@ import polars as pl
 from dumbbell import figures, metrics
 from dumbbell.metrics import intervals
 from dumbbell.papers import Runs, Table, Verdict, claim, figure, metric, number, table, text
-from dumbbell.papers.helpers import grid, listed, ratios
+from dumbbell.papers.helpers import grid, listed, minus, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -271,7 +271,7 @@ def fairness(runs: Runs) -> Table:
 @text("gain-from-reports", plain="time-udt-200", adaptive="forecast-smooth=off-200")
 @text("gain-module", plain="module-udt-200", adaptive="module-ar-udt-200")
 def gain(runs: Runs, **experiments: str) -> str:
-    return f"{gain_over(runs, **experiments).value:.0f}"
+    return minus(f"{gain_over(runs, **experiments).value:.0f}")
 
 
 @text("around-one")

@@ -10,7 +10,7 @@ import polars as pl
 from dumbbell import figures
 from dumbbell.metrics import intervals, throughput
 from dumbbell.papers import Runs, Table, Verdict, claim, figure, metric, reduce, table, text
-from dumbbell.papers.helpers import grid, label
+from dumbbell.papers.helpers import grid, label, minus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -253,6 +253,7 @@ def table_reroute(runs: Runs) -> Table:
     return grid("Two flows of", titles, rows, note)
 
 
+@text("ahead-1", name="pair-{}-1")
 @text("ahead-acked-4", name="{}-4-acked")
 @text("ahead-access-1", name="{}-1-access")
 @text("ahead-twice-1", name="{}-1-twice")
@@ -260,7 +261,7 @@ def table_reroute(runs: Runs) -> Table:
 def ahead(runs: Runs, name: str) -> str:
     """By how much CUBIC is ahead of BBRv2 and of F-BBRv2, Mbit/s."""
     gaps = [runs.value(name.format(cc), "gap", flow="bbr", to="other") for cc in COMPARED]
-    return f"{gaps[0]:.1f} and {gaps[1]:.1f}"
+    return minus(f"{gaps[0]:.1f} and {gaps[1]:.1f}")
 
 
 @text("index-twice-bbr2", experiment="bbr2-4-twice")
