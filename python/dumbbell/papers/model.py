@@ -31,8 +31,22 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Measure(BaseModel):
-    """What is measured in every run of an experiment.
+class _OpenModel(BaseModel):
+    """A table whose other keys are options or settings.
+
+    Attributes:
+        others: These keys.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    @property
+    def others(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Measure(_OpenModel):
+    """What is measured in every run of an experiment. Other keys are the options of the metric.
 
     Attributes:
         metric: ``throughput``, ``ratio``, ``share``, ``gap``, ``jain``, or one of ``paper.py``.
@@ -41,78 +55,64 @@ class Measure(BaseModel):
         look: The algorithm whose colour and marker it has in a figure.
         sum: Published numbers that add up to the paper's, by their id, in which ``{setting}``
             stands for a value; where the paper has no single number.
-        options: All other keys: the options of the metric, such as ``flow``.
     """
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     metric: str
     limit: float | None = None
     label: str = ""
     look: str = ""
-    sum: list[str] = Field(default_factory=list)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """All other keys."""
-        return dict(self.model_extra or {})
+    sum: list[str] = []
 
     def with_settings(self, settings: Mapping[str, str]) -> Measure:
         """The measure with ``{setting}`` in its options replaced by the value."""
-        texts = {key: text for key, text in self.options.items() if isinstance(text, str)}
+        texts = {key: text for key, text in self.others.items() if isinstance(text, str)}
         return self.model_copy(update={k: text.format(**settings) for k, text in texts.items()})
 
     def is_same(self, other: Measure | None) -> bool:
         """Whether both measure the same, whatever they are called."""
-        mine = (self.metric, self.options)
-        return other is not None and mine == (other.metric, other.options)
+        mine = (self.metric, self.others)
+        return other is not None and mine == (other.metric, other.others)
 
 
-class PublishedNumber(_Model):
-    """A number of the paper, where it stands, and what measures it.
-
-    Without a `measure` a function of ``paper.py`` computes it. `ratio` is whether the report shows
-    measured over published: not for the difference of two values, which may be near 0.
-    """
+class _Published(_Model):
+    """What the paper measured: where it stands, in which experiment, and what measures it here."""
 
     id: str
     experiment: str
     where: str
     quantity: str
     unit: str
-    published: float
     measure: Measure | None = None
+
+
+class PublishedNumber(_Published):
+    """A number of the paper. Without a `measure` a function of ``paper.py`` computes it.
+
+    Attributes:
+        ratio: Whether the report shows measured over published: not for the difference of two
+            values, which may be near 0.
+    """
+
+    published: float
     ratio: bool = True
 
 
-class PublishedTable(_Model):
+class PublishedTable(_Published):
     """A table of the paper: a number for every combination of two settings.
 
+    ``{setting}`` in `id`, `experiment`, `quantity` and `measure` stands for the value.
+
     Attributes:
-        id: The id of each number; ``{setting}`` in it and in `experiment`, `quantity` and `measure`
-            stands for the value.
-        experiment: The experiment that each number is measured in.
-        where: Where the table stands.
-        quantity: What is measured.
-        unit: Its unit.
-        rows: The setting of the rows: the name and the values.
-        columns: The setting of the columns.
+        rows, columns: The setting of the rows, and of the columns: its name and the values.
         published: The numbers, row by row.
-        measure: What measures them.
         heading: Of the column of row names in the report.
         row, column: What a row and a column are called in the report.
         note: What the report writes below the table.
     """
 
-    id: str
-    experiment: str
-    where: str
-    quantity: str
-    unit: str
     rows: dict[str, list[str]]
     columns: dict[str, list[str]]
     published: list[list[float]]
-    measure: Measure | None = None
     heading: str = ""
     row: str = ""
     column: str = ""
@@ -143,30 +143,23 @@ def combinations(axes: Mapping[str, list[str]]) -> list[dict[str, str]]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-class Case(BaseModel):
-    """A row or a column of a comparison.
+class Case(_OpenModel):
+    """A row or a column of a comparison. Other keys are settings.
+
+    ``{setting}`` in `experiment` and `y` stands for the value.
 
     Attributes:
-        label: What it is called.
         experiment, y, digits: In the place of those of the comparison.
         published: Whether a row has the paper's numbers.
         cells: A row as text, such as what a paper says in words.
-        settings: All other keys: ``{key}`` in `experiment` and `y` stands for their values.
     """
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     label: str
     experiment: str = ""
     y: Measure | None = None
     digits: int | None = None
     published: bool = False
-    cells: list[str] = Field(default_factory=list)
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """All other keys."""
-        return dict(self.model_extra or {})
+    cells: list[str] = []
 
 
 class Comparison(_Model):
@@ -177,7 +170,6 @@ class Comparison(_Model):
         heading: Of the column of row names.
         experiment: The experiment of a cell; the cell is empty if it lacks the flow.
         y: What is measured.
-        rows, columns: The cases.
         digits: Decimals.
         interval: Whether cells have their 95 % interval.
         note: What stands below the table.
@@ -219,9 +211,9 @@ class _Template(_Model):
     """
 
     id: str
-    set: list[str] = Field(default_factory=list)
-    each: dict[str, list[str]] = Field(default_factory=dict)
-    short: dict[str, str] = Field(default_factory=dict)
+    set: list[str] = []
+    each: dict[str, list[str]] = {}
+    short: dict[str, str] = {}
 
     def _all(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, str]]]:
         """The id, the assignments and the settings of each, the last setting fastest."""
@@ -338,20 +330,20 @@ class Panel(_Model):
     """
 
     experiments: Annotated[list[str], BeforeValidator(_list)] = Field(
-        validation_alias="experiment", default_factory=list
+        validation_alias="experiment", default=[]
     )
-    where: dict[str, list[str]] = Field(default_factory=dict)
+    where: dict[str, list[str]] = {}
     x: str = ""
     by: str = ""
     measures: Annotated[list[Measure], BeforeValidator(_list)] = Field(
-        validation_alias="y", default_factory=list
+        validation_alias="y", default=[]
     )
     group: str = ""
     x_unit: float = 1.0
     members: Literal["y", "by"] = "y"
     series: Literal["cwnd", "throughput"] = "cwnd"
-    flows: dict[str, str] = Field(default_factory=dict)
-    moments: list[list[float | str]] = Field(default_factory=list)
+    flows: dict[str, str] = {}
+    moments: list[list[float | str]] = []
     published: bool = False
     published_of: str = ""
     title: str = ""
@@ -359,9 +351,9 @@ class Panel(_Model):
     y_label: str = ""
     x_scale: Literal["linear", "log", "log2"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
-    x_ticks: list[float] = Field(default_factory=list)
-    x_range: list[float] = Field(default_factory=list, max_length=2)
-    y_range: list[float] = Field(default_factory=list, max_length=2)
+    x_ticks: list[float] = []
+    x_range: list[float] = Field(default=[], max_length=2)
+    y_range: list[float] = Field(default=[], max_length=2)
     line: float | None = None
     legend: int = 3
 
@@ -387,8 +379,8 @@ class FigureSpec(Panel):
     heading: str
     caption: str = ""
     kind: Literal["curves", "bars", "intervals", "windows", "heat"] | None = None
-    changes: list[Panel] = Field(validation_alias="panels", default_factory=list)
-    panel_by: list[str] = Field(default_factory=list)
+    changes: list[Panel] = Field(validation_alias="panels", default=[])
+    panel_by: list[str] = []
     columns: int = 0
     wide: bool = False
     height: float = 0.0
@@ -422,20 +414,20 @@ class Paper(_Model):
 
     id: str
     title: str
-    authors: list[str] = Field(default_factory=list)
+    authors: list[str] = []
     venue: str = ""
     summary: str = ""
     cover: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
-    looks: dict[str, str] = Field(default_factory=dict)
-    single_numbers: list[PublishedNumber] = Field(validation_alias="number", default_factory=list)
-    tables: list[PublishedTable] = Field(validation_alias="table", default_factory=list)
-    comparisons: list[Comparison] = Field(validation_alias="comparison", default_factory=list)
-    claims: list[PublishedClaim] = Field(validation_alias="claim", default_factory=list)
-    figures: list[FigureSpec] = Field(validation_alias="figure", default_factory=list)
+    labels: dict[str, str] = {}
+    looks: dict[str, str] = {}
+    single_numbers: list[PublishedNumber] = Field(validation_alias="number", default=[])
+    tables: list[PublishedTable] = Field(validation_alias="table", default=[])
+    comparisons: list[Comparison] = Field(validation_alias="comparison", default=[])
+    claims: list[PublishedClaim] = Field(validation_alias="claim", default=[])
+    figures: list[FigureSpec] = Field(validation_alias="figure", default=[])
     experiments: list[ExperimentTemplate] = Field(validation_alias="experiment", min_length=1)
-    testbed: list[TestbedTemplate] = Field(default_factory=list)
-    scenarios: list[Scenario] = Field(validation_alias="scenario", default_factory=list)
+    testbed: list[TestbedTemplate] = []
+    scenarios: list[Scenario] = Field(validation_alias="scenario", default=[])
     folder: Any = Field(default=None, exclude=True)
 
     @property

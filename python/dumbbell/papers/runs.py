@@ -214,7 +214,7 @@ class Runs:
     def of_measure(self, experiment: str, measure: Measure | None) -> Estimate:
         """The median of a measure, as ``paper.toml`` has it, over the seeds."""
         assert measure is not None, "a function of paper.py measures this number"
-        return self.median(experiment, measure.metric, limit=measure.limit, **measure.options)
+        return self.median(experiment, measure.metric, limit=measure.limit, **measure.others)
 
     def value(self, experiment: str, metric: str = "throughput", **options: Any) -> float:
         """The median of a metric over the seeds, of which no run is censored."""
@@ -233,12 +233,12 @@ class Runs:
     def _values_of(self, spec: ExperimentSpec, measure: Measure) -> Values:
         """A value a seed; of an extension from the rows that are kept."""
         if not spec.template.extension:
-            return self.values(spec.id, measure.metric, **measure.options)
+            return self.values(spec.id, measure.metric, **measure.others)
         chosen = [pl.col(key).cast(pl.String) == value for key, value in spec.chosen.items()]
         rows = self.extensions[spec.template.id].filter(*chosen)
         if measure.metric in self.metrics:
             return rows[measure.metric].to_list()
-        return list(METRICS[measure.metric].function(wide(rows), **measure.options))
+        return list(METRICS[measure.metric].function(wide(rows), **measure.others))
 
 
 def wide(table: pl.DataFrame) -> pl.DataFrame:

@@ -125,7 +125,7 @@ class _Report:
 
     def _cell(self, said: Comparison, row: Case, column: Case, runs: Runs) -> str:
         """The measure of a cell, or the paper's number for it."""
-        settings = row.settings | column.settings
+        settings = row.others | column.others
         name = (row.experiment or column.experiment or said.experiment).format(**settings)
         measure = (row.y or column.y or said.y).with_settings(settings)
         digits = next(one.digits for one in (row, column, said) if one.digits is not None)

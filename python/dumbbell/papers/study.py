@@ -207,7 +207,7 @@ class Study:
             if measure.metric not in metrics:
                 raise ValueError(unknown("metric", measure.metric, list(metrics)))
             found = metrics[measure.metric]
-            found.check(measure.options)
+            found.check(measure.others)
             if unit:
                 conversion(found.unit, unit)
         except ValueError as error:

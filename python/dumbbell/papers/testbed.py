@@ -122,7 +122,7 @@ def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) ->
         for seed, why in real.runs[name].invalid_runs.items()
     ]
     if rows:
-        columns = [Column("Experiment"), Column("Run", number=True), Column("Why"), Column("Is")]
+        columns = [Column("Experiment"), Column("Run", number=True), Column("Reason"), Column("Is")]
         note = (
             "Runs that the machine disturbed, also when repeated. They are left out, unless the "
             "experiment has no other runs."
