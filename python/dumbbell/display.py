@@ -21,6 +21,9 @@ Cell: TypeAlias = "str | float | Interval | None"
 
 _NONE: Final = "—"
 
+_NARROWEST: Final = 20
+"""No column of text is made narrower than this, characters."""
+
 
 @runtime_checkable
 class Interval(Protocol):
@@ -180,7 +183,8 @@ class Table:
 
         Args:
             width: How many characters a line may have. Columns are dropped by their `priority`
-                until it fits, and a last line names them. None drops no column.
+                until it fits, and a last line names them; then the widest text is put on several
+                lines. None changes nothing.
             strong: What makes a line of the headings stand out.
         """
         cells = list(zip(*self._cells(), strict=True)) or [()] * len(self.columns)
@@ -192,6 +196,10 @@ class Table:
                 break
             blocks.remove(last)
             dropped.insert(0, last.column)
+        texts = [block for block in blocks if not block.column.number]
+        if width is not None and texts:
+            excess = sum(block.width + 2 for block in blocks) - 2 - width
+            max(texts, key=lambda block: block.width).narrow(excess)
         tallest = max(len(block.head) for block in blocks)
         heads = [[""] * (tallest - len(block.head)) + block.head for block in blocks]
         lines = [strong(line) for line in _side_by_side(blocks, heads)]
@@ -228,6 +236,16 @@ class _Block:
             else:
                 self.head.append(word)
         self.head += [column.unit] if column.unit else []
+
+    def narrow(self, excess: int) -> None:
+        """Puts its text on several lines, if that makes it narrower by so many characters."""
+        width = self.width - excess
+        if excess > 0 and width >= _NARROWEST:
+            self.rows = [
+                [part for line in lines for part in textwrap.wrap(line, width)]
+                for lines in self.rows
+            ]
+            self.width = max(cell_len(line) for lines in self.rows for line in lines)
 
     def padded(self, line: str) -> str:
         """A line of it, as wide as the column."""

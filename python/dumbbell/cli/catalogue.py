@@ -6,7 +6,7 @@ from typing import Any
 
 from dumbbell import _core
 from dumbbell.cli import options
-from dumbbell.cli.output import print_json, print_line
+from dumbbell.cli.output import print_json, print_text
 
 
 def list_all(json: options.Json = False) -> None:
@@ -22,20 +22,20 @@ def list_all(json: options.Json = False) -> None:
         catalogue = {"algorithms": _core.algorithms(), "stacks": stacks}
         print_json(catalogue | {"papers": titles, "metrics": meanings})
         return
-    print_line('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
-    print_line("  " + ", ".join(_core.algorithms()))
-    print_line('\nTCP stacks, for stack = "NAME" (and stack_options for single fields):')
+    print_text('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
+    print_text("  " + ", ".join(_core.algorithms()))
+    print_text('\nTCP stacks, for stack = "NAME" (and stack_options for single fields):')
     usual = stacks["linux"]
     for name, fields in stacks.items():
         differs = {key: value for key, value in fields.items() if usual[key] != value}
         shown = (f"{key} = {_toml(value)}" for key, value in (differs or fields).items())
-        print_line(f"  {name}: {', '.join(shown)}")
-    print_line("\nPapers, for dumbbell reproduce:")
+        print_text(f"  {name}: {', '.join(shown)}")
+    print_text("\nPapers, for dumbbell reproduce:")
     for name, title in titles.items():
-        print_line(f"  {name}: {title}")
-    print_line("\nMetrics, of dumbbell.metrics:")
+        print_text(f"  {name}: {title}")
+    print_text("\nMetrics, of dumbbell.metrics:")
     for name, meaning in meanings.items():
-        print_line(f"  {name}: {meaning}")
+        print_text(f"  {name}: {meaning}")
 
 
 def _toml(value: Any) -> str:

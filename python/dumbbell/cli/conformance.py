@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Exit
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
+from dumbbell.cli.output import print_json, print_line, print_table, print_text, progress_bar
 
 if TYPE_CHECKING:
     from dumbbell.checks.conformance import CaseResult
@@ -49,9 +49,10 @@ def _print(outcomes: list[CaseResult], algorithms: list[str], failed: list[CaseR
     table = Table([Column("Case"), *map(Column, algorithms)], cells)
     print_table("draft-ietf-ccwg-bbr-06, appendix A", table)
     for outcome in failed:
-        print_line(f"\n{outcome.cc} fails {outcome.case.section}: {outcome.seen}")
-    print_line(
-        "\nn/a: the case is about other versions, or the algorithm does not show what it asks."
+        print_text(f"\n{outcome.cc} fails {outcome.case.section}: {outcome.seen}")
+    print_line()
+    print_text(
+        "n/a: the case is about other versions, or the algorithm does not show what it asks."
     )
 
 

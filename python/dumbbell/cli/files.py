@@ -9,7 +9,7 @@ from typer import Argument
 
 from dumbbell import _core
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line
+from dumbbell.cli.output import print_line, print_text
 from dumbbell.errors import DumbbellError, in_file
 
 
@@ -52,7 +52,7 @@ def show_explanation(
 ) -> None:
     """Explain a key of experiments, an algorithm, an AQM, an option."""
     try:
-        print_line(_core.explain(topic))
+        print_text(_core.explain(topic))
     except ValueError as error:
         raise DumbbellError(str(error)) from None
 

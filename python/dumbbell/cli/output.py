@@ -42,8 +42,11 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Prints a sentence for people, over several lines where the terminal is narrow."""
-    print_line("\n".join(textwrap.wrap(text, terminal_width() or sys.maxsize)))
+    """Prints lines for people, each over several lines where the terminal is narrow."""
+    for line in text.splitlines():
+        below = " " * (len(line) - len(line.lstrip()) + 2)
+        wrapped = textwrap.wrap(line, terminal_width() or sys.maxsize, subsequent_indent=below)
+        print_line("\n".join(wrapped))
 
 
 def print_table(title: str, table: Table) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from typer import Argument, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line, print_warnings
+from dumbbell.cli.output import print_line, print_text, print_warnings
 from dumbbell.errors import DumbbellError, ResultError
 
 if TYPE_CHECKING:
@@ -137,14 +137,14 @@ def _list_figures() -> None:
     from dumbbell.sweeps import figures as sweep_figures
 
     for of, known in (("result", FIGURES), ("sweep", sweep_figures.FIGURES)):
-        print_line(f"Of a {of}, for dumbbell plot FOLDER NAME:")
+        print_text(f"Of a {of}, for dumbbell plot FOLDER NAME:")
         for name, shows in known.items():
-            print_line(f"  {name}: {shows}")
+            print_text(f"  {name}: {shows}")
         print_line()
     print_line("Of papers that were reproduced, for dumbbell plot PAPER NAME:")
     for paper in available():
         for spec in paper.figures:
-            print_line(f"  {paper.id} {spec.id}: {spec.heading}")
+            print_text(f"  {paper.id} {spec.id}: {spec.heading}")
 
 
 def _of_result(folder: Path, name: str, width: float | None, seed: int | None) -> Figure:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_json, print_line, progress_bar
+from dumbbell.cli.output import print_json, print_line, print_text, progress_bar
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def reproduce_papers(
         print_json({"papers": [one.as_json() for one in done], "report": str(out / "index.html")})
         return
     for one in done:
-        print_line(f"{one.paper.id}: {one.paper.title}")
+        print_text(f"{one.paper.id}: {one.paper.title}")
         for number in one.numbers:
-            print_line(f"  {_compared(number)}")
+            print_text(f"  {_compared(number)}")
         for claim in one.claims:
             verdict = "confirmed" if claim.found.confirmed else "not confirmed"
-            print_line(f"  {verdict}: {claim.said.text}")
+            print_text(f"  {verdict}: {claim.said.text}")
     print_line(f"\nThe report is {out / 'index.html'}")
 
 
