@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes `.venv`, from which everything in this project runs, and builds the engine into it.
 
-Needs Python 3.11 and nothing else that is not in the standard library. What the machine lacks is
-fetched: Python packages as locked in `requirements.lock`, a Rust toolchain, a linker. A step whose
-inputs have not changed since it last succeeded is skipped, so running this again costs nothing.
+Needs Python 3.11 with its module `venv`, and nothing else. What the machine lacks is fetched:
+Python packages as locked in `requirements.lock`, a Rust toolchain, a linker. A step whose inputs
+have not changed since it last succeeded is skipped, so running this again costs nothing.
 
 Nothing is written outside `.venv`, `target` and, where Rust is missing, `~/.cargo` and `~/.rustup`.
 The one exception: run as root on Debian or Ubuntu, missing parts come from apt.
@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,14 +34,14 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 
-# The Rust that rustup installs where there is none, or none new enough. Any from `rust-version` in
-# Cargo.toml on will build; this is the one whose lints the code is kept clean of.
+# The Rust that rustup installs if there is none that is new enough. All from `rust-version` in
+# Cargo.toml on can build; the code passes the lints of this one.
 RUST = "1.95.0"
 RUST_NEEDED = ["cargo", "rustc"]
 RUST_TOOLS = ["cargo", "rustc", "rustdoc", "rustfmt", "cargo-fmt", "cargo-clippy", "clippy-driver"]
 
-# What stands in for a C compiler and an archiver. Rust's build scripts name the target in words
-# that Zig does not know; it is this machine, which is what Zig takes without any.
+# Replace a C compiler and an archiver. The names of targets that Rust's build scripts give are
+# unknown to Zig; without one it builds for this machine.
 ZIG = {
     "cc": """#!/bin/sh
 for argument do
@@ -56,20 +55,16 @@ exec "{python}" -m ziglang ar "$@"
 """,
 }
 
-# Both can be pointed at a mirror. The first variable is rustup's own.
+# The variable is rustup's own and may name a mirror.
 RUSTUP = os.environ.get("RUSTUP_UPDATE_ROOT", "https://static.rust-lang.org/rustup")
-GET_PIP = os.environ.get("DUMBBELL_GET_PIP", "https://bootstrap.pypa.io/get-pip.py")
 
 
 class SetupError(Exception):
     """Something that only the person at the machine can put right; the text says how."""
 
 
-# Small tools ------------------------------------------------------------------------------------
-
-
 def say(text: str) -> None:
-    """Tells what is being done."""
+    """Prints what is being done."""
     print(f"setup: {text}", flush=True)
 
 
@@ -80,7 +75,7 @@ def run(*command: str | Path, stdout: int | None = None) -> None:
 
 
 def attempt(*command: str | Path, chatty: bool = True) -> bool:
-    """Runs a command that may fail where there is another way to go on."""
+    """Runs a command that may fail; returns whether it succeeded."""
     try:
         run(*command, stdout=None if chatty else subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -90,22 +85,11 @@ def attempt(*command: str | Path, chatty: bool = True) -> bool:
 
 
 def answer_of(*command: str | Path) -> str | None:
-    """What a command prints, or None where it fails."""
+    """What a command prints; None if it fails."""
     try:
         return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def fetch(url: str, target: Path) -> bool:
-    """Downloads a file; tells whether that worked."""
-    try:
-        with urllib.request.urlopen(url, timeout=60) as source, target.open("wb") as sink:
-            shutil.copyfileobj(source, sink)
-    except (urllib.error.URLError, OSError) as error:
-        say(f"could not fetch {url} ({error})")
-        return False
-    return True
 
 
 @functools.cache
@@ -118,7 +102,7 @@ def apt_usable() -> bool:
 
 
 def apt_install(packages: Sequence[str]) -> bool:
-    """Installs Debian packages where that is possible; tells whether it worked."""
+    """Installs Debian packages if that is possible; returns whether it succeeded."""
     if not apt_usable():
         return False
     say(f"installing {' '.join(packages)} with apt")
@@ -147,11 +131,8 @@ class Step:
         self.stamp.write_text(self.digest)
 
 
-# Python -----------------------------------------------------------------------------------------
-
-
 def ensure_python() -> None:
-    """Goes on in a newer Python where this one is too old and there is another."""
+    """Continues in a newer Python if this one is too old and there is another."""
     if sys.version_info >= (3, 11):  # noqa: UP036 (an older one may well be what runs this)
         return
     for minor in range(30, 10, -1):
@@ -178,19 +159,13 @@ def make_venv() -> None:
     # Debian keeps pip's installer out of its python3 package.
     if not importlib.util.find_spec("ensurepip"):
         apt_install([f"python{version}-venv"])
-    if answer_of(python, "-c", "import ensurepip") is not None:
-        run(python, "-m", "venv", "--clear", VENV)
-    else:
-        run(python, "-m", "venv", "--clear", "--without-pip", VENV)
-        with tempfile.TemporaryDirectory() as folder:
-            script = Path(folder) / "get-pip.py"
-            if not fetch(GET_PIP, script) or not attempt(BIN / "python", script, "--quiet"):
-                raise SetupError(
-                    "This Python has no ensurepip, so it cannot make an environment with pip, and "
-                    "pip's own installer could not be used either. Install the package "
-                    f"python{version}-venv (Debian, Ubuntu: apt install python{version}-venv), "
-                    "then run the same command again."
-                )
+    if answer_of(python, "-c", "import ensurepip") is None:
+        raise SetupError(
+            "This Python has no ensurepip, so it cannot make an environment with pip. Install the "
+            f"package python{version}-venv (as root: apt install python{version}-venv), then run "
+            "the same command again."
+        )
+    run(python, "-m", "venv", "--clear", VENV)
     step.finish()
 
 
@@ -208,9 +183,6 @@ def install_packages(lock: Path) -> None:
     say(f"installing the Python packages of {lock.name}")
     pip_install("--no-deps", "--require-hashes", "-r", lock)
     step.finish()
-
-
-# Rust -------------------------------------------------------------------------------------------
 
 
 def ensure_linker() -> None:
@@ -234,7 +206,7 @@ def ensure_linker() -> None:
 
 
 def version_in(text: str | None) -> Version:
-    """The first version number in a text; () where there is none."""
+    """The first version number in a text; () if there is none."""
     found = re.search(r"(\d+)\.(\d+)\.(\d+)", text or "")
     return tuple(map(int, found.groups())) if found else ()
 
@@ -256,7 +228,7 @@ def find_rust(least: Version) -> Path | None:
 
 
 def find_rustup() -> str | None:
-    """The command that manages toolchains, where there is one."""
+    """The command that manages toolchains, if there is one."""
     return shutil.which("rustup") or shutil.which("rustup", path=str(cargo_home()))
 
 
@@ -266,16 +238,21 @@ def install_rust(least: Version) -> Path | None:
     components = ["--profile", "minimal", "--component", "clippy", "--component", "rustfmt"]
     rustup = find_rustup()
     if rustup:
-        # Theirs is too old: leave their default alone and use another in this folder only.
+        # The default toolchain is too old: leave it, and use another in this folder only.
         if attempt(rustup, "toolchain", "install", RUST, "--no-self-update", *components):
             attempt(rustup, "override", "set", RUST, "--path", ROOT)
     else:
+        url = f"{RUSTUP}/dist/{rust_target()}/rustup-init"
         with tempfile.TemporaryDirectory() as folder:
             installer = Path(folder) / "rustup-init"
-            if fetch(f"{RUSTUP}/dist/{rust_target()}/rustup-init", installer):
+            try:
+                with urllib.request.urlopen(url, timeout=60) as source:
+                    installer.write_bytes(source.read())
                 installer.chmod(0o755)
                 options = ["-y", "--no-modify-path", "--default-toolchain", RUST, *components]
                 attempt(installer, *options)
+            except OSError as error:
+                say(f"could not fetch {url} ({error})")
     found = find_rust(least)
     if found:
         return found
@@ -288,7 +265,7 @@ def install_rust(least: Version) -> Path | None:
 
 
 def rust_target() -> str:
-    """This machine in the words of Rust."""
+    """Rust's name of this machine."""
     machine = {"arm64": "aarch64", "amd64": "x86_64"}.get(platform.machine(), platform.machine())
     if sys.platform == "darwin":
         return f"{machine}-apple-darwin"
@@ -326,7 +303,7 @@ def ensure_rust() -> None:
         link.unlink(missing_ok=True)
         if (folder / tool).exists():
             link.symlink_to(folder / tool)
-    # The linters are for developers: without them all builds and runs, so none is no error.
+    # Building and running need no linters, so their absence is no error.
     rustup = find_rustup()
     complete = all(answer_of(BIN / "cargo", tool, "--version") for tool in ("clippy", "fmt"))
     if rustup and not complete:
@@ -349,7 +326,7 @@ def build_engine() -> None:
 
 
 def offer_test_peers() -> None:
-    """Others' programs that tests talk to or build with; where they cannot be had, tests say so."""
+    """Programs of others that tests use; without them tests are skipped, with the reason."""
     if sys.platform != "linux":
         return
     if not Path("/usr/include/udt/udt.h").is_file():
