@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Measures a sweep of many short runs, and its heat map: time, and memory as it goes."""
+"""Measures a sweep of many short runs, and its heat map: time, and memory as it goes.
+
+Usage: bench_sweep.py RUNS [--store]; with --store the runs are filed in an empty run store.
+"""
 
 import math
 import os
@@ -39,10 +42,11 @@ def memory(process: int) -> float:
 
 def main() -> None:
     """Sweeps, draws, and prints what both took."""
-    os.environ["DUMBBELL_STORE"] = "off"
     rows = round(math.sqrt(int(sys.argv[1])))
     columns = int(sys.argv[1]) // rows
     with tempfile.TemporaryDirectory() as folder:
+        store = str(Path(folder) / "store") if "--store" in sys.argv else "off"
+        os.environ["DUMBBELL_STORE"] = store
         file, out = Path(folder) / "sweep.toml", Path(folder) / "out"
         file.write_text(SWEEP.format(rows=rows, columns=columns))
         began = time.perf_counter()

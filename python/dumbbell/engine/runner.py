@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from dumbbell import _core, metrics
 from dumbbell.engine import kernel, kernel_algorithms
@@ -36,17 +36,6 @@ Backend = Literal["simulator", "linux"]
 
 _POLL_INTERVAL: Final = 0.1
 """How often progress is reported, s."""
-
-
-def known_backend(name: str) -> Backend:
-    """The backend of that name.
-
-    Raises:
-        DumbbellError: If there is none.
-    """
-    if name not in get_args(Backend):
-        raise DumbbellError(f'backend: there is no "{name}"; write simulator or linux')
-    return cast(Backend, name)
 
 
 def run(
@@ -225,7 +214,9 @@ def run_each(
 
     `dask` is the address of a Dask scheduler, whose workers are then to simulate.
     """
-    is_real = known_backend(backend) == "linux"
+    if backend not in get_args(Backend):
+        raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
+    is_real = backend == "linux"
     store = Store.default()
     resolved = [experiment.resolve() for experiment in experiments]
     if not is_real:
