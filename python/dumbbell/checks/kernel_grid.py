@@ -110,19 +110,16 @@ def measure(
         OverwriteError: If there is a measurement of other settings, or of another kernel.
         TestbedError: If this machine lacks what real packets need.
     """
-    wanted = {
-        _place(folder, cell, seed): cell.experiment(grid.duration, [seed])
-        for seed in grid.seeds
-        for cell in grid.cells
-    }
+    wanted = dict(_run(grid, folder, cell, seed) for seed in grid.seeds for cell in grid.cells)
     lacking = measurements.missing(wanted, overwrite=overwrite, repeat_invalid=True)
     measurements.measure(
         lacking, jobs=jobs, retry_invalid=retry_invalid, fresh=overwrite, progress=progress
     )
 
 
-def _place(folder: Path, cell: Cell, seed: int) -> Path:
-    return folder / "runs" / f"{cell.id}-{seed}"
+def _run(grid: Grid, folder: Path, cell: Cell, seed: int) -> tuple[Path, Experiment]:
+    """The folder of a run, and its experiment."""
+    return folder / "runs" / f"{cell.id}-{seed}", cell.experiment(grid.duration, [seed])
 
 
 def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFrame:
@@ -134,20 +131,20 @@ def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFram
         by that of the measured median), ``within`` (whether it is within `TOLERANCES`), ``runs``
         (how many count), ``invalid`` (how many do not).
     """
-    found = {cell: _measured(folder, cell, grid) for cell in grid.cells}
+    found = {}
+    for cell in grid.cells:
+        runs = [measurements.measurement(*_run(grid, folder, cell, seed)) for seed in grid.seeds]
+        found[cell] = [run for run in runs if run is not None]
     cells = [cell for cell in grid.cells if found[cell]]
     simulated = run_all([cell.experiment(grid.duration, grid.seeds) for cell in cells], jobs=jobs)
     rows = []
     for cell, result in zip(cells, simulated, strict=True):
-        valid = [one for one in found[cell] if not one.meta["invalid"]]
-        kernels = _achieved([one.flows for one in valid])
-        ours = _achieved([result.flows])
+        valid = [run for run in found[cell] if not run.invalid_runs]
+        ours, kernels = _achieved([result]), _achieved(valid)
         count = {"runs": len(valid), "invalid": len(found[cell]) - len(valid)}
-        setting = asdict(cell)
-        rows += [
-            setting | {"metric": metric} | _beside(ours[metric], kernels[metric], limit) | count
-            for metric, limit in TOLERANCES.items()
-        ]
+        for metric, limit in TOLERANCES.items():
+            row = asdict(cell) | count | {"metric": metric}
+            rows.append(row | _beside(ours[metric], kernels[metric], limit))
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
@@ -160,50 +157,35 @@ _SCHEMA: Final = {
 }
 
 
-def _measured(folder: Path, cell: Cell, grid: Grid) -> list[Result]:
-    found = (
-        measurements.measurement(_place(folder, cell, seed), cell.experiment(grid.duration, [seed]))
-        for seed in grid.seeds
-    )
-    return [result for result in found if result is not None]
-
-
-def _achieved(flows: Sequence[pl.DataFrame]) -> dict[str, list[float]]:
+def _achieved(results: Sequence[Result]) -> dict[str, list[float]]:
     """What single flows achieved: goodput (bit/s), mean queueing delay (s), retransmissions."""
     columns = {
         "goodput": 8 * pl.col("received") / (pl.col("end") - pl.col("start")),
         "queue_delay": pl.col("queue_delay_mean"),
         "retransmitted": pl.col("retransmitted").cast(pl.Float64),
     }
-    table = [one.select(**columns) for one in flows]
-    return {name: [value for one in table for value in one[name].to_list()] for name in columns}
+    tables = [result.flows.select(**columns) for result in results]
+    return {name: [value for table in tables for value in table[name]] for name in columns}
 
 
 def _beside(ours: list[float], kernels: list[float], limit: float) -> dict[str, Any]:
+    """The columns of `compare` about two groups of runs; without measurements only ours."""
+    left = median(ours)
     if not kernels:
-        unknown = dict.fromkeys(("measured", "ratio", "low", "high", "within"))
-        return {"simulated": median(ours).value, **unknown}
-    left, right = median(ours), median(kernels)
+        return {"simulated": left.value}
+    right = median(kernels)
     ratio = _ratio(left.value, right.value)
-    ends = (_ratio(left.value, right.high), _ratio(left.value, right.low))
     is_within = ratio is not None and abs(ratio - 1) <= limit
-    return {
-        "simulated": left.value,
-        "measured": right.value,
-        "ratio": ratio,
-        "low": ends[0] if len(kernels) > 1 else None,
-        "high": ends[1] if len(kernels) > 1 else None,
-        "within": is_within,
-    }
+    row = {"simulated": left.value, "measured": right.value, "ratio": ratio, "within": is_within}
+    if len(kernels) > 1:
+        row |= {"low": _ratio(left.value, right.high), "high": _ratio(left.value, right.low)}
+    return row
 
 
 def _ratio(ours: float | None, theirs: float | None) -> float | None:
-    """Ours over theirs; nothing beside nothing is the same."""
+    """Ours over theirs; 1 if both are 0."""
     if ours is None or theirs is None:
         return None
     if theirs == 0:
         return 1.0 if ours == 0 else None
     return ours / theirs
-
-
-__all__ = ["TOLERANCES", "Cell", "Grid", "compare", "measure"]
