@@ -131,7 +131,7 @@ def test_csv_and_arrow_have_the_tables(folder: Path, tmp_path: Path) -> None:
     result = Result.load(folder)
     for kind in ("csv", "arrow"):
         paths = export(folder, kind, tmp_path / kind)
-        assert [path.stem for path in paths] == result.tables
+        assert [path.stem for path in paths] == list(result.tables)
     flows = pl.read_csv(tmp_path / "csv" / "flows.csv")
     assert flows.columns == result.flows.columns
     assert flows["delivered"].to_list() == result.flows["delivered"].to_list()

@@ -68,14 +68,14 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
 
 
 def _csv(result: Result, _folder: Path) -> Files:
-    return {f"{name}.csv": getattr(result, name).write_csv for name in result.tables}
+    return {f"{name}.csv": table.write_csv for name, table in result.tables.items()}
 
 
 def _arrow(result: Result, _folder: Path) -> Files:
     oldest = pl.CompatLevel.oldest()
     return {
-        f"{name}.arrow": partial(getattr(result, name).write_ipc, compat_level=oldest)
-        for name in result.tables
+        f"{name}.arrow": partial(table.write_ipc, compat_level=oldest)
+        for name, table in result.tables.items()
     }
 
 

@@ -16,7 +16,7 @@ The tables are Polars frames over the simulator's own memory; others read them w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -27,14 +27,8 @@ from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.capacity import capacity, parse_rates
 from dumbbell.experiment.quantities import RATE, SIZE, TIME
 from dumbbell.results import storage
-from dumbbell.results.tables import (
-    SUBFLOW_TABLES,
-    TABLES,
-    FinishedRun,
-    FlowInfo,
-    Participants,
-    tables,
-)
+from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, FinishedRun, FlowInfo, Participants
+from dumbbell.results.tables import tables as tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +40,7 @@ if TYPE_CHECKING:
     from dumbbell.results.tables import RunOutput
 
 _SUMS: Final = ("wall_s", "data_packets", "events")
-"""What of `Result.meta` adds up."""
+"""Entries of `Result.meta` that add up."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,24 +182,19 @@ class Result:
         """
         if self.subflows.is_empty():
             return self
-        whole = self.subflows["flow"].cast(pl.String).str.replace(r"/\d+$", "").unique()
-        names = self.flow_names
-        order = [
-            name
-            for flow in names
-            for name in ([flow] if flow not in whole else _subflow_names(self.subflows, flow))
-        ]
+        parts: dict[str, list[str]] = {}
+        for name in self.subflows["flow"].unique(maintain_order=True):
+            parts.setdefault(name.rpartition("/")[0], []).append(name)
+        order = [name for flow in self.flow_names for name in parts.get(flow, [flow])]
         keys = {"flow": pl.Enum(order), "cc": self.flows["cc"].dtype}
+        strings = pl.col("flow", "cc").cast(pl.String)
         changed = {}
-        for table, parts in SUBFLOW_TABLES.items():
-            plain = getattr(self, table)
-            plain = plain.filter(~pl.col("flow").cast(pl.String).is_in(whole.to_list()))
-            strings = [
-                frame.with_columns(pl.col("flow", "cc").cast(pl.String))
-                for frame in (plain, getattr(self, parts))
-            ]
+        for table, of_subflows in SUBFLOW_TABLES.items():
+            plain = getattr(self, table).with_columns(strings)
+            plain = plain.filter(~pl.col("flow").is_in(list(parts)))
+            split = getattr(self, of_subflows).with_columns(strings)
             by = ["seed"] if table == "flows" else ["seed", "t"]
-            both = pl.concat(strings, how="vertical_relaxed").cast(keys)
+            both = pl.concat([plain, split], how="vertical_relaxed").cast(keys)
             changed[table] = both.sort(*by, "flow", maintain_order=True)
         return Result(self.experiment, self.meta, links=self.links, **changed)
 
@@ -233,9 +222,10 @@ class Result:
         return [self.capacity(link, begin, end) for link, begin, end in rows]
 
     @property
-    def tables(self) -> list[str]:
-        """The names of the tables that there are."""
-        return [*TABLES, *([] if self.subflows.is_empty() else SUBFLOW_TABLES.values())]
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The tables that there are, by their names."""
+        names = [*TABLES, *([] if self.subflows.is_empty() else SUBFLOW_TABLES.values())]
+        return {name: getattr(self, name) for name in names}
 
     def of_seed(self, seed: int) -> Result:
         """The part of the result that belongs to one seed."""
@@ -243,11 +233,10 @@ class Result:
 
     def of_seeds(self, seeds: list[int]) -> Result:
         """The runs with these seeds alone."""
-        tables = {
-            table: getattr(self, table).filter(pl.col("seed").is_in(seeds)) for table in self.tables
-        }
+        chosen = pl.col("seed").is_in(seeds)
+        tables: Any = {name: table.filter(chosen) for name, table in self.tables.items()}
         captures = {seed: self.captures[seed] for seed in self.captures if seed in seeds}
-        return Result(self.experiment, self.meta, **tables, captures=captures)
+        return replace(self, **tables, captures=captures)
 
     @property
     def invalid_runs(self) -> dict[int, list[str]]:
@@ -275,9 +264,10 @@ class Result:
 
     def concat(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""
-        tables = {
-            table: pl.concat([getattr(self, table), getattr(more, table)], rechunk=False)
-            for table in self.tables
+        added = more.tables
+        tables: Any = {
+            name: pl.concat([table, added[name]], rechunk=False)
+            for name, table in self.tables.items()
         }
         seeds = [*self.seeds, *more.seeds]
         sums = {key: self.meta[key] + more.meta[key] for key in _SUMS}
@@ -308,8 +298,7 @@ class Result:
 
     def write(self, place: storage.Reservation) -> None:
         """Writes the result folder that was reserved for it; see `save`."""
-        tables = {table: getattr(self, table) for table in self.tables}
-        place.write(self.experiment, self.meta, tables, self.captures)
+        place.write(self.experiment, self.meta, self.tables, self.captures)
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
@@ -335,7 +324,7 @@ def collect(
 ) -> Result:
     """Puts the outputs of all seeds of a resolved experiment together."""
     those = _participants(experiment)
-    made = tables([FinishedRun(seed, those, output) for seed, output in outputs.items()])
+    made = tables_of([FinishedRun(seed, those, output) for seed, output in outputs.items()])
     captures = {
         seed: output.capture for seed, output in outputs.items() if output.capture is not None
     }
@@ -353,8 +342,3 @@ def _participants(experiment: Experiment) -> Participants:
             subflows += [FlowInfo(f"{name}/{at + 1}", flow.cc, stop) for at in range(paths)]
     duration = TIME.parse(experiment.duration) / 1e9
     return Participants(duration, flows, [link.name for link in experiment.links], subflows)
-
-
-def _subflow_names(subflows: pl.DataFrame, flow: str) -> list[str]:
-    names = subflows["flow"].unique(maintain_order=True).to_list()
-    return [name for name in names if name.rpartition("/")[0] == flow]
