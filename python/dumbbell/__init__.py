@@ -105,7 +105,7 @@ _MODULES = ("cc", "figures", "metrics", "theory", "udt")
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for when it is asked for, so that the command line starts at once."""
+    """Imports a name at its first use, so that the command line starts at once."""
     if name not in _HOMES and name not in _MODULES:
         advice = f"; it is called {_RENAMED[name]!r}" if name in _RENAMED else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")

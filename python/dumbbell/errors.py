@@ -1,4 +1,4 @@
-"""What goes wrong because of what the user wrote."""
+"""Errors that the user can mend."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DumbbellError(ValueError):
 
 
 class QuantityError(DumbbellError):
-    """Text that is not a quantity of the kind that was asked for."""
+    """Text that is not a quantity of the expected kind."""
 
 
 class ResultError(DumbbellError):

@@ -189,7 +189,7 @@ def test_the_command_line_says_what_ran(tmp_path: Path) -> None:
         [*command, "--backend", "ns-3"], capture_output=True, text=True, check=False
     )
     assert wrong.returncode == 2
-    assert re.fullmatch(r'dumbbell: .*no "ns-3"; write simulator or linux\n', wrong.stderr)
+    assert re.fullmatch(r"dumbbell: .*'ns-3' is not one of 'simulator', 'linux'.*\n", wrong.stderr)
 
 
 def test_runs_and_kills_leave_nothing_behind() -> None:

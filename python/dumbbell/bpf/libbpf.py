@@ -1,4 +1,4 @@
-"""What of libbpf is needed to register a congestion control, called by its C names.
+"""The functions of libbpf that register a congestion control, under their C names.
 
 libbpf reads an object, fits it to the running kernel by BTF and loads it. It comes with every
 distribution's ``ip``, so nothing has to be built here. From 1.0 on its ABI is stable (``.so.1``).

@@ -1,4 +1,4 @@
-"""Putting an algorithm through the test cases of its specification.
+"""Running the test cases of a specification on algorithms.
 
 A case is an experiment and a check of what it recorded, the algorithm's own variables included.
 The cases of a specification are a list; `dumbbell.checks.bbr_draft` has those of the BBR draft.
@@ -25,7 +25,7 @@ Verdict = Literal["pass", "fail", "n/a"]
 
 
 class NotSeenError(Exception):
-    """What a case is about did not happen: the case is failed, and this says what."""
+    """The event that a case is about did not happen; the case fails with this text."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Track:
-    """What a run recorded of its first flow.
+    """The record of a run's first flow.
 
     Attributes:
         samples: Columns of the result's series and one for each of the algorithm's variables.
@@ -79,7 +79,7 @@ class Track:
             "name", index="t", values="value"
         )
         inside = inside.fill_null(float("nan"))  # shown, but without a value
-        # What both have under one name, such as min_rtt, is the algorithm's.
+        # Of columns that both have, such as min_rtt, the algorithm's counts.
         both = [name for name in inside.columns if name in series.columns and name != "t"]
         return cls(series.drop(both).join(inside, on="t", maintain_order="left"), one)
 
@@ -140,7 +140,7 @@ def examine(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> list[CaseResult]:
-    """Puts algorithms through cases.
+    """Runs cases on algorithms.
 
     Args:
         cases: The cases.
@@ -176,7 +176,7 @@ def examine(
 
 
 _NOT_SHOWN: Final = (pl.exceptions.ColumnNotFoundError, KeyError)
-"""What a variable that is looked at and not there ends in."""
+"""What reading a variable raises that the algorithm does not show."""
 
 
 def _judge(case: Case, cc: str, track: Track | None) -> CaseResult:

@@ -51,7 +51,7 @@ def run_scenario(scenario: str, monitor: RunMonitor) -> TableOutput:
 
     Raises:
         TestbedError: If the machine cannot.
-        ExperimentError: If a kernel cannot do what it asks for.
+        ExperimentError: If a kernel cannot run it.
         InterruptedError: If `monitor` was stopped.
     """
     request = {"parent": os.getpid(), "scenario": scenario, "tables": ALL_TABLES}

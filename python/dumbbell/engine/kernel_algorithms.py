@@ -1,4 +1,4 @@
-"""Where a kernel's algorithms come from: it has them, or eBPF gives them to it."""
+"""The algorithms of a kernel: its own, and those that eBPF adds."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _NAMES: Final = {"stcp": "scalable", "hstcp": "highspeed"}
-"""What Linux calls algorithms otherwise than we do."""
+"""Linux's names of algorithms if they differ from the simulator's."""
 
 _KNOWN: Final = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 @contextmanager
 def provided(algorithms: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Gives the kernel what it lacks of some algorithms, and takes it back at the end.
+    """Adds the algorithms that the kernel lacks by eBPF, and removes them at the end.
 
     Yields:
-        What the kernel calls each of them. What neither it has nor eBPF is called as we do, and
-        whoever uses it is told so.
+        The kernel's name of each. An algorithm that neither the kernel nor eBPF has keeps the name
+        of the simulator's, and using it is an error.
 
     Raises:
-        BpfError: If eBPF has an algorithm that the kernel lacks, and cannot give it.
+        BpfError: If an algorithm is missing from the kernel and cannot be loaded by eBPF.
     """
     wanted = {cc.partition("(")[0].strip() for cc in algorithms}
     lacking = sorted(wanted & set(bpf.names()) - {name for name in wanted if _is_native(name)})

@@ -1,4 +1,4 @@
-"""Results: tables of what happened, and the folder that keeps them.
+"""Results: the tables of an experiment, and the folder that keeps them.
 
 A result folder explains itself: ``experiment.toml`` as resolved (running it again gives the same
 bytes), ``meta.json`` (version, seeds, machine, wall time), and ``flows.parquet``,
@@ -45,7 +45,7 @@ _SUMS: Final = ("wall_s", "data_packets", "events")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What came out of an experiment, for all its seeds.
+    """The result of an experiment, for all its seeds.
 
     In every table the first column is ``seed``; ``flow`` (or ``link``) is the name, an Enum in the
     order of the file, and ``cc`` the flow's algorithm. Units: s, bit/s, bytes, packets.
@@ -178,7 +178,7 @@ class Result:
     def by_subflow(self) -> Result:
         """The same with the subflows in the place of every multipath flow.
 
-        What is computed from a result is then computed for subflows: metrics, figures.
+        Metrics and figures of it are those of the subflows.
         """
         if self.subflows.is_empty():
             return self

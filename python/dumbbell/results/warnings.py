@@ -1,4 +1,4 @@
-"""What a reader of a result should know: settings without effect, flows that sent nothing."""
+"""Warnings about results: settings without effect, flows that sent nothing."""
 
 from __future__ import annotations
 

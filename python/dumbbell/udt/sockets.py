@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a connection is to be.
+    """The settings of a connection.
 
     Attributes:
         cc: Congestion control, by its name and options as in experiments.
         mode: Whether it carries a stream of bytes or messages; the same at both ends.
         key: 64 hexadecimal digits (`new_key`), the same at both ends: everything is encrypted. A
-            peer without it, such as another implementation of UDT4, is not talked to.
+            peer without it, such as another implementation of UDT4, is refused.
         connect_timeout: How long to try to connect, s.
         silence: How long the peer may be silent before it is taken for dead, s.
         linger: How long closing waits until all that was sent is acknowledged, s.
@@ -85,7 +85,7 @@ class Socket(AbstractContextManager["Socket"]):
 
         Args:
             data: The message.
-            ttl: After so long (s) it is not sent again.
+            ttl: After this time (s) it is not retransmitted.
             in_order: Whether messages before it must be delivered first.
             timeout: How long to wait for room (s).
         """

@@ -53,7 +53,7 @@ class Report:
         return (self.bytes - self.resumed) * 8 / self.seconds if self.seconds else 0.0
 
     def summary(self) -> dict[str, Any]:
-        """The attributes, ``rate`` (bit/s), ``rtt`` (s), and the share of packets sent again."""
+        """The attributes, ``rate`` (bit/s), ``rtt`` (s), and the share of retransmitted packets."""
         now = self.monitor.progress()
         return {
             "bytes": self.bytes,
@@ -81,7 +81,7 @@ def send(
         paths: The files and folders; each is called by its last name there.
         host: The server.
         port: Its port.
-        settings: What the connection is to be; the key is the server's.
+        settings: Settings of the connection; the key is the server's.
         retries: How often an interrupted transfer is tried again without progress.
         observe: Called periodically.
 
@@ -130,7 +130,7 @@ def serve(
         root: The folder.
         port: The port; 0 is any that is free.
         host: The address to listen at.
-        settings: What connections are to be; with a key, only who has it is served.
+        settings: Settings of connections; with a key, only clients that have it are served.
         write: Whether clients may give files.
         read: Whether clients may take files.
         once: Whether to end after one client.
