@@ -14,7 +14,7 @@ from pathlib import Path
 from linux_flows import KERNEL, draw_pairs, draw_singles, fidelity_table, simulate
 
 from dumbbell._core import __version__
-from dumbbell.experiment.toml import write_text
+from dumbbell.experiment.files import write_text
 from dumbbell.figures import styled, svg
 
 _FIGURES = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from ns3_flows import VERSION, draw_windows, flow_by_flow, simulate
 
 from dumbbell._core import __version__
-from dumbbell.experiment.toml import write_text
+from dumbbell.experiment.files import write_text
 from dumbbell.figures import styled, svg
 
 

@@ -17,8 +17,8 @@ import polars as pl
 from dumbbell import theory
 from dumbbell._core import __version__
 from dumbbell.engine.runner import run_all
+from dumbbell.experiment.files import write_text
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.toml import write_text
 from dumbbell.figures import curves, panels, styled, svg
 from dumbbell.metrics import intervals, throughput
 

@@ -67,6 +67,32 @@ def base_experiment() -> str:
     return found[1]
 
 
+def test_errors_of_a_file_with_a_trace_and_an_algorithm_beside_it_have_lines(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lte.trace").write_text("1\n2\n")
+    (tmp_path / "mine.py").write_text("from dumbbell.cc import WindowRule\n")
+    text = """duration = "1 s"
+[[link]]
+name = "l"
+trace = "lte.trace"
+rate = "1 Mbit/s"
+[[flow]]
+cc = "mine.py:Mine"
+rtt = "40 ms"
+"""
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ExperimentError) as error:
+        Experiment.load(tmp_path / "a.toml").resolve()
+    found = [(one.file, one.line, one.key) for one in error.value.errors]
+    file = str(tmp_path / "a.toml")
+    assert found == [(file, 4, "link.l.trace"), (file, 7, "flow.flow-1.cc")]
+    (tmp_path / "a.toml").write_text(text.replace('rate = "1 Mbit/s"\n', ""))
+    (tmp_path / "lte.trace").unlink()
+    with pytest.raises(ExperimentError, match=r"a\.toml:4: link\.l\.trace: .* cannot be read"):
+        Experiment.load(tmp_path / "a.toml").resolve()
+
+
 def test_a_file_and_the_same_thing_in_python_are_equal() -> None:
     assert Experiment.parse(FILE) == Experiment(
         title="Two flows",

@@ -47,3 +47,46 @@ def test_a_mistake_is_found_by_the_schema(
     assert good in text
     (tmp_path / "bad.toml").write_text(text.replace(good, bad))
     assert not is_valid(tmp_path / "bad.toml", schema)
+
+
+SWEEP = """
+[sweep]
+"link.bottleneck.rate" = ["10 Mbit/s", "20 Mbit/s"]
+"flow.*.cc" = { values = [0.5, 0.7], as = "cubic(beta={})", name = "beta" }
+flow.first.rtt = { from = "40 ms", to = "80 ms", points = 3, scale = "log" }
+"stack_options.pacing" = [true, false]
+duration = ["1 s", "2 s"]
+"""
+
+
+def write_sweep(folder: Path, table: str) -> Path:
+    text = (EXAMPLES[0].parent / "shallow-buffer.toml").read_text()
+    (folder / "sweep.toml").write_text(f"{text}\n{table}")
+    return folder / "sweep.toml"
+
+
+def test_axes_are_valid_by_the_schema(schema: Path, tmp_path: Path) -> None:
+    assert is_valid(write_sweep(tmp_path, SWEEP), schema)
+    drawn = SWEEP.replace("[sweep]", '[[sweep]]\ncombine = "random"\npoints = 5\nseed = 2')
+    assert is_valid(write_sweep(tmp_path, drawn), schema)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ('"20 Mbit/s"]', '"20 Mbt/s"]'),
+        ('["10 Mbit/s", "20 Mbit/s"]', "[]"),
+        ('["10 Mbit/s", "20 Mbit/s"]', '"10 Mbit/s"'),
+        ("points = 3", "point = 3"),
+        ("points = 3", "points = 0"),
+        ('to = "80 ms", ', ""),
+        ('scale = "log"', 'scale = "logarithmic"'),
+        ("[sweep]", '[sweep]\ncombine = "gird"'),
+        ('duration = ["1 s", "2 s"]', "duration = [1, 2]"),
+    ],
+)
+def test_a_mistake_in_an_axis_is_found_by_the_schema(
+    good: str, bad: str, schema: Path, tmp_path: Path
+) -> None:
+    assert good in SWEEP
+    assert not is_valid(write_sweep(tmp_path, SWEEP.replace(good, bad)), schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -57,10 +58,15 @@ def test_its_figure_has_a_line_for_each_of_a_group(swept: dumbbell.SweepResult) 
     ax = swept.plot("queue", "utilisation", by="cc")
     assert ax.get_legend_handles_labels()[1] == ["Reno", "BBRv3"]
     assert ax.get_ylabel() == "Utilisation (%)"
-    line = ax.containers[0].lines[0]  # type: ignore[attr-defined]
+    line = ax.lines[0]
     reno = swept.summary().filter(pl.col("cc") == "reno")
-    assert list(line.get_xdata()) == [0.5, 2.0]
-    assert list(line.get_ydata()) == pytest.approx((reno["utilisation"] * 100).to_list())
+    assert np.asarray(line.get_xdata()).tolist() == [0.5, 2.0]
+    assert np.asarray(line.get_ydata()).tolist() == pytest.approx(
+        (reno["utilisation"] * 100).to_list()
+    )
+    band = ax.collections[0].get_paths()[0].vertices
+    low = swept.summary(ci=True)["utilisation_low"].head(2) * 100
+    assert np.min(band, axis=0)[1] == pytest.approx(low.min())
     text = swept.plot("cc", "jain", by="queue", ax=ax)
     assert text is ax
 

@@ -51,6 +51,10 @@ def columns(axes: str) -> list[tuple[float | str, ...]]:
     return [point.values for point in sweep(axes).points()]
 
 
+def names(chosen: Sweep) -> list[str]:
+    return [axis.name for axis in chosen.axes]
+
+
 def test_a_grid_has_every_value_with_every_other_the_last_axis_changing_first() -> None:
     axes = '"flow.first.cc" = ["bbr", "reno"]\n"link.bottleneck.rate" = ["1 Mbit/s", "2 Mbit/s"]'
     assert columns(axes) == [("bbr", 1e6), ("bbr", 2e6), ("reno", 1e6), ("reno", 2e6)]
@@ -104,21 +108,21 @@ def test_a_value_can_be_put_into_text_and_the_axis_be_named() -> None:
         '"flow.first.cc" = '
         '{ from = 0.5, to = 0.9, points = 3, as = "cubic(beta={})", name = "beta" }'
     )
-    assert chosen.names == ["beta"]
+    assert names(chosen) == ["beta"]
     assert [point.values for point in chosen.points()] == [(0.5,), (0.7,), (0.9,)]
     assert ["beta=0.7" in point.scenario for point in chosen.points()] == [False, True, False]
 
 
 def test_an_axis_is_called_by_the_last_part_of_its_key_unless_two_would_be() -> None:
-    assert sweep('"link.bottleneck.rate" = ["1 Mbit/s"]').names == ["rate"]
+    assert names(sweep('"link.bottleneck.rate" = ["1 Mbit/s"]')) == ["rate"]
     both = sweep('"flow.first.cc" = ["bbr"]\n"flow.second.cc" = ["bbr"]')
-    assert both.names == ["flow.first.cc", "flow.second.cc"]
+    assert names(both) == ["flow.first.cc", "flow.second.cc"]
     alike = sweep(
         '"link.bottleneck.rate" = { values = ["1 Mbit/s"], name = "Rate" }\n'
         '"link.bottleneck.delay" = { values = ["1 ms"], name = "rate" }\n'
         '"link.bottleneck.queue" = { values = ["1 BDP"], name = "Jain" }'
     )
-    assert alike.names == [f"link.bottleneck.{key}" for key in ("rate", "delay", "queue")]
+    assert names(alike) == [f"link.bottleneck.{key}" for key in ("rate", "delay", "queue")]
 
 
 DRAWN = """
@@ -180,7 +184,7 @@ def test_a_latin_hypercube_has_one_point_in_every_stratum_of_every_axis() -> Non
         ),
         (
             '"link.bottleneck.queue" = ["1 BDP", "0.01 BDP"]',
-            'sweep.link.bottleneck.queue: "0.01 BDP" is 100 bytes at 4 Mbit/s',
+            'sweep.link.bottleneck.queue[1]: "0.01 BDP" is 100 bytes at 4 Mbit/s',
         ),
         (
             '"link.bottleneck.delay" = ["10 ms", "0.1 ms"]',
@@ -191,6 +195,31 @@ def test_a_latin_hypercube_has_one_point_in_every_stratum_of_every_axis() -> Non
 def test_a_wrong_axis_is_told_with_its_key_and_what_would_be_valid(axes: str, said: str) -> None:
     with pytest.raises(ExperimentError, match=re.escape(said)):
         list(sweep(axes).points())
+
+
+def test_all_errors_of_a_sweep_file_are_told_at_once_each_with_its_line(tmp_path: Path) -> None:
+    text = BASE.replace('"4 Mbit/s"', '"4 Mbt/s"').replace('cc = "reno"', 'cc = "remo"')
+    axes = """combine = "gird"
+"link.bottleneck.queue" = [
+    "1 BDP",
+    "2 PDB",
+]
+"link.bottleneck.dealy" = ["1 ms"]
+flow.second.rtt = { from = "100 ms", to = "1 sec", points = 3 }
+"""
+    (tmp_path / "a.toml").write_text(f"{text}\n[sweep]\n{axes}")
+    with pytest.raises(ExperimentError) as error:
+        Sweep.load(tmp_path / "a.toml")
+    assert [(one.line, one.key) for one in error.value.errors] == [
+        (6, "link.bottleneck.rate"),
+        (10, "flow.first.cc"),
+        (16, "sweep.combine"),
+        (19, "sweep.link.bottleneck.queue[1]"),
+        (21, "sweep.link.bottleneck.dealy"),
+        (22, "sweep.flow.second.rtt"),
+    ]
+    assert {one.file for one in error.value.errors} == {str(tmp_path / "a.toml")}
+    assert 'did you mean "delay"?' in str(error.value)
 
 
 def test_more_runs_than_there_may_be_are_refused_before_any_is_planned() -> None:

@@ -11,10 +11,16 @@ from test_cli import EXPERIMENT
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link
-from dumbbell.results.warnings import WITHOUT_ECN
+from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.plan import Sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+WITHOUT_ECN = (
+    "without accurate ECN dctcp reacts to losses only, as Reno does; "
+    'write ecn = "accurate" in [stack_options], and a queue that marks'
+)
 
 
 def warnings_of(cc: str = "reno", delay: str = "10 ms", **keys: Any) -> list[str]:
@@ -53,6 +59,14 @@ def test_commands_print_warnings_on_a_line_of_their_own(
     assert done.returncode == 0
     name = "dctcp: " if arguments[0] == "compare" else ""
     assert done.stderr == f"dumbbell: {name}{WITHOUT_ECN}\n"
+
+
+def test_a_sweep_warns_of_the_points_without_accurate_ecn(tmp_path: Path) -> None:
+    axes = '[sweep]\n"flow.*.cc" = ["reno", "dctcp"]\n'
+    stack = '[stack_options]\necn = "{}"\n'
+    for ecn, warned in (("accurate", []), ("classic", [WITHOUT_ECN])):
+        sweep = Sweep.parse(f"{EXPERIMENT}\n{stack.format(ecn)}\n{axes}")
+        assert run_sweep(sweep, tmp_path / ecn).warnings == warned
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")

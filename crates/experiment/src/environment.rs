@@ -4,6 +4,17 @@
 ///
 /// The errors are sentences without the key and the file, which the caller adds.
 pub trait Environment {
+    /// The path of a trace that a file names, as [`trace`](Environment::trace) takes it.
+    fn locate_trace(&self, path: &str) -> String {
+        path.to_owned()
+    }
+
+    /// The text of an algorithm that is not built in, as [`algorithm`](Environment::algorithm)
+    /// takes it.
+    fn locate_algorithm(&self, cc: &str) -> String {
+        cc.to_owned()
+    }
+
     /// The text of a trace file.
     ///
     /// # Errors

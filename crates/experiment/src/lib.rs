@@ -7,6 +7,7 @@
 mod about;
 pub mod algorithm;
 pub mod aqm;
+mod axis;
 pub mod call;
 mod check;
 mod decimal;
@@ -25,10 +26,13 @@ mod scenario;
 mod schema;
 mod set;
 mod suggest;
+mod sweep;
 pub mod timeline;
 pub mod trace;
+mod warnings;
 mod write;
 
+pub use axis::{Axis, AxisValue, Column};
 pub use diagnostic::{Diagnostic, Diagnostics, KeyPath, Position, Problem, Step};
 pub use document::Source;
 pub use environment::{CustomAlgorithm, Environment, NoEnvironment};
@@ -37,4 +41,4 @@ pub use keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
 pub use model::{Experiment, Flow, Link, Options, Seeds};
 pub use read::check_table;
 pub use schema::schema;
-pub use set::assign_all;
+pub use sweep::{Block, COMBINE, Sweep, work};

@@ -2,6 +2,7 @@
 
 use crate::diagnostic::{Diagnostics, Problem};
 use crate::document::Source;
+use crate::environment::Environment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -138,6 +139,16 @@ pub enum Seeds {
     List(Vec<u64>),
 }
 
+impl Seeds {
+    /// The seeds, one by one.
+    pub fn list(&self) -> Vec<u64> {
+        match self {
+            Seeds::Count(count) => (1..=*count).collect(),
+            Seeds::List(seeds) => seeds.clone(),
+        }
+    }
+}
+
 impl PartialEq for Experiment {
     fn eq(&self, other: &Experiment) -> bool {
         // All keys; their order and their source do not matter.
@@ -163,12 +174,20 @@ impl Experiment {
         self.source.check(&self.to_value(), problems)
     }
 
-    /// The seeds, one by one.
-    pub fn seed_list(&self) -> Vec<u64> {
-        match &self.seeds {
-            Seeds::Count(count) => (1..=*count).collect(),
-            Seeds::List(seeds) => seeds.clone(),
+    /// The experiment with its traces and algorithms where `environment` has them.
+    #[must_use]
+    pub fn located(mut self, environment: &dyn Environment) -> Experiment {
+        for link in &mut self.links {
+            if let Some(Value::String(file)) = &mut link.trace {
+                *file = environment.locate_trace(file);
+            }
         }
+        for flow in &mut self.flows {
+            if flow.cc.contains(':') {
+                flow.cc = environment.locate_algorithm(&flow.cc);
+            }
+        }
+        self
     }
 
     /// The number of flows, copies counted.

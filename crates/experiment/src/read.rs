@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostics, KeyPath, Problem, key_path};
 use crate::document::Source;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
 use crate::loss::{Loss, Reorder};
-use crate::model::Experiment;
+use crate::model::{Experiment, Seeds};
 use crate::options::stack_named;
 use crate::quantity::{Dimension, Queue, RATE, SIZE, TIME, ValueError, shown};
 use crate::set::override_value;
@@ -16,6 +16,7 @@ use crate::suggest::{did_you_mean, unknown};
 use crate::{timeline, trace};
 use dumbbell_tcp::Scheduler;
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 /// The maximum number of seeds.
 pub(crate) const MAX_SEEDS: u64 = 100_000;
@@ -60,21 +61,20 @@ pub fn check_table(table: &'static Table, value: &Value) -> Result<Value, Diagno
 }
 
 fn read(value: &Value, source: Source) -> Result<Experiment, Diagnostics> {
+    let (experiment, problems) = read_all(value);
+    source.check(value, problems)?;
+    Ok(Experiment { source, ..experiment })
+}
+
+/// Reads an experiment, and finds all that is wrong with it.
+pub(crate) fn read_all(value: &Value) -> (Experiment, Vec<Problem>) {
     let mut problems = Vec::new();
     let checked = read_table(&EXPERIMENT, value, &key_path![], &mut problems);
-    match serde_json::from_value::<Experiment>(checked) {
-        Ok(experiment) => {
-            check(&experiment, &mut problems);
-            source.check(value, problems)?;
-            Ok(Experiment { source, ..experiment })
-        }
-        Err(error) => {
-            // Every key was checked above, or replaced by a value of its type.
-            problems.push(Problem::new(key_path![], error));
-            source.check(value, problems)?;
-            unreachable!("there is a problem")
-        }
-    }
+    let experiment = serde_json::from_value(checked);
+    // Every key was checked, or replaced by a value of its type.
+    let experiment: Experiment = experiment.expect("values of the right types");
+    check(&experiment, &mut problems);
+    (experiment, problems)
 }
 
 /// A table with all of its keys. A value that is not valid is a problem, and replaced.
@@ -121,7 +121,7 @@ pub(crate) fn none_of(kind: &str) -> String {
     format!("there is none; write at least one [[{kind}]] table")
 }
 
-fn unknown_key(table: &Table, name: &str) -> String {
+pub(crate) fn unknown_key(table: &Table, name: &str) -> String {
     let known: Vec<_> = table.keys.iter().map(|key| key.name).collect();
     let snake = name.replace('-', "_");
     if name == "sweep" && table.name == EXPERIMENT.name {
@@ -139,7 +139,7 @@ fn unknown_key(table: &Table, name: &str) -> String {
 }
 
 /// The value of a key as the model has it, or `None` and a problem.
-fn read_value(
+pub(crate) fn read_value(
     key: &'static Key,
     value: &Value,
     path: &KeyPath,
@@ -253,7 +253,7 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
         Kind::Name => name(key, value),
         Kind::Bool => value.as_bool().map(Value::from).ok_or_else(|| not_valid(key, value)),
         Kind::Count => count(key, value),
-        Kind::Seeds => seeds(value),
+        Kind::Seeds => read_seeds(value).map(|_| same()),
         Kind::Period => quantity(&TIME, value),
         Kind::Time => TIME.parse_or_zero(value).map(|_| same()),
         Kind::Rate => quantity(&RATE, value),
@@ -316,32 +316,32 @@ fn count(key: &Key, value: &Value) -> Result<Value, ValueError> {
     }
 }
 
-fn seeds(value: &Value) -> Result<Value, ValueError> {
+/// Reads a count of seeds, or a list of them.
+pub(crate) fn read_seeds(value: &Value) -> Result<Seeds, ValueError> {
     let most = grouped(MAX_SEEDS);
     let count = value.as_array().map_or(value.as_u64(), |seeds| Some(seeds.len() as u64));
     if count.is_some_and(|count| count > MAX_SEEDS) {
         let given = shown(value);
         return Err(ValueError(format!("{given} are too many seeds; the maximum is {most}")));
     }
-    let is_valid = match value {
-        Value::Number(_) => count.is_some_and(|count| count > 0),
+    let seeds = match value {
+        Value::Number(_) => count.filter(|count| *count > 0).map(Seeds::Count),
         Value::Array(seeds) => {
-            let mut numbers: Vec<_> = seeds.iter().filter_map(Value::as_u64).collect();
-            numbers.retain(|seed| i64::try_from(*seed).is_ok());
-            numbers.sort_unstable();
-            numbers.dedup();
-            !seeds.is_empty() && numbers.len() == seeds.len()
+            let is_seed = |seed: &u64| i64::try_from(*seed).is_ok();
+            let numbers: Option<Vec<_>> =
+                seeds.iter().map(|seed| seed.as_u64().filter(is_seed)).collect();
+            let distinct = numbers.iter().flatten().collect::<HashSet<_>>().len();
+            numbers.filter(|seeds| distinct == seeds.len() && distinct > 0).map(Seeds::List)
         }
-        _ => false,
+        _ => None,
     };
-    if is_valid {
-        return Ok(value.clone());
-    }
-    Err(ValueError(format!(
-        "{} are not seeds; write a count, such as 5, or a list of different whole numbers, such as \
-         [1, 2, 3]; {most} at most",
-        shown(value)
-    )))
+    seeds.ok_or_else(|| {
+        ValueError(format!(
+            "{} are not seeds; write a count, such as 5, or a list of different whole numbers, \
+             such as [1, 2, 3]; {most} at most",
+            shown(value)
+        ))
+    })
 }
 
 fn one_of(what: &str, known: &[&str], key: &Key, value: &Value) -> Result<Value, ValueError> {

@@ -49,10 +49,16 @@ impl Experiment {
     /// # Panics
     /// If a field was set to text that its key does not take.
     pub fn resolve(&self, environment: &dyn Environment) -> Result<Experiment, Diagnostics> {
-        let mut problems = Vec::new();
-        let resolved = Resolver::new(self, environment, &mut problems).resolve();
+        let (resolved, problems) = self.resolve_all(environment);
         self.check(problems)?;
         Ok(resolved)
+    }
+
+    /// Resolves the experiment, and finds all that is wrong with it.
+    pub(crate) fn resolve_all(&self, environment: &dyn Environment) -> (Experiment, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let resolved = Resolver::new(self, environment, &mut problems).resolve();
+        (resolved, problems)
     }
 
     /// Payload bytes of a full packet of each of `flows`.
@@ -119,7 +125,7 @@ impl<'a> Resolver<'a> {
         Experiment {
             title: experiment.title.clone(),
             duration: canonical(&TIME, &experiment.duration),
-            seeds: Seeds::List(experiment.seed_list()),
+            seeds: Seeds::List(experiment.seeds.list()),
             sample: Some(TIME.format(sample)),
             internals: Some(
                 experiment.internals.unwrap_or(experiment.flow_count() <= MAX_INSPECTED),

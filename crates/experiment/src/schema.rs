@@ -1,6 +1,7 @@
 //! The JSON Schema of experiment files, for editors.
 
 use crate::aqm::AQMS;
+use crate::axis::{MAX_VALUES, SCALES};
 use crate::call::{CallKind, Values};
 use crate::check::MAX_PATHS;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
@@ -8,6 +9,7 @@ use crate::loss::LOSSES;
 use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
 use crate::quantity::{Dimension, PACKETS, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
 use crate::read::{MAX_SEEDS, TRANSPORTS};
+use crate::sweep::COMBINE;
 use dumbbell_cc::NAMES;
 use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::{Map, Value, json};
@@ -26,6 +28,7 @@ pub fn schema() -> Value {
     if let Some(properties) = keys.get_mut("properties").and_then(Value::as_object_mut) {
         properties.insert("sweep".to_owned(), sweep());
     }
+    keys.insert("definitions".to_owned(), sweep_definitions());
     schema
 }
 
@@ -199,15 +202,90 @@ fn options(known: &[TransportOption]) -> Value {
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
-/// The axes of a sweep: a list of values, a range, or a table of keys that change together.
+/// One `[sweep]` table or several.
 fn sweep() -> Value {
     let about = "Axes of `dumbbell sweep`: a key of the experiment, such as \
                  \"link.bottleneck.rate\", and its values, a list or a range \
                  { from = \"10 ms\", to = \"100 ms\", points = 5 }.";
+    let axes = json!({"$ref": "#/definitions/axes"});
+    let several = json!({"type": "array", "items": axes, "minItems": 1});
+    json!({"description": about, "anyOf": [axes, several]})
+}
+
+/// The definitions of a `[sweep]` table and of its axes.
+fn sweep_definitions() -> Value {
+    let mut properties = json!({
+        "combine": {
+            "enum": COMBINE, "default": COMBINE[0], "description": "How the axes are combined.",
+        },
+        "points": {
+            "type": "integer", "minimum": 1,
+            "description": "How many points are drawn, if combine draws points.",
+        },
+        "seed": {
+            "type": "integer", "minimum": 0, "default": 1,
+            "description": "The seed from which points are drawn.",
+        },
+    });
+    let is_axis = |key: &&Key| !matches!(key.kind, Kind::Links | Kind::Flows | Kind::Seeds);
+    for key in EXPERIMENT.keys.iter().filter(is_axis) {
+        properties[key.name] = axis(key);
+    }
+    let of = |table: &'static Table| {
+        let name = table.name;
+        table
+            .keys
+            .iter()
+            .map(move |key| (format!(r"^{name}(\..+|\[\d+\])\.{}$", key.name), axis(key)))
+    };
+    let patterns: Map<_, _> = of(&LINK).chain(of(&FLOW)).collect();
+    let any = json!({"$ref": "#/definitions/axis"});
+    // Without quotes the parts of a key are tables.
+    let nested = json!({"type": "object", "minProperties": 1, "additionalProperties": any});
+    json!({
+        "axes": {
+            "type": "object", "properties": properties, "patternProperties": patterns,
+            "additionalProperties": any,
+        },
+        "axis": {"anyOf": [list(json!({})), list_table(), range(), nested]},
+    })
+}
+
+/// The axis of a key.
+fn axis(key: &'static Key) -> Value {
+    // A value that is put into a text is not yet the key's.
+    let mut axis = json!({"anyOf": [list(value(key.kind)), list_table(), range()]});
+    if matches!(key.kind, Kind::StackOptions | Kind::TransportOptions | Kind::Texts) {
+        axis = json!({"$ref": "#/definitions/axis"});
+    }
+    axis["description"] = Value::from(sentence(key.about));
+    axis
+}
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items, "minItems": 1, "uniqueItems": true})
+}
+
+fn list_table() -> Value {
+    let text = json!({"type": "string"});
     json!({
         "type": "object",
-        "description": about,
-        "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object"}]},
+        "properties": {"values": list(json!({})), "name": text, "as": text},
+        "required": ["values"],
+        "additionalProperties": false,
+    })
+}
+
+fn range() -> Value {
+    let (text, end) = (json!({"type": "string"}), json!({"type": ["number", "string"]}));
+    json!({
+        "type": "object",
+        "properties": {
+            "from": end, "to": end, "scale": {"enum": SCALES}, "name": text, "as": text,
+            "points": {"type": "integer", "minimum": 1, "maximum": MAX_VALUES},
+        },
+        "required": ["from", "to"],
+        "additionalProperties": false,
     })
 }
 

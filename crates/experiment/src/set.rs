@@ -32,23 +32,21 @@ pub(crate) fn override_value(
     source.check(value, problems)
 }
 
-/// Lays assignments over the content of an experiment file, as [`Experiment::from_toml`] does.
-///
-/// # Errors
-/// Every assignment that has no `=`, or names a link or flow that does not exist.
-///
-/// [`Experiment::from_toml`]: crate::Experiment::from_toml
-pub fn assign_all(content: &mut Value, assignments: &[impl AsRef<str>]) -> Result<(), Diagnostics> {
-    override_value(content, &mut Source::default(), assignments)
-}
-
 /// Makes an assignment `KEY=VALUE`; returns what it set.
 fn assign(root: &mut Value, assignment: &str) -> Result<Vec<KeyPath>, String> {
     let (key, text) = match assignment.split_once('=') {
         Some((key, text)) if !key.trim().is_empty() => (key.trim(), text.trim()),
         _ => return Err(format!("\"{assignment}\" is not an assignment; write KEY=VALUE")),
     };
-    let value = read_value(text);
+    assign_value(root, key, &read_value(text))
+}
+
+/// Sets what a key of an assignment stands for; returns the paths.
+pub(crate) fn assign_value(
+    root: &mut Value,
+    key: &str,
+    value: &Value,
+) -> Result<Vec<KeyPath>, String> {
     let paths = targets(root, key)?;
     for path in &paths {
         set(root, path, value.clone())?;
@@ -71,7 +69,7 @@ fn read_value(text: &str) -> Value {
 }
 
 /// The paths that a key of an assignment stands for.
-fn targets(root: &Value, key: &str) -> Result<Vec<KeyPath>, String> {
+pub(crate) fn targets(root: &Value, key: &str) -> Result<Vec<KeyPath>, String> {
     for kind in ["link", "flow"] {
         let Some(rest) = key.strip_prefix(kind) else { continue };
         let form = || format!("write {kind}.NAME.KEY=VALUE");

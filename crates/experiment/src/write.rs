@@ -9,28 +9,45 @@ impl Experiment {
     /// written if `defaults` is true, unless they are empty.
     pub fn to_toml(&self, defaults: bool) -> String {
         let value = self.to_value();
-        let keys = keys_of(&EXPERIMENT, &value, defaults);
-        let is_array = |value: &Value| value.get(0).is_some_and(Value::is_object);
-        let (tables, rest): (Vec<_>, Vec<_>) =
-            keys.into_iter().partition(|(_, value)| value.is_object());
-        let (arrays, plain): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|(_, value)| is_array(value));
-        let mut sections = vec![lines(&plain)];
-        for (name, value) in tables {
-            let entries: Vec<_> = value.as_object().into_iter().flatten().collect();
-            let entries: Vec<_> =
-                entries.iter().map(|(key, value)| (key.as_str(), *value)).collect();
-            sections.push(format!("[{name}]\n{}", lines(&entries)));
-        }
-        for (name, value) in arrays {
-            let table = if name == LINK.name { &LINK } else { &FLOW };
-            for value in value.as_array().into_iter().flatten() {
-                sections.push(format!("[[{name}]]\n{}", lines(&keys_of(table, value, defaults))));
-            }
-        }
-        sections.retain(|section| !section.is_empty());
-        sections.join("\n")
+        sections(keys_of(&EXPERIMENT, &value, defaults), |name, value| {
+            keys_of(if name == LINK.name { &LINK } else { &FLOW }, value, defaults)
+        })
     }
+}
+
+/// The content of a file as its text, without what is empty.
+pub(crate) fn content_to_toml(content: &Map<String, Value>) -> String {
+    sections(entries(content), |_, table| table.as_object().map(entries).unwrap_or_default())
+}
+
+/// Keys with plain values first, then tables, then arrays of tables, whose keys `of_table` gives.
+fn sections<'a>(
+    keys: Vec<(&'a str, &'a Value)>,
+    of_table: impl Fn(&str, &'a Value) -> Vec<(&'a str, &'a Value)>,
+) -> String {
+    let is_array = |value: &Value| value.get(0).is_some_and(Value::is_object);
+    let (tables, rest): (Vec<_>, Vec<_>) =
+        keys.into_iter().partition(|(_, value)| value.is_object());
+    let (arrays, plain): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|(_, value)| is_array(value));
+    let mut sections = vec![lines(&plain)];
+    for (name, value) in tables {
+        let keys = value.as_object().map(entries).unwrap_or_default();
+        sections.push(format!("[{name}]\n{}", lines(&keys)));
+    }
+    for (name, value) in arrays {
+        for value in value.as_array().into_iter().flatten() {
+            sections.push(format!("[[{name}]]\n{}", lines(&of_table(name, value))));
+        }
+    }
+    sections.retain(|section| !section.is_empty());
+    sections.join("\n")
+}
+
+/// The entries of a table that are not empty.
+fn entries(table: &Map<String, Value>) -> Vec<(&str, &Value)> {
+    let entries = table.iter().filter(|(_, value)| !value.is_null() && !is_empty(value));
+    entries.map(|(key, value)| (key.as_str(), value)).collect()
 }
 
 /// The keys of a table that are written, in order.
@@ -38,7 +55,7 @@ fn keys_of<'a>(
     table: &'static Table,
     value: &'a Value,
     defaults: bool,
-) -> Vec<(&'static str, &'a Value)> {
+) -> Vec<(&'a str, &'a Value)> {
     let written = table.keys.iter().filter_map(|key| {
         let value = value.get(key.name)?;
         let is_default = key.default.value().as_ref() == Some(value);
@@ -70,7 +87,7 @@ fn key_text(key: &str) -> String {
 }
 
 /// A value as TOML, on one line.
-fn inline(value: &Value) -> String {
+pub(crate) fn inline(value: &Value) -> String {
     match value {
         Value::Object(table) => inline_table(table),
         Value::Array(items) => {

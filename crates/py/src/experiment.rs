@@ -2,7 +2,8 @@
 
 use dumbbell_experiment::quantity::{self, DIMENSIONS, Dimension};
 use dumbbell_experiment::{
-    CustomAlgorithm, Diagnostics, EXPERIMENT, Environment, FLOW, Key, LINK, Table,
+    Axis, AxisValue, Column, CustomAlgorithm, Diagnostics, EXPERIMENT, Environment, FLOW, Key,
+    LINK, Sweep, Table, work,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -56,6 +57,12 @@ impl ParsedExperiment {
         read.map(ParsedExperiment).map_err(invalid)
     }
 
+    /// The experiment with its traces and algorithms where `environment` has them: its methods
+    /// locate_trace(path) and locate_algorithm(cc) return them as its other methods take them.
+    fn located(&self, environment: Bound<'_, PyAny>) -> ParsedExperiment {
+        ParsedExperiment(self.0.clone().located(&PythonEnvironment(environment)))
+    }
+
     /// Every key, as JSON.
     fn to_json(&self) -> String {
         self.0.to_value().to_string()
@@ -80,6 +87,11 @@ impl ParsedExperiment {
         serde_json::to_string(&self.0.scenario(seed)).map_err(value_error)
     }
 
+    /// Sentences on settings that have no effect when the experiment is simulated.
+    fn warnings(&self) -> Vec<&'static str> {
+        self.0.warnings()
+    }
+
     /// For each flow of the file, the names of its copies.
     fn flow_names(&self) -> Vec<Vec<String>> {
         self.0.flow_names()
@@ -91,6 +103,117 @@ impl ParsedExperiment {
     }
 }
 
+/// A number in the unit of an axis, or a text.
+#[derive(IntoPyObject)]
+pub enum PythonColumn {
+    Number(f64),
+    Text(String),
+}
+
+/// A value of an axis: what its key is set to, as JSON, and its column.
+type PythonValue = (String, PythonColumn);
+
+fn python_value(AxisValue { value, column }: AxisValue) -> PythonValue {
+    let column = match column {
+        Column::Number(number) => PythonColumn::Number(number),
+        Column::Text(text) => PythonColumn::Text(text),
+    };
+    (value.to_string(), column)
+}
+
+/// An experiment with axes, valid with the first values of the axes.
+#[pyclass(frozen, module = "dumbbell._core")]
+pub struct ParsedSweep(Sweep);
+
+#[pymethods]
+impl ParsedSweep {
+    /// Whether the text of a file has a [sweep] table.
+    #[staticmethod]
+    fn is_in(text: &str) -> bool {
+        Sweep::is_in(text)
+    }
+
+    /// Reads the text of a file; assignments take precedence over it, and axes, as JSON, take the
+    /// place of its table [sweep].
+    ///
+    /// Raises InvalidExperimentError.
+    #[staticmethod]
+    fn from_toml(
+        text: &str,
+        name: &str,
+        overrides: Vec<String>,
+        axes: Option<&str>,
+        environment: Bound<'_, PyAny>,
+    ) -> PyResult<ParsedSweep> {
+        let axes = axes.map(value).transpose()?;
+        let read = Sweep::from_toml(text, name, &overrides, axes, &PythonEnvironment(environment));
+        read.map(ParsedSweep).map_err(invalid)
+    }
+
+    /// The tables: how the axes are combined, how many points are drawn, the seed from which they
+    /// are drawn, and the number of axes.
+    fn blocks(&self) -> Vec<(&'static str, u64, u64, usize)> {
+        let blocks = self.0.blocks.iter();
+        blocks.map(|one| (one.combine, one.points, one.seed, one.axes.len())).collect()
+    }
+
+    /// The axes of all tables: the key, the name that the file gives, and the unit of the column,
+    /// None for text.
+    fn axes(&self) -> Vec<(String, String, Option<&'static str>)> {
+        self.0.axes().map(|axis| (axis.key.clone(), axis.name.clone(), axis.unit)).collect()
+    }
+
+    /// The number of points.
+    fn count(&self) -> u128 {
+        self.0.count()
+    }
+
+    /// Every value of an axis, in order.
+    fn values(&self, axis: usize) -> PyResult<Vec<PythonValue>> {
+        Ok(self.axis(axis)?.all().into_iter().map(python_value).collect())
+    }
+
+    /// The value at a share of the way along an axis, from 0 to less than 1.
+    fn draw(&self, axis: usize, share: f64) -> PyResult<PythonValue> {
+        Ok(python_value(self.axis(axis)?.draw(share)))
+    }
+
+    /// The seeds that every point is run with: these, as JSON, or else the file's.
+    ///
+    /// Raises InvalidExperimentError.
+    fn seeds(&self, seeds: Option<&str>) -> PyResult<Vec<u64>> {
+        self.0.seeds(seeds.map(value).transpose()?.as_ref()).map_err(invalid)
+    }
+
+    /// The experiment with these values of the axes, as JSON: the scenario for seed 0, as JSON, its
+    /// work in packets, and its warnings.
+    ///
+    /// Raises InvalidExperimentError.
+    fn point(
+        &self,
+        values: Vec<String>,
+        environment: Bound<'_, PyAny>,
+    ) -> PyResult<(String, f64, Vec<&'static str>)> {
+        let values: Vec<_> = values.iter().map(|json| value(json)).collect::<PyResult<_>>()?;
+        let experiment = self.0.experiment(&values, &PythonEnvironment(environment));
+        let experiment = experiment.map_err(invalid)?;
+        let scenario = experiment.scenario(0);
+        let text = serde_json::to_string(&scenario).map_err(value_error)?;
+        Ok((text, work(&scenario), experiment.warnings()))
+    }
+
+    /// The text of a file that reads as the same sweep.
+    fn to_toml(&self) -> &str {
+        self.0.to_toml()
+    }
+}
+
+impl ParsedSweep {
+    fn axis(&self, number: usize) -> PyResult<&Axis> {
+        self.0.axes().nth(number).ok_or_else(|| value_error("there is no such axis"))
+    }
+}
+
 /// The files and the algorithms of Python.
 struct PythonEnvironment<'py>(Bound<'py, PyAny>);
 
@@ -99,12 +222,26 @@ impl<'py> PythonEnvironment<'py> {
         self.0.call_method1(method, (argument,)).map_err(|error| self.message(error))
     }
 
+    /// What a method that does not raise returns.
+    fn located(&self, method: &str, text: &str) -> String {
+        let found = self.call(method, text).ok().and_then(|found| found.extract().ok());
+        found.unwrap_or_else(|| text.to_owned())
+    }
+
     fn message(&self, error: PyErr) -> String {
         error.value(self.0.py()).to_string()
     }
 }
 
 impl Environment for PythonEnvironment<'_> {
+    fn locate_trace(&self, path: &str) -> String {
+        self.located("locate_trace", path)
+    }
+
+    fn locate_algorithm(&self, cc: &str) -> String {
+        self.located("locate_algorithm", cc)
+    }
+
     fn trace(&self, path: &str) -> Result<String, String> {
         self.call("trace", path)?.extract::<String>().map_err(|error| self.message(error))
     }
@@ -124,16 +261,6 @@ impl Environment for PythonEnvironment<'_> {
 pub fn check_table(kind: &str, json: &str) -> PyResult<String> {
     let checked = dumbbell_experiment::check_table(table(kind)?, &value(json)?);
     checked.map(|table| table.to_string()).map_err(invalid)
-}
-
-/// Lays assignments such as "flow.*.cc=bbr" over the content of a file, as JSON.
-///
-/// Raises InvalidExperimentError.
-#[pyfunction]
-pub fn assign(json: &str, assignments: Vec<String>) -> PyResult<String> {
-    let mut content = value(json)?;
-    dumbbell_experiment::assign_all(&mut content, &assignments).map_err(invalid)?;
-    Ok(content.to_string())
 }
 
 fn table(kind: &str) -> PyResult<&'static Table> {
@@ -185,15 +312,6 @@ pub fn parse_quantity(json: &str, kind: &str, zero: bool) -> PyResult<u64> {
     parse(dimension, &value).map_err(value_error)
 }
 
-/// The dimension of a quantity; None for a plain number or one in %.
-///
-/// Raises ValueError if it is neither.
-#[pyfunction]
-pub fn dimension_of(json: &str) -> PyResult<Option<&'static str>> {
-    let parsed = quantity::parse_quantity(&value(json)?).map_err(value_error)?;
-    Ok(parsed.0.map(|dimension| dimension.name))
-}
-
 /// Writes a whole number of base units.
 #[pyfunction]
 pub fn format_quantity(amount: u64, kind: &str) -> PyResult<String> {
@@ -214,12 +332,4 @@ pub fn parse_probability(json: &str) -> PyResult<f64> {
 #[pyfunction]
 pub fn parse_rates(json: &str) -> PyResult<Vec<(u64, u64)>> {
     dumbbell_experiment::timeline::parse_rates(&value(json)?).map_err(value_error)
-}
-
-/// Reads the text of a trace: delivery opportunities in ms. `name` is the file in errors.
-///
-/// Raises ValueError.
-#[pyfunction]
-pub fn parse_trace(name: &str, text: &str) -> PyResult<Vec<u32>> {
-    dumbbell_experiment::trace::parse_file(name, text).map_err(value_error)
 }

@@ -27,9 +27,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::experiment::{
-        InvalidExperimentError, ParsedExperiment, assign, check_table, dimension_of,
-        experiment_schema, explain, format_quantity, keys, parse_probability, parse_quantity,
-        parse_rates, parse_trace, starter,
+        InvalidExperimentError, ParsedExperiment, ParsedSweep, check_table, experiment_schema,
+        explain, format_quantity, keys, parse_probability, parse_quantity, parse_rates, starter,
     };
     #[pymodule_export]
     use crate::run::{Capture, RunMonitor, RunOutput, ScenarioError, simulate};

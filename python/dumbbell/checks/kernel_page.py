@@ -11,8 +11,8 @@ import polars as pl
 
 from dumbbell._core import __version__
 from dumbbell.checks.kernel_grid import TOLERANCES
+from dumbbell.experiment.files import write_text
 from dumbbell.experiment.quantities import TIME, parse_probability
-from dumbbell.experiment.toml import write_text
 from dumbbell.figures import save, styled
 from dumbbell.figures.heat import heat_map
 

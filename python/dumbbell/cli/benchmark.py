@@ -125,7 +125,7 @@ def _print(paper: Paper, scenario: Scenario, rows: list[Row]) -> None:
 def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], out: Path) -> None:
     import polars as pl
 
-    from dumbbell.experiment.toml import atomic_write
+    from dumbbell.experiment.files import atomic_write
     from dumbbell.figures.output import save
     from dumbbell.figures.scatter import throughput_over_delay
     from dumbbell.results.tables import disk_errors

@@ -18,7 +18,7 @@ def write_starter(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write an experiment file to begin with."""
-    from dumbbell.experiment.toml import write_text
+    from dumbbell.experiment.files import write_text
 
     options.refuse_existing(out, overwrite)
     write_text(out, _core.starter())
@@ -30,20 +30,19 @@ def check_file(
     assignments: options.Assignments = None,
 ) -> None:
     """Check an experiment file. Each error has its line and what would be valid."""
+    from dumbbell.experiment.files import read_text
     from dumbbell.experiment.model import Experiment
-    from dumbbell.experiment.toml import parse_toml, read_text
     from dumbbell.sweeps.plan import Sweep
 
     with in_file(file):
-        is_sweep = "sweep" in parse_toml(read_text(file))
-    if is_sweep:
+        text = read_text(file)
+    if _core.ParsedSweep.is_in(text):
         sweep = Sweep.load(file, overrides=assignments or [])
         for _ in sweep.points():
             pass
         print_line(f"{file}: valid, {sweep.count:,} point(s) with {len(sweep.seeds())} seed(s)")
         return
-    with in_file(file):
-        experiment = Experiment.load(file, overrides=assignments or []).resolve()
+    experiment = Experiment.load(file, overrides=assignments or []).resolve()
     print_line(f"{file}: valid, {repr(experiment)[13:-1]}")
 
 

@@ -19,7 +19,6 @@ from dumbbell.cli.output import (
     too_wide,
 )
 from dumbbell.engine.progress import silent
-from dumbbell.errors import in_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +51,7 @@ def sweep_file(
     """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
     import polars as pl
 
-    from dumbbell.results.warnings import WITHOUT_ECN, is_dctcp, silent_flows
+    from dumbbell.results.warnings import silent_flows
     from dumbbell.sweeps.drive import run_sweep
     from dumbbell.sweeps.plan import METRICS, Sweep
     from dumbbell.sweeps.result import SweepResult
@@ -60,10 +59,9 @@ def sweep_file(
     until = options.parse_until(context, until_ci, metric, most_seeds, METRICS)
     began = time.perf_counter()
     folder = out or Path("results") / file.stem
-    with in_file(file):
-        sweep = Sweep.load(file, overrides=assignments or [])
-    units = {name: axis.unit for name, axis in zip(sweep.names, sweep.axes, strict=True)}
-    with in_file(file), _live(file.name, units) as (progress, finished):
+    sweep = Sweep.load(file, overrides=assignments or [])
+    units = {axis.name: axis.unit for axis in sweep.axes}
+    with _live(file.name, units) as (progress, finished):
         swept = run_sweep(
             sweep,
             folder,
@@ -78,8 +76,7 @@ def sweep_file(
     wall = time.perf_counter() - began
     result = SweepResult(swept.dataset)
     by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
-    without_ecn = any(map(is_dctcp, result.flows["cc"].unique())) and '"accurate"' not in sweep.text
-    print_warnings([WITHOUT_ECN] * without_ecn + silent_flows(result.flows))
+    print_warnings(swept.warnings + silent_flows(result.flows))
     if json:
         points = by_point.agg(pl.len().alias("seeds"), pl.col(METRICS).mean()).to_dicts()
         meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}

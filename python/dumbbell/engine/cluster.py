@@ -104,17 +104,17 @@ def result_of(future: Future[T]) -> T:
         raise
 
 
-def check_engine(built: str) -> None:
-    """Raises `DumbbellError` unless the engine of this process is the one that runs are for."""
-    if built != engine():
-        problem = f"a worker has the engine {engine()}, and the runs are for {built}"
+def check_build(built: str, here: str) -> None:
+    """Raises `DumbbellError` unless the build of this process is the one that runs are for."""
+    if built != here:
+        problem = f"a worker has the build {here}, and the runs are for {built}"
         raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
 
 
 def _simulate(
     scenario: str, algorithms: list[str], sources: dict[str, str], built: str
 ) -> TableOutput:
-    check_engine(built)
+    check_build(built, engine())
     try:
         output = simulate(scenario, algorithms, sources)
     except _core.ScenarioError as error:

@@ -32,7 +32,7 @@ from dumbbell import bpf
 from dumbbell.engine.build import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
-from dumbbell.experiment.toml import atomic_write
+from dumbbell.experiment.files import atomic_write
 from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:

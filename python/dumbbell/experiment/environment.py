@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from dumbbell import _core
-from dumbbell.errors import QuantityError
 from dumbbell.experiment import user_code
 
 
-def trace(path: str) -> str:
-    """The text of a trace.
+@dataclass(frozen=True)
+class Environment:
+    """Traces and algorithms; files name those beside them. The Rust crate calls the methods.
 
-    Raises:
-        ValueError: If it cannot be read.
+    Attributes:
+        folder: The folder of the file.
     """
-    try:
-        return Path(path).read_text(encoding="ascii")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise ValueError(f'"{path}" cannot be read: {reason}') from None
 
+    folder: Path = Path()
 
-def algorithm(cc: str) -> tuple[str, str]:
-    """Name and SHA-256 of the source of a custom algorithm.
+    def locate_trace(self, path: str) -> str:
+        """The path of a trace that a file names."""
+        return str(self.folder / path)
 
-    Raises:
-        ValueError: If there is none.
-    """
-    return user_code.find(cc)
+    def locate_algorithm(self, cc: str) -> str:
+        """An algorithm that a file names, with the path of its source if that is beside it."""
+        return user_code.locate_in(cc, self.folder)
 
+    def trace(self, path: str) -> str:
+        """The text of a trace.
 
-def read_trace(path: str) -> list[int]:
-    """The delivery opportunities of a trace in mahimahi's format, ms.
+        Raises:
+            ValueError: If it cannot be read.
+        """
+        try:
+            return Path(path).read_text(encoding="ascii")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise ValueError(f'"{path}" cannot be read: {reason}') from None
 
-    Raises:
-        QuantityError: If it cannot be read, or is no trace.
-    """
-    try:
-        return _core.parse_trace(path, trace(path))
-    except ValueError as error:
-        raise QuantityError(str(error)) from None
+    def algorithm(self, cc: str) -> tuple[str, str]:
+        """Name and SHA-256 of the source of a custom algorithm.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        return user_code.find(cc)

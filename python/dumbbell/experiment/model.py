@@ -26,7 +26,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from dumbbell import _core
 from dumbbell.errors import ExperimentError, in_file
-from dumbbell.experiment import environment, toml, user_code
+from dumbbell.experiment import user_code
+from dumbbell.experiment.environment import Environment
+from dumbbell.experiment.files import read_text
 from dumbbell.experiment.quantities import as_json
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def needs_udt(cc: str) -> bool:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def experiment_errors() -> Iterator[None]:
     """Turns what the Rust crate finds into `ExperimentError`."""
     try:
         yield
@@ -68,7 +70,7 @@ class _Table:
 
     def __post_init__(self) -> None:
         """Checks every key; raises `ExperimentError` with all that are wrong."""
-        with _errors():
+        with experiment_errors():
             checked: dict[str, Any] = json.loads(
                 _core.check_table(self._kind, as_json(self.keys()))
             )
@@ -271,13 +273,16 @@ class Experiment(_Table):
                 names file, line, key, and what would be valid, for all errors of the file.
         """
         with in_file(path):
-            text = toml.read_text(Path(path))
-            return cls._read(text, str(path), overrides)._beside(Path(path).parent)
+            text = read_text(Path(path))
+        with experiment_errors():
+            parsed = _core.ParsedExperiment.from_toml(text, str(path), overrides or [])
+        return cls._from(parsed.located(Environment(Path(path).parent)))
 
     @classmethod
     def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
         """Reads an experiment from the text of a file; see `load`."""
-        return cls._read(text, "", overrides)
+        with experiment_errors():
+            return cls._from(_core.ParsedExperiment.from_toml(text, "", overrides or []))
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Experiment:
@@ -287,11 +292,6 @@ class Experiment(_Table):
             ExperimentError: If it is not valid.
         """
         return cls._from(_parsed(content))
-
-    @classmethod
-    def _read(cls, text: str, name: str, overrides: list[str] | None) -> Experiment:
-        with _errors():
-            return cls._from(_core.ParsedExperiment.from_toml(text, name, overrides or []))
 
     @classmethod
     def _from(cls, parsed: _core.ParsedExperiment) -> Experiment:
@@ -315,11 +315,6 @@ class Experiment(_Table):
     def __reduce__(self) -> tuple[Any, ...]:
         """Experiments are copied and sent to other processes by their content."""
         return Experiment.from_content, (self.content(),)
-
-    def _beside(self, folder: Path) -> Experiment:
-        """Looks for traces and algorithms that a file names where the file lies."""
-        content = beside(folder, before := self.content())
-        return self if content == before else Experiment.from_content(content)
 
     def content(self) -> dict[str, Any]:
         """What a file of the experiment holds, every key included."""
@@ -357,12 +352,16 @@ class Experiment(_Table):
                 rate, a base RTT shorter than the path, more samples than fit in memory, a trace or
                 a custom algorithm that does not exist.
         """
-        with _errors():
-            return Experiment._from(self._parsed.resolve(environment))
+        with experiment_errors():
+            return Experiment._from(self._parsed.resolve(Environment()))
 
     def scenario(self, seed: int) -> str:
         """What the simulator takes for one seed of a resolved experiment, as JSON."""
         return self._parsed.scenario(seed)
+
+    def warnings(self) -> list[str]:
+        """Sentences on settings that have no effect when the experiment is simulated."""
+        return self._parsed.warnings()
 
     def payloads(self) -> list[int]:
         """Bytes of data in a full packet of each of `flows`."""
@@ -423,34 +422,5 @@ def _html_table(name: str, rows: list[dict[str, Any]]) -> str:
 
 
 def _parsed(content: Mapping[str, Any]) -> _core.ParsedExperiment:
-    with _errors():
+    with experiment_errors():
         return _core.ParsedExperiment.from_json(as_json(dict(content)))
-
-
-def assign(content: Mapping[str, Any], assignments: list[str]) -> dict[str, Any]:
-    """The content of a file with assignments such as ``"flow.*.cc=bbr"`` laid over it.
-
-    Raises:
-        ExperimentError: If an assignment has no ``=``, or names a link or flow that is not there.
-    """
-    with _errors():
-        changed: dict[str, Any] = json.loads(_core.assign(as_json(dict(content)), assignments))
-    return changed
-
-
-def beside(folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """The content of a file in `folder`, with the traces and algorithms that lie there."""
-
-    def located(table: object, key: str) -> object:
-        text = table.get(key) if isinstance(table, dict) else None
-        if not isinstance(table, dict) or not isinstance(text, str):
-            return table
-        there = str(folder / text) if key == "trace" else user_code.locate_in(text, folder)
-        return table | {key: there}
-
-    def tables(name: str, key: str) -> object:
-        given = content.get(name)
-        return [located(one, key) for one in given] if isinstance(given, list) else given
-
-    changed = {"link": tables("link", "trace"), "flow": tables("flow", "cc")}
-    return content | {name: table for name, table in changed.items() if table is not None}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -67,23 +66,6 @@ def _parse(value: str, name: str, zero: bool) -> int:
         return _core.parse_quantity(value, name, zero)
     except ValueError as error:
         raise QuantityError(str(error)) from None
-
-
-def parse_quantity(value: object) -> tuple[Dimension | None, Fraction]:
-    """Reads a quantity of any kind, in base units; a plain number, or one in %, has no dimension.
-
-    Raises:
-        QuantityError: If it is neither, or out of range.
-    """
-    try:
-        name = _core.dimension_of(as_json(value))
-    except ValueError as error:
-        raise QuantityError(str(error)) from None
-    if name is not None:
-        dimension = Dimension(name)
-        return dimension, Fraction(dimension.parse(value, zero=True))
-    text = str(value).strip()
-    return None, Fraction(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
 
 
 def parse_probability(value: object) -> float:

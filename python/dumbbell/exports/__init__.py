@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.errors import ResultError, unknown
-from dumbbell.experiment.toml import atomic_write
+from dumbbell.experiment.files import atomic_write
 from dumbbell.exports import mahimahi, qlog
 from dumbbell.results.result import Result
 from dumbbell.results.tables import disk_errors

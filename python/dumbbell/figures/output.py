@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from dumbbell.experiment.toml import atomic_write, write_text
+from dumbbell.experiment.files import atomic_write, write_text
 from dumbbell.figures.style import INK, PAPER, marker_path, style_of, styled
 
 if TYPE_CHECKING:

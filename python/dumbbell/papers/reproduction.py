@@ -13,8 +13,8 @@ from dumbbell.engine import measurements
 from dumbbell.engine.progress import Progress, silent, titled
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError, unknown
+from dumbbell.experiment.files import atomic_write, write_text
 from dumbbell.experiment.model import Experiment
-from dumbbell.experiment.toml import atomic_write, write_text
 from dumbbell.papers import testbed
 from dumbbell.papers.outcome import Claim, Number, Reproduction
 from dumbbell.papers.registry import folder_of

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from dumbbell.display import format_significant
-from dumbbell.experiment.toml import write_text
+from dumbbell.experiment.files import write_text
 from dumbbell.figures import FAINT, INK, PAPER, marker_path, style_of, swatch
 from dumbbell.figures.timeline import BBR
 

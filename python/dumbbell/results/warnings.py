@@ -6,48 +6,23 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell import _core
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
 
 _MOST_NAMED: Final = 3
 
-WITHOUT_ECN: Final = (
-    "without accurate ECN dctcp reacts to losses only, as Reno does; "
-    'write ecn = "accurate" in [stack_options], and a queue that marks'
-)
-
 
 def warnings_of(result: Result) -> list[str]:
     """The warnings of a result, a sentence each."""
-    experiment, found = result.experiment, []
-    if result.meta.get("backend") == "linux":
-        if any(flow.log for flow in experiment.flows):
-            found.append("log = true is ignored: packets of the kernel are not recorded")
-    elif is_without_ecn(experiment):
-        found.append(WITHOUT_ECN)
+    if result.meta.get("backend") != "linux":
+        found = result.experiment.warnings()
+    elif any(flow.log for flow in result.experiment.flows):
+        found = ["log = true is ignored: packets of the kernel are not recorded"]
+    else:
+        found = []
     return found + silent_flows(result.flows)
-
-
-def is_without_ecn(experiment: Experiment) -> bool:
-    """Whether a flow runs DCTCP over a stack that does not echo every mark."""
-    for flow in experiment.flows:
-        if not is_dctcp(flow.cc):
-            continue
-        own = flow.stack_options
-        options = own if flow.stack is not None else experiment.stack_options | own
-        if (_core.stacks()[flow.stack or experiment.stack] | options)["ecn"] != "accurate":
-            return True
-    return False
-
-
-def is_dctcp(cc: str) -> bool:
-    """Whether an algorithm, with or without options, is DCTCP."""
-    return cc.partition("(")[0].strip() == "dctcp"
 
 
 def silent_flows(flows: pl.DataFrame) -> list[str]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Self
 import polars as pl
 
 from dumbbell.errors import ResultError
-from dumbbell.experiment.toml import write_text
+from dumbbell.experiment.files import write_text
 from dumbbell.results.tables import disk_errors, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 

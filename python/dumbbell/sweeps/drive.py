@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.engine import cluster
-from dumbbell.engine.build import engine
 from dumbbell.engine.packs import Packs
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import workers
@@ -27,7 +26,7 @@ from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
-from dumbbell.sweeps.plan import Sweep
+from dumbbell.sweeps.plan import Sweep, build
 from dumbbell.sweeps.work import ChunkMonitor, Run, simulate
 
 if TYPE_CHECKING:
@@ -51,9 +50,6 @@ _KEEP_AFTER: Final = 3.0
 _MANY: Final = 100
 """After as many points planned progress is reported."""
 
-_PATIENCE: Final = 30
-"""How long a worker is waited for, s."""
-
 _KEEP_BYTES: Final = 64 * 10**6
 
 
@@ -67,6 +63,7 @@ class Swept:
         before: How many of them were there before.
         made: How many were made; points that mean the same share theirs.
         loose: Points whose interval is still wider than was asked for when the seeds ran out.
+        warnings: Sentences on settings without effect.
     """
 
     dataset: Dataset
@@ -74,6 +71,7 @@ class Swept:
     before: int
     made: int
     loose: int
+    warnings: list[str]
 
 
 def run_sweep(
@@ -114,7 +112,9 @@ def run_sweep(
         driver.go_through({point.number: numbers for point in driver.points})
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
-        return Swept(Dataset(store.folder), driver.total, driver.found, driver.made, loose)
+        warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
+        dataset = Dataset(store.folder)
+        return Swept(dataset, driver.total, driver.found, driver.made, loose, warnings)
 
 
 @contextmanager
@@ -206,7 +206,7 @@ class _Driver:
         return dict(grouped.iter_rows())
 
     def _run(self, missing: list[Run], asked: pl.DataFrame) -> None:
-        built, left = engine(), iter(missing)
+        built, left = build(), iter(missing)
         work = sum(run.cost for run in missing)
         local = isinstance(self.pool, ThreadPoolExecutor)
         running: dict[Future[Tables], tuple[ChunkMonitor, list[Run]]] = {}
@@ -289,8 +289,7 @@ def _chunk(missing: Iterator[Run]) -> list[Run]:
 def _table(sweep: Sweep, places: Iterable[tuple[str, Point, int]]) -> pl.DataFrame:
     """The plan: a row for each run that is asked for."""
     kinds: dict[str, type[pl.DataType]] = {
-        name: pl.String if axis.unit is None else pl.Float64
-        for name, axis in zip(sweep.names, sweep.axes, strict=True)
+        axis.name: pl.String if axis.unit is None else pl.Float64 for axis in sweep.axes
     }
     first: dict[str, type[pl.DataType]] = {"run": pl.String, "point": pl.UInt32, "seed": pl.UInt64}
     rows = [(name, point.number, seed, *point.values) for name, point, seed in places]
@@ -298,7 +297,4 @@ def _table(sweep: Sweep, places: Iterable[tuple[str, Point, int]]) -> pl.DataFra
 
 
 def _about(sweep: Sweep) -> dict[str, dict[str, str | None]]:
-    return {
-        name: {"key": axis.key, "unit": axis.unit}
-        for name, axis in zip(sweep.names, sweep.axes, strict=True)
-    }
+    return {axis.name: {"key": axis.key, "unit": axis.unit} for axis in sweep.axes}

@@ -132,7 +132,7 @@ def _table(
 
 def _groups(table: pl.DataFrame, axes: Axes, by: str | None) -> dict[str, pl.DataFrame]:
     """The rows of each value of the axis `by`, in the order of its values."""
-    unit = None if by is None else axes[by]["unit"]
+    unit = axes[by]["unit"] if by in axes else None
     ordered = table if unit is None else table.sort("by", maintain_order=True)
     groups = ordered.group_by("by", maintain_order=True)
     return {_tick(unit, value): rows for (value,), rows in groups}
@@ -150,25 +150,46 @@ def _draw_lines(
         if table[name].n_unique() > 1:
             problem = f'the lines would mix the values of the axis "{name.removeprefix("axis ")}"'
             raise DumbbellError(f"{problem}; choose one with --where, or name it with --x or --by")
+    draw_lines(panel, table.rename({"value": key}), axes, x, by, column)
+    seeds = max(table.group_by("x", "by").len()["len"])
+    many = f"\nmean, 95 % interval, {seeds} runs" if seeds != 1 else ""
+    panel.set_ylabel(f"{figures.named(column.heading)}{many}")
+
+
+def draw_lines(
+    panel: Panel, table: pl.DataFrame, axes: Axes, x: str, by: str | None, column: Column
+) -> None:
+    """Draws means along an axis with their 95 % intervals (Student's t), a line for each group.
+
+    Args:
+        panel: Where to draw.
+        table: A row for every run: columns x, by (the group), and the metric.
+        axes: What the axes are.
+        x: The axis from left to right; one of text has its values in their order.
+        by: What has a line for each value, an axis or ``cc``.
+        column: How the metric is shown.
+    """
+    key = next(name for name in table.columns if name not in ("x", "by"))
+    unit, places = axes[x]["unit"], table["x"].unique(maintain_order=True).to_list()
+    at = {place: number if unit is None else place for number, place in enumerate(places)}
     groups = {}
     for name, rows in _groups(table, axes, by).items():
-        found = means_over_seeds(rows.select("x", pl.col("value").alias(key)), ["x"], ci=True)
+        found = means_over_seeds(rows.select("x", key), ["x"], ci=True)
         found.columns = ["x", "value", "low", "high"]
+        found = found.with_columns(pl.Series("x", [at[place] for place in found["x"]]))
         groups[name] = found.sort("x").with_columns(pl.all().exclude("x") * column.scale)
     spread.lines(panel, groups, of_algorithms=_is_algorithm(axes, by))
-    unit, ticks = axes[x]["unit"], table["x"].unique().sort().to_list()
-    if 0 < 10 * ticks[0] <= ticks[-1]:
+    ticks = {number: _tick(unit, place) for place, number in sorted(at.items())}
+    if unit is not None and 0 < 10 * min(ticks) <= max(ticks):
         panel.set_xscale("log")
-    if len(ticks) <= _MOST_TICKS:
-        panel.set_xticks(ticks, [_tick(unit, tick) for tick in ticks])
+    if unit is None or len(ticks) <= _MOST_TICKS:
+        panel.set_xticks(list(ticks), list(ticks.values()))
         panel.minorticks_off()
     else:
         panel.xaxis.set_major_formatter(lambda value, _: _tick(unit, value))
     panel.margins(x=0.03)
     panel.set_xlabel(figures.named(x))
-    seeds = max(table.group_by("x", "by").len()["len"])
-    many = f"\nmean, 95 % interval, {seeds} runs" if seeds != 1 else ""
-    panel.set_ylabel(f"{figures.named(column.heading)}{many}")
+    panel.set_ylabel(figures.named(column.heading))
     _add_legend(panel, by)
 
 
@@ -207,7 +228,7 @@ def _draw_runs(
 
 
 def _is_algorithm(axes: Axes, by: str | None) -> bool:
-    return by is not None and str(axes[by]["key"]).endswith("cc")
+    return by == "cc" if by not in axes else str(axes[by]["key"]).endswith("cc")
 
 
 def _heat_axes(axes: Axes, x: str | None, y: str | None) -> tuple[str, str]:

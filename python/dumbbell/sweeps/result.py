@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import matplotlib as mpl
 import polars as pl
 
 from dumbbell import figures, metrics
@@ -23,6 +22,7 @@ from dumbbell.results.result import Result
 from dumbbell.results.summary import means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.figures import draw_lines
 from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
 _MOST_POINTS: Final = 24
 """More points than this are not in the table that is shown."""
-
-_MARKERS: Final = "os^Dv<P>X*"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,62 +109,23 @@ class SweepResult:
         Raises:
             DumbbellError: If there is no such axis or metric.
         """
-        table = self._judged(x, y, by)
-        if ax is None:
-            make = figures.pyplot_figure()
-            with figures.styled():
-                _, [[ax]] = figures.panels(make=make)
-        with figures.styled():
-            self._draw(ax, table, x, y, by)
-        return ax
-
-    def _judged(self, x: str, y: str, by: str | None) -> pl.DataFrame:
-        """A row for every run, or for every run and algorithm."""
         for axis in (x, by):
             if axis is not None and axis not in self.axes and (axis, axis) != (by, "cc"):
                 raise DumbbellError(unknown("axis", axis, self.axes))
         table = self.runs
         if by is not None and by not in self.axes:
             table = metrics.over_flows(self.flows, ["point", "seed", *self.axes, by])
-        known: list[str] = [name for name in METRICS if name in table.columns]
+        known = [name for name in METRICS if name in table.columns]
         if y not in known:
             raise DumbbellError(unknown("metric", y, known))
-        return table
-
-    def _draw(self, ax: Axes, table: pl.DataFrame, x: str, y: str, by: str | None) -> None:
-        column, units = Column.of(y), {n: axis["unit"] for n, axis in self.dataset.axes.items()}
-        places = table[x].unique(maintain_order=True)
-        is_text = units[x] is None
-        order = {place: at for at, place in enumerate(places)}
-        groups = table.group_by(by, maintain_order=True) if by else [((None,), table)]
-        lines = list(groups)
-        for number, ((name,), line) in enumerate(lines):
-            found = metrics.means_over_seeds(line.select("seed", x, y), [x], ci=True)
-            found = found if is_text else found.sort(x)
-            value = found[y].to_numpy() * column.scale
-            spread = [
-                value - found[f"{y}_low"].to_numpy() * column.scale,
-                found[f"{y}_high"].to_numpy() * column.scale - value,
-            ]
-            style = figures.style_of(str(name)) if by == "cc" else None
-            shade = mpl.colormaps["cividis"](0.85 * number / max(len(lines) - 1, 1))
-            ax.errorbar(
-                [order[place] for place in found[x]] if is_text else found[x].to_numpy(),
-                value,
-                yerr=spread,
-                color=style.colour if style else shade,
-                marker=style.marker if style else _MARKERS[number % len(_MARKERS)],
-                capsize=1.5,
-                elinewidth=0.8,
-                label=style.label if style else format_setting(name, units[by]) if by else None,
-            )
-        if is_text:
-            ax.set_xticks(range(len(places)), [figures.named(place) for place in places])
-        ax.set_xlabel(figures.named(x) + (f" ({units[x]})" if units[x] else ""))
-        ax.set_ylabel(column.heading)
+        group = pl.lit("") if by is None else pl.col(by)
+        runs = table.select(pl.col(x).alias("x"), group.alias("by"), pl.col(y)).drop_nulls(y)
+        with figures.styled():
+            if ax is None:
+                _, [[ax]] = figures.panels(make=figures.pyplot_figure())
+            draw_lines(ax, runs, self.dataset.axes, x, by, Column.of(y))
         ax.set_ylim(bottom=0)
-        if by:
-            figures.legend(ax)
+        return ax
 
     def table(self) -> Table:
         """The means of its first points over the seeds, with their 95 % intervals."""

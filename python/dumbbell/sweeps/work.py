@@ -10,10 +10,11 @@ import polars as pl
 
 from dumbbell import _core, metrics
 from dumbbell.engine import simulation
-from dumbbell.engine.cluster import check_engine
+from dumbbell.engine.cluster import check_build
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
 from dumbbell.results.tables import FinishedRun, FlowInfo, Participants, tables
+from dumbbell.sweeps.plan import EFFORT, build
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +26,6 @@ SUMMARIES: Final = ("runs", "flows", "links")
 
 SERIES: Final = ("series", "link_series")
 """Those that are kept too if time series are asked for."""
-
-
-_EFFORT: Final = ("data_packets", "events")
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,15 @@ def simulate(
 
     Args:
         runs: The runs.
-        built: The engine that they are named after.
+        built: The `build` that they are named after.
         series: Whether time series are kept.
         monitor: Shows the progress; stops the chunk.
 
     Raises:
-        DumbbellError: If the engine here is another one.
+        DumbbellError: If the build here is another one.
         InterruptedError: If it was stopped.
     """
-    check_engine(built)
+    check_build(built, build())
     finished, facts = [], []
     monitor = monitor or ChunkMonitor()
     for number, run in enumerate(runs):
@@ -120,7 +118,7 @@ def _judge(finished: list[FinishedRun], facts: list[dict[str, Any]], *, series: 
     chunk = _Chunk(made["flows"], made["series"], made["links"], links)
     flows, of_links = metrics.summary(chunk), metrics.link_summary(chunk)
     runs = metrics.run_summary(chunk, flows, of_links).with_columns(
-        pl.Series(name, [run.output.meta[name] for run in finished]) for name in _EFFORT
+        pl.Series(name, [run.output.meta[name] for run in finished]) for name in EFFORT
     )
     kept = {"runs": runs, "flows": flows, "links": of_links}
     return kept | ({"series": chunk.series, "link_series": chunk.links} if series else {})

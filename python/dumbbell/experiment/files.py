@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
-import re
-import tomllib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dumbbell.errors import ExperimentError
 
@@ -18,8 +15,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 64 * 10**6
 """The size of the largest experiment file."""
-
-_EMPTY: Final[tuple[object, ...]] = ("", [], {})
 
 _FLOW: Final = b"[[flow]]"
 
@@ -65,60 +60,6 @@ def _too_large(path: Path) -> str:
     holds = f"{size} and {flows:,} [[flow]] tables" if flows else size
     most = f"the most is {MOST_BYTES // 10**6} MB and 1,000,000 flows"
     return f"{holds}; {most}; write flows that are alike once, with repeat"
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """Reads TOML.
-
-    Raises:
-        ExperimentError: If it is not TOML.
-    """
-    try:
-        return tomllib.loads(text)
-    except ValueError as error:
-        raise ExperimentError(f"is not valid TOML: {error}") from None
-    except RecursionError:
-        raise ExperimentError("is nested too deeply") from None
-
-
-def to_toml(data: dict[str, Any]) -> str:
-    """Writes TOML: keys first, then tables, then arrays of tables, each in the order of `data`.
-
-    What is empty (text, list or table) is left out.
-    """
-    tables = {key: value for key, value in data.items() if isinstance(value, dict)}
-    arrays = {key: value for key, value in data.items() if _is_array_of_tables(value)}
-    sections = [_keys({k: v for k, v in data.items() if k not in tables | arrays})]
-    sections += [f"[{key}]\n{_keys(table)}" for key, table in tables.items() if table]
-    sections += [f"[[{key}]]\n{_keys(table)}" for key, array in arrays.items() for table in array]
-    return "\n".join(section for section in sections if section)
-
-
-def _is_array_of_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def _keys(table: dict[str, Any]) -> str:
-    return "".join(
-        f"{_key(key)} = {inline(value)}\n" for key, value in table.items() if value not in _EMPTY
-    )
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else inline(key)
-
-
-def inline(value: Any) -> str:
-    """A value as TOML, on one line."""
-    match value:
-        case dict():
-            inside = ", ".join(f"{_key(key)} = {inline(item)}" for key, item in value.items())
-            return f"{{ {inside} }}" if inside else "{}"
-        case list():
-            return f"[{', '.join(inline(item) for item in value)}]"
-        case _:
-            # JSON's text, numbers and booleans are TOML's, but for DEL, which TOML has escaped.
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @contextmanager

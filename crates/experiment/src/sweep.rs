@@ -1,0 +1,515 @@
+//! Experiments with a `[sweep]` table: the axes along which they change.
+
+use crate::axis::Axis;
+use crate::call::grouped;
+use crate::diagnostic::{Diagnostics, KeyPath, Problem, Step, key_path};
+use crate::document::Source;
+use crate::environment::Environment;
+use crate::keys::{EXPERIMENT, FLOW, LINK, Table};
+use crate::model::Experiment;
+use crate::quantity::shown;
+use crate::read::{read_all, read_seeds, read_value, unknown_key};
+use crate::set::{assign_value, override_value, targets};
+use crate::suggest::{closest, unknown};
+use crate::trace;
+use crate::write::{content_to_toml, inline};
+use dumbbell_sim::{LinkSpec, Scenario};
+use serde_json::{Map, Value};
+
+/// How the axes of one `[sweep]` table can be combined.
+pub const COMBINE: [&str; 4] = ["grid", "zip", "random", "latin-hypercube"];
+/// The ways of [`COMBINE`] that draw points.
+const DRAWN: [&str; 2] = ["random", "latin-hypercube"];
+/// The keys of a `[sweep]` table that are no axes.
+pub(crate) const SWEEP_KEYS: [&str; 3] = ["combine", "points", "seed"];
+/// The maximum number of runs of one sweep.
+const MAX_RUNS: u128 = 1_000_000;
+
+/// The bits of a full packet.
+const PACKET_BITS: f64 = 12_000.0;
+/// The work of a run besides its packets, in packets.
+const RUN_WORK: f64 = 10_000.0;
+
+const EXAMPLE: &str = "\"link.NAME.rate\" = [\"10 Mbit/s\", \"100 Mbit/s\"]";
+
+/// An experiment, and the axes along which it changes.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The `[sweep]` tables. Every point of one is combined with every point of the others.
+    pub blocks: Vec<Block>,
+    /// The content of the file without `[sweep]`, with the times of its traces.
+    content: Value,
+    source: Source,
+    text: String,
+}
+
+/// One `[sweep]` table: axes, and how they are combined.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// One of [`COMBINE`].
+    pub combine: &'static str,
+    /// The number of points that are drawn; 0 if none are.
+    pub points: u64,
+    /// The seed from which they are drawn.
+    pub seed: u64,
+    /// The axes.
+    pub axes: Vec<Axis>,
+}
+
+impl Block {
+    /// The number of points.
+    pub fn count(&self) -> u128 {
+        let mut counts = self.axes.iter().map(|axis| u128::from(axis.count().unwrap_or(1)));
+        match self.combine {
+            "grid" => counts.fold(1, u128::saturating_mul),
+            "zip" => counts.next().unwrap_or(0),
+            _ => u128::from(self.points),
+        }
+    }
+}
+
+impl Sweep {
+    /// Whether the text of a file has a `[sweep]` table.
+    pub fn is_in(text: &str) -> bool {
+        Source::new("", text).parse().is_ok_and(|content| content.get("sweep").is_some())
+    }
+
+    /// Reads the text of an experiment file with a `[sweep]` table, and checks it with the first
+    /// values of its axes. `axes` takes the place of the table.
+    ///
+    /// # Errors
+    /// All that is wrong with the axes and with the experiment.
+    pub fn from_toml(
+        text: &str,
+        name: &str,
+        overrides: &[impl AsRef<str>],
+        axes: Option<Value>,
+        environment: &dyn Environment,
+    ) -> Result<Sweep, Diagnostics> {
+        let mut source = Source::new(name, text);
+        let mut content = source.parse()?;
+        if let (Some(axes), Value::Object(table)) = (axes, &mut content) {
+            source.override_keys([key_path!["sweep"]]);
+            table.insert("sweep".to_owned(), axes);
+        }
+        override_value(&mut content, &mut source, overrides)?;
+        let mut problems = Vec::new();
+        embed_traces(&mut content, environment, &mut problems);
+        let text = content.as_object().map(content_to_toml).unwrap_or_default();
+        let table = content.as_object_mut().and_then(|table| table.shift_remove("sweep"));
+        let mut reader = Reader { content: &content, refused: Vec::new(), problems };
+        let blocks = reader.blocks(table.as_ref());
+        reader.check_overrides(&blocks, overrides);
+        let Reader { refused, mut problems, .. } = reader;
+        let sweep = Sweep { blocks, content, source, text };
+        let values: Vec<_> = sweep.axes().map(Axis::first).collect();
+        let (_, mut found) = sweep.read(&values);
+        found.retain(|problem| !refused.iter().any(|key| problem.path.is_within(key)));
+        problems.extend(sweep.placed(found, &values, false));
+        sweep.source.check(&sweep.content, problems)?;
+        Ok(sweep)
+    }
+
+    /// The axes of all tables.
+    pub fn axes(&self) -> impl Iterator<Item = &Axis> {
+        self.blocks.iter().flat_map(|block| &block.axes)
+    }
+
+    /// The number of points.
+    pub fn count(&self) -> u128 {
+        self.blocks.iter().map(Block::count).fold(1, u128::saturating_mul)
+    }
+
+    /// The text of a file that reads as the same sweep, and needs no trace file.
+    pub fn to_toml(&self) -> &str {
+        &self.text
+    }
+
+    /// The seeds that every point is run with: these, or else the file's.
+    ///
+    /// # Errors
+    /// If they are not seeds, or the runs are too many.
+    pub fn seeds(&self, seeds: Option<&Value>) -> Result<Vec<u64>, Diagnostics> {
+        let one = Value::from(1);
+        let given = seeds.or_else(|| self.content.get("seeds")).unwrap_or(&one);
+        let refuse = |key: &str, text: String| {
+            let problem = Problem::new(key_path![key], text);
+            self.source.check(&self.content, vec![problem]).map(|()| Vec::new())
+        };
+        let seeds = match read_seeds(given) {
+            Ok(seeds) => seeds.list(),
+            Err(error) => return refuse("seeds", error.to_string()),
+        };
+        let runs = self.count().saturating_mul(seeds.len() as u128);
+        if runs <= MAX_RUNS {
+            return Ok(seeds);
+        }
+        let (points, count) = (grouped(self.count()), grouped(seeds.len() as u128));
+        let (runs, most) = (grouped(runs), grouped(MAX_RUNS));
+        let text = format!("would be {runs} runs: {points} points with {count} seeds");
+        refuse("sweep", format!("{text}; the most is {most}"))
+    }
+
+    /// The resolved experiment with these values of the axes, and without seeds of its own.
+    ///
+    /// # Errors
+    /// All that is wrong with it there. Errors of a key that is an axis are errors of the axis.
+    pub fn experiment(
+        &self,
+        values: &[Value],
+        environment: &dyn Environment,
+    ) -> Result<Experiment, Diagnostics> {
+        let (experiment, problems) = self.read(values);
+        self.source.check(&self.content, self.placed(problems, values, true))?;
+        let (resolved, problems) = experiment.located(environment).resolve_all(environment);
+        self.source.check(&self.content, self.placed(problems, values, true))?;
+        Ok(resolved)
+    }
+
+    /// The experiment with these values of the axes, and what is wrong with it.
+    fn read(&self, values: &[Value]) -> (Experiment, Vec<Problem>) {
+        let mut content = self.content.clone();
+        let mut problems = Vec::new();
+        for (axis, value) in self.axes().zip(values) {
+            if let Err(text) = assign_value(&mut content, &axis.key, value) {
+                problems.push(Problem::new(axis.path.clone(), text));
+            }
+        }
+        if let Value::Object(table) = &mut content {
+            table.insert("seeds".to_owned(), Value::from(1));
+            table.insert("internals".to_owned(), Value::from(false));
+        }
+        let (experiment, found) = read_all(&content);
+        problems.extend(found);
+        (experiment, problems)
+    }
+
+    /// Problems of keys that axes set, where the axes are; with the values of the other axes, if
+    /// those matter.
+    fn placed(&self, problems: Vec<Problem>, values: &[Value], with_others: bool) -> Vec<Problem> {
+        let axes: Vec<_> = self.axes().zip(values).collect();
+        let sets = |axis: &Axis, path: &KeyPath| {
+            let targets = targets(&self.content, &axis.key).unwrap_or_default();
+            targets.iter().any(|target| path.is_within(target))
+        };
+        let placed = problems.into_iter().map(|Problem { path, text }| {
+            let own = axes.iter().position(|(axis, _)| sets(axis, &path));
+            let others = axes.iter().enumerate().filter(|(at, _)| with_others && Some(*at) != own);
+            let others =
+                others.map(|(_, (axis, value))| format!("{} = {}", axis.key, inline(value)));
+            let others = others.collect::<Vec<_>>().join(", ");
+            Problem {
+                path: own.map_or(path, |at| axes[at].0.place(axes[at].1)),
+                text: if others.is_empty() { text } else { format!("{text} (at {others})") },
+            }
+        });
+        placed.collect()
+    }
+}
+
+/// The approximate work of a run, in packets that its fastest link carries.
+pub fn work(scenario: &Scenario) -> f64 {
+    let rate = |link: &LinkSpec| {
+        let steps = link.rates.iter().flatten().map(|(_, rate)| *rate);
+        link.rate_bps.unwrap_or_else(|| steps.fold(0.0, f64::max))
+    };
+    let max = scenario.links.iter().map(rate).fold(0.0, f64::max);
+    max * scenario.duration_ns as f64 / 1e9 / PACKET_BITS + RUN_WORK
+}
+
+/// Puts the times of the traces that links name in their place.
+fn embed_traces(content: &mut Value, environment: &dyn Environment, problems: &mut Vec<Problem>) {
+    let links = content.get_mut("link").and_then(Value::as_array_mut);
+    for (number, link) in links.into_iter().flatten().enumerate() {
+        let Some(trace) = link.get_mut("trace") else { continue };
+        let Value::String(file) = &*trace else { continue };
+        let file = environment.locate_trace(file);
+        let times = environment
+            .trace(&file)
+            .and_then(|text| trace::parse_file(&file, &text).map_err(|error| error.to_string()));
+        match times {
+            Ok(times) => *trace = Value::from(times),
+            Err(text) => {
+                problems.push(Problem::new(key_path!["link", number, "trace"], text));
+                *trace = Value::Null;
+            }
+        }
+    }
+}
+
+/// Reads `[sweep]` tables.
+struct Reader<'a> {
+    content: &'a Value,
+    /// The keys of axes that are not valid.
+    refused: Vec<KeyPath>,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn add(&mut self, path: &KeyPath, text: String) {
+        self.problems.push(Problem::new(path.clone(), text));
+    }
+
+    fn blocks(&mut self, table: Option<&Value>) -> Vec<Block> {
+        let path = key_path!["sweep"];
+        let tables: Option<Vec<(KeyPath, &Map<String, Value>)>> = match table {
+            Some(Value::Object(table)) => Some(vec![(path.clone(), table)]),
+            Some(Value::Array(tables)) => {
+                let tables = tables.iter().enumerate();
+                tables.map(|(at, table)| Some((path.then(at), table.as_object()?))).collect()
+            }
+            _ => None,
+        };
+        let Some(tables) = tables.filter(|tables| !tables.is_empty()) else {
+            let problem = match table {
+                None => "is missing".to_owned(),
+                Some(value) => format!("{} is not a table", shown(value)),
+            };
+            self.add(&path, format!("{problem}; write [sweep] and below it axes: {EXAMPLE}"));
+            return Vec::new();
+        };
+        let mut blocks: Vec<Block> = Vec::new();
+        for (path, table) in tables {
+            let block = self.block(table, &path);
+            for (at, axis) in block.axes.iter().enumerate() {
+                let before = blocks.iter().flat_map(|block| &block.axes);
+                if before.chain(&block.axes[..at]).any(|other| other.key == axis.key) {
+                    self.add(&axis.path, "is an axis twice; write it once".to_owned());
+                }
+            }
+            blocks.push(block);
+        }
+        blocks
+    }
+
+    fn block(&mut self, table: &Map<String, Value>, path: &KeyPath) -> Block {
+        let before = self.problems.len();
+        let combine = match table.get("combine") {
+            None => COMBINE[0],
+            Some(given) => match COMBINE.into_iter().find(|name| given == name) {
+                Some(combine) => combine,
+                None => {
+                    let name = given.as_str().map_or_else(|| shown(given), str::to_owned);
+                    let text = unknown("way to combine axes", &name, &COMBINE);
+                    self.add(&path.then("combine"), text);
+                    COMBINE[0]
+                }
+            },
+        };
+        let seed = table.get("seed").map_or(Some(1), Value::as_u64);
+        if seed.is_none() {
+            let text =
+                format!("{} is not a whole number; write one, such as 1", shown(&table["seed"]));
+            self.add(&path.then("seed"), text);
+        }
+        let points = self.points(table.get("points"), combine, path);
+        let mut axes = Vec::new();
+        for (key, value, at) in find_axes(table, "", path) {
+            let axis = Axis::read(&key, value, &at, &mut self.problems);
+            let axis = axis.filter(|axis| self.check_axis(axis, combine));
+            match axis {
+                Some(axis) => axes.push(axis),
+                None => self.refused.extend(targets(self.content, &key).unwrap_or_default()),
+            }
+        }
+        let block = Block { combine, points, seed: seed.unwrap_or(1), axes };
+        if self.problems.len() > before {
+            return block;
+        }
+        if block.axes.is_empty() {
+            self.add(path, format!("has no axis; write one, such as {EXAMPLE}"));
+        }
+        if combine == "zip" && block.axes.iter().any(|a| a.count() != block.axes[0].count()) {
+            let counts = block
+                .axes
+                .iter()
+                .map(|axis| format!("{} has {}", axis.key, axis.count().unwrap_or(0)));
+            let counts = counts.collect::<Vec<_>>().join(", ");
+            let text = format!("axes that are zipped need as many values each, but {counts}");
+            self.add(path, text);
+        } else if block.count() > MAX_RUNS {
+            let (count, most) = (grouped(block.count()), grouped(MAX_RUNS));
+            self.add(path, format!("has {count} points; the most is {most}"));
+        }
+        block
+    }
+
+    /// The number of points that are drawn.
+    fn points(&mut self, points: Option<&Value>, combine: &str, path: &KeyPath) -> u64 {
+        let path = path.then("points");
+        match points {
+            Some(_) if !DRAWN.contains(&combine) => {
+                let text =
+                    format!("is for points that are drawn, not for a {combine}; write it in");
+                self.add(&path, format!("{text} the axes that are ranges"));
+            }
+            None if !DRAWN.contains(&combine) => {}
+            _ => {
+                if let Some(points) = points.and_then(Value::as_u64).filter(|points| *points > 0) {
+                    return points;
+                }
+                let problem = match points {
+                    None => "is missing".to_owned(),
+                    Some(points) => format!("{} is not 1 or more", shown(points)),
+                };
+                self.add(&path, format!("{problem}; write how many points to draw"));
+            }
+        }
+        0
+    }
+
+    /// Whether the key of an axis is one of the experiment, and takes its values.
+    fn check_axis(&mut self, axis: &Axis, combine: &str) -> bool {
+        let before = self.problems.len();
+        if matches!(axis.key.split('.').next(), Some("seeds" | "sweep")) {
+            let text = "cannot be an axis; name others, and write seeds beside duration";
+            self.add(&axis.path, text.to_owned());
+            return false;
+        }
+        match targets(self.content, &axis.key) {
+            Err(text) => self.add(&axis.path, text),
+            Ok(paths) => {
+                if let Some((table, name, is_whole)) = paths.first().and_then(key_of) {
+                    match table.key(name) {
+                        None => {
+                            let text = match closest(name, SWEEP_KEYS) {
+                                Some(own) => unknown("key of a sweep", name, &[own]),
+                                None => unknown_key(table, name),
+                            };
+                            self.add(&axis.path, text);
+                        }
+                        Some(key) if is_whole => {
+                            for (path, value) in axis.written() {
+                                if !value.is_null() {
+                                    read_value(key, &value, &path, &mut self.problems);
+                                }
+                            }
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+        }
+        if axis.count().is_none() && !DRAWN.contains(&combine) {
+            let text = "is a range without a number of points; write, for example, points = 5";
+            self.add(&axis.path, text.to_owned());
+        }
+        self.problems.len() == before
+    }
+
+    /// Refuses assignments to what is an axis.
+    fn check_overrides(&mut self, blocks: &[Block], overrides: &[impl AsRef<str>]) {
+        let keys = overrides.iter().filter_map(|text| text.as_ref().split_once('='));
+        for (key, _) in keys {
+            let mut axes = blocks.iter().flat_map(|block| &block.axes);
+            if axes.any(|axis| axis.key == key.trim()) {
+                let text = "is an axis of the sweep, which would lay its values over this one";
+                let path = key_path![format!("--set {}", key.trim()).as_str()];
+                self.add(&path, format!("{text}; leave it out"));
+            }
+        }
+    }
+}
+
+/// The table and the key that a path leads to, and whether it leads to the whole key.
+fn key_of(path: &KeyPath) -> Option<(&'static Table, &str, bool)> {
+    match path.0.as_slice() {
+        [Step::Key(kind), Step::Index(_), Step::Key(name), rest @ ..] => {
+            let table = if *kind == LINK.name { &LINK } else { &FLOW };
+            Some((table, name, rest.is_empty()))
+        }
+        [Step::Key(name), rest @ ..] => Some((&EXPERIMENT, name, rest.is_empty())),
+        _ => None,
+    }
+}
+
+/// The axes of a `[sweep]` table: key, content, and path. Keys have dots with or without quotes.
+fn find_axes<'a>(
+    table: &'a Map<String, Value>,
+    within: &str,
+    path: &KeyPath,
+) -> Vec<(String, &'a Value, KeyPath)> {
+    let mut axes = Vec::new();
+    for (part, value) in table {
+        let (key, at) = (format!("{within}{part}"), path.then(part.as_str()));
+        let is_axis = |table: &Map<String, Value>| {
+            ["values", "from", "to"].iter().any(|key| table.contains_key(*key))
+        };
+        match value {
+            _ if within.is_empty() && SWEEP_KEYS.contains(&part.as_str()) => {}
+            Value::Object(inner) if !is_axis(inner) => {
+                axes.extend(find_axes(inner, &format!("{key}."), &at));
+            }
+            _ => axes.push((key, value, at)),
+        }
+    }
+    axes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::NoEnvironment;
+    use serde_json::json;
+
+    const BASE: &str = "duration = \"2 s\"\n[[link]]\nname = \"l\"\nrate = \"4 Mbit/s\"\ndelay = \
+                        \"10 ms\"\n[[flow]]\ncc = \"reno\"\n";
+
+    fn sweep(axes: &str) -> Result<Sweep, Diagnostics> {
+        let text = format!("{BASE}{axes}");
+        Sweep::from_toml(&text, "a.toml", &[] as &[&str], None, &NoEnvironment)
+    }
+
+    fn errors(axes: &str) -> String {
+        sweep(axes).expect_err("not valid").to_string()
+    }
+
+    #[test]
+    fn axes_keep_the_order_of_the_file_and_need_no_quotes() {
+        let sweep = sweep("[sweep]\nlink.l.rate = [\"1 Mbit/s\"]\nduration = [\"1 s\", \"2 s\"]\n");
+        let sweep = sweep.expect("valid");
+        let keys: Vec<_> = sweep.axes().map(|axis| axis.key.as_str()).collect();
+        assert_eq!((keys, sweep.count()), (vec!["link.l.rate", "duration"], 2));
+        assert_eq!(sweep.seeds(Some(&json!(3))), Ok(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn every_error_of_the_axes_and_of_the_experiment_is_found_at_once() {
+        let axes = "[[sweep]]\n\"link.l.queue\" = [\"1 BDP\", \"1 PDB\"]\n[[sweep]]\npoints = 3\n\
+                    \"flow.*.c\" = [\"bbr\"]\n[stack_options]\npaced = true\n";
+        let errors = errors(axes);
+        let lines: Vec<_> = errors.lines().collect();
+        assert!(lines[0].starts_with("a.toml:9: sweep[0].link.l.queue[1]: \"1 PDB\""), "{errors}");
+        assert!(lines[1].starts_with("a.toml:11: sweep[1].points: is for points"), "{errors}");
+        assert!(lines[2].starts_with("a.toml:12: sweep[1].flow.*.c: there is no such key"));
+        assert!(lines[3].starts_with("a.toml:14: stack_options.paced: "), "{errors}");
+    }
+
+    #[test]
+    fn an_error_at_a_point_is_one_of_its_axis_and_names_the_other_values() {
+        let axes = "[sweep]\n\"link.l.delay\" = [\"10 ms\"]\n\"link.l.queue\" = [\"1 B\"]\n";
+        let sweep = sweep(axes).expect("valid on its own");
+        let error = sweep.experiment(&[json!("10 ms"), json!("1 B")], &NoEnvironment);
+        let error = error.expect_err("too little a queue").to_string();
+        assert!(error.starts_with("a.toml:10: sweep.link.l.queue[0]: \"1 B\" is"), "{error}");
+        assert!(error.ends_with("(at link.l.delay = \"10 ms\")"), "{error}");
+    }
+
+    #[test]
+    fn the_text_of_a_sweep_reads_as_the_same_sweep() {
+        let axes = "[[sweep]]\ncombine = \"zip\"\nlink.l.rate = [\"1 Mbit/s\"]\n[[sweep]]\n\
+                    \"flow.*.cc\" = { values = [0.5], as = \"cubic(beta={})\" }\n";
+        let first = sweep(axes).expect("valid");
+        let again = Sweep::from_toml(first.to_toml(), "", &[] as &[&str], None, &NoEnvironment);
+        assert_eq!(again.expect("valid").to_toml(), first.to_toml());
+    }
+
+    #[test]
+    fn a_key_that_only_an_axis_gives_may_be_missing() {
+        let text = BASE.replace("cc = \"reno\"\n", "");
+        let text = format!("{text}[sweep]\n\"flow.*.cc\" = [\"reno\"]\n");
+        let sweep = Sweep::from_toml(&text, "", &[] as &[&str], None, &NoEnvironment);
+        let experiment = sweep.expect("valid").experiment(&[json!("reno")], &NoEnvironment);
+        assert_eq!(experiment.expect("valid").flows[0].cc, "reno");
+    }
+}
