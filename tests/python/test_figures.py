@@ -235,6 +235,21 @@ def test_windows_are_drawn_from_the_series_of_a_result() -> None:
     assert [line.get_label() for line in axes.get_lines()] == ["a", "b"]
 
 
+def test_flows_that_look_alike_share_an_entry_of_the_legend() -> None:
+    series = pl.DataFrame(
+        {"flow": [f"flow-{n}" for n in range(1, 13)], "cc": "cubic", "t": 0.0, "cwnd": 2.0}
+    )
+    with figures.styled():
+        _, [[axes]] = figures.panels(width=figures.PAGE)
+        figures.windows(axes, series)
+        figures.legend(axes)
+    legend = axes.get_legend()
+    assert legend is not None
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert shown == ["flow-1", "flow-2", "flow-3", "9 others, CUBIC"]
+    assert len(axes.get_lines()) == 12
+
+
 def test_figures_over_time_refuse_several_seeds_and_tables_without_flows() -> None:
     two = pl.DataFrame({"seed": [1, 2], "flow": "a", "cc": "reno", "t": 0.0, "cwnd": 2.0})
     _, [[axes]] = figures.panels()

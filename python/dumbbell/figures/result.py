@@ -222,5 +222,14 @@ def _states(run: DrawableRuns) -> pl.DataFrame:
 def _flows(
     run: DrawableRuns, table: pl.DataFrame, names: Sequence[str] | None = None
 ) -> pl.DataFrame:
+    """Rows of the flows that are drawn, in the order of the file, named as legends have them."""
     chosen = (run.flow_names if names is None else names)[:MOST_FLOWS]
-    return table.filter(pl.col("flow").cast(pl.String).is_in(chosen))
+    flow = pl.col("flow").cast(pl.String)
+    shown = table.filter(flow.is_in(chosen)).sort("flow", maintain_order=True)
+    if "cc" not in shown.columns:
+        return shown
+    cc = pl.col("cc").cast(pl.String)
+    labels = {cc: figures.style_of(cc).label for cc in run.flows["cc"].unique()}
+    named = pl.format("{}, {}", flow, cc.replace_strict(labels, return_dtype=pl.String))
+    says_it = flow.str.to_lowercase().str.contains(cc, literal=True)
+    return shown.with_columns(name=pl.when(says_it).then(flow).otherwise(named))

@@ -155,6 +155,10 @@ def style_of(cc: str) -> Style:
     return Style(f"{base.label} ({options.rstrip(')').strip()})", base.colour, base.marker)
 
 
+DISTINCT: Final = 3
+"""How many flows of an algorithm look different; further ones look alike."""
+
+
 @dataclass(frozen=True)
 class LineStyle:
     """How one of several flows of an algorithm is drawn.

@@ -7,13 +7,14 @@ is one, says what the lines are called.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 from matplotlib.patches import Patch
 
-from dumbbell.figures.style import FAINT, INK, PAGE, line_style, named
+from dumbbell.figures.style import DISTINCT, FAINT, INK, PAGE, line_style, named, style_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,16 +93,20 @@ def queue(axes: Axes, links: pl.DataFrame) -> None:
 def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0) -> None:
     """Draws ``quantity`` x ``scale`` over ``t``, one line for each flow.
 
-    `dumbbell.figures.line_style` says how.
+    `dumbbell.figures.line_style` says how. Flows that look alike have one entry in a legend.
 
     Raises:
         ValueError: If there are several seeds, or no column that names the flows.
     """
-    seen: dict[str, int] = {}
-    for (name, cc), flow in series.group_by([label_column(series), "cc"], maintain_order=True):
-        rank = seen.get(str(cc), 0)
-        seen[str(cc)] = rank + 1
-        drawn = line_style(str(cc), rank)
+    lines = list(series.group_by([label_column(series), "cc"], maintain_order=True))
+    count, seen = Counter(cc for (_, cc), _ in lines), Counter[object]()
+    for (name, cc), flow in lines:
+        rank = seen[cc]
+        seen[cc] += 1
+        drawn, label = line_style(str(cc), rank), named(name)
+        if rank >= DISTINCT and count[cc] > DISTINCT + 1:
+            others = f"{count[cc] - DISTINCT} others, {style_of(str(cc)).label}"
+            label = others if rank == DISTINCT else "_nolegend_"
         t, values = flow["t"].to_numpy(), flow[quantity].to_numpy() * scale
         is_alone = np.isfinite(values).sum() == 1  # one sample makes no line
         axes.plot(
@@ -112,7 +117,7 @@ def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0
             linestyle=drawn.dash,
             marker=drawn.marker or ("o" if is_alone else None),
             markevery=None if is_alone else _spaced(t, rank),
-            label=named(name),
+            label=label,
         )
     axes.autoscale(axis="y")  # of all that shares this axis
     axes.set_ylim(bottom=0)
@@ -124,7 +129,7 @@ def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -
 
     Args:
         axes: The panel.
-        columns: How many entries a line has; as many as have room if not given, at least 3.
+        columns: How many entries a line has; as many as have room if not given.
         of: The panels whose lines the legend names; those of `axes` if not given.
     """
     entries: dict[str, Artist] = {}
@@ -136,7 +141,8 @@ def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -
         entries,
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
-        ncols=columns or max(3, int(_width(axes) / 1.4)),
+        ncols=columns
+        or max(1, int(_width(axes) / (0.5 + 0.06 * max(map(len, entries), default=0)))),
         columnspacing=1.0,
     )
 
