@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, Unpack, get_args
 
 from dumbbell import _core, metrics
 from dumbbell.engine import kernel, kernel_algorithms
@@ -36,6 +36,17 @@ Backend = Literal["simulator", "linux"]
 
 _POLL_INTERVAL: Final = 0.1
 """How often progress is reported, s."""
+
+
+class Options(TypedDict, total=False):
+    """How experiments are run; see `run_all`."""
+
+    jobs: int | None
+    backend: Backend
+    retry_invalid: int
+    progress: Progress
+    fresh: bool
+    dask: str | None
 
 
 def run(
@@ -112,12 +123,9 @@ def run_into(
     folders: Sequence[str | Path | None],
     values: Callable[[str, Result], Iterable[Sequence[float | None]]],
     *,
-    jobs: int | None,
     overwrite: bool,
-    backend: Backend,
-    retry_invalid: int = 0,
     until: Until | None,
-    progress: Progress,
+    **options: Unpack[Options],
 ) -> list[Result]:
     """As `run_all`, or as `run_until`, and writes results into folders that are reserved before.
 
@@ -125,13 +133,11 @@ def run_into(
         experiments: The experiments.
         folders: For each a folder for its result; None if it is not to be written.
         values: What `until` judges of a result, by the name of its metric.
-        jobs: How many seeds to run at once; see `run`.
         overwrite: Whether other results may be replaced; see `run`.
-        backend: What runs the experiments; see `run`.
-        retry_invalid: How often invalid runs are repeated; see `run`.
         until: Adds seeds; see `run`.
-        progress: See `run`.
+        **options: As for `run_all`.
     """
+    backend = options.get("backend", "simulator")
     if until is not None and backend != "simulator":
         raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     every = [experiment.resolve() for experiment in experiments]
@@ -144,41 +150,23 @@ def run_into(
             reserved = folder and reserve(folder, expected, seeds, overwrite=overwrite)
             places.append(stack.enter_context(reserved) if reserved else None)
         if until is None:
-            results = run_all(
-                every,
-                jobs=jobs,
-                backend=backend,
-                retry_invalid=retry_invalid,
-                progress=progress,
-                fresh=overwrite,
-            )
+            results = run_all(every, **(options | {"fresh": overwrite}))
         else:
-            judged = partial(values, until.metric)
-            results = run_until(every, until, judged, jobs=jobs, progress=progress)
+            results = run_until(every, until, partial(values, until.metric), **options)
         for result, place in zip(results, places, strict=True):
             if place is not None:
                 result.write(place)
     return results
 
 
-def run_all(
-    experiments: Sequence[Experiment],
-    *,
-    jobs: int | None = None,
-    backend: Backend = "simulator",
-    retry_invalid: int = 0,
-    progress: Progress = silent,
-    fresh: bool = False,
-) -> list[Result]:
+def run_all(experiments: Sequence[Experiment], **options: Unpack[Options]) -> list[Result]:
     """Runs several experiments, the seeds of all of them side by side.
 
     Args:
         experiments: The experiments.
-        jobs: How many seeds to run at once; see `run`.
-        backend: What runs them; see `run`.
-        retry_invalid: How often invalid runs are repeated; see `run`.
-        progress: Called periodically with the current step and its completed fraction (0 to 1).
-        fresh: Whether runs with real packets are made even if the run store has them.
+        **options: ``jobs``, ``backend``, ``retry_invalid``, ``progress`` as for `run`; ``fresh``,
+            whether runs with real packets are made even if the run store has them; ``dask``, the
+            address of a Dask scheduler whose workers simulate.
 
     Returns:
         A result for every experiment, in their order; the same as from running them one by one.
@@ -188,16 +176,7 @@ def run_all(
         DumbbellError: If there is no such backend.
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
-    return list(
-        run_each(
-            experiments,
-            jobs=jobs,
-            backend=backend,
-            retry_invalid=retry_invalid,
-            progress=progress,
-            fresh=fresh,
-        )
-    )
+    return list(run_each(experiments, **options))
 
 
 def run_each(
@@ -210,10 +189,7 @@ def run_each(
     fresh: bool = False,
     dask: str | None = None,
 ) -> Generator[Result, None, None]:
-    """As `run_all`, and yields the results one by one in their order, without keeping them.
-
-    `dask` is the address of a Dask scheduler, whose workers are then to simulate.
-    """
+    """As `run_all`, and yields the results one by one in their order, without keeping them."""
     if backend not in get_args(Backend):
         raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
     is_real = backend == "linux"
@@ -262,9 +238,7 @@ def run_until(
     experiments: Sequence[Experiment],
     until: Until,
     values: Callable[[Result], Iterable[Sequence[float | None]]],
-    *,
-    jobs: int | None = None,
-    progress: Progress = silent,
+    **options: Unpack[Options],
 ) -> list[Result]:
     """As `run_all`, and adds seeds to every experiment until what comes out is known well enough.
 
@@ -272,10 +246,9 @@ def run_until(
         experiments: The experiments, with the seeds to begin with.
         until: When that is.
         values: What is to be known, each by its values with all seeds.
-        jobs: As for `run_all`.
-        progress: As for `run_all`; begins anew with every addition of seeds.
+        **options: As for `run_all`; progress begins anew with every addition of seeds.
     """
-    results = run_all(experiments, jobs=jobs, progress=progress)
+    results = run_all(experiments, **options)
     while True:
         loose = [
             number
@@ -290,7 +263,7 @@ def run_until(
             for number in loose
             for seeds in [results[number].seeds]
         ]
-        more = run_all(added, jobs=jobs, progress=progress)
+        more = run_all(added, **options)
         for number, result in zip(loose, more, strict=True):
             results[number] = results[number].concat(result)
 
