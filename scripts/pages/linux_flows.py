@@ -198,7 +198,7 @@ def fidelity_table(simulated: Mapping[str, Result]) -> Table:
     note = (
         "Simulator / Linux (ratio): means over the seeds and over the measured runs. "
         f"{near} of {compared.height} are within 10 % (25 % for retransmitted packets) "
-        "of Linux. ~ is not, but Linux's own runs differ among themselves by more; ✗ is off."
+        "of Linux. ~ is not, but Linux's own runs differ by more than that; ✗ is off."
     )
     titles = ["Throughput, Mbit/s", "Mean RTT, ms", "Retransmitted", "First ssthresh"]
     return grid("Flow", titles, rows, note)

@@ -58,11 +58,11 @@ defaults, no fq queueing discipline. The measured flows are kept as a table
 *Pair* is the staggered start of two flows with the same algorithm, 30 s apart, a queue of 0.5 BDP,
 120 s, three measured runs and twelve seeds. *Single* is one flow alone, 60 s, one measured run and
 four seeds. Both sides are sampled every 100 ms. The first ssthresh is the window at which slow
-start ended; the second flow of a pair has none here, as it may leave slow start and lose a packet
-between two samples."""
+start ended. The second flow of a pair has none here, because it may leave slow start and lose a
+packet between two samples."""
 
 _AGAIN = """\
-## Again
+## Reproduce this page
 
 <!-- not run: rewrites this page -->
 ```sh

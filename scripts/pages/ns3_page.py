@@ -48,28 +48,27 @@ ns-3 3.44 as the thin line over it."""
 _CAUSES = """\
 ## Where they differ, and why
 
-- **Retransmitted packets, BBRv1.** In ns-3 a recovery that ends sets the window to ssthresh,
-  for BBR too (`TcpSocketBase::ProcessAck`), and TcpBbr's ssthresh is what one BDP was at the
-  end of Startup; Linux restores the window that BBR had before. `TcpBbr` has no long-term
-  bandwidth either. Both show only where there are losses. This is read in the source; no run
-  isolates it.
-- **Retransmitted packets, timeouts.** A timeout takes all that is in flight for lost in both
-  (`TcpTxBuffer::SetSentListLost`). BBRv1 alone with loss sends some 130 packets again after each
-  here, and some 35 in ns-3, of 15 and 9 timeouts; why was not followed.
-- **BBRv1 and CUBIC, 0.7 and 1 BDP.** CUBIC has twice as much in ns-3, 3 to 4 Mbit/s of 48. BBRv1
-  loses packets there in every probe, so the same cause is likely.
-- **BBRv1 in older releases.** In ns-3 3.39 BBRv1 hardly sends any more once it had timeouts:
-  alone, with 0.5 % loss, it has 4.6 Mbit/s in 150 s, where 3.44 has 47.5. Samples of the delivery
-  rate took the time since the sample before, which after a gap is too long (ns-3's merge request
-  1280). Results on BBRv1 from an older ns-3 should be read with care.
+- **Retransmitted packets, BBRv1.** When a recovery ends, ns-3 sets the window to ssthresh, for
+  BBR too (`TcpSocketBase::ProcessAck`), and TcpBbr's ssthresh is one BDP as of the end of
+  Startup. Linux restores the window that BBR had before. `TcpBbr` has no long-term bandwidth
+  either. Both matter only with losses. This was read in the source; no run isolates it.
+- **Retransmitted packets, timeouts.** On a timeout both take all packets in flight for lost
+  (`TcpTxBuffer::SetSentListLost`). BBRv1 alone with loss retransmits some 130 packets after each
+  of 15 timeouts here, and some 35 after each of 9 in ns-3. The cause is unknown.
+- **BBRv1 and CUBIC, 0.7 and 1 BDP.** CUBIC has twice as much in ns-3: 3 to 4 Mbit/s more, of 48.
+  BBRv1 loses packets there in every probe, so the first cause is likely.
+- **BBRv1 in older releases.** In ns-3 3.39 BBRv1 hardly sends after timeouts: alone, with 0.5 %
+  loss, it has 4.6 Mbit/s in 150 s, where 3.44 has 47.5. Samples of the delivery rate covered the
+  time since the sample before, which is too long after a gap (ns-3's merge request 1280). Results
+  on BBRv1 from an older ns-3 should be read with care.
 - **Round-trip times.** ns-3's timestamps count milliseconds (`TcpOptionTS::NowToTsValue`), and
   so do its samples: HyStart ends CUBIC's slow start at 457 packets there, at 488 here. BBRv1's
-  mean is 3 ms higher and NewReno's 5 ms lower in ns-3; why was not followed.
+  mean is 3 ms higher and NewReno's 5 ms lower in ns-3. The cause is unknown.
 - **A few hundredths of throughput.** Point-to-point links of ns-3 add 2 bytes (PPP) to every
   packet: 1448 of 1502 bytes are payload there, of 1500 here."""
 
 _AGAIN = """\
-## Again
+## Reproduce this page
 
 <!-- not run: takes minutes, and rewrites this page -->
 ```sh

@@ -178,14 +178,14 @@ def page(table: pl.DataFrame) -> str:
 
 
 def _stated(table: pl.DataFrame) -> str:
-    """The greatest error for each algorithm where windows are not small."""
+    """The largest error of each algorithm where windows are not small."""
     error = (pl.col("value") / pl.col("theory") - 1).abs().max()
     large = table.filter(_EXACT, pl.col("loss") < 5e-3)
     worst = large.group_by("cc", maintain_order=True).agg(error=error)
     listed = ", ".join(f"`{cc}` {share:.0%}" for cc, share in worst.iter_rows())
     at = table.filter(_EXACT, (pl.col("loss") / 1e-5 - 1).abs() < 1e-9).select(error)
     return (
-        f"Greatest error from 1e-3 to 1e-7 with periodic losses: {listed}; of all of them at 1e-5, "
+        f"Largest error from 1e-3 to 1e-7 with periodic losses: {listed}; of all of them at 1e-5, "
         f"{at.item():.0%}.\n\nSimulated / theory (error), packets:"
     )
 
@@ -205,9 +205,9 @@ _INTRODUCTION: Final = f"""\
 `dumbbell.theory` has the response functions: the average window of a flow over the probability that
 a packet is lost. Here they stand beside the simulator (dumbbell {__version__},
 `stack = "linux"`): one flow, {RTT * 1000:g} ms, no queue and no limit of rate. Most formulas
-assume that every n-th packet is lost, and so it is here (`loss = "periodic(every=n)"`); where they
-are for losses that are independent of each other, these are, and the number is the median of
-{_SEEDS} seeds. A run begins at the window that theory expects and lasts for
+assume that every n-th packet is lost, as here (`loss = "periodic(every=n)"`). Where a formula is
+for independent losses, so is the run, and the number is the median of {_SEEDS} seeds. A run begins
+at the window that theory expects and lasts for
 {", ".join(f"{n:,} losses at {p:.0e}" for p, n in _PERIODS.items())}; its first quarter does not
 count."""
 
@@ -217,20 +217,23 @@ _FIGURE: Final = """\
 Filled marks: the simulator, with 95 % intervals; hollow marks, dotted: theory."""
 
 _DIFFERENCES: Final = """\
-BIC is run as its formulas are, without the ratio that makes Linux's about twice as fast where
-acknowledgements are delayed. CUBIC hardly ever passes the window of its last loss here, so both
-estimates of Reno's window (`tcp_friendliness`) are the formula's.
+BIC runs as in its formulas, without the factor that makes Linux's about twice as fast with delayed
+acknowledgements. CUBIC rarely exceeds the window of its last loss here, so both estimates of Reno's
+window (`tcp_friendliness`) are the formula's.
 
-Four differences are known. The round trip that a recovery takes is in no formula but Padhye's,
-which also knows the timeouts that come at 1e-2; it counts most where losses are few round trips
-apart, as they always are for Scalable TCP. Kelly's 0.08 over the loss is the average that packets
-see; over time it is 6 % less. The formula of Xu et al. is for the paper's binary search, half of
-the way in a round trip; Linux's goes a quarter, and takes 40 round trips for the last 8 packets.
-And at 1e-7 runs are short in losses: with independent ones the interval is wide, and BIC and CUBIC
-still come down from where they went before the first, by 5 % a round trip."""
+Four differences are known:
+
+- Only Padhye's formula has the round trip that a recovery takes, and the timeouts that occur at
+  1e-2. The round trip matters most where losses are few round trips apart, as they always are for
+  Scalable TCP.
+- Kelly's 0.08 over the loss is the average over packets; the average over time is 6 % less.
+- The formula of Xu et al. is for the paper's binary search, which goes half of the way in a round
+  trip. Linux's goes a quarter, and takes 40 round trips for the last 8 packets.
+- At 1e-7 runs have few losses. With independent ones the interval is wide, and BIC and CUBIC are
+  still decreasing from their window before the first loss, by 5 % a round trip."""
 
 _AGAIN: Final = """\
-## Again
+## Reproduce this page
 
 <!-- not run: takes minutes, and rewrites this page -->
 ```sh
