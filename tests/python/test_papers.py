@@ -13,12 +13,13 @@ from dumbbell import papers, run
 from dumbbell.engine.store import Store
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
-from dumbbell.figures import styled
+from dumbbell.figures import render, styled
 from dumbbell.metrics import intervals
 from dumbbell.papers import Runs, Study, folder_of
 from dumbbell.papers.model import ExperimentTemplate, PublishedNumber, PublishedTable
 from dumbbell.papers.outcome import Number
 from dumbbell.papers.page import interval, measured, rank, significant, single_runs
+from dumbbell.papers.reproduction import PaperFolder, RunOptions
 
 if TYPE_CHECKING:
     from dumbbell.results.result import Result
@@ -155,7 +156,7 @@ def test_what_a_paper_does_not_specify_is_marked(paper: str, file: str) -> None:
 
 def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
     [done] = papers.reproduce([str(EXAMPLE)], tmp_path, jobs=2)
-    assert [claim.found.confirmed for claim in done.claims] == [True]
+    assert [claim.verdict.confirmed for claim in done.claims] == [True]
     assert [figure.id for figure in done.figures] == ["1"]
     results = json.loads((tmp_path / "my-paper" / "results.json").read_text())
     assert [row["id"] for row in results["numbers"]] == ["cubic-10", "cubic-80"]
@@ -195,6 +196,42 @@ def changed(tmp_path: Path, file: str, old: str, new: str) -> Path:
             assert path.name != file or old in text
             (folder / path.name).write_text(text.replace(old, new) if path.name == file else text)
     return folder
+
+
+EXTENSION = """
+[[experiment]]
+id = "long"
+file = "pair.toml"
+set = ["flow.*.rtt={rtt} ms"]
+each = { rtt = ["20", "160"] }
+extension = true
+
+[[figure]]
+id = "long"
+heading = "Extension: a longer path"
+kind = "curves"
+experiment = "long"
+x = "rtt"
+y = { metric = "throughput", flow = "cubic", look = "cubic" }
+
+[[experiment]]
+"""
+"""An extension of the example paper, and a figure of it."""
+
+
+def test_a_figure_of_an_extension_is_drawn_again_from_the_folder(tmp_path: Path) -> None:
+    folder = changed(tmp_path, "paper.toml", "[[experiment]]\n", EXTENSION.lstrip())
+    short = RunOptions(seeds=1, duration="3 s", extensions=True)
+    made = PaperFolder(Study.load(folder), tmp_path / "my-paper", short)
+    assert [figure.id for figure in made.reproduce().figures] == ["1", "long"]
+    again = PaperFolder(made.study, made.folder)
+    with styled():
+        svg = render(again.figure("long")).svg
+    assert svg == (made.folder / "figure-long.svg").read_text()
+    assert again.reopen().extensions
+    (made.folder / "long.parquet").unlink()
+    with pytest.raises(DumbbellError, match=r"lacks runs of my-paper/long; `.* --figure long "):
+        again.figure("long")
 
 
 @pytest.mark.parametrize(

@@ -159,13 +159,13 @@ def test_a_number_is_published_simulated_simulated_alike_and_real(
     monkeypatch.setattr(measurements, "run_each", Machine(2))
     done = reproduce(study, tmp_path)
     (number,) = done.numbers
-    assert number.found.value == pytest.approx(9.0, rel=0.1)
+    assert number.measured.value == pytest.approx(9.0, rel=0.1)
     assert number.testbed is not None
-    assert number.testbed.found.value == pytest.approx(4.5, rel=0.1)
+    assert number.testbed.measured.value == pytest.approx(4.5, rel=0.1)
     assert number.testbed.matched is not None
     assert number.testbed.matched.value == pytest.approx(4.5, rel=0.1)
     assert len(number.testbed.matched.runs) == 2, "the seeds of the real runs that count, no others"
-    assert (len(number.testbed.found.runs), number.testbed.count) == (
+    assert (len(number.testbed.measured.runs), number.testbed.count) == (
         2,
         "2 runs, 1 invalid left out",
     )

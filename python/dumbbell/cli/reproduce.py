@@ -68,8 +68,8 @@ def reproduce_papers(
         for number in one.numbers:
             print_text(f"  {_compared(number)}")
         for claim in one.claims:
-            verdict = "confirmed" if claim.found.confirmed else "not confirmed"
-            print_text(f"  {verdict}: {claim.said.text}")
+            verdict = "confirmed" if claim.verdict.confirmed else "not confirmed"
+            print_text(f"  {verdict}: {claim.spec.text}")
     print_line(f"\nThe report is {out / 'index.html'}")
 
 
@@ -79,9 +79,9 @@ def _compared(number: Number) -> str:
 
     in_unit, real = unit(number), number.testbed
     found = f"measured {measured(number)}{in_unit} (95 %: {interval(number)}{in_unit})"
-    text = f"{number.quantity}: published {number.said.published:g}{in_unit}, {found}"
+    text = f"{number.quantity}: published {number.spec.published:g}{in_unit}, {found}"
     if real is None:
         return text
     matched = measured(number, real.matched) if real.matched else ""
     simulated = f"matched simulation {matched}{in_unit}, " if matched else ""
-    return f"{text}; {simulated}real {measured(number, real.found)}{in_unit} ({real.count})"
+    return f"{text}; {simulated}real {measured(number, real.measured)}{in_unit} ({real.count})"

@@ -72,50 +72,51 @@ class Section:
 class Number:
     """A published number beside the measured one."""
 
-    said: PublishedNumber
-    found: Estimate
+    spec: PublishedNumber
+    measured: Estimate
     settings: Settings
     testbed: TestbedNumber | None = None
 
     @property
     def ratio(self) -> float | None:
         """Measured over published; None where nothing could be measured."""
-        return None if self.found.value is None else self.found.value / self.said.published
+        return None if self.measured.value is None else self.measured.value / self.spec.published
 
     @property
     def quantity(self) -> str:
         """What was measured, in how many runs, and how many of them are beyond the limit."""
-        runs = len(self.found.runs)
+        runs = len(self.measured.runs)
         if not runs:
-            return self.said.quantity
+            return self.spec.quantity
         seen = f"median of {runs} runs" if runs > 1 else "1 run"
         missed = f", {self.missed}" if self.missed else ""
-        return f"{self.said.quantity} ({seen}{missed})"
+        return f"{self.spec.quantity} ({seen}{missed})"
 
     @property
     def missed(self) -> str:
         """How many runs are beyond the limit of observation, if there are any."""
-        found = self.found
-        if not found.censored:
+        measured = self.measured
+        if not measured.censored:
             return ""
-        return f"{found.censored} of {len(found.runs)} not within {found.limit:g} {self.said.unit}"
+        runs, limit = len(measured.runs), measured.limit
+        return f"{measured.censored} of {runs} not within {limit:g} {self.spec.unit}"
 
     @property
     def not_above(self) -> int:
         """In how many runs the value is at most the published one."""
-        return sum(run is not None and run <= self.said.published for run in self.found.runs)
+        return sum(run is not None and run <= self.spec.published for run in self.measured.runs)
 
     def as_json(self) -> dict[str, Any]:
         """The number as it stands in ``results.json``; null is beyond what was observed."""
         return {
-            "id": self.said.id,
-            "where": self.said.where,
+            "id": self.spec.id,
+            "where": self.spec.where,
             "quantity": self.quantity,
-            "unit": self.said.unit,
-            "published": self.said.published,
-            "measured": self.found.value,
-            "low": self.found.low,
-            "high": self.found.high,
+            "unit": self.spec.unit,
+            "published": self.spec.published,
+            "measured": self.measured.value,
+            "low": self.measured.low,
+            "high": self.measured.high,
             "ratio": self.ratio,
             "settings": self.settings,
         } | ({"real": self.testbed.as_json()} if self.testbed else {})
@@ -125,16 +126,16 @@ class Number:
 class Claim:
     """A claim of the paper with its verdict."""
 
-    said: PublishedClaim
-    found: Verdict
+    spec: PublishedClaim
+    verdict: Verdict
 
     def as_json(self) -> dict[str, Any]:
         """The claim as it stands in ``results.json``."""
         return {
-            "id": self.said.id,
-            "text": self.said.text,
-            "holds": self.found.confirmed,
-            "evidence": self.found.evidence,
+            "id": self.spec.id,
+            "text": self.spec.text,
+            "holds": self.verdict.confirmed,
+            "evidence": self.verdict.evidence,
         }
 
 

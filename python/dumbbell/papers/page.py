@@ -80,7 +80,7 @@ def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:
 
 def confirmed(claims: Sequence[Claim]) -> str:
     """How many claims are confirmed: ``"16 of 26 claims confirmed"``."""
-    count = sum(claim.found.confirmed for claim in claims)
+    count = sum(claim.verdict.confirmed for claim in claims)
     return f"{count} of {len(claims)} claim{'' if len(claims) == 1 else 's'} confirmed"
 
 
@@ -92,7 +92,7 @@ def cover_of(of: Reproduction) -> PaperFigure | None:
 
 def _near(numbers: Sequence[Number]) -> str:
     """How many numbers are near the published ones."""
-    ratios = [number.ratio for number in numbers if number.said.ratio]
+    ratios = [number.ratio for number in numbers if number.spec.ratio]
     near = sum(ratio is not None and abs(ratio - 1) <= _NEAR for ratio in ratios)
     return f"{near} of {len(ratios)} within {_NEAR:.0%} of the published value".replace("%", " %")
 
@@ -118,13 +118,13 @@ def _settings(views: Sequence[ResultPage]) -> dict[str, list[tuple[str, str, lis
 
 def measured(number: Number, found: Estimate | None = None) -> str:
     """A measured value as text: ``"41.2"``, or ``"> 120"`` beyond what was observed."""
-    shown = found or number.found
+    shown = found or number.measured
     return _value(shown.value, shown)
 
 
 def interval(number: Number) -> str:
     """A confidence interval as text: ``"38.0 to 45.5"``, ``"38.0 to > 120"``."""
-    found = number.found
+    found = number.measured
     if found.low is None and found.high is None and found.limit is None:
         return "—"
     return f"{_value(found.low, found)} to {_value(found.high, found)}"
@@ -132,7 +132,7 @@ def interval(number: Number) -> str:
 
 def single_runs(number: Number) -> str:
     """The range of the single runs: ``"runs 36.0 to > 120"``; nothing if there is one."""
-    found = number.found
+    found = number.measured
     if len(found.runs) < 2:
         return ""
     seen = [run for run in found.runs if run is not None]
@@ -143,13 +143,13 @@ def single_runs(number: Number) -> str:
 
 def rank(number: Number) -> str:
     """Where the published value stands among the runs: ``"≥ 3 of 8 runs"``; nothing of one."""
-    count = len(number.found.runs)
+    count = len(number.measured.runs)
     return f"≥ {number.not_above} of {count} runs" if count > 1 else ""
 
 
 def unit(number: Number) -> str:
     """The unit of a number with the space before it; nothing for a plain ratio."""
-    return "" if number.said.unit == "1" else f" {number.said.unit}"
+    return "" if number.spec.unit == "1" else f" {number.spec.unit}"
 
 
 def significant(value: float | None) -> str:

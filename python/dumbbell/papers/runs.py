@@ -92,16 +92,12 @@ METRICS: Final = {
 """The built-in metrics: the throughput of a flow or of several together; the ratio of two; the
 share in the throughput of all; by how much one has more; and Jain's index."""
 
-_UNITS: Final = {
-    "bit/s": ("rate", 1.0),
-    "kbit/s": ("rate", 1e3),
-    "Mbit/s": ("rate", 1e6),
-    "Gbit/s": ("rate", 1e9),
-    "s": ("time", 1.0),
-    "ms": ("time", 1e-3),
-    "1": ("number", 1.0),
-    "%": ("number", 0.01),
-}
+
+_UNITS: Final = (
+    {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9},
+    {"s": 1.0, "ms": 1e-3},
+    {"1": 1.0, "%": 0.01},
+)
 
 
 def conversion(unit: str, wanted: str) -> float:
@@ -110,12 +106,12 @@ def conversion(unit: str, wanted: str) -> float:
     Raises:
         ValueError: If they are not of one kind.
     """
-    if unit == wanted:
-        return 1.0
-    (kind, size), (other, asked) = (_UNITS.get(one, (one, 1.0)) for one in (unit, wanted))
-    if kind != other:
+    for sizes in _UNITS:
+        if unit in sizes and wanted in sizes:
+            return sizes[unit] / sizes[wanted]
+    if unit != wanted:
         raise ValueError(f'the metric is measured in {unit}, which "{wanted}" is no unit for')
-    return size / asked
+    return 1.0
 
 
 class SavedResults(UserDict[str, Any]):

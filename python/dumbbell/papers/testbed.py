@@ -66,7 +66,7 @@ class TestbedNumber:
     """A published number, measured with real packets.
 
     Attributes:
-        found: What was measured in the valid runs, or in the invalid ones if there are no others.
+        measured: In the valid runs, or in the invalid ones if there are no others.
         matched: The same in the matched simulation, where there is one.
         valid: How many runs are valid.
         invalid: How many runs are not.
@@ -74,7 +74,7 @@ class TestbedNumber:
 
     __test__ = False
 
-    found: Estimate
+    measured: Estimate
     matched: Estimate | None
     valid: int
     invalid: int
@@ -88,7 +88,7 @@ class TestbedNumber:
         """As it stands in ``results.json``."""
         count = {"runs": self.valid or self.invalid, "invalid": self.invalid}
         matched = {"matched": self.matched.value} if self.matched else {}
-        return self.found.ends | count | matched
+        return self.measured.ends | count | matched
 
 
 def with_seeds_of(real: Result, simulated: Result) -> Result:
@@ -206,13 +206,13 @@ def _draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
     figure, [[axes]] = figures.panels(width=figures.PAGE, height=height)
     axes.axvline(1.0, color=figures.INK, linewidth=1.0)
     for place, number in enumerate(reversed(numbers)):
-        real, at = number.testbed, partial(_ratio, published=number.said.published)
+        real, at = number.testbed, partial(_ratio, published=number.spec.published)
         assert real is not None, "only such numbers are drawn"
         low = place - (0.14 if real.matched else 0.1)
         for y, found, marker, colour, fill in (
-            (place + 0.14, number.found, "o", _SIMULATED, _SIMULATED),
+            (place + 0.14, number.measured, "o", _SIMULATED, _SIMULATED),
             (place, real.matched, "o", _SIMULATED, "none"),
-            (low, real.found, "D", _REAL, _REAL),
+            (low, real.measured, "D", _REAL, _REAL),
         ):
             if found is not None:
                 if found.low is not None:
@@ -220,11 +220,11 @@ def _draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
                     axes.plot(ends, [y, y], color=colour, linewidth=0.8, alpha=0.7)
                 mark = axes.plot(at(found.value), y, marker, color=colour, markersize=4)
                 mark[0].set_markerfacecolor(fill)
-        for run in real.found.runs:
+        for run in real.measured.runs:
             axes.plot(at(run), low, "|", color=_REAL, markersize=4)
         if not real.valid:
-            axes.plot(at(real.found.value), low, "x", color=figures.INK, markersize=7)
-    names = [number.said.quantity.partition(" (")[0] for number in reversed(numbers)]
+            axes.plot(at(real.measured.value), low, "x", color=figures.INK, markersize=7)
+    names = [number.spec.quantity.partition(" (")[0] for number in reversed(numbers)]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.tick_params(axis="y", length=0, labelsize=6.5)
