@@ -101,20 +101,24 @@ class _Report:
 
     def _beside(self, said: PublishedTable) -> Table:
         """A table of the paper, measured beside published."""
-        numbers, labels = iter(said.all()), self.paper.labels
+        numbers = iter(said.all())
         [[row, rows]], [[column, columns]] = said.rows.items(), said.columns.items()
         digits = 2 if said.unit == "1" else 0
         cells = {
-            (said.row or f"{{{row}}}").format(**{row: labels.get(at, at)}): [
+            self._named(said.row, row, at): [
                 beside(known(self.measured[one.id]), one.published, digits)
                 for one in (next(numbers) for _ in columns)
             ]
             for at in rows
         }
-        of_algorithms = column == "cc"
-        names = [self.paper.label(at) if of_algorithms else labels.get(at, at) for at in columns]
-        titles = [(said.column or f"{{{column}}}").format(**{column: name}) for name in names]
+        titles = [self._named(said.column, column, at) for at in columns]
         return grid(said.heading, titles, cells, said.note)
+
+    def _named(self, words: str, setting: str, value: str) -> str:
+        """What a row or a column of a setting's value is called."""
+        paper = self.paper
+        name = paper.label(value) if setting == "cc" else paper.labels.get(value, value)
+        return words.format(**{setting: name}) if words else name
 
     def _compared(self, said: Comparison, runs: Runs) -> Table:
         rows = {
