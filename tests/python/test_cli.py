@@ -18,6 +18,7 @@ from command import DUMBBELL, complaint_of, dumbbell, everything, output_of, pro
 
 from dumbbell import Result, __version__, _core
 from dumbbell.cli import compare, export
+from dumbbell.cli.app import COMMANDS
 from dumbbell.cli.options import split_algorithms
 from dumbbell.exports import FORMATS
 
@@ -219,6 +220,13 @@ def test_a_shell_completes_commands_papers_and_choices(
         for name, value in asked.items():
             patch.setenv(name, value)
         assert output_of(cwd=tmp_path).split() == completed
+
+
+def test_the_help_of_every_command_fits_and_shows_no_value_for_a_switch(tmp_path: Path) -> None:
+    for name in COMMANDS:
+        printed = output_of(name, "--help", cwd=tmp_path)
+        assert "bool" not in printed
+        assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_help_shows_words_in_brackets(tmp_path: Path) -> None:

@@ -73,6 +73,12 @@ def test_a_query_is_answered_as_a_table_as_csv_and_as_json(place: Path) -> None:
     assert said == {"rows": [{"cc": "cubic", "n": 24}, {"cc": "reno", "n": 24}]}
 
 
+def test_a_query_may_write_a_file(place: Path, tmp_path: Path) -> None:
+    sql = "copy (select count(*) as n from runs) to 'n.csv'"
+    output_of("query", sql, place / "small", cwd=tmp_path)
+    assert (tmp_path / "n.csv").read_text() == "n\n24\n"
+
+
 def test_a_result_is_asked_like_a_sweep(tmp_path: Path) -> None:
     text = SWEEP.partition("[sweep]")[0].replace("seeds = 3", "")
     result = run(Experiment.parse(text).override("link.*.rate=2 Mbit/s"), out=tmp_path / "result")

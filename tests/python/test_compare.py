@@ -40,7 +40,14 @@ def test_its_summary_has_means_and_their_intervals(comparison: dumbbell.Comparis
     cubic = summary.row(0, named=True)
     assert cubic["algorithm"] == "cubic"
     assert (cubic["throughput"], cubic["throughput_low"]) == (expected.value, expected.low)
-    assert repr(comparison.summary()) == repr(comparison)
+
+
+def test_it_is_shown_as_the_table_of_the_command(comparison: dumbbell.Comparison) -> None:
+    lines = repr(comparison).splitlines()
+    assert "Harm" in repr(comparison)
+    assert max(map(len, lines)) <= 100
+    assert [line.split()[0] for line in lines if line.strip() == line != ""][1:3] == ["cubic", "bbr3"]
+    assert comparison._repr_html_().count("<tr>") == 3
 
 
 def test_its_flows_are_those_of_its_results(comparison: dumbbell.Comparison) -> None:

@@ -10,7 +10,7 @@ from typer import Option
 
 from dumbbell import _core
 from dumbbell.cli import options
-from dumbbell.cli.compare import COLUMNS, row_of
+from dumbbell.cli.compare import row_of
 from dumbbell.cli.options import split_algorithms
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
 from dumbbell.errors import DumbbellError, ExperimentError
@@ -111,8 +111,9 @@ def _judge(name: str, result: Result, scenario: Scenario) -> Row:
 
 def _print(paper: Paper, scenario: Scenario, rows: list[Row]) -> None:
     from dumbbell.display import Column, Table
+    from dumbbell.engine.compare import SHOWN
 
-    names = [name for name in COLUMNS if name != "utilisation"]
+    names = [name for name in SHOWN if name != "utilisation"]
     columns = [Column.of(name) for name in names]
     if "left" in rows[0]:
         names.append("left")

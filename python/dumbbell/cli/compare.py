@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Context, Option
 
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 
 Ecn = Literal["off", "classic", "accurate"]
 Stack = Literal["linux", "linux-2.6.18", "ns-3"]
-
-COLUMNS: Final = (
-    *("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
-    *("retransmission_share", "jain"),
-)
-"""The metrics that the tables show."""
 
 
 def compare_algorithms(
@@ -108,7 +102,9 @@ def compare_algorithms(
         table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
         print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
     else:
-        _print(settings, found, against)
+        counts = found.runs["algorithm"].value_counts()["count"]
+        print_table(_title(settings, against) + mean_of(counts), found.table())
+        print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
         loose = [
             name
             for name, result in found.results.items()
@@ -118,6 +114,13 @@ def compare_algorithms(
             print_line(too_wide(until, f"With {', '.join(loose)} "))
     if out is not None:
         _draw(found, out if is_picture else out / "comparison.svg", quiet=json)
+
+
+def _title(settings: dict[str, Any], against: str | None) -> str:
+    with_aqm = f" with {settings['aqm']}" if settings["aqm"] else ""
+    rival = f", each against as many of {against}" if against else ""
+    link = f"{settings['rate']}, {settings['rtt']}, queue {settings['queue']}{with_aqm}"
+    return f"{link}: {settings['flows']} flow(s) of each algorithm{rival}, {settings['duration']}"
 
 
 def _draw(found: Comparison, file: Path, *, quiet: bool) -> None:
@@ -147,26 +150,3 @@ def _meta(settings: dict[str, Any], found: Comparison, wall: float) -> dict[str,
     sums = {key: sum(meta[key] for meta in metas) for key in ("data_packets", "events")}
     seed = {"seed": metas[0]["seeds"][0], "wall_s": wall}
     return {**metas[0], **sums, **seed, "question": settings}
-
-
-def _print(settings: dict[str, Any], found: Comparison, against: str | None) -> None:
-    from dumbbell.display import Column, Table
-    from dumbbell.results.summary import means
-
-    counts = found.runs["algorithm"].value_counts()["count"]
-    rival = f", each against as many of {against}" if against else ""
-    aqm = f" with {settings['aqm']}" if settings["aqm"] else ""
-    title = (
-        "{rate}, {rtt}, queue {queue}".format_map(settings)
-        + f"{aqm}: {settings['flows']} flow(s) of each algorithm"
-        + f"{rival}, {settings['duration']}{mean_of(counts)}"
-    )
-    columns = list(COLUMNS)
-    heads = {}
-    if against:
-        columns += ["rival_throughput", "harm"]
-        heads = {"rival_throughput": Column.of("rival_throughput", title=f"Left to {against}")}
-    shown = [heads.get(name) or Column.of(name) for name in columns]
-    table = Table([Column("Algorithm"), *shown], means(found.runs, ["algorithm"], columns))
-    print_table(title, table)
-    print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")

@@ -25,9 +25,11 @@ PATIENCE: Final = 2.0
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Prints one JSON object; what is not finite is null."""
+    """Prints one JSON object; what is not finite is null, and what JSON lacks is text."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(_finite(value), ensure_ascii=ascii_only, allow_nan=False) + "\n")
+    sys.stdout.write(
+        json.dumps(_finite(value), ensure_ascii=ascii_only, allow_nan=False, default=str) + "\n"
+    )
 
 
 def print_line(text: str = "") -> None:

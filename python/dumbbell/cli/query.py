@@ -25,16 +25,17 @@ def answer_query(
 
     The query may write files: "copy (from runs) to 'runs.csv'". It cannot change FOLDER's tables.
     """
+    import polars as pl
     from rich.cells import cell_len
 
     from dumbbell.display import Column, Table
     from dumbbell.sweeps.query import query
 
-    table = query(sql, folder)
+    table = query(sql, folder).with_columns(pl.selectors.decimal().cast(pl.Float64))
     if json:
-        print_json({"rows": _plain(table, nested=True).to_dicts()})
+        print_json({"rows": table.to_dicts()})
     elif csv:
-        sys.stdout.write(_plain(table, nested=False).write_csv())
+        sys.stdout.write(_flat(table).write_csv())
     else:
         cells = [[_cell(cell) for cell in row] for row in table.iter_rows()]
         columns = [Column(name, number=number > 0) for number, name in enumerate(table.columns)]
@@ -46,17 +47,14 @@ def answer_query(
             print_records(table.columns, cells)
 
 
-def _plain(table: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
-    """The same with decimals as numbers, and as text what JSON, or CSV, has no values for."""
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """The same with text for what CSV has no values for."""
     import polars as pl
     import polars.selectors as cs
 
-    simple = cs.numeric() | cs.boolean() | cs.string()
-    known = simple | cs.nested() if nested else simple
-    numbers = table.with_columns(cs.decimal().cast(pl.Float64))
-    return numbers.with_columns(
+    return table.with_columns(
         pl.Series(column.name, [None if value is None else str(value) for value in column])
-        for column in numbers.select(~known).iter_columns()
+        for column in table.select(~(cs.numeric() | cs.boolean() | cs.string())).iter_columns()
         if column.dtype != pl.Null
     )
 

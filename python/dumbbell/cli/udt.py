@@ -130,22 +130,26 @@ def recv(
     except OSError as error:
         problem = f"--into: {into} cannot be a folder: {error.strerror}"
         raise DumbbellError(f"{problem}; name one, or what may become one") from None
-    if not what:
-        with _failures(), _progress("receiving") as observe:
+    if what and len(what) < 2:
+        raise DumbbellError("recv: names no file; write the host first and then what to take of it")
+    with _failures(), _progress("receiving") as observe:
+        if what:
+            host, number = _host(what[0], port)
+            report = udt.receive(
+                host,
+                what[1:],
+                into,
+                number,
+                settings=settings,
+                retries=retries,
+                observe=observe,
+            )
+        else:
             report = udt.serve(
                 into, port, settings=settings, read=False, once=True, observe=observe
             )
-        return _conclude(report, "what was sent", "udt", out=out, json=json, taken=True)
-    if len(what) < 2:
-        raise DumbbellError("recv: names no file; write the host first and then what to take of it")
-    host, number = _host(what[0], port)
-    with _failures(), _progress("receiving") as observe:
-        report = udt.receive(
-            host, what[1:], into, number, settings=settings, retries=retries, observe=observe
-        )
-    return _conclude(
-        report, f"{', '.join(what[1:])} from {host}", "udt", out=out, json=json, taken=True
-    )
+    title = f"{', '.join(what[1:])} from {what[0]}" if what else "what was sent"
+    _conclude(report, title, "udt", out=out, json=json, taken=True)
 
 
 @app.command()

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import figures, metrics
-from dumbbell.display import Column
+from dumbbell.display import Column, Table
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link, needs_udt
 from dumbbell.experiment.quantities import TIME
+from dumbbell.results.summary import means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,12 @@ RUN_METRICS: Final = (
     *("retransmission_share", "utilisation", "jain"),
 )
 """The columns of `Comparison.runs` that there are with and without a competitor."""
+
+SHOWN: Final = (
+    *("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
+    *("retransmission_share", "jain"),
+)
+"""The columns that tables show."""
 
 _DRAWN: Final = (
     *("throughput", "queue_delay_mean", "retransmission_share", "jain"),
@@ -80,6 +87,16 @@ class Comparison:
         """
         return metrics.means_over_seeds(self.runs, ["algorithm"], ci=ci)
 
+    def table(self) -> Table:
+        """The means of the metrics over the seeds, with their 95 % intervals."""
+        columns, shown = list(SHOWN), [Column.of(name) for name in SHOWN]
+        if self.rival is not None:
+            name = self.rival.experiment.flows[0].cc
+            columns += ["rival_throughput", "harm"]
+            shown += [Column.of(columns[-2], title=f"Left to {name}"), Column.of("harm")]
+        rows = means(self.runs, ["algorithm"], columns)
+        return Table([Column("Algorithm"), *shown], rows)
+
     def plot(self) -> Figure:
         """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
         drawn = [name for name in _DRAWN if name in self.runs.columns]
@@ -99,12 +116,12 @@ class Comparison:
         return figure
 
     def __repr__(self) -> str:
-        """The table of `summary`."""
-        return repr(self.summary())
+        """The same table."""
+        return self.table().text(100)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the table of `summary`, with intervals if there are several."""
-        return self.summary(ci=self.runs["seed"].n_unique() > 1)._repr_html_()
+        """What a notebook shows: the same table."""
+        return str(self.table().html())
 
 
 def compare(
