@@ -46,7 +46,8 @@ def test_it_is_shown_as_the_table_of_the_command(comparison: dumbbell.Comparison
     lines = repr(comparison).splitlines()
     assert "Harm" in repr(comparison)
     assert max(map(len, lines)) <= 100
-    assert [line.split()[0] for line in lines if line.strip() == line != ""][1:3] == ["cubic", "bbr3"]
+    starts = [line.split()[0] for line in lines if line.strip() == line != ""]
+    assert starts[1:3] == ["cubic", "bbr3"]
     assert comparison._repr_html_().count("<tr>") == 3
 
 
