@@ -179,9 +179,9 @@ def test_a_heat_map_that_cannot_be_drawn_is_told_why(
     [
         (["--until-ci", "wide"], '--until-ci: "wide" is not a share of the mean'),
         (["--until-ci", "5%", "--metric", "speed"], '--metric: no metric is called "speed"'),
-        (["--until-ci", "5%", "--most-seeds", "3"], "--most-seeds: 3 is not a number from 10"),
+        (["--until-ci", "5%", "--max-seeds", "3"], "--max-seeds: 3 is not a number from 10"),
         (["--metric", "jain"], "--metric: goes with --until-ci, such as 5%"),
-        (["--most-seeds", "20"], "--most-seeds: goes with --until-ci, such as 5%"),
+        (["--max-seeds", "20"], "--max-seeds: goes with --until-ci, such as 5%"),
         (["--set", "flow.*.cc=bbr"], "--set flow.*.cc: is an axis of the sweep"),
         (["--out", "."], 'holds "small", which is no part of a sweep'),
         (["--seeds", "0"], "--seeds: Input should be greater than or equal to 1"),
@@ -212,9 +212,9 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(place: Path, tmp_path: Pa
 
 def test_runs_repeat_until_their_interval_is_tight(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(SWEEP.partition("[sweep]")[0])
-    options = ["--set", "link.*.rate=2 Mbit/s", "--until-ci", "5%", "--most-seeds", "12"]
+    options = ["--set", "link.*.rate=2 Mbit/s", "--until-ci", "5%", "--max-seeds", "12"]
     said = output_of("run", "one.toml", "--out", "one", *options, cwd=tmp_path)
     seeds = pl.read_parquet(tmp_path / "one/flows.parquet")["seed"].n_unique()
     assert f"mean of {seeds} seeds, below it its 95 % interval" in said
     assert seeds in (10, 12)
-    assert ("after 12 seeds, which are the most" in said) or seeds == 10
+    assert ("after 12 seeds, the maximum" in said) or seeds == 10

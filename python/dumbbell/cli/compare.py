@@ -46,7 +46,7 @@ def compare_algorithms(
     jobs: options.Jobs = None,
     until_ci: options.UntilCi = None,
     metric: options.Metric = "throughput",
-    most_seeds: options.MostSeeds = 100,
+    max_seeds: options.MaxSeeds = 100,
     backend: options.OnBackend = "simulator",
     out: Annotated[
         Path | None, options.out("Picture (.svg, .png, .pdf), or folder for it and results.")
@@ -57,7 +57,7 @@ def compare_algorithms(
     """Compare algorithms on one link."""
     from dumbbell.engine.compare import RUN_METRICS, compare, values_of
 
-    until = options.parse_until(context, until_ci, metric, most_seeds, RUN_METRICS)
+    until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
     algorithms = options.split_algorithms(cc)
     settings: dict[str, Any] = {
         "rate": rate,

@@ -95,7 +95,7 @@ Papers = Annotated[
         autocompletion=_complete_papers,
     ),
 ]
-MostSeeds = Annotated[int, Option(help="Upper limit on the seeds of --until-ci.")]
+MaxSeeds = Annotated[int, Option(help="Upper limit on the seeds of --until-ci.")]
 
 
 def split_list(text: str) -> list[str]:
@@ -132,7 +132,7 @@ def refuse_existing(file: Path, overwrite: bool) -> None:
 def parse_until(
     context: Context, share: str | None, metric: str, most: int, known: Sequence[str]
 ) -> Until | None:
-    """What ``--until-ci``, ``--metric`` and ``--most-seeds`` ask for; None without the first.
+    """What ``--until-ci``, ``--metric`` and ``--max-seeds`` ask for; None without the first.
 
     The metric is to be one of `known`.
     """
@@ -141,7 +141,7 @@ def parse_until(
     from dumbbell.metrics.intervals import Until
 
     if share is None:
-        refuse_given(context, ("metric", "most_seeds"), "goes with --until-ci, such as 5%")
+        refuse_given(context, ("metric", "max_seeds"), "goes with --until-ci, such as 5%")
         return None
     try:
         width = parse_probability(share)
@@ -152,7 +152,7 @@ def parse_until(
         raise DumbbellError(f"{problem}; write, for example, 5%")
     if metric not in known:
         raise DumbbellError(f"--metric: {unknown('metric', metric, known)}")
-    if not Until.LEAST <= most <= MOST_SEEDS:
-        problem = f"--most-seeds: {most} is not a number from {Until.LEAST} to {MOST_SEEDS:,}"
+    if not Until.MIN_SEEDS <= most <= MOST_SEEDS:
+        problem = f"--max-seeds: {most} is not a number from {Until.MIN_SEEDS} to {MOST_SEEDS:,}"
         raise DumbbellError(f"{problem}; with fewer seeds an interval says too little")
     return Until(width, metric, most)

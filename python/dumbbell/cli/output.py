@@ -122,7 +122,7 @@ def mean_of(counts: Iterable[int]) -> str:
 def too_wide(until: Until, where: str = "") -> str:
     """The sentence that says that the seeds ran out before the interval was narrow enough."""
     half = f"half of the interval of {until.metric} is still more than {until.width:.3g} of it"
-    return f"{where}{half} after {until.most} seeds, which are the most (--most-seeds)"
+    return f"{where}{half} after {until.max_seeds} seeds, the maximum (--max-seeds)"
 
 
 def _finite(value: Any) -> Any:

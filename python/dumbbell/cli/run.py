@@ -41,7 +41,7 @@ def run_file(
     assignments: options.Assignments = None,
     until_ci: options.UntilCi = None,
     metric: options.Metric = "throughput",
-    most_seeds: options.MostSeeds = 100,
+    max_seeds: options.MaxSeeds = 100,
     backend: options.OnBackend = "simulator",
     retry_invalid: Annotated[int, Option(help="Attempts to repeat an invalid run.")] = 0,
     json: options.Json = False,
@@ -52,7 +52,7 @@ def run_file(
     from dumbbell.experiment.model import Experiment
     from dumbbell.sweeps.plan import RUN_METRICS
 
-    until = options.parse_until(context, until_ci, metric, most_seeds, RUN_METRICS)
+    until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
     is_real = backend == "linux"
     if not is_real:
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")

@@ -43,7 +43,7 @@ def sweep_file(
     assignments: options.Assignments = None,
     until_ci: options.UntilCi = None,
     metric: options.Metric = "throughput",
-    most_seeds: options.MostSeeds = 100,
+    max_seeds: options.MaxSeeds = 100,
     dask: options.Dask = None,
     series: Annotated[bool, Option("--series", help="Keep the time series of every run.")] = False,
     json: options.Json = False,
@@ -56,7 +56,7 @@ def sweep_file(
     from dumbbell.sweeps.plan import METRICS, Sweep
     from dumbbell.sweeps.result import SweepResult
 
-    until = options.parse_until(context, until_ci, metric, most_seeds, METRICS)
+    until = options.parse_until(context, until_ci, metric, max_seeds, METRICS)
     began = time.perf_counter()
     folder = out or Path("results") / file.stem
     sweep = Sweep.load(file, overrides=assignments or [])

@@ -253,7 +253,7 @@ def run_until(
         loose = [
             number
             for number, result in enumerate(results)
-            if len(result.seeds) < until.most
+            if len(result.seeds) < until.max_seeds
             and not all(map(until.is_satisfied_by, values(result)))
         ]
         if not loose:

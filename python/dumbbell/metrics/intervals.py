@@ -87,16 +87,16 @@ class Until:
     """When a mean is known well enough: seeds are added until then.
 
     Attributes:
-        width: The greatest half of the 95 % interval, as a share of the mean.
-        metric: Whose mean it is.
-        most: The greatest number of seeds.
+        width: Maximum half of the 95 % interval, as a share of the mean.
+        metric: The metric of the mean.
+        max_seeds: Maximum number of seeds.
     """
 
     width: float
     metric: str
-    most: int
+    max_seeds: int
 
-    LEAST: ClassVar[int] = 10
+    MIN_SEEDS: ClassVar[int] = 10
     """With fewer seeds an interval says too little to stop at."""
 
     def is_satisfied_by(self, values: Sequence[float | None]) -> bool:
@@ -105,9 +105,9 @@ class Until:
         If none of them has one, neither would more of them.
         """
         known = [value for value in values if value is not None and math.isfinite(value)]
-        if len(values) >= self.LEAST and not known:
+        if len(values) >= self.MIN_SEEDS and not known:
             return True
-        if len(known) < self.LEAST:
+        if len(known) < self.MIN_SEEDS:
             return False
         estimate = mean(known)
         assert estimate.value is not None, "a mean is not censored"
@@ -116,8 +116,8 @@ class Until:
         return (estimate.high - estimate.low) / 2 <= self.width * abs(estimate.value)
 
     def next_seeds(self, seeds: Sequence[int]) -> list[int]:
-        """The seeds to go on with: half as many again, at least `LEAST`, at most `most`."""
-        count = min(max(len(seeds) * 3 // 2, len(seeds) + 1, self.LEAST), self.most)
+        """The next seeds: half as many again, at least `MIN_SEEDS`, at most `max_seeds`."""
+        count = min(max(len(seeds) * 3 // 2, len(seeds) + 1, self.MIN_SEEDS), self.max_seeds)
         new = range(max(seeds) + 1, max(seeds) + 1 + count - len(seeds))
         return [*seeds, *new]
 

@@ -194,7 +194,7 @@ class _Driver:
         while True:
             values = self._values(until.metric)
             loose = [point for point in seeds if not until.is_satisfied_by(values.get(point, []))]
-            grow = [point for point in loose if len(seeds[point]) < until.most]
+            grow = [point for point in loose if len(seeds[point]) < until.max_seeds]
             if not grow:
                 return len(loose)
             seeds |= {point: until.next_seeds(seeds[point]) for point in grow}
