@@ -1,5 +1,6 @@
 //! Experiment files: reading, checking, resolving. Values cross the border as JSON.
 
+use dumbbell_experiment::algorithm::Custom;
 use dumbbell_experiment::quantity::{self, DIMENSIONS, Dimension};
 use dumbbell_experiment::{
     Axis, AxisValue, Column, CustomAlgorithm, Diagnostics, EXPERIMENT, Environment, FLOW, Key,
@@ -252,6 +253,18 @@ impl Environment for PythonEnvironment<'_> {
             found.extract::<(String, String)>().map_err(|error| self.message(error))?;
         Ok(CustomAlgorithm { name, digest })
     }
+}
+
+/// The module or file, the class, and the options of an algorithm.
+type PythonAlgorithm = (String, String, Vec<(String, String)>);
+
+/// An algorithm that is not built in; None for a built-in one.
+///
+/// Raises ValueError.
+#[pyfunction]
+pub fn custom_algorithm(cc: &str) -> PyResult<Option<PythonAlgorithm>> {
+    let custom = Custom::parse(cc).transpose().map_err(value_error)?;
+    Ok(custom.map(|custom| (custom.home, custom.class, custom.options)))
 }
 
 /// Checks one "link" or "flow", as JSON; returns it with every key.

@@ -27,8 +27,9 @@ mod _core {
     };
     #[pymodule_export]
     use crate::experiment::{
-        InvalidExperimentError, ParsedExperiment, ParsedSweep, check_table, experiment_schema,
-        explain, format_quantity, keys, parse_probability, parse_quantity, parse_rates, starter,
+        InvalidExperimentError, ParsedExperiment, ParsedSweep, check_table, custom_algorithm,
+        experiment_schema, explain, format_quantity, keys, parse_probability, parse_quantity,
+        parse_rates, starter,
     };
     #[pymodule_export]
     use crate::run::{Capture, RunMonitor, RunOutput, ScenarioError, simulate};

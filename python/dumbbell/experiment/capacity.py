@@ -7,8 +7,7 @@ from bisect import bisect_right
 from typing import Final
 
 from dumbbell import _core
-from dumbbell.errors import QuantityError
-from dumbbell.experiment.quantities import as_json
+from dumbbell.experiment.quantities import as_json, checked
 
 OPPORTUNITY: Final = 1500
 """Bytes that a line of a trace stands for."""
@@ -20,10 +19,7 @@ def parse_rates(steps: object) -> list[tuple[int, int]]:
     Raises:
         QuantityError: If it is not a list of pairs, begins later than 0 s, or goes back in time.
     """
-    try:
-        return _core.parse_rates(as_json(steps))
-    except ValueError as error:
-        raise QuantityError(str(error)) from None
+    return checked(_core.parse_rates, as_json(steps))
 
 
 def capacity(

@@ -24,7 +24,9 @@ class Environment:
 
     def locate_algorithm(self, cc: str) -> str:
         """An algorithm that a file names, with the path of its source if that is beside it."""
-        return user_code.locate_in(cc, self.folder)
+        home, colon, rest = cc.partition(":")
+        there = self.folder / home.strip()
+        return f"{there}{colon}{rest}" if there.suffix == ".py" and there.is_file() else cc
 
     def trace(self, path: str) -> str:
         """The text of a trace.

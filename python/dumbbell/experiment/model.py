@@ -71,18 +71,13 @@ class _Table:
     def __post_init__(self) -> None:
         """Checks every key; raises `ExperimentError` with all that are wrong."""
         with experiment_errors():
-            checked: dict[str, Any] = json.loads(
-                _core.check_table(self._kind, as_json(self.keys()))
-            )
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            vars(self).update(json.loads(_core.check_table(self._kind, as_json(self.keys()))))
 
     @classmethod
     def _of(cls, keys: Mapping[str, Any]) -> Self:
         """The table with these keys, which are all, and were checked."""
         table = cls.__new__(cls)
-        for name, value in keys.items():
-            object.__setattr__(table, name, value)
+        vars(table).update(keys)
         return table
 
     def keys(self) -> dict[str, Any]:
@@ -205,7 +200,7 @@ class Flow(_Table):
     def __post_init__(self) -> None:
         """Checks every key; raises `ExperimentError` with all that are wrong."""
         if isinstance(self.cc, type):
-            object.__setattr__(self, "cc", _name_of(self.cc))
+            vars(self)["cc"] = _name_of(self.cc)
         super().__post_init__()
 
 
@@ -303,13 +298,11 @@ class Experiment(_Table):
         keys = json.loads(parsed.to_json())
         keys["links"] = [Link._of(link) for link in keys.pop("link")]
         keys["flows"] = [Flow._of(flow) for flow in keys.pop("flow")]
-        for name, value in keys.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_rust", parsed)
+        vars(self).update(keys, _rust=parsed)
 
     @property
     def _parsed(self) -> _core.ParsedExperiment:
-        parsed: _core.ParsedExperiment = self.__dict__["_rust"]
+        parsed: _core.ParsedExperiment = vars(self)["_rust"]
         return parsed
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -389,12 +382,6 @@ class Experiment(_Table):
         if flow.paths is not None:
             return flow.paths
         return [[link.name for link in self.links] if flow.path is None else flow.path]
-
-    def flow_return_paths(self, flow: Flow) -> list[list[str]]:
-        """The links that the acknowledgements of each subflow cross."""
-        if flow.paths is None:
-            return [flow.return_path]
-        return flow.return_paths or [[] for _ in flow.paths]
 
     def __repr__(self) -> str:
         """The experiment in a line."""

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dumbbell import _core
 from dumbbell.errors import QuantityError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Dimension:
         Raises:
             QuantityError: If it is not a number with a unit of this dimension, or out of range.
         """
-        return _parse(as_json(text), self.name, zero)
+        return checked(_core.parse_quantity, as_json(text), self.name, zero)
 
     def format(self, value: int) -> str:
         """Writes a whole number of base units so that `parse` gives the same number again."""
@@ -56,14 +61,11 @@ PACKETS: Final = Dimension("a number of packets")
 BDP: Final = Dimension("a multiple of the bandwidth-delay product")
 """Multiples of the bandwidth-delay product, in millionths."""
 
-DIMENSIONS: Final = (RATE, TIME, SIZE, PACKETS, BDP)
-"""The kinds of quantities."""
 
-
-@lru_cache(4096)  # The runs of a sweep have most of their quantities in common.
-def _parse(value: str, name: str, zero: bool) -> int:
+def checked(read: Callable[..., T], *arguments: object) -> T:
+    """What the Rust crate reads; raises `QuantityError` if it cannot."""
     try:
-        return _core.parse_quantity(value, name, zero)
+        return read(*arguments)
     except ValueError as error:
         raise QuantityError(str(error)) from None
 
@@ -74,10 +76,7 @@ def parse_probability(value: object) -> float:
     Raises:
         QuantityError: If it is not a number from 0 to less than 1.
     """
-    try:
-        return _core.parse_probability(as_json(value))
-    except ValueError as error:
-        raise QuantityError(str(error)) from None
+    return checked(_core.parse_probability, as_json(value))
 
 
 def as_json(value: object) -> str:
@@ -89,7 +88,7 @@ def _finite(value: object) -> object:
     match value:
         case float() if not math.isfinite(value):
             return str(value)
-        case dict():
+        case Mapping():
             return {str(key): _finite(item) for key, item in value.items()}
         case list() | tuple():
             return [_finite(item) for item in value]

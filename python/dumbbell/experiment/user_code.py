@@ -9,27 +9,24 @@ resolved experiment holds these hashes under the key ``sources``, and results ar
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import marshal
-import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from dumbbell import _core
 from dumbbell.errors import DumbbellError
-from dumbbell.experiment.modules import digest_of, read_module
+from dumbbell.experiment.modules import read_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from dumbbell.cc import _Algorithm
-
-_TEXT: Final = re.compile(r"(?P<home>.+):(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?")
-_VALID: Final = 'write "my_module:MyCC", "path/to/file.py:MyCC" or "my_module:MyCC(gain=2)"'
 
 
 def is_custom(cc: str) -> bool:
     """Whether `cc` names a custom algorithm, not a built-in one."""
-    return ":" in cc.partition("(")[0] or _TEXT.fullmatch(cc.strip()) is not None
+    return _core.custom_algorithm(cc) is not None
 
 
 def name_of(algorithm: type) -> str:
@@ -40,13 +37,6 @@ def name_of(algorithm: type) -> str:
     """
     _check_class(algorithm, algorithm.__name__)
     return f"{algorithm.__module__}:{algorithm.__qualname__}"
-
-
-def locate_in(cc: str, folder: Path) -> str:
-    """`cc` with its file's path below `folder` if the file exists there; otherwise unchanged."""
-    home, colon, rest = cc.partition(":")
-    there = folder / home.strip()
-    return f"{there}{colon}{rest}" if home.strip().endswith(".py") and there.is_file() else cc
 
 
 def find(cc: str) -> tuple[str, str]:
@@ -85,16 +75,12 @@ def classes(
 
 
 def _parse(cc: str) -> tuple[str, str, dict[str, Any]]:
-    match = _TEXT.fullmatch(cc.strip())
-    if match is None:
-        raise ValueError(f'"{cc}" is not an algorithm; {_VALID}')
-    options = {}
-    for pair in filter(str.strip, (match["options"] or "").split(",")):
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if not (equals and key.isidentifier() and value) or key in options:
-            raise ValueError(f'"{cc}" is not an algorithm; {_VALID}')
-        options[key] = _value(value)
-    return match["home"].strip(), match["name"], options
+    """Home, class and options of a custom algorithm."""
+    found = _core.custom_algorithm(cc)
+    if found is None:
+        raise ValueError(f'"{cc}" is not an algorithm of the user')
+    home, name, options = found
+    return home, name, {key: _value(value) for key, value in options}
 
 
 def _value(text: str) -> bool | int | float | str:
@@ -116,7 +102,7 @@ def _load(home: str, name: str) -> tuple[str, type[_Algorithm]]:
         there = f"; its algorithms are {', '.join(known)}" if known else ""
         raise ValueError(f'"{home}" has no class "{name}"{there}')
     _check_class(cls, f"{home}:{name}")
-    return digest or digest_of(_source(cls)), cls
+    return digest or hashlib.sha256(_source(cls)).hexdigest(), cls
 
 
 def _source(cls: type) -> bytes:

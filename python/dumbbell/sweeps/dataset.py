@@ -21,9 +21,8 @@ import os
 import re
 import shutil
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import polars as pl
 
@@ -60,8 +59,7 @@ _MANY: Final = 64
 """After as many parts they are merged."""
 
 
-@dataclass(frozen=True, order=True)
-class Part:
+class Part(NamedTuple):
     """A folder of tables, with what the parts from `first` to `last` held."""
 
     first: int
@@ -76,6 +74,11 @@ class Part:
     def size(self) -> int:
         """Its size, bytes."""
         return sum(file.stat().st_size for file in self.folder.iterdir())
+
+
+def tables_of(parts: list[Part], name: str) -> list[Path]:
+    """The files of a table, of the parts that have it."""
+    return [file for part in parts if (file := part.file(name)).exists()]
 
 
 class Dataset:
@@ -116,17 +119,17 @@ class Dataset:
     def tables(self) -> list[str]:
         """The names of the tables that there are."""
         kept = self.parts
-        return [t for t in (*SUMMARIES, *SERIES) if any(part.file(t).exists() for part in kept)]
+        return [name for name in (*SUMMARIES, *SERIES) if tables_of(kept, name)]
 
     def table(self, name: str) -> pl.DataFrame:
         """One of `tables`, of the runs that were asked for, in the plan's order, with the axes.
 
         A column of the table's own takes precedence over an axis of that name.
         """
-        files = [file for part in self.parts if (file := part.file(name)).exists()]
+        files = tables_of(self.parts, name)
         if not files:
             raise ResultError(f"{self.folder}: has no {name} yet: no run of it is over")
-        kept = pl.concat([read_table(file) for file in files], how="diagonal_relaxed")
+        kept = _concat(files)
         plan = self.plan.drop([axis for axis in self.axes if axis in kept.columns])
         return plan.join(kept, on="run", how="inner", maintain_order="left_right")
 
@@ -138,22 +141,14 @@ def is_dataset(folder: Path) -> bool:
 
 def parts(folder: Path) -> list[Part]:
     """The parts in a sweep's folder, without those that others hold."""
-    found = sorted(_all_parts(folder))
-    return [
-        part
-        for part in found
-        if not any(
-            other != part and other.first <= part.first and part.last <= other.last
-            for other in found
-        )
-    ]
-
-
-def _all_parts(folder: Path) -> Iterator[Part]:
-    inside = folder / "parts"
-    for entry in inside.iterdir() if inside.is_dir() else ():
-        if name := _PART.fullmatch(entry.name):
-            yield Part(int(name[1]), int(name[2]), entry)
+    named = ((_PART.fullmatch(entry.name), entry) for entry in (folder / "parts").glob("*"))
+    found = [Part(int(name[1]), int(name[2]), entry) for name, entry in named if name]
+    kept: list[Part] = []
+    # What holds others begins with the first of them, and comes before it.
+    for part in sorted(found, key=lambda part: (part.first, -part.last)):
+        if not kept or part.first > kept[-1].last:
+            kept.append(part)
+    return kept
 
 
 class Store:
@@ -194,14 +189,11 @@ class Store:
 
     def done(self) -> pl.Series:
         """The names of all runs that are kept."""
-        files = [part.file("runs") for part in parts(self.folder)]
-        if not files:
-            return pl.Series("run", [], dtype=pl.String)
-        return pl.concat([read_table(file, ["run"]) for file in files])["run"]
+        files = tables_of(parts(self.folder), "runs")
+        names = [read_table(file, ["run"])["run"] for file in files]
+        return pl.concat([pl.Series("run", [], dtype=pl.String), *names])
 
-    def write_plan(
-        self, plan: pl.DataFrame, axes: dict[str, dict[str, str | None]], text: str
-    ) -> None:
+    def write_plan(self, plan: pl.DataFrame, axes: Axes, text: str) -> None:
         """Says which runs are meant from now on."""
         file = self.folder / f".{PLAN}.partial"
         with self._telling():
@@ -256,27 +248,23 @@ class Store:
 
 def _check(folder: Path) -> None:
     """Raises `ResultError` if the folder holds anything but a sweep."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a sweep")
-    foreign = [entry.name for entry in folder.iterdir() if not _OURS.fullmatch(entry.name)]
+    entries = folder.iterdir() if folder.is_dir() else ()
+    foreign = [entry.name for entry in entries if not _OURS.fullmatch(entry.name)]
+    problem = "is a file" if folder.is_file() else ""
     if foreign:
         problem = f'holds "{min(foreign)}", which is no part of a sweep, and is left alone'
+    if problem:
         raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a sweep")
 
 
-def _groups(found: list[Part]) -> Iterator[list[Part]]:
+def _groups(found: list[Part]) -> list[list[Part]]:
     """Neighbours that together are not too large, at least two of them."""
-    group: list[Part] = []
+    groups: list[list[Part]] = [[]]
     for part in found:
-        if group and sum(one.size for one in group) + part.size > _LARGE:
-            if len(group) > 1:
-                yield group
-            group = []
-        group.append(part)
-    if len(group) > 1:
-        yield group
+        if sum(one.size for one in groups[-1]) + part.size > _LARGE:
+            groups.append([])
+        groups[-1].append(part)
+    return [group for group in groups if len(group) > 1]
 
 
 def _write(tables: Tables, folder: Path) -> None:
@@ -286,10 +274,13 @@ def _write(tables: Tables, folder: Path) -> None:
 
 def _join(group: list[Part], folder: Path) -> None:
     for name in (*SUMMARIES, *SERIES):
-        files = [part.file(name) for part in group if part.file(name).exists()]
-        if files:
-            joined = pl.concat([read_table(file) for file in files], how="diagonal_relaxed")
-            joined.sort("run", maintain_order=True).write_parquet(folder / f"{name}.parquet")
+        if files := tables_of(group, name):
+            joined = _concat(files).sort("run", maintain_order=True)
+            joined.write_parquet(folder / f"{name}.parquet")
+
+
+def _concat(files: list[Path]) -> pl.DataFrame:
+    return pl.concat([read_table(file) for file in files], how="diagonal_relaxed")
 
 
 def _sync(path: Path) -> None:

@@ -88,21 +88,8 @@ def run_sweep(
 ) -> Swept:
     """Runs an experiment along its axes, but for the runs that `out` has already.
 
-    Args:
-        source: The sweep, or the path of its file.
-        out: Its folder; an earlier sweep there is resumed or extended.
-        seeds: How many seeds at every point, or which; those of the file if not given.
-        jobs: How many simulations to run at once; as many as there are processors if not given.
-        dask: The address of a Dask scheduler whose workers are to do the work.
-        until: Adds seeds to every point until the interval of a metric is as narrow as this.
-        series: Whether time series are kept too.
-        progress: Called periodically with the current step and its completed fraction (0 to 1).
-        finished: Takes the rows of ``runs`` that are new, with their axes, as they come.
-
-    Raises:
-        ExperimentError: If the experiment is not valid, at any point.
-        ResultError: If `out` holds something other than a sweep, or cannot be written.
-        DumbbellError: If Dask cannot be used.
+    Arguments and errors are those of `dumbbell.sweep`. `finished` takes the rows of ``runs`` that
+    are new, with their axes, as they come.
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     numbers = sweep.seeds(seeds)
@@ -163,7 +150,8 @@ class _Driver:
             for seed in seeds[point.number][turn : turn + 1]
         ]
         asked = _table(self.sweep, places)
-        self.store.write_plan(asked, _about(self.sweep), self.sweep.text)
+        axes = {axis.name: {"key": axis.key, "unit": axis.unit} for axis in self.sweep.axes}
+        self.store.write_plan(asked, axes, self.sweep.text)
         self._look_up(asked)
         missing = {
             name: Run(name, seed, point.scenario, point.cost)
@@ -294,7 +282,3 @@ def _table(sweep: Sweep, places: Iterable[tuple[str, Point, int]]) -> pl.DataFra
     first: dict[str, type[pl.DataType]] = {"run": pl.String, "point": pl.UInt32, "seed": pl.UInt64}
     rows = [(name, point.number, seed, *point.values) for name, point, seed in places]
     return pl.DataFrame(rows, schema=first | kinds, orient="row").sort("point", "seed")
-
-
-def _about(sweep: Sweep) -> dict[str, dict[str, str | None]]:
-    return {axis.name: {"key": axis.key, "unit": axis.unit} for axis in sweep.axes}

@@ -12,7 +12,7 @@ import polars as pl
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.results.result import invalid_runs
 from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, columns_of
-from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
+from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset, tables_of
 
 
 class QueryError(DumbbellError):
@@ -92,7 +92,7 @@ def _sweep_views(dataset: Dataset) -> dict[str, str]:
     views = {"plan": f"from {_read([dataset.folder / PLAN])}"}
     axes = list(dataset.axes)
     for table in dataset.tables:
-        files = [part.file(table) for part in parts if part.file(table).exists()]
+        files = tables_of(parts, table)
         columns = columns_of(files[0])
         shown = [quoted(axis) for axis in axes if axis not in columns]
         first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *shown))

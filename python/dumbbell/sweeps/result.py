@@ -198,8 +198,11 @@ def sweep(
         if isinstance(experiment, Sweep):
             raise DumbbellError("this experiment has axes; leave them out")
         drawn = {} if points is None else {"points": points}
-        said = {key: _plain(values) for key, values in axes.items()}
-        experiment = Sweep.of(experiment, {"combine": combine} | drawn | said)
+        plain = {
+            key: values if isinstance(values, str | Mapping) else list(values)
+            for key, values in axes.items()
+        }
+        experiment = Sweep.of(experiment, {"combine": combine} | drawn | plain)
     elif isinstance(experiment, Experiment):
         raise DumbbellError('a sweep needs axes, such as {"flow.*.cc": ["cubic", "bbr3"]}')
     folder = tempfile.mkdtemp(prefix="dumbbell-") if out is None else out
@@ -217,10 +220,6 @@ def sweep(
     if out is None:
         weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
     return result
-
-
-def _plain(values: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
-    return dict(values) if isinstance(values, Mapping) else list(values)
 
 
 def load(folder: str | Path) -> Result | SweepResult:
