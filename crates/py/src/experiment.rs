@@ -65,8 +65,8 @@ impl ParsedExperiment {
     }
 
     /// Every key, as JSON.
-    fn to_json(&self) -> String {
-        self.0.to_value().to_string()
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.0).map_err(value_error)
     }
 
     /// The text of a file; with or without the keys that have their default.
