@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dumbbell import figures
 from dumbbell.display import Column, Table
 from dumbbell.papers.runs import known
 
@@ -56,7 +55,9 @@ def ratios(runs: Runs, table: PublishedTable) -> dict[str, float]:
 
 def label(cc: str) -> str:
     """What texts and figures call an algorithm."""
-    return figures.style_of(cc).label
+    from dumbbell.figures import style_of
+
+    return style_of(cc).label
 
 
 def listed(

@@ -21,7 +21,7 @@ from dumbbell.papers.registry import folder_of
 from dumbbell.papers.runs import SavedResults
 from dumbbell.papers.study import Study
 from dumbbell.papers.testbed import TestbedNumber, TestbedRuns
-from dumbbell.report.result import PointBudget, result_page, result_pages
+from dumbbell.report.result import result_pages
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
 from dumbbell.results.tables import disk_errors, read_table
@@ -77,16 +77,10 @@ class PaperFolder:
 
         if self.options.testbed:
             self._measure()  # first, as this is what a machine may be unable to do
-        experiments = self._experiments(self.paper.planned.values())
-        results = SavedResults(self.folder / "runs", experiments)
-        budget = PointBudget.of(list(experiments.values()))
-        views = [
-            result_page(number, name, result, f"runs/{name}", budget)
-            for number, (name, result) in enumerate(self._simulate(experiments, results), 1)
-        ]
+        results = self._simulate(self._experiments(self.paper.planned.values()), "runs")
         extensions = self.paper.extensions if self.options.extensions else []
         runs = self.study.runs(results, self._run_extensions(extensions))
-        found = self._conclude(runs, views, self._testbed())
+        found = self._conclude(runs, self._testbed())
         done = replace(found, figures=list(self._draw(found.figures, runs)))
         text = json.dumps(done.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(self.folder / "results.json", f"{text}\n")
@@ -100,9 +94,8 @@ class PaperFolder:
             DumbbellError: If a run or a figure is missing.
         """
         results = SavedResults(self.folder / "runs", self.paper.planned)
-        views = result_pages(results, {name: f"runs/{name}" for name in results})
         runs = self.study.runs(results, self._kept(one.id for one in self.paper.extensions))
-        found = self._conclude(runs, views, self._testbed_runs(self._testbed_plan()))
+        found = self._conclude(runs, self._testbed_runs(self._testbed_plan()))
         missing = [one for one in found.figures if not self._svg(one).is_file()]
         if missing:
             problem = f"{self.folder}: lacks {self._svg(missing[0]).name}"
@@ -119,10 +112,8 @@ class PaperFolder:
         """
         chosen = [self._find(figure) for figure in figures]
         needed = {experiment for figure in chosen for experiment in figure.experiments}
-        experiments = self._experiments(s for s in self.paper.planned.values() if s.id in needed)
-        results = SavedResults(self.folder / "runs", experiments)
-        for _ in self._simulate(experiments, results):
-            pass
+        specs = [spec for spec in self.paper.planned.values() if spec.id in needed]
+        results = self._simulate(self._experiments(specs), "runs")
         extensions = [template for template in self.paper.extensions if template.id in needed]
         runs = self.study.runs(results, self._run_extensions(extensions))
         return [self._svg(one).with_suffix("") for one in self._draw(chosen, runs)]
@@ -189,16 +180,14 @@ class PaperFolder:
             progress=self._progress(what),
         )
 
-    def _simulate(
-        self, experiments: Mapping[str, Experiment], results: SavedResults
-    ) -> Iterator[tuple[str, Result]]:
-        """Runs experiments; each result is saved, and given, as soon as it is there."""
-        for name in experiments:
-            check(results.data[name], None, None, overwrite=True)
-        each = self._run(experiments.values())
-        for name, result in zip(experiments, each, strict=True):
+    def _simulate(self, experiments: Mapping[str, Experiment], where: str) -> SavedResults:
+        """Runs experiments; each result is saved in a folder as soon as it is there."""
+        results = SavedResults(self.folder / where, experiments)
+        for place in results.data.values():
+            check(place, None, None, overwrite=True)
+        for name, result in zip(experiments, self._run(experiments.values()), strict=True):
             results.save(name, result)
-            yield name, result
+        return results
 
     def _run_extensions(self, templates: Iterable[ExperimentTemplate]) -> dict[str, pl.DataFrame]:
         """What is kept of extensions, by the id of their template."""
@@ -223,10 +212,9 @@ class PaperFolder:
         places = {name: self.folder / f"{name}.parquet" for name in extensions}
         return {name: read_table(path) for name, path in places.items() if path.is_file()}
 
-    def _conclude(
-        self, runs: Runs, views: Sequence[ResultPage], real: TestbedRuns | None
-    ) -> Reproduction:
+    def _conclude(self, runs: Runs, real: TestbedRuns | None) -> Reproduction:
         """Measures and checks what was run; figures are still to be drawn."""
+        views = result_pages(runs.results, {name: f"runs/{name}" for name in runs.results})
         measured, verdicts = self.study.measure(runs), self.study.judge(runs)
         settings = {view.name: _weakest(view) for view in views}
         reals = self._testbed_numbers(runs, real) if real else {}
@@ -298,8 +286,7 @@ class PaperFolder:
         }
         planned = self.paper.planned
         changed = {name: one for name, (spec, one) in there.items() if spec != planned[name]}
-        for _ in self._simulate(changed, SavedResults(self.folder / "matched", changed)):
-            pass
+        self._simulate(changed, "matched")
         return self._testbed_runs(there)
 
     def _testbed_runs(self, names: Iterable[str]) -> TestbedRuns | None:
