@@ -103,7 +103,7 @@ def test_characters_that_no_font_has_are_told_of_once() -> None:
         axes.plot([0, 1], label="nobody's \U000fffff")
         axes.legend()
     with pytest.warns(UserWarning, match="shows boxes for \U000fffff, which no font has") as told:
-        figures.render(figure)
+        figures.svg(figure)
     assert len(told) == 1
 
 
@@ -117,7 +117,7 @@ def test_names_are_shown_as_they_are() -> None:
     assert drawn is not None
     shown = [text.get_text() for text in drawn.get_texts()]
     assert shown == [figures.named(name) for name in ("_mine", "a $x^$")]
-    figures.render(figure)
+    figures.svg(figure)
 
 
 def test_powers_of_ten_on_an_axis_are_drawn_as_such() -> None:
@@ -127,7 +127,7 @@ def test_powers_of_ten_on_an_axis_are_drawn_as_such() -> None:
         wide = axes.get_tightbbox()
     assert wide is not None
     assert wide.width < 1.2 * axes.get_window_extent().width, "no source of a formula beside it"
-    figures.render(figure)
+    figures.svg(figure)
 
 
 def test_a_heat_map_refuses_two_values_for_one_cell() -> None:

@@ -124,9 +124,9 @@ def _title(settings: dict[str, Any], against: str | None) -> str:
 
 
 def _draw(found: Comparison, file: Path, *, quiet: bool) -> None:
-    from dumbbell.figures import publish
+    from dumbbell.figures import FINE, save
 
-    publish(found.plot(), file)
+    save(found.plot(), file.with_suffix(""), [file.suffix[1:]], dpi=FINE)
     if not quiet:
         print_line(f"The picture is {file}")
 

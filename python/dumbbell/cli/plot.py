@@ -113,21 +113,21 @@ def _write(figure: Figure, stem: Path, kind: str | None, width: float | None) ->
     if width is not None and width < _TIGHT * was:
         said = f"is drawn for {was * 25.4:.0f} mm: look whether its words have room"
         print_warnings([f"{stem.name} {said}"])
-    written = _files(stem, kind)
+    fine = {"dpi": figures.FINE} if kind or width else {}
     try:
-        if kind is None and width is None:
-            figures.render(figure).write(written[0])
-        else:
-            for file in written:
-                figures.publish(figure, file, width=width)
+        written = figures.save(figure, stem, _kinds(kind), width=width, **fine)
     except OSError as error:
-        place = written[0] if kind else stem
+        place = _files(stem, kind)[0] if kind else stem
         raise ResultError(f"{place}: cannot be written: {error.strerror}") from None
     print_line("\n".join(map(str, written)))
 
 
 def _files(stem: Path, kind: str | None) -> list[Path]:
-    return [stem.with_name(f"{stem.name}.{one}") for one in ([kind] if kind else ["svg", "png"])]
+    return [stem.with_name(f"{stem.name}.{one}") for one in _kinds(kind)]
+
+
+def _kinds(kind: str | None) -> list[str]:
+    return [kind] if kind else ["svg", "png"]
 
 
 def _list_figures() -> None:

@@ -6,63 +6,36 @@ Compose them; every one is short::
     with styled():
         figure, [[above], [below]] = panels(2, 1)
         windows(above, run.series)
-        round_trips(below, run.series)
+        throughputs(below, metrics.windows(run))
         save(figure, Path("windows"))  # windows.svg, windows.png
 """
 
 from dumbbell.figures.comparison import curves, grouped_bars, intervals
 from dumbbell.figures.heat import heat_dots, heat_map
-from dumbbell.figures.output import (
-    Picture,
-    inline,
-    labelled,
-    publish,
-    render,
-    save,
-    svg,
-    swatch,
-)
+from dumbbell.figures.output import FINE, inline, labelled, save, svg, swatch
 from dumbbell.figures.style import (
     COLUMN,
     FAINT,
     INK,
     PAGE,
     PAPER,
-    LineStyle,
-    Style,
     line_style,
     marker_path,
     named,
-    new_figure,
     panels,
     pyplot_figure,
     style_of,
     styled,
 )
-from dumbbell.figures.timeline import (
-    capacity,
-    flows,
-    legend,
-    moment,
-    queue,
-    queueing_delay,
-    round_trips,
-    states,
-    throughputs,
-    warning,
-    windows,
-)
+from dumbbell.figures.timeline import flows, legend, moment, states, throughputs, windows
 
 __all__ = [
     "COLUMN",
     "FAINT",
+    "FINE",
     "INK",
     "PAGE",
     "PAPER",
-    "LineStyle",
-    "Picture",
-    "Style",
-    "capacity",
     "curves",
     "flows",
     "grouped_bars",
@@ -76,14 +49,8 @@ __all__ = [
     "marker_path",
     "moment",
     "named",
-    "new_figure",
     "panels",
-    "publish",
     "pyplot_figure",
-    "queue",
-    "queueing_delay",
-    "render",
-    "round_trips",
     "save",
     "states",
     "style_of",
@@ -91,6 +58,5 @@ __all__ = [
     "svg",
     "swatch",
     "throughputs",
-    "warning",
     "windows",
 ]

@@ -11,16 +11,15 @@ import logging
 import re
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
-from dumbbell.experiment.files import atomic_write, write_text
+from dumbbell.experiment.files import atomic_write
 from dumbbell.figures.style import INK, PAPER, marker_path, style_of, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -28,76 +27,65 @@ if TYPE_CHECKING:
 # Of tables that a font has beside its glyphs, and a PDF goes without.
 logging.getLogger("fontTools.subset").setLevel(logging.ERROR)
 
-_DPI = 200
-_FINE = 600
+_DPI: Final = 200
+FINE: Final = 600
 """Dots per inch of a picture for a paper."""
-_FLATTEST = 0.75
+_FLATTEST: Final = 0.75
 """A narrower figure is no flatter than this: its type stays as large."""
+_METADATA: Final = {
+    "pdf": {"CreationDate": None},
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+}
+"""Without what differs from time to time."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure as the content of an SVG and of a PNG file."""
-
-    svg: str
-    png: bytes
-
-    def _repr_svg_(self) -> str:
-        """What a notebook shows."""
-        return self.svg
-
-    def write(self, stem: Path) -> tuple[Path, Path]:
-        """Writes ``stem.svg`` and ``stem.png``, and returns them.
-
-        `stem` may end in .svg or .png; what follows any other dot is part of the name.
-        """
-        if stem.suffix in (".svg", ".png"):
-            stem = stem.with_suffix("")
-        svg, png = (stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png"))
-        write_text(svg, self.svg)
-        with atomic_write(png) as file:
-            file.write_bytes(self.png)
-        return svg, png
-
-
-def render(figure: Figure) -> Picture:
-    """Draws a figure in both formats."""
-    with _drawing():
-        figure.draw_without_rendering()  # lays it out, once for both files
-        # "none" would lay it out again, to no effect, for each of them
-        figure.set_layout_engine(None)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
-        return Picture(svg(figure), buffer.getvalue())
-
-
-def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
-    """Writes ``stem.svg`` and ``stem.png``, and returns them; see `Picture.write`."""
-    return render(figure).write(stem)
-
-
-def publish(figure: Figure, path: Path, *, width: float | None = None) -> None:
-    """Writes one file for a paper, in the format of its suffix: pdf, svg or png.
+def save(
+    figure: Figure,
+    stem: Path,
+    kinds: Sequence[str] = ("svg", "png"),
+    *,
+    width: float | None = None,
+    dpi: int = _DPI,
+) -> list[Path]:
+    """Writes ``stem.svg`` and ``stem.png``, or files of other kinds, and returns them.
 
     Type keeps its size when the width changes, and the panels are laid out anew. A PDF has its
-    fonts embedded as TrueType (type 42, which journals ask for), an SVG has marker_paths.
+    fonts embedded as TrueType (type 42, which journals ask for), an SVG has outlines.
 
     Args:
         figure: The figure.
-        path: The file.
+        stem: The file without its suffix.
+        kinds: Of svg, png and pdf.
         width: Of the figure, inches; as it was drawn if not given. The height goes with it.
+        dpi: Of a PNG, dots per inch.
     """
     if width is not None:
         was, height = figure.get_size_inches()
         figure.set_size_inches(width, height * max(width / was, _FLATTEST))
-    kind = path.suffix[1:]
-    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None}}
-    buffer = io.BytesIO()
     with _drawing():
-        said = metadata.get(kind, {"Software": None})
-        figure.savefig(buffer, format=kind, dpi=_FINE, metadata=said)
-    with atomic_write(path) as file:
-        file.write_bytes(buffer.getvalue())
+        figure.draw_without_rendering()  # lays it out, once for all files
+        # "none" would lay it out again, to no effect, for each of them
+        figure.set_layout_engine(None)
+        contents = {kind: _content(figure, kind, dpi) for kind in kinds}
+    files = []
+    for kind, content in contents.items():
+        files.append(stem.with_name(f"{stem.name}.{kind}"))
+        with atomic_write(files[-1]) as file:
+            file.write_bytes(content)
+    return files
+
+
+def svg(figure: Figure) -> str:
+    """Returns the figure as the text of an SVG file."""
+    with _drawing():
+        return _content(figure, "svg").decode()
+
+
+def _content(figure: Figure, kind: str, dpi: int = _DPI) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    return buffer.getvalue()
 
 
 @contextmanager
@@ -116,14 +104,6 @@ def _drawing() -> Iterator[None]:
     if lacks:
         what = f"a figure shows boxes for {' '.join(lacks)}, which no font has that it can use"
         warnings.warn(f"{what}; Noto Sans CJK has Chinese, Japanese and Korean", stacklevel=3)
-
-
-def svg(figure: Figure) -> str:
-    """Returns the figure as the text of an SVG file."""
-    buffer = io.StringIO()
-    with styled():
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
 
 
 def inline(text: str, name: str, title: str) -> str:

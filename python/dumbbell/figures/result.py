@@ -8,7 +8,8 @@ import polars as pl
 
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError, unknown
-from dumbbell.figures.timeline import legend_columns
+from dumbbell.figures import timeline
+from dumbbell.figures.style import new_figure
 from dumbbell.metrics import SampledRuns
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def draw(
     *,
     width: float = figures.PAGE,
     seed: int | None = None,
-    make: Callable[..., Figure] = figures.new_figure,
+    make: Callable[..., Figure] = new_figure,
 ) -> Figure:
     """Draws a figure of one seed of a result; panels share their time axis.
 
@@ -86,7 +87,7 @@ def draw(
     if ("states", None) in rows:
         bands = _states(run)
         shown = bands["state"].n_unique()
-        lines = -(-shown // legend_columns(shown, width))  # of their legend
+        lines = -(-shown // timeline.legend_columns(shown, width))  # of their legend
         alone = 0.35 if len(rows) == 1 else 0.0
         band = 0.3 + 0.14 * bands["flow"].n_unique() + 0.17 * (lines - 1) + alone
         heights[rows.index(("states", None))] = band
@@ -166,29 +167,29 @@ def _draw_panels(
     first.set_xlim(left=0)
     last.set_xlabel("time (s)")
     if rows[0][0] not in {"states", "queues"}:
-        figures.legend(first, of=panels)
+        timeline.legend(first, of=panels)
     if len(result.seeds) > 1:
         last.set_xlabel(f"time (s), seed {run.seeds[0]} of {_listed(result.seeds)}")
     if run.invalid_runs:
-        figures.warning(first, "invalid")
+        timeline.warning(first, "invalid")
 
 
 def _draw_panel(axes: Axes, run: DrawableRuns, part: str, link: str | None) -> None:
     if part == "windows":
-        figures.windows(axes, _flows(run, run.series))
+        timeline.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
         _draw_throughputs(axes, run, run.flow_names)
     elif part == "states":
-        figures.states(axes, _states(run))
+        timeline.states(axes, _states(run))
     elif part == "round-trips":
-        figures.round_trips(axes, _flows(run, run.series))
+        timeline.round_trips(axes, _flows(run, run.series))
     elif part == "queues":
-        figures.queue(axes, run.links.filter(pl.col("link") == link))
+        timeline.queue(axes, run.links.filter(pl.col("link") == link))
     elif part == "delay":
-        figures.queueing_delay(axes, metrics.drain_times(run).filter(pl.col("link") == link))
+        timeline.queueing_delay(axes, metrics.drain_times(run).filter(pl.col("link") == link))
     else:
         rates = metrics.link_windows(run, width=metrics.window_width(run))
-        figures.capacity(axes, rates.filter(pl.col("link") == link))
+        timeline.capacity(axes, rates.filter(pl.col("link") == link))
         whole = run.by_subflow()
         _draw_throughputs(axes, whole, _flows_of_link(whole, link))
     if link is not None and run.links["link"].n_unique() > 1:
@@ -197,7 +198,7 @@ def _draw_panel(axes: Axes, run: DrawableRuns, part: str, link: str | None) -> N
 
 def _draw_throughputs(axes: Axes, run: DrawableRuns, names: Sequence[str]) -> None:
     width = metrics.window_width(run)
-    figures.throughputs(axes, _flows(run, metrics.windows(run, width=width), names))
+    timeline.throughputs(axes, _flows(run, metrics.windows(run, width=width), names))
     axes.set_ylabel(f"throughput (Mbit/s)\nin windows of {width:.3g} s")
 
 

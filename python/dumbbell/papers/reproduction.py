@@ -242,15 +242,14 @@ class PaperFolder:
 
     def _draw(self, figures: Sequence[PaperFigure], runs: Runs) -> Iterator[PaperFigure]:
         """Draws figures and writes their files."""
-        from dumbbell.figures import render, styled
+        from dumbbell.figures import save, styled
 
         self.folder.mkdir(parents=True, exist_ok=True)
         for done, figure in enumerate(figures):
             self._progress()("drawing", done / len(figures))
             with styled():
-                picture = render(figure.draw(runs))
-            picture.write(self._svg(figure).with_suffix(""))
-            yield replace(figure, svg=picture.svg)
+                svg, _ = save(figure.draw(runs), self._svg(figure).with_suffix(""))
+            yield replace(figure, svg=svg.read_text(encoding="utf-8"))
 
     def _testbed_plan(self) -> dict[str, tuple[TestbedTemplate, ExperimentSpec, Experiment]]:
         """What there is to run with real packets, by the id of the experiment."""
