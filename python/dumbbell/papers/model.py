@@ -144,9 +144,10 @@ def combinations(axes: Mapping[str, list[str]]) -> list[dict[str, str]]:
 
 
 class Case(_OpenModel):
-    """A row or a column of a comparison. Other keys are settings.
+    """A row or a column of a comparison, or several. Other keys are settings.
 
-    ``{setting}`` in `experiment` and `y` stands for the value.
+    ``{setting}`` in `experiment` and `y` stands for the value. A setting may be a list: a row or a
+    column for every combination, in whose `label` ``{setting}`` is what the value is called.
 
     Attributes:
         experiment, y, digits: In the place of those of the comparison.

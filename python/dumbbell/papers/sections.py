@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 from dumbbell.display import format_significant
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.papers.helpers import beside, grid, with_interval
+from dumbbell.papers.model import combinations
 from dumbbell.papers.outcome import Section
 from dumbbell.papers.runs import NoFlowError, known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dumbbell.display import Table
     from dumbbell.papers.model import Case, Comparison, PublishedTable
@@ -105,27 +106,39 @@ class _Report:
         [[row, rows]], [[column, columns]] = said.rows.items(), said.columns.items()
         digits = 2 if said.unit == "1" else 0
         cells = {
-            self._named(said.row, row, at): [
+            (said.row or f"{{{row}}}").format(**self._names({row: at})): [
                 beside(known(self.measured[one.id]), one.published, digits)
                 for one in (next(numbers) for _ in columns)
             ]
             for at in rows
         }
-        titles = [self._named(said.column, column, at) for at in columns]
+        title = said.column or f"{{{column}}}"
+        titles = [title.format(**self._names({column: at})) for at in columns]
         return grid(said.heading, titles, cells, said.note)
 
-    def _named(self, words: str, setting: str, value: str) -> str:
-        """What a row or a column of a setting's value is called."""
+    def _names(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """What values of settings are called."""
         paper = self.paper
-        name = paper.label(value) if setting == "cc" else paper.labels.get(value, value)
-        return words.format(**{setting: name}) if words else name
+        return {
+            setting: paper.label(value) if setting == "cc" else paper.labels.get(value, value)
+            for setting, value in settings.items()
+        }
 
     def _compared(self, said: Comparison, runs: Runs) -> Table:
+        columns = list(self._cases(said.columns))
         rows = {
-            row.label: row.cells or [self._cell(said, row, column, runs) for column in said.columns]
-            for row in said.rows
+            row.label: row.cells or [self._cell(said, row, column, runs) for column in columns]
+            for row in self._cases(said.rows)
         }
-        return grid(said.heading, [column.label for column in said.columns], rows, said.note)
+        return grid(said.heading, [column.label for column in columns], rows, said.note)
+
+    def _cases(self, cases: Iterable[Case]) -> Iterator[Case]:
+        """Every row or column: one for each combination where settings are lists."""
+        for case in cases:
+            lists = {name: value for name, value in case.others.items() if isinstance(value, list)}
+            for chosen in combinations(lists):
+                label = case.label.format(**self._names(chosen))
+                yield case.model_copy(update={"label": label, **chosen})
 
     def _cell(self, said: Comparison, row: Case, column: Case, runs: Runs) -> str:
         """The measure of a cell, or the paper's number for it."""
