@@ -255,6 +255,7 @@ def test_a_figure_of_an_extension_is_drawn_again_from_the_folder(tmp_path: Path)
             '[[experiment]] is called "pairs"',
         ),
         ("paper.toml", 'x = "rtt"', 'x = "delay"', 'no setting of pair-{rtt} is called "delay"'),
+        ("paper.toml", 'look = "cubic"', 'sum = ["cubic-{rtt}"]', 'no number is called "cubic-40"'),
         ("paper.toml", 'id = "cubic-80"', 'id = "cubic-10"', "the id is used twice"),
         ("paper.toml", 'kind = "curves"', 'kind = "pie"', "figure[0].kind"),
         ("paper.toml", 'id = "long"', 'id = "longer"', "has no function for it; write one with @"),
@@ -283,6 +284,14 @@ def test_a_mistake_in_a_function_is_named_with_file_and_line(tmp_path: Path) -> 
     with pytest.raises(DumbbellError, match="no flow matches") as caught:
         papers.reproduce([str(folder)], tmp_path / "out", seeds=1, duration="2 s")
     assert f'{folder / "paper.py"}, line 8: @claim("long"): ' in str(caught.value)
+
+
+def test_a_measure_without_a_number_of_its_own_has_the_sum_of_several() -> None:
+    paper = Study.load(folder_of("dbac")).paper
+    [figure] = (figure for figure in paper.figures if figure.id == "6")
+    total = figure.measures[-1]
+    said = [paper.published_as(f"testbed-{cc}", total, {"cc": cc}) for cc in ("lia", "dbac")]
+    assert said == [115, 421]
 
 
 def test_a_template_stands_for_every_combination_of_its_settings() -> None:

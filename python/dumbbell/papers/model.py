@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dumbbell.errors import DumbbellError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pydantic.fields import FieldInfo
@@ -492,17 +492,23 @@ class Paper(_Model):
             list(template.all(self.planned))
 
     def _check_panel(self, figure: FigureSpec, panel: Panel) -> None:
-        """Raises `ValueError` where a panel names an experiment or a setting that is not there."""
-        for name in panel.experiments:
-            known = list(dict.fromkeys(key for one in self.specs([name]) for key in one.chosen))
-            if not self.specs([name]):
-                templates = list(dict.fromkeys(one.id for one in self.experiments))
-                said = unknown("experiment or [[experiment]]", name, templates)
+        """Raises `ValueError` where a panel names something that is not there."""
+
+        def check(kind: str, name: str, known: Iterable[str]) -> None:
+            there = list(dict.fromkeys(known))
+            if name not in there:
+                said = unknown(kind, name, there or ["none"])
                 raise ValueError(f'figure "{figure.id}": {said}')
-            for key in (panel.x, panel.by, *panel.where, *figure.panel_by):
-                if key and key not in known:
-                    said = unknown(f"setting of {name}", key, known or ["none"])
-                    raise ValueError(f'figure "{figure.id}": {said}')
+
+        for name in panel.experiments:
+            specs = self.specs([name])
+            if not specs:
+                check("experiment or [[experiment]]", name, (one.id for one in self.experiments))
+            for key in filter(None, (panel.x, panel.by, *panel.where, *figure.panel_by)):
+                check(f"setting of {name}", key, (key for one in specs for key in one.chosen))
+            for number in (number for measure in panel.measures for number in measure.sum):
+                for one in specs:
+                    check("number", number.format(**one.chosen), self.published)
 
     def specs(
         self, names: list[str], where: Mapping[str, list[str]] | None = None
