@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dumbbell import papers, run
+from dumbbell.cli.plot import plot_folder
 from dumbbell.engine.store import Store
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment
@@ -229,6 +230,8 @@ def test_a_figure_of_an_extension_is_drawn_again_from_the_folder(tmp_path: Path)
         [svg] = save(again.figure("long"), tmp_path / "again", ["svg"])
     assert svg.read_text() == (made.folder / "figure-long.svg").read_text()
     assert again.reopen().extensions
+    plot_folder(made.folder, "long", out=tmp_path / "plotted.svg")
+    assert (tmp_path / "plotted.svg").read_text() == svg.read_text()
     (made.folder / "long.parquet").unlink()
     with pytest.raises(DumbbellError, match=r"lacks runs of my-paper/long; `.* --figure long "):
         again.figure("long")

@@ -166,7 +166,8 @@ def _of_result(folder: Path, name: str, width: float | None, seed: int | None) -
 def _is_paper(folder: Path) -> bool:
     from dumbbell.papers.registry import folders
 
-    return (folder / "paper.toml").is_file() or folder.name in folders()
+    files = (folder / name for name in ("paper.toml", "results.json"))
+    return any(file.is_file() for file in files) or folder.name in folders()
 
 
 def _of_paper(folder: Path, name: str | None) -> tuple[Figure, Path]:
@@ -175,16 +176,19 @@ def _of_paper(folder: Path, name: str | None) -> tuple[Figure, Path]:
     from dumbbell.papers.reproduction import PaperFolder
     from dumbbell.papers.study import Study
 
-    is_own = (folder / "paper.toml").is_file()
-    study = Study.load(folder_of(str(folder) if is_own else folder.name))
+    if (folder / "results.json").is_file():
+        made = PaperFolder.of(folder)
+    else:
+        is_own = (folder / "paper.toml").is_file()
+        study = Study.load(folder_of(str(folder) if is_own else folder.name))
+        is_made = folder.is_dir() and not is_own
+        made = PaperFolder(study, folder if is_made else Path("results/papers") / study.paper.id)
     if name is None:
-        known = ", ".join(spec.id for spec in study.paper.figures)
+        known = ", ".join(spec.id for spec in made.paper.figures)
         raise DumbbellError(f"{folder}: name one of its figures: {known}")
-    is_made = folder.is_dir() and not is_own
-    place = folder if is_made else Path("results/papers") / study.paper.id
-    drawn = PaperFolder(study, place).figure(name.removeprefix("figure"))
-    file = f"{study.paper.id}-{name}"
-    return drawn, folder.with_name(file) if is_made else Path(file)
+    drawn = made.figure(name.removeprefix("figure-"))
+    file = f"{made.paper.id}-{name}"
+    return drawn, folder.with_name(file) if made.folder == folder else Path(file)
 
 
 def _slug(metric: str) -> str:
