@@ -77,36 +77,19 @@ class ResultPage:
     commands: list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class PointBudget:
-    """How many points a page may have.
-
-    Attributes:
-        seeds: Of how many seeds of a result it has the series.
-        most: How many points each of them may have.
-    """
-
-    seeds: int
-    most: int
-
-    @classmethod
-    def of(cls, experiments: Sequence[Experiment]) -> PointBudget:
-        """The budget of a page with these experiments."""
-        seeds = _SEEDS if len(experiments) == 1 else 1
-        count = sum(series.lines(one) * min(seeds, len(one.seed_list)) for one in experiments)
-        return cls(seeds, min(max(_NUMBERS // max(count, 1), _FEWEST), _MOST))
-
-
 def result_pages(results: Mapping[str, Result], places: Mapping[str, str]) -> list[ResultPage]:
-    """The pages of results.
+    """The pages of results; together their series have as many numbers as a page may have.
 
     Args:
         results: Results by name.
         places: By name, where a command finds the folder of the result.
     """
-    budget = PointBudget.of([result.experiment for result in results.values()])
+    seeds = _SEEDS if len(results) == 1 else 1
+    drawn = [(result.experiment, result.seeds[:seeds]) for result in results.values()]
+    count = sum(series.lines(experiment) * len(chosen) for experiment, chosen in drawn)
+    most = min(max(_NUMBERS // max(count, 1), _FEWEST), _MOST)
     return [
-        result_page(number, name, result, places[name], budget)
+        _result_page(number, name, result, places[name], result.seeds[:seeds], most)
         for number, (name, result) in enumerate(results.items(), 1)
     ]
 
@@ -140,14 +123,13 @@ def _overview(summary: Summary) -> list[list[Cell]]:
     return [[labelled(str(cc)), *cells] for cc, *cells in rows]
 
 
-def result_page(
-    number: int, name: str, result: Result, place: str, budget: PointBudget
+def _result_page(
+    number: int, name: str, result: Result, place: str, seeds: Sequence[int], most: int
 ) -> ResultPage:
-    """The page of a result, the one with that number; see `result_pages`."""
-    chosen = result.seeds[: budget.seeds]
+    """The page of a result, with the series of these seeds, of at most so many points each."""
     drawn = []
-    for seed in chosen:
-        packed = series.pack(series.charts(result, seed, budget.most))
+    for seed in seeds:
+        packed = series.pack(series.charts(result, seed, most))
         drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.invalid_runs, packed))
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
@@ -160,7 +142,7 @@ def result_page(
         overview=_overview(summary),
         tables=summary_tables(result, summary),
         drawn=drawn,
-        note=_note(result, chosen),
+        note=_note(result, seeds),
         settings=_settings(experiment, toml),
         toml=toml,
         meta=result.meta,

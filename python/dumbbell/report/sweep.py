@@ -16,6 +16,7 @@ from dumbbell.display import Column, Table, format_setting
 from dumbbell.figures import labelled
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
+from dumbbell.sweeps.figures import share_column
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
 
@@ -72,35 +73,44 @@ def sweep_page(dataset: Dataset) -> SweepPage:
         by_algorithm=_by_algorithm(dataset),
         by_point=_by_point(dataset, runs) if points <= _MOST_ROWS else None,
         toml=toml,
-        commands=_commands(shlex.quote(str(dataset.folder)), _again(dataset)),
+        commands=_commands(dataset),
     )
 
 
-def _again(dataset: Dataset) -> str:
-    """What a sweep was given beside its file, as options."""
-    seeds = sorted(set(dataset.plan["seed"]))
+def _commands(dataset: Dataset) -> list[tuple[str, str]]:
+    folder, seeds = shlex.quote(str(dataset.folder)), sorted(set(dataset.plan["seed"]))
+    again = f"dumbbell sweep {folder}/sweep.toml --out {folder}"
     # Others than those that a count stands for are in the file.
-    count = f" --seeds {len(seeds)}" if seeds == list(range(1, len(seeds) + 1)) else ""
-    return count + (" --series" if set(SERIES) & set(dataset.tables) else "")
-
-
-def _commands(folder: str, options: str) -> list[tuple[str, str]]:
+    again += f" --seeds {len(seeds)}" if seeds == list(range(1, len(seeds) + 1)) else ""
+    again += " --series" if set(SERIES) & set(dataset.tables) else ""
     return [
-        (
-            "Run it again, or what is missing of it",
-            f"dumbbell sweep {folder}/sweep.toml --out {folder}{options}",
-        ),
+        ("Run it again, or what is missing of it", again),
         ("Its heat map as a figure", f"dumbbell plot {folder} heat --metric jain"),
         ("Its rows", f"dumbbell query 'from runs' {folder} --csv"),
     ]
 
 
+def _shares(dataset: Dataset) -> pl.DataFrame:
+    """The share of each algorithm in the data that the flows of a run delivered."""
+    by, delivered = ["point", "seed"], pl.col("delivered").sum()
+    flows = dataset.table("flows").group_by(*by, "cc", maintain_order=True)
+    share = pl.col("delivered") / delivered.over(by)
+    return flows.agg(delivered).select(*by, "cc", share=share)
+
+
 def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     """The mean of every metric at every point, and where on the axes that is."""
     known = [name for name in METRICS if name in runs.columns and runs[name].count()]
+    shown: dict[str, Column] = {name: Column.of(name) for name in known}
+    shares = _shares(dataset)
+    if shares.height > runs.height:  # several algorithms in a run
+        for (cc,), table in shares.group_by("cc", maintain_order=True):
+            shown[f"share of {cc}"] = share_column(str(cc))
+            its = table.select("point", "seed", pl.col("share").alias(f"share of {cc}"))
+            runs = runs.join(its, on=["point", "seed"], how="left", maintain_order="left")
     names = [name for name in dataset.axes if name in runs.columns]
     found = runs.group_by("point", maintain_order=True).agg(
-        pl.col(names).first(), pl.col(known).mean()
+        pl.col(names).first(), pl.col(list(shown)).mean()
     )
     axes = {}
     for name in names:
@@ -115,14 +125,13 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
             "at": [places[value] for value in column],
         }
     shades = mpl.colormaps[_SHADES]
-    shown = {name: Column.of(name) for name in known}
     return {
         "axes": axes,
         "metrics": [
             {"name": name, "label": column.heading, "decimals": column.decimals}
             for name, column in shown.items()
         ],
-        "points": {name: short((found[name] * shown[name].scale).to_numpy()) for name in known},
+        "points": {n: short((found[n] * one.scale).to_numpy()) for n, one in shown.items()},
         "shades": [to_hex(shades(step / 31)) for step in range(32)],
     }
 
@@ -155,12 +164,9 @@ def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
 
 def _by_algorithm(dataset: Dataset) -> Table:
     """What the flows of an algorithm achieved together, and their share, over the whole sweep."""
-    flows = dataset.table("flows")
-    delivered = pl.col("delivered").sum()
-    shares = flows.group_by("point", "seed", "cc").agg(share=delivered)
-    shares = shares.with_columns(pl.col("share") / pl.col("share").sum().over("point", "seed"))
-    runs = metrics.over_flows(flows, ["point", "seed", "cc"])
-    runs = runs.join(shares, on=["point", "seed", "cc"], maintain_order="left")
+    by = ["point", "seed", "cc"]
+    runs = metrics.over_flows(dataset.table("flows"), by)
+    runs = runs.join(_shares(dataset), on=by, maintain_order="left")
     found = runs.group_by("cc", maintain_order=True).agg(pl.col(_OF_ALGORITHMS).mean())
     rows: list[list[Cell]] = [[labelled(str(cc)), *cells] for cc, *cells in found.iter_rows()]
     note = (

@@ -101,15 +101,18 @@ def draw(
     return kind, figure
 
 
+def share_column(cc: str) -> Column:
+    """How the share of an algorithm in the data that all flows delivered is shown."""
+    return Column.of("share", title=f"{figures.style_of(cc).label}'s share of the data")
+
+
 def _measure(metric: str) -> tuple[str, str, Column]:
     """A metric as an SQL expression over ``runs``, its name, and how it is shown."""
     if found := _SHARE.fullmatch(metric):
         cc = found[1].replace("'", "''")
         same = "flows.point = runs.point and flows.seed = runs.seed"
         part = f"sum(delivered) filter (cc = '{cc}') / sum(delivered)"
-        title = f"{figures.style_of(found[1]).label}'s share of the data"
-        column = Column.of("share", title=title)
-        return f"(select {part} from flows where {same})", "share", column
+        return f"(select {part} from flows where {same})", "share", share_column(found[1])
     if metric in METRICS:
         return quoted(metric), metric, Column.of(metric)
     return metric, "value", Column(metric)
