@@ -215,9 +215,8 @@ def draw_ratios(runs: Runs) -> Figure:
     )
     for rtt, axes in zip(RTTS, line, strict=True):
         bins = runs.kept(f"ratio-{rtt}", histogram)
-        middle = (bins["bin"] - BIN / 2).to_numpy()
         colour = figures.style_of("udt").colour
-        axes.bar(middle, bins["share"].to_numpy(), width=BIN * 0.92, color=colour)
+        axes.bar(bins["bin"] - BIN / 2, bins["share"], width=BIN * 0.92, color=colour)
         axes.set(xlim=(0.985, 1.015), xlabel="R(t+1) / R(t)", title=f"RTT {rtt} ms")
     line[0].set_ylabel("share of acknowledgements")
     return drawn
