@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, Flow, Link, _core, metrics, run
-from dumbbell.experiment.model import needs_udt
+from dumbbell._core import needs_udt
 from dumbbell.results.tables import TABLES
 
 if TYPE_CHECKING:

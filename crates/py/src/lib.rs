@@ -62,6 +62,12 @@ mod _core {
         checked.map(drop).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// Whether an algorithm needs what only a UDT receiver reports.
+    #[pyfunction]
+    fn needs_udt(cc: &str) -> bool {
+        algorithm::needs_udt(cc)
+    }
+
     /// Names of the schedulers of multipath connections, the default first.
     #[pyfunction]
     fn schedulers() -> Vec<&'static str> {

@@ -76,11 +76,9 @@ def run_scenarios(
 
 def _algorithms(named: list[str], others: str | None) -> list[str]:
     """Those in question first, then all built-in ones that are for TCP, or those of `others`."""
-    from dumbbell.experiment.model import needs_udt
-
-    rest = [name for name in _core.algorithms() if not needs_udt(name)]
+    rest = [name for name in _core.algorithms() if not _core.needs_udt(name)]
     algorithms = list(dict.fromkeys([*named, *(split_algorithms(others) if others else rest)]))
-    for_udt = next((name for name in algorithms if needs_udt(name)), None)
+    for_udt = next((name for name in algorithms if _core.needs_udt(name)), None)
     if for_udt:
         raise ExperimentError(f'"{for_udt}" is for UDT, and these flows are TCP\'s', key="--cc")
     return algorithms

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import figures, metrics
+from dumbbell import _core, figures, metrics
 from dumbbell.display import Column, Table
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import run_into
 from dumbbell.errors import ExperimentError, QuantityError
-from dumbbell.experiment.model import Experiment, Flow, Link, needs_udt
+from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
 from dumbbell.results.summary import means
 
@@ -281,7 +281,7 @@ def _experiment(
 
 def _flow(name: str, cc: str, *, rtt: str, repeat: int) -> Flow:
     try:
-        transport = "udt" if needs_udt(cc) else "tcp"
+        transport = "udt" if _core.needs_udt(cc) else "tcp"
         return Flow(name=name, cc=cc, rtt=rtt, repeat=repeat, transport=transport)
     except ExperimentError as error:
         key = "against" if name == "against" and error.key == "cc" else error.key

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 64 * 10**6
 """The size of the largest experiment file."""
 
-_FLOW: Final = b"[[flow]]"
-
 _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[flow]] at least"
 
 
@@ -51,11 +49,10 @@ def read_text(path: Path) -> str:
 
 
 def _too_large(path: Path) -> str:
-    flows, tail = 0, b""
+    flows = 0
     with path.open("rb") as file:
-        while chunk := file.read(2**20):
-            flows += (tail + chunk).count(_FLOW)
-            tail = chunk[1 - len(_FLOW) :]
+        while lines := file.readlines(2**20):
+            flows += b"".join(lines).count(b"[[flow]]")
     size = f"holds {path.stat().st_size // 10**6:,} MB"
     holds = f"{size} and {flows:,} [[flow]] tables" if flows else size
     most = f"the most is {MOST_BYTES // 10**6} MB and 1,000,000 flows"

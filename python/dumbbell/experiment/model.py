@@ -40,13 +40,6 @@ StackValue = bool | int | str
 MOST_SEEDS: Final = 100_000
 """The maximum number of seeds of one experiment."""
 
-_REPORT_BASED: Final = frozenset({"udt", "ar-udt"})
-
-
-def needs_udt(cc: str) -> bool:
-    """Whether an algorithm needs the reports of a UDT receiver."""
-    return cc.partition("(")[0].strip() in _REPORT_BASED
-
 
 @contextmanager
 def experiment_errors() -> Iterator[None]:

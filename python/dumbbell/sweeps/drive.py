@@ -116,28 +116,27 @@ def _pool(jobs: int | None, dask: str | None) -> Iterator[tuple[Executor, int]]:
         yield there.executor, there.threads if jobs is None else workers(jobs)
 
 
+@dataclass
 class _Driver:
     """Makes the runs of a sweep that are missing, and keeps them as they come."""
 
-    def __init__(
-        self,
-        sweep: Sweep,
-        points: list[Point],
-        store: Store,
-        pool: Executor,
-        at_once: int,
-        series: bool,
-        progress: Progress,
-        finished: Callable[[pl.DataFrame], None] | None,
-    ) -> None:
-        self.sweep, self.store, self.series = sweep, store, series
-        self.pool, self.at_once, self.progress, self.finished = pool, at_once, progress, finished
-        self.before = frozenset(store.done())
+    sweep: Sweep
+    points: list[Point]
+    store: Store
+    pool: Executor
+    at_once: int
+    series: bool
+    progress: Progress
+    finished: Callable[[pl.DataFrame], None] | None
+    total: int = 0
+    found: int = 0
+    made: int = 0
+
+    def __post_init__(self) -> None:
+        self.before = frozenset(self.store.done())
         self.there = set(self.before)
-        is_shared = not series and _is_shared(points)
+        is_shared = not self.series and _is_shared(self.points)
         self.packs = Packs(RunStore.default() if is_shared else RunStore(None))
-        self.total, self.found, self.made = 0, 0, 0
-        self.points = points
         self.waiting: list[Tables] = []
         self.kept_at = time.monotonic()
 
@@ -180,18 +179,15 @@ class _Driver:
         """Adds seeds to the points that are not known well enough; returns how many stay so."""
         seeds = {point.number: first for point in self.points}
         while True:
-            values = self._values(until.metric)
+            runs = Dataset(self.store.folder).table("runs")
+            known = runs.group_by("point").agg(pl.col(until.metric).cast(pl.Float64))
+            values = dict(known.iter_rows())
             loose = [point for point in seeds if not until.is_satisfied_by(values.get(point, []))]
             grow = [point for point in loose if len(seeds[point]) < until.max_seeds]
             if not grow:
                 return len(loose)
             seeds |= {point: until.next_seeds(seeds[point]) for point in grow}
             self.go_through(seeds)
-
-    def _values(self, metric: str) -> dict[int, list[float | None]]:
-        runs = Dataset(self.store.folder).table("runs")
-        grouped = runs.group_by("point").agg(pl.col(metric).cast(pl.Float64))
-        return dict(grouped.iter_rows())
 
     def _run(self, missing: list[Run], asked: pl.DataFrame) -> None:
         built, left = build(), iter(missing)
