@@ -61,12 +61,14 @@ def algorithms(help: str) -> Any:  # noqa: A002
     return Option("--cc", help=help, autocompletion=_complete_algorithms)
 
 
-Jobs = Annotated[int | None, Option(min=1, help="Runs at a time; default: one a processor.")]
-Dask = Annotated[str | None, Option(metavar="ADDRESS", help="Dask scheduler of the workers.")]
-Seeds = Annotated[int | None, Option(min=1, help="Number of seeds.")]
+Jobs = Annotated[
+    int | None, Option(min=1, metavar="N", help="Runs at a time; default: one per processor.")
+]
+Dask = Annotated[str | None, Option(metavar="ADDRESS", help="Dask scheduler whose workers run it.")]
+Seeds = Annotated[int | None, Option(min=1, metavar="N", help="Number of seeds.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace what --out holds from before.")]
-OnBackend = Annotated[Backend, Option(help="linux: real packets in real time; needs root.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace another result or file at --out.")]
+OnBackend = Annotated[Backend, Option(help="linux runs real packets in real time, as root.")]
 Assignments = Annotated[
     list[str] | None,
     Option(

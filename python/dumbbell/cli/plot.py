@@ -52,7 +52,7 @@ def plot_folder(
     ] = None,
     name: Annotated[
         str | None,
-        Argument(metavar="FIGURE", help="One of --list.", autocompletion=_complete_names),
+        Argument(metavar="FIGURE", help="Its name, one of --list.", autocompletion=_complete_names),
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of a result; default: the first.")] = None,
     x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
@@ -60,7 +60,9 @@ def plot_folder(
     by: Annotated[str | None, Option(help="Axis with a line for each value, such as cc.")] = None,
     metric: Annotated[str | None, Option(help="Column of runs, or SQL; default: jain.")] = None,
     where: Annotated[str | None, Option(help="Only these runs, in SQL: \"cc = 'bbr3'\".")] = None,
-    kind: Annotated[Format | None, Option("--format", help="Default: svg and png.")] = None,
+    kind: Annotated[
+        Format | None, Option("--format", help="Format; default: both svg and png.")
+    ] = None,
     width: Annotated[str | None, Option(help="'single' or 'double' column, or '84mm'.")] = None,
     out: Annotated[Path | None, options.out("File; default: in FOLDER, or beside it.")] = None,
     overwrite: options.Overwrite = False,

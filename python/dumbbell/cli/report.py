@@ -14,7 +14,7 @@ from dumbbell.errors import DumbbellError
 
 
 def report_folder(
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="Result(s), sweep, or paper.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Result, results, sweep, or paper.")],
     out: Annotated[Path | None, options.out("File; default: a page in FOLDER.")] = None,
     overwrite: options.Overwrite = False,
     show: Annotated[bool, Option("--open", help="Open it in the browser.")] = False,

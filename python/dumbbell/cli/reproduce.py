@@ -17,10 +17,17 @@ if TYPE_CHECKING:
 
 def reproduce_papers(
     names: options.Papers = None,
-    out: Annotated[Path, options.out("Folder, with one for every paper.")] = Path("results/papers"),
+    out: Annotated[Path, options.out("Folder; every paper has one in it.")] = Path(
+        "results/papers"
+    ),
     overwrite: options.Overwrite = False,
-    figures: Annotated[list[str] | None, Option("--figure", help="Draw only this one: 2a.")] = None,
-    extensions: Annotated[bool, Option("--extensions", help="Run what goes beyond them.")] = False,
+    figures: Annotated[
+        list[str] | None,
+        Option("--figure", metavar="ID", help="Draw only this figure, such as 2a."),
+    ] = None,
+    extensions: Annotated[
+        bool, Option("--extensions", help="Also run what goes beyond the papers.")
+    ] = False,
     backend: options.OnBackend = "simulator",
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,

@@ -36,7 +36,7 @@ DAMAGED: Final = 4
 
 Cc = Annotated[str, options.algorithms("Congestion control of what is sent from here.")]
 KeyFile = Annotated[
-    Path | None, Option("--key", help="File of a key (dumbbell udt key): all is encrypted.")
+    Path | None, Option("--key", help="File of a key (see dumbbell udt key); encrypts all data.")
 ]
 Retries = Annotated[
     int, Option(min=0, max=1_000_000, help="How often to try again without progress.")
