@@ -248,7 +248,12 @@ def test_a_figure_of_an_extension_is_drawn_again_from_the_folder(tmp_path: Path)
             'called "quantities" (did you mean "quantity"?)',
         ),
         ("paper.toml", 'metric = "throughput"', 'metric = "speed"', 'no metric is called "speed"'),
-        ("paper.toml", 'flow = "cubic" }', 'flows = "cubic" }', 'no option is called "flows"'),
+        (
+            "paper.toml",
+            'flow = "cubic" }',
+            'flows = "cubic" }',
+            "unexpected keyword argument 'flows'; the options",
+        ),
         ("paper.toml", 'unit = "Mbit/s"', 'unit = "s"', 'which "s" is no unit for'),
         ("paper.toml", '"pair-10"', '"pair-11"', 'no experiment is called "pair-11"'),
         (

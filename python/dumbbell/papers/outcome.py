@@ -101,11 +101,6 @@ class Number:
         runs, limit = len(measured.runs), measured.limit
         return f"{measured.censored} of {runs} not within {limit:g} {self.spec.unit}"
 
-    @property
-    def not_above(self) -> int:
-        """In how many runs the value is at most the published one."""
-        return sum(run is not None and run <= self.spec.published for run in self.measured.runs)
-
     def as_json(self) -> dict[str, Any]:
         """The number as it stands in ``results.json``; null is beyond what was observed."""
         return {

@@ -143,8 +143,9 @@ def single_runs(number: Number) -> str:
 
 def rank(number: Number) -> str:
     """Where the published value stands among the runs: ``"≥ 3 of 8 runs"``; nothing of one."""
-    count = len(number.measured.runs)
-    return f"≥ {number.not_above} of {count} runs" if count > 1 else ""
+    runs = number.measured.runs
+    not_above = sum(run is not None and run <= number.spec.published for run in runs)
+    return f"≥ {not_above} of {len(runs)} runs" if len(runs) > 1 else ""
 
 
 def unit(number: Number) -> str:

@@ -17,7 +17,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import polars as pl
 
-from dumbbell.errors import unknown
 from dumbbell.metrics import intervals, summary, throughput
 from dumbbell.results.result import Result
 
@@ -45,20 +44,15 @@ class Metric:
 
     unit: str
     function: Callable[..., Any]
-    of_result: bool = False
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raises `ValueError` if there is no such option, or one is missing."""
-        known = list(inspect.signature(self.function).parameters)[1:]
-        known += [] if self.of_result else ["until"]
-        for name in options:
-            if name not in known:
-                raise ValueError(unknown("option", name, known))
+        signature = inspect.signature(self.function)
         try:
-            given = {name: value for name, value in options.items() if name != "until"}
-            inspect.signature(self.function).bind(None, **given)
+            signature.bind(None, **options)
         except TypeError as error:
-            raise ValueError(f"{error}; its options are {', '.join(known)}") from None
+            known = ", ".join([*signature.parameters][1:]) or "none"
+            raise ValueError(f"{error}; the options of the metric are {known}") from None
 
 
 class NoFlowError(ValueError):
@@ -193,8 +187,7 @@ class Runs:
         own = self.metrics.get(metric)
         if own is not None:
             return list(self.kept(experiment, own.function, **options))
-        rates = self.rates(experiment, options.pop("until", None))
-        return list(METRICS[metric].function(rates, **options))
+        return list(METRICS[metric].function(self.rates(experiment), **options))
 
     def median(
         self,

@@ -114,9 +114,7 @@ class Study:
     def metrics(self) -> dict[str, Metric]:
         """The metrics of the paper's own."""
         found = self.functions.get("metric", {})
-        return {
-            name: Metric(f.keywords["unit"], f.func, of_result=True) for name, f in found.items()
-        }
+        return {name: Metric(f.keywords["unit"], f.func) for name, f in found.items()}
 
     def runs(
         self, results: Mapping[str, Result], extensions: Mapping[str, pl.DataFrame] | None = None
