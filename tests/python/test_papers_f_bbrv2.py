@@ -59,9 +59,9 @@ def test_of_extensions_the_time_of_false_alarms_is_kept(study: Study) -> None:
     assert table["detected"].is_between(0, 1).all()
     cell = table.with_columns(cc=pl.lit("f-bbr2"), flows=pl.lit("2"), queue=pl.lit("1"))
     runs = study.runs({}, {"many": cell})
-    [one] = runs.cells(["many"], {"cc": ["f-bbr2"], "flows": ["2"], "queue": ["1"]})
+    [one] = study.paper.specs(["many"], {"cc": ["f-bbr2"], "flows": ["2"], "queue": ["1"]})
     [figure] = (spec for spec in study.paper.figures if spec.id == "many-1")
-    assert 0 < (one.estimate(figure.measures[0]).value or 0) < 1
+    assert 0 < (runs.estimate(one, figure.measures[0]).value or 0) < 1
 
 
 def test_alone_means_the_same_packets_with_every_seed(study: Study) -> None:

@@ -31,5 +31,5 @@ def test_from_50_ms_on_the_router_is_as_fast_as_the_fastest_flow(paper: Paper) -
         if spec.id.startswith("delay-"):
             changes = list(spec.changes)
             [host] = Experiment.load(paper.folder / spec.file, overrides=changes).links
-            rates[spec.chosen["rtt"] == "10"] = RATE.parse(host.rate or "") / 1e6 * 1448 / 1500
+            rates[spec.settings["rtt"] == "10"] = RATE.parse(host.rate or "") / 1e6 * 1448 / 1500
     assert rates == {True: pytest.approx(near, rel=0.01), False: pytest.approx(max(far), rel=0.01)}

@@ -292,7 +292,7 @@ class ExperimentSpec:
     id: str
     file: str
     changes: tuple[str, ...]
-    chosen: Mapping[str, str]
+    settings: Mapping[str, str]
     template: ExperimentTemplate = field(repr=False)
 
     @property
@@ -505,10 +505,10 @@ class Paper(_Model):
             if not specs:
                 check("experiment or [[experiment]]", name, (one.id for one in self.experiments))
             for key in filter(None, (panel.x, panel.by, *panel.where, *figure.panel_by)):
-                check(f"setting of {name}", key, (key for one in specs for key in one.chosen))
+                check(f"setting of {name}", key, (key for one in specs for key in one.settings))
             for number in (number for measure in panel.measures for number in measure.sum):
                 for one in specs:
-                    check("number", number.format(**one.chosen), self.published)
+                    check("number", number.format(**one.settings), self.published)
 
     def specs(
         self, names: list[str], where: Mapping[str, list[str]] | None = None
@@ -523,9 +523,9 @@ class Paper(_Model):
             for template in self.experiments
             for spec in template.all()
             if (template.id in names or spec.id in names)
-            and all(spec.chosen.get(key) in values for key, values in chosen.items())
+            and all(spec.settings.get(key) in values for key, values in chosen.items())
         ]
-        found.sort(key=lambda one: [vs.index(one.chosen[key]) for key, vs in chosen.items()])
+        found.sort(key=lambda one: [vs.index(one.settings[key]) for key, vs in chosen.items()])
         return found
 
     @cached_property

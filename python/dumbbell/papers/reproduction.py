@@ -197,7 +197,7 @@ class PaperFolder:
             one_by_one = (self._experiments([cell])[cell.id] for cell in cells)
             rows = [
                 self.study.reduce(result).select(
-                    *(pl.lit(value).alias(setting) for setting, value in cell.chosen.items()),
+                    *(pl.lit(value).alias(setting) for setting, value in cell.settings.items()),
                     pl.all(),
                 )
                 for cell, result in zip(cells, self._run(one_by_one, ": extensions"), strict=True)

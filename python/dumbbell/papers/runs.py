@@ -11,7 +11,6 @@ import inspect
 from collections import UserDict
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import ExperimentSpec, Measure, Paper
 
-    Values = Sequence[float | None]
-    """A value for every seed; None for a run that is beyond the limit of observation."""
 
 T = TypeVar("T")
 
@@ -128,25 +125,6 @@ class SavedResults(UserDict[str, Any]):
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One experiment of several, with its settings.
-
-    Attributes:
-        settings: The values of the settings that its template has under ``each``.
-        experiment: Its id.
-        values: Gives a measure's value for every seed.
-    """
-
-    settings: Mapping[str, str]
-    experiment: str
-    values: Callable[[Measure], Values]
-
-    def estimate(self, measure: Measure) -> Estimate:
-        """The median over the seeds."""
-        return intervals.median(self.values(measure), measure.limit)
-
-
-@dataclass(frozen=True)
 class Runs:
     """What was run.
 
@@ -154,7 +132,7 @@ class Runs:
         results: Results by the id of their experiment; `runs["id"]` is one of them.
         extensions: For each extension, by the id of its template, rows by seed with a column for
             every setting of ``each``.
-        paper: What the paper says; needed to look up `cells`.
+        paper: What the paper says; standard figures need it.
         metrics: The metrics of the paper's own.
     """
 
@@ -209,25 +187,17 @@ class Runs:
         """The median of a metric over the seeds, of which no run is censored."""
         return known(self.median(experiment, metric, **options))
 
-    def cells(self, names: list[str], where: Mapping[str, list[str]] | None = None) -> list[Cell]:
-        """The experiments that templates or ids stand for, with their settings.
-
-        `where` chooses among values of settings, and says in which order they come.
-        """
-        return [
-            Cell(spec.chosen, spec.id, partial(self._values_of, spec))
-            for spec in self.paper.specs(names, where)
-        ]
-
-    def _values_of(self, spec: ExperimentSpec, measure: Measure) -> Values:
-        """A value a seed; of an extension from the rows that are kept."""
+    def estimate(self, spec: ExperimentSpec, measure: Measure) -> Estimate:
+        """The median of a measure over the seeds; of an extension from the rows that are kept."""
         if not spec.template.extension:
-            return self.values(spec.id, measure.metric, **measure.others)
-        chosen = [pl.col(key).cast(pl.String) == value for key, value in spec.chosen.items()]
+            return self.of_measure(spec.id, measure)
+        chosen = [pl.col(key).cast(pl.String) == value for key, value in spec.settings.items()]
         rows = self.extensions[spec.template.id].filter(*chosen)
         if measure.metric in self.metrics:
-            return rows[measure.metric].to_list()
-        return list(METRICS[measure.metric].function(wide(rows), **measure.others))
+            values = rows[measure.metric].to_list()
+        else:
+            values = METRICS[measure.metric].function(wide(rows), **measure.others)
+        return intervals.median(values, measure.limit)
 
 
 def wide(table: pl.DataFrame) -> pl.DataFrame:

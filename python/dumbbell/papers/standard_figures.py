@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import FigureSpec, Measure, Panel
-    from dumbbell.papers.runs import Cell, Runs
+    from dumbbell.papers.model import ExperimentSpec, FigureSpec, Measure, Panel
+    from dumbbell.papers.runs import Runs
 
 _HEIGHTS: Final = {"heat": 2.2, "intervals": 2.0}
 
@@ -27,7 +27,7 @@ def draw(spec: FigureSpec, runs: Runs) -> Figure:
     kind, panels = spec.kind or "curves", list(_panels(spec, runs))
     columns = spec.columns or len(panels)
     rows = -(-len(panels) // columns)
-    bars = [max(len(cells) for _, cells in panels[i * columns :][:columns]) for i in range(rows)]
+    bars = [max(len(specs) for _, specs in panels[i * columns :][:columns]) for i in range(rows)]
     figure, grid = figures.panels(
         rows,
         columns,
@@ -39,8 +39,8 @@ def draw(spec: FigureSpec, runs: Runs) -> Figure:
     )
     every = [axes for line in grid for axes in line]
     image = None
-    for axes, (panel, cells) in zip(every, panels, strict=False):
-        image = _KINDS[kind](axes, panel, cells, runs)
+    for axes, (panel, specs) in zip(every, panels, strict=False):
+        image = _KINDS[kind](axes, panel, specs, runs)
         # The range of a heat map's y axis is that of its shades.
         _finish(axes, panel.model_copy(update={"y_range": []}) if kind == "heat" else panel)
     for number, axes in enumerate(every):
@@ -54,13 +54,12 @@ def draw(spec: FigureSpec, runs: Runs) -> Figure:
     return figure
 
 
-def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[Cell]]]:
+def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[ExperimentSpec]]]:
     """What each panel shows, and of which experiments."""
     for panel in spec.panels:
-        cells = runs.cells(panel.experiments, panel.where)
-        groups: dict[tuple[str, ...], list[Cell]] = {}
-        for cell in cells:
-            groups.setdefault(tuple(cell.settings[key] for key in spec.panel_by), []).append(cell)
+        groups: dict[tuple[str, ...], list[ExperimentSpec]] = {}
+        for one in runs.paper.specs(panel.experiments, panel.where):
+            groups.setdefault(tuple(one.settings[key] for key in spec.panel_by), []).append(one)
         for key, some in groups.items():
             names = {
                 setting: runs.paper.label(value) if setting == "cc" else value
@@ -70,7 +69,7 @@ def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[Cell]]]:
             yield titled, some
 
 
-def _rows(panel: Panel, cells: list[Cell], runs: Runs) -> list[dict[str, Any]]:
+def _rows(panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> list[dict[str, Any]]:
     """A row for every measure of every experiment.
 
     ``settings``; ``name`` of the experiment and ``label`` of the measure; ``cc``, the algorithm
@@ -79,12 +78,12 @@ def _rows(panel: Panel, cells: list[Cell], runs: Runs) -> list[dict[str, Any]]:
     """
     rows = []
     for measure in panel.measures:
-        for cell in cells:
-            found, settings = cell.estimate(measure), cell.settings
+        for spec in specs:
+            found, settings = runs.estimate(spec, measure), spec.settings
             shown = settings.get(panel.by) or settings.get("cc", "")
             look = measure.look.format(**settings) or runs.paper.looks.get(shown, shown)
             names = {key: runs.paper.label(value) for key, value in settings.items()}
-            of = panel.published_of.format(**settings) or cell.experiment
+            of = panel.published_of.format(**settings) or spec.id
             said = runs.paper.published_as(of, measure, settings)
             row = {
                 "settings": settings,
@@ -96,8 +95,8 @@ def _rows(panel: Panel, cells: list[Cell], runs: Runs) -> list[dict[str, Any]]:
     return rows
 
 
-def _curves(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
-    rows = _rows(panel, cells, runs)
+def _curves(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
+    rows = _rows(panel, specs, runs)
     for row in rows:
         row["x"] = float(row["settings"][panel.x]) / panel.x_unit
     order = list(dict.fromkeys(row["cc"] for row in rows))
@@ -147,16 +146,16 @@ def _legend(axes: Axes, panel: Panel, rows: list[dict[str, Any]]) -> None:
     )
 
 
-def _bars(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+def _bars(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
     group, member = ("label", "name") if panel.members == "by" else ("name", "label")
-    rows = [row | {"group": row[group], "member": row[member]} for row in _rows(panel, cells, runs)]
+    rows = [row | {"group": row[group], "member": row[member]} for row in _rows(panel, specs, runs)]
     groups = list(dict.fromkeys(row["group"] for row in rows))
     members = list(dict.fromkeys(row["member"] for row in rows))
     figures.grouped_bars(axes, rows, groups, members)
 
 
-def _intervals(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
-    interval_bars(axes, [row | {"label": row["name"]} for row in _rows(panel, cells, runs)])
+def _intervals(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
+    interval_bars(axes, [row | {"label": row["name"]} for row in _rows(panel, specs, runs)])
 
 
 def interval_row(
@@ -187,17 +186,17 @@ def interval_bars(axes: Axes, rows: list[dict[str, Any]]) -> None:
     figures.intervals(axes, frame)
 
 
-def _windows(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
+def _windows(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
     parts = []
-    for cell in cells:
-        result = runs[cell.experiment].by_subflow()
+    for spec in specs:
+        result = runs[spec.id].by_subflow()
         first = result.of_seed(result.seeds[0])
         series = first.series if panel.series == "cwnd" else metrics.windows(first)
         flow = pl.col("flow").cast(pl.String)
         names = panel.flows or {name: f"{name} flow" for name in result.flow_names}
         shown, cc = flow.replace(names), pl.col("cc").cast(pl.String)
         if panel.by:
-            value = cell.settings[panel.by]
+            value = spec.settings[panel.by]
             shown, cc = pl.lit(runs.paper.label(value)), pl.lit(value)
         table = series.filter(flow.is_in(list(names))).with_columns(name=shown, cc=cc)
         parts.append(table.select("name", "cc", "t", panel.series))
@@ -209,12 +208,12 @@ def _windows(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> None:
         figures.legend(axes, columns=panel.legend)
 
 
-def _heat(axes: Axes, panel: Panel, cells: list[Cell], runs: Runs) -> Any:
+def _heat(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> Any:
     [measure] = panel.measures
     rows = [
         {key: float(row["settings"][key]) for key in (panel.x, panel.by)}
         | {end: row[end] for end in ("value", "low", "high")}
-        for row in _rows(panel, cells, runs)
+        for row in _rows(panel, specs, runs)
     ]
     low, high = panel.y_range or (None, measure.limit)
     return figures.heat_map(

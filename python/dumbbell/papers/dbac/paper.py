@@ -105,10 +105,10 @@ def buffer(runs: Runs) -> Figure:
     for axes, (cc, label) in zip(line, COMPARED.items(), strict=True):
         for rank, scheduler in enumerate(("lowest-rtt", "blest", "ecf")):
             chosen = {"cc": [cc], "scheduler": [scheduler]}
-            cells = runs.cells(["beyond-buffer"], chosen)
+            specs = runs.paper.specs(["beyond-buffer"], chosen)
             axes.plot(
-                [float(cell.settings["MB"]) for cell in cells],
-                [cell.estimate(BOTH).value or 0.0 for cell in cells],
+                [float(spec.settings["MB"]) for spec in specs],
+                [runs.estimate(spec, BOTH).value or 0.0 for spec in specs],
                 color=("#0072b2", "#d55e00", "#8a9099")[rank],
                 linestyle=("-", "-", "--")[rank],
                 label=scheduler,

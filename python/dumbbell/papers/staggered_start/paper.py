@@ -229,11 +229,9 @@ def second_share(result: Result) -> pl.DataFrame:
 
 def variants(runs: Runs) -> dict[str, tuple[str, str]]:
     """The experiments as assumed and with one change: the algorithm, and what is changed."""
-    assert runs.paper is not None
-    cells = runs.cells(["{cc}", "{cc}-{change}"], {"cc": [*ALGORITHMS]})
+    specs = runs.paper.specs(["{cc}", "{cc}-{change}"], {"cc": [*ALGORITHMS]})
     return {
-        cell.experiment: (cell.settings["cc"], runs.paper.label(cell.settings["change"]))
-        for cell in cells
+        spec.id: (spec.settings["cc"], runs.paper.label(spec.settings["change"])) for spec in specs
     }
 
 
