@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 from hand_made import result, zero
 
@@ -106,3 +109,12 @@ def test_convergence_with_a_flow_that_is_not_there_is_an_error() -> None:
         convergence(result({"a": zero, "b": zero}), "a", "c")
     with pytest.raises(ValueError, match="two flows"):
         convergence(result({"a": zero}))
+
+
+def test_flows_that_have_both_ended_do_not_count_as_fair() -> None:
+    run = result(
+        {"a": lambda t: 3e5 * min(t, 8), "b": lambda t: 1e5 * min(t, 8), "c": zero}, duration=40
+    )
+    ended = pl.when(pl.col("flow").cast(pl.String) == "c").then(40.0).otherwise(8.0)
+    flows = run.flows.with_columns(end=ended)
+    assert convergence(replace(run, flows=flows))["fair"].to_list() == [None]

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from dumbbell.figures.style import DISTINCT, FAINT, INK, PAGE, line_style, named, style_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -207,13 +207,7 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
     seen = set()
     for row, name in enumerate(names):
         flow = table.filter(pl.col(label) == name)
-        stays = (
-            flow.with_columns(stay=pl.col("state").rle_id())
-            .group_by("stay", maintain_order=True)
-            .agg(pl.col("t").first(), pl.col("state").first().cast(pl.Int64))
-        )
-        ends = [*stays["t"][1:], flow["t"][-1]]
-        for begin, end, state in zip(stays["t"], ends, stays["state"], strict=True):
+        for begin, end, state in state_spans(flow):
             _, colour = BBR.get(state, ("", FAINT))
             axes.broken_barh([(begin, end - begin)], (row - 0.4, 0.8), color=colour, linewidth=0)
             seen.add(state)
@@ -231,6 +225,13 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
         handlelength=0.9,
         columnspacing=0.9,
     )
+
+
+def state_spans(flow: pl.DataFrame) -> Iterator[tuple[float, float, int]]:
+    """The begin and end (s) and the number of each state of a flow: columns ``t``, ``state``."""
+    stays = flow.filter(pl.col("state").rle_id().diff().fill_null(1) != 0)
+    ends = [*stays["t"][1:], flow["t"][-1]]
+    return zip(stays["t"], ends, stays["state"].cast(pl.Int64), strict=True)
 
 
 def label_column(table: pl.DataFrame) -> str:

@@ -17,8 +17,6 @@ import polars as pl
 from dumbbell.metrics.rates import windows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from dumbbell.metrics.rates import SampledRuns
@@ -179,22 +177,19 @@ def _converge(
     result: SampledRuns, seed: int, pair: list[str]
 ) -> tuple[int, float | None, float | None, float | None]:
     start = float(result.flows.filter(pl.col("flow") == pair[1])["start"].item())
-    cwnd = _side_by_side(result.series.select("t", "flow", "cwnd"), "t", "cwnd", pair)
+    cwnd = result.series.pivot("flow", pair, index="t", values="cwnd").sort("t")
     later = result.series.filter((pl.col("flow") == pair[1]) & pl.col("ssthresh").is_finite())
     settled = float(later["t"][0]) if later.height else None
     crossing = crossing_time(cwnd["t"], cwnd[pair[0]], cwnd[pair[1]], start, settled=settled)
-    table = windows(result, since=start, whole=True).select("window", "flow", "throughput")
     rates = (
-        _side_by_side(table, "window", "throughput", pair).select(pair).fill_null(0.0).to_numpy()
+        windows(result, since=start, whole=True)
+        .pivot("flow", pair, index="window", values="throughput")
+        .sort("window")
+        .select(pair)
+        .filter(pl.any_horizontal(pl.all().is_not_null()))  # not after the end of both
+        .fill_null(0.0)
+        .to_numpy()
     )
     fair = fair_time(rates)
     after = rates[int(fair) :] if fair is not None else rates[:0]
     return seed, crossing, fair, share_variance(after)
-
-
-def _side_by_side(
-    table: pl.DataFrame, index: str, values: str, names: Sequence[str]
-) -> pl.DataFrame:
-    """The values of each flow in a column of its name; null where it has none."""
-    of = (pl.when(pl.col("flow") == name).then(values).drop_nulls().first() for name in names)
-    return table.group_by(index).agg(**dict(zip(names, of, strict=True))).sort(index)

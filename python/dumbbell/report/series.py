@@ -19,6 +19,7 @@ from dumbbell import metrics
 from dumbbell.experiment.quantities import TIME
 from dumbbell.figures import line_style
 from dumbbell.figures.result import MOST_FLOWS
+from dumbbell.figures.timeline import state_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,17 +195,15 @@ def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def _states(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
     """The states of the flows that show any, as spans ``[begin, end, number]`` in s."""
-    shown = run.internals.filter(
+    shown = run.internals.rename({"value": "state"}).filter(
         (pl.col("name") == "state") & pl.col("flow").cast(pl.String).is_in(names)
     )
-    bands = []
-    for (name,), flow in shown.group_by("flow", maintain_order=True):
-        stays = (
-            flow.with_columns(stay=pl.col("value").rle_id())
-            .group_by("stay", maintain_order=True)
-            .agg(pl.col("t").first().round(3), pl.col("value").first().cast(pl.Int64))
-        )
-        ends = [*stays["t"].to_list()[1:], round(float(flow["t"][-1]), 3)]
-        spans = [list(span) for span in zip(stays["t"], ends, stays["value"], strict=True)]
-        bands.append({"flow": str(name), "spans": spans})
-    return bands
+    return [
+        {
+            "flow": str(name),
+            "spans": [
+                [round(begin, 3), round(end, 3), state] for begin, end, state in state_spans(flow)
+            ],
+        }
+        for (name,), flow in shown.group_by("flow", maintain_order=True)
+    ]
