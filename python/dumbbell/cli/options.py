@@ -86,8 +86,7 @@ UntilCi = Annotated[
     ),
 ]
 Metric = Annotated[
-    str,
-    Option(help="Metric that --until-ci refers to.", autocompletion=_complete_metrics),
+    str, Option(help="Metric that --until-ci refers to.", autocompletion=_complete_metrics)
 ]
 Papers = Annotated[
     list[str] | None,

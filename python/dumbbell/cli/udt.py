@@ -59,7 +59,7 @@ def serve(
     """Serve a folder until interrupted."""
     from dumbbell import udt
 
-    with _failures():
+    with _session():
         udt.serve(
             folder,
             port,
@@ -86,7 +86,6 @@ def send(
     """Send files and folders to a server."""
     from dumbbell import udt
 
-    _check_out(out, overwrite)
     *files, host = what
     if not files:
         raise DumbbellError("send: names no server; write the files first and the host last")
@@ -94,7 +93,7 @@ def send(
     if absent:
         raise DumbbellError(f"{absent}: there is no such file or folder")
     host, number = _host(host, port)
-    with _failures(), _progress("sending") as observe:
+    with _session(out, overwrite), _progress("sending") as observe:
         report = udt.send(
             [Path(file) for file in files],
             host,
@@ -109,8 +108,7 @@ def send(
 @app.command()
 def recv(
     what: Annotated[
-        list[str] | None,
-        Argument(metavar="HOST PATH", help="Server, and what to take of it."),
+        list[str] | None, Argument(metavar="HOST PATH", help="Server, and what to take of it.")
     ] = None,
     into: Annotated[Path, Option(help="Folder for what is received.")] = Path(),
     port: Port = 9000,
@@ -123,26 +121,19 @@ def recv(
     """Receive files of a server. Without one, wait for one `dumbbell udt send` to here."""
     from dumbbell import udt
 
-    _check_out(out, overwrite)
     settings = _settings("udt", key)
+    if what and len(what) < 2:
+        raise DumbbellError("recv: names no file; write the host first and then what to take of it")
     try:
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = f"--into: {into} cannot be a folder: {error.strerror}"
         raise DumbbellError(f"{problem}; name one, or what may become one") from None
-    if what and len(what) < 2:
-        raise DumbbellError("recv: names no file; write the host first and then what to take of it")
-    with _failures(), _progress("receiving") as observe:
+    with _session(out, overwrite), _progress("receiving") as observe:
         if what:
             host, number = _host(what[0], port)
             report = udt.receive(
-                host,
-                what[1:],
-                into,
-                number,
-                settings=settings,
-                retries=retries,
-                observe=observe,
+                host, what[1:], into, number, settings=settings, retries=retries, observe=observe
             )
         else:
             report = udt.serve(
@@ -168,11 +159,10 @@ def bench(
     from dumbbell.display import Column, Table
     from dumbbell.experiment.quantities import TIME
 
-    _check_out(out, overwrite)
     host, number = _host(host, port)
     length = TIME.parse(duration) / 1e9
     reports: dict[str, tuple[str, Report]] = {}
-    with _failures():
+    with _session(out, overwrite):
         for algorithm in options.split_algorithms(cc):
             settings, began = _settings(algorithm, key), time.monotonic()
             with progress_bar() as show:
@@ -183,20 +173,18 @@ def bench(
     if out is not None:
         udt.record(reports, title=f"bench to {host}").save(out, overwrite=True)
     if json:
-        return print_json({"host": host, "algorithms": found})
+        print_json({"host": host, "algorithms": found})
+        return
     names = {"rate": "throughput", "rtt": "rtt_mean", "loss": "retransmission_share"}
     columns = [Column("Algorithm"), *(Column.of(metric, priority=0) for metric in names.values())]
     cells = [[name, *(row[key] for key in names)] for name, row in found.items()]
     print_table(f"{host}, {duration} each", Table(columns, cells))
     if out is not None:
         print_line(f"{out}/")
-    return None
 
 
 @app.command()
-def key(
-    file: Annotated[Path, Argument(help="File to write; only its owner can read it.")],
-) -> None:
+def key(file: Annotated[Path, Argument(help="File to write; only its owner can read it.")]) -> None:
     """Make a key for the encrypted mode. Both sides need a copy."""
     from dumbbell import udt
 
@@ -206,14 +194,6 @@ def key(
     except OSError as error:
         raise DumbbellError(f"{file}: cannot be written: {error.strerror}") from None
     print_line(str(file))
-
-
-def _check_out(out: Path | None, overwrite: bool) -> None:
-    """Refuses, before anything is measured, a folder that may not be written."""
-    if out is not None:
-        from dumbbell.results.storage import check
-
-        check(out, None, None, overwrite=overwrite)
 
 
 def _host(text: str, port: int) -> tuple[str, int]:
@@ -241,10 +221,13 @@ def _settings(cc: str, key: Path | None) -> Settings:
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
-    """Says in one line what failed, and exits with its status."""
+def _session(out: Path | None = None, overwrite: bool = False) -> Iterator[None]:
+    """Refuses an `out` that may not be written; exits with the status of what failed."""
     from dumbbell import _core
+    from dumbbell.results.storage import check
 
+    if out is not None:
+        check(out, None, None, overwrite=overwrite)
     try:
         yield
     except (_core.TransferDamagedError, OSError) as error:
@@ -309,12 +292,11 @@ def _conclude(
     if out is not None:
         udt.record({"transfer": (cc, report)}, title=what, taken=taken).save(out, overwrite=True)
     if json:
-        return print_json(found)
+        print_json(found)
+        return
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""
-    print_line(
-        f"{report.files} files, {report.bytes:,} bytes{resumed}, in {report.seconds:.3g} s: "
-        f"{_measured(report.rate, found['rtt'], found['loss'])}"
-    )
+    measured = _measured(report.rate, found["rtt"], found["loss"])
+    sent = f"{report.files} files, {report.bytes:,} bytes{resumed}, in {report.seconds:.3g} s"
+    print_line(f"{sent}: {measured}")
     if out is not None:
         print_line(f"{out}/")
-    return None
