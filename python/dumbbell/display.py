@@ -102,36 +102,25 @@ class Column:
         return formatted
 
 
-def _metric(
-    title: str,
-    unit: str = "",
-    scale: float = 1.0,
-    *,
-    priority: int,
-    decimals: int = 0,
-    lowest: float = 0.0,
-    highest: float = math.inf,
-) -> Column:
-    return Column(title, True, unit, scale, priority, decimals, lowest, highest)
-
-
 METRICS: Final = {
-    "throughput": _metric("Throughput", "Mbit/s", 1e-6, priority=1),
-    "goodput": _metric("Goodput", "Mbit/s", 1e-6, priority=8),
-    "utilisation": _metric("Utilisation", "%", 1e2, priority=5, highest=1),
-    "queue_delay_mean": _metric("Queueing delay", "ms", 1e3, priority=2),
-    "queue_delay_p95": _metric("p95 queueing delay", "ms", 1e3, priority=7),
-    "rtt_mean": _metric("Mean RTT", "ms", 1e3, priority=9),
-    "retransmission_share": _metric("Retransmitted", "%", 1e2, priority=3, highest=1),
-    "share": _metric("Share", "%", 1e2, priority=3, highest=1),
-    "jain": _metric("Jain's index", priority=4, decimals=3, highest=1),
-    "harm": _metric("Harm", "%", 1e2, priority=3, lowest=-math.inf, highest=1),
-    "rival_throughput": _metric("Throughput left", "Mbit/s", 1e-6, priority=2),
-    "took": _metric("Completion time", "s", priority=6),
-    "timeouts": _metric("Timeouts", priority=10),
-    "queue_mean": _metric("Mean queue", "kB", 1e-3, priority=2),
-    "dropped": _metric("Dropped", "packets", priority=3),
-    "lost": _metric("Lost at random", "packets", priority=4),
+    "throughput": Column("Throughput", True, "Mbit/s", 1e-6, priority=1, lowest=0),
+    "goodput": Column("Goodput", True, "Mbit/s", 1e-6, priority=8, lowest=0),
+    "utilisation": Column("Utilisation", True, "%", 1e2, priority=5, lowest=0, highest=1),
+    "queue_delay_mean": Column("Queueing delay", True, "ms", 1e3, priority=2, lowest=0),
+    "queue_delay_p95": Column("p95 queueing delay", True, "ms", 1e3, priority=7, lowest=0),
+    "rtt_mean": Column("Mean RTT", True, "ms", 1e3, priority=9, lowest=0),
+    "retransmission_share": Column(
+        "Retransmitted", True, "%", 1e2, priority=3, lowest=0, highest=1
+    ),
+    "share": Column("Share", True, "%", 1e2, priority=3, lowest=0, highest=1),
+    "jain": Column("Jain's index", True, priority=4, decimals=3, lowest=0, highest=1),
+    "harm": Column("Harm", True, "%", 1e2, priority=3, highest=1),
+    "rival_throughput": Column("Throughput left", True, "Mbit/s", 1e-6, priority=2, lowest=0),
+    "took": Column("Completion time", True, "s", priority=6, lowest=0),
+    "timeouts": Column("Timeouts", True, priority=10, lowest=0),
+    "queue_mean": Column("Mean queue", True, "kB", 1e-3, priority=2, lowest=0),
+    "dropped": Column("Dropped", True, "packets", priority=3, lowest=0),
+    "lost": Column("Lost at random", True, "packets", priority=4, lowest=0),
 }
 """How each metric is shown, and what it can be, by its column in the tables of results."""
 

@@ -193,13 +193,8 @@ def draw_lines(
     panel.margins(x=0.03)
     panel.set_xlabel(figures.named(x))
     panel.set_ylabel(figures.named(column.heading))
-    _add_legend(panel, by)
-
-
-def _add_legend(panel: Panel, by: str | None) -> None:
-    """Above the panel, where it hides nothing."""
     if by is not None:
-        panel.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=5, borderaxespad=0.3)
+        figures.legend(panel)
 
 
 def _draw_runs(
@@ -223,7 +218,8 @@ def _draw_runs(
     if kind == "cdf":
         spread.distributions(panel, values, of_algorithms=of_algorithms)
         panel.set_xlabel(heading)
-        _add_legend(panel, by)
+        if by is not None:
+            figures.legend(panel)
     else:
         spread.boxes(panel, values, of_algorithms=of_algorithms)
         panel.set_ylabel(heading)
