@@ -34,12 +34,12 @@ pub struct Axis {
     pub name: String,
     /// The unit of its numbers, empty for plain ones; `None` if its values are text.
     pub unit: Option<&'static str>,
-    /// Where the file has it.
+    /// Its path in the file.
     pub(crate) path: KeyPath,
-    /// Where the file has its values.
+    /// The path of its values in the file.
     list: KeyPath,
     values: Values,
-    /// What a value is put into, at `{}`; empty for nothing.
+    /// A text into which values are inserted at `{}`; empty for none.
     template: String,
 }
 
@@ -59,14 +59,14 @@ struct Range {
     high: f64,
     is_log: bool,
     is_whole: bool,
-    /// How many of its values a grid has.
+    /// The number of its values in a grid.
     points: Option<u64>,
 }
 
 /// A value on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisValue {
-    /// What the key is set to.
+    /// The value of the key.
     pub value: Value,
     /// The number in the unit of the axis, or the text.
     pub column: Column,
@@ -150,7 +150,7 @@ impl Axis {
         }
     }
 
-    /// What the key is set to first.
+    /// The first value of the key.
     pub(crate) fn first(&self) -> Value {
         self.draw(0.0).value
     }
@@ -166,7 +166,7 @@ impl Axis {
         }
     }
 
-    /// The values of the file, or the ends of its range, and where the file has them.
+    /// The values of the file, or the ends of its range, and their paths.
     pub(crate) fn written(&self) -> Vec<(KeyPath, Value)> {
         let place = |value: &Value| self.place(value);
         let pair = |value: &Value| {
@@ -179,7 +179,7 @@ impl Axis {
         }
     }
 
-    /// Where the file has a value of the axis.
+    /// The path of a value in the file.
     pub(crate) fn place(&self, value: &Value) -> KeyPath {
         let is_value = |one: &Value| self.value(one).value == *value;
         match &self.values {
@@ -222,14 +222,14 @@ impl Values {
     }
 }
 
-/// What columns of quantities count.
+/// The unit of columns of quantities.
 fn unit(dimension: &Dimension) -> &'static str {
     let units = [(&RATE, "bit/s"), (&TIME, "s"), (&SIZE, "bytes"), (&PACKETS, "packets")];
     let found = units.iter().find(|(one, _)| *one == dimension);
     found.map_or("BDP", |(_, unit)| unit)
 }
 
-/// The base units of what columns count.
+/// The base units in one unit of a column.
 fn per_unit(dimension: Option<&Dimension>) -> f64 {
     match dimension {
         Some(dimension) if *dimension == TIME => 1e9,

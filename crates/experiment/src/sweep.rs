@@ -5,7 +5,7 @@ use crate::call::grouped;
 use crate::diagnostic::{Diagnostics, KeyPath, Problem, Step, key_path};
 use crate::document::Source;
 use crate::environment::Environment;
-use crate::keys::{EXPERIMENT, FLOW, LINK, Table};
+use crate::keys::{EXPERIMENT, FLOW, Key, LINK, Table};
 use crate::model::Experiment;
 use crate::quantity::shown;
 use crate::read::{read_all, read_seeds, read_value, unknown_key};
@@ -16,7 +16,7 @@ use crate::write::{content_to_toml, inline};
 use dumbbell_sim::{LinkSpec, Scenario};
 use serde_json::{Map, Value};
 
-/// How the axes of one `[sweep]` table can be combined.
+/// The ways to combine the axes of one `[sweep]` table.
 pub const COMBINE: [&str; 4] = ["grid", "zip", "random", "latin-hypercube"];
 /// The ways of [`COMBINE`] that draw points.
 const DRAWN: [&str; 2] = ["random", "latin-hypercube"];
@@ -97,6 +97,9 @@ impl Sweep {
         embed_traces(&mut content, environment, &mut problems);
         let text = content.as_object().map(content_to_toml).unwrap_or_default();
         let table = content.as_object_mut().and_then(|table| table.shift_remove("sweep"));
+        if let Some(Err(error)) = content.get("seeds").map(read_seeds) {
+            problems.push(Problem::new(key_path!["seeds"], error));
+        }
         let mut reader = Reader { content: &content, refused: Vec::new(), problems };
         let blocks = reader.blocks(table.as_ref());
         reader.check_overrides(&blocks, overrides);
@@ -305,9 +308,7 @@ impl Reader<'_> {
         let points = self.points(table.get("points"), combine, path);
         let mut axes = Vec::new();
         for (key, value, at) in find_axes(table, "", path) {
-            let axis = Axis::read(&key, value, &at, &mut self.problems);
-            let axis = axis.filter(|axis| self.check_axis(axis, combine));
-            match axis {
+            match self.axis(&key, value, &at, combine) {
                 Some(axis) => axes.push(axis),
                 None => self.refused.extend(targets(self.content, &key).unwrap_or_default()),
             }
@@ -358,43 +359,38 @@ impl Reader<'_> {
         0
     }
 
-    /// Whether the key of an axis is one of the experiment, and takes its values.
-    fn check_axis(&mut self, axis: &Axis, combine: &str) -> bool {
+    /// An axis; `None` and problems if its key is none of the experiment, or does not take its
+    /// values.
+    fn axis(&mut self, key: &str, value: &Value, path: &KeyPath, combine: &str) -> Option<Axis> {
         let before = self.problems.len();
-        if matches!(axis.key.split('.').next(), Some("seeds" | "sweep")) {
-            let text = "cannot be an axis; name others, and write seeds beside duration";
-            self.add(&axis.path, text.to_owned());
-            return false;
-        }
-        match targets(self.content, &axis.key) {
-            Err(text) => self.add(&axis.path, text),
-            Ok(paths) => {
-                if let Some((table, name, is_whole)) = paths.first().and_then(key_of) {
-                    match table.key(name) {
-                        None => {
-                            let text = match closest(name, SWEEP_KEYS) {
-                                Some(own) => unknown("key of a sweep", name, &[own]),
-                                None => unknown_key(table, name),
-                            };
-                            self.add(&axis.path, text);
-                        }
-                        Some(key) if is_whole => {
-                            for (path, value) in axis.written() {
-                                if !value.is_null() {
-                                    read_value(key, &value, &path, &mut self.problems);
-                                }
-                            }
-                        }
-                        Some(_) => {}
-                    }
-                }
+        let kind = self.key(key).map_err(|text| self.add(path, text)).ok()?;
+        let axis = Axis::read(key, value, path, &mut self.problems)?;
+        for (path, value) in axis.written() {
+            if let Some(key) = kind.filter(|_| !value.is_null()) {
+                read_value(key, &value, &path, &mut self.problems);
             }
         }
         if axis.count().is_none() && !DRAWN.contains(&combine) {
             let text = "is a range without a number of points; write, for example, points = 5";
-            self.add(&axis.path, text.to_owned());
+            self.add(path, text.to_owned());
         }
-        self.problems.len() == before
+        (self.problems.len() == before).then_some(axis)
+    }
+
+    /// The key of the experiment that the key of an axis stands for; `None` if it stands for a part
+    /// of one.
+    fn key(&self, key: &str) -> Result<Option<&'static Key>, String> {
+        if matches!(key.split('.').next(), Some("seeds" | "sweep")) {
+            let text = "cannot be an axis; name others, and write seeds beside duration";
+            return Err(text.to_owned());
+        }
+        let paths = targets(self.content, key)?;
+        let Some((table, name, is_whole)) = paths.first().and_then(key_of) else { return Ok(None) };
+        match (table.key(name), closest(name, SWEEP_KEYS)) {
+            (Some(key), _) => Ok(is_whole.then_some(key)),
+            (None, Some(_)) => Err(unknown("key of a sweep", name, &SWEEP_KEYS)),
+            (None, None) => Err(unknown_key(table, name)),
+        }
     }
 
     /// Refuses assignments to what is an axis.
@@ -450,6 +446,7 @@ fn find_axes<'a>(
 mod tests {
     use super::*;
     use crate::environment::NoEnvironment;
+    use proptest::prelude::*;
     use serde_json::json;
 
     const BASE: &str = "duration = \"2 s\"\n[[link]]\nname = \"l\"\nrate = \"4 Mbit/s\"\ndelay = \
@@ -476,13 +473,14 @@ mod tests {
     #[test]
     fn every_error_of_the_axes_and_of_the_experiment_is_found_at_once() {
         let axes = "[[sweep]]\n\"link.l.queue\" = [\"1 BDP\", \"1 PDB\"]\n[[sweep]]\npoints = 3\n\
-                    \"flow.*.c\" = [\"bbr\"]\n[stack_options]\npaced = true\n";
+                    \"flow.*.c\" = [\"bbr\"]\ncombin = \"zip\"\n[stack_options]\npaced = true\n";
         let errors = errors(axes);
         let lines: Vec<_> = errors.lines().collect();
         assert!(lines[0].starts_with("a.toml:9: sweep[0].link.l.queue[1]: \"1 PDB\""), "{errors}");
         assert!(lines[1].starts_with("a.toml:11: sweep[1].points: is for points"), "{errors}");
         assert!(lines[2].starts_with("a.toml:12: sweep[1].flow.*.c: there is no such key"));
-        assert!(lines[3].starts_with("a.toml:14: stack_options.paced: "), "{errors}");
+        assert!(lines[3].contains("\"combin\" (did you mean \"combine\"?)"), "{errors}");
+        assert!(lines[4].starts_with("a.toml:15: stack_options.paced: "), "{errors}");
     }
 
     #[test]
@@ -511,5 +509,23 @@ mod tests {
         let sweep = Sweep::from_toml(&text, "", &[] as &[&str], None, &NoEnvironment);
         let experiment = sweep.expect("valid").experiment(&[json!("reno")], &NoEnvironment);
         assert_eq!(experiment.expect("valid").flows[0].cc, "reno");
+    }
+
+    proptest! {
+        #[test]
+        fn no_table_makes_the_reader_panic(
+            keys in prop::collection::vec("(combine|points|seed|duration|\"link.l.(rate|queue)\")", 1..4),
+            values in prop::collection::vec(
+                "(\\[(\"1 ms\",|2,|-1e309,)*\\]|\\{ from = (0|-1e308|\"1 B\"), to = (9|1e308|\"2 B\")(, points = [0-3])?(, \
+                 scale = \"log\")? \\}|\"grid\"|\"zip\"|\"random\"|[0-9])", 3,
+            ),
+        ) {
+            let lines = keys.iter().zip(&values).map(|(key, value)| format!("{key} = {value}\n"));
+            let Ok(sweep) = sweep(&format!("[sweep]\n{}", lines.collect::<String>())) else {
+                return Ok(());
+            };
+            let values: Vec<_> = sweep.axes().map(|axis| axis.draw(0.999).value).collect();
+            let _ = (sweep.seeds(None), sweep.experiment(&values, &NoEnvironment));
+        }
     }
 }

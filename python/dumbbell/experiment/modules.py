@@ -32,7 +32,7 @@ class _Read(NamedTuple):
 
 
 _modules: dict[str, _Read] = {}
-"""What was read, by path or by name."""
+"""The modules that were read, by path or by name."""
 
 _brought: set[str] = set()
 """The names of modules that the file imported that was read last."""

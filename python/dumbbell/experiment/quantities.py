@@ -63,7 +63,7 @@ BDP: Final = Dimension("a multiple of the bandwidth-delay product")
 
 
 def checked(read: Callable[..., T], *arguments: object) -> T:
-    """What the Rust crate reads; raises `QuantityError` if it cannot."""
+    """Calls a reader of the Rust crate; its `ValueError` becomes a `QuantityError`."""
     try:
         return read(*arguments)
     except ValueError as error:

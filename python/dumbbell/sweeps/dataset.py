@@ -47,7 +47,7 @@ _TOML: Final = "sweep.toml"
 _OURS: Final = re.compile(
     r"sweep\.toml|plan\.parquet|parts|\.lock|\..+\.partial|[\w.-]+\.(svg|png|pdf|html)"
 )
-"""What a sweep's folder can hold; figures and reports too."""
+"""The files and folders of a sweep, its figures and reports included."""
 
 _PART: Final = re.compile(r"(\d{8})-(\d{8})")
 
@@ -67,7 +67,7 @@ class Part(NamedTuple):
     folder: Path
 
     def file(self, table: str) -> Path:
-        """Where a table of it is."""
+        """The file of one of its tables."""
         return self.folder / f"{table}.parquet"
 
     @property
@@ -144,7 +144,7 @@ def parts(folder: Path) -> list[Part]:
     named = ((_PART.fullmatch(entry.name), entry) for entry in (folder / "parts").glob("*"))
     found = [Part(int(name[1]), int(name[2]), entry) for name, entry in named if name]
     kept: list[Part] = []
-    # What holds others begins with the first of them, and comes before it.
+    # A merged part sorts before the parts that it replaces.
     for part in sorted(found, key=lambda part: (part.first, -part.last)):
         if not kept or part.first > kept[-1].last:
             kept.append(part)

@@ -40,12 +40,12 @@ _GLANCE: Final = 0.2
 """How often progress is reported, s."""
 
 _CHUNK: Final = 2e6
-"""How much work a chunk of runs is, packets: about half a second."""
+"""The work of a chunk of runs, packets: about half a second."""
 
 _MOST_IN_CHUNK: Final = 64
 
 _KEEP_AFTER: Final = 3.0
-"""For how long runs are at most only in memory, but for those of one chunk, s."""
+"""Finished chunks are written at least this often, s."""
 
 _MANY: Final = 100
 """After as many points planned progress is reported."""
@@ -86,7 +86,7 @@ def run_sweep(
     progress: Progress = silent,
     finished: Callable[[pl.DataFrame], None] | None = None,
 ) -> Swept:
-    """Runs an experiment along its axes, but for the runs that `out` has already.
+    """Runs an experiment along its axes, except the runs that `out` has already.
 
     Arguments and errors are those of `dumbbell.sweep`. `finished` takes the rows of ``runs`` that
     are new, with their axes, as they come.
@@ -106,7 +106,7 @@ def run_sweep(
 
 @contextmanager
 def _pool(jobs: int | None, dask: str | None) -> Iterator[tuple[Executor, int]]:
-    """Who works, and how many of them there are."""
+    """The workers, and how many runs they make at once."""
     if dask is None:
         count = workers(jobs)
         with thread_pool(count) as pool:

@@ -31,7 +31,7 @@ EFFORT: Final = ("data_packets", "events")
 """The size of a run."""
 
 METRICS: Final = (*RUN_METRICS, *EFFORT)
-"""What ``runs`` has of every run."""
+"""The metrics in the table ``runs``."""
 
 _SUMMARISED_BY: Final = (
     *("metrics/*.py", "results/tables.py", "experiment/capacity.py", "sweeps/work.py"),
@@ -47,7 +47,7 @@ _Value = tuple[str, float | str]
 
 @cache
 def build() -> str:
-    """What determines the tables of a run beside its scenario: the engine, and its summaries."""
+    """The engine and the code of the metrics, which determine the tables of a run's scenario."""
     package = Path(__file__).parents[1]
     files = [file for pattern in _SUMMARISED_BY for file in sorted(package.glob(pattern))]
     code = hashlib.sha256(b"".join(file.read_bytes() for file in files))
@@ -201,7 +201,7 @@ class Sweep:
 
 
 def _shares(combine: str, points: int, axes: int, seed: int) -> list[list[float]]:
-    """Where the points that are drawn are on every axis, from 0 to less than 1."""
+    """The positions of the drawn points on every axis, from 0 to less than 1."""
     if combine == "random":
         draw = random.Random(seed)
         return [[draw.random() for _ in range(axes)] for _ in range(points)]

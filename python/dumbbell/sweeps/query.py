@@ -106,7 +106,7 @@ def _sweep_views(dataset: Dataset) -> dict[str, str]:
 
 
 def _read(files: list[Path]) -> str:
-    # What a path has in brackets is no pattern, though DuckDB takes it for one.
+    # DuckDB would read brackets in a path as a pattern.
     paths = (glob.escape(str(file)) for file in files)
     names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     return f"read_parquet([{names}], union_by_name = true)"

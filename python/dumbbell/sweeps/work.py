@@ -30,7 +30,7 @@ SERIES: Final = ("series", "link_series")
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its name, its seed, and the scenario that the simulator takes but for the seed."""
+    """One run: its name, its seed, and its scenario without the seed."""
 
     name: str
     seed: int
