@@ -399,16 +399,26 @@ def test_a_path_that_the_system_refuses_is_named_before_anything_is_run(
         assert said.endswith("; name another path with --out")
 
 
-def test_a_file_that_is_there_is_replaced_only_on_request(file: Path, tmp_path: Path) -> None:
+def test_what_is_there_is_replaced_only_on_request(file: Path, tmp_path: Path) -> None:
     output_of("run", file, "--out", "r", cwd=tmp_path)
-    mine = tmp_path / "mine.svg"
-    for command in (("plot", "r"), ("report", "r"), ("export", "r")):
-        mine.write_text("years of work")
-        said = complaint_of(*command, "--out", "mine.svg", cwd=tmp_path)
-        assert said.startswith("mine.svg: exists already; name another path with --out, or: dumbb")
-        assert said.endswith("--overwrite")
+    (tmp_path / "mine.svg").write_text("years of work")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "main.tex").write_text("years of work")
+    for command, out, other in (
+        (("plot", "r"), "mine.svg", None),
+        (("report", "r"), "mine.svg", "thesis: is a folder; name a file with --out"),
+        (("export", "r"), "thesis", "mine.svg: is a file; name a folder with --out"),
+        (("reproduce",), None, "mine.svg: is a file; name a folder with --out"),
+    ):
+        if out:
+            said = complaint_of(*command, "--out", out, cwd=tmp_path)
+            assert said.startswith(f"{out}: exists already; name another path with --out, or: dum")
+            assert said.endswith("--overwrite")
+        if other:
+            path = other.partition(":")[0]
+            assert complaint_of(*command, "--out", path, "--overwrite", cwd=tmp_path) == other
     output_of("plot", "r", "--out", "mine.svg", "--overwrite", cwd=tmp_path)
-    assert "years" not in mine.read_text()
+    assert "years" not in (tmp_path / "mine.svg").read_text()
 
 
 def test_a_result_with_other_contents_is_refused_in_a_sentence(file: Path, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def _exit_for_usage(error: TyperException) -> NoReturn:
         sys.stderr.write(f"{said}\n")
         sys.exit(2)
     renamed = RENAMED.get(getattr(error, "option_name", ""))
+    said = " ".join(said.split())
     said = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", said).rstrip(".")
     more = f"; see {context.command_path} --help" if context is not None else ""
     _tell(DumbbellError(renamed or f"{said}{more}"))

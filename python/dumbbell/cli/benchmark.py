@@ -39,7 +39,7 @@ def run_scenarios(
     from dumbbell.engine.runner import run_all
 
     if out is not None:
-        options.refuse_existing(out, overwrite)
+        options.refuse_existing(out, overwrite, folder=True)
     chosen = papers.available()
     if names and names != ["all"]:
         chosen = [papers.Paper.load(papers.folder_of(name)) for name in names]

@@ -72,8 +72,8 @@ def compare_algorithms(
         "seeds": 1 if seeds is None else seeds,
     }
     is_picture = out is not None and out.suffix in (".svg", ".png", ".pdf")
-    if out is not None and is_picture:
-        options.refuse_existing(out, overwrite)
+    if out is not None:  # results in a folder are checked one by one
+        options.refuse_existing(out, overwrite or not is_picture, folder=not is_picture)
     began = time.perf_counter()
     with progress_bar("comparing") as progress:
         try:

@@ -23,6 +23,6 @@ def export_result(
     from dumbbell.exports import export
 
     out = out or folder.with_name(f"{folder.resolve().name}-{kind}")
-    options.refuse_existing(out, overwrite)
+    options.refuse_existing(out, overwrite, folder=True)
     for path in export(folder, kind, out):
         print_line(str(path))

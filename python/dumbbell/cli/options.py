@@ -123,11 +123,15 @@ def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> No
             raise ExperimentError(problem, key=f"--{option.replace('_', '-')}")
 
 
-def refuse_existing(file: Path, overwrite: bool) -> None:
+def refuse_existing(path: Path, overwrite: bool, *, folder: bool = False) -> None:
     """Refuses, before the work, to replace a file, or a folder that is not empty."""
-    is_empty = file.is_dir() and not any(file.iterdir())
-    if file.exists() and not overwrite and not is_empty:
-        raise OverwriteError(f"{file}: exists already")
+    if not path.exists():
+        return
+    kinds = ("a file", "a folder")
+    if path.is_dir() != folder:
+        raise DumbbellError(f"{path}: is {kinds[not folder]}; name {kinds[folder]} with --out")
+    if not overwrite and not (folder and not any(path.iterdir())):
+        raise OverwriteError(f"{path}: exists already")
 
 
 def parse_until(

@@ -37,6 +37,7 @@ def reproduce_papers(
     """Reproduce papers: published and measured numbers and figures."""
     from dumbbell import papers
 
+    options.refuse_existing(out, overwrite=True, folder=True)
     names = names or ["all"]
     is_real = backend == "linux"
     for name in names if is_real and names != ["all"] else []:

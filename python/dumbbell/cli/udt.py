@@ -47,7 +47,7 @@ Port = Annotated[int, Option(min=0, max=65_535, help="Port of the server.")]
 
 @app.command()
 def serve(
-    folder: Annotated[Path, Argument(help="Folder that clients give to and take from.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Folder of the files.")],
     host: Annotated[str, Option(help="Address to listen at.")] = "0.0.0.0",
     port: Port = 9000,
     cc: Cc = "udt",
@@ -145,7 +145,7 @@ def recv(
 
 @app.command()
 def bench(
-    host: Annotated[str, Argument(help="Host on which `dumbbell udt serve` runs.")],
+    host: Annotated[str, Argument(metavar="HOST", help="Host of `dumbbell udt serve`.")],
     cc: Annotated[str, options.algorithms("Algorithms: 'udt,ar-udt,bbr3'.")] = "udt",
     duration: Annotated[str, Option(help="For how long each of them sends.")] = "10 s",
     port: Port = 9000,
@@ -184,7 +184,9 @@ def bench(
 
 
 @app.command()
-def key(file: Annotated[Path, Argument(help="File to write; only its owner can read it.")]) -> None:
+def key(
+    file: Annotated[Path, Argument(metavar="FILE", help="File; only its owner can read it.")],
+) -> None:
     """Make a key for the encrypted mode. Both sides need a copy."""
     from dumbbell import udt
 
