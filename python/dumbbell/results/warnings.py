@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell.display import format_significant
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -32,7 +34,8 @@ def silent_flows(flows: pl.DataFrame) -> list[str]:
     if silent.is_empty():
         return []
     row = silent.row(0, named=True)
-    within = f"within {row['lived']:.3g} s, and a round trip takes {row['base_rtt']:.3g} s"
+    waited, rtt = (format_significant(row[name]) for name in ("lived", "base_rtt"))
+    within = f"within {waited} s, and a round trip takes {rtt} s"
     names = _listed(silent["flow"].unique(maintain_order=True))
     return [f"{names}: no data was sent; no handshake was completed {within}"]
 
