@@ -120,6 +120,12 @@ def test_a_trace_that_is_not_one_is_answered_with_its_line(tmp_path: Path) -> No
         experiment(trace=str(trace)).resolve()
 
 
+@pytest.mark.parametrize("path", ["/dev/zero", "."])
+def test_a_trace_that_is_no_regular_file_is_refused_unread(path: str) -> None:
+    with pytest.raises(ExperimentError, match=r'".*" is not a regular file'):
+        experiment(trace=path).resolve()
+
+
 @pytest.mark.parametrize(
     ("link", "problem"),
     [

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dumbbell.experiment import user_code
+from dumbbell.experiment.files import MOST_BYTES
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,19 @@ class Environment:
         """The text of a trace.
 
         Raises:
-            ValueError: If it cannot be read.
+            ValueError: If it cannot be read, or is no file of at most `MOST_BYTES`.
         """
         try:
-            return Path(path).read_text(encoding="ascii")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is not text"
-            raise ValueError(f'"{path}" cannot be read: {reason}') from None
+            file = Path(path)
+            if file.exists() and not file.is_file():
+                raise ValueError(f'"{path}" is not a regular file')
+            if file.stat().st_size > MOST_BYTES:
+                raise ValueError(f'"{path}" has more than {MOST_BYTES // 10**6} MB, the maximum')
+            return file.read_text(encoding="ascii")
+        except OSError as error:
+            raise ValueError(f'"{path}" cannot be read: {error.strerror}') from None
+        except UnicodeDecodeError:
+            raise ValueError(f'"{path}" cannot be read: it is not text') from None
 
     def algorithm(self, cc: str) -> tuple[str, str]:
         """Name and SHA-256 of the source of a custom algorithm.
