@@ -219,7 +219,7 @@ def test_the_front_page_links_every_paper(out: Path) -> None:
 
 
 def test_a_figure_of_a_paper_is_drawn_from_its_runs_for_a_column(out: Path, tmp_path: Path) -> None:
-    for name in ("2a", "figure2a"):
+    for name in ("2a", "figure2a", "figure-2a"):
         path = tmp_path / f"{name}.pdf"
         folder = out / "staggered-start"
         plot_folder(folder, name, seed=None, kind="pdf", width="84mm", out=path)

@@ -188,7 +188,7 @@ def _of_paper(folder: Path, name: str | None) -> tuple[Figure, Path]:
     if name is None:
         known = ", ".join(spec.id for spec in made.paper.figures)
         raise DumbbellError(f"{folder}: name one of its figures: {known}")
-    drawn = made.figure(name.removeprefix("figure-"))
+    drawn = made.figure(name.removeprefix("figure").removeprefix("-"))
     file = f"{made.paper.id}-{name}"
     return drawn, folder.with_name(file) if made.folder == folder else Path(file)
 
