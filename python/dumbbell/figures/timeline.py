@@ -182,8 +182,10 @@ def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
 
 
 def _width(axes: Axes) -> float:
-    figure = axes.get_figure(root=True)
-    return PAGE if figure is None else figure.get_figwidth()
+    """About how much of the figure's width a panel has, inches."""
+    figure, place = axes.get_figure(root=True), axes.get_subplotspec()
+    whole = PAGE if figure is None else figure.get_figwidth()
+    return whole if place is None else whole / place.get_gridspec().ncols
 
 
 def legend_columns(count: int, width: float) -> int:
