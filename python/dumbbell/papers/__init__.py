@@ -66,7 +66,7 @@ def reproduce(
     Args:
         papers: Ids or folders of papers; ``"all"`` for all that are built in or installed.
         out: Where to write.
-        jobs: How many simulations to run at once; as many as there are processors if not given.
+        jobs: How many simulations to run at once; one a processor if not given.
         seeds: How many seeds to run with; those of the experiments if not given.
         duration: How long every run lasts, such as ``"5 s"``, to see the report soon; as long as
             the experiments say if not given.

@@ -122,7 +122,7 @@ class PublishedTable(_Published):
         """Every number of the table, row by row.
 
         Raises:
-            ValueError: If there are not as many numbers as the settings ask for.
+            ValueError: If the settings need another count of numbers.
         """
         for row, numbers in zip(combinations(self.rows), self.published, strict=True):
             for column, number in zip(combinations(self.columns), numbers, strict=True):
@@ -276,7 +276,7 @@ class Scenario(_Model):
         title: What it is.
         file: An experiment file of the paper's folder.
         set: Assignments, in which ``{cc}`` stands for the algorithm.
-        flows: The flows that have the algorithm; the others are what it competes with.
+        flows: The flows that have the algorithm; they compete with the others.
     """
 
     title: str
@@ -367,7 +367,7 @@ class FigureSpec(Panel):
         heading: What it is.
         caption: How to read it.
         kind: Which standard figure; none for one of ``paper.py``.
-        changes: Several panels: each says in what it differs from the figure.
+        changes: Several panels, each with the keys in which it differs from the figure.
         panel_by: Settings; there is a panel for every combination of their values.
         columns: Panels side by side; all of them if not given.
         wide: Whether it takes the width of the page.
@@ -515,7 +515,7 @@ class Paper(_Model):
     ) -> list[ExperimentSpec]:
         """The experiments that templates or ids stand for.
 
-        `where` chooses among values of settings, and says in which order they come.
+        `where` selects values of settings, and gives their order.
         """
         chosen = dict(where or {})
         found = [

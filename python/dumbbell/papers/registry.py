@@ -1,4 +1,4 @@
-"""Where papers are: built in, in packages that are installed, and in folders of the user.
+"""Papers that are built in, in installed packages, and in folders of the user.
 
 A package offers papers as entry points of the group ``dumbbell.papers``, each the name of a package
 whose folder has a ``paper.toml``.

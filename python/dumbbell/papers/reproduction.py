@@ -61,7 +61,7 @@ class PaperFolder:
     """
 
     def __init__(self, of: Study, folder: Path, options: RunOptions | None = None) -> None:
-        """A folder of results, which may be still to come."""
+        """A folder of results, which need not exist yet."""
         self.study, self.paper, self.folder = of, of.paper, folder
         self.options = options or RunOptions()
 

@@ -92,7 +92,7 @@ _UNITS: Final = (
 
 
 def conversion(unit: str, wanted: str) -> float:
-    """What a value in `unit` is multiplied by for one in `wanted`.
+    """The factor from `unit` to `wanted`.
 
     Raises:
         ValueError: If they are not of one kind.
@@ -109,7 +109,7 @@ class SavedResults(UserDict[str, Any]):
     """Results in folders, by name; each is read when it is needed, and not kept."""
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
-        """The results of these names below a folder; some may be still to come."""
+        """The results of these names below a folder; they are written later, or exist already."""
         super().__init__({name: folder / name for name in names})
         self._alive: WeakValueDictionary[str, Result] = WeakValueDictionary()
 
