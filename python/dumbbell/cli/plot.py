@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 
 from typer import Argument, Option
 
@@ -80,8 +80,8 @@ def plot_folder(
     given = [f"--{key}" for key, value in choices.items() if value is not None]
     inches = _inches(width)
     if out is not None and out.suffix in _SUFFIXES:
-        kind = kind or ("pdf" if out.suffix == ".pdf" else None)
-        if kind is not None and out.suffix != f".{kind}":
+        kind = kind or cast("Format", out.suffix.removeprefix("."))
+        if out.suffix != f".{kind}":
             problem = f'"{out}" does not end in .{kind}, which is the format'
             raise DumbbellError(f"--out: {problem}")
         out = out.with_suffix("")
