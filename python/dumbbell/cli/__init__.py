@@ -63,7 +63,7 @@ def _warn(message: Warning | str, *_where: Any, **_more: Any) -> None:
 
 
 def _exit_for_usage(error: TyperException) -> NoReturn:
-    """Says what is wrong with the options, as other mistakes are told: option first."""
+    """Prints a mistake in the options as other mistakes: the option first, then the problem."""
     said = error.format_message()
     context = getattr(error, "ctx", None)
     if context is not None and said == context.get_help():
@@ -78,7 +78,7 @@ def _exit_for_usage(error: TyperException) -> NoReturn:
 
 
 def _exit_for(error: Exception) -> NoReturn:
-    """Says what failed: the user's algorithm, the system, or the program itself."""
+    """Prints what failed: the user's algorithm, the system, or the program itself."""
     from dumbbell.engine.simulation import custom_traceback
 
     part = custom_traceback(error)
@@ -95,7 +95,7 @@ def _exit_for(error: Exception) -> NoReturn:
 
 
 def _report_os_error(error: OSError) -> int:
-    """Says in one line which file the system refused, and why; returns the exit status."""
+    """Prints in one line which file the system refused, and why; returns the exit status."""
     if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
         if error.filename is None:
             raise error

@@ -137,7 +137,7 @@ def refuse_existing(path: Path, overwrite: bool, *, folder: bool = False) -> Non
 def parse_until(
     context: Context, share: str | None, metric: str, most: int, known: Sequence[str]
 ) -> Until | None:
-    """What ``--until-ci``, ``--metric`` and ``--max-seeds`` ask for; None without the first.
+    """The limit that ``--until-ci``, ``--metric`` and ``--max-seeds`` set; None without the first.
 
     The metric is to be one of `known`.
     """

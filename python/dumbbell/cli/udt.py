@@ -277,7 +277,7 @@ def _count_down(
 
 
 def _measured(rate: float | None, rtt: float | None, loss: float) -> str:
-    """Rate, round-trip time and share of packets that were sent again, with their units."""
+    """Rate, round-trip time and share of retransmitted packets, with their units."""
     from dumbbell.display import METRICS
 
     values = {"throughput": rate, "rtt_mean": rtt, "retransmission_share": loss}
