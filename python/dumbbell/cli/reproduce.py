@@ -86,10 +86,11 @@ def _compared(number: Number) -> str:
     from dumbbell.papers.page import interval, measured, unit
 
     in_unit, real = unit(number), number.testbed
-    found = f"measured {measured(number)}{in_unit} (95 %: {interval(number)}{in_unit})"
-    text = f"{number.quantity}: published {number.spec.published:g}{in_unit}, {found}"
+    found = number.measured
+    value = f"measured {measured(found)}{in_unit} (95 %: {interval(found)}{in_unit})"
+    text = f"{number.quantity}: published {number.spec.published:g}{in_unit}, {value}"
     if real is None:
         return text
-    matched = measured(number, real.matched) if real.matched else ""
+    matched = measured(real.matched) if real.matched else ""
     simulated = f"matched simulation {matched}{in_unit}, " if matched else ""
-    return f"{text}; {simulated}real {measured(number, real.measured)}{in_unit} ({real.count})"
+    return f"{text}; {simulated}real {measured(real.measured)}{in_unit} ({real.count})"

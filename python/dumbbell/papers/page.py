@@ -116,29 +116,25 @@ def _settings(views: Sequence[ResultPage]) -> dict[str, list[tuple[str, str, lis
     }
 
 
-def measured(number: Number, found: Estimate | None = None) -> str:
+def measured(found: Estimate) -> str:
     """A measured value as text: ``"41.2"``, or ``"> 120"`` beyond what was observed."""
-    shown = found or number.measured
-    return _value(shown.value, shown)
+    return _value(found.value, found)
 
 
-def interval(number: Number) -> str:
+def interval(found: Estimate) -> str:
     """A confidence interval as text: ``"38.0 to 45.5"``, ``"38.0 to > 120"``."""
-    found = number.measured
     if found.low is None and found.high is None and found.limit is None:
         return "—"
     return f"{_value(found.low, found)} to {_value(found.high, found)}"
 
 
-def single_runs(number: Number) -> str:
+def single_runs(found: Estimate) -> str:
     """The range of the single runs: ``"runs 36.0 to > 120"``; nothing if there is one."""
-    found = number.measured
     if len(found.runs) < 2:
         return ""
     seen = [run for run in found.runs if run is not None]
-    ends = (min(seen, default=None), None if found.censored else max(seen))
-    low, high = (_value(end, found) for end in ends)
-    return f"runs {low} to {high}"
+    low, high = min(seen, default=None), None if found.censored else max(seen)
+    return f"runs {_value(low, found)} to {_value(high, found)}"
 
 
 def rank(number: Number) -> str:
