@@ -8,6 +8,7 @@ from typer import Argument, Exit
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_table, print_text, progress_bar
+from dumbbell.errors import ExperimentError
 
 if TYPE_CHECKING:
     from dumbbell.checks.conformance import CaseResult
@@ -27,8 +28,11 @@ def examine_algorithms(
 
     cases = {"bbr": bbr_draft}[suite]
     algorithms = list(cases.ALGORITHMS) if cc is None else options.split_algorithms(cc)
-    with progress_bar("running the cases") as tell:
-        outcomes = examine(cases.CASES, algorithms, cases.version, jobs=jobs, progress=tell)
+    try:
+        with progress_bar("running the cases") as tell:
+            outcomes = examine(cases.CASES, algorithms, cases.version, jobs=jobs, progress=tell)
+    except ExperimentError as error:
+        raise ExperimentError(error.problem, key=f"--{error.key}") from None
     failed = [outcome for outcome in outcomes if outcome.verdict == "fail"]
     if json:
         print_json({"suite": suite, "outcomes": [_row(outcome) for outcome in outcomes]})
