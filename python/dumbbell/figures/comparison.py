@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from matplotlib.patches import Patch
 
 from dumbbell.figures.style import FAINT, INK, PAPER, style_of
 
@@ -62,12 +63,14 @@ def grouped_bars(
         axes: Where to draw.
         rows: The bars: ``group``, ``member`` (text), ``cc`` (its colour), ``value``, ``low``,
             ``high``, and ``published``: a thick line; null if there is none. The first member of a
-            group is filled, the others are hatched.
+            group is filled, the others are hatched; a legend says which is which.
         groups: The groups from left to right.
         members: The members of a group from left to right.
     """
     width = 0.8 / len(members)
+    colours: dict[str, set[str]] = {member: set() for member in members}
     for row in rows:
+        colours[row["member"]].add(style_of(row["cc"]).colour)
         rank = members.index(row["member"])
         x = groups.index(row["group"]) + (rank - (len(members) - 1) / 2) * width
         axes.bar(
@@ -75,10 +78,7 @@ def grouped_bars(
             row["value"],
             width=width * 0.94,
             color=style_of(row["cc"]).colour,
-            alpha=(0.85, 0.4)[min(rank, 1)],
-            hatch=("", "///")[min(rank, 1)],
-            edgecolor=INK,
-            linewidth=0.4,
+            **_look_of_member(rank),
         )
         axes.plot([x, x], [row["low"], row["high"]], color=INK, linewidth=1.1)
         if row["published"] is not None:
@@ -90,6 +90,21 @@ def grouped_bars(
     axes.set_xlim(-0.55, len(groups) - 0.45)
     axes.set_ylim(bottom=0)
     axes.axhline(0, color=FAINT, linewidth=0.6)
+    if len(members) > 1:
+        handles = [
+            Patch(facecolor=found.pop() if len(found) == 1 else FAINT, **_look_of_member(rank))
+            for rank, found in enumerate(colours.values())
+        ]
+        axes.legend(
+            handles, members, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(members)
+        )
+
+
+def _look_of_member(rank: int) -> dict[str, Any]:
+    """How a bar looks beside its colour: the first of a group is filled, the others are hatched."""
+    first = rank == 0
+    look = {"alpha": 0.85, "hatch": ""} if first else {"alpha": 0.4, "hatch": "///"}
+    return look | {"edgecolor": INK, "linewidth": 0.4}
 
 
 def intervals(axes: Axes, rows: pl.DataFrame) -> None:
