@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: package help setup reproduce test test-fast lint lint-python lint-rust test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel explore
+.PHONY: check-release wheel sdist test-wheel publish-crates package help setup reproduce test test-fast lint lint-python lint-rust test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel explore
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -107,6 +107,17 @@ lock: setup ## Brings requirements.lock up to date with pyproject.toml
 assets: ## Fetches again what report pages embed (needs npm)
 	scripts/assets.sh
 
+wheel: setup ## Builds the wheel for Linux (manylinux; elsewhere for this system) into dist/
+	.venv/bin/python -m pip install --quiet --require-hashes --requirement requirements-linker.lock
+	.venv/bin/maturin build --release --locked --out dist \
+	  $(if $(filter Linux,$(shell uname)),--zig --compatibility manylinux_2_28,)
+
+sdist: setup ## Builds the source package into dist/
+	.venv/bin/maturin sdist --out dist
+
+test-wheel: setup ## Installs the wheel of dist/ without a compiler, to a first table and figure
+	DUMBBELL_WHEEL=$(wildcard dist/*.whl) $(PYTEST) -s tests/python/test_wheel.py
+
 PUBLISHED = units cc net tcp udt sim
 
 package: setup ## Packages the crates for others and builds each from its package; cc without std
@@ -115,6 +126,14 @@ package: setup ## Packages the crates for others and builds each from its packag
 	if [ -d "$$(rustc --print target-libdir --target $$target)" ]; then \
 	  .venv/bin/cargo check --locked --quiet --package dumbbell-cc --target $$target; \
 	else echo "dumbbell-cc without std: skipped; rustup target add $$target"; fi
+
+check-release: ## Checks the workflows (needs Go) and CITATION.cff
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+	$(PYTHON) -m venv target/cff && target/cff/bin/pip install --quiet cffconvert==2.0.0
+	target/cff/bin/cffconvert --validate
+
+publish-crates: setup ## Publishes the crates, those that others need first; needs a token
+	for crate in $(PUBLISHED); do .venv/bin/cargo publish --locked --package dumbbell-$$crate; done
 
 clean: ## Removes the environment and everything built; results stay
 	rm -rf .venv target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"(?P<mark><!-- (?P<why>not run|before): (?P<what>[^>]*) -->\n+)?"
     r"^```(?P<language>sh|python|toml)\n(?P<code>.*?)^```\n"

@@ -8,6 +8,7 @@ files, so that it cannot say anything else than they do. mkdocs-click adds the c
 from __future__ import annotations
 
 import inspect
+import posixpath
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,9 +44,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
     """Leads links out of docs/ to where the site or the repository has what they mean."""
-    del page, config, files
-    markdown = markdown.replace("](../README.md)", "](index.md)")
-    return re.sub(r"\]\(\.\./([\w./-]+)\)", rf"]({REPOSITORY}/\1)", markdown)
+    del config, files
+    here = posixpath.dirname(page.file.src_uri)
+
+    def lead(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(here, link[1]))
+        if path == "../README.md":
+            return f"]({posixpath.relpath('index.md', here or '.')})"
+        return f"]({REPOSITORY}/{path.removeprefix('../')})" if path[:3] == "../" else link[0]
+
+    return re.sub(r"\]\((\.\./[\w./-]+)\)", lead, markdown)
 
 
 def existing(nav: Any, pages: set[str]) -> Any:
@@ -61,7 +69,7 @@ def quick_start() -> str:
     """README.md, its links as seen from the site."""
     text = (ROOT / "README.md").read_text().replace("](docs/", "](")
     return re.sub(
-        r"\]\(((?:[\w-]+/)*(?:LICENSE[\w.-]*|CONTRIBUTING.md)|examples/[\w.-]+)\)",
+        r"\]\(((?:[\w-]+/)*(?:LICENSE[\w.-]*|CITATION.cff|CONTRIBUTING.md|SECURITY.md)|examples/[\w.-]+)\)",
         rf"]({REPOSITORY}/\1)",
         text,
     )

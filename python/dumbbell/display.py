@@ -199,6 +199,10 @@ class Table:
             lines += ["", *textwrap.wrap(said, width or sys.maxsize)]
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        """The table and its note, in 80 columns."""
+        return "\n".join([self.text(80), *textwrap.wrap(self.note, 80)])
+
     def _cells(self) -> list[tuple[tuple[str, str], ...]]:
         columns = zip(*self.rows, strict=True) if self.rows else ()
         formatted = [

@@ -13,6 +13,7 @@ from dumbbell.cli.benchmark import run_scenarios
 from dumbbell.cli.catalogue import list_all
 from dumbbell.cli.compare import compare_algorithms
 from dumbbell.cli.conformance import examine_algorithms
+from dumbbell.cli.doctor import examine_machine
 from dumbbell.cli.export import export_result
 from dumbbell.cli.files import check_file, show_explanation, show_schema, write_starter
 from dumbbell.cli.plot import plot_folder
@@ -44,6 +45,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "list": list_all,
     "explain": show_explanation,
     "schema": show_schema,
+    "doctor": examine_machine,
 }
 
 RENAMED: Final = {

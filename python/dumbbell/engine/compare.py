@@ -117,7 +117,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         """The same table."""
-        return self.table().text(100)
+        return str(self.table())
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table."""

@@ -85,8 +85,7 @@ class Result:
         """The table of its flows: means over the seeds, with their 95 % intervals."""
         from dumbbell.results.summary import summary_tables
 
-        flows = summary_tables(self, label=str)[0]
-        return f"{flows.text(100)}\n{flows.note}".rstrip()
+        return str(summary_tables(self, label=str)[0])
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: its flows, and its links."""

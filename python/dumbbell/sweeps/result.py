@@ -140,8 +140,7 @@ class SweepResult:
 
     def __repr__(self) -> str:
         """A table of its points: means over the seeds, with their 95 % intervals."""
-        table = self.table()
-        return f"{table.text(100)}\n{table.note}".rstrip()
+        return str(self.table())
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table."""

@@ -1,0 +1,120 @@
+"""What this machine can do: `dumbbell doctor`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dumbbell import bpf
+from dumbbell._core import __version__, simulate
+from dumbbell.engine.kernel import RunMonitor, TestbedError, run_scenario
+from dumbbell.errors import ExperimentError
+from dumbbell.experiment.model import Experiment, Flow, Link
+
+MOST_STEAL: Final = 0.05
+"""Share of the processors' time above which a run with real packets is invalid (`health.rs`)."""
+
+_MPTCP: Final = Path("/proc/sys/net/mptcp/enabled")
+_STAT: Final = Path("/proc/stat")
+
+
+class Finding(NamedTuple):
+    """One ability of the machine."""
+
+    name: str
+    #: Whether it is there.
+    ok: bool
+    #: What was found or measured.
+    found: str
+    #: What to do if it is missing; empty if it is there.
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    """Tries everything that this machine may lack; takes about two seconds."""
+    return [_simulator(), _testbed(), _bpf(), _mptcp(), _processor(), _dask()]
+
+
+def _path(duration: str) -> Experiment:
+    """One CUBIC flow over 100 Mbit/s and 20 ms."""
+    link = Link(name="bottleneck", rate="100 Mbit/s", delay="10 ms", queue="1 BDP")
+    return Experiment(links=[link], flows=[Flow(name="flow", cc="cubic")], duration=duration)
+
+
+def _simulator() -> Finding:
+    """The simulator, with its speed on this machine in simulated over real time."""
+    duration = 60
+    scenario = _path(f"{duration} s").resolve().scenario(1)
+    start = time.perf_counter()
+    simulate(scenario)
+    speed = duration / (time.perf_counter() - start)
+    python = ".".join(map(str, sys.version_info[:3]))
+    found = f"dumbbell {__version__}, Python {python}; 100 Mbit/s in {speed:.0f} times real time"
+    return Finding("simulator", True, found)
+
+
+def _testbed() -> Finding:
+    """Real packets, by sending some."""
+    name = "real packets"
+    try:
+        run_scenario(_path("50 ms").resolve().scenario(1), RunMonitor())
+    except (TestbedError, ExperimentError) as error:
+        return Finding(name, False, "not possible", str(error))
+    return Finding(name, True, f"Linux {platform.release()}: namespaces and TUN devices work")
+
+
+def _bpf() -> Finding:
+    """Algorithms that Linux lacks."""
+    name = "eBPF algorithms"
+    if missing := bpf.missing():
+        return Finding(name, False, "not possible", missing)
+    return Finding(name, True, ", ".join(bpf.names()))
+
+
+def _mptcp() -> Finding:
+    """Multipath TCP of the kernel."""
+    name = "MPTCP"
+    if not _MPTCP.exists():
+        remedy = "boot Linux 5.6 or later, built with CONFIG_MPTCP; the simulator has MPTCP too"
+        return Finding(name, False, "the kernel has none", remedy)
+    if _MPTCP.read_text().strip() == "0":
+        return Finding(name, False, "switched off", "as root: sysctl net.mptcp.enabled=1")
+    return Finding(name, True, "the kernel has it")
+
+
+def _processor() -> Finding:
+    """Processor time that a hypervisor takes; it spoils measurements in real time."""
+    name = "processor"
+    cores = f"{os.cpu_count()} cores"
+    if not _STAT.exists():
+        return Finding(name, True, cores)
+    before = _ticks()
+    time.sleep(0.5)
+    total, steal = (now - then for now, then in zip(_ticks(), before, strict=True))
+    share = steal / total if total else 0.0
+    found = f"{cores}, {100 * share:.1f} % taken by the hypervisor"
+    if share <= MOST_STEAL:
+        return Finding(name, True, found)
+    remedy = (
+        "runs with real packets may be invalid: use a machine that is not shared, or fewer jobs"
+    )
+    return Finding(name, False, found, remedy)
+
+
+def _ticks() -> tuple[int, int]:
+    """The processors' time since boot, all of it and what was stolen, in ticks (proc_stat(5))."""
+    ticks = [int(word) for word in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    return sum(ticks), ticks[7]
+
+
+def _dask() -> Finding:
+    """Sweeps on many machines."""
+    name = "Dask"
+    if find_spec("distributed") is None:
+        return Finding(name, False, "not installed", "pip install 'dumbbell[dask]'")
+    return Finding(name, True, "installed")
