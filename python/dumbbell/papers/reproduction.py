@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from dumbbell.results.storage import check
 from dumbbell.results.tables import disk_errors, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -172,7 +173,9 @@ class PaperFolder:
     def _progress(self, what: str = "") -> Progress:
         return titled(self.options.progress, f"{self.paper.id}{what}")
 
-    def _run(self, experiments: Iterable[Experiment], what: str = "") -> Iterator[Result]:
+    def _run(
+        self, experiments: Iterable[Experiment], what: str = ""
+    ) -> Generator[Result, None, None]:
         return run_each(
             list(experiments),
             jobs=self.options.jobs,
@@ -185,8 +188,9 @@ class PaperFolder:
         results = SavedResults(self.folder / where, experiments)
         for place in results.data.values():
             check(place, None, None, overwrite=True)
-        for name, result in zip(experiments, self._run(experiments.values()), strict=True):
-            results.save(name, result)
+        with closing(self._run(experiments.values())) as runs:
+            for name, result in zip(experiments, runs, strict=True):
+                results.save(name, result)
         return results
 
     def _run_extensions(self, templates: Iterable[ExperimentTemplate]) -> dict[str, pl.DataFrame]:
@@ -195,13 +199,14 @@ class PaperFolder:
         for template in templates:
             cells = list(template.all())
             one_by_one = (self._experiments([cell])[cell.id] for cell in cells)
-            rows = [
-                self.study.reduce(result).select(
-                    *(pl.lit(value).alias(setting) for setting, value in cell.settings.items()),
-                    pl.all(),
-                )
-                for cell, result in zip(cells, self._run(one_by_one, ": extensions"), strict=True)
-            ]
+            with closing(self._run(one_by_one, ": extensions")) as runs:
+                rows = [
+                    self.study.reduce(result).select(
+                        *(pl.lit(value).alias(setting) for setting, value in cell.settings.items()),
+                        pl.all(),
+                    )
+                    for cell, result in zip(cells, runs, strict=True)
+                ]
             tables[template.id] = pl.concat(rows)
             self.folder.mkdir(parents=True, exist_ok=True)
             with atomic_write(self.folder / f"{template.id}.parquet") as file, disk_errors():
