@@ -7,7 +7,7 @@ from dumbbell.cli.output import print_json, print_line, print_table
 
 
 def examine_machine(json: options.Json = False) -> None:
-    """Tell what this machine can do, and how to get what is missing."""
+    """Tell what this machine can do; each lack has its remedy."""
     from dumbbell.checks.machine import examine
     from dumbbell.display import Column, Table
 

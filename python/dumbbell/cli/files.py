@@ -49,7 +49,7 @@ def check_file(
 def show_explanation(
     topic: Annotated[str, Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, ...")],
 ) -> None:
-    """Explain a key of experiments, an algorithm, an AQM, an option."""
+    """Explain a key of experiments, an algorithm or an option."""
     try:
         print_text(_core.explain(topic))
     except ValueError as error:
