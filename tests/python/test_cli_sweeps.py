@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 from command import DUMBBELL, complaint_of, output_of
 
-from dumbbell import Experiment, run
+from dumbbell import Experiment, figures, run
 from dumbbell.sweeps.dataset import Dataset
+from dumbbell.sweeps.figures import draw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,6 +143,16 @@ def test_every_figure_of_a_sweep_is_drawn(place: Path, name: str) -> None:
     said = output_of("plot", "small", name, "--metric", "throughput", *fixed, cwd=place)
     assert said.split() == [f"{stem}.svg", f"{stem}.png"]
     assert (place / f"{stem}.svg").stat().st_size > 1000
+
+
+def test_a_figure_says_over_which_axes_it_pools_the_runs(place: Path) -> None:
+    with figures.styled():
+        _, figure = draw(place / "small", "delay", by="rate")
+        _, one = draw(place / "small", "delay", by="rate", where="cc = 'cubic' and queue < 2")
+    assert figure.axes[0].get_ylabel().endswith("\nover all values of cc, queue")
+    assert one.axes[0].get_ylabel() == "throughput (Mbit/s)"
+    said = output_of("plot", "small", "delay", "--by", "rate", cwd=place)
+    assert said.split()[0] == "small/delay-by-rate.svg"
 
 
 def test_the_share_of_an_algorithm_is_a_metric(place: Path) -> None:

@@ -48,7 +48,9 @@ def test_it_is_shown_as_the_table_of_the_command(comparison: dumbbell.Comparison
     assert max(map(len, lines)) <= 100
     starts = [line.split()[0] for line in lines if line.strip() == line != ""]
     assert starts[1:3] == ["cubic", "bbr3"]
-    assert comparison._repr_html_().count("<tr>") == 3
+    html = comparison._repr_html_()
+    assert html.startswith('<div class="dumbbell">\n<style>')
+    assert html.count("<tr>") == 3
 
 
 def test_its_flows_are_those_of_its_results(comparison: dumbbell.Comparison) -> None:

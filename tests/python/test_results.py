@@ -134,6 +134,7 @@ def test_a_notebook_shows_a_result() -> None:
     named = EXPERIMENT.replace(title="<Two> flows").override("flow.first.name=a<b>c")
     result = run(named)
     html = result._repr_html_()
+    assert type(html) is str
     for shown in ("&lt;Two&gt; flows", "a&lt;b&gt;c", "second", "bottleneck", "Utilisation (%)"):
         assert shown in html
     assert "<b>c" not in html

@@ -51,7 +51,10 @@ def test_its_summary_has_means_and_intervals_of_points(swept: dumbbell.SweepResu
     values = swept.runs.filter(cc="reno", queue=0.5)["jain"].to_list()
     assert summary["jain_high"][0] == metrics.mean(values, "jain").high
     assert "0.5 BDP" in repr(swept)
-    assert "<table>" in swept._repr_html_()
+    html = swept._repr_html_()
+    assert type(html) is str
+    assert html.startswith('<div class="dumbbell">\n<style>')
+    assert "<table>" in html
 
 
 def test_its_figure_has_a_line_for_each_of_a_group(swept: dumbbell.SweepResult) -> None:

@@ -74,6 +74,7 @@ combine = "zip"
 [[sweep]]
 "flow.*.cc" = ["bbr", "reno"]
 """
+    assert repr(Sweep.parse(text)) == "<Sweep: 4 points along rate, delay, cc>"
     assert [point.values for point in Sweep.parse(text).points()] == [
         (1e6, 0.01, "bbr"),
         (1e6, 0.01, "reno"),

@@ -99,7 +99,9 @@ def plot_folder(
             name, figure = sweep_figures.draw(
                 folder, name, x=x, y=y, by=by, metric=shown, where=where
             )
-            stem = folder / (name if name == "delay" else f"{name}-{_slug(shown)}")
+            parts = [name] if name == "delay" else [name, _slug(shown)]
+            parts += [] if by is None or name == "heat" else ["by", _slug(by)]
+            stem = folder / "-".join(parts)
         elif (folder / "experiment.toml").exists() or not _is_paper(folder):
             figure = _of_result(folder, name or "overview", inches, seed)
             stem = folder / (name if name not in (None, "overview") else "figure")

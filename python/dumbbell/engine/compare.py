@@ -16,7 +16,7 @@ from dumbbell.engine.runner import run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
-from dumbbell.results.summary import means
+from dumbbell.results.summary import in_notebook, means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +121,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table."""
-        return str(self.table().html())
+        return in_notebook(self.table().html())
 
 
 def compare(

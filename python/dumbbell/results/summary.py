@@ -117,7 +117,13 @@ def notebook(result: Result) -> str:
     parts += [table.html() for table in summary_tables(result)]
     said = Markup("<p><b>Invalid</b>, {}.</p>")
     parts += [said.format(reason) for reason in result.invalid_reasons]
-    return Markup('<div class="dumbbell">\n{}\n{}\n</div>').format(_STYLE, Markup("\n").join(parts))
+    return in_notebook(*parts)
+
+
+def in_notebook(*parts: Markup) -> str:
+    """HTML as a notebook shows it: numbers to the right, intervals smaller than values."""
+    whole = Markup('<div class="dumbbell">\n{}\n{}\n</div>')
+    return str(whole.format(_STYLE, Markup("\n").join(parts)))
 
 
 _STYLE: Final = Markup("""\

@@ -42,6 +42,9 @@ _MOST_TICKS: Final = 9
 _MOST_WRITTEN: Final = 240
 """With more cells than this their values are not written in them."""
 
+_AXIS: Final = "axis "
+"""Before the names of the axes that are not drawn, among the columns of a table."""
+
 _DELAY: Final = "queue_delay_mean"
 _SHARE: Final = re.compile(r"share of (.+)")
 """The metric that is the share of an algorithm in the data that all flows delivered."""
@@ -133,6 +136,23 @@ def _table(
     return table
 
 
+def _others(axes: Axes, *drawn: str | None) -> dict[str, str]:
+    """Columns, for `_table`, of the axes that are not drawn."""
+    return {f"{_AXIS}{name}": quoted(name) for name in axes if name not in drawn}
+
+
+def _mixed(table: pl.DataFrame) -> list[str]:
+    """The axes of `_others` that have several values in a table."""
+    names = [name for name in table.columns if name.startswith(_AXIS)]
+    return [name.removeprefix(_AXIS) for name in names if table[name].n_unique() > 1]
+
+
+def _pooled(table: pl.DataFrame) -> str:
+    """A line of a label: the axes whose values the figure does not tell apart."""
+    mixed = _mixed(table)
+    return f"\nover all values of {figures.named(', '.join(mixed))}" if mixed else ""
+
+
 def _groups(table: pl.DataFrame, axes: Axes, by: str | None) -> dict[str, pl.DataFrame]:
     """The rows of each value of the axis `by`, in the order of its values."""
     unit = axes[by]["unit"] if by in axes else None
@@ -146,13 +166,11 @@ def _draw_lines(
 ) -> None:
     axes = dataset.axes
     expression, key, column = _measure(metric)
-    others = {f"axis {name}": quoted(name) for name in axes if name not in (x, by)}
     columns = {"x": quoted(x), "by": quoted(by) if by else "''", "value": expression}
-    table = _table(dataset, metric, columns | others, where)
-    for name in others:
-        if table[name].n_unique() > 1:
-            problem = f'the lines would mix the values of the axis "{name.removeprefix("axis ")}"'
-            raise DumbbellError(f"{problem}; choose one with --where, or name it with --x or --by")
+    table = _table(dataset, metric, columns | _others(axes, x, by), where)
+    for name in _mixed(table):
+        problem = f'the lines would mix the values of the axis "{name}"'
+        raise DumbbellError(f"{problem}; choose one with --where, or name it with --x or --by")
     draw_lines(panel, table.rename({"value": key}), axes, x, by, column)
     seeds = max(table.group_by("x", "by").len()["len"])
     many = f"\nmean, 95 % interval, {seeds} runs" if seeds != 1 else ""
@@ -205,24 +223,27 @@ def _draw_runs(
     expression, _, column = _measure("throughput" if is_delay else metric)
     columns = {"by": quoted(by) if by else "''", "value": expression}
     columns |= {"delay": quoted(_DELAY)} if is_delay else {}
-    table = _table(dataset, metric, columns, where).with_columns(pl.col("value") * column.scale)
+    table = _table(dataset, metric, columns | _others(dataset.axes, by), where)
+    table = table.with_columns(pl.col("value") * column.scale)
+    pooled = _pooled(table)
     groups = _groups(table, dataset.axes, by)
     of_algorithms = _is_algorithm(dataset.axes, by)
     if is_delay:
         at = [pl.col("delay") * Column.of(_DELAY).scale, "value"]
         points = {name: rows.select(at).rows() for name, rows in groups.items()}
         spread.delay_ellipses(panel, points, of_algorithms=of_algorithms)
+        panel.set_ylabel(f"{panel.get_ylabel()}{pooled}")
         return
     values = {name: rows["value"].to_list() for name, rows in groups.items()}
     heading = figures.named(column.heading)
     if kind == "cdf":
         spread.distributions(panel, values, of_algorithms=of_algorithms)
-        panel.set_xlabel(heading)
+        panel.set_xlabel(f"{heading}{pooled}")
         if by is not None:
             figures.legend(panel)
     else:
         spread.boxes(panel, values, of_algorithms=of_algorithms)
-        panel.set_ylabel(heading)
+        panel.set_ylabel(f"{heading}{pooled}")
         panel.set_xlabel(figures.named(by or ""))
 
 
@@ -243,6 +264,7 @@ def _draw_heat(dataset: Dataset, x: str, y: str, metric: str, where: str | None)
     """The mean of a metric over two axes: a heat map where they make a grid, else dots."""
     expression, key, column = _measure(metric)
     columns = {"x": quoted(x), "y": quoted(y), "value": expression}
+    columns |= _others(dataset.axes, x, y)
     runs = _table(dataset, metric, columns, where)
     units = [dataset.axes[name]["unit"] for name in (x, y)]
     for name, axis, unit in zip("xy", (x, y), units, strict=True):
@@ -253,7 +275,7 @@ def _draw_heat(dataset: Dataset, x: str, y: str, metric: str, where: str | None)
     counts = [str(cells["runs"].min()), str(cells["runs"].max())]
     label = figures.named(column.heading)
     if counts != ["1", "1"]:
-        label += f", mean of {' to '.join(dict.fromkeys(counts))} runs"
+        label += f", mean of {' to '.join(dict.fromkeys(counts))} runs{_pooled(runs)}"
     figure, [[panel]] = figures.panels(width=figures.PAGE, height=4.2)
     size = runs["x"].n_unique() * runs["y"].n_unique()
     if cells.height * 2 >= size:

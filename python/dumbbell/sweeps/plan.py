@@ -163,6 +163,11 @@ class Sweep:
             parsed = _core.ParsedSweep.from_toml(text, name, list(overrides), said, environment)
         return cls(parsed, environment)
 
+    def __repr__(self) -> str:
+        """The sweep in a line."""
+        points = f"{self.count:,} point{'s' * (self.count != 1)}"
+        return f"<Sweep: {points} along {', '.join(axis.name for axis in self.axes)}>"
+
     def seeds(self, seeds: int | list[int] | None = None) -> list[int]:
         """The seeds that every point is run with: these, or the file's.
 

@@ -19,7 +19,7 @@ from dumbbell.engine.progress import Progress, silent
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.model import Experiment
 from dumbbell.results.result import Result
-from dumbbell.results.summary import means
+from dumbbell.results.summary import in_notebook, means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.figures import draw_lines
@@ -144,7 +144,7 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table."""
-        return str(self.table().html())
+        return in_notebook(self.table().html())
 
 
 def sweep(
