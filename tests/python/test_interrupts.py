@@ -102,3 +102,31 @@ def test_an_interrupt_ends_an_algorithm_that_never_returns(
     assert "Traceback" not in said
     kept = {path.name for path in tmp_path.iterdir()} - {"__pycache__", "acked"}
     assert kept == set(files) | left
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "a.toml"],
+        ["run", "a.toml"],
+        ["compare", "--cc", "imported.py:Loops"],
+        ["compare", "--cc", "imported:Loops"],
+        ["sweep", "sweep.toml", "--out", "sweep"],
+    ],
+    ids=["check", "run", "compare", "module", "sweep"],
+)
+def test_an_interrupt_ends_the_import_of_an_algorithm(arguments: list[str], tmp_path: Path) -> None:
+    module = 'open("importing", "w").close()\nwhile True: pass\n'
+    (tmp_path / "imported.py").write_text(module)
+    for name, text in (("a.toml", EXPERIMENT), ("sweep.toml", SWEEP)):
+        (tmp_path / name).write_text(text.replace("never.py", "imported.py"))
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(
+        [DUMBBELL, *arguments], cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
+    )
+    while not (tmp_path / "importing").exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=5)
+    assert (running.returncode, said) == (130, "dumbbell: stopped\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dumbbell.experiment import user_code
@@ -15,9 +15,13 @@ class Environment:
 
     Attributes:
         folder: The folder of the file.
+        interrupts: Ctrl-C while a custom algorithm was imported. The Rust crate reports whatever a
+            method raises as a mistake in the experiment; the caller raises it once the crate
+            returns.
     """
 
     folder: Path = Path()
+    interrupts: list[KeyboardInterrupt] = field(default_factory=list, repr=False, compare=False)
 
     def locate_trace(self, path: str) -> str:
         """The path of a trace that a file names."""
@@ -52,5 +56,12 @@ class Environment:
 
         Raises:
             ValueError: If there is none.
+            KeyboardInterrupt: If the user interrupts this import or interrupted an earlier one.
         """
-        return user_code.find(cc)
+        if self.interrupts:
+            raise self.interrupts[0]
+        try:
+            return user_code.find(cc)
+        except KeyboardInterrupt as interrupt:
+            self.interrupts.append(interrupt)
+            raise

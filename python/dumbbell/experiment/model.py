@@ -42,11 +42,17 @@ MOST_SEEDS: Final = 100_000
 
 
 @contextmanager
-def experiment_errors() -> Iterator[None]:
-    """Turns what the Rust crate finds into `ExperimentError`."""
+def experiment_errors(environment: Environment | None = None) -> Iterator[None]:
+    """Turns what the Rust crate finds into `ExperimentError`.
+
+    Args:
+        environment: What the crate reads through; an interrupt during that is raised again.
+    """
     try:
         yield
     except _core.InvalidExperimentError as error:
+        if environment is not None and environment.interrupts:
+            raise environment.interrupts[0] from None
         found: list[tuple[str, int, str, str]] = error.args[0]
         errors = [
             ExperimentError(problem, key=key, file=file, line=line)
@@ -338,8 +344,9 @@ class Experiment(_Table):
                 rate, a base RTT shorter than the path, more samples than fit in memory, a trace or
                 a custom algorithm that does not exist.
         """
-        with experiment_errors():
-            return Experiment._from(self._parsed.resolve(Environment()))
+        environment = Environment()
+        with experiment_errors(environment):
+            return Experiment._from(self._parsed.resolve(environment))
 
     def scenario(self, seed: int) -> str:
         """What the simulator takes for one seed of a resolved experiment, as JSON."""

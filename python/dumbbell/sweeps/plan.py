@@ -159,7 +159,7 @@ class Sweep:
     ) -> Sweep:
         environment = Environment(folder)
         said = None if axes is None else as_json(axes)
-        with experiment_errors():
+        with experiment_errors(environment):
             parsed = _core.ParsedSweep.from_toml(text, name, list(overrides), said, environment)
         return cls(parsed, environment)
 
@@ -185,7 +185,7 @@ class Sweep:
         """
         for number, parts in enumerate(product(*self._blocks())):
             written, columns = zip(*(value for part in parts for value in part), strict=True)
-            with experiment_errors():
+            with experiment_errors(self._environment):
                 scenario, cost, warnings = self._parsed.point(written, self._environment)
             yield Point(number, columns, scenario, cost, tuple(warnings))
 
