@@ -177,6 +177,10 @@ def test_a_figure_s_name_may_have_dots(file: Path, tmp_path: Path) -> None:
 
 def test_plot_of_what_is_no_result_is_refused(file: Path, tmp_path: Path) -> None:
     assert "is not a result folder" in complaint_of("plot", "nowhere", cwd=tmp_path)
+    said = complaint_of("plot", file.name, cwd=file.parent)
+    assert said.endswith(
+        f"it is an experiment file; make the folder with: dumbbell run {file.name}"
+    )
     output_of("run", file, "--out", "r", cwd=tmp_path)
     said = complaint_of("plot", "r", "--seed", "7", cwd=tmp_path)
     assert said == "r: has no seed 7; choose from 1"
@@ -339,7 +343,12 @@ def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
     for option in ("--seeds", "--jobs"):
         for command in (("run", file), ("reproduce", "staggered-start"), ("compare",)):
             said = complaint_of(*command, option, "0", cwd=tmp_path)
-            assert said.startswith(f"{option}: Input should be greater than or equal to 1; see ")
+            assert said.startswith(f"{option}: must be a whole number of at least 1; see ")
+    assert complaint_of("run", file, "--seeds", "x", cwd=tmp_path) == (
+        "--seeds: must be a whole number; see dumbbell run --help"
+    )
+    said = complaint_of("udt", "serve", "--clients", "10001", cwd=tmp_path)
+    assert said.startswith("--clients: must be a whole number of at most 10000; see ")
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_a_heat_map_that_cannot_be_drawn_is_told_why(
         (["--max-seeds", "20"], "--max-seeds: goes with --until-ci, such as 5%"),
         (["--set", "flow.*.cc=bbr"], "--set flow.*.cc: is an axis of the sweep"),
         (["--out", "."], 'holds "small", which is no part of a sweep'),
-        (["--seeds", "0"], "--seeds: Input should be greater than or equal to 1"),
+        (["--seeds", "0"], "--seeds: must be a whole number of at least 1"),
     ],
 )
 def test_a_sweep_that_cannot_be_run_is_told_why(place: Path, options: list[str], said: str) -> None:

@@ -23,6 +23,13 @@ from dumbbell.errors import DumbbellError, Interrupted, OverwriteError
 
 _INTERRUPTED: Final = 130
 
+_PLAIN: Final = {
+    r"Input should be greater than or equal to (\d+)": r"must be a whole number of at least \1",
+    r"Input should be less than or equal to (\d+)": r"must be a whole number of at most \1",
+    r"Input should be a valid integer.*": "must be a whole number",
+}
+"""How pydantic, through Typer, describes a number that is not valid, and how we do."""
+
 
 def main() -> None:
     """Runs the command line and exits."""
@@ -72,6 +79,8 @@ def _exit_for_usage(error: TyperException) -> NoReturn:
     renamed = RENAMED.get(getattr(error, "option_name", ""))
     said = " ".join(said.split())
     said = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", said).rstrip(".")
+    for theirs, ours in _PLAIN.items():
+        said = re.sub(theirs, ours, said)
     more = f"; see {context.command_path} --help" if context is not None else ""
     _tell(DumbbellError(renamed or f"{said}{more}"))
     sys.exit(2)

@@ -90,8 +90,10 @@ def _qlog(result: Result, folder: Path) -> Files:
 def _pcapng(_result: Result, folder: Path) -> Files:
     captures = sorted(folder.glob("packets-*.pcapng"))
     if not captures:
-        again = f"dumbbell run {shlex.quote(str(folder / 'experiment.toml'))}"
-        advice = f"run it again: {again} --set 'flow.*.log=true'"
+        logged = folder.with_name(f"{folder.resolve().name}-logged")
+        file, out = (shlex.quote(str(path)) for path in (folder / "experiment.toml", logged))
+        again = f"dumbbell run {file} --set 'flow.*.log=true' --out {out}"
+        advice = f"run it again: {again}"
         raise ResultError(f"{folder}: none of its flows is logged; {advice}")
     return {path.name: partial(shutil.copyfile, path) for path in captures}
 

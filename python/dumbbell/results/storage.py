@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -253,7 +254,15 @@ def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]
     path = Path(folder)
     missing = [name for name in sorted(_FILES) if not (path / name).is_file()]
     if missing:
-        problem = f"it lacks {', '.join(missing)}" if path.is_dir() else "there is no such folder"
+        if path.is_dir():
+            problem = f"it lacks {', '.join(missing)}"
+        elif path.is_file():
+            problem = "it is a file"
+            if path.suffix == ".toml":
+                again = f"dumbbell run {shlex.quote(str(path))}"
+                problem = f"it is an experiment file; make the folder with: {again}"
+        else:
+            problem = "there is no such folder"
         raise ResultError(f"{path}: is not a result folder: {problem}")
     experiment = Experiment.load(path / "experiment.toml")
     try:
