@@ -177,6 +177,23 @@ def test_what_a_kernel_lacks_is_said_before_anything_starts() -> None:
         dumbbell.run(experiment(stack="linux-2.6.18"), backend="linux")
 
 
+def test_an_algorithm_of_the_simulator_alone_is_no_module_of_linux() -> None:
+    with pytest.raises(ExperimentError, match=r'"one": cc cannot be "copa" with') as found:
+        dumbbell.run(experiment(flows=[Flow(name="one", cc="copa")]), backend="linux")
+    assert "it runs only in the simulator" in str(found.value)
+    assert "modprobe" not in str(found.value)
+
+
+def test_a_kernel_without_accurate_ecn_is_said() -> None:
+    try:
+        dumbbell.run(experiment(stack_options={"ecn": "accurate"}), backend="linux")
+    except TestbedError as error:
+        said = str(error)
+    else:
+        pytest.skip("this kernel has accurate ECN")
+    assert "this kernel has no accurate ECN" in said
+
+
 def test_the_command_line_says_what_ran(tmp_path: Path) -> None:
     file = tmp_path / "one.toml"
     file.write_text(experiment(duration="300 ms").to_toml())

@@ -2,7 +2,7 @@
 
 use crate::error::TestbedError;
 use crate::netlink::{LOOPBACK, LinkSettings, PathManager, RouteSocket};
-use crate::settings::{KernelSettings, TUN_QUEUE_PACKETS};
+use crate::settings::{ACCURATE_ECN, KernelSettings, TCP_ECN, TUN_QUEUE_PACKETS};
 use crate::sys::{self, Namespace};
 use rustix::process::{getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -138,11 +138,20 @@ fn open_tun_failed(error: io::Error) -> TestbedError {
 
 fn write_sysctl(key: &str, value: &str) -> Result<(), TestbedError> {
     let path = format!("/proc/sys/net/{key}");
+    fs::write(&path, value).map_err(|error| sysctl_failed(key, value, error))
+}
+
+fn sysctl_failed(key: &str, value: &str, error: io::Error) -> TestbedError {
+    if (key, value, error.kind()) == (TCP_ECN, ACCURATE_ECN, io::ErrorKind::InvalidInput) {
+        let remedy = "this kernel has no accurate ECN; write ecn = \"classic\" or \"off\", or use the \
+                      simulator";
+        return TestbedError::unavailable("use accurate ECN", remedy)(error);
+    }
     let remedy = match key {
         "ipv4/tcp_congestion_control" => "use an algorithm that the kernel has",
         _ => "mount /proc/sys so that it can be written (in a container: --privileged)",
     };
-    fs::write(&path, value).map_err(TestbedError::unavailable(format!("write {path}"), remedy))
+    TestbedError::unavailable(format!("write /proc/sys/net/{key}"), remedy)(error)
 }
 
 fn configure_interfaces(side: Side, settings: &KernelSettings, first: u32) -> io::Result<()> {
@@ -225,6 +234,21 @@ pub(crate) fn mptcp_socket() -> Result<OwnedFd, TestbedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_accurate_ecn_is_named() {
+        let failed =
+            |key, value, kind: io::ErrorKind| sysctl_failed(key, value, kind.into()).to_string();
+        let refused = io::ErrorKind::InvalidInput;
+        let error = failed(TCP_ECN, ACCURATE_ECN, refused);
+        assert!(error.contains("cannot use accurate ECN"), "{error}");
+        assert!(error.contains("this kernel has no accurate ECN"), "{error}");
+        for (value, kind) in [("1", refused), (ACCURATE_ECN, io::ErrorKind::PermissionDenied)] {
+            let error = failed(TCP_ECN, value, kind);
+            assert!(error.contains("cannot write /proc/sys/net/ipv4/tcp_ecn"), "{error}");
+            assert!(error.contains("--privileged"), "{error}");
+        }
+    }
 
     #[test]
     fn addresses_and_paths_convert_both_ways() {

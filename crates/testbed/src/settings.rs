@@ -11,6 +11,9 @@ const MAX_SOCKET_BUFFER: u64 = 1 << 28;
 /// Queue length of a TUN device, packets; long enough that no packet is dropped before the
 /// emulator.
 pub(crate) const TUN_QUEUE_PACKETS: u32 = 20_000;
+/// The sysctl for ECN, and its value for accurate ECN, which older kernels refuse.
+pub(crate) const TCP_ECN: &str = "ipv4/tcp_ecn";
+pub(crate) const ACCURATE_ECN: &str = "3";
 
 /// The kernel settings of a stack.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +49,7 @@ impl KernelSettings {
             ("ipv4/tcp_rmem", format!("4096 131072 {MAX_SOCKET_BUFFER}")),
             ("ipv4/tcp_wmem", format!("4096 16384 {MAX_SOCKET_BUFFER}")),
             ("ipv4/tcp_timestamps", if stack.header > 40 { "1" } else { "0" }.to_owned()),
-            ("ipv4/tcp_ecn", tcp_ecn(stack.ecn).to_owned()),
+            (TCP_ECN, tcp_ecn(stack.ecn).to_owned()),
         ];
         if stack.loss_detection == LossDetection::DupThresh {
             sysctls.push(("ipv4/tcp_recovery", "0".to_owned()));
@@ -88,7 +91,7 @@ fn tcp_ecn(ecn: Ecn) -> &'static str {
     match ecn {
         Ecn::Off => "0",
         Ecn::Classic => "1",
-        Ecn::Accurate => "3",
+        Ecn::Accurate => ACCURATE_ECN,
     }
 }
 

@@ -1,6 +1,8 @@
 //! A flow over the kernel's TCP or Multipath TCP, with the sockets of both ends.
 
-use crate::algorithm::{has_options, kernel_name, sets_pacing_rate};
+use crate::algorithm::{
+    LINUX_ALGORITHMS, has_options, kernel_name, own_algorithms, sets_pacing_rate,
+};
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::info::{self, TcpInfo};
@@ -116,7 +118,8 @@ pub(crate) fn open_sender(
     }
     let socket = open_socket(!flow.additional_subflows.is_empty())?;
     let cc = kernel_name(flow);
-    sockopt::set_tcp_congestion(&socket, cc).map_err(|error| algorithm_unavailable(cc, error))?;
+    sockopt::set_tcp_congestion(&socket, cc)
+        .map_err(|error| algorithm_unavailable(flow, cc, error))?;
     let prepared = |error: std::io::Error| TestbedError::failed("prepared a socket")(error);
     if settings.pacing {
         let (level, option) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
@@ -134,9 +137,19 @@ pub(crate) fn open_sender(
     Ok(socket)
 }
 
-fn algorithm_unavailable(cc: &str, error: Errno) -> TestbedError {
+fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedError {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    let known = known.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(", ");
+    let known = known.unwrap_or_default();
+    let is_known = known.split_whitespace().any(|name| name == cc);
+    let known = own_algorithms(&known);
+    if !is_known && !LINUX_ALGORITHMS.contains(&cc) {
+        let (name, key, value) = (flow.name.clone(), "cc".to_owned(), format!("\"{}\"", flow.cc));
+        let reason = format!(
+            "it runs only in the simulator, since neither Linux nor the programs of dumbbell bpf \
+             have it; the kernel has {known}"
+        );
+        return TestbedError::Unsupported { flow: name, key, value, reason };
+    }
     let remedy = format!(
         "the kernel has {known}; load the module (modprobe tcp_{cc}) or choose one of these"
     );
