@@ -23,8 +23,21 @@ WITHOUT_ECN = (
 )
 
 
-def warnings_of(cc: str = "reno", delay: str = "10 ms", **keys: Any) -> list[str]:
-    link = Link(name="bottleneck", rate="10 Mbit/s", delay=delay)
+WITHOUT_AQM = (
+    "no link on the path of dctcp has an aqm, so no packet is marked and dctcp reacts to losses "
+    'only, as Reno does; write an aqm that marks, such as aqm = "codel(ce_threshold=1 ms)"'
+)
+AQMS = (("plain", None), ("dropping", "codel(ecn=off)"), ("marking", "codel"))
+WITHOUT_MARKS = (
+    "the aqm on the path of dctcp has ecn=off, so no packet is marked and dctcp reacts to losses "
+    "only, as Reno does; write ecn=on"
+)
+
+
+def warnings_of(
+    cc: str = "reno", delay: str = "10 ms", aqm: str | None = None, **keys: Any
+) -> list[str]:
+    link = Link(name="bottleneck", rate="10 Mbit/s", delay=delay, aqm=aqm)
     given: dict[str, Any] = {"duration": "1 s", "links": [link], "flows": [Flow(cc=cc)]} | keys
     return dumbbell.run(Experiment(**given)).warnings
 
@@ -32,10 +45,31 @@ def warnings_of(cc: str = "reno", delay: str = "10 ms", **keys: Any) -> list[str
 def test_dctcp_without_accurate_ecn_is_warned_of() -> None:
     assert warnings_of("dctcp(g=0.1)") == [WITHOUT_ECN]
     assert warnings_of("dctcp", stack_options={"ecn": "classic"}) == [WITHOUT_ECN]
-    assert warnings_of("dctcp", stack_options={"ecn": "accurate"}) == []
+    assert warnings_of("dctcp", stack_options={"ecn": "accurate"}, aqm="codel") == []
     own = Flow(cc="dctcp", stack="linux", stack_options={"ecn": "accurate"})
-    assert warnings_of(flows=[own]) == []
+    assert warnings_of(flows=[own], aqm="red") == []
     assert warnings_of("reno") == []
+
+
+def test_dctcp_without_a_queue_that_marks_is_warned_of() -> None:
+    accurate = {"ecn": "accurate"}
+    assert warnings_of("dctcp", stack_options=accurate) == [WITHOUT_AQM]
+    for aqm, warned in (
+        ("red(ecn=off)", [WITHOUT_MARKS]),
+        ("pie(ecn=off)", [WITHOUT_MARKS]),
+        ("fq_codel(ecn=off)", [WITHOUT_MARKS]),
+        ("codel(ecn=off, ce_threshold=1 ms)", []),
+        ("pie", []),
+    ):
+        assert warnings_of("dctcp", stack_options=accurate, aqm=aqm) == warned
+    links = [Link(name=name, rate="10 Mbit/s", delay="10 ms", aqm=aqm) for name, aqm in AQMS]
+    flows = [Flow(cc="dctcp", path=[name]) for name, _ in AQMS]
+    for flow, warned in zip(flows, ([WITHOUT_AQM], [WITHOUT_MARKS], []), strict=True):
+        assert warnings_of(stack_options=accurate, links=links, flows=[flow]) == warned
+    found = warnings_of(stack_options=accurate, links=links, flows=[*flows, *flows])
+    assert found == [WITHOUT_AQM, WITHOUT_MARKS]
+    across = [Flow(cc="dctcp", path=[name for name, _ in AQMS])]
+    assert warnings_of(stack_options=accurate, links=links, flows=across) == []
 
 
 def test_a_flow_whose_handshake_does_not_end_is_warned_of() -> None:
@@ -65,7 +99,8 @@ def test_a_sweep_warns_of_the_points_without_accurate_ecn(tmp_path: Path) -> Non
     axes = '[sweep]\n"flow.*.cc" = ["reno", "dctcp"]\n'
     stack = '[stack_options]\necn = "{}"\n'
     for ecn, warned in (("accurate", []), ("classic", [WITHOUT_ECN])):
-        sweep = Sweep.parse(f"{EXPERIMENT}\n{stack.format(ecn)}\n{axes}")
+        text = EXPERIMENT.replace('delay = "10 ms"', 'delay = "10 ms"\naqm = "codel"')
+        sweep = Sweep.parse(f"{text}\n{stack.format(ecn)}\n{axes}")
         assert run_sweep(sweep, tmp_path / ecn).warnings == warned
 
 

@@ -1,11 +1,19 @@
 //! What a reader of a valid experiment should know: settings without effect.
 
+use crate::aqm;
 use crate::diagnostic::key_path;
 use crate::model::{Experiment, Flow};
+use dumbbell_net::AqmConfig;
 use dumbbell_tcp::Ecn;
+use serde_json::Value;
 
 const WITHOUT_ECN: &str = "without accurate ECN dctcp reacts to losses only, as Reno does; write \
                            ecn = \"accurate\" in [stack_options], and a queue that marks";
+const WITHOUT_AQM: &str = "no link on the path of dctcp has an aqm, so no packet is marked and dctcp \
+                           reacts to losses only, as Reno does; write an aqm that marks, such as \
+                           aqm = \"codel(ce_threshold=1 ms)\"";
+const WITHOUT_MARKS: &str = "the aqm on the path of dctcp has ecn=off, so no packet is marked and \
+                             dctcp reacts to losses only, as Reno does; write ecn=on";
 
 impl Experiment {
     /// Sentences on settings that have no effect when the experiment is simulated.
@@ -13,12 +21,39 @@ impl Experiment {
     /// # Panics
     /// As [`resolve`](Experiment::resolve).
     pub fn warnings(&self) -> Vec<&'static str> {
+        let found: Vec<_> = self.flows.iter().filter_map(|flow| self.lacks(flow)).collect();
+        let all = [WITHOUT_ECN, WITHOUT_AQM, WITHOUT_MARKS];
+        all.into_iter().filter(|warning| found.contains(warning)).collect()
+    }
+
+    /// What a flow with DCTCP lacks for its algorithm to have an effect.
+    fn lacks(&self, flow: &Flow) -> Option<&'static str> {
+        if flow.cc.split('(').next().unwrap_or_default().trim() != "dctcp" {
+            return None;
+        }
         let base = self.base_stack().expect("a checked stack");
-        let is_without_ecn = |flow: &Flow| {
-            let name = flow.cc.split('(').next().unwrap_or_default();
-            let ecn = || self.flow_stack(flow, &base, &key_path![]).expect("a checked stack").ecn;
-            name.trim() == "dctcp" && ecn() != Ecn::Accurate
-        };
-        self.flows.iter().any(is_without_ecn).then_some(WITHOUT_ECN).into_iter().collect()
+        let stack = self.flow_stack(flow, &base, &key_path![]).expect("a checked stack");
+        if stack.ecn != Ecn::Accurate {
+            return Some(WITHOUT_ECN);
+        }
+        let path = self.flow_paths(flow).concat();
+        let crossed = self.links.iter().filter(|link| path.contains(&link.name));
+        let aqms: Vec<_> = crossed.filter_map(|link| link.aqm.as_deref()).collect();
+        match aqms.iter().any(|aqm| marks(aqm)) {
+            true => None,
+            false if aqms.is_empty() => Some(WITHOUT_AQM),
+            false => Some(WITHOUT_MARKS),
+        }
+    }
+}
+
+/// Whether an active queue management marks packets.
+fn marks(aqm: &str) -> bool {
+    let resolved = aqm::resolve(&Value::from(aqm)).expect("a checked AQM");
+    match aqm::config(&resolved) {
+        AqmConfig::Codel(codel) => codel.ecn || codel.ce_threshold.is_some(),
+        AqmConfig::FqCodel(queues) => queues.codel.ecn || queues.codel.ce_threshold.is_some(),
+        AqmConfig::Pie(pie) => pie.ecn,
+        AqmConfig::Red(red) => red.ecn,
     }
 }
