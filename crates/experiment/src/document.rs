@@ -4,6 +4,7 @@ use crate::diagnostic::{
     Diagnostic, Diagnostics, KeyPath, Lines, Position, Problem, Step, key_path,
 };
 use crate::quantity::cut;
+use crate::read::double_brackets;
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -42,7 +43,13 @@ impl Source {
         if !errors.is_empty() {
             let lines = Lines::of(&self.text);
             let errors = errors.into_iter().map(|error| {
-                let position = error.span().map(|span| lines.position(span.start));
+                let start = error.span().map(|span| span.start);
+                let single = start.filter(|_| error.message() == "duplicate key");
+                if let Some((header, kind)) = single.and_then(|at| self.single_brackets(at)) {
+                    let position = Some(lines.position(header));
+                    return self.diagnostic(position, kind.to_owned(), double_brackets(kind));
+                }
+                let position = start.map(|start| lines.position(start));
                 let problem = format!("is not valid TOML: {}", error.message());
                 self.diagnostic(position, String::new(), problem)
             });
@@ -55,6 +62,16 @@ impl Source {
         let value = table_value(table.get_ref(), &key_path![], &mut problems);
         self.check(&value, problems)?;
         Ok(value)
+    }
+
+    /// Where the table around a byte begins, and its kind, if it is `[link]` or `[flow]`.
+    fn single_brackets(&self, byte: usize) -> Option<(usize, &'static str)> {
+        let end = self.text[byte..].find('\n').map_or(self.text.len(), |length| byte + length);
+        let before = &self.text[..end];
+        let header = before.rfind("\n[").map_or(0, |newline| newline + 1);
+        let (name, _) = before[header..].strip_prefix('[')?.split_once(']')?;
+        let kind = ["link", "flow"].into_iter().find(|kind| *kind == name.trim())?;
+        Some((header, kind))
     }
 
     /// Says that the values at these paths are not those of the text.
@@ -217,6 +234,14 @@ mod tests {
         assert!(errors.starts_with("a.toml:1: is not valid TOML: "), "{errors}");
         assert!(errors.contains("\na.toml:4: is not valid TOML: "), "{errors}");
         assert_eq!(errors.lines().count(), 2, "{errors}");
+    }
+
+    #[test]
+    fn a_table_in_single_brackets_is_one_error() {
+        let found = errors("[flow]\ncc = \"a\"\n\n[flow] # two\ncc = \"b\"\n[a]\nb = 1\nb = 2\n");
+        let lines: Vec<_> = found.lines().collect();
+        assert_eq!(lines[0], "a.toml:4: flow: write [[flow]], with double brackets, for each flow");
+        assert_eq!(lines[1..], ["a.toml:8: is not valid TOML: duplicate key"], "{found}");
     }
 
     #[test]

@@ -320,7 +320,30 @@ pub fn parse_quantity(value: &Value) -> Result<(Option<&'static Dimension>, f64)
 }
 
 fn unknown_unit(unit: &str, known: &[&'static str]) -> String {
-    format!("the unknown unit \"{unit}\"{}", did_you_mean(unit, known.iter().copied()))
+    // The closest spelling of a rate may have bytes for bits, 8 times as much.
+    let meant = meant_rate(unit).filter(|meant| known.contains(&meant.as_str()));
+    let hint = did_you_mean(meant.as_deref().unwrap_or(unit), known.iter().copied());
+    format!("the unknown unit \"{unit}\"{hint}")
+}
+
+/// The unit of a rate that is written in another way: `Mb/s`, `mbit` and `MBps`, where `b` is a bit
+/// and `B` a byte.
+fn meant_rate(unit: &str) -> Option<String> {
+    let (prefix, rest) = match unit.chars().next()?.to_ascii_lowercase() {
+        'k' => ("k", &unit[1..]),
+        'm' => ("M", &unit[1..]),
+        'g' => ("G", &unit[1..]),
+        't' => ("T", &unit[1..]),
+        _ => ("", unit),
+    };
+    let base = match rest {
+        "B/s" | "Bps" => "B/s",
+        _ => match rest.to_ascii_lowercase().as_str() {
+            "b/s" | "bps" | "bit" | "bits" | "bit/s" | "bits/s" => "bit/s",
+            _ => return None,
+        },
+    };
+    Some(format!("{prefix}{base}"))
 }
 
 /// A value as a file would have it, cut to what fits a sentence.
@@ -402,6 +425,29 @@ mod tests {
             message("0 s"),
             "\"0 s\" is nothing; write more than that, for example \"40 ms\""
         );
+    }
+
+    #[test]
+    fn a_bit_is_never_taken_for_a_byte_in_a_suggested_rate() {
+        for (text, meant) in [
+            ("30 b/s", "bit/s"),
+            ("30kb/s", "kbit/s"),
+            ("30Mb/s", "Mbit/s"),
+            ("30Gb/s", "Gbit/s"),
+            ("30mb/s", "Mbit/s"),
+            ("30mbit", "Mbit/s"),
+            ("30Mbits/s", "Mbit/s"),
+            ("30mbps", "Mbit/s"),
+            ("30KBps", "kB/s"),
+            ("30mB/s", "MB/s"),
+        ] {
+            let hint = format!("(did you mean \"{meant}\"?)");
+            let errors = [RATE.read(text).err(), parse_quantity(&Value::from(text)).err()];
+            for error in errors {
+                let error = error.expect("not valid").to_string();
+                assert!(error.contains(&hint), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -121,6 +121,11 @@ pub(crate) fn none_of(kind: &str) -> String {
     format!("there is none; write at least one [[{kind}]] table")
 }
 
+/// The problem of a link or a flow that is written as the only one.
+pub(crate) fn double_brackets(kind: &str) -> String {
+    format!("write [[{kind}]], with double brackets, for each {kind}")
+}
+
 pub(crate) fn unknown_key(table: &Table, name: &str) -> String {
     let known: Vec<_> = table.keys.iter().map(|key| key.name).collect();
     let snake = name.replace('-', "_");
@@ -131,6 +136,13 @@ pub(crate) fn unknown_key(table: &Table, name: &str) -> String {
     }
     if known.contains(&snake.as_str()) {
         return format!("keys have underscores; write {snake}");
+    }
+    if table.name == EXPERIMENT.name {
+        let tables = [&LINK, &FLOW].into_iter().filter(|table| table.key(&snake).is_some());
+        let keys: Vec<_> = tables.map(|table| format!("{}.NAME.{snake}", table.name)).collect();
+        if !keys.is_empty() {
+            return format!("there is no such key of an experiment; write {}", keys.join(" or "));
+        }
     }
     let hint = did_you_mean(name, known.iter().copied());
     let article = if table.name == EXPERIMENT.name { "an" } else { "a" };
@@ -188,7 +200,11 @@ fn read_tables(
     problems: &mut Vec<Problem>,
 ) -> Value {
     let Value::Array(tables) = value else {
-        problems.push(Problem::new(path.clone(), not_valid(key, value)));
+        let problem = match value {
+            Value::Object(_) => double_brackets(key.name),
+            _ => not_valid(key, value).0,
+        };
+        problems.push(Problem::new(path.clone(), problem));
         return Value::Array(Vec::new());
     };
     let tables = tables.iter().enumerate();
