@@ -83,23 +83,39 @@ class Column:
         return _inline(*self._formatted([cell])[0])
 
     def _formatted(self, cells: Sequence[Cell]) -> list[tuple[str, str]]:
-        """Each cell as text, and its interval as text; all with as many decimals."""
+        """Each cell as text, and its interval as text; all with as many decimals.
+
+        Only an interval whose ends would read the same has more: three digits of its own.
+        """
         numbers = [number * self.scale for cell in cells for number in _numbers(cell)]
-        decimals = _decimals(numbers, self.decimals)
+        common = decimals = _decimals(numbers, self.decimals)
 
         def shown(value: float | None) -> str:
             return _NONE if value is None else _fixed(value * self.scale, decimals)
 
         formatted = []
         for cell in cells:
+            decimals = common
             if isinstance(cell, str):
                 formatted.append((cell, ""))
             elif isinstance(cell, Interval):
+                decimals = self._decimals_apart(cell, common)
                 ends = f"{shown(cell.low)} to {shown(cell.high)}" if cell.low is not None else ""
                 formatted.append((shown(cell.value), ends))
             else:
                 formatted.append((shown(cell), ""))
         return formatted
+
+    def _decimals_apart(self, cell: Interval, decimals: int) -> int:
+        """How many decimals an interval has whose ends read the same with so many; else as many."""
+        ends = [end * self.scale for end in (cell.low, cell.high) if end is not None]
+        texts = {_fixed(end, decimals) for end in ends}
+        is_alike = len(ends) == 2 and ends[0] != ends[1] and len(texts) == 1
+        return (
+            _decimals([number * self.scale for number in _numbers(cell)], decimals)
+            if is_alike
+            else decimals
+        )
 
 
 METRICS: Final = {
@@ -328,6 +344,16 @@ def format_setting(value: float | str, unit: str | None) -> str:
         if name == unit:
             return dimension.format(round(value * worth))
     return f"{value:g}"
+
+
+def format_settings(values: Sequence[float | str], unit: str | None) -> list[str]:
+    """Values on an axis of a sweep, as `format_setting`, with three significant digits.
+
+    They have all their digits if three do not tell them apart.
+    """
+    rounded = [value if isinstance(value, str) else float(f"{value:.3g}") for value in values]
+    distinct = len(set(rounded)) == len(set(values))
+    return [format_setting(value, unit) for value in (rounded if distinct else values)]
 
 
 _SETTINGS: Final = (

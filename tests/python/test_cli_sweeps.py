@@ -155,6 +155,17 @@ def test_a_figure_says_over_which_axes_it_pools_the_runs(place: Path) -> None:
     assert said.split()[0] == "small/delay-by-rate.svg"
 
 
+@pytest.mark.parametrize(("power", "scale"), [(0, "linear"), (20, "log")])
+def test_values_over_decades_have_logarithmic_shades(place: Path, power: int, scale: str) -> None:
+    metric = f"pow(queue, {power})"
+    with figures.styled():
+        _, figure = draw(place / "small", "heat", x="queue", y="cc", metric=metric)
+    panel, bar = figure.axes
+    assert bar.get_yscale() == scale
+    assert bar.get_ylabel().endswith("\nlogarithmic scale") == (scale == "log")
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["Reno", "CUBIC"]
+
+
 def test_the_share_of_an_algorithm_is_a_metric(place: Path) -> None:
     metric = ("--metric", "share of cubic")
     output_of("plot", "small", "heat", "--x", "rate", "--y", "queue", *metric, cwd=place)

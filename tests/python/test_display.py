@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumbbell.display import METRICS, Column, Table, format_setting
+from dumbbell.display import METRICS, Column, Table, format_setting, format_settings
 from dumbbell.metrics.intervals import Estimate
 
 NAMES = ["throughput", "goodput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain"]
@@ -36,6 +36,18 @@ def test_numbers_of_a_column_have_as_many_decimals(numbers: list[float]) -> None
     cells = [line.strip("| ") for line in table.markdown().splitlines()[2 : 2 + len(numbers)]]
     assert len({len(cell.partition(".")[2]) for cell in cells}) == 1
     assert not any(cell.startswith("-") for cell in cells)
+
+
+def test_an_interval_has_digits_that_tell_its_ends_apart() -> None:
+    cells = [Estimate(48.21, 48.0, 48.4), Estimate(0.2021, 0.2013, 0.2029)]
+    table = Table([Column("x", number=True)], [[cell] for cell in cells]).markdown()
+    assert "| 48.2 (48.0 to 48.4) |" in table
+    assert "| 0.202 (0.201 to 0.203) |" in table
+
+
+def test_settings_have_three_digits_if_those_tell_them_apart() -> None:
+    assert format_settings([0.215443, 1.0], "BDP") == ["0.215 BDP", "1 BDP"]
+    assert format_settings([0.215443, 0.215], "BDP") == ["0.215443 BDP", "0.215 BDP"]
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])

@@ -129,7 +129,7 @@ def _so_far(runs: pl.DataFrame, units: dict[str, str | None]) -> Table:
     """Means by the axis of most values that are few enough, if there is one."""
     import polars as pl
 
-    from dumbbell.display import Column, Table, format_setting
+    from dumbbell.display import Column, Table, format_settings
 
     values = {name: runs[name].n_unique() for name in units}
     few = {name: count for name, count in values.items() if 1 < count <= _MOST_LIVE}
@@ -139,9 +139,10 @@ def _so_far(runs: pl.DataFrame, units: dict[str, str | None]) -> Table:
         .agg(pl.len().alias("over"), pl.col(_COLUMNS).mean())
         .sort("by")
     )
+    settings = format_settings(found["by"].to_list(), units.get(by))
     cells = [
-        [format_setting(at, units.get(by)), f"{over:,}", *means]
-        for at, over, *means in found.iter_rows()
+        [at, f"{over:,}", *means]
+        for at, (_, over, *means) in zip(settings, found.iter_rows(), strict=True)
     ]
     columns = [Column(by), Column("Runs", number=True), *map(Column.of, _COLUMNS)]
     return Table(columns, cells)

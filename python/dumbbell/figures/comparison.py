@@ -135,6 +135,7 @@ def intervals(axes: Axes, rows: pl.DataFrame) -> None:
     axes.set_ylim(-0.6, rows.height - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
+    axes.margins(x=0.04)
     axes.set_xlim(left=0)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.colors import LogNorm, Normalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +40,7 @@ def heat_map(
     low: float | None = None,
     high: float | None = None,
     middle: float | None = None,
+    logarithmic: bool = False,
     text: Callable[[dict[str, Any]], str] | None,
     names: tuple[Callable[[Any], str], Callable[[Any], str]] = ("{:g}".format, "{:g}".format),
 ) -> AxesImage:
@@ -54,6 +56,7 @@ def heat_map(
         high: Value of the lightest shade; the greatest of all if not given.
         middle: A value that is white, with one colour below and another above it; `low` and `high`
             are then as far from it as the farthest value.
+        logarithmic: Whether shades follow the logarithm of the values, which are then above 0.
         text: What is written in a cell, by its row; a second line is smaller.
         names: How the settings ``x`` and ``y`` are written.
 
@@ -68,6 +71,7 @@ def heat_map(
     if middle is not None:
         reach = max(middle - low, high - middle)
         low, high = middle - reach, middle + reach
+    norm = (LogNorm if logarithmic else Normalize)(low, high)
     shades = mpl.colormaps[SHADES if middle is None else _DIVERGING]
     places = [{setting: at for at, setting in enumerate(settings)} for settings in (columns, rows)]
     grid = np.full((len(rows), len(columns)), np.nan)
@@ -75,7 +79,7 @@ def heat_map(
         i, j = places[1][row[y]], places[0][row[x]]
         grid[i, j] = high if row[value] is None else row[value]
         if text:
-            red, green, blue, _ = shades((grid[i, j] - low) / ((high - low) or 1.0))
+            red, green, blue, _ = shades(norm(grid[i, j]))
             is_light = 0.299 * red + 0.587 * green + 0.114 * blue > _LIGHT
             _write(axes, j, i, text(row), "#000000" if is_light else "#fffffe")
     image = axes.imshow(
@@ -83,8 +87,7 @@ def heat_map(
         origin="lower",
         aspect="auto",
         cmap=shades,
-        vmin=low,
-        vmax=high,
+        norm=norm,
         interpolation="none",
     )
     for set_ticks, settings, name, most in (
@@ -99,11 +102,13 @@ def heat_map(
     return image
 
 
-def heat_dots(axes: Axes, points: pl.DataFrame, x: str, y: str, value: str) -> PathCollection:
+def heat_dots(
+    axes: Axes, points: pl.DataFrame, x: str, y: str, value: str, *, logarithmic: bool = False
+) -> PathCollection:
     """Draws ``value`` as the shades of dots, for settings ``x`` and ``y`` that make no grid.
 
-    An axis is logarithmic if its settings are above 0 and span a factor of 30 or more. Returns the
-    dots, for a colour bar.
+    An axis is logarithmic if its settings are above 0 and span a factor of 30 or more; shades are
+    with `logarithmic`. Returns the dots, for a colour bar.
     """
     for column, set_scale in ((x, axes.set_xscale), (y, axes.set_yscale)):
         least, most = cast("float", points[column].min()), cast("float", points[column].max())
@@ -111,7 +116,10 @@ def heat_dots(axes: Axes, points: pl.DataFrame, x: str, y: str, value: str) -> P
             set_scale("log")
     axes.margins(0.03)
     size = min(36.0, 8000 / points.height)
-    return axes.scatter(points[x], points[y], size, points[value], cmap=SHADES, linewidths=0)
+    norm = LogNorm() if logarithmic else Normalize()
+    return axes.scatter(
+        points[x], points[y], size, points[value], cmap=SHADES, norm=norm, linewidths=0
+    )
 
 
 def _write(axes: Axes, x: float, y: float, text: str, ink: str) -> None:

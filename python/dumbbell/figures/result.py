@@ -169,7 +169,9 @@ def _draw_panels(
     if rows[0][0] not in {"states", "queues"}:
         timeline.legend(first, of=panels)
     if len(result.seeds) > 1:
-        last.set_xlabel(f"time (s), seed {run.seeds[0]} of {_listed(result.seeds)}")
+        count, seed = len(result.seeds), run.seeds[0]
+        of = f"of {count}" if result.seeds == [*range(1, count + 1)] else f"(of {count} seeds)"
+        last.set_xlabel(f"time (s), seed {seed} {of}")
     if run.invalid_runs:
         timeline.warning(first, "invalid")
 
@@ -178,7 +180,7 @@ def _draw_panel(axes: Axes, run: DrawableRuns, part: str, link: str | None) -> N
     if part == "windows":
         timeline.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
-        _draw_throughputs(axes, run, run.flow_names)
+        _draw_throughputs(axes, run)
     elif part == "states":
         timeline.states(axes, _states(run))
     elif part == "round-trips":
@@ -191,14 +193,17 @@ def _draw_panel(axes: Axes, run: DrawableRuns, part: str, link: str | None) -> N
         rates = metrics.link_windows(run, width=metrics.window_width(run))
         timeline.capacity(axes, rates.filter(pl.col("link") == link))
         whole = run.by_subflow()
-        _draw_throughputs(axes, whole, _flows_of_link(whole, link))
+        _draw_throughputs(axes, whole, _flows_of_link(whole, link)[:MOST_FLOWS])
     if link is not None and run.links["link"].n_unique() > 1:
         axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
 
 
-def _draw_throughputs(axes: Axes, run: DrawableRuns, names: Sequence[str]) -> None:
+def _draw_throughputs(axes: Axes, run: DrawableRuns, only: Sequence[str] | None = None) -> None:
+    """Draws the first flows, or `only` some, which look as in every other panel of the run."""
     width = metrics.window_width(run)
-    timeline.throughputs(axes, _flows(run, metrics.windows(run, width=width), names))
+    names = None if only is None else run.flow_names
+    shown = _flows(run, metrics.windows(run, width=width), names)
+    timeline.throughputs(axes, shown, only=only)
     axes.set_ylabel(f"throughput (Mbit/s)\nin windows of {width:.3g} s")
 
 
@@ -224,7 +229,7 @@ def _flows(
     run: DrawableRuns, table: pl.DataFrame, names: Sequence[str] | None = None
 ) -> pl.DataFrame:
     """Rows of the flows that are drawn, in the order of the file, named as legends have them."""
-    chosen = (run.flow_names if names is None else names)[:MOST_FLOWS]
+    chosen = run.flow_names[:MOST_FLOWS] if names is None else names
     flow = pl.col("flow").cast(pl.String)
     shown = table.filter(flow.is_in(chosen)).sort("flow", maintain_order=True)
     if "cc" not in shown.columns:

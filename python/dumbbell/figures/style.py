@@ -135,7 +135,7 @@ _STYLES: Final = {
     "udt": Style("UDT", _ORANGE, "H"),
     "ar-udt": Style("AR-UDT", _GREEN, "d"),
 }
-_OTHERS: Final = [(_ORANGE, "v"), (_SKY, "P"), (FAINT, "X")]
+_OTHERS: Final = [(_ORANGE, "v"), (_BROWN, "P"), (FAINT, "X")]
 
 
 def style_of(cc: str) -> Style:

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from dumbbell.figures.style import DISTINCT, FAINT, INK, PAGE, line_style, named, style_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -43,9 +43,9 @@ def windows(axes: Axes, series: pl.DataFrame) -> None:
     axes.set_ylabel("cwnd (packets)")
 
 
-def throughputs(axes: Axes, series: pl.DataFrame) -> None:
-    """Draws throughputs (``throughput``, bit/s) in Mbit/s."""
-    flows(axes, series, "throughput", scale=1e-6)
+def throughputs(axes: Axes, series: pl.DataFrame, *, only: Collection[str] | None = None) -> None:
+    """Draws throughputs (``throughput``, bit/s) in Mbit/s; see `flows`."""
+    flows(axes, series, "throughput", scale=1e-6, only=only)
     axes.set_ylabel("throughput (Mbit/s)")
 
 
@@ -90,23 +90,35 @@ def queue(axes: Axes, links: pl.DataFrame) -> None:
     axes.set_xlabel("time (s)")
 
 
-def flows(axes: Axes, series: pl.DataFrame, quantity: str, *, scale: float = 1.0) -> None:
+def flows(
+    axes: Axes,
+    series: pl.DataFrame,
+    quantity: str,
+    *,
+    scale: float = 1.0,
+    only: Collection[str] | None = None,
+) -> None:
     """Draws ``quantity`` x ``scale`` over ``t``, one line for each flow.
 
-    `dumbbell.figures.line_style` says how. Flows that look alike have one entry in a legend.
+    `dumbbell.figures.line_style` says how. Flows that look alike have one entry in a legend. With
+    `only`, those flows are drawn, and look as they do among all.
 
     Raises:
         ValueError: If there are several seeds, or no column that names the flows.
     """
     lines = list(series.group_by([label_column(series), "cc"], maintain_order=True))
     count, seen = Counter(cc for (_, cc), _ in lines), Counter[object]()
+    named_together = set()
     for (name, cc), flow in lines:
         rank = seen[cc]
         seen[cc] += 1
+        if only is not None and str(flow["flow"][0]) not in only:
+            continue
         drawn, label = line_style(str(cc), rank), named(name)
         if rank >= DISTINCT and count[cc] > DISTINCT + 1:
             others = f"{count[cc] - DISTINCT} others, {style_of(str(cc)).label}"
-            label = others if rank == DISTINCT else "_nolegend_"
+            label = "_nolegend_" if cc in named_together else others
+            named_together.add(cc)
         t, values = flow["t"].to_numpy(), flow[quantity].to_numpy() * scale
         is_alone = np.isfinite(values).sum() == 1  # one sample makes no line
         axes.plot(

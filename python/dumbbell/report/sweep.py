@@ -12,7 +12,7 @@ import polars as pl
 from matplotlib.colors import to_hex
 
 from dumbbell import metrics
-from dumbbell.display import Column, Table, format_setting
+from dumbbell.display import Column, Table, format_settings
 from dumbbell.figures import labelled
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
@@ -21,8 +21,6 @@ from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
@@ -120,7 +118,7 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
             values = values.sort()
         places = {value: place for place, value in enumerate(values)}
         axes[name] = {
-            "names": _names(values.to_list(), unit),
+            "names": format_settings(values.to_list(), unit),
             "numbers": None if unit is None else values.to_list(),
             "at": [places[value] for value in column],
         }
@@ -136,13 +134,6 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _names(values: Sequence[Any], unit: str | None) -> list[str]:
-    """Settings with three significant digits, or with all where those do not tell them apart."""
-    rounded = [v if isinstance(v, str) else float(f"{v:.3g}") for v in values]
-    distinct = len(set(rounded)) == len(values)
-    return [format_setting(value, unit) for value in (rounded if distinct else values)]
-
-
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain")
 _OF_ALGORITHMS: Final = (
     *("throughput", "share", "queue_delay_mean", "queue_delay_p95", "retransmission_share"),
@@ -153,11 +144,10 @@ def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
     axes = dataset.axes
     columns = [Column(name, number=said["unit"] is not None) for name, said in axes.items()]
     places = runs.group_by("point", maintain_order=True).agg(pl.col(list(axes)).first())
+    settings = [format_settings(places[name].to_list(), axes[name]["unit"]) for name in axes]
     rows = [
-        [*(format_setting(place[name], said["unit"]) for name, said in axes.items()), *found]
-        for place, (_, *found) in zip(
-            places.iter_rows(named=True), means(runs, ["point"], _SHOWN), strict=True
-        )
+        [*place, *found]
+        for *place, (_, *found) in zip(*settings, means(runs, ["point"], _SHOWN), strict=True)
     ]
     return Table([*columns, *map(Column.of, _SHOWN)], rows, MEANS)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, NullFormatter
 
 from dumbbell import figures
 from dumbbell.display import Column, format_setting
@@ -19,6 +19,7 @@ from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.query import query, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes as Panel
@@ -41,6 +42,9 @@ _MOST_TICKS: Final = 9
 
 _MOST_WRITTEN: Final = 240
 """With more cells than this their values are not written in them."""
+
+_DECADES: Final = 50
+"""Values that span more than this factor have shades by their logarithm."""
 
 _AXIS: Final = "axis "
 """Before the names of the axes that are not drawn, among the columns of a table."""
@@ -276,6 +280,10 @@ def _draw_heat(dataset: Dataset, x: str, y: str, metric: str, where: str | None)
     label = figures.named(column.heading)
     if counts != ["1", "1"]:
         label += f", mean of {' to '.join(dict.fromkeys(counts))} runs{_pooled(runs)}"
+    least, most = cells["value"].min(), cells["value"].max()
+    logarithmic = key != "share" and 0 < _DECADES * cast("float", least) < cast("float", most)
+    if logarithmic:
+        label += "\nlogarithmic scale"
     figure, [[panel]] = figures.panels(width=figures.PAGE, height=4.2)
     size = runs["x"].n_unique() * runs["y"].n_unique()
     if cells.height * 2 >= size:
@@ -284,21 +292,32 @@ def _draw_heat(dataset: Dataset, x: str, y: str, metric: str, where: str | None)
             cells.sort("x", "y"),
             *("x", "y", "value"),
             middle=50 if key == "share" else None,
+            logarithmic=logarithmic,
             text=_cell if size <= _MOST_WRITTEN else None,
-            names=(partial(_tick, units[0]), partial(_tick, units[1])),
+            names=(_ticks(dataset.axes, x), _ticks(dataset.axes, y)),
         )
     elif None in units:
         text = x if units[0] is None else y
         raise DumbbellError(f'heat: "{text}" is text, and the axes make no grid; choose others')
     else:
-        image = figures.heat_dots(panel, cells, "x", "y", "value")
+        image = figures.heat_dots(panel, cells, "x", "y", "value", logarithmic=logarithmic)
         panel.xaxis.set_major_formatter(EngFormatter(units[0] or ""))
         panel.yaxis.set_major_formatter(EngFormatter(units[1] or ""))
     panel.set_xlabel(figures.named(x))
     panel.set_ylabel(figures.named(y))
     bar = figure.colorbar(image, ax=panel, fraction=0.05, pad=0.02, label=label)
     bar.outline.set_visible(False)
+    if logarithmic:
+        bar.ax.yaxis.set_major_formatter("{x:g}")
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
     return figure
+
+
+def _ticks(axes: Axes, name: str) -> Callable[[Any], str]:
+    """How the values of an axis are written: algorithms by the names that lines have."""
+    if _is_algorithm(axes, name):
+        return lambda cc: figures.named(figures.style_of(cc).label)
+    return partial(_tick, axes[name]["unit"])
 
 
 def _tick(unit: str | None, value: float | str) -> str:

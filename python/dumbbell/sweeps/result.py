@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import figures, metrics
-from dumbbell.display import Column, Table, format_setting
+from dumbbell.display import Column, Table, format_settings
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.model import Experiment
@@ -130,7 +130,7 @@ class SweepResult:
     def table(self) -> Table:
         """The means of its first points over the seeds, with their 95 % intervals."""
         shown = self.runs.with_columns(
-            pl.Series(name, [format_setting(value, axis["unit"]) for value in self.runs[name]])
+            pl.Series(name, format_settings(self.runs[name].to_list(), axis["unit"]))
             for name, axis in self.dataset.axes.items()
         )
         rows = means(shown, self.axes, _SHOWN)
