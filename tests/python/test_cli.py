@@ -78,7 +78,7 @@ def test_run_prints_a_table_and_writes_a_result_folder(file: Path, tmp_path: Pat
 
 def test_run_takes_seeds_jobs_a_folder_and_overrides(file: Path, tmp_path: Path) -> None:
     options = ["--out", "here", "--seeds", "3", "--jobs", "2"]
-    overrides = ["--set", "flow.*.cc=reno", "--set", "duration=1 s"]
+    overrides = ["--set", "flow.*.cc=reno", "--set", "duration=1 s", "--set", "start_jitter=9 ms"]
     assert "mean of 3 seeds" in output_of("run", file, *options, *overrides, cwd=tmp_path)
     result = Result.load(tmp_path / "here")
     assert result.seeds == [1, 2, 3]

@@ -110,3 +110,11 @@ def test_the_kernel_s_packets_are_not_logged_and_a_line_says_so(tmp_path: Path) 
     done = command("run", "a.toml", "--backend", "linux", cwd=tmp_path)
     assert done.returncode == 0
     assert "dumbbell: log = true is ignored: packets of the kernel are not" in done.stderr
+
+
+def test_seeds_that_change_nothing_are_warned_of() -> None:
+    (said,) = warnings_of(seeds=3)
+    assert said.startswith("all 3 seeds have the same result: nothing in the experiment is random")
+    assert warnings_of(seeds=1) == []
+    assert warnings_of(seeds=3, start_jitter="10 ms") == []
+    assert warnings_of("bbr", seeds=3, duration="20 s") == []  # draws phases of its cycle

@@ -1,4 +1,4 @@
-"""Warnings about results: settings without effect, flows that sent nothing."""
+"""Warnings about results: settings without effect, silent flows, seeds that change nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ def warnings_of(result: Result) -> list[str]:
         found = ["log = true is ignored: packets of the kernel are not recorded"]
     else:
         found = []
-    return found + silent_flows(result.flows)
+    return found + silent_flows(result.flows) + identical_seeds(result.flows)
+
+
+def identical_seeds(flows: pl.DataFrame) -> list[str]:
+    """A sentence if several seeds have the same flows, whose intervals then say nothing."""
+    seeds = flows["seed"].n_unique()
+    if seeds == 1 or flows.drop("seed").unique().height > flows.height / seeds:
+        return []
+    reason = "nothing in the experiment is random, and intervals have no width"
+    return [f"all {seeds} seeds have the same result: {reason}; set start_jitter"]
 
 
 def silent_flows(flows: pl.DataFrame) -> list[str]:
