@@ -122,3 +122,20 @@ def test_the_list_names_figures_of_results_and_of_every_paper(
     said = capsys.readouterr().out
     assert all(f"  {name}: " in said for name in FIGURES)
     assert all(f"  {paper} " in said for paper in PAPERS)
+
+
+def test_a_flow_looks_the_same_at_every_link() -> None:
+    link = '[[link]]\nname = "{}"\nrate = "4 Mbit/s"\ndelay = "5 ms"\nqueue = "2 BDP"\n'
+    flow = '[[flow]]\ncc = "cubic"\npath = {}\n'
+    links = "".join(map(link.format, "ab"))
+    flows = "".join(map(flow.format, ('["a", "b"]', '["a"]', '["b"]')))
+    result = dumbbell.run(dumbbell.Experiment.parse(f'duration = "2 s"\nseeds = 2\n{links}{flows}'))
+    panels = result.plot("links")
+    assert isinstance(panels, list)
+    looks = {
+        line.get_label(): (line.get_color(), line.get_linestyle())
+        for panel in panels
+        for line in panel.lines
+    }
+    assert len(looks) == len(set(looks.values())) == 4
+    assert panels[-1].get_xlabel() == "time (s), seed 1 of 2"
