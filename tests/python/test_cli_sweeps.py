@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from command import DUMBBELL, complaint_of, output_of
 
-from dumbbell import Experiment, figures, run
+from dumbbell import Experiment, figures, metrics, run
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.figures import draw
 
@@ -86,6 +86,29 @@ def test_a_result_is_asked_like_a_sweep(tmp_path: Path) -> None:
     sql = "select max(cwnd) as most from series"
     said = json.loads(output_of("query", sql, "result", "--json", cwd=tmp_path))
     assert said["rows"][0]["most"] == pytest.approx(result.series["cwnd"].max())
+    sql = "select throughput, goodput, retransmission_share from flows"
+    said = json.loads(output_of("query", sql, "result", "--json", cwd=tmp_path))
+    columns = ["throughput", "goodput", "retransmission_share"]
+    assert said["rows"] == metrics.summary(result).select(columns).to_dicts()
+
+
+def test_figures_tell_the_algorithms_of_a_run_apart(tmp_path: Path) -> None:
+    axis = '"link.bottleneck.queue" = ["1 BDP", "2 BDP"]'
+    text = SWEEP.replace("[sweep]", '[[flow]]\ncc = "cubic"\n[sweep]').partition("[sweep]")[0]
+    text = text.replace('delay = "10 ms"', 'delay = "10 ms"\nrate = "2 Mbit/s"')
+    (tmp_path / "two.toml").write_text(f"{text}[sweep]\n{axis}\n")
+    output_of("sweep", "two.toml", "--out", "two", "--seeds", "2", cwd=tmp_path)
+    chosen = ("--by", "cc", "--metric", "throughput")
+    for name in ("lines", "cdf", "boxes", "delay"):
+        output_of("plot", "two", name, *chosen, cwd=tmp_path)
+    with figures.styled():
+        _, figure = draw(tmp_path / "two", "lines", x="queue", by="cc", metric="throughput")
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words == ["Reno", "CUBIC"]
+    said = complaint_of("plot", "two", "lines", "--by", "cc", cwd=tmp_path)
+    assert said.startswith('--metric: no metric of algorithms is called "jain"')
 
 
 def test_rows_that_are_too_wide_are_told_one_below_the_other(place: Path) -> None:

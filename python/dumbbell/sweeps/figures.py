@@ -13,7 +13,7 @@ from dumbbell import figures
 from dumbbell.display import Column, format_setting
 from dumbbell.errors import DumbbellError, ResultError, unknown
 from dumbbell.figures import spread
-from dumbbell.metrics import means_over_seeds
+from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.query import query, quoted
@@ -71,8 +71,9 @@ def draw(
         kind: One of `FIGURES`; a heat map if there are two axes of numbers, else lines.
         x: The axis from left to right, of heat maps and lines.
         y: The axis from bottom to top, of heat maps.
-        by: The axis whose values are told apart; the first one that is text if not given, else
-            one with few values.
+        by: The axis whose values are told apart, or ``cc``: the algorithms, whose flows in a run
+            are then taken together. If not given, the first axis that is text, else one with few
+            values.
         metric: A column of ``runs``, an SQL expression of several, or ``share of bbr3``: the share
             of an algorithm in the data that all flows delivered.
         where: Which runs, in SQL; all of them if not given.
@@ -84,7 +85,7 @@ def draw(
     dataset = Dataset(folder)
     axes = dataset.axes
     for option, name in (("--x", x), ("--y", y), ("--by", by)):
-        if name is not None and name not in axes:
+        if name is not None and name not in axes and (option, name) != ("--by", "cc"):
             raise DumbbellError(f"{option}: {unknown('axis', name, list(axes))}")
     numbers = [name for name, axis in axes.items() if axis["unit"] is not None]
     kind = kind or ("heat" if len(numbers) > 1 else "lines" if numbers else "boxes")
@@ -131,7 +132,14 @@ def _table(
     """Columns of the runs, by SQL expressions; rows without a finite value are left out."""
     chosen = ", ".join(f"{value} as {quoted(name)}" for name, value in columns.items())
     rows = f"from runs where {where or 'true'} order by point, seed"
-    table = query(f"select {chosen} {rows}", dataset.folder)
+    tables = {}
+    if columns.get("by") == quoted("cc") and "cc" not in dataset.axes:
+        groups = over_flows(dataset.table("flows"), ["run", "cc"])
+        known = [name for name in METRICS if name in groups.columns]
+        if metric in METRICS and metric not in known and "delay" not in columns:
+            raise DumbbellError(f"--metric: {unknown('metric of algorithms', metric, known)}")
+        tables["runs"] = dataset.plan.join(groups, on="run", maintain_order="left_right")
+    table = query(f"select {chosen} {rows}", dataset.folder, tables=tables)
     kinds = [name for name in ("value", "delay") if name in columns]
     table = table.with_columns(pl.col(kinds).cast(pl.Float64))
     table = table.filter(pl.all_horizontal(pl.col(kinds).is_finite()))

@@ -4,34 +4,56 @@ from __future__ import annotations
 
 import glob
 import json
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
 
 from dumbbell.errors import DumbbellError, ResultError
-from dumbbell.results.result import invalid_runs
+from dumbbell.metrics import summary
+from dumbbell.results.result import Result, invalid_runs
 from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, columns_of
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class QueryError(DumbbellError):
     """A query that cannot be answered."""
 
 
-def query(sql: str, folder: str | Path) -> pl.DataFrame:
+def query(
+    sql: str, folder: str | Path, *, tables: Mapping[str, pl.DataFrame] | None = None
+) -> pl.DataFrame:
     """Answers an SQL query over the tables of a folder, in DuckDB; see ``dumbbell query``.
 
     Args:
         sql: The query, such as ``"select flow, avg(cwnd) from series group by all"``.
-        folder: The folder of a result or of a sweep, whose tables are the views.
+        folder: The folder of a result or of a sweep, whose tables are the views. The ``flows``
+            of both have the columns of `metrics.summary`.
+        tables: Tables that take the place of views of the same name.
 
     Raises:
         ResultError: If `folder` is neither.
         QueryError: If the query is not valid, or gives no table.
     """
-    with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        duckdb.connect(config={"python_enable_replacements": "false"}) as connection,
+    ):
         views = _views(Path(folder))
+        made = dict(tables or {})
+        # Rates need the series, which may be large: only for queries that can show them.
+        is_result = not is_dataset(Path(folder)) and {"flows", "series"} <= views.keys()
+        if is_result and "flows" in sql.lower():
+            made["flows"] = summary(Result.load(folder))
+        for name, table in made.items():
+            file = Path(scratch) / f"{name}.parquet"
+            table.write_parquet(file)
+            views[name] = f"from {_read([file])}"
         try:
             for name, definition in views.items():
                 connection.execute(f"create view {name} as {definition}")
