@@ -112,7 +112,7 @@ def test_a_figure_is_drawn_on_the_axes_that_are_given(result: Result) -> None:
     assert result.plot("windows", ax=one, seed=3) is one
     assert result.plot("throughputs", ax=other) is other
     assert len(one.get_lines()) == 2
-    assert one.get_xlabel() == "time (s), seed 3 of 5, 3"
+    assert one.get_xlabel() == "time (s), seed 3 (of 2 seeds)"
     assert figure.axes == [one, other]
     panels = result.plot()
     assert isinstance(panels, list)
