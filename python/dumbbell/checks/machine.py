@@ -31,7 +31,7 @@ class Finding(NamedTuple):
     ok: bool
     #: What was found or measured.
     found: str
-    #: What to do if it is missing; empty if it is there.
+    #: The remedy for what is missing; empty if nothing is.
     remedy: str = ""
 
 

@@ -71,7 +71,7 @@ def compare_algorithms(
         "ecn": ecn,
         "seeds": 1 if seeds is None else seeds,
     }
-    is_picture = out is not None and out.suffix in (".svg", ".png", ".pdf")
+    is_picture = out is not None and out.suffix in options.PICTURES
     if out is not None:  # results in a folder are checked one by one
         options.refuse_existing(out, overwrite or not is_picture, folder=not is_picture)
     began = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from typer import Argument, Context, Option
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
 
 Backend = Literal["simulator", "linux"]
+
+PICTURES: Final = (".svg", ".png", ".pdf")
+"""What the name of a picture may end in."""
 
 
 def _refuse_impossible(out: Path | None) -> Path | None:

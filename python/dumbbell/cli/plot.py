@@ -22,7 +22,6 @@ _INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}
 _TIGHT: Final = 0.8
 """Below this share of the width that it is drawn for, words in a figure may meet."""
 _NARROWEST, _WIDEST = 1.5, 20.0
-_SUFFIXES: Final = (".svg", ".png", ".pdf")
 
 
 def _inches(width: str | None) -> float | None:
@@ -79,7 +78,7 @@ def plot_folder(
     choices = {"x": x, "y": y, "by": by, "metric": metric, "where": where}
     given = [f"--{key}" for key, value in choices.items() if value is not None]
     inches = _inches(width)
-    if out is not None and out.suffix in _SUFFIXES:
+    if out is not None and out.suffix in options.PICTURES:
         kind = kind or cast("Format", out.suffix.removeprefix("."))
         if out.suffix != f".{kind}":
             problem = f'"{out}" does not end in .{kind}, which is the format'
