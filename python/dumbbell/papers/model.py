@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -26,26 +27,20 @@ if TYPE_CHECKING:
 Settings = Literal["stated", "assumed", "calibrated"]
 """Whether all settings behind a number are the paper's, or the weakest kind among them."""
 
+_OneOrMore = BeforeValidator(lambda said: said if isinstance(said, list) else [said])
+"""A list, which the file may write as its only element."""
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-
-class _OpenModel(BaseModel):
-    """A table whose other keys are options or settings.
-
-    Attributes:
-        others: These keys.
-    """
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
-
     @property
     def others(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
+        """The keys that are no fields, where there may be such: options or settings."""
+        return self.model_extra or {}
 
 
-class Measure(_OpenModel):
+class Measure(_Model, extra="allow"):
     """What is measured in every run of an experiment. Other keys are the options of the metric.
 
     Attributes:
@@ -67,11 +62,6 @@ class Measure(_OpenModel):
         """The measure with ``{setting}`` in its options replaced by the value."""
         texts = {key: text for key, text in self.others.items() if isinstance(text, str)}
         return self.model_copy(update={k: text.format(**settings) for k, text in texts.items()})
-
-    def is_same(self, other: Measure | None) -> bool:
-        """Whether both measure the same, whatever they are called."""
-        mine = (self.metric, self.others)
-        return other is not None and mine == (other.metric, other.others)
 
 
 class _Published(_Model):
@@ -101,22 +91,15 @@ class PublishedTable(_Published):
     """A table of the paper: a number for every combination of two settings.
 
     ``{setting}`` in `id`, `experiment`, `quantity` and `measure` stands for the value.
-
-    Attributes:
-        rows, columns: The setting of the rows, and of the columns: its name and the values.
-        published: The numbers, row by row.
-        heading: Of the column of row names in the report.
-        row, column: What a row and a column are called in the report.
-        note: What the report writes below the table.
     """
 
-    rows: dict[str, list[str]]
+    rows: dict[str, list[str]]  # the setting of the rows: its name and the values
     columns: dict[str, list[str]]
-    published: list[list[float]]
-    heading: str = ""
-    row: str = ""
+    published: list[list[float]]  # row by row
+    heading: str = ""  # of the column of row names in the report
+    row: str = ""  # what a row is called in the report
     column: str = ""
-    note: str = ""
+    note: str = ""  # below the table
 
     def all(self) -> Iterator[PublishedNumber]:
         """Every number of the table, row by row.
@@ -143,78 +126,57 @@ def combinations(axes: Mapping[str, list[str]]) -> list[dict[str, str]]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-class Case(_OpenModel):
+class Case(_Model, extra="allow"):
     """A row or a column of a comparison, or several. Other keys are settings.
 
     ``{setting}`` in `experiment` and `y` stands for the value. A setting may be a list: a row or a
     column for every combination, in whose `label` ``{setting}`` is what the value is called.
-
-    Attributes:
-        experiment, y, digits: In the place of those of the comparison.
-        published: Whether a row has the paper's numbers.
-        cells: A row as text, such as what a paper says in words.
+    `experiment`, `y` and `digits` take the place of those of the comparison.
     """
 
     label: str
     experiment: str = ""
     y: Measure | None = None
     digits: int | None = None
-    published: bool = False
-    cells: list[str] = []
+    published: bool = False  # whether a row has the paper's numbers
+    cells: list[str] = []  # a row as text, such as what a paper says in words
 
 
 class Comparison(_Model):
-    """A table of the report: a measure of an experiment for every row and column.
+    """A table of the report: a measure of an experiment for every row and column."""
 
-    Attributes:
-        id: Its name, for ``{table ID}`` in ``report.md``.
-        heading: Of the column of row names.
-        experiment: The experiment of a cell; the cell is empty if it lacks the flow.
-        y: What is measured.
-        digits: Decimals.
-        interval: Whether cells have their 95 % interval.
-        note: What stands below the table.
-    """
-
-    id: str
-    heading: str
-    experiment: str
+    id: str  # for ``{table ID}`` in ``report.md``
+    heading: str  # of the column of row names
+    experiment: str  # of a cell, which is empty if the experiment lacks the flow
     y: Measure
     rows: list[Case]
     columns: list[Case]
+    beside: str = ""  # the experiment whose published numbers stand beside the measured ones
     digits: int = 0
-    interval: bool = False
+    interval: bool = False  # whether cells have their 95 % interval
     note: str = ""
 
 
 class PublishedClaim(_Model):
-    """A claim of the paper, and what is checked to confirm it.
-
-    Attributes:
-        reason: Why it is not confirmed, in a sentence, where that is known.
-    """
+    """A claim of the paper, and what is checked to confirm it."""
 
     id: str
     where: str
     text: str
     check: str
-    reason: str = ""
+    reason: str = ""  # why it is not confirmed, in a sentence, where that is known
 
 
 class _Template(_Model):
-    """An experiment for every combination of some settings.
+    """An experiment for every combination of the settings of `each`.
 
-    Attributes:
-        id: The id of each; ``{setting}`` in it and in `set` stands for the value that `each` has.
-        set: Assignments, as ``dumbbell run --set`` takes them.
-        each: Settings and their values.
-        short: What a value stands for within `set`, where `id` is to have a shorter name for it.
+    ``{setting}`` in `id` and `set` stands for the value.
     """
 
     id: str
-    set: list[str] = []
+    set: list[str] = []  # assignments, as ``dumbbell run --set`` takes them
     each: dict[str, list[str]] = {}
-    short: dict[str, str] = {}
+    short: dict[str, str] = {}  # what values stand for in `set`, where `id` has shorter names
 
     def _all(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, str]]]:
         """The id, the assignments and the settings of each, the last setting fastest."""
@@ -227,12 +189,9 @@ class _Template(_Model):
 class ExperimentTemplate(_Template):
     """Experiments to run: a file of the paper's folder with assignments laid over it.
 
-    A ``[short]`` at the top of ``paper.toml`` is for all of them that have none of their own.
-
-    Attributes:
-        file: The experiment file.
-        extension: Whether it goes beyond the paper, and runs only with ``--extensions``. Of such
-            runs only rows by seed are kept, see `dumbbell.papers.reduce`.
+    A ``[short]`` at the top of ``paper.toml`` is for all of them that have none of their own. An
+    `extension` goes beyond the paper, and runs only with ``--extensions``; of its runs only rows by
+    seed are kept, see `dumbbell.papers.reduce`.
     """
 
     file: str
@@ -250,18 +209,13 @@ class TestbedTemplate(_Template):
     `set` has what a kernel, or the time that runs take, requires to be different. If there is any,
     the simulator runs the changed experiment too, so that real packets are compared with the same
     settings.
-
-    Attributes:
-        why: What is different, what is left out, and why.
-        runs: How often each is run.
-        at_once: How many runs go on at once; together they must not keep a machine busy.
     """
 
     __test__ = False
 
-    why: str = ""
-    runs: int = 3
-    at_once: int = 1
+    why: str = ""  # what is different, what is left out, and why
+    runs: int = 3  # how often each is run
+    at_once: int = 1  # how many runs go on at once; together they must not keep a machine busy
 
     def all(self, planned: Mapping[str, ExperimentSpec]) -> Iterator[ExperimentSpec]:
         """Every experiment that this stands for, of those that are planned, by their id."""
@@ -270,19 +224,12 @@ class TestbedTemplate(_Template):
 
 
 class Scenario(_Model):
-    """A scenario of the paper in which ``dumbbell compare`` tries other algorithms.
-
-    Attributes:
-        title: What it is.
-        file: An experiment file of the paper's folder.
-        set: Assignments, in which ``{cc}`` stands for the algorithm.
-        flows: The flows that have the algorithm; they compete with the others.
-    """
+    """A scenario of the paper in which ``dumbbell benchmark`` tries other algorithms."""
 
     title: str
-    file: str
-    set: list[str]
-    flows: list[str]
+    file: str  # an experiment file of the paper's folder
+    set: list[str]  # assignments, in which ``{cc}`` stands for the algorithm
+    flows: list[str]  # the flows that have the algorithm; they compete with the others
 
 
 @dataclass(frozen=True)
@@ -301,52 +248,27 @@ class ExperimentSpec:
         return self.template.id if self.template.extension else self.id
 
 
-def _list(value: object) -> object:
-    """What may be one or several, as a list."""
-    return value if isinstance(value, list) else [value]
-
-
 class Panel(_Model):
-    """What one panel of a standard figure shows.
+    """What one panel of a standard figure shows."""
 
-    Attributes:
-        experiments: Templates (``"delay-{cc}-{rtt}"``) or single experiments.
-        where: Of which values of settings; all if not given.
-        x: The setting along the x axis: of curves and heat maps.
-        by: The setting that has a curve, a group of bars or a bar for each of its values; of heat
-            maps the setting along the y axis.
-        measures: What is measured; several give several curves or bars.
-        group: What a group of bars is called, if not the value of `by`: ``"{cc}, {rtt} ms"``.
-        x_unit: What the setting along the x axis is divided by.
-        members: Whether the bars of a group are the measures ``y``, or the values of ``by``.
-        series: Of ``windows``: ``cwnd`` (packets) or ``throughput`` (Mbit/s, in windows of 1 s).
-        flows: Of ``windows``: the flows to show, and what they are called.
-        moments: Of ``windows``: moments to mark: the time in s, and a word or two.
-        published: Whether the paper's numbers are shown beside the measured ones.
-        published_of: Of which experiment those are, if not of the same: ``"pair-{cc}"``.
-        title: Of the panel.
-        x_label, y_label, x_scale, y_scale, x_ticks, x_range, y_range: The axes.
-        line: A value of the y axis to mark with a line.
-        legend: How many entries of the legend stand side by side; 0 for no legend.
-    """
-
-    experiments: Annotated[list[str], BeforeValidator(_list)] = Field(
-        validation_alias="experiment", default=[]
-    )
-    where: dict[str, list[str]] = {}
-    x: str = ""
+    # Templates (``"delay-{cc}-{rtt}"``) or single experiments.
+    experiments: Annotated[list[str], _OneOrMore] = Field(validation_alias="experiment", default=[])
+    where: dict[str, list[str]] = {}  # of which values of settings; all if not given
+    x: str = ""  # the setting along the x axis: of curves and heat maps
+    # The setting that has a curve, a group of bars or a bar for each of its values; of heat maps
+    # the setting along the y axis.
     by: str = ""
-    measures: Annotated[list[Measure], BeforeValidator(_list)] = Field(
-        validation_alias="y", default=[]
-    )
-    group: str = ""
-    x_unit: float = 1.0
-    members: Literal["y", "by"] = "y"
+    # What is measured; several give several curves or bars.
+    measures: Annotated[list[Measure], _OneOrMore] = Field(validation_alias="y", default=[])
+    group: str = ""  # what a group of bars is called, if not `by`: ``"{cc}, {rtt} ms"``
+    x_unit: float = 1.0  # what the setting along the x axis is divided by
+    members: Literal["y", "by"] = "y"  # whether bars of a group are measures, or values of `by`
+    # Of ``windows``: congestion windows (packets), or throughputs (Mbit/s, in windows of 1 s).
     series: Literal["cwnd", "throughput"] = "cwnd"
-    flows: dict[str, str] = {}
-    moments: list[list[float | str]] = []
-    published: bool = False
-    published_of: str = ""
+    flows: dict[str, str] = {}  # of ``windows``: the flows to show, and what they are called
+    moments: list[list[float | str]] = []  # of ``windows``: the time in s, and a word or two
+    published: bool = False  # whether the paper's numbers are shown beside the measured ones
+    published_of: str = ""  # of which experiment those are, if not of the same: ``"pair-{cc}"``
     title: str = ""
     x_label: str = ""
     y_label: str = ""
@@ -355,47 +277,32 @@ class Panel(_Model):
     x_ticks: list[float] = []
     x_range: list[float] = Field(default=[], max_length=2)
     y_range: list[float] = Field(default=[], max_length=2)
-    line: float | None = None
-    legend: int = 3
+    line: float | None = None  # a value of the y axis to mark with a line
+    legend: int = 3  # how many entries of the legend stand side by side; 0 for no legend
 
 
 class FigureSpec(Panel):
-    """A figure: a standard one by its `kind`, or one that a function of ``paper.py`` draws.
+    """A figure: a standard one by its `kind`, or one that a function of ``paper.py`` draws."""
 
-    Attributes:
-        id: Its name, such as ``2a``; files and links begin with ``figure-``.
-        heading: What it is.
-        caption: How to read it.
-        kind: Which standard figure; none for one of ``paper.py``.
-        changes: Several panels, each with the keys in which it differs from the figure.
-        panel_by: Settings; there is a panel for every combination of their values.
-        columns: Panels side by side; all of them if not given.
-        wide: Whether it takes the width of the page.
-        height: Of a row of panels, inches.
-        testbed: Whether it can be drawn of real packets too: not if it shows internals of
-            algorithms, which a kernel does not report, or has measured runs in it already.
-    """
-
-    id: str
-    heading: str
-    caption: str = ""
+    id: str  # such as ``2a``; files and links begin with ``figure-``
+    heading: str  # what it is
+    caption: str = ""  # how to read it
     kind: Literal["curves", "bars", "intervals", "windows", "heat"] | None = None
+    # Several panels, each with the keys in which it differs from the figure.
     changes: list[Panel] = Field(validation_alias="panels", default=[])
-    panel_by: list[str] = []
-    columns: int = 0
-    wide: bool = False
-    height: float = 0.0
+    panel_by: list[str] = []  # settings: a panel for every combination of their values
+    columns: int = 0  # panels side by side; 0 for all of them
+    wide: bool = False  # whether it takes the width of the page
+    height: float = 0.0  # of a row of panels, inches
+    # Whether it can be drawn of real packets too: not if it shows internals of algorithms, which a
+    # kernel does not report, or has measured runs in it already.
     testbed: bool = True
 
     @property
     def panels(self) -> list[Panel]:
         """Its panels, each with what it has from the figure."""
-        one = Panel.model_construct(**{name: getattr(self, name) for name in Panel.model_fields})
-        every = [
-            {name: getattr(panel, name) for name in panel.model_fields_set}
-            for panel in self.changes
-        ]
-        return [one.model_copy(update=change) for change in every] or [one]
+        said = [{key: getattr(one, key) for key in one.model_fields_set} for one in self.changes]
+        return [self.model_copy(update=change) for change in said] or [self]
 
     @property
     def file(self) -> str:
@@ -404,23 +311,16 @@ class FigureSpec(Panel):
 
 
 class Paper(_Model):
-    """What a paper says.
-
-    Attributes:
-        labels: What the paper calls algorithms and other values of settings.
-        cover: The figure that the report and the index show first; the first one if not given.
-        looks: Algorithms whose colour and marker such a value has in figures.
-        folder: Where the paper is.
-    """
+    """What a paper says; `folder` is where it is."""
 
     id: str
     title: str
     authors: list[str] = []
     venue: str = ""
     summary: str = ""
-    cover: str = ""
-    labels: dict[str, str] = {}
-    looks: dict[str, str] = {}
+    cover: str = ""  # the figure that the report and the index show first, if not the first one
+    labels: dict[str, str] = {}  # what the paper calls algorithms and other values of settings
+    looks: dict[str, str] = {}  # the algorithm whose colour and marker such a value has in figures
     single_numbers: list[PublishedNumber] = Field(validation_alias="number", default=[])
     tables: list[PublishedTable] = Field(validation_alias="table", default=[])
     comparisons: list[Comparison] = Field(validation_alias="comparison", default=[])
@@ -482,33 +382,27 @@ class Paper(_Model):
             if twice:
                 raise ValueError(f'{kind} "{twice}": the id is used twice; give each its own')
         for number in self.numbers:
-            if number.experiment not in self.planned:
-                said = unknown("experiment", number.experiment, list(self.planned))
-                raise ValueError(f'number "{number.id}": {said}')
+            with within(f'number "{number.id}"'):
+                require("experiment", number.experiment, self.planned)
         for figure in self.figures:
-            for panel in figure.panels:
-                self._check_panel(figure, panel)
+            with within(f'figure "{figure.id}"'):
+                for panel in figure.panels:
+                    self._check_panel(panel, figure.panel_by)
         for template in self.testbed:
             list(template.all(self.planned))
 
-    def _check_panel(self, figure: FigureSpec, panel: Panel) -> None:
+    def _check_panel(self, panel: Panel, panel_by: Iterable[str]) -> None:
         """Raises `ValueError` where a panel names something that is not there."""
-
-        def check(kind: str, name: str, known: Iterable[str]) -> None:
-            there = list(dict.fromkeys(known))
-            if name not in there:
-                said = unknown(kind, name, there or ["none"])
-                raise ValueError(f'figure "{figure.id}": {said}')
-
         for name in panel.experiments:
             specs = self.specs([name])
             if not specs:
-                check("experiment or [[experiment]]", name, (one.id for one in self.experiments))
-            for key in filter(None, (panel.x, panel.by, *panel.where, *figure.panel_by)):
-                check(f"setting of {name}", key, (key for one in specs for key in one.settings))
+                templates = (one.id for one in self.experiments)
+                require("experiment or [[experiment]]", name, templates)
+            for key in filter(None, (panel.x, panel.by, *panel.where, *panel_by)):
+                require(f"setting of {name}", key, (key for one in specs for key in one.settings))
             for number in (number for measure in panel.measures for number in measure.sum):
                 for one in specs:
-                    check("number", number.format(**one.settings), self.published)
+                    require("number", number.format(**one.settings), self.published)
 
     def specs(
         self, names: list[str], where: Mapping[str, list[str]] | None = None
@@ -556,7 +450,9 @@ class Paper(_Model):
         if measure.sum:
             return sum(self.published[name.format(**settings)] for name in measure.sum)
         for number in self.numbers:
-            if number.experiment == experiment and measure.is_same(number.measure):
+            said = number.measure
+            same = said and (said.metric, said.others) == (measure.metric, measure.others)
+            if same and number.experiment == experiment:
                 return number.published
         return None
 
@@ -565,6 +461,22 @@ class Paper(_Model):
         from dumbbell.figures import style_of
 
         return self.labels.get(value) or style_of(self.looks.get(value, value)).label
+
+
+@contextmanager
+def within(where: str) -> Iterator[None]:
+    """Says of an error where in the file it is; it becomes a `ValueError`."""
+    try:
+        yield
+    except (LookupError, ValueError) as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def require(kind: str, name: str, known: Iterable[str]) -> None:
+    """Raises `LookupError` if no such thing is called `name`; the error has the `known` names."""
+    names = list(dict.fromkeys(known))
+    if name not in names:
+        raise LookupError(unknown(kind, name, names or ["none"]))
 
 
 def _problem(error: ValidationError) -> str:

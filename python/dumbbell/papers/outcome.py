@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import (
-        FigureSpec,
-        Paper,
-        PublishedClaim,
-        PublishedNumber,
-        Settings,
-    )
+    from dumbbell.papers.model import FigureSpec, Paper, PublishedClaim, PublishedNumber, Settings
     from dumbbell.papers.runs import Runs
     from dumbbell.papers.testbed import TestbedNumber, TestbedRuns
     from dumbbell.report.result import ResultPage
@@ -44,13 +38,11 @@ class PaperFigure:
         spec: What it is.
         draw: Draws it from the runs.
         experiments: The ids of the experiments that it needs; of extensions those of templates.
-        svg: The figure as the text of an SVG file, once it is drawn.
     """
 
     spec: FigureSpec
     draw: Callable[[Runs], Figure] = field(repr=False)
     experiments: tuple[str, ...] = ()
-    svg: str = field(default="", repr=False)
 
     @property
     def id(self) -> str:
@@ -163,6 +155,10 @@ class Reproduction:
     def version(self) -> str:
         """The version of dumbbell that made the runs."""
         return str(self.views[0].meta["version"])
+
+    def svg(self, figure: PaperFigure) -> Path:
+        """The file of a figure."""
+        return self.folder / f"{figure.spec.file}.svg"
 
     def command(self, figure: str) -> str:
         """The command that makes a figure again."""

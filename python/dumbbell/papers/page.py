@@ -98,10 +98,9 @@ def _near(numbers: Sequence[Number]) -> str:
 
 
 def _figure(of: Reproduction, figure: PaperFigure, prefix: str = "") -> dict[str, Any]:
-    spec = figure.spec
-    svg = inline(figure.svg, f"{prefix}{spec.file}", f"{spec.heading}. {spec.caption}")
-    command = of.command(figure.id)
-    return {"spec": spec, "command": command, "svg": Markup(svg), "prefix": prefix}
+    spec, text = figure.spec, of.svg(figure).read_text(encoding="utf-8")
+    svg = inline(text, f"{prefix}{spec.file}", f"{spec.heading}. {spec.caption}")
+    return {"spec": spec, "command": of.command(spec.id), "svg": Markup(svg), "prefix": prefix}
 
 
 def _settings(views: Sequence[ResultPage]) -> dict[str, list[tuple[str, str, list[str]]]]:
@@ -152,9 +151,7 @@ def unit(number: Number) -> str:
 def significant(value: float | None) -> str:
     """A value with three significant digits, zeros at its end kept, and a minus sign."""
     text = format_significant(value)
-    if (value and "." not in f"{abs(value):.3g}" and 0.001 <= abs(value) < 100) or (
-        value and "." in text
-    ):
+    if value and ("." in text or 0.001 <= abs(value) < 100):
         text = f"{value:#.3g}".removesuffix(".")
     return minus(text)
 

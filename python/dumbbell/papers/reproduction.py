@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -28,7 +28,7 @@ from dumbbell.results.storage import check
 from dumbbell.results.tables import disk_errors, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -78,11 +78,10 @@ class PaperFolder:
 
         if self.options.testbed:
             self._measure()  # first, as this is what a machine may be unable to do
-        results = self._simulate(self._experiments(self.paper.planned.values()), "runs")
         extensions = self.paper.extensions if self.options.extensions else []
-        runs = self.study.runs(results, self._run_extensions(extensions))
-        found = self._conclude(runs, self._testbed())
-        done = replace(found, figures=list(self._draw(found.figures, runs)))
+        runs = self._run({*self.paper.planned, *(one.id for one in extensions)})
+        done = self._conclude(runs, self._testbed())
+        self._draw(done.figures, runs)
         text = json.dumps(done.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(self.folder / "results.json", f"{text}\n")
         write_paper(done)
@@ -94,16 +93,13 @@ class PaperFolder:
         Raises:
             DumbbellError: If a run or a figure is missing.
         """
-        results = SavedResults(self.folder / "runs", self.paper.planned)
-        runs = self.study.runs(results, self._kept(one.id for one in self.paper.extensions))
+        runs = self._saved(self.paper.planned, (one.id for one in self.paper.extensions))
         found = self._conclude(runs, self._testbed_runs(self._testbed_plan()))
-        missing = [one for one in found.figures if not self._svg(one).is_file()]
-        if missing:
-            problem = f"{self.folder}: lacks {self._svg(missing[0]).name}"
-            raise DumbbellError(f"{problem}; make it again with `{found.command(missing[0].id)}`")
-        texts = [self._svg(one).read_text(encoding="utf-8") for one in found.figures]
-        drawn = [replace(one, svg=text) for one, text in zip(found.figures, texts, strict=True)]
-        return replace(found, figures=drawn)
+        for figure in found.figures:
+            if not found.svg(figure).is_file():
+                problem = f"{self.folder}: lacks {found.svg(figure).name}"
+                raise DumbbellError(f"{problem}; make it again with `{found.command(figure.id)}`")
+        return found
 
     def draw(self, figures: Sequence[str]) -> list[Path]:
         """Runs what some figures need and draws them; returns the files without their suffix.
@@ -113,11 +109,7 @@ class PaperFolder:
         """
         chosen = [self._find(figure) for figure in figures]
         needed = {experiment for figure in chosen for experiment in figure.experiments}
-        specs = [spec for spec in self.paper.planned.values() if spec.id in needed]
-        results = self._simulate(self._experiments(specs), "runs")
-        extensions = [template for template in self.paper.extensions if template.id in needed]
-        runs = self.study.runs(results, self._run_extensions(extensions))
-        return [self._svg(one).with_suffix("") for one in self._draw(chosen, runs)]
+        return self._draw(chosen, self._run(needed))
 
     def figure(self, name: str) -> Figure:
         """Draws a figure from the runs that are there.
@@ -127,19 +119,20 @@ class PaperFolder:
         """
         from dumbbell.figures import styled
 
-        figure, runs = self._find(name.removesuffix(testbed.SUFFIX)), self.study.runs({})
-        needs = set(figure.experiments)
-        if name != figure.id:
-            real, how = self._testbed_runs(figure.experiments), "--backend linux"
-            is_complete = figure.spec.testbed and real is not None and needs == set(real.runs)
-            if real is not None and is_complete:
-                figure = testbed.of_real(figure, real)
+        figure = self._find(name.removesuffix(testbed.SUFFIX))
+        needs, runs = set(figure.experiments), self.study.runs({})
+        if name == figure.id:
+            how = f"--figure {name}"
+            runs = self._saved(
+                [one for one in needs if (self.folder / "runs" / one).is_dir()], needs
+            )
+            there = {*runs.results, *runs.extensions}
         else:
-            kept, how = self._kept(figure.experiments), f"--figure {name}"
-            names = [one for one in figure.experiments if (self.folder / "runs" / one).is_dir()]
-            is_complete = needs == {*kept, *names}
-            runs = self.study.runs(SavedResults(self.folder / "runs", names), kept)
-        if not is_complete:
+            how = "--backend linux"
+            real = self._testbed_runs(figure.experiments) if figure.spec.testbed else None
+            there = set(real.runs) if real else set()
+            figure = testbed.of_real(figure, real) if real and there == needs else figure
+        if there != needs:
             out = shlex.quote(str(self.folder.parent))
             again = f"dumbbell reproduce {self.paper.name} {how} --out {out}"
             raise DumbbellError(
@@ -154,33 +147,35 @@ class PaperFolder:
             raise DumbbellError(f"{self.paper.id}: {unknown('figure', name, list(known))}")
         return known[name]
 
-    def _svg(self, figure: PaperFigure) -> Path:
-        return self.folder / f"{figure.spec.file}.svg"
+    def _run(self, wanted: Collection[str]) -> Runs:
+        """Runs those of the paper's experiments, and of the templates of its extensions."""
+        specs = [spec for name, spec in self.paper.planned.items() if name in wanted]
+        results = self._simulate({spec.id: self._experiment(spec) for spec in specs}, "runs")
+        extensions = [template for template in self.paper.extensions if template.id in wanted]
+        return self.study.runs(results, {one.id: self._run_extension(one) for one in extensions})
 
-    def _experiments(
-        self, wanted: Iterable[ExperimentSpec], seeds: int | None = None
-    ) -> dict[str, Experiment]:
-        """Experiments by their id, with `seeds` unless the options have others."""
+    def _saved(self, experiments: Iterable[str], extensions: Iterable[str]) -> Runs:
+        """What the folder has of these experiments and extensions."""
+        tables = {name: self.folder / f"{name}.parquet" for name in extensions}
+        kept = {name: read_table(path) for name, path in tables.items() if path.is_file()}
+        return self.study.runs(SavedResults(self.folder / "runs", experiments), kept)
+
+    def _experiment(self, spec: ExperimentSpec, seeds: int | None = None) -> Experiment:
+        """What is run, with `seeds` unless the options have others."""
         given = {"seeds": self.options.seeds or seeds, "duration": self.options.duration}
-        changes = {key: value for key, value in given.items() if value is not None}
-        return {
-            one.id: Experiment.load(
-                self.paper.folder / one.file, overrides=list(one.changes)
-            ).replace(**changes)
-            for one in wanted
-        }
+        experiment = Experiment.load(self.paper.folder / spec.file, overrides=list(spec.changes))
+        return experiment.replace(**{key: one for key, one in given.items() if one is not None})
 
     def _progress(self, what: str = "") -> Progress:
         return titled(self.options.progress, f"{self.paper.id}{what}")
 
-    def _run(
+    def _running(
         self, experiments: Iterable[Experiment], what: str = ""
-    ) -> Generator[Result, None, None]:
-        return run_each(
-            list(experiments),
-            jobs=self.options.jobs,
-            dask=self.options.dask,
-            progress=self._progress(what),
+    ) -> closing[Generator[Result, None, None]]:
+        """The results of experiments, one by one."""
+        jobs, dask = self.options.jobs, self.options.dask
+        return closing(
+            run_each(list(experiments), jobs=jobs, dask=dask, progress=self._progress(what))
         )
 
     def _simulate(self, experiments: Mapping[str, Experiment], where: str) -> SavedResults:
@@ -188,34 +183,27 @@ class PaperFolder:
         results = SavedResults(self.folder / where, experiments)
         for place in results.data.values():
             check(place, None, None, overwrite=True)
-        with closing(self._run(experiments.values())) as runs:
+        with self._running(experiments.values()) as runs:
             for name, result in zip(experiments, runs, strict=True):
                 results.save(name, result)
         return results
 
-    def _run_extensions(self, templates: Iterable[ExperimentTemplate]) -> dict[str, pl.DataFrame]:
-        """What is kept of extensions, by the id of their template."""
-        tables = {}
-        for template in templates:
-            cells = list(template.all())
-            one_by_one = (self._experiments([cell])[cell.id] for cell in cells)
-            with closing(self._run(one_by_one, ": extensions")) as runs:
-                rows = [
-                    self.study.reduce(result).select(
-                        *(pl.lit(value).alias(setting) for setting, value in cell.settings.items()),
-                        pl.all(),
-                    )
-                    for cell, result in zip(cells, runs, strict=True)
-                ]
-            tables[template.id] = pl.concat(rows)
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with atomic_write(self.folder / f"{template.id}.parquet") as file, disk_errors():
-                tables[template.id].write_parquet(file)
-        return tables
-
-    def _kept(self, extensions: Iterable[str]) -> dict[str, pl.DataFrame]:
-        places = {name: self.folder / f"{name}.parquet" for name in extensions}
-        return {name: read_table(path) for name, path in places.items() if path.is_file()}
+    def _run_extension(self, template: ExperimentTemplate) -> pl.DataFrame:
+        """Runs an extension; what is kept of it is saved in the folder."""
+        cells = list(template.all())
+        with self._running(map(self._experiment, cells), ": extensions") as runs:
+            rows = [
+                self.study.reduce(result).select(
+                    *(pl.lit(value).alias(setting) for setting, value in cell.settings.items()),
+                    pl.all(),
+                )
+                for cell, result in zip(cells, runs, strict=True)
+            ]
+        table = pl.concat(rows)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(self.folder / f"{template.id}.parquet") as file, disk_errors():
+            table.write_parquet(file)
+        return table
 
     def _conclude(self, runs: Runs, real: TestbedRuns | None) -> Reproduction:
         """Measures and checks what was run; figures are still to be drawn."""
@@ -245,21 +233,22 @@ class PaperFolder:
             testbed=real,
         )
 
-    def _draw(self, figures: Sequence[PaperFigure], runs: Runs) -> Iterator[PaperFigure]:
-        """Draws figures and writes their files."""
+    def _draw(self, figures: Sequence[PaperFigure], runs: Runs) -> list[Path]:
+        """Draws figures and writes their files; returns these without their suffix."""
         from dumbbell.figures import save, styled
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        for done, figure in enumerate(figures):
+        paths = [self.folder / figure.spec.file for figure in figures]
+        for done, (figure, path) in enumerate(zip(figures, paths, strict=True)):
             self._progress()("drawing", done / len(figures))
             with styled():
-                svg, _ = save(figure.draw(runs), self._svg(figure).with_suffix(""))
-            yield replace(figure, svg=svg.read_text(encoding="utf-8"))
+                save(figure.draw(runs), path)
+        return paths
 
     def _testbed_plan(self) -> dict[str, tuple[TestbedTemplate, ExperimentSpec, Experiment]]:
         """What there is to run with real packets, by the id of the experiment."""
         return {
-            one.id: (template, one, self._experiments([one], template.runs)[one.id])
+            one.id: (template, one, self._experiment(one, template.runs))
             for template in self.paper.testbed
             for one in template.all(self.paper.planned)
         }
@@ -311,14 +300,14 @@ class PaperFolder:
             self.study.measure(runs.with_results(those), numbers)
             for those in (real.valid, real.matched)
         )
-        result = {}
-        for said in numbers:
-            name = said.experiment
-            alike = matched[said.id] if name in real.matched else None
-            invalid = len(real.runs[name].invalid_runs)
-            valid = len(real.runs[name].seeds) - invalid
-            result[said.id] = TestbedNumber(found[said.id], alike, valid, invalid)
-        return result
+        return {
+            said.id: TestbedNumber(
+                found[said.id],
+                matched[said.id] if said.experiment in real.matched else None,
+                *real.counts(said.experiment),
+            )
+            for said in numbers
+        }
 
 
 def _weakest(view: ResultPage) -> Settings:

@@ -1,8 +1,7 @@
 """The runs of a paper, and what is measured in them.
 
-A metric gives a value for every seed. `METRICS` are the built-in ones; a paper's own are functions
-of its ``paper.py``. Only small tables are kept of a result: results themselves are read from their
-folders when they are needed.
+Only small tables are kept of a result: results themselves are read from their folders when they are
+needed.
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ import inspect
 from collections import UserDict
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import polars as pl
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import ExperimentSpec, Measure, Paper
 
-
 T = TypeVar("T")
 
 
@@ -35,12 +35,14 @@ class Metric:
     """A quantity that is measured in every run, and its unit.
 
     Attributes:
-        function: Takes the throughputs of all flows (see `Runs.rates`), or the result if it is a
-            paper's own; then options.
+        function: Gives a value for every seed, or a table by seed that has a column for the metric.
+            It takes the result, then options.
+        of_rates: Whether it takes the throughputs of all flows instead, see `Runs.rates`.
     """
 
     unit: str
     function: Callable[..., Any]
+    of_rates: bool = False
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raises `ValueError` if there is no such option, or one is missing."""
@@ -67,22 +69,19 @@ def _sum(rates: pl.DataFrame, flow: str) -> pl.Series:
 
 def _jain(rates: pl.DataFrame, flows: Sequence[str] = ()) -> pl.Series:
     every = [_sum(rates, flow) for flow in flows or rates.drop("seed").columns]
-    total, squares = every[0], every[0] ** 2
-    for one in every[1:]:
-        total, squares = total + one, squares + one**2
+    total, squares = (reduce(add, (one**power for one in every)) for power in (1, 2))
     return total**2 / (len(every) * squares)
 
 
 METRICS: Final = {
-    "throughput": Metric("Mbit/s", lambda rates, flow="*": _sum(rates, flow)),
-    "ratio": Metric("1", lambda rates, flow, over: _sum(rates, flow) / _sum(rates, over)),
-    "share": Metric("1", lambda rates, flow: _sum(rates, flow) / _sum(rates, "*")),
-    "gap": Metric("Mbit/s", lambda rates, flow, to: _sum(rates, to) - _sum(rates, flow)),
-    "jain": Metric("1", _jain),
+    "throughput": Metric("Mbit/s", lambda rates, flow="*": _sum(rates, flow), True),
+    "ratio": Metric("1", lambda rates, flow, over: _sum(rates, flow) / _sum(rates, over), True),
+    "share": Metric("1", lambda rates, flow: _sum(rates, flow) / _sum(rates, "*"), True),
+    "gap": Metric("Mbit/s", lambda rates, flow, to: _sum(rates, to) - _sum(rates, flow), True),
+    "jain": Metric("1", _jain, True),
 }
 """The built-in metrics: the throughput of a flow or of several together; the ratio of two; the
 share in the throughput of all; by how much one has more; and Jain's index."""
-
 
 _UNITS: Final = (
     {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9},
@@ -133,13 +132,13 @@ class Runs:
         extensions: For each extension, by the id of its template, rows by seed with a column for
             every setting of ``each``.
         paper: What the paper says; standard figures need it.
-        metrics: The metrics of the paper's own.
+        metrics: The built-in metrics and the paper's own.
     """
 
     results: Mapping[str, Result]
     extensions: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     paper: Paper = None  # type: ignore[assignment]
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=METRICS.copy)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, experiment: str) -> Result:
@@ -149,23 +148,20 @@ class Runs:
         """The same with other results in the place of some, and nothing kept."""
         return replace(self, results={**self.results, **results}, _kept={})
 
-    def kept(self, experiment: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
+    def kept(self, experiment: str, function: Callable[..., T], **options: Any) -> T:
         """What a function makes of a result; it is computed once."""
-        key = (experiment, function, args, repr(sorted(options.items())))
+        key = (experiment, function, repr(sorted(options.items())))
         if key not in self._kept:
-            self._kept[key] = function(self[experiment], *args, **options)
+            self._kept[key] = function(self[experiment], **options)
         return self._kept[key]  # type: ignore[no-any-return]
-
-    def rates(self, experiment: str, until: float | None = None) -> pl.DataFrame:
-        """Throughputs, Mbit/s: a row a seed, a column a flow or subflow."""
-        return self.kept(experiment, _rates, until)
 
     def values(self, experiment: str, metric: str = "throughput", **options: Any) -> list[Any]:
         """A metric of every run of an experiment, a value a seed."""
-        own = self.metrics.get(metric)
-        if own is not None:
-            return list(self.kept(experiment, own.function, **options))
-        return list(METRICS[metric].function(self.rates(experiment), **options))
+        found = self.metrics[metric]
+        if found.of_rates:
+            return list(found.function(self.kept(experiment, rates), **options))
+        values = self.kept(experiment, found.function, **options)
+        return list(values[metric] if isinstance(values, pl.DataFrame) else values)
 
     def median(
         self,
@@ -193,21 +189,21 @@ class Runs:
             return self.of_measure(spec.id, measure)
         chosen = [pl.col(key).cast(pl.String) == value for key, value in spec.settings.items()]
         rows = self.extensions[spec.template.id].filter(*chosen)
-        if measure.metric in self.metrics:
-            values = rows[measure.metric].to_list()
-        else:
-            values = METRICS[measure.metric].function(wide(rows), **measure.others)
+        metric = self.metrics[measure.metric]
+        is_kept = not metric.of_rates
+        values = rows[measure.metric] if is_kept else metric.function(wide(rows), **measure.others)
         return intervals.median(values, measure.limit)
 
 
+def rates(result: Result) -> pl.DataFrame:
+    """Throughputs, Mbit/s: a row a seed, a column a flow or subflow."""
+    return wide(throughput(result.by_subflow()))
+
+
 def wide(table: pl.DataFrame) -> pl.DataFrame:
-    """Throughputs, Mbit/s, a row a seed and a column a flow, of rows by seed and flow in bit/s."""
+    """The same of rows by seed and flow, in bit/s."""
     named = table.with_columns(pl.col("flow").cast(pl.String), pl.col("throughput") / 1e6)
     return named.pivot("flow", index="seed", values="throughput")
-
-
-def _rates(result: Result, until: float | None) -> pl.DataFrame:
-    return wide(throughput(result.by_subflow(), until=until))
 
 
 def reduced(result: Result) -> pl.DataFrame:
@@ -217,18 +213,6 @@ def reduced(result: Result) -> pl.DataFrame:
     """
     columns = ("seed", "flow", "throughput", "retransmission_share", "queue_delay_mean")
     return summary(result.by_subflow()).select(columns).with_columns(pl.col("flow").cast(pl.String))
-
-
-def once(function: Callable[[Result], T]) -> Callable[[Result], T]:
-    """The function, computed once for a result, and forgotten with it."""
-    found: WeakKeyDictionary[Result, T] = WeakKeyDictionary()
-
-    def of(result: Result) -> T:
-        if result not in found:
-            found[result] = function(result)
-        return found[result]
-
-    return of
 
 
 def known(estimate: Estimate) -> float:

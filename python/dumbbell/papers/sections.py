@@ -9,12 +9,13 @@ says.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dumbbell.display import format_significant
-from dumbbell.errors import DumbbellError, unknown
+from dumbbell.errors import DumbbellError
 from dumbbell.papers.helpers import beside, grid, with_interval
-from dumbbell.papers.model import combinations
+from dumbbell.papers.model import combinations, require
 from dumbbell.papers.outcome import Section
 from dumbbell.papers.runs import NoFlowError, known
 
@@ -56,9 +57,14 @@ class _Report:
     """What placeholders stand for."""
 
     def __init__(self, study: Study, runs: Runs | None, measured: Measured) -> None:
-        self.paper, self.functions, self.runs = study.paper, study.functions, runs
-        self.measured = measured
+        self.paper, self.runs, self.measured = study.paper, runs, measured
         self.numbers = {number.id: number for number in study.paper.numbers}
+        self.texts = study.functions["text"]
+        self.tables = {
+            **study.functions["table"],
+            **{one.id: partial(self._compared, one) for one in study.paper.comparisons},
+            **{one.id: partial(self._beside, one) for one in study.paper.tables},
+        }
 
     def section(self, title: str, body: str) -> Section:
         """A section with its text, tables and figures."""
@@ -69,60 +75,48 @@ class _Report:
                 section.text.append(_INSERTED.sub(self._inserted, block.replace("\n", " ")))
             for kind, name in (match.groups() for match in shown if match and all(shown)):
                 if kind == "figure":
-                    _find("figure", name, (spec.id for spec in self.paper.figures))
+                    require("figure", name, (spec.id for spec in self.paper.figures))
                     section.figures.append(name)
                 else:
-                    section.tables.extend(self._table(name))
+                    require("table", name, self.tables)
+                    section.tables.extend([self.tables[name](self.runs)] if self.runs else [])
         return section
 
     def _inserted(self, match: re.Match[str]) -> str:
         """A number, or what a function says."""
         name, _, which = match[1].partition(":")
-        own = self.functions.get("text", {})
-        _find("number or text", name, [*self.numbers, *own])
+        require("number or text", name, [*self.numbers, *self.texts])
         if self.runs is None:
             return ""
-        if name in own:
-            return str(own[name](self.runs))
+        if name in self.texts:
+            return str(self.texts[name](self.runs))
         number = self.numbers[name].published if which else known(self.measured[name])
         return format_significant(number)
 
-    def _table(self, name: str) -> list[Table]:
-        published = {table.id: table for table in self.paper.tables}
-        comparisons = {one.id: one for one in self.paper.comparisons}
-        own = self.functions.get("table", {})
-        _find("table", name, [*published, *comparisons, *own])
-        if self.runs is None:
-            return []
-        if name in published:
-            return [self._beside(published[name])]
-        if name in comparisons:
-            return [self._compared(comparisons[name], self.runs)]
-        return [own[name](self.runs)]
-
-    def _beside(self, said: PublishedTable) -> Table:
+    def _beside(self, said: PublishedTable, _runs: Runs) -> Table:
         """A table of the paper, measured beside published."""
         numbers = iter(said.all())
         [[row, rows]], [[column, columns]] = said.rows.items(), said.columns.items()
         digits = 2 if said.unit == "1" else 0
         cells = {
-            (said.row or f"{{{row}}}").format(**self._names({row: at})): [
+            self._named(said.row or f"{{{row}}}", {row: at}): [
                 beside(known(self.measured[one.id]), one.published, digits)
                 for one in (next(numbers) for _ in columns)
             ]
             for at in rows
         }
-        title = said.column or f"{{{column}}}"
-        titles = [title.format(**self._names({column: at})) for at in columns]
+        titles = [self._named(said.column or f"{{{column}}}", {column: at}) for at in columns]
         return grid(said.heading, titles, cells, said.note)
 
-    def _names(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """What values of settings are called."""
+    def _named(self, text: str, settings: Mapping[str, str]) -> str:
+        """A text in which ``{setting}`` stands for what its value is called."""
         paper = self.paper
-        return {
-            setting: paper.label(value) if setting == "cc" else paper.labels.get(value, value)
-            for setting, value in settings.items()
-        }
+        return text.format(
+            **{
+                setting: paper.label(value) if setting == "cc" else paper.labels.get(value, value)
+                for setting, value in settings.items()
+            }
+        )
 
     def _compared(self, said: Comparison, runs: Runs) -> Table:
         columns = list(self._cases(said.columns))
@@ -137,7 +131,7 @@ class _Report:
         for case in cases:
             lists = {name: value for name, value in case.others.items() if isinstance(value, list)}
             for chosen in combinations(lists):
-                label = case.label.format(**self._names(chosen))
+                label = self._named(case.label, chosen)
                 yield case.model_copy(update={"label": label, **chosen})
 
     def _cell(self, said: Comparison, row: Case, column: Case, runs: Runs) -> str:
@@ -153,10 +147,7 @@ class _Report:
             found = runs.of_measure(name, measure)
         except NoFlowError:
             return ""
+        if said.beside:
+            value = self.paper.published_as(said.beside.format(**settings), measure)
+            return beside(known(found), value or 0.0, digits)
         return with_interval(found, digits) if said.interval else f"{known(found):.{digits}f}"
-
-
-def _find(kind: str, name: str, there: Iterable[str]) -> None:
-    there = list(there)
-    if name not in there:
-        raise LookupError(unknown(kind, name, there or ["none"]))

@@ -70,41 +70,34 @@ def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[Experime
 
 
 def _rows(panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> list[dict[str, Any]]:
-    """A row for every measure of every experiment.
+    """A row of `interval_row` for every measure of every experiment, by its value of ``by``.
 
-    ``settings``; ``name`` of the experiment and ``label`` of the measure; ``cc``, the algorithm
-    whose colour and marker it has; ``value``, ``low``, ``high``, ``limit``, ``runs``; and
-    ``published``, the paper's number.
+    Also ``settings`` of the experiment, and ``measure``, what the measure is called.
     """
     rows = []
     for measure in panel.measures:
         for spec in specs:
-            found, settings = runs.estimate(spec, measure), spec.settings
+            settings = spec.settings
             shown = settings.get(panel.by) or settings.get("cc", "")
             look = measure.look.format(**settings) or runs.paper.looks.get(shown, shown)
             names = {key: runs.paper.label(value) for key, value in settings.items()}
+            name = panel.group.format(**names) or names.get(panel.by, "")
             of = panel.published_of.format(**settings) or spec.id
-            said = runs.paper.published_as(of, measure, settings)
-            row = {
-                "settings": settings,
-                "name": panel.group.format(**names) or names.get(panel.by, ""),
-                "label": measure.label,
-                "published": said if panel.published else None,
-            }
-            rows.append(row | estimate_row(look, found))
+            said = runs.paper.published_as(of, measure, settings) if panel.published else None
+            row = interval_row(look, name, runs.estimate(spec, measure), said)
+            rows.append(row | {"settings": settings, "measure": measure.label})
     return rows
 
 
 def _curves(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
-    rows = _rows(panel, specs, runs)
-    for row in rows:
-        row["x"] = float(row["settings"][panel.x]) / panel.x_unit
+    rows = [
+        row | {"x": float(row["settings"][panel.x]) / panel.x_unit}
+        for row in _rows(panel, specs, runs)
+    ]
     order = list(dict.fromkeys(row["cc"] for row in rows))
     rows.sort(key=lambda row: (order.index(row["cc"]), row["x"]))
-    columns = ("cc", "x", "value", "low", "high", "published")
-    figures.curves(axes, [{name: row[name] for name in columns} for row in rows])
-    ticks = panel.x_ticks or sorted({round(row["x"], 1) for row in rows})
-    _scale(axes, panel, ticks)
+    figures.curves(axes, rows)
+    _scale(axes, panel, panel.x_ticks or sorted({round(row["x"], 1) for row in rows}))
     if not panel.y_range and panel.y_scale == "linear":
         ends = [row[end] or 0.0 for row in rows for end in ("value", "high", "published")]
         axes.set_ylim(0, 1.04 * max(ends))
@@ -135,7 +128,7 @@ def _legend(axes: Axes, panel: Panel, rows: list[dict[str, Any]]) -> None:
     """A legend with the paper's names."""
     handles, labels = axes.get_legend_handles_labels()
     several = len(panel.measures) > 1 or not panel.by
-    names = list(dict.fromkeys(row["label" if several else "name"] for row in rows))
+    names = list(dict.fromkeys(row["measure" if several else "label"] for row in rows))
     axes.legend(
         handles,
         names if len(names) == len(handles) and all(names) else labels,
@@ -147,43 +140,35 @@ def _legend(axes: Axes, panel: Panel, rows: list[dict[str, Any]]) -> None:
 
 
 def _bars(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
-    group, member = ("label", "name") if panel.members == "by" else ("name", "label")
+    group, member = ("measure", "label") if panel.members == "by" else ("label", "measure")
     rows = [row | {"group": row[group], "member": row[member]} for row in _rows(panel, specs, runs)]
-    groups = list(dict.fromkeys(row["group"] for row in rows))
-    members = list(dict.fromkeys(row["member"] for row in rows))
+    groups, members = (list(dict.fromkeys(row[key] for row in rows)) for key in (group, member))
     figures.grouped_bars(axes, rows, groups, members)
 
 
 def _intervals(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
-    interval_bars(axes, [row | {"label": row["name"]} for row in _rows(panel, specs, runs)])
+    interval_bars(axes, _rows(panel, specs, runs))
 
 
 def interval_row(
     cc: str, label: str, found: Estimate, published: float | None = None
 ) -> dict[str, Any]:
-    """A bar of `interval_bars`: the median of runs, the runs, and the paper's number."""
-    return estimate_row(cc, found) | {"label": label, "published": published}
+    """A bar of `interval_bars`: the median of runs, the runs, and the paper's number.
 
-
-def estimate_row(cc: str, found: Estimate) -> dict[str, Any]:
-    """An estimate as columns, and the algorithm `cc` whose colour and marker it has."""
-    return {"cc": cc, "limit": found.limit, "runs": found.runs} | found.ends
+    It has the colour and the marker of the algorithm `cc`.
+    """
+    said = {"cc": cc, "label": label, "published": published}
+    return said | {"limit": found.limit, "runs": found.runs} | found.ends
 
 
 def interval_bars(axes: Axes, rows: list[dict[str, Any]]) -> None:
     """Draws a bar for each row of `interval_row`."""
-    number = pl.Float64
-    types = {"published": number, "limit": number, "low": number, "high": number, "value": number}
+    schema: dict[str, Any] = {"cc": pl.String, "label": pl.String, "runs": pl.List(pl.Float64)}
+    schema |= dict.fromkeys(("value", "low", "high", "limit", "published"), pl.Float64)
     for row in rows:
         if row["limit"] is not None and len(row["runs"]) < 5:
             row.update(low=None, high=None)  # a bootstrap of so few says nothing
-    columns = ("cc", "label", "runs", *types)
-    frame = pl.DataFrame(
-        [{name: row[name] for name in columns} for row in rows],
-        infer_schema_length=None,
-        schema_overrides=types,
-    )
-    figures.intervals(axes, frame)
+    figures.intervals(axes, pl.DataFrame(rows, schema))
 
 
 def _windows(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
@@ -209,20 +194,15 @@ def _windows(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) 
 
 
 def _heat(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> Any:
-    [measure] = panel.measures
+    [measure], axis = panel.measures, (panel.x, panel.by)
     rows = [
-        {key: float(row["settings"][key]) for key in (panel.x, panel.by)}
-        | {end: row[end] for end in ("value", "low", "high")}
+        row | {key: float(row["settings"][key]) for key in axis}
         for row in _rows(panel, specs, runs)
     ]
     low, high = panel.y_range or (None, measure.limit)
+    table = pl.DataFrame(rows, infer_schema_length=None)
     return figures.heat_map(
-        axes,
-        pl.DataFrame(rows, infer_schema_length=None),
-        *(panel.x, panel.by, "value"),
-        low=low,
-        high=high,
-        text=lambda row: _cell(row, measure),
+        axes, table, *axis, "value", low=low, high=high, text=lambda row: _cell(row, measure)
     )
 
 

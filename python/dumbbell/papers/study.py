@@ -13,20 +13,20 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dumbbell.errors import DumbbellError, unknown
+from dumbbell.errors import DumbbellError
 from dumbbell.experiment.modules import read_module
-from dumbbell.papers.model import Paper
+from dumbbell.papers.model import Paper, require, within
 from dumbbell.papers.outcome import PaperFigure
 from dumbbell.papers.runs import METRICS, Metric, Runs, conversion, reduced
 from dumbbell.papers.sections import sections
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -46,9 +46,9 @@ def claim(name: str, /) -> Callable[[F], F]:
     return _mark("claim", name)
 
 
-def number(name: str, /) -> Callable[[F], F]:
-    """Marks the function ``(runs) -> Estimate`` that measures a number without ``measure``."""
-    return _mark("number", name)
+def number(name: str, /, **options: Any) -> Callable[[F], F]:
+    """Marks the function ``(runs, **options) -> Estimate`` for a number without ``measure``."""
+    return _mark("number", name, **options)
 
 
 def figure(name: str, /, **options: Any) -> Callable[[F], F]:
@@ -67,7 +67,10 @@ def text(name: str, /, **options: Any) -> Callable[[F], F]:
 
 
 def metric(name: str, /, unit: str) -> Callable[[F], F]:
-    """Marks the function ``(result, **options)`` that gives a value for every seed, in `unit`."""
+    """Marks the function ``(result, **options)`` that gives a value for every seed, in `unit`.
+
+    It may give a table by seed instead, of which the metric is the column with its name.
+    """
     return _mark("metric", name, unit=unit)
 
 
@@ -101,8 +104,7 @@ class Study:
         Raises:
             DumbbellError: If it is not one; the error names file, key and what would be valid.
         """
-        paper = Paper.load(folder)
-        study = cls(paper, _functions(folder / "paper.py"))
+        study = cls(Paper.load(folder), _functions(folder / "paper.py"))
         try:
             study._check()
         except ValueError as error:
@@ -110,11 +112,11 @@ class Study:
         study.sections(None)
         return study
 
-    @property
+    @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """The metrics of the paper's own."""
-        found = self.functions.get("metric", {})
-        return {name: Metric(f.keywords["unit"], f.func) for name, f in found.items()}
+        """The built-in metrics and the paper's own."""
+        own = self.functions["metric"].items()
+        return METRICS | {name: Metric(f.keywords["unit"], f.func) for name, f in own}
 
     def runs(
         self, results: Mapping[str, Result], extensions: Mapping[str, pl.DataFrame] | None = None
@@ -126,6 +128,13 @@ class Study:
         """Measures all published numbers, or some, by their ids."""
         numbers = self.paper.numbers if among is None else among
         return {number.id: self._estimate(number, runs) for number in numbers}
+
+    def _estimate(self, number: PublishedNumber, runs: Runs) -> Estimate:
+        if number.id in self.functions["number"]:
+            return self.functions["number"][number.id](runs)  # type: ignore[no-any-return]
+        assert number.measure is not None, "checked when the paper was read"
+        factor = conversion(self.metrics[number.measure.metric].unit, number.unit)
+        return runs.of_measure(number.experiment, number.measure).scaled(factor)
 
     def judge(self, runs: Runs) -> dict[str, Verdict]:
         """Checks every claim, by its id."""
@@ -140,81 +149,66 @@ class Study:
         """All figures, standard ones and those of ``paper.py``."""
         from dumbbell.papers.standard_figures import draw
 
-        own = self.functions.get("figure", {})
+        own = self.functions["figure"]
         return [
-            PaperFigure(spec, own.get(spec.id) or partial(draw, spec), tuple(self._needs(spec)))
+            PaperFigure(spec, own.get(spec.id) or partial(draw, spec), self._needs(spec))
             for spec in self.paper.figures
         ]
 
-    def _needs(self, spec: FigureSpec) -> dict[str, None]:
+    def _needs(self, figure: FigureSpec) -> tuple[str, ...]:
         """The experiments that a figure needs: of extensions the ids of their templates."""
-        panels = spec.panels
+        panels = figure.panels
         specs = [one for p in panels for one in self.paper.specs(p.experiments, p.where)]
-        return dict.fromkeys(one.kept_as for one in specs)
+        return tuple(dict.fromkeys(one.kept_as for one in specs))
 
     def reduce(self, result: Result) -> pl.DataFrame:
         """What is kept of a run of an extension: rows by seed."""
-        return self.functions.get("reduce", {}).get("", reduced)(result)
-
-    def _estimate(self, number: PublishedNumber, runs: Runs) -> Estimate:
-        own = self.functions.get("number", {}).get(number.id)
-        if own is not None:
-            return own(runs)  # type: ignore[no-any-return]
-        assert number.measure is not None, "checked when the paper was read"
-        factor = conversion((self.metrics | METRICS)[number.measure.metric].unit, number.unit)
-        found = runs.of_measure(number.experiment, number.measure)
-        return found if factor == 1 else _scaled(found, factor)
+        return self.functions["reduce"].get("", reduced)(result)
 
     def _check(self) -> None:
         """Raises `ValueError` where the file and ``paper.py`` do not fit together."""
         paper = self.paper
-        claims, numbers, figures = (
-            [one.id for one in every] for every in (paper.claims, paper.numbers, paper.figures)
-        )
-        for kind, known, without, needed in (
-            ("claim", claims, "", claims),
-            ("number", numbers, "measure", [n.id for n in paper.numbers if n.measure is None]),
-            ("figure", figures, "kind", [f.id for f in paper.figures if f.kind is None]),
+        for kind, known, instead in (
+            ("claim", paper.claims, ""),
+            ("number", paper.numbers, "measure"),
+            ("figure", paper.figures, "kind"),
         ):
-            there = self.functions.get(kind, {})
-            lost = next((name for name in needed if name not in there), None)
-            if lost is not None:
-                remedy = f"give it {without}, or write" if without else "write"
-                raise ValueError(
-                    f'{kind} "{lost}": paper.py has no function for it; {remedy} one with '
-                    f'@{kind}("{lost}")'
-                )
-            extra = next((name for name in there if name not in known), None)
-            if extra is not None:
-                said = unknown(f"[[{kind}]]", extra, known or ["none"])
-                raise ValueError(f'paper.py has @{kind}("{extra}"): {said}')
-        for one in paper.numbers:
-            self._check_measure(f'number "{one.id}": measure', one.measure, one.unit)
-        for table in paper.comparisons:
-            for measure in (table.y, *(case.y for case in [*table.rows, *table.columns])):
-                self._check_measure(f'comparison "{table.id}": y', measure)
-        for spec in paper.figures:
-            for measure in (measure for panel in spec.panels for measure in panel.measures):
-                self._check_measure(f'figure "{spec.id}": y', measure)
+            there = self.functions[kind]
+            for one in known:
+                if one.id not in there and not (instead and getattr(one, instead)):
+                    remedy = f"give it {instead}, or write" if instead else "write"
+                    raise ValueError(
+                        f'{kind} "{one.id}": paper.py has no function for it; {remedy} one with '
+                        f'@{kind}("{one.id}")'
+                    )
+            for name in there:
+                with within(f'paper.py has @{kind}("{name}")'):
+                    require(f"[[{kind}]]", name, (one.id for one in known))
+        for where, measure, unit in self._measures():
+            with within(where):
+                require("metric", measure.metric, self.metrics)
+                found = self.metrics[measure.metric]
+                found.check(measure.others)
+                conversion(found.unit, unit or found.unit)
 
-    def _check_measure(self, where: str, measure: Measure | None, unit: str = "") -> None:
-        if measure is None:
-            return
-        metrics = METRICS | self.metrics
-        try:
-            if measure.metric not in metrics:
-                raise ValueError(unknown("metric", measure.metric, list(metrics)))
-            found = metrics[measure.metric]
-            found.check(measure.others)
-            if unit:
-                conversion(found.unit, unit)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
+    def _measures(self) -> Iterator[tuple[str, Measure, str]]:
+        """Where the file has measures, each with the unit of its number."""
+        for one in self.paper.numbers:
+            if one.measure:
+                yield f'number "{one.id}": measure', one.measure, one.unit
+        for table in self.paper.comparisons:
+            for y in (table.y, *(case.y for case in [*table.rows, *table.columns])):
+                if y:
+                    yield f'comparison "{table.id}": y', y, ""
+        for spec in self.paper.figures:
+            for y in (measure for panel in spec.panels for measure in panel.measures):
+                yield f'figure "{spec.id}": y', y, ""
 
 
 def _functions(file: Path) -> dict[str, dict[str, partial[Any]]]:
     """The marked functions of a file, with their options, by kind and name."""
-    found: dict[str, dict[str, partial[Any]]] = {}
+    kinds = ("claim", "number", "figure", "table", "text", "metric", "reduce")
+    found: dict[str, dict[str, partial[Any]]] = {kind: {} for kind in kinds}
     if not file.is_file():
         return found
     try:
@@ -225,7 +219,7 @@ def _functions(file: Path) -> dict[str, dict[str, partial[Any]]]:
         for kind, name, options in getattr(function, _MARK, ()):
             plain = kind in ("metric", "reduce")
             marked = function if plain else partial(_named, function, file, f'@{kind}("{name}")')
-            found.setdefault(kind, {})[name] = partial(marked, **options)
+            found[kind][name] = partial(marked, **options)
     return found
 
 
@@ -244,10 +238,3 @@ def _named(function: Callable[..., T], file: Path, mark: str, *args: Any, **opti
         lines = [f", line {one.lineno}" for one in frames if Path(one.filename) == file.resolve()]
         where = f"{file}{lines[-1] if lines else ''}: {mark}"
         raise DumbbellError(f"{where}: {type(error).__name__}: {error}") from error
-
-
-def _scaled(found: Estimate, factor: float) -> Estimate:
-    ends = {key: None if end is None else end * factor for key, end in found.ends.items()}
-    runs = tuple(None if run is None else run * factor for run in found.runs)
-    limit = None if found.limit is None else found.limit * factor
-    return replace(found, **ends, runs=runs, limit=limit)

@@ -60,6 +60,12 @@ class TestbedRuns:
         """The results without invalid runs, unless all of them are."""
         return {name: result.valid() for name, result in self.runs.items()}
 
+    def counts(self, experiment: str) -> tuple[int, int]:
+        """How many runs of an experiment are valid, and how many are not."""
+        runs = self.runs[experiment]
+        invalid = len(runs.invalid_runs)
+        return len(runs.seeds) - invalid, invalid
+
 
 @dataclass(frozen=True)
 class TestbedNumber:
@@ -137,8 +143,7 @@ def _side_by_side(simulated: Mapping[str, Result], real: TestbedRuns) -> Table:
     rows = []
     for name, result in real.valid.items():
         ours, theirs = _medians(with_seeds_of(result, simulated[name])), _medians(result)
-        invalid = len(real.runs[name].invalid_runs)
-        runs = counted(len(real.runs[name].seeds) - invalid, invalid)
+        runs = counted(*real.counts(name))
         for flow, found in theirs.items():
             cells = [_beside(ours[flow][key], found[key], Column.of(key).scale) for key in _SHOWN]
             rows.append([name, flow, runs, *cells])

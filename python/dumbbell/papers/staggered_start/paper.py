@@ -18,7 +18,6 @@ from dumbbell.metrics import intervals, windows
 from dumbbell.metrics.convergence_times import AVERAGE, CLOSE, SMOOTH, convergence
 from dumbbell.papers import Runs, Table, Verdict, claim, figure, metric, number, reduce, table, text
 from dumbbell.papers.helpers import grid, label
-from dumbbell.papers.runs import once
 from dumbbell.papers.standard_figures import interval_bars, interval_row
 
 if TYPE_CHECKING:
@@ -46,22 +45,12 @@ LINUX: dict[str, dict[str, Sequence[float | None]]] = {
 LINUX_LIMIT = 90.0
 """How long after the second flow's start a run on Linux was observed, s."""
 
-converged = once(convergence)
-
 
 @metric("crossing", unit="s")
-def crossing(result: Result) -> list[float | None]:
-    return converged(result)["crossing"].to_list()
-
-
 @metric("fair", unit="s")
-def fair(result: Result) -> list[float | None]:
-    return converged(result)["fair"].to_list()
-
-
 @metric("share_variance", unit="1")
-def share_variance(result: Result) -> list[float | None]:
-    return converged(result)["share_variance"].to_list()
+def converged(result: Result) -> pl.DataFrame:
+    return convergence(result)
 
 
 @reduce
@@ -151,7 +140,6 @@ def _percent(share: float) -> str:
 
 
 def published(runs: Runs, cc: str) -> float:
-    assert runs.paper is not None
     return runs.paper.published[f"{cc}-crossing"]
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dumbbell.papers import Runs, Table, Verdict, claim, table, text
-from dumbbell.papers.helpers import beside, grid, label, listed, ratios
+from dumbbell.metrics import throughput
+from dumbbell.papers import Runs, Verdict, claim, metric, text
+from dumbbell.papers.helpers import label, listed, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from dumbbell.results.result import Result
 
 HIGH_SPEED = ("hstcp", "stcp", "bic", "cubic")
 ALGORITHMS = ("reno", *HIGH_SPEED)
@@ -43,6 +46,13 @@ def reno_shares(runs: Runs, case: str) -> list[dict[str, float]]:
 def use(runs: Runs, experiment: str, path: str) -> float:
     """The used share of a path over TEIN2, both flows at once (0 to 1)."""
     return runs.value(experiment, flow=path) / CAPACITY
+
+
+@metric("start", unit="Mbit/s")
+def start(result: Result) -> list[float]:
+    """The throughput over the first 90 s, of the first seed."""
+    first = throughput(result.of_seed(result.seeds[0]), until=90.0)
+    return (first["throughput"] / 1e6).to_list()
 
 
 @claim("delay")
@@ -133,7 +143,6 @@ def used_shares(runs: Runs) -> Verdict:
 )
 def near(runs: Runs, table: int, number: str, name: str, columns: Sequence[int]) -> str:
     """How many numbers of a table are near the paper's, and which are not."""
-    assert runs.paper is not None
     by_id = ratios(runs, runs.paper.tables[table])
     near, fair = (sum(abs(r - 1) <= within for r in by_id.values()) for within in (0.2, 0.4))
     named = {
@@ -164,47 +173,3 @@ def early(runs: Runs, path: str) -> str:
 def fairest_first(runs: Runs, case: str) -> str:
     found = {cc: unfairness(runs, cc, 6, case) for cc in ALGORITHMS}
     return listed(found, 1, sorted(ALGORITHMS, key=found.__getitem__))
-
-
-@table("rarer", case="rarer", ratios=(6,), note="Table 3 with a loss of 1e-6, one run.")
-@table("still", case="still", ratios=RATIOS[1:], note="Table 3 without a tick, 10 s.")
-@table(
-    "polled", case="polled", ratios=RATIOS[1:], note="Table 3 with senders served in turns, 15 s."
-)
-def table_3(runs: Runs, case: str, ratios: Sequence[int], note: str) -> Table:
-    """Table 3 with one setting changed, beside the paper's."""
-    assert runs.paper is not None
-    published = runs.paper.published
-    rows = {
-        label(cc): [
-            beside(unfairness(runs, cc, x, case), published[f"ratio-{x}-{cc}"], 2) for x in ratios
-        ]
-        for cc in ALGORITHMS
-    }
-    return grid("Algorithm", [f"RTT ratio {x}" for x in ratios], rows, note)
-
-
-@table("sensitivity")
-def sensitivity(runs: Runs) -> Table:
-    """Table 2 with one setting changed at a time, over the first 90 s of the runs."""
-    changes = {
-        "725 Mbit/s at every delay": "rate",
-        "a queue of 50 packets": "queue50",
-        "a queue of 1000 packets": "queue1000",
-        "twice the loss, 2e-6": "loss",
-        "a receive window of 8 MiB": "window",
-    }
-    assert runs.paper is not None
-    published = runs.paper.published
-    cells = [(rtt, cc) for rtt in (50, 200) for cc in ALGORITHMS]
-    same = [runs.rates(f"delay-{cc}-{rtt}", 90.0)["flow"][0] for rtt, cc in cells]
-    rows = {
-        "the paper": [f"{published[f'throughput-{rtt}-{cc}']:.0f}" for rtt, cc in cells],
-        "as in table 2": [f"{value:.0f}" for value in same],
-    } | {
-        label: [f"{runs.value(f'{case}-{cc}-{rtt}'):.0f}" for rtt, cc in cells]
-        for label, case in changes.items()
-    }
-    return grid(
-        "Setting", [f"{label(cc)}, {rtt} ms" for rtt, cc in cells], rows, "Throughput, Mbit/s."
-    )
