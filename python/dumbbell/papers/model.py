@@ -462,6 +462,11 @@ class Paper(_Model):
 
         return self.labels.get(value) or style_of(self.looks.get(value, value)).label
 
+    def named(self, text: str, settings: Mapping[str, str]) -> str:
+        """A text in which ``{setting}`` stands for what its value is called."""
+        names = {key: self.labels.get(value, value) for key, value in settings.items()}
+        return text.format(**names | {"cc": self.label(settings.get("cc", ""))})
+
 
 @contextmanager
 def within(where: str) -> Iterator[None]:

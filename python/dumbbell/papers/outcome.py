@@ -32,17 +32,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure of a paper.
-
-    Attributes:
-        spec: What it is.
-        draw: Draws it from the runs.
-        experiments: The ids of the experiments that it needs; of extensions those of templates.
-    """
+    """A figure of a paper, and how it is drawn."""
 
     spec: FigureSpec
     draw: Callable[[Runs], Figure] = field(repr=False)
-    experiments: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()  # ids of those that it needs; of extensions, of templates
 
     @property
     def id(self) -> str:
@@ -128,18 +122,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A paper, reproduced: everything that its folder of results holds.
-
-    Attributes:
-        paper: What the paper says.
-        folder: The folder.
-        numbers, claims: What the paper says, and what was found.
-        sections: The text of the report.
-        figures: All that are drawn.
-        views: What the report shows of every result, the first of the paper's experiments first.
-        extensions: Whether extensions were run.
-        testbed: The runs with real packets.
-    """
+    """A paper, reproduced: everything that its folder of results holds."""
 
     paper: Paper
     folder: Path
@@ -147,8 +130,8 @@ class Reproduction:
     claims: Sequence[Claim]
     sections: Sequence[Section]
     figures: Sequence[PaperFigure] = ()
-    views: Sequence[ResultPage] = field(default=(), repr=False)
-    extensions: bool = False
+    views: Sequence[ResultPage] = field(default=(), repr=False)  # in the order of experiments
+    extensions: bool = False  # whether they were run
     testbed: TestbedRuns | None = field(default=None, repr=False)
 
     @property

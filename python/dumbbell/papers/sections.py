@@ -20,7 +20,7 @@ from dumbbell.papers.outcome import Section
 from dumbbell.papers.runs import NoFlowError, known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from dumbbell.display import Table
     from dumbbell.papers.model import Case, Comparison, PublishedTable
@@ -99,24 +99,14 @@ class _Report:
         [[row, rows]], [[column, columns]] = said.rows.items(), said.columns.items()
         digits = 2 if said.unit == "1" else 0
         cells = {
-            self._named(said.row or f"{{{row}}}", {row: at}): [
+            self.paper.named(said.row or f"{{{row}}}", {row: at}): [
                 beside(known(self.measured[one.id]), one.published, digits)
                 for one in (next(numbers) for _ in columns)
             ]
             for at in rows
         }
-        titles = [self._named(said.column or f"{{{column}}}", {column: at}) for at in columns]
+        titles = [self.paper.named(said.column or f"{{{column}}}", {column: at}) for at in columns]
         return grid(said.heading, titles, cells, said.note)
-
-    def _named(self, text: str, settings: Mapping[str, str]) -> str:
-        """A text in which ``{setting}`` stands for what its value is called."""
-        paper = self.paper
-        return text.format(
-            **{
-                setting: paper.label(value) if setting == "cc" else paper.labels.get(value, value)
-                for setting, value in settings.items()
-            }
-        )
 
     def _compared(self, said: Comparison, runs: Runs) -> Table:
         columns = list(self._cases(said.columns))
@@ -131,7 +121,7 @@ class _Report:
         for case in cases:
             lists = {name: value for name, value in case.others.items() if isinstance(value, list)}
             for chosen in combinations(lists):
-                label = self._named(case.label, chosen)
+                label = self.paper.named(case.label, chosen)
                 yield case.model_copy(update={"label": label, **chosen})
 
     def _cell(self, said: Comparison, row: Case, column: Case, runs: Runs) -> str:

@@ -61,12 +61,8 @@ def _panels(spec: FigureSpec, runs: Runs) -> Iterator[tuple[Panel, list[Experime
         for one in runs.paper.specs(panel.experiments, panel.where):
             groups.setdefault(tuple(one.settings[key] for key in spec.panel_by), []).append(one)
         for key, some in groups.items():
-            names = {
-                setting: runs.paper.label(value) if setting == "cc" else value
-                for setting, value in zip(spec.panel_by, key, strict=True)
-            }
-            titled = panel.model_copy(update={"title": panel.title.format(**names)})
-            yield titled, some
+            title = runs.paper.named(panel.title, dict(zip(spec.panel_by, key, strict=True)))
+            yield panel.model_copy(update={"title": title}), some
 
 
 def _rows(panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> list[dict[str, Any]]:
@@ -74,16 +70,16 @@ def _rows(panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> list[dict[st
 
     Also ``settings`` of the experiment, and ``measure``, what the measure is called.
     """
-    rows = []
+    rows, paper = [], runs.paper
     for measure in panel.measures:
         for spec in specs:
             settings = spec.settings
             shown = settings.get(panel.by) or settings.get("cc", "")
-            look = measure.look.format(**settings) or runs.paper.looks.get(shown, shown)
-            names = {key: runs.paper.label(value) for key, value in settings.items()}
-            name = panel.group.format(**names) or names.get(panel.by, "")
+            look = measure.look.format(**settings) or paper.looks.get(shown, shown)
             of = panel.published_of.format(**settings) or spec.id
-            said = runs.paper.published_as(of, measure, settings) if panel.published else None
+            said = paper.published_as(of, measure, settings) if panel.published else None
+            names = {key: paper.label(value) for key, value in settings.items()}
+            name = panel.group.format(**names) or names.get(panel.by, "")
             row = interval_row(look, name, runs.estimate(spec, measure), said)
             rows.append(row | {"settings": settings, "measure": measure.label})
     return rows

@@ -98,20 +98,12 @@ def lossy(runs: Runs, rtt: int) -> dict[str, list[float]]:
     return {p: [rate(runs, f"loss-{p}-{rtt}-{loss}") for loss in LOSSES] for p in LABELS}
 
 
+@number("gain-udt", plain="time-udt-200")
+@number("gain-tcp", plain="time-tcp-200")
 def gain_over(runs: Runs, plain: str, adaptive: str = "time-ar-udt-200") -> Estimate:
     """By how much AR-UDT's throughput is above that of another protocol, %."""
     other = rate(runs, plain)
     return intervals.median([100 * (one / other - 1) for one in runs.values(adaptive, "carried")])
-
-
-@number("gain-udt")
-def gain_over_udt(runs: Runs) -> Estimate:
-    return gain_over(runs, "time-udt-200")
-
-
-@number("gain-tcp")
-def gain_over_tcp(runs: Runs) -> Estimate:
-    return gain_over(runs, "time-tcp-200")
 
 
 @claim("order")
@@ -242,7 +234,6 @@ def draw_over_time(runs: Runs, rtt: int) -> Figure:
 @table("fairness")
 def fairness(runs: Runs) -> Table:
     """Flows that share the link: what each kind gets, how fair that is, what it costs."""
-    assert runs.paper is not None
     rows = {}
     kind = pl.col("flow").str.split("-").list.first()
     for template in runs.paper.extensions:
@@ -292,7 +283,6 @@ def deviation(runs: Runs, experiment: str) -> str:
 @text("near")
 def near(runs: Runs) -> str:
     """How many numbers of the text are near the paper's."""
-    assert runs.paper is not None
     [throughputs] = runs.paper.tables
     off = [abs(ratio - 1) for ratio in ratios(runs, throughputs).values()]
     within = sum(one <= 0.15 for one in off)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -157,13 +158,13 @@ def fair(runs: Runs) -> Verdict:
 
 @claim("rtprop")
 def steady_rtprop(runs: Runs) -> Verdict:
-    near, far = (runs.values(pair, "within") for pair in ("family-bbr2", "pair-bbr2-4"))
-    wild, far_wild = (runs.values(pair, "deviation") for pair in ("family-bbr2", "pair-bbr2-4"))
-    among, beside = (float(pl.Series(shares).mean()) for shares in (near, far))  # type: ignore[arg-type]
+    pairs = ("family-bbr2", "pair-bbr2-4")
+    near, far = (runs.values(pair, "within") for pair in pairs)
+    wild, far_wild = (runs.values(pair, "deviation") for pair in pairs)
     return Verdict(
         min(near) >= 0.99 and max(far) < 0.5 and min(far_wild) > max(wild),
-        f"Within 1.2 times the first value for {100 * among:.1f} % of the time beside "
-        f"BBRv2, for {100 * beside:.1f} % beside CUBIC (single runs "
+        f"Within 1.2 times the first value for {100 * fmean(near):.1f} % of the time beside "
+        f"BBRv2, for {100 * fmean(far):.1f} % beside CUBIC (single runs "
         f"{100 * min(far):.1f} to {100 * max(far):.1f} %). Standard deviation of the "
         f"ratio: {max(wild):.4f} at most beside BBRv2, {min(far_wild):.2f} to "
         f"{max(far_wild):.2f} beside CUBIC.",

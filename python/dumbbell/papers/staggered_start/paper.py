@@ -75,15 +75,13 @@ def order(runs: Runs) -> Verdict:
 
     def ascending(medians: Mapping[str, NDArray[np.float64]]) -> NDArray[np.bool_]:
         steps = [low < high for low, high in pairwise(medians[cc] for cc in said)]
-        return np.asarray(np.logical_and.reduce(steps))
+        return np.asarray(np.all(steps, axis=0))
 
     sure = intervals.support(crossing, ascending)
-    medians = [intervals.median(crossing[cc], LIMIT).value for cc in said]
-    ascends = all(
-        low is not None and (high is None or low < high) for low, high in pairwise(medians)
-    )
+    medians = {cc: intervals.median(crossing[cc]).value for cc in said}
+    order = ascending({cc: np.array(np.inf if v is None else v) for cc, v in medians.items()})
     return Verdict(
-        ascends and sure >= 0.95,
+        bool(order) and sure >= 0.95,
         f"Windows cross after {_listed(crossing, said)}; in this order in {_percent(sure)} of "
         f"resamples. By Jain's index: {_listed(fair, said)}; in this order in "
         f"{_percent(intervals.support(fair, ascending))}.",
