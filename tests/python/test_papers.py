@@ -287,6 +287,49 @@ def test_a_mistake_in_a_paper_is_named_with_its_file(
     assert str(folder / file) in str(caught.value) or "paper.py" in str(caught.value)
 
 
+COMPARISON = """
+[[comparison]]
+id = "gains"
+heading = "Metric"
+experiment = "pair-{rtt}"
+beside = "pair-{rtt}"
+y = { metric = "throughput", flow = "cubic" }
+rows = [{ label = "CUBIC" }, { label = "Reno", y = { metric = "lowest" } }]
+columns = [{ label = "{rtt} ms", rtt = ["10", "40"] }]
+
+[[experiment]]
+"""
+"""A table of the example paper, with published numbers where there are any."""
+
+TABLE = """
+from dumbbell.papers import metric
+import polars as pl
+
+@metric("lowest", unit="1")
+@metric("highest", unit="1")
+def both(result):
+    return pl.DataFrame({"highest": [7.0] * len(result.seeds), "lowest": [3.0] * len(result.seeds)})
+"""
+"""A function of a paper for two metrics."""
+
+
+def test_a_comparison_has_published_numbers_beside_measured_ones(tmp_path: Path) -> None:
+    folder = changed(tmp_path, "paper.toml", "[[experiment]]\n", COMPARISON.lstrip())
+    with (folder / "paper.py").open("a") as file:
+        file.write(TABLE)
+    (folder / "report.md").write_text("## Gains\n\n{table gains}\n")
+    study = Study.load(folder)
+    pair = run(Experiment.load(folder / "pair.toml", overrides=["duration=3 s", "seeds=2"]))
+    runs = study.runs({"pair-10": pair, "pair-40": pair})
+    found = runs.value("pair-10", flow="cubic")
+    [section] = study.sections(runs)
+    [table] = section.tables
+    assert list(table.rows) == [
+        ["CUBIC", f"{found:.0f} / 8 ({found / 8:.2f})", f"{found:.0f}"],
+        ["Reno", "3", "3"],
+    ]
+
+
 def test_a_mistake_in_a_function_is_named_with_file_and_line(tmp_path: Path) -> None:
     folder = changed(tmp_path, "paper.py", '"cubic")', '"vegas")')
     with pytest.raises(DumbbellError, match="no flow matches") as caught:

@@ -60,7 +60,7 @@ class NoFlowError(ValueError):
 
 def _sum(rates: pl.DataFrame, flow: str) -> pl.Series:
     """The throughput of the flows that match a pattern, such as ``multipath/*``."""
-    there = [name for name in rates.columns if name != "seed"]
+    there = rates.drop("seed").columns
     names = [name for name in there if fnmatchcase(name, flow)]
     if not names:
         raise NoFlowError(f'no flow matches "{flow}"; the flows are {", ".join(there)}')

@@ -137,7 +137,8 @@ class _Report:
             found = runs.of_measure(name, measure)
         except NoFlowError:
             return ""
-        if said.beside:
-            value = self.paper.published_as(said.beside.format(**settings), measure)
-            return beside(known(found), value or 0.0, digits)
+        of = said.beside.format(**settings)
+        published = self.paper.published_as(of, measure) if of else None
+        if published is not None:
+            return beside(known(found), published, digits)
         return with_interval(found, digits) if said.interval else f"{known(found):.{digits}f}"

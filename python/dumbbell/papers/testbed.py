@@ -42,17 +42,14 @@ _SIMULATED, _REAL = "#0072b2", "#d55e00"
 
 @dataclass(frozen=True)
 class TestbedRuns:
-    """Results with real packets.
+    """Results with real packets, and simulations of the experiments that the testbed changes.
 
-    Attributes:
-        runs: The results, by the id of their experiment.
-        matched: Simulations of the experiments that the testbed changes, with the seeds of the
-            valid runs: random losses and starts are the same.
+    These have the seeds of the valid runs: random losses and starts are the same.
     """
 
     __test__ = False
 
-    runs: Mapping[str, Result]
+    runs: Mapping[str, Result]  # by the id of their experiment
     matched: Mapping[str, Result]
 
     @cached_property
@@ -69,20 +66,13 @@ class TestbedRuns:
 
 @dataclass(frozen=True)
 class TestbedNumber:
-    """A published number, measured with real packets.
-
-    Attributes:
-        measured: In the valid runs, or in the invalid ones if there are no others.
-        matched: The same in the matched simulation, where there is one.
-        valid: How many runs are valid.
-        invalid: How many runs are not.
-    """
+    """A published number, measured with real packets."""
 
     __test__ = False
 
-    measured: Estimate
-    matched: Estimate | None
-    valid: int
+    measured: Estimate  # in the valid runs, or in the invalid ones if there are no others
+    matched: Estimate | None  # in the matched simulation, where there is one
+    valid: int  # how many runs are valid
     invalid: int
 
     @property

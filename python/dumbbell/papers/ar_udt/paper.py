@@ -93,9 +93,15 @@ def alone(runs: Runs) -> dict[int, dict[str, float]]:
     return {rtt: {p: rate(runs, f"time-{p}-{rtt}") for p in LABELS} for rtt in RTTS}
 
 
-def lossy(runs: Runs, rtt: int) -> dict[str, list[float]]:
-    """Figures 11 to 14: throughputs at every loss, Mbit/s, by protocol."""
-    return {p: [rate(runs, f"loss-{p}-{rtt}-{loss}") for loss in LOSSES] for p in LABELS}
+def lossy(runs: Runs, rtt: int) -> dict[str, dict[str, float]]:
+    """Figures 11 to 14: throughputs, Mbit/s, by loss and protocol."""
+    return {loss: {p: rate(runs, f"loss-{p}-{rtt}-{loss}") for p in LABELS} for loss in LOSSES}
+
+
+def kept(runs: Runs, rtt: int, loss: str) -> dict[str, float]:
+    """The share of the throughput at a loss of 1e-7 that remains, by protocol."""
+    rates = lossy(runs, rtt)
+    return {p: rates[loss][p] / rates["1e-7"][p] for p in LABELS}
 
 
 @number("gain-udt", plain="time-udt-200")
@@ -136,27 +142,22 @@ def stable(runs: Runs) -> Verdict:
 
 @claim("loss-near")
 def loss_near(runs: Runs) -> Verdict:
-    kept = {p: [rate / rates[0] for rate in rates] for p, rates in lossy(runs, 1).items()}
-    flat = all(min(shares[1:3]) >= 0.95 and shares[3] < shares[2] for shares in kept.values())
-    remain = (
-        f"{LABELS[p]} " + ", ".join(f"{share:.2f}" for share in shares[1:])
-        for p, shares in kept.items()
-    )
+    light, medium, heavy = (kept(runs, 1, loss) for loss in LOSSES[1:])
+    flat = all(min(light[p], medium[p]) >= 0.95 and heavy[p] < medium[p] for p in LABELS)
+    remain = (f"{LABELS[p]} {light[p]:.2f}, {medium[p]:.2f}, {heavy[p]:.2f}" for p in LABELS)
     return Verdict(
-        flat and min(kept, key=lambda p: kept[p][3]) == "tcp",
+        flat and min(heavy, key=heavy.__getitem__) == "tcp",
         f"Of the throughput at 1e-7 remain at 1e-6, 1e-5 and 1e-4: {'; '.join(remain)}.",
     )
 
 
 @claim("loss-far")
 def loss_far(runs: Runs) -> Verdict:
-    kept = {
-        rtt: {p: rates[3] / rates[0] for p, rates in lossy(runs, rtt).items()} for rtt in RTTS[1:]
-    }
-    flat = all(min(shares["udt"], shares["ar-udt"]) >= 0.8 for shares in kept.values())
-    remain = (f"{named(shares, 2)} at {rtt} ms" for rtt, shares in kept.items())
+    heavy = {rtt: kept(runs, rtt, "1e-4") for rtt in RTTS[1:]}
+    flat = all(min(shares["udt"], shares["ar-udt"]) >= 0.8 for shares in heavy.values())
+    remain = (f"{named(shares, 2)} at {rtt} ms" for rtt, shares in heavy.items())
     return Verdict(
-        flat and all(shares["tcp"] < 1 / 3 for shares in kept.values()),
+        flat and all(shares["tcp"] < 1 / 3 for shares in heavy.values()),
         f"Of the throughput at 1e-7 remains at 1e-4: {'; '.join(remain)}.",
     )
 
@@ -164,20 +165,19 @@ def loss_far(runs: Runs) -> Verdict:
 @claim("loss-best")
 def loss_best(runs: Runs) -> Verdict:
     rates = lossy(runs, 50)
-    at = {loss: {p: rates[p][i] for p in LABELS} for i, loss in enumerate(LOSSES)}
-    best = [max(LABELS, key=of.__getitem__) for of in at.values()]
+    best = [max(LABELS, key=of.__getitem__) for of in rates.values()]
     return Verdict(
         best[1:] == ["ar-udt"] * 3,
-        "; ".join(f"{loss}: {named(of)}" for loss, of in at.items()) + " (Mbit/s).",
+        "; ".join(f"{loss}: {named(of)}" for loss, of in rates.items()) + " (Mbit/s).",
     )
 
 
 @claim("loss-tcp")
 def loss_tcp(runs: Runs) -> Verdict:
-    least = {}
-    for rtt in RTTS[2:]:
-        rates = lossy(runs, rtt)
-        least[rtt] = [min(LABELS, key=lambda p: rates[p][at]) for at in range(len(LOSSES))]
+    least = {
+        rtt: [min(LABELS, key=of.__getitem__) for of in lossy(runs, rtt).values()]
+        for rtt in RTTS[2:]
+    }
     slowest = (
         f"slowest at {rtt} ms: " + ", ".join(LABELS[p] for p in names)
         for rtt, names in least.items()
