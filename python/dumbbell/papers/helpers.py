@@ -24,9 +24,8 @@ def beside(measured: float, published: float, digits: int = 0) -> str:
 
 def with_interval(found: Estimate, digits: int = 1) -> str:
     """A median and its 95 % interval: ``9.5 (9.1 to 9.8)``."""
-    ends = (known(found), found.low or 0.0, found.high or 0.0)
-    middle, low, high = (f"{number:.{digits}f}" for number in ends)
-    return f"{middle} ({low} to {high})"
+    low, high = found.low or 0.0, found.high or 0.0
+    return f"{known(found):.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def minus(text: str) -> str:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pydantic.fields import FieldInfo
-
 Settings = Literal["stated", "assumed", "calibrated"]
 """Whether all settings behind a number are the paper's, or the weakest kind among them."""
 
-_OneOrMore = BeforeValidator(lambda said: said if isinstance(said, list) else [said])
+_AsList = BeforeValidator(lambda said: said if isinstance(said, list) else [said])
 """A list, which the file may write as its only element."""
 
 
@@ -76,14 +73,10 @@ class _Published(_Model):
 
 
 class PublishedNumber(_Published):
-    """A number of the paper. Without a `measure` a function of ``paper.py`` computes it.
-
-    Attributes:
-        ratio: Whether the report shows measured over published: not for the difference of two
-            values, which may be near 0.
-    """
+    """A number of the paper. Without a `measure` a function of ``paper.py`` computes it."""
 
     published: float
+    # Whether the report shows measured over published: not for a difference, which may be near 0.
     ratio: bool = True
 
 
@@ -131,11 +124,10 @@ class Case(_Model, extra="allow"):
 
     ``{setting}`` in `experiment` and `y` stands for the value. A setting may be a list: a row or a
     column for every combination, in whose `label` ``{setting}`` is what the value is called.
-    `experiment`, `y` and `digits` take the place of those of the comparison.
     """
 
     label: str
-    experiment: str = ""
+    experiment: str = ""  # in the place of that of the comparison, as `y` and `digits`
     y: Measure | None = None
     digits: int | None = None
     published: bool = False  # whether a row has the paper's numbers
@@ -206,9 +198,8 @@ class ExperimentTemplate(_Template):
 class TestbedTemplate(_Template):
     """Experiments of a paper that the testbed runs too, with real packets.
 
-    `set` has what a kernel, or the time that runs take, requires to be different. If there is any,
-    the simulator runs the changed experiment too, so that real packets are compared with the same
-    settings.
+    `set` has what a kernel, or the time that runs take, requires to be different. If it has any,
+    the simulator runs the changed experiment too: real packets are compared with the same settings.
     """
 
     __test__ = False
@@ -252,14 +243,14 @@ class Panel(_Model):
     """What one panel of a standard figure shows."""
 
     # Templates (``"delay-{cc}-{rtt}"``) or single experiments.
-    experiments: Annotated[list[str], _OneOrMore] = Field(validation_alias="experiment", default=[])
+    experiments: Annotated[list[str], _AsList] = Field(validation_alias="experiment", default=[])
     where: dict[str, list[str]] = {}  # of which values of settings; all if not given
     x: str = ""  # the setting along the x axis: of curves and heat maps
     # The setting that has a curve, a group of bars or a bar for each of its values; of heat maps
     # the setting along the y axis.
     by: str = ""
     # What is measured; several give several curves or bars.
-    measures: Annotated[list[Measure], _OneOrMore] = Field(validation_alias="y", default=[])
+    measures: Annotated[list[Measure], _AsList] = Field(validation_alias="y", default=[])
     group: str = ""  # what a group of bars is called, if not `by`: ``"{cc}, {rtt} ms"``
     x_unit: float = 1.0  # what the setting along the x axis is divided by
     members: Literal["y", "by"] = "y"  # whether bars of a group are measures, or values of `by`
@@ -444,11 +435,11 @@ class Paper(_Model):
         return {number.id: number.published for number in self.numbers}
 
     def published_as(
-        self, experiment: str, measure: Measure, settings: Mapping[str, str] = MappingProxyType({})
+        self, experiment: str, measure: Measure, settings: Mapping[str, str] | None = None
     ) -> float | None:
         """The paper's number for a measure of an experiment with these settings, if it has one."""
         if measure.sum:
-            return sum(self.published[name.format(**settings)] for name in measure.sum)
+            return sum(self.published[name.format(**settings or {})] for name in measure.sum)
         for number in self.numbers:
             said = number.measure
             same = said and (said.metric, said.others) == (measure.metric, measure.others)
@@ -492,15 +483,15 @@ def _problem(error: ValidationError) -> str:
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     key = "".join(parts).removeprefix(".")
     if first["type"] == "extra_forbidden":
-        tables = {_key(name, f): get_args(f.annotation) for name, f in Paper.model_fields.items()}
-        table = tables[str(path[0])][0] if len(path) > 1 else Paper
-        fields = (Panel if "panels" in path else table).model_fields.items()
-        said = unknown("key", str(path[-1]), [_key(name, f) for name, f in fields if not f.exclude])
-        return f"{key}: {said}"
+        table = get_args(_keys(Paper)[str(path[0])])[0] if len(path) > 1 else Paper
+        known = _keys(Panel if "panels" in path else table)
+        return f"{key}: {unknown('key', str(path[-1]), list(known))}"
     if first["type"] == "missing":
         return f"{key}: is missing"
     return f"{key}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
 
 
-def _key(name: str, field: FieldInfo) -> str:
-    return str(field.validation_alias or name)
+def _keys(table: type[BaseModel]) -> dict[str, Any]:
+    """The types of the values of a table in the file, by their keys."""
+    fields = [(name, it) for name, it in table.model_fields.items() if not it.exclude]
+    return {str(it.validation_alias or name): it.annotation for name, it in fields}

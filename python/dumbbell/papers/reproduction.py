@@ -123,9 +123,8 @@ class PaperFolder:
         needs, runs = set(figure.experiments), self.study.runs({})
         if name == figure.id:
             how = f"--figure {name}"
-            runs = self._saved(
-                [one for one in needs if (self.folder / "runs" / one).is_dir()], needs
-            )
+            names = [one for one in figure.experiments if (self.folder / "runs" / one).is_dir()]
+            runs = self._saved(names, figure.experiments)
             there = {*runs.results, *runs.extensions}
         else:
             how = "--backend linux"
@@ -313,6 +312,4 @@ class PaperFolder:
 def _weakest(view: ResultPage) -> Settings:
     """Whether all settings of an experiment are the paper's, or the weakest kind among them."""
     kinds = {kind for _, _, kind, _ in view.settings}
-    if "calibrated" in kinds:
-        return "calibrated"
-    return "assumed" if kinds else "stated"
+    return "calibrated" if "calibrated" in kinds else "assumed" if kinds else "stated"

@@ -60,14 +60,6 @@ def smoothed(result: Result) -> pl.DataFrame:
     return series.group_by(t=window).agg(pl.col("srtt").cast(pl.Float64).mean()).sort("t")
 
 
-def detected(result: Result, since: float, until: float) -> float:
-    """The share of the time in which F-BBRv2 flows detect CUBIC; 0 for BBRv2."""
-    seen = result.internals.filter(
-        pl.col("name") == "cubic_detected", pl.col("t").is_between(since, until)
-    )
-    return float(seen["value"].mean() or 0)  # type: ignore[arg-type]
-
-
 def limits(result: Result) -> dict[str, float]:
     """What limits the first flow in Cruise.
 
@@ -246,8 +238,10 @@ def table_reroute(runs: Runs) -> Table:
         result = runs[f"reroute-{cc}"]
         means = smoothed(result)
         spans = [means.filter(pl.col("t").is_between(*span)) for span in ((10, 50), (60, 100))]
-        rtts = [1e3 * float(span["srtt"].mean() or math.nan) for span in spans]  # type: ignore[arg-type]
-        share = detected(result, 60, 100)
+        rtts = [1e3 * fmean(span["srtt"]) if span.height else math.nan for span in spans]
+        while_longer = pl.col("t").is_between(60, 100), pl.col("name") == "cubic_detected"
+        detected = result.internals.filter(*while_longer)["value"]  # BBRv2 has no such variable
+        share = fmean(detected) if len(detected) else 0.0
         rows[label(cc)] = [f"{100 * share:.0f} %", *(f"{rtt:.0f}" for rtt in rtts)]
     titles = ["Detects CUBIC", "RTT before (ms)", "RTT while longer (ms)"]
     note = "The route is 10 ms longer from 50 to 100 s. Before: 10 to 50 s; longer: 60 to 100 s."
