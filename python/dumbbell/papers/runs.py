@@ -37,7 +37,7 @@ class Metric:
     Attributes:
         function: Gives a value for every seed, or a table by seed that has a column for the metric.
             It takes the result, then options.
-        of_rates: Whether it takes the throughputs of all flows instead, see `Runs.rates`.
+        of_rates: Whether it takes the throughputs of all flows instead, see `rates`.
     """
 
     unit: str

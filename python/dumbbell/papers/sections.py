@@ -61,9 +61,9 @@ class _Report:
         self.numbers = {number.id: number for number in study.paper.numbers}
         self.texts = study.functions["text"]
         self.tables = {
-            **study.functions["table"],
-            **{one.id: partial(self._compared, one) for one in study.paper.comparisons},
             **{one.id: partial(self._beside, one) for one in study.paper.tables},
+            **{one.id: partial(self._compared, one) for one in study.paper.comparisons},
+            **study.functions["table"],
         }
 
     def section(self, title: str, body: str) -> Section:
