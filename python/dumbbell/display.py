@@ -322,6 +322,15 @@ def _fixed(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}".replace("-", "−")  # noqa: RUF001
 
 
+def alike(numbers: Iterable[float], fewest: int = 0) -> Callable[[float], str]:
+    """What writes numbers with as many decimals as all of these have together.
+
+    That is three digits of the largest, and at least `fewest` decimals unless all are whole.
+    """
+    decimals = _decimals(numbers, fewest)
+    return lambda value: _fixed(value, decimals)
+
+
 def format_significant(value: float | None) -> str:
     """A value with three significant digits, and none lost in front of the point."""
     if value is None or not math.isfinite(value):

@@ -224,7 +224,7 @@ def test_runs_are_kept_and_marked_if_all_are_invalid(
     (number,) = reproduce(study, tmp_path).numbers
     assert number.testbed is not None
     assert number.testbed.count == "3 runs, invalid"
-    assert "verdict fails" in (tmp_path / "tiny" / "index.html").read_text()
+    assert "verdict alert" in (tmp_path / "tiny" / "index.html").read_text()
 
 
 def test_what_the_machine_lacks_is_said_before_anything_is_simulated(

@@ -148,7 +148,7 @@ def test_invalid_runs_are_marked_in_the_overview_and_with_their_reason(several: 
     assert "1 experiment invalid" in html
     assert "run 1: the machine was busy; late" in html
     assert 'data-seed="1, invalid"' in html
-    assert html.count('<span class="verdict fails">invalid</span>') == 3  # 2 rows, its heading
+    assert html.count('<span class="verdict alert">invalid</span>') == 3  # 2 rows, its heading
 
 
 def test_results_are_found_at_any_depth_and_partial_ones_are_not(folder: Path) -> None:

@@ -76,21 +76,18 @@ def reproduce_papers(
         for number in one.numbers:
             print_text(f"  {_compared(number)}")
         for claim in one.claims:
-            verdict = "confirmed" if claim.verdict.confirmed else "not confirmed"
-            print_text(f"  {verdict}: {claim.spec.text}")
+            print_text(f"  {claim.simulated.verdict}: {claim.spec.text}")
     print_line(f"\nThe report is {out / 'index.html'}")
 
 
 def _compared(number: Number) -> str:
     """The published value of a number, the measured one, and that of real packets."""
-    from dumbbell.papers.page import interval, measured, unit
+    from dumbbell.papers.numbers import rows, unit
 
-    in_unit, real = unit(number), number.testbed
-    found = number.measured
-    value = f"measured {measured(found)}{in_unit} (95 %: {interval(found)}{in_unit})"
-    text = f"{number.quantity}: published {number.spec.published:g}{in_unit}, {value}"
+    [row], in_unit, real = rows([number]), f" {unit(number)}".rstrip(), number.testbed
+    value = f"measured {row.measured}{in_unit} (95 %: {row.interval}{in_unit})"
+    text = f"{number.quantity}: published {row.published}{in_unit}, {value}"
     if real is None:
         return text
-    matched = measured(real.matched) if real.matched else ""
-    simulated = f"matched simulation {matched}{in_unit}, " if matched else ""
-    return f"{text}; {simulated}real {measured(real.measured)}{in_unit} ({real.count})"
+    simulated = f"matched simulation {row.matched}{in_unit}, " if row.matched else ""
+    return f"{text}; {simulated}real {row.linux}{in_unit} ({real.count})"

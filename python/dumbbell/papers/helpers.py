@@ -29,8 +29,9 @@ def with_interval(found: Estimate, digits: int = 1) -> str:
 
 
 def minus(text: str) -> str:
-    """A text with a minus sign in the place of the hyphen before a number."""
-    return re.sub(r"(?<![\w.\-])-(?=\d)", "−", text)  # noqa: RUF001
+    """A text with a minus sign in the place of the hyphen before a number; zero has no sign."""
+    unsigned = re.sub(r"(?<![\w.\-])[+-](?=0(\.0+)?(?![\d.]*[1-9]))", "", text)
+    return re.sub(r"(?<![\w.\-])-(?=\d)", "−", unsigned)  # noqa: RUF001
 
 
 def grid(

@@ -308,7 +308,9 @@ class Paper(_Model):
     title: str
     authors: list[str] = []
     venue: str = ""
-    summary: str = ""
+    summary: str = ""  # what the paper did
+    question: str = ""  # what it asks, in a sentence or two
+    result: str = ""  # what came out here, in a sentence; with placeholders as in ``report.md``
     cover: str = ""  # the figure that the report and the index show first, if not the first one
     labels: dict[str, str] = {}  # what the paper calls algorithms and other values of settings
     looks: dict[str, str] = {}  # the algorithm whose colour and marker such a value has in figures

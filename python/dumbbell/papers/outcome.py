@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,61 @@ if TYPE_CHECKING:
     """The numbers of a paper as measured, by their ids."""
 
 
+VerdictName = Literal["confirmed", "not confirmed", "inconclusive", "not measured"]
+VERDICTS: Final[tuple[VerdictName, ...]] = get_args(VerdictName)
+"""What may be said of a claim: *inconclusive* if the runs leave both open, *not measured* if there
+are none."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether a claim is confirmed, and what was measured to say so."""
 
     confirmed: bool
     evidence: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on a claim, in the simulator or in Linux.
+
+    Attributes:
+        verdict: Whether the claim is confirmed.
+        evidence: What was measured, in one or two sentences; empty if nothing was.
+        support: The share (0 to 1) of redraws of the runs in which the check holds; None if it was
+            not computed.
+        single: In how many of how many single runs the check holds, as a paper that ran once would
+            have seen it; None if that was not computed.
+        runs: How many runs there are: ``"3 to 24 runs"``.
+    """
+
+    verdict: VerdictName
+    evidence: str = ""
+    support: float | None = None
+    single: tuple[int, int] | None = None
+    runs: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The judgement as it stands in ``results.json``."""
+        return {
+            "verdict": self.verdict,
+            "support": self.support,
+            "single_runs": self.single,
+            "runs": self.runs,
+            "evidence": self.evidence,
+        }
+
+
+NOT_MEASURED: Final = Judgement("not measured")
+
+
+@dataclass(frozen=True)
+class LinuxSource:
+    """Where the runs with real packets come from: kernel, date of the runs, and one sentence."""
+
+    kernel: str
+    date: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,19 +154,22 @@ class Number:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper with its verdict."""
+    """A claim of the paper, and the verdicts of the simulator and of Linux on it."""
 
     spec: PublishedClaim
-    verdict: Verdict
+    simulated: Judgement
+    linux: Judgement = NOT_MEASURED
+
+    @property
+    def linux_disagrees_with_the_paper_too(self) -> bool:
+        """Whether neither the simulator nor Linux confirms it."""
+        return self.simulated.verdict == self.linux.verdict == "not confirmed"
 
     def as_json(self) -> dict[str, Any]:
-        """The claim as it stands in ``results.json``."""
-        return {
-            "id": self.spec.id,
-            "text": self.spec.text,
-            "holds": self.verdict.confirmed,
-            "evidence": self.verdict.evidence,
-        }
+        """The claim as it stands in ``results.json``: the simulator's verdict, then Linux's."""
+        said = {"id": self.spec.id, "text": self.spec.text}
+        linux = {} if self.linux == NOT_MEASURED else {"linux": self.linux.as_json()}
+        return said | self.simulated.as_json() | linux
 
 
 @dataclass(frozen=True)
@@ -133,6 +185,8 @@ class Reproduction:
     views: Sequence[ResultPage] = field(default=(), repr=False)  # in the order of experiments
     extensions: bool = False  # whether they were run
     testbed: TestbedRuns | None = field(default=None, repr=False)
+    linux: LinuxSource | None = None
+    result: str = ""
 
     @property
     def version(self) -> str:

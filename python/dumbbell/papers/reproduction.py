@@ -17,7 +17,7 @@ from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.files import atomic_write, write_text
 from dumbbell.experiment.model import Experiment
 from dumbbell.papers import testbed
-from dumbbell.papers.outcome import Claim, Number, Reproduction
+from dumbbell.papers.outcome import Claim, Judgement, Number, Reproduction
 from dumbbell.papers.registry import folder_of
 from dumbbell.papers.runs import SavedResults
 from dumbbell.papers.study import Study
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.papers.model import ExperimentSpec, ExperimentTemplate, Settings, TestbedTemplate
-    from dumbbell.papers.outcome import PaperFigure
+    from dumbbell.papers.outcome import PaperFigure, Verdict
     from dumbbell.papers.runs import Runs
     from dumbbell.report.result import ResultPage
 
@@ -224,12 +224,14 @@ class PaperFolder:
             paper=self.paper,
             folder=self.folder,
             numbers=numbers,
-            claims=[Claim(said, verdicts[said.id]) for said in self.paper.claims],
+            claims=[Claim(said, _judged(verdicts[said.id])) for said in self.paper.claims],
             sections=sections,
             figures=figures,
             views=views,
             extensions=bool(runs.extensions),
             testbed=real,
+            linux=testbed.source(real) if real else None,
+            result=self.study.filled(self.paper.result, runs, measured),
         )
 
     def _draw(self, figures: Sequence[PaperFigure], runs: Runs) -> list[Path]:
@@ -307,6 +309,11 @@ class PaperFolder:
             )
             for said in numbers
         }
+
+
+def _judged(verdict: Verdict) -> Judgement:
+    """What the simulator's runs say of a claim."""
+    return Judgement("confirmed" if verdict.confirmed else "not confirmed", verdict.evidence)
 
 
 def _weakest(view: ResultPage) -> Settings:

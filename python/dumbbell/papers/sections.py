@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from dumbbell.display import format_significant
 from dumbbell.errors import DumbbellError
-from dumbbell.papers.helpers import beside, grid, with_interval
+from dumbbell.papers.helpers import beside, grid, minus, with_interval
 from dumbbell.papers.model import combinations, require
 from dumbbell.papers.outcome import Section
 from dumbbell.papers.runs import NoFlowError, known
@@ -53,6 +53,15 @@ def sections(study: Study, runs: Runs | None, measured: Measured) -> list[Sectio
     return found
 
 
+def filled(study: Study, text: str, runs: Runs | None, measured: Measured) -> str:
+    """A text with its placeholders filled in; without runs they are only checked.
+
+    Raises:
+        LookupError: If a placeholder names nothing.
+    """
+    return _Report(study, runs, measured).filled(text)
+
+
 class _Report:
     """What placeholders stand for."""
 
@@ -72,7 +81,7 @@ class _Report:
         for block in filter(None, (block.strip() for block in body.split("\n\n"))):
             shown = [_SHOWN.fullmatch(line) for line in block.splitlines()]
             if not all(shown):
-                section.text.append(_INSERTED.sub(self._inserted, block.replace("\n", " ")))
+                section.text.append(self.filled(block.replace("\n", " ")))
             for kind, name in (match.groups() for match in shown if match and all(shown)):
                 if kind == "figure":
                     require("figure", name, (spec.id for spec in self.paper.figures))
@@ -82,6 +91,10 @@ class _Report:
                     section.tables.extend([self.tables[name](self.runs)] if self.runs else [])
         return section
 
+    def filled(self, text: str) -> str:
+        """A text with numbers and what functions say in the place of ``{NAME}``."""
+        return _INSERTED.sub(self._inserted, text)
+
     def _inserted(self, match: re.Match[str]) -> str:
         """A number, or what a function says."""
         name, _, which = match[1].partition(":")
@@ -90,8 +103,12 @@ class _Report:
             return ""
         if name in self.texts:
             return str(self.texts[name](self.runs))
-        number = self.numbers[name].published if which else known(self.measured[name])
-        return format_significant(number)
+        if which:
+            return format_significant(self.numbers[name].published)
+        found = self.measured[name]
+        if found.value is None and found.limit is not None:
+            return f"more than {format_significant(found.limit)}"
+        return minus(format_significant(known(found)))
 
     def _beside(self, said: PublishedTable, _runs: Runs) -> Table:
         """A table of the paper, measured beside published."""

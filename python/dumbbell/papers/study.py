@@ -23,7 +23,7 @@ from dumbbell.experiment.modules import read_module
 from dumbbell.papers.model import Paper, require, within
 from dumbbell.papers.outcome import PaperFigure
 from dumbbell.papers.runs import METRICS, Metric, Runs, conversion, reduced
-from dumbbell.papers.sections import sections
+from dumbbell.papers.sections import filled, sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -144,6 +144,14 @@ class Study:
         """The sections of ``report.md``; without runs only their names are checked."""
         return sections(self, runs, measured or {})
 
+    def filled(self, text: str, runs: Runs | None, measured: Measured | None = None) -> str:
+        """A text with placeholders, as in ``report.md``; without runs only their names are checked.
+
+        Raises:
+            LookupError: If a placeholder names nothing.
+        """
+        return filled(self, text, runs, measured or {})
+
     @property
     def figures(self) -> list[PaperFigure]:
         """All figures, standard ones and those of ``paper.py``."""
@@ -184,6 +192,8 @@ class Study:
             for name in there:
                 with within(f'paper.py has @{kind}("{name}")'):
                     require(f"[[{kind}]]", name, (one.id for one in known))
+        with within("result"):
+            self.filled(paper.result, None)
         for where, measure, unit in self._measures():
             with within(where):
                 require("metric", measure.metric, self.metrics)

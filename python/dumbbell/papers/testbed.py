@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import figures, metrics
-from dumbbell.display import Column, Table, format_significant
+from dumbbell.display import Column, Table
 from dumbbell.papers.model import FigureSpec
-from dumbbell.papers.outcome import PaperFigure, Section
+from dumbbell.papers.outcome import LinuxSource, PaperFigure, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
 
+    from dumbbell.display import Cell
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import Paper
     from dumbbell.papers.outcome import Number
@@ -34,8 +35,8 @@ SUFFIX: Final = "-real"
 
 _SHOWN: Final = ("throughput", "queue_delay_mean", "retransmission_share")
 
-_MIN_RATIO, _MAX_RATIO = -0.5, 3.0
-"""The range of the axis of ratios, which begins at 0 if none is below."""
+_MAX_RATIO: Final = 3.0
+"""Where the axis of ratios ends."""
 
 _SIMULATED, _REAL = "#0072b2", "#d55e00"
 
@@ -87,6 +88,12 @@ class TestbedNumber:
         return self.measured.ends | count | matched
 
 
+def source(real: TestbedRuns) -> LinuxSource:
+    """Where the runs of this machine come from."""
+    kernels = {result.meta["kernel"].partition("-")[0] for result in real.runs.values()}
+    return LinuxSource(", ".join(sorted(kernels)), note="Measured on this machine.")
+
+
 def with_seeds_of(real: Result, simulated: Result) -> Result:
     """The simulated runs with the seeds of the real ones; all of them if there are none."""
     seeds = [seed for seed in real.valid().seeds if seed in simulated.seeds]
@@ -104,10 +111,9 @@ def counted(valid: int, invalid: int) -> str:
 
 def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) -> Section:
     """The section on real packets."""
-    kernels = sorted({result.meta["kernel"].partition("-")[0] for result in real.runs.values()})
     text = [
-        f"The same links in real time, with the TCP of Linux {', '.join(kernels)}; algorithms that "
-        "Linux lacks run as eBPF programs. If the testbed needs other settings or shorter runs, "
+        f"The same links in real time, with the TCP of Linux {source(real).kernel}; algorithms "
+        "that Linux lacks run as eBPF programs. If the testbed needs other settings or shorter runs, "
         "the simulator also runs the changed experiment (the matched simulation).",
         *dict.fromkeys(plan.why for plan in paper.testbed if plan.why),
     ]
@@ -129,15 +135,21 @@ def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) ->
 
 def _side_by_side(simulated: Mapping[str, Result], real: TestbedRuns) -> Table:
     """A row for every flow of every experiment: the matched simulation and the kernel."""
-    columns = [Column("Experiment"), Column("Flow"), Column("Runs"), *map(Column.of, _SHOWN)]
-    rows = []
+    measures = [Column.of(key) for key in _SHOWN]
+    columns = [Column("Experiment"), Column("Flow"), Column("Runs")]
+    columns += [
+        replace(column, title=f"{column.title}, {which}")
+        for column in measures
+        for which in ("simulated", "Linux")
+    ]
+    rows: list[list[Cell]] = []
     for name, result in real.valid.items():
         ours, theirs = _medians(with_seeds_of(result, simulated[name])), _medians(result)
         runs = counted(*real.counts(name))
         for flow, found in theirs.items():
-            cells = [_beside(ours[flow][key], found[key], Column.of(key).scale) for key in _SHOWN]
+            cells = [table[key] for key in _SHOWN for table in (ours[flow], found)]
             rows.append([name, flow, runs, *cells])
-    note = "Matched simulation / real (ratio); medians over the valid runs, with the same seeds."
+    note = "Medians over the valid runs, and over a matched simulation with the same seeds."
     return Table(columns, rows, note)
 
 
@@ -147,21 +159,16 @@ def _medians(result: Result) -> dict[str, dict[str, float | None]]:
     return {str(row["flow"]): row for row in medians.iter_rows(named=True)}
 
 
-def _beside(ours: float | None, theirs: float | None, by: float) -> str:
-    shown = [format_significant(None if value is None else value * by) for value in (ours, theirs)]
-    ratio = f" ({ours / theirs:.2f})" if ours is not None and theirs else ""
-    return f"{shown[0]} / {shown[1]}{ratio}"
-
-
 def figures_of(
     paper: Sequence[PaperFigure], numbers: Sequence[Number], real: TestbedRuns
 ) -> list[PaperFigure]:
     """All numbers beside each other, then every figure of which all experiments are real."""
-    shown = [number for number in numbers if number.testbed]
+    shown = [number for number in numbers if number.testbed and number.spec.ratio]
     overview = FigureSpec(
         id="real",
         heading="Published, simulated, real",
-        caption="Every number that was measured with real packets, divided by the published one. "
+        caption="Every number that was measured with real packets, divided by the published one; "
+        "differences, which may be near 0, are left out. "
         "Blue: the simulator, with its 95 % interval; hollow: simulated with the settings of the "
         "testbed. Orange: real packets, with the single runs; crossed out: all runs are invalid.",
         wide=True,
@@ -223,11 +230,11 @@ def _draw_numbers(numbers: Sequence[Number], _runs: Runs) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.tick_params(axis="y", length=0, labelsize=6.5)
-    axes.set_xlim(min(0.0, axes.dataLim.x0) - 0.05, _MAX_RATIO + 0.05)
-    axes.set_xlabel("measured over published; marks at the ends are beyond")
+    axes.set_xlim(-0.05, _MAX_RATIO + 0.05)
+    axes.set_xlabel("measured over published; marks at the right end are beyond")
     return figure
 
 
 def _ratio(value: float | None, published: float) -> float:
-    """Where a value stands on the axis; one beyond what was observed at its upper end."""
-    return _MAX_RATIO if value is None else min(max(value / published, _MIN_RATIO), _MAX_RATIO)
+    """Where a value stands on the axis; one beyond what was observed at its end."""
+    return _MAX_RATIO if value is None else min(max(value / published, 0.0), _MAX_RATIO)

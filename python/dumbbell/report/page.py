@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dumbbell.display import format_significant
 from dumbbell.experiment.files import write_text
-from dumbbell.figures import FAINT, INK, PAPER, marker_path, style_of, swatch
+from dumbbell.figures import FAINT, INK, PAPER, labelled, marker_path, style_of
 from dumbbell.figures.timeline import BBR
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _environment(filters: tuple[Callable[..., str], ...]) -> jinja2.Environment:
     )
     style = (_HERE / "templates" / "style.css").read_text(encoding="utf-8")
     environment.globals["style"] = Markup(style)
-    known = (format_significant, swatch, *filters)
+    known = (format_significant, labelled, *filters)
     environment.filters |= {f.__name__: f for f in known}
     return environment
 

@@ -194,7 +194,7 @@ def _value(data: Any, key: str) -> str:
 
 
 def _link(page: ResultPage) -> Markup:
-    mark = Markup(' <span class="verdict fails">invalid</span>') if page.invalid else ""
+    mark = Markup(' <span class="verdict alert">invalid</span>') if page.invalid else ""
     real = Markup('<br><span class="soft small">Linux, real packets</span>')
     backend = real if "kernel" in page.meta else ""
     return Markup('<a href="#{}">{}</a>{}{}').format(page.id, escape(page.name), mark, backend)

@@ -13,6 +13,7 @@
   const ZOOM = 2;
   const READ = 4;
   const AXIS = 54;
+  const STEPS = 100;
 
   const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   /** Ink, paper and what is faint follow the page; an algorithm's colour is the same everywhere. */
@@ -82,9 +83,10 @@
         this.charts.push(this.chart(panel, x, flows, last));
         if (panel.title === "Throughput" && this.run.states.length) this.charts.push(this.bands());
       });
+      keyboard(this.charts[0], this.host, this.run.end);
       const every = Math.max(...this.run.every);
       if (every > 1) {
-        const note = `Drawn: the least and the greatest of every ${every} samples.`;
+        const note = `Drawn: minimum and maximum of every ${every} samples.`;
         this.host.append(make("p", { class: "small soft" }, note));
       }
     }
@@ -158,7 +160,7 @@
         if (!seen.has(number)) continue;
         const patch = make("i", { class: "patch" });
         patch.style.background = fill in looks.neutral ? `var(${looks.neutral[fill]})` : fill;
-        names.append(patch, `${name} `);
+        names.append(make("span", { class: "state" }, patch, name), " ");
       }
       const body = make("div", { class: "panel", "data-panel": "State" });
       this.host.append(make("div", { class: "head" }, make("b", {}, "State"), names, reading), body);
@@ -319,6 +321,24 @@
     for (const end of ["pointerup", "pointercancel"]) {
       over.addEventListener(end, of((event) => tell("mouseup", event, document)));
     }
+  }
+
+  /** Arrow keys move the cursor over all panels, as a mouse does. */
+  function keyboard(u, host, end) {
+    const { over } = u;
+    const set = (attributes) => Object.entries(attributes).forEach(([name, value]) => over.setAttribute(name, value));
+    over.tabIndex = 0;
+    set({ role: "slider", "aria-label": "Time; arrow keys read the values", "aria-valuemin": 0, "aria-valuemax": end, "aria-valuenow": 0 });
+    over.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const [now, width] = [Math.max(u.cursor.left, 0), over.clientWidth];
+      const left = Math.min(Math.max(now + (step * width) / STEPS, 0), width - 1);
+      u.setCursor({ left, top: 0 }, true, true);
+      const readings = [...host.querySelectorAll(".reading")].map((reading) => reading.textContent);
+      set({ "aria-valuenow": Number(u.posToVal(left, "x").toPrecision(4)), "aria-valuetext": readings.join("; ") });
+    });
   }
 
   const drawn = new Map();
