@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 
 from dumbbell.figures.style import FAINT, INK, PAPER, style_of
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from matplotlib.axes import Axes
+
+_APART: Final = 1.8
+"""How far apart algorithms stand at one setting of `curves`, points."""
 
 
 def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
@@ -26,9 +30,14 @@ def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
             - ``cc``, ``x``: the algorithm and the setting;
             - ``value``, ``low``, ``high``: the estimate and its interval;
             - ``published``: hollow mark of the same shape; null if there is none.
+
+    Algorithms stand side by side at a setting, so that their intervals do not cover each other.
+    Published values are joined only where the paper has one for every setting in between.
     """
     points = pl.DataFrame(list(rows), infer_schema_length=None)
-    for (cc,), line in points.group_by("cc", maintain_order=True):
+    middle = (points["cc"].n_unique() - 1) / 2
+    for rank, ((cc,), line) in enumerate(points.group_by("cc", maintain_order=True)):
+        shift = ScaledTranslation((rank - middle) * _APART / 72, 0, axes.figure.dpi_scale_trans)
         style = style_of(str(cc))
         x, value = line["x"].to_numpy(), line["value"].to_numpy()
         spread = np.vstack([value - line["low"].to_numpy(), line["high"].to_numpy() - value])
@@ -41,16 +50,17 @@ def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
             capsize=1.5,
             elinewidth=0.8,
             label=style.label,
+            transform=axes.transData + shift,
         )
-        said = line.drop_nulls("published")
         axes.plot(
-            said["x"].to_numpy(),
-            said["published"].to_numpy(),
+            x,
+            line["published"].cast(pl.Float64).to_numpy(),
             color=style.colour,
             marker=style.marker,
             markerfacecolor="none",
             linewidth=0.7,
             linestyle=":",
+            transform=axes.transData + shift,
         )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator
 
 from dumbbell import figures, metrics
@@ -48,6 +51,8 @@ def draw(spec: FigureSpec, runs: Runs) -> Figure:
             axes.set_ylabel("")
         if number // columns < rows - 1:
             axes.set_xlabel("")
+    if kind == "intervals":
+        interval_key(figure)
     if image is not None:
         bar = figure.colorbar(image, ax=every, shrink=0.55)
         bar.set_label(spec.measures[0].label)
@@ -165,6 +170,20 @@ def interval_bars(axes: Axes, rows: list[dict[str, Any]]) -> None:
         if row["limit"] is not None and len(row["runs"]) < 5:
             row.update(low=None, high=None)  # a bootstrap of so few says nothing
     figures.intervals(axes, pl.DataFrame(rows, schema))
+
+
+def interval_key(figure: Figure) -> None:
+    """Says below the panels of `interval_bars` what their marks are."""
+    line = partial(Line2D, [], [], color=figures.INK)
+    mark = partial(line, linestyle="", marker="o", markersize=3)
+    key = {
+        "paper": line(linestyle="", marker="|", markersize=9, markeredgewidth=2.2),
+        "median": Patch(facecolor=figures.FAINT, alpha=0.35),
+        "95 % interval": line(linewidth=1.2),
+        "run": mark(),
+        "run beyond the observed time": mark(markerfacecolor=figures.PAPER),
+    }
+    figure.legend(list(key.values()), list(key), loc="outside lower center", ncols=len(key))
 
 
 def _windows(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:

@@ -18,7 +18,7 @@ from dumbbell.metrics import intervals, windows
 from dumbbell.metrics.convergence_times import AVERAGE, CLOSE, SMOOTH, convergence
 from dumbbell.papers import Runs, Table, Verdict, claim, figure, metric, number, reduce, table, text
 from dumbbell.papers.helpers import grid, label
-from dumbbell.papers.standard_figures import interval_bars, interval_row
+from dumbbell.papers.standard_figures import interval_bars, interval_key, interval_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,6 +178,7 @@ def draw_convergence(runs: Runs) -> Figure:
                 rows.append(interval_row(cc, "Linux 6.18", found, said))
         interval_bars(axes, rows)
         axes.set(xlim=(0, LIMIT * 1.05), xlabel="convergence time (s)", title=title)
+    interval_key(drawn)
     return drawn
 
 
