@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,20 @@ from dumbbell.experiment.model import Experiment
 from dumbbell.figures import save, styled
 from dumbbell.metrics import intervals
 from dumbbell.papers import Runs, Study, folder_of
-from dumbbell.papers.model import ExperimentTemplate, PublishedNumber, PublishedTable
-from dumbbell.papers.outcome import Number
-from dumbbell.papers.page import interval, measured, rank, significant, single_runs
+from dumbbell.papers.helpers import minus
+from dumbbell.papers.model import (
+    ExperimentTemplate,
+    PublishedClaim,
+    PublishedNumber,
+    PublishedTable,
+)
+from dumbbell.papers.numbers import DotPlot, rows
+from dumbbell.papers.outcome import Claim, Judgement, LinuxSource, Number, Reproduction
 from dumbbell.papers.reproduction import PaperFolder, RunOptions
+from dumbbell.papers.verdicts import answer, headline
 
 if TYPE_CHECKING:
+    from dumbbell.papers.outcome import VerdictName
     from dumbbell.results.result import Result
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my-paper"
@@ -157,7 +166,7 @@ def test_what_a_paper_does_not_specify_is_marked(paper: str, file: str) -> None:
 
 def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
     [done] = papers.reproduce([str(EXAMPLE)], tmp_path, jobs=2)
-    assert [claim.verdict.confirmed for claim in done.claims] == [True]
+    assert [claim.simulated.verdict for claim in done.claims] == ["confirmed"]
     assert [figure.id for figure in done.figures] == ["1"]
     results = json.loads((tmp_path / "my-paper" / "results.json").read_text())
     assert [row["id"] for row in results["numbers"]] == ["cubic-10", "cubic-80"]
@@ -394,29 +403,94 @@ def test_a_number_has_exactly_the_keys_of_the_results_file() -> None:
 def test_a_number_says_how_many_runs_did_not_converge() -> None:
     one = number([80.0, 90.0, 100.0, None])
     assert one.as_json()["quantity"] == "time (median of 4 runs, 1 of 4 not within 120 s)"
-    assert measured(one.measured) == "95.0"
-    assert interval(one.measured) == "80.0 to > 120"
+    [row] = rows([one])
+    assert row.measured == "95"
+    assert row.interval == "80 to > 120"
 
 
 def test_a_number_says_where_the_one_run_of_a_paper_would_stand() -> None:
-    several, late, one = number([80.0, 90.0, 100.0]), number([95.0, None]), number([80.0])
-    assert (single_runs(several.measured), rank(several)) == ("runs 80.0 to 100", "≥ 2 of 3 runs")
-    assert (single_runs(late.measured), rank(late)) == ("runs 95.0 to > 120", "≥ 0 of 2 runs")
-    assert (single_runs(one.measured), rank(one)) == ("", "")
+    cases: list[list[float | None]] = [[80.0, 90.0, 100.0], [95.0, None], [80.0]]
+    shown = [rows([number(runs)])[0] for runs in cases]
+    assert [(row.runs, row.rank) for row in shown] == [
+        ("runs 80 to 100", "≥ 2 of 3 runs"),
+        ("runs 95 to > 120", "≥ 0 of 2 runs"),
+        ("", ""),
+    ]
 
 
 def test_a_median_beyond_the_limit_is_null_in_json_and_above_it_in_words() -> None:
     one = number([80.0, None, None])
     row = one.as_json()
     assert (row["measured"], row["high"], row["ratio"]) == (None, None, None)
-    assert measured(one.measured) == "> 120"
+    assert rows([one])[0].measured == "> 120"
     assert json.loads(json.dumps(row, allow_nan=False)) == row
 
 
-def test_numbers_keep_zeros_at_their_end_and_have_a_minus_sign() -> None:
-    values = (0.7, 21.0, 95.0, 412.3, 1300.0, -6.2, 0.0, None)
-    shown = ["0.700", "21.0", "95.0", "412", "1,300", "−6.20", "0", "—"]  # noqa: RUF001
-    assert [significant(value) for value in values] == shown
+def test_numbers_of_a_column_have_one_precision_and_a_minus_sign() -> None:
+    values = (0.7, 21.0, 95.04, 412.3, -6.2)
+    shown = ["0.7", "21.0", "95.0", "412.3", "−6.2"]  # noqa: RUF001
+    assert [row.measured for row in rows([number([value]) for value in values])] == shown
+    assert [rows([number([value])])[0].published for value in values] == ["90"] * len(values)
+
+
+def test_a_difference_has_no_ratio_in_the_report() -> None:
+    one = number([80.0])
+    gap = replace(one, spec=one.spec.model_copy(update={"ratio": False}))
+    assert [row.ratio for row in rows([one, gap])] == ["0.89", "—"]
+    assert len(DotPlot.of([one, gap]).simulated) == 1
+
+
+def test_dots_are_stacked_on_an_axis_of_measured_over_published() -> None:
+    numbers = [number([value]) for value in (90.0, 90.5, 180.0, 9.0, 900.0, None)]
+    dots = DotPlot.of(numbers).simulated
+    assert [(dot.x, dot.rank, dot.end) for dot in dots] == [
+        (0.5, 0, "at"),
+        (0.5, 1, "at"),
+        (0.75, 0, "at"),
+        (0.0, 0, "below"),
+        (1.0, 0, "above"),
+        (pytest.approx(0.607, abs=0.01), 0, "above"),
+    ]
+
+
+def test_zero_has_no_sign_and_other_numbers_a_minus_sign() -> None:
+    assert minus("-0.000, +0.0, -0.012, +0.5, 3 to -7, bbr-2") == (
+        "0.000, 0.0, −0.012, +0.5, 3 to −7, bbr-2"  # noqa: RUF001
+    )
+
+
+def judged(simulated: VerdictName, linux: VerdictName = "not measured") -> Claim:
+    spec = PublishedClaim(id="x", where="table 1", text="It is.", check="It is.")
+    return Claim(spec, Judgement(simulated), Judgement(linux))
+
+
+def test_verdicts_are_counted_in_words() -> None:
+    claims = [
+        judged("confirmed", "confirmed"),
+        judged("not confirmed", "inconclusive"),
+        judged("inconclusive"),
+    ]
+    assert headline(claims) == (
+        "1 of 3 claims confirmed, 1 not confirmed, 1 inconclusive; Linux measured 2 of them and "
+        "agrees with the simulator in 1."
+    )
+    assert headline(claims[:1] * 2) == (
+        "2 of 2 claims confirmed; Linux measured 2 of them and agrees with the simulator in 2."
+    )
+
+
+def test_an_answer_begins_with_what_simulator_and_linux_have_against_the_paper() -> None:
+    paper = papers.Paper.load(EXAMPLE)
+    claims = [judged("not confirmed", "not confirmed"), judged("confirmed")]
+    of = Reproduction(
+        paper, EXAMPLE, [], claims, [], linux=LinuxSource("6.18.44"), result="It is slow."
+    )
+    assert answer(of) == [
+        "The simulator and Linux 6.18.44 agree with each other, and not with the paper, on 1 of 2 "
+        "claims.",
+        "It is slow.",
+    ]
+    assert answer(replace(of, claims=claims[1:])) == ["It is slow.", "1 of 1 claim confirmed."]
 
 
 def test_an_unknown_paper_is_refused_with_the_list_of_papers(tmp_path: Path) -> None:

@@ -113,8 +113,8 @@ def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) ->
     """The section on real packets."""
     text = [
         f"The same links in real time, with the TCP of Linux {source(real).kernel}; algorithms "
-        "that Linux lacks run as eBPF programs. If the testbed needs other settings or shorter runs, "
-        "the simulator also runs the changed experiment (the matched simulation).",
+        "that Linux lacks run as eBPF programs. If the testbed needs other settings or shorter "
+        "runs, the simulator also runs the changed experiment (the matched simulation).",
         *dict.fromkeys(plan.why for plan in paper.testbed if plan.why),
     ]
     tables = [_side_by_side({**simulated, **real.matched}, real)]
