@@ -7,6 +7,7 @@ needed.
 from __future__ import annotations
 
 import inspect
+import json
 from collections import UserDict
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -17,11 +18,12 @@ from weakref import WeakValueDictionary
 
 import polars as pl
 
+from dumbbell.errors import DumbbellError
 from dumbbell.metrics import intervals, summary, throughput
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Estimate
@@ -52,6 +54,19 @@ class Metric:
         except TypeError as error:
             known = ", ".join([*signature.parameters][1:]) or "none"
             raise ValueError(f"{error}; the options of the metric are {known}") from None
+
+
+Asked = tuple[str, str, str]
+"""What `Runs.values` was asked for: the experiment, the metric, its options as JSON."""
+
+
+def asked_for(experiment: str, metric: str, options: Mapping[str, Any]) -> Asked:
+    """A call of `Runs.values`."""
+    return experiment, metric, json.dumps(options, sort_keys=True)
+
+
+class NotRunError(DumbbellError):
+    """Something is asked of an experiment that was not run."""
 
 
 class NoFlowError(ValueError):
@@ -133,16 +148,41 @@ class Runs:
             every setting of ``each``.
         paper: What the paper says; standard figures need it.
         metrics: The built-in metrics and the paper's own.
+        confidence: Of the intervals of an experiment that was run until its questions were
+            decided, see `dumbbell.metrics.sequential`; 95 % of all others.
+        table: What was measured before, in place of results.
+        asked: The experiments whose runs were looked at so far.
     """
 
     results: Mapping[str, Result]
     extensions: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     paper: Paper = None  # type: ignore[assignment]
     metrics: Mapping[str, Metric] = field(default_factory=METRICS.copy)
+    confidence: Mapping[str, float] = field(default_factory=dict)
+    table: Mapping[Asked, list[float | None]] | None = None
+    asked: set[str] = field(default_factory=set, repr=False, compare=False)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, experiment: str) -> Result:
+        self.asked.add(experiment)
+        if experiment not in self.results:
+            raise NotRunError(f'the experiment "{experiment}" was not run')
         return self.results[experiment]
+
+    def count(self, experiment: str) -> int:
+        """How many runs an experiment has."""
+        if self.table is None:
+            return len(self[experiment].seeds)
+        return next(len(values) for asked, values in self.table.items() if asked[0] == experiment)
+
+    def level(self, experiment: str) -> float:
+        """The confidence of intervals of an experiment."""
+        return self.confidence.get(experiment, 0.95)
+
+    def again(self, results: Mapping[str, Result], changed: Collection[str]) -> Runs:
+        """The same after some experiments have more runs."""
+        kept = {key: value for key, value in self._kept.items() if key[0] not in changed}
+        return replace(self, results=results, _kept=kept)
 
     def with_results(self, results: Mapping[str, Result]) -> Runs:
         """The same with other results in the place of some, and nothing kept."""
@@ -151,12 +191,19 @@ class Runs:
     def kept(self, experiment: str, function: Callable[..., T], **options: Any) -> T:
         """What a function makes of a result; it is computed once."""
         key = (experiment, function, repr(sorted(options.items())))
+        self.asked.add(experiment)
         if key not in self._kept:
             self._kept[key] = function(self[experiment], **options)
         return self._kept[key]  # type: ignore[no-any-return]
 
     def values(self, experiment: str, metric: str = "throughput", **options: Any) -> list[Any]:
         """A metric of every run of an experiment, a value a seed."""
+        self.asked.add(experiment)
+        if self.table is not None:
+            key = asked_for(experiment, metric, options)
+            if key not in self.table:
+                raise NotRunError(f'{metric} was not measured in the experiment "{experiment}"')
+            return list(self.table[key])
         found = self.metrics[metric]
         if found.of_rates:
             return list(found.function(self.kept(experiment, rates), **options))
@@ -172,7 +219,8 @@ class Runs:
         **options: Any,
     ) -> Estimate:
         """The median of a metric over the seeds, with its 95 % interval."""
-        return intervals.median(self.values(experiment, metric, **options), limit)
+        values = self.values(experiment, metric, **options)
+        return intervals.median(values, limit, self.level(experiment))
 
     def of_measure(self, experiment: str, measure: Measure | None) -> Estimate:
         """The median of a measure, as ``paper.toml`` has it, over the seeds."""

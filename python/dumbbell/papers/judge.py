@@ -1,0 +1,131 @@
+"""Whether the runs confirm a claim, and whether more of them are needed to say so.
+
+The check of a claim is a statement about medians. It is made of the medians of the runs, and again
+of `REDRAWS` sets of medians that other runs of the same experiments could have had. The claim is
+confirmed if the check holds in nearly all of them, not confirmed if it holds in nearly none, and
+inconclusive otherwise: then the interval of what decides includes both. "Nearly" is the confidence
+of the intervals, see `dumbbell.metrics.sequential`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import numpy as np
+
+from dumbbell.metrics import intervals, sequential
+from dumbbell.metrics.intervals import Estimate
+from dumbbell.papers.outcome import Judgement
+from dumbbell.papers.runs import Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dumbbell.papers.outcome import Verdict
+
+    Check = Callable[[Runs], Verdict]
+    Choice = Callable[[str, Sequence[float | None]], float | None]
+
+REDRAWS: Final = 500
+
+NEAR: Final = 0.2
+"""How far from 1 a ratio of measured to published may be to count as near."""
+
+
+def judge(check: Check, runs: Runs) -> Judgement:
+    """Whether the runs confirm what a function of ``paper.py`` checks."""
+    runs = replace(runs, asked=set())
+    said = check(runs)
+    counts = sorted(runs.count(name) for name in runs.asked)
+    fewest, most = (counts[0], counts[-1]) if counts else (0, 0)
+    single = [check(_Chosen.of(runs, _single(place))).holds for place in range(fewest)]
+    support = None
+    if fewest >= sequential.FIRST:
+        redraw = _Redraws()
+        redrawn = [check(_Chosen.of(runs, redraw.at(place))).holds for place in range(REDRAWS)]
+        support = float(np.mean(redrawn))
+    confidence = max((runs.confidence.get(name, 0.95) for name in runs.asked), default=0.95)
+    return Judgement(
+        _verdict(support, confidence),
+        said.evidence,
+        support,
+        (sum(single), len(single)) if fewest > 1 else None,
+        f"{fewest} to {most} runs" if fewest < most else f"{most} run{'s' if most != 1 else ''}",
+        frozenset(runs.asked),
+    )
+
+
+def _verdict(support: float | None, confidence: float) -> str:
+    tail = (1 - confidence) / 2
+    if support is None or tail < support < 1 - tail:
+        return "inconclusive"
+    return "confirmed" if support > tail else "not confirmed"
+
+
+def is_near(measured: Estimate, published: float) -> bool | None:
+    """Whether a number is within `NEAR` of the published one; None if its interval says neither.
+
+    A median beyond the limit of observation is not near, unless the published number is beyond too.
+    """
+    low, high = sorted((published * (1 - NEAR), published * (1 + NEAR)))
+    ends = [np.inf if end is None else end for end in (measured.low, measured.high)]
+    if len(measured.runs) == 1 or (None in measured.runs and _is_few(measured)):
+        return None
+    if ends[0] > high or ends[1] < low:
+        return False
+    return True if low <= ends[0] and ends[1] <= high else None
+
+
+def _is_few(measured: Estimate) -> bool:
+    """Whether there are too few runs for a bootstrap, which censored ones need."""
+    return len(measured.runs) < intervals.BOOTSTRAP_FROM
+
+
+@dataclass(frozen=True)
+class _Chosen(Runs):
+    """Runs of whose values one is chosen, or a value in their place, where a median is asked."""
+
+    choose: Choice = lambda _experiment, values: values[0]
+
+    @classmethod
+    def of(cls, runs: Runs, choose: Choice) -> _Chosen:
+        same = {one.name: getattr(runs, one.name) for one in fields(runs)}
+        return cls(**same | {"choose": choose})
+
+    def median(
+        self,
+        experiment: str,
+        metric: str = "throughput",
+        *,
+        limit: float | None = None,
+        **options: Any,
+    ) -> Estimate:
+        chosen = self.choose(experiment, self.values(experiment, metric, **options))
+        return Estimate(chosen, chosen, chosen, (chosen,), limit)
+
+
+def _single(place: int) -> Choice:
+    """What a paper that ran once would have seen: one run of each experiment."""
+    return lambda _experiment, values: values[place]
+
+
+class _Redraws:
+    """Medians that other runs could have had; all quantities of an experiment vary together."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[tuple[str, tuple[float | None, ...]], intervals.Medians] = {}
+
+    def at(self, place: int) -> Choice:
+        """The medians of one redraw."""
+
+        def choose(experiment: str, values: Sequence[float | None]) -> float | None:
+            key = (experiment, tuple(values))
+            if key not in self._drawn:
+                stream = crc32(experiment.encode())
+                self._drawn[key] = intervals.redraws(values, REDRAWS, stream)
+            drawn = float(self._drawn[key][place])
+            return drawn if np.isfinite(drawn) else None
+
+        return choose
