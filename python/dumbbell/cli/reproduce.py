@@ -25,8 +25,9 @@ def reproduce_papers(
         list[str] | None,
         Option("--figure", metavar="ID", help="Draw only this figure, such as 2a."),
     ] = None,
-    extensions: Annotated[
-        bool, Option("--extensions", help="Also run what goes beyond the papers.")
+    full: Annotated[
+        bool,
+        Option("--full", help="Also run what explains results and goes beyond the papers."),
     ] = False,
     backend: options.OnBackend = "simulator",
     seeds: options.Seeds = None,
@@ -62,7 +63,7 @@ def reproduce_papers(
             out,
             jobs=jobs,
             seeds=seeds,
-            extensions=extensions,
+            full=full,
             testbed=is_real,
             overwrite=overwrite,
             dask=dask,
@@ -76,7 +77,8 @@ def reproduce_papers(
         for number in one.numbers:
             print_text(f"  {_compared(number)}")
         for claim in one.claims:
-            print_text(f"  {claim.simulated.verdict}: {claim.spec.text}")
+            linux = f" (Linux: {claim.linux.verdict})" if one.linux else ""
+            print_text(f"  {claim.simulated.verdict}{linux}: {claim.spec.text}")
     print_line(f"\nThe report is {out / 'index.html'}")
 
 

@@ -52,7 +52,7 @@ def reproduce(
     jobs: int | None = None,
     seeds: int | None = None,
     duration: str | None = None,
-    extensions: bool = False,
+    full: bool = False,
     testbed: bool = False,
     overwrite: bool = False,
     dask: str | None = None,
@@ -67,10 +67,12 @@ def reproduce(
         papers: Ids or folders of papers; ``"all"`` for all that are built in or installed.
         out: Where to write.
         jobs: How many simulations to run at once; one a processor if not given.
-        seeds: How many seeds to run with; those of the experiments if not given.
+        seeds: How many seeds to run with. If not given, an experiment has 3 seeds, then twice as
+            many, until the paper's numbers and claims are decided (`dumbbell.metrics.sequential`).
         duration: How long every run lasts, such as ``"5 s"``, to see the report soon; as long as
             the experiments say if not given.
-        extensions: Whether to run also what goes beyond the papers, which takes much longer.
+        full: Whether to run also what explains results and what goes beyond the papers, which
+            takes much longer.
         testbed: Whether to run with real packets too what of the papers the testbed runs, in real
             time. Runs that are there from before are kept, and shown in either case.
         overwrite: Whether measurements with real packets of other settings, or of another kernel,
@@ -90,7 +92,7 @@ def reproduce(
     papers = [papers] if isinstance(papers, str) else list(papers)
     names = [paper.id for paper in available()] if papers == ["all"] else papers
     chosen = [Study.load(folder_of(name)) for name in names]
-    options = RunOptions(jobs, seeds, duration, progress, testbed, extensions, overwrite, dask)
+    options = RunOptions(jobs, seeds, duration, progress, testbed, full, overwrite, dask)
     folders = [PaperFolder(study, Path(out) / study.paper.id, options) for study in chosen]
     done = [folder.reproduce() for folder in folders]
     write_index(done, Path(out))

@@ -9,6 +9,7 @@ of the intervals, see `dumbbell.metrics.sequential`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -23,7 +24,7 @@ from dumbbell.papers.runs import Runs
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dumbbell.papers.outcome import Verdict
+    from dumbbell.papers.outcome import Verdict, VerdictName
 
     Check = Callable[[Runs], Verdict]
     Choice = Callable[[str, Sequence[float | None]], float | None]
@@ -57,30 +58,32 @@ def judge(check: Check, runs: Runs) -> Judgement:
     )
 
 
-def _verdict(support: float | None, confidence: float) -> str:
+def _verdict(support: float | None, confidence: float) -> VerdictName:
     tail = (1 - confidence) / 2
     if support is None or tail < support < 1 - tail:
         return "inconclusive"
     return "confirmed" if support > tail else "not confirmed"
 
 
-def is_near(measured: Estimate, published: float) -> bool | None:
+def is_near(measured: Estimate, published: float, runs: int) -> bool | None:
     """Whether a number is within `NEAR` of the published one; None if its interval says neither.
 
-    A median beyond the limit of observation is not near, unless the published number is beyond too.
+    Args:
+        measured: The number; a median beyond the limit of observation is above what is near.
+        published: The published one.
+        runs: How many there are; too few for a bootstrap say nothing of what needs one.
     """
-    low, high = sorted((published * (1 - NEAR), published * (1 + NEAR)))
-    ends = [np.inf if end is None else end for end in (measured.low, measured.high)]
-    if len(measured.runs) == 1 or (None in measured.runs and _is_few(measured)):
+    needs_bootstrap = None in measured.runs or not measured.runs
+    is_unknown = measured.value is None and measured.limit is None and not measured.runs
+    if runs < sequential.FIRST or is_unknown:
         return None
-    if ends[0] > high or ends[1] < low:
-        return False
-    return True if low <= ends[0] and ends[1] <= high else None
-
-
-def _is_few(measured: Estimate) -> bool:
-    """Whether there are too few runs for a bootstrap, which censored ones need."""
-    return len(measured.runs) < intervals.BOOTSTRAP_FROM
+    if needs_bootstrap and runs < intervals.BOOTSTRAP_FROM:
+        return None
+    low, high = (math.inf if end is None else end for end in (measured.low, measured.high))
+    floor, ceiling = sorted((published * (1 - NEAR), published * (1 + NEAR)))
+    if floor <= low and high <= ceiling:
+        return True
+    return False if low > ceiling or high < floor else None
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,6 @@ class _Redraws:
                 stream = crc32(experiment.encode())
                 self._drawn[key] = intervals.redraws(values, REDRAWS, stream)
             drawn = float(self._drawn[key][place])
-            return drawn if np.isfinite(drawn) else None
+            return drawn if math.isfinite(drawn) else None
 
         return choose

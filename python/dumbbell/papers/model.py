@@ -182,11 +182,13 @@ class ExperimentTemplate(_Template):
     """Experiments to run: a file of the paper's folder with assignments laid over it.
 
     A ``[short]`` at the top of ``paper.toml`` is for all of them that have none of their own. An
-    `extension` goes beyond the paper, and runs only with ``--extensions``; of its runs only rows by
-    seed are kept, see `dumbbell.papers.reduce`.
+    What explains a result (`full`) runs only with ``--full``, with the seeds of its file; all else
+    until it decides the paper's numbers and claims. So does what goes beyond the paper
+    (`extension`); of its runs only rows by seed are kept, see `dumbbell.papers.reduce`.
     """
 
     file: str
+    full: bool = False
     extension: bool = False
 
     def all(self) -> Iterator[ExperimentSpec]:
@@ -314,6 +316,8 @@ class Paper(_Model):
     cover: str = ""  # the figure that the report and the index show first, if not the first one
     labels: dict[str, str] = {}  # what the paper calls algorithms and other values of settings
     looks: dict[str, str] = {}  # the algorithm whose colour and marker such a value has in figures
+    # How many runs an experiment may have until it decides, see `dumbbell.metrics.sequential`.
+    max_seeds: int = 24
     single_numbers: list[PublishedNumber] = Field(validation_alias="number", default=[])
     tables: list[PublishedTable] = Field(validation_alias="table", default=[])
     comparisons: list[Comparison] = Field(validation_alias="comparison", default=[])

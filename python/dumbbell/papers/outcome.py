@@ -30,9 +30,9 @@ are none."""
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim is confirmed, and what was measured to say so."""
+    """Whether the check of a claim holds, and what was measured to say so."""
 
-    confirmed: bool
+    holds: bool
     evidence: str
 
 
@@ -43,11 +43,12 @@ class Judgement:
     Attributes:
         verdict: Whether the claim is confirmed.
         evidence: What was measured, in one or two sentences; empty if nothing was.
-        support: The share (0 to 1) of redraws of the runs in which the check holds; None if it was
-            not computed.
+        support: The share (0 to 1) of redrawn medians for which the check holds; None with fewer
+            than three runs.
         single: In how many of how many single runs the check holds, as a paper that ran once would
-            have seen it; None if that was not computed.
-        runs: How many runs there are: ``"3 to 24 runs"``.
+            have seen it; None of one run.
+        runs: How many runs the experiments have: ``"3 to 24 runs"``.
+        asked: The ids of the experiments.
     """
 
     verdict: VerdictName
@@ -55,6 +56,7 @@ class Judgement:
     support: float | None = None
     single: tuple[int, int] | None = None
     runs: str = ""
+    asked: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
         """The judgement as it stands in ``results.json``."""
@@ -149,7 +151,7 @@ class Number:
             "high": self.measured.high,
             "ratio": self.ratio,
             "settings": self.settings,
-        } | ({"real": self.testbed.as_json()} if self.testbed else {})
+        } | ({"linux": self.testbed.as_json()} if self.testbed else {})
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,8 @@ class Reproduction:
     sections: Sequence[Section]
     figures: Sequence[PaperFigure] = ()
     views: Sequence[ResultPage] = field(default=(), repr=False)  # in the order of experiments
-    extensions: bool = False  # whether they were run
-    testbed: TestbedRuns | None = field(default=None, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)  # ``full``, ``seeds``
+    testbed: TestbedRuns | None = field(default=None, repr=False)  # runs in this folder
     linux: LinuxSource | None = None
     result: str = ""
 
@@ -205,9 +207,14 @@ class Reproduction:
 
     def as_json(self) -> dict[str, Any]:
         """The content of ``results.json``."""
-        return {
-            "paper": self.paper.id,
-            "version": self.version,
-            "numbers": [number.as_json() for number in self.numbers],
-            "claims": [claim.as_json() for claim in self.claims],
-        } | self.paper.place
+        return (
+            {
+                "paper": self.paper.id,
+                "version": self.version,
+                **self.options,
+                "numbers": [number.as_json() for number in self.numbers],
+                "claims": [claim.as_json() for claim in self.claims],
+            }
+            | ({"linux": vars(self.linux)} if self.linux else {})
+            | self.paper.place
+        )

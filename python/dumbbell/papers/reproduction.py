@@ -6,6 +6,8 @@ import json
 import shlex
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,12 +18,14 @@ from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.files import atomic_write, write_text
 from dumbbell.experiment.model import Experiment
+from dumbbell.metrics import sequential
 from dumbbell.papers import testbed
-from dumbbell.papers.outcome import Claim, Judgement, Number, Reproduction
+from dumbbell.papers.linux import FILE, Measurements, of_runs
+from dumbbell.papers.outcome import NOT_MEASURED, Claim, Number, Reproduction
 from dumbbell.papers.registry import folder_of
 from dumbbell.papers.runs import SavedResults
 from dumbbell.papers.study import Study
-from dumbbell.papers.testbed import TestbedNumber, TestbedRuns
+from dumbbell.papers.testbed import TestbedRuns
 from dumbbell.report.result import result_pages
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.papers.model import ExperimentSpec, ExperimentTemplate, Settings, TestbedTemplate
-    from dumbbell.papers.outcome import PaperFigure, Verdict
+    from dumbbell.papers.outcome import PaperFigure
     from dumbbell.papers.runs import Runs
     from dumbbell.report.result import ResultPage
 
@@ -48,7 +52,7 @@ class RunOptions:
     duration: str | None = None
     progress: Progress = silent
     testbed: bool = False
-    extensions: bool = False
+    full: bool = False
     overwrite: bool = False
     dask: str | None = None
 
@@ -70,7 +74,8 @@ class PaperFolder:
     def of(cls, folder: Path) -> PaperFolder:
         """The folder of a paper that was reproduced; its results say which paper that is."""
         said = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        return cls(Study.load(folder_of(said.get("folder", said["paper"]))), folder)
+        options = RunOptions(seeds=said.get("seeds"), full=said.get("full", False))
+        return cls(Study.load(folder_of(said.get("folder", said["paper"]))), folder, options)
 
     def reproduce(self) -> Reproduction:
         """Runs, measures, checks and draws everything; see `dumbbell.papers.reproduce`."""
@@ -78,8 +83,9 @@ class PaperFolder:
 
         if self.options.testbed:
             self._measure()  # first, as this is what a machine may be unable to do
-        extensions = self.paper.extensions if self.options.extensions else []
-        runs = self._run({*self.paper.planned, *(one.id for one in extensions)})
+        runs = self._run(self._wanted())
+        if self.options.seeds is None:
+            runs = self._add_seeds(runs)
         done = self._conclude(runs, self._testbed())
         self._draw(done.figures, runs)
         text = json.dumps(done.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -93,7 +99,7 @@ class PaperFolder:
         Raises:
             DumbbellError: If a run or a figure is missing.
         """
-        runs = self._saved(self.paper.planned, (one.id for one in self.paper.extensions))
+        runs = self._saved(self._wanted())
         found = self._conclude(runs, self._testbed_runs(self._testbed_plan()))
         for figure in found.figures:
             if not found.svg(figure).is_file():
@@ -109,7 +115,8 @@ class PaperFolder:
         """
         chosen = [self._find(figure) for figure in figures]
         needed = {experiment for figure in chosen for experiment in figure.experiments}
-        return self._draw(chosen, self._run(needed))
+        there = SavedResults(self.folder / "runs", needed).counts()
+        return self._draw(chosen, self._run(needed, there))
 
     def figure(self, name: str) -> Figure:
         """Draws a figure from the runs that are there.
@@ -123,8 +130,7 @@ class PaperFolder:
         needs, runs = set(figure.experiments), self.study.runs({})
         if name == figure.id:
             how = f"--figure {name}"
-            names = [one for one in figure.experiments if (self.folder / "runs" / one).is_dir()]
-            runs = self._saved(names, figure.experiments)
+            runs = self._saved(needs)
             there = {*runs.results, *runs.extensions}
         else:
             how = "--backend linux"
@@ -146,18 +152,62 @@ class PaperFolder:
             raise DumbbellError(f"{self.paper.id}: {unknown('figure', name, list(known))}")
         return known[name]
 
-    def _run(self, wanted: Collection[str]) -> Runs:
-        """Runs those of the paper's experiments, and of the templates of its extensions."""
-        specs = [spec for name, spec in self.paper.planned.items() if name in wanted]
-        results = self._simulate({spec.id: self._experiment(spec) for spec in specs}, "runs")
-        extensions = [template for template in self.paper.extensions if template.id in wanted]
-        return self.study.runs(results, {one.id: self._run_extension(one) for one in extensions})
+    def _wanted(self) -> set[str]:
+        """What is run: experiments by their id, extensions by that of their template."""
+        planned = self.paper.planned.items()
+        if self.options.full:
+            return {*self.paper.planned, *(one.id for one in self.paper.extensions)}
+        return {name for name, spec in planned if not spec.template.full}
 
-    def _saved(self, experiments: Iterable[str], extensions: Iterable[str]) -> Runs:
+    @cached_property
+    def _confidence(self) -> dict[str, float]:
+        """Of the intervals of experiments that run until they decide, by their id."""
+        if self.options.seeds:
+            return {}
+        level = sequential.confidence(self.paper.max_seeds)
+        planned = self.paper.planned.items()
+        return {name: level for name, spec in planned if not spec.template.full}
+
+    def _run(
+        self, wanted: Collection[str], counts: Mapping[str, int] = MappingProxyType({})
+    ) -> Runs:
+        """Runs those of the paper's experiments, and of the templates of its extensions.
+
+        Experiments that run until they decide begin with `sequential.FIRST` seeds, or as many as
+        `counts` says; others have the seeds of their files.
+        """
+        counts = dict.fromkeys(self._confidence, sequential.FIRST) | dict(counts)
+        planned = [spec for name, spec in self.paper.planned.items() if name in wanted]
+        experiments = {spec.id: self._experiment(spec, counts.get(spec.id)) for spec in planned}
+        results = self._simulate(experiments, "runs")
+        templates = [template for template in self.paper.extensions if template.id in wanted]
+        tables = {template.id: self._run_extension(template) for template in templates}
+        return self.study.runs(results, extensions=tables, confidence=self._confidence)
+
+    def _add_seeds(self, runs: Runs) -> Runs:
+        """Adds seeds to experiments until they decide the paper's numbers and claims."""
+        looks = sequential.looks(self.paper.max_seeds)
+        counts = dict.fromkeys(self._confidence, looks[0])
+        while more := [
+            name for name in self.study.undecided(runs) if counts.get(name, looks[-1]) < looks[-1]
+        ]:
+            counts |= {name: next(n for n in looks if n > counts[name]) for name in more}
+            planned = {name: self.paper.planned[name] for name in sorted(more)}
+            self._simulate(
+                {name: self._experiment(spec, counts[name]) for name, spec in planned.items()},
+                "runs",
+            )
+            runs = runs.again(SavedResults(self.folder / "runs", runs.results), more)
+        return runs
+
+    def _saved(self, wanted: Iterable[str]) -> Runs:
         """What the folder has of these experiments and extensions."""
-        tables = {name: self.folder / f"{name}.parquet" for name in extensions}
+        names, folder = set(wanted), self.folder / "runs"
+        tables = {name: self.folder / f"{name}.parquet" for name in names}
         kept = {name: read_table(path) for name, path in tables.items() if path.is_file()}
-        return self.study.runs(SavedResults(self.folder / "runs", experiments), kept)
+        there = [one for one in self.paper.planned if one in names and (folder / one).is_dir()]
+        saved = SavedResults(folder, there)
+        return self.study.runs(saved, extensions=kept, confidence=self._confidence)
 
     def _experiment(self, spec: ExperimentSpec, seeds: int | None = None) -> Experiment:
         """What is run, with `seeds` unless the options have others."""
@@ -207,12 +257,18 @@ class PaperFolder:
     def _conclude(self, runs: Runs, real: TestbedRuns | None) -> Reproduction:
         """Measures and checks what was run; figures are still to be drawn."""
         views = result_pages(runs.results, {name: f"runs/{name}" for name in runs.results})
-        measured, verdicts = self.study.measure(runs), self.study.judge(runs)
+        measured = self.study.measure(runs)
         settings = {view.name: _weakest(view) for view in views}
-        reals = self._testbed_numbers(runs, real) if real else {}
+        linux = self._linux(real)
+        beside = linux.numbers(self.study) if linux else {}
+        judged = linux.judge(self.study) if linux else {}
         numbers = [
-            Number(said, measured[said.id], settings[said.experiment], reals.get(said.id))
+            Number(said, measured[said.id], settings[said.experiment], beside.get(said.id))
             for said in self.paper.numbers
+        ]
+        claims = [
+            Claim(said, self.study.judge(said, runs), judged.get(said.id, NOT_MEASURED))
+            for said in self.paper.claims
         ]
         there = {*runs.results, *runs.extensions}
         figures = [figure for figure in self.study.figures if there.issuperset(figure.experiments)]
@@ -224,15 +280,23 @@ class PaperFolder:
             paper=self.paper,
             folder=self.folder,
             numbers=numbers,
-            claims=[Claim(said, _judged(verdicts[said.id])) for said in self.paper.claims],
+            claims=claims,
             sections=sections,
             figures=figures,
             views=views,
-            extensions=bool(runs.extensions),
+            options={"full": self.options.full, "seeds": self.options.seeds},
+            linux=linux.source if linux else None,
             testbed=real,
-            linux=testbed.source(real) if real else None,
             result=self.study.filled(self.paper.result, runs, measured),
         )
+
+    def _linux(self, real: TestbedRuns | None) -> Measurements | None:
+        """The runs with real packets of this folder, or else those that the paper comes with."""
+        if real is None:
+            return Measurements.load(self.paper.folder)
+        found = of_runs(self.study, real, self.folder / "real")
+        write_text(self.folder / FILE, json.dumps(found.as_json(), indent=1) + "\n")
+        return found
 
     def _draw(self, figures: Sequence[PaperFigure], runs: Runs) -> list[Path]:
         """Draws figures and writes their files; returns these without their suffix."""
@@ -293,27 +357,6 @@ class PaperFolder:
         for name in matched:
             matched[name] = testbed.with_seeds_of(real[name], matched[name])
         return TestbedRuns(real, matched) if real else None
-
-    def _testbed_numbers(self, runs: Runs, real: TestbedRuns) -> dict[str, TestbedNumber]:
-        """The same measures, with other runs in the place of the simulated ones."""
-        numbers = [number for number in self.paper.numbers if number.experiment in real.runs]
-        found, matched = (
-            self.study.measure(runs.with_results(those), numbers)
-            for those in (real.valid, real.matched)
-        )
-        return {
-            said.id: TestbedNumber(
-                found[said.id],
-                matched[said.id] if said.experiment in real.matched else None,
-                *real.counts(said.experiment),
-            )
-            for said in numbers
-        }
-
-
-def _judged(verdict: Verdict) -> Judgement:
-    """What the simulator's runs say of a claim."""
-    return Judgement("confirmed" if verdict.confirmed else "not confirmed", verdict.evidence)
 
 
 def _weakest(view: ResultPage) -> Settings:

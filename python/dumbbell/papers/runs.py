@@ -132,6 +132,15 @@ class SavedResults(UserDict[str, Any]):
         result.save(self.data[name], overwrite=True)
         self._alive[name] = result
 
+    def counts(self) -> dict[str, int]:
+        """How many seeds those have that are there."""
+        metas = {name: folder / "meta.json" for name, folder in self.data.items()}
+        return {
+            name: len(json.loads(file.read_text("utf-8"))["seeds"])
+            for name, file in metas.items()
+            if file.is_file()
+        }
+
     def __getitem__(self, name: str) -> Result:
         result = self._alive.get(name) or Result.load(self.data[name])
         self._alive[name] = result
@@ -168,6 +177,11 @@ class Runs:
         if experiment not in self.results:
             raise NotRunError(f'the experiment "{experiment}" was not run')
         return self.results[experiment]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether these are all experiments of the paper."""
+        return self.paper.planned.keys() <= self.results.keys()
 
     def count(self, experiment: str) -> int:
         """How many runs an experiment has."""

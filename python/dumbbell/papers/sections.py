@@ -1,14 +1,15 @@
 """The sections of a paper's report, from its ``report.md``.
 
-A heading ``## Title`` begins a section; ``{extension}`` at its end leaves it out unless extensions
-were run. A paragraph of ``{figure ID}`` or ``{table NAME}`` shows those. Within text ``{ID}`` is a
-number as measured, ``{ID:published}`` as published, ``{NAME}`` what a function of ``paper.py``
-says.
+A heading ``## Title`` begins a section; ``{full}`` at its end leaves it out unless all experiments
+were run. Paragraphs, tables and their rows are left out too if they need one that was not.
+A paragraph of ``{figure ID}`` or ``{table NAME}`` shows those. Within text ``{ID}`` is a number as
+measured, ``{ID:published}`` as published, ``{NAME}`` what a function of ``paper.py`` says.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from dumbbell.errors import DumbbellError
 from dumbbell.papers.helpers import beside, grid, minus, with_interval
 from dumbbell.papers.model import combinations, require
 from dumbbell.papers.outcome import Section
-from dumbbell.papers.runs import NoFlowError, known
+from dumbbell.papers.runs import NoFlowError, NotRunError, known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = re.compile(r"\{(figure|table) (.+)\}")
 _INSERTED: Final = re.compile(r"\{([^{}\n]+)\}")
-_EXTENSION: Final = "{extension}"
+_FULL: Final = "{full}"
 
 
 def sections(study: Study, runs: Runs | None, measured: Measured) -> list[Section]:
@@ -43,9 +44,9 @@ def sections(study: Study, runs: Runs | None, measured: Measured) -> list[Sectio
     text = file.read_text("utf-8") if file.is_file() else ""
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         title, _, body = part.partition("\n")
-        if _EXTENSION in title and runs is not None and not runs.extensions:
+        if _FULL in title and runs is not None and not runs.is_full:
             continue
-        title = title.replace(_EXTENSION, "").strip()
+        title = title.replace(_FULL, "").strip()
         try:
             found.append(report.section(title, body))
         except LookupError as error:
@@ -81,19 +82,30 @@ class _Report:
         for block in filter(None, (block.strip() for block in body.split("\n\n"))):
             shown = [_SHOWN.fullmatch(line) for line in block.splitlines()]
             if not all(shown):
-                section.text.append(self.filled(block.replace("\n", " ")))
+                with self._where_run():
+                    section.text.append(self.filled(block.replace("\n", " ")))
             for kind, name in (match.groups() for match in shown if match and all(shown)):
                 if kind == "figure":
                     require("figure", name, (spec.id for spec in self.paper.figures))
                     section.figures.append(name)
                 else:
                     require("table", name, self.tables)
-                    section.tables.extend([self.tables[name](self.runs)] if self.runs else [])
+                    with self._where_run():
+                        section.tables.extend([self.tables[name](self.runs)] if self.runs else [])
         return section
 
     def filled(self, text: str) -> str:
         """A text with numbers and what functions say in the place of ``{NAME}``."""
         return _INSERTED.sub(self._inserted, text)
+
+    @contextmanager
+    def _where_run(self) -> Iterator[None]:
+        """Leaves out what needs experiments that only the full reproduction runs."""
+        try:
+            yield
+        except NotRunError:
+            if self.runs is None or self.runs.is_full:
+                raise
 
     def _inserted(self, match: re.Match[str]) -> str:
         """A number, or what a function says."""
@@ -127,10 +139,11 @@ class _Report:
 
     def _compared(self, said: Comparison, runs: Runs) -> Table:
         columns = list(self._cases(said.columns))
-        rows = {
-            row.label: row.cells or [self._cell(said, row, column, runs) for column in columns]
-            for row in self._cases(said.rows)
-        }
+        rows = {}
+        for row in self._cases(said.rows):
+            with self._where_run():
+                cells = row.cells or [self._cell(said, row, column, runs) for column in columns]
+                rows[row.label] = cells
         return grid(said.heading, [column.label for column in columns], rows, said.note)
 
     def _cases(self, cases: Iterable[Case]) -> Iterator[Case]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.modules import read_module
+from dumbbell.papers.judge import is_near, judge
 from dumbbell.papers.model import Paper, require, within
 from dumbbell.papers.outcome import PaperFigure
 from dumbbell.papers.runs import METRICS, Metric, Runs, conversion, reduced
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import FigureSpec, Measure, PublishedNumber
-    from dumbbell.papers.outcome import Measured, Section, Verdict
+    from dumbbell.papers.model import FigureSpec, Measure, PublishedClaim, PublishedNumber
+    from dumbbell.papers.outcome import Judgement, Measured, Section
     from dumbbell.results.result import Result
 
 T = TypeVar("T")
@@ -118,11 +119,9 @@ class Study:
         own = self.functions["metric"].items()
         return METRICS | {name: Metric(f.keywords["unit"], f.func) for name, f in own}
 
-    def runs(
-        self, results: Mapping[str, Result], extensions: Mapping[str, pl.DataFrame] | None = None
-    ) -> Runs:
-        """Results of the paper's experiments, with its metrics."""
-        return Runs(results, extensions or {}, self.paper, self.metrics)
+    def runs(self, results: Mapping[str, Result], **others: Any) -> Runs:
+        """Results of the paper's experiments, with its metrics; `others` as `Runs` has them."""
+        return Runs(results, paper=self.paper, metrics=self.metrics, **others)
 
     def measure(self, runs: Runs, among: Sequence[PublishedNumber] | None = None) -> Measured:
         """Measures all published numbers, or some, by their ids."""
@@ -136,9 +135,23 @@ class Study:
         factor = conversion(self.metrics[number.measure.metric].unit, number.unit)
         return runs.of_measure(number.experiment, number.measure).scaled(factor)
 
-    def judge(self, runs: Runs) -> dict[str, Verdict]:
-        """Checks every claim, by its id."""
-        return {one.id: self.functions["claim"][one.id](runs) for one in self.paper.claims}
+    def judge(self, claim: PublishedClaim, runs: Runs) -> Judgement:
+        """Whether the runs confirm a claim."""
+        return judge(self.functions["claim"][claim.id], runs)
+
+    def undecided(self, runs: Runs) -> set[str]:
+        """The experiments of numbers and claims that these runs do not decide."""
+        found: set[str] = set()
+        for number in self.paper.numbers:
+            mine = replace(runs, asked=set())
+            measured = self._estimate(number, mine)
+            fewest = min(map(runs.count, mine.asked))
+            if is_near(measured, number.published, fewest) is None:
+                found |= mine.asked
+        for claim in self.paper.claims:
+            said = self.judge(claim, runs)
+            found |= said.asked if said.verdict == "inconclusive" else set()
+        return found
 
     def sections(self, runs: Runs | None, measured: Measured | None = None) -> list[Section]:
         """The sections of ``report.md``; without runs only their names are checked."""

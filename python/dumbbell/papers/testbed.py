@@ -16,7 +16,7 @@ import polars as pl
 from dumbbell import figures, metrics
 from dumbbell.display import Column, Table
 from dumbbell.papers.model import FigureSpec
-from dumbbell.papers.outcome import LinuxSource, PaperFigure, Section
+from dumbbell.papers.outcome import PaperFigure, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +58,12 @@ class TestbedRuns:
         """The results without invalid runs, unless all of them are."""
         return {name: result.valid() for name, result in self.runs.items()}
 
+    @property
+    def kernel(self) -> str:
+        """The kernels that carried the packets."""
+        versions = {result.meta["kernel"].partition("-")[0] for result in self.runs.values()}
+        return ", ".join(sorted(versions))
+
     def counts(self, experiment: str) -> tuple[int, int]:
         """How many runs of an experiment are valid, and how many are not."""
         runs = self.runs[experiment]
@@ -88,12 +94,6 @@ class TestbedNumber:
         return self.measured.ends | count | matched
 
 
-def source(real: TestbedRuns) -> LinuxSource:
-    """Where the runs of this machine come from."""
-    kernels = {result.meta["kernel"].partition("-")[0] for result in real.runs.values()}
-    return LinuxSource(", ".join(sorted(kernels)), note="Measured on this machine.")
-
-
 def with_seeds_of(real: Result, simulated: Result) -> Result:
     """The simulated runs with the seeds of the real ones; all of them if there are none."""
     seeds = [seed for seed in real.valid().seeds if seed in simulated.seeds]
@@ -112,7 +112,7 @@ def counted(valid: int, invalid: int) -> str:
 def section(paper: Paper, simulated: Mapping[str, Result], real: TestbedRuns) -> Section:
     """The section on real packets."""
     text = [
-        f"The same links in real time, with the TCP of Linux {source(real).kernel}; algorithms "
+        f"The same links in real time, with the TCP of Linux {real.kernel}; algorithms "
         "that Linux lacks run as eBPF programs. If the testbed needs other settings or shorter "
         "runs, the simulator also runs the changed experiment (the matched simulation).",
         *dict.fromkeys(plan.why for plan in paper.testbed if plan.why),
