@@ -58,7 +58,7 @@ def test_of_extensions_the_time_of_false_alarms_is_kept(study: Study) -> None:
     assert set(table.columns) == {"seed", "flow", "throughput", "detected"}
     assert table["detected"].is_between(0, 1).all()
     cell = table.with_columns(cc=pl.lit("f-bbr2"), flows=pl.lit("2"), queue=pl.lit("1"))
-    runs = study.runs({}, {"many": cell})
+    runs = study.runs({}, extensions={"many": cell})
     [one] = study.paper.specs(["many"], {"cc": ["f-bbr2"], "flows": ["2"], "queue": ["1"]})
     [figure] = (spec for spec in study.paper.figures if spec.id == "many-1")
     assert 0 < (runs.estimate(one, figure.measures[0]).value or 0) < 1
@@ -69,5 +69,5 @@ def test_alone_means_the_same_packets_with_every_seed(study: Study) -> None:
     cases = [(cc, loss) for cc in COMPARED for loss in LOSSES]
     runs = study.runs({f"alone-{cc}-{loss}": alone[cc] for cc, loss in cases})
     verdict = study.functions["claim"]["alone"]
-    assert verdict(runs).confirmed
-    assert not verdict(runs.with_results({"alone-f-bbr2-0": alone["bbr"]})).confirmed
+    assert verdict(runs).holds
+    assert not verdict(runs.with_results({"alone-f-bbr2-0": alone["bbr"]})).holds
