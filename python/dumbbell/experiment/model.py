@@ -199,15 +199,8 @@ class Flow(_Table):
     def __post_init__(self) -> None:
         """Checks every key; raises `ExperimentError` with all that are wrong."""
         if isinstance(self.cc, type):
-            vars(self)["cc"] = _name_of(self.cc)
+            vars(self)["cc"] = user_code.name_of(self.cc)
         super().__post_init__()
-
-
-def _name_of(algorithm: type) -> str:
-    try:
-        return user_code.name_of(algorithm)
-    except ValueError as error:
-        raise ExperimentError(str(error), key="cc") from None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

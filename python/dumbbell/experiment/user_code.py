@@ -15,7 +15,7 @@ import marshal
 from typing import TYPE_CHECKING, Any
 
 from dumbbell import _core
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment.modules import read_module
 
 if TYPE_CHECKING:
@@ -33,9 +33,12 @@ def name_of(algorithm: type) -> str:
     """The name of a class in an experiment: ``my_module:MyCC``.
 
     Raises:
-        ValueError: If `algorithm` is not a complete algorithm class.
+        ExperimentError: If it is not a complete algorithm class.
     """
-    _check_class(algorithm, algorithm.__name__)
+    try:
+        _check_class(algorithm, algorithm.__name__)
+    except ValueError as error:
+        raise ExperimentError(str(error), key="cc") from None
     return f"{algorithm.__module__}:{algorithm.__qualname__}"
 
 
@@ -47,7 +50,13 @@ def find(cc: str) -> tuple[str, str]:
     """
     home, name, options = _parse(cc)
     digest, cls = _load(home, name)
-    _check_options(cls, options, f"{home}:{name}")
+    signature = inspect.signature(cls)
+    try:
+        signature.bind(None, **options)
+    except TypeError as error:
+        known = [str(p) for p in list(signature.parameters.values())[1:]]
+        has = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise ValueError(f"{home}:{name}: {error}; {has}") from None
     return f"{home}:{name}", digest
 
 
@@ -67,9 +76,8 @@ def classes(
         except ValueError as error:
             raise DumbbellError(str(error)) from None
         if digest != sources[f"{home}:{name}"]:
-            raise DumbbellError(
-                f"{home}:{name}: its source was changed during the run; run it again"
-            )
+            problem = "its source was changed during the run"
+            raise DumbbellError(f"{home}:{name}: {problem}; run it again")
         found[cc] = (cls, options)
     return found
 
@@ -102,16 +110,15 @@ def _load(home: str, name: str) -> tuple[str, type[_Algorithm]]:
         there = f"; its algorithms are {', '.join(known)}" if known else ""
         raise ValueError(f'"{home}" has no class "{name}"{there}')
     _check_class(cls, f"{home}:{name}")
-    return digest or hashlib.sha256(_source(cls)).hexdigest(), cls
-
-
-def _source(cls: type) -> bytes:
+    if digest:
+        return digest, cls
     try:
-        return inspect.getsource(cls).encode()
+        source = inspect.getsource(cls).encode()
     except (OSError, TypeError):
         # Defined in a notebook or at the prompt, without a file: hash the byte code instead.
         methods = (value for value in vars(cls).values() if inspect.isfunction(value))
-        return b"".join(marshal.dumps(method.__code__) for method in methods)
+        source = b"".join(marshal.dumps(method.__code__) for method in methods)
+    return hashlib.sha256(source).hexdigest(), cls
 
 
 def _is_algorithm(value: object) -> bool:
@@ -130,13 +137,3 @@ def _check_class(cls: object, name: str) -> None:
         raise ValueError(f'"{name}" lacks {", ".join(sorted(missing))}; give it what is missing')
     tiers = "CongestionControl, RoundControl or WindowRule"
     raise ValueError(f'"{name}" is not an algorithm; derive it from dumbbell.cc\'s {tiers}')
-
-
-def _check_options(cls: type[_Algorithm], options: dict[str, Any], name: str) -> None:
-    signature = inspect.signature(cls)
-    try:
-        signature.bind(None, **options)
-    except TypeError as error:
-        known = [str(p) for p in list(signature.parameters.values())[1:]]
-        has = f"its options are {', '.join(known)}" if known else "it has no options"
-        raise ValueError(f"{name}: {error}; {has}") from None
