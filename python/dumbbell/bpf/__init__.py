@@ -114,8 +114,7 @@ def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
         keep: Whether they stay after this process, until `unload` or the next boot.
 
     Returns:
-        What holds them until it is closed, or the process ends: close it, or use it in a ``with``
-        statement.
+        What holds them until it is closed, as by a ``with`` statement, or the process ends.
 
     Raises:
         BpfError: If there is no such algorithm, or the machine cannot take it. Then none is left.

@@ -7,8 +7,7 @@ import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from dumbbell import _core, metrics
 from dumbbell.engine import kernel
@@ -219,21 +218,17 @@ def run_each(
         at_once = workers(jobs)
         names = held.enter_context(kernel.provided(flow.cc for flow in flows))
         pool = held.enter_context(thread_pool(at_once))
-
-        def start(one: Experiment, seed: int) -> _Run:
-            if is_real:
-                real = kernel.RunMonitor()
-                run = pool.submit(_measure, one, seed, real, store, names, retry_invalid, fresh)
-                return _Run(seed, real, run)
-            monitor = _core.RunMonitor()
-            return _Run(seed, monitor, pool.submit(_simulate, one, seed, monitor, store, there))
-
-        groups = [[start(one, seed) for seed in one.seed_list] for one in resolved]
-        step = "measuring" if is_real else "simulating"
-        runs = _Runs([run for group in groups for run in group], pool, step, progress)
+        runs = _Runs(pool, "measuring" if is_real else "simulating", progress)
+        for one in resolved:
+            for seed in one.seed_list:
+                if is_real:
+                    args = (one, seed, store, names, retry_invalid, fresh)
+                    runs.start(_measure, kernel.RunMonitor(), *args)
+                else:
+                    runs.start(_simulate, _core.RunMonitor(), one, seed, store, there)
         try:
-            for one, group in zip(resolved, groups, strict=True):
-                yield _result(one, runs.take(group), at_once)
+            for one in resolved:
+                yield _result(one, runs.take(len(one.seed_list)), at_once)
         except BaseException as error:
             runs.stop()
             if isinstance(error, KeyboardInterrupt):
@@ -260,7 +255,7 @@ class _Done(NamedTuple):
 
 
 def _simulate(
-    one: Experiment, seed: int, monitor: _core.RunMonitor, store: Store, cluster: Cluster | None
+    monitor: _core.RunMonitor, one: Experiment, seed: int, store: Store, cluster: Cluster | None
 ) -> _Done:
     """Runs one seed of a resolved experiment in the simulator, here or on a cluster."""
     scenario, used = one.scenario(seed), [flow.cc for flow in one.flows]
@@ -273,14 +268,14 @@ def _simulate(
         except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
 
-    key, what = simulation_key(one, scenario), description(one, seed, "simulator")
-    return _stored(store, key) or _made(make, store, key, what)
+    what = description(one, seed, "simulator")
+    return _finish(make, store, simulation_key(one, scenario), what)
 
 
 def _measure(
+    monitor: kernel.RunMonitor,
     one: Experiment,
     seed: int,
-    monitor: kernel.RunMonitor,
     store: Store,
     names: Mapping[str, str],
     retry_invalid: int,
@@ -300,23 +295,19 @@ def _measure(
                 break
         return output
 
-    key, what = measurement_key(scenario), description(one, seed, "linux")
-    return (not fresh and _stored(store, key)) or _made(make, store, key, what)
+    what = description(one, seed, "linux")
+    return _finish(make, store, measurement_key(scenario), what, fresh=fresh)
 
 
-def _stored(store: Store, key: str | None) -> _Done | None:
-    """The run that is filed under a key, if there is one."""
+def _finish(
+    make: Callable[[], RunOutput], store: Store, key: str | None, what: str, *, fresh: bool = False
+) -> _Done:
+    """Takes a run from the store, or makes it; it is stored unless it is invalid."""
     began = time.perf_counter()
-    if (found := store.get(key)) is None:
-        return None
-    tables, facts = found
-    output = RunOutput(**tables, meta=facts["meta"], health=facts.get("health", {}))
-    return _Done(output, began, time.perf_counter(), was_stored=True, is_stored=True)
-
-
-def _made(make: Callable[[], RunOutput], store: Store, key: str | None, what: str) -> _Done:
-    """Makes a run, and files it under a key unless it is invalid."""
-    began = time.perf_counter()
+    if not fresh and (found := store.get(key)):
+        tables, facts = found
+        output = RunOutput(**tables, meta=facts["meta"], health=facts.get("health", {}))
+        return _Done(output, began, time.perf_counter(), was_stored=True, is_stored=True)
     output = make()
     ended = time.perf_counter()
     facts = {"meta": output.meta, "health": output.health, "what": what}
@@ -324,60 +315,55 @@ def _made(make: Callable[[], RunOutput], store: Store, key: str | None, what: st
     return _Done(output, began, ended, was_stored=False, is_stored=is_stored)
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """One seed of one experiment, in a thread of the pool."""
-
-    seed: int
-    monitor: _core.RunMonitor | kernel.RunMonitor
-    future: Future[_Done]
-
-
 class _Runs:
-    """Runs that go on in a pool.
+    """Runs that go on in a pool, in the order in which they were started, and their monitors.
 
     Attributes:
-        total: How many they are.
+        total: How many were started.
         over: How many of them are over and forgotten.
         kept: How many of those are in the store.
     """
 
-    def __init__(
-        self, runs: list[_Run], pool: ThreadPoolExecutor, step: str, progress: Progress
-    ) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, step: str, progress: Progress) -> None:
         self.pool, self.step, self.progress = pool, step, progress
-        self.running = dict.fromkeys(runs)
-        self.total, self.over, self.kept = len(runs), 0, 0
+        self.running: dict[Future[_Done], _core.RunMonitor | kernel.RunMonitor] = {}
+        self.total = self.over = self.kept = 0
 
-    def take(self, group: list[_Run]) -> dict[int, _Done]:
-        """Waits for some of the runs, or for the first of all that fails, and forgets them."""
-        left = {run.future for run in self.running}
-        while not all(run.future.done() for run in group):
+    def start(
+        self, run: Callable[..., _Done], monitor: _core.RunMonitor | kernel.RunMonitor, *args: Any
+    ) -> None:
+        self.running[self.pool.submit(run, monitor, *args)] = monitor
+        self.total += 1
+
+    def take(self, count: int) -> list[_Done]:
+        """Waits for the first runs, or for the first of all that fails, and forgets them."""
+        group, left = list(self.running)[:count], set(self.running)
+        while not all(run.done() for run in group):
             over, left = wait(left, _POLL_INTERVAL, FIRST_EXCEPTION)
-            for future in over:
-                future.result()
+            for run in over:
+                run.result()
             self._report()
-        done = {run.seed: run.future.result() for run in group}
+        done = [run.result() for run in group]
         for run in group:
             del self.running[run]
-        self.over += len(done)
-        self.kept += sum(one.is_stored for one in done.values())
+        self.over += count
+        self.kept += sum(one.is_stored for one in done)
         self._report()
         return done
 
     def _report(self) -> None:
-        shares = (1.0 if run.future.done() else run.monitor.done for run in self.running)
+        shares = (1.0 if run.done() else monitor.done for run, monitor in self.running.items())
         self.progress(self.step, (self.over + sum(shares)) / self.total)
 
     def stop(self) -> None:
         """Stops all runs, and counts those that are kept."""
         self.pool.shutdown(wait=False, cancel_futures=True)
+        for monitor in self.running.values():
+            monitor.stop()
+        stop_all(self.running, self.running.values())
         for run in self.running:
-            run.monitor.stop()
-        stop_all([run.future for run in self.running], [run.monitor for run in self.running])
-        for future in (run.future for run in self.running):
-            if future.done() and not future.cancelled() and not future.exception():
-                self.kept += future.result().is_stored
+            if run.done() and not run.cancelled() and not run.exception():
+                self.kept += run.result().is_stored
 
 
 def workers(jobs: int | None) -> int:
@@ -394,9 +380,8 @@ def workers(jobs: int | None) -> int:
     return jobs
 
 
-def _result(resolved: Experiment, runs: Mapping[int, _Done], jobs: int) -> Result:
-    outputs = {seed: done.output for seed, done in runs.items()}
-    began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
+def _result(resolved: Experiment, runs: list[_Done], jobs: int) -> Result:
+    outputs = dict(zip(resolved.seed_list, (run.output for run in runs), strict=True))
     meta = {
         "version": _core.__version__,
         "engine": engine(),
@@ -404,8 +389,8 @@ def _result(resolved: Experiment, runs: Mapping[int, _Done], jobs: int) -> Resul
         "seeds": list(outputs),
         "machine": machine(),
         "jobs": jobs,
-        "stored": sum(done.was_stored for done in runs.values()),
-        "wall_s": ended - began,
+        "stored": sum(run.was_stored for run in runs),
+        "wall_s": max(run.ended for run in runs) - min(run.began for run in runs),
         "data_packets": sum(output.meta["data_packets"] for output in outputs.values()),
         "events": sum(output.meta["events"] for output in outputs.values()),
     }

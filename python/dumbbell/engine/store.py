@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from dumbbell.experiment.model import Experiment
 
-LIMIT: Final = 10 * 10**9
+_LIMIT: Final = 10 * 10**9
 """The default limit of the store, bytes."""
 
 _LAYOUT: Final = "1"
@@ -63,17 +63,11 @@ class Entry:
 
 
 class Store:
-    """The folder in which runs are filed.
+    """The folder in which runs are filed, and its limit in bytes; without a folder nothing is."""
 
-    Attributes:
-        folder: The folder; None if nothing is stored.
-        limit: Its limit, bytes.
-    """
-
-    def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path | None, limit: int = _LIMIT) -> None:
         """The store in `folder`, which is made when it is needed."""
-        self.folder = folder
-        self.limit = limit
+        self.folder, self.limit = folder, limit
         self._added = limit  # so the first entry is a reason to look at the size
 
     @property
@@ -91,7 +85,7 @@ class Store:
         named = os.environ.get("DUMBBELL_STORE", "")
         if named == "off":
             return cls(None)
-        limit = os.environ.get("DUMBBELL_STORE_LIMIT", str(LIMIT))
+        limit = os.environ.get("DUMBBELL_STORE_LIMIT", str(_LIMIT))
         if not limit.isdecimal():
             raise DumbbellError(f"DUMBBELL_STORE_LIMIT: {limit} is not a number of bytes")
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -99,9 +93,8 @@ class Store:
 
     def get(self, key: str | None) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The tables and facts that are filed under a key; None if there are none, or damaged."""
-        if self.folder is None or key is None:
+        if (path := self._path(key)) is None:
             return None
-        path = self._path(key)
         try:
             content = path.read_bytes()
             os.utime(path)
@@ -119,9 +112,8 @@ class Store:
         self, key: str | None, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]
     ) -> bool:
         """Files tables and facts; returns whether they are filed. If they cannot be, it warns."""
-        if self.folder is None or key is None:
+        if (path := self._path(key)) is None:
             return False
-        path = self._path(key)
         content = encode(tables, facts)
         content += hashlib.sha256(content).digest()
         try:
@@ -130,10 +122,9 @@ class Store:
                 partial.write_bytes(content)
         except OSError as error:
             problem = f"{self.folder}: the store cannot be written: {error.strerror or error}"
+            advice = "dumbbell store prune makes room, DUMBBELL_STORE names another folder"
             warnings.warn(
-                f"{problem}; runs are not kept for other commands "
-                "(dumbbell store prune makes room, DUMBBELL_STORE names another folder)",
-                stacklevel=2,
+                f"{problem}; runs are not kept for other commands ({advice})", stacklevel=2
             )
             return False
         self._added += len(content)
@@ -184,9 +175,8 @@ class Store:
             (self.folder / "index.sqlite").unlink(missing_ok=True)
         return removed
 
-    def _path(self, key: str) -> Path:
-        assert self.folder is not None, "without a folder nothing is looked up"
-        return self.folder / "runs" / key[:2] / key
+    def _path(self, key: str | None) -> Path | None:
+        return self.folder / "runs" / key[:2] / key if self.folder and key else None
 
 
 def description(resolved: Experiment, seed: int, backend: str) -> str:
@@ -196,10 +186,9 @@ def description(resolved: Experiment, seed: int, backend: str) -> str:
 
 
 def simulation_key(resolved: Experiment, scenario: str) -> str | None:
-    """The key of one simulated run; None if not all that determines it is known.
+    """The key of one simulated run; None if it is not stored.
 
-    That is the case for algorithms without a source file, and for runs with logged packets, which
-    are too large.
+    Logged packets are too large, and an algorithm without a source file is not known well enough.
     """
     if any(flow.log for flow in resolved.flows):
         return None

@@ -49,12 +49,10 @@ _ADDED: Final = re.compile(
 
 
 def identity(experiment: Experiment, meta: Mapping[str, Any]) -> str:
-    """A hash of what determines a result, except for its seeds.
+    """A hash of what determines the result of a resolved experiment, except for its seeds.
 
-    Args:
-        experiment: The resolved experiment.
-        meta: The result's ``backend`` and ``engine``, and ``testbed`` if packets are real: the
-            health of the machine, which no other measurement has to the last digit.
+    With real packets that is also the health of the machine (``testbed``), which no other
+    measurement has to the last digit.
     """
     parts = [meta.get(key) for key in ("backend", "engine", "testbed")]
     toml = experiment.replace(seeds=1).to_toml(defaults=True)
