@@ -17,6 +17,8 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dumbbell.errors import DumbbellError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -42,7 +44,7 @@ def read_module(home: str) -> tuple[ModuleType, str]:
     """The module of a name or of a file, and the hash of its source; empty if it has no file.
 
     Raises:
-        ValueError: If there is none, or it cannot be imported.
+        DumbbellError: If there is none, or it cannot be imported.
     """
     with _LOCK:
         return _file(home) if home.endswith(".py") else _module(home)
@@ -53,7 +55,7 @@ def _file(home: str) -> tuple[ModuleType, str]:
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise ValueError(f'"{home}" cannot be read: {error.strerror}') from None
+        raise DumbbellError(f'"{home}" cannot be read: {error.strerror}') from None
     known = _modules.get(str(path))
     if known is None or known.digest != _digest(path, *known.beside):
         name = f"{path.stem}_{hashlib.sha256(str(path).encode() + source).hexdigest()[:12]}"
@@ -103,12 +105,12 @@ def _importing(home: str, folder: Path) -> Iterator[None]:
         if missing and not home.endswith(".py") and f"{home}.".startswith(f"{missing}."):
             problem = f'there is no module "{missing}" in the current folder or where Python'
             advice = f'looks for modules; or name a file: "{home}.py:..."'
-            raise ValueError(f"{problem} {advice}") from None
+            raise DumbbellError(f"{problem} {advice}") from None
         where = traceback.extract_tb(error.__traceback__)[-1]
         is_read = not isinstance(error, SyntaxError)
         place = f" ({where.filename}, line {where.lineno})" if is_read else ""
         problem = f"{type(error).__name__}: {error}{place}"
-        raise ValueError(f'"{home}" cannot be imported: {problem}') from error
+        raise DumbbellError(f'"{home}" cannot be imported: {problem}') from error
     finally:
         sys.path.remove(str(folder))
 

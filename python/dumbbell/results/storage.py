@@ -94,10 +94,8 @@ def reserve(
     target = Path(os.path.realpath(path))
     parents = [parent for parent in target.parents if not parent.exists()]
     try:
-        try:
+        with _writing(path):
             target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unwritable(path, error) from None
         with _locked(target.with_name(f".{target.name}.lock"), path):
             yield partial(_write, path, overwrite)
     finally:
@@ -121,41 +119,47 @@ def _write(
     is_same = check(folder, name, seeds, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
+    with _writing(folder), ExitStack() as cleanup:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
-        with disk_errors():
-            toml = experiment.to_toml(defaults=True)
-            (temporary / "experiment.toml").write_text(toml, encoding="utf-8")
-            (temporary / "meta.json").write_text(f"{text}\n", encoding="utf-8")
-            for table, frame in tables.items():
-                frame.write_parquet(temporary / f"{table}.parquet")
-            for seed, capture in captures.items():
-                capture.write(temporary / f"packets-{seed}-sender.pcapng", "sender")
-                capture.write(temporary / f"packets-{seed}-receiver.pcapng", "receiver")
-            for file in target.iterdir() if is_same else ():
-                if file.is_file() and _ADDED.fullmatch(file.name):
-                    shutil.copy2(file, temporary)
+        cleanup.callback(shutil.rmtree, temporary, ignore_errors=True)
+        toml = experiment.to_toml(defaults=True)
+        (temporary / "experiment.toml").write_text(toml, encoding="utf-8")
+        (temporary / "meta.json").write_text(f"{text}\n", encoding="utf-8")
+        for table, frame in tables.items():
+            frame.write_parquet(temporary / f"{table}.parquet")
+        for seed, capture in captures.items():
+            capture.write(temporary / f"packets-{seed}-sender.pcapng", "sender")
+            capture.write(temporary / f"packets-{seed}-receiver.pcapng", "receiver")
+        for file in target.iterdir() if is_same else ():
+            if file.is_file() and _ADDED.fullmatch(file.name):
+                shutil.copy2(file, temporary)
         _replace(temporary, target)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Turns what the system refuses into a `ResultError`."""
+    try:
+        with disk_errors():
+            yield
     except OSError as error:
-        raise _unwritable(folder, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        raise ResultError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager
 def _locked(file: Path, folder: Path) -> Iterator[None]:
     """Holds a lock file, which is removed at the end; a killed process leaves it unlocked."""
     while True:
-        try:
+        with _writing(folder):
             lock = file.open("w")
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            problem = "another process is making a result for this folder"
-            raise ResultError(f"{folder}: {problem}; wait for it, or name another one") from None
-        except OSError as error:
-            raise _unwritable(folder, error) from None
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                problem = "another process is making a result for this folder"
+                advice = "wait for it, or name another one"
+                raise ResultError(f"{folder}: {problem}; {advice}") from None
         if file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
             break
         lock.close()  # its last holder removed the file meanwhile
@@ -263,7 +267,3 @@ def _replace(temporary: Path, target: Path) -> None:
         temporary.rename(target)
         undo.pop_all()
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _unwritable(folder: Path, error: OSError) -> ResultError:
-    return ResultError(f"{folder}: cannot be written: {error.strerror or error}")
