@@ -61,9 +61,8 @@ def connected(address: str) -> Iterator[Cluster]:
         client: Any = Client(address, timeout="5s", set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         problem = f"--dask {address}: there is no scheduler: {error}"
-        raise DumbbellError(
-            f'{problem}; write its address, such as "tcp://10.0.0.1:8786"'
-        ) from None
+        advice = 'write its address, such as "tcp://10.0.0.1:8786"'
+        raise DumbbellError(f"{problem}; {advice}") from None
     with client:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
@@ -78,11 +77,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def result_of(future: Future[T]) -> T:
-    """What a worker returned.
-
-    Raises:
-        DumbbellError: If the cluster lost it.
-    """
+    """What a worker returned; raises `DumbbellError` if the cluster lost it."""
     try:
         return future.result()
     except Exception as error:

@@ -41,11 +41,9 @@ def missing(
 
     Args:
         wanted: The experiments.
-        overwrite: Whether measurements of other settings, or of another kernel, may be replaced.
+        overwrite: Whether measurements of other settings, or of another kernel, may be replaced;
+            if one is there and may not, an `OverwriteError` is raised.
         repeat_invalid: Whether an experiment with invalid runs counts as missing.
-
-    Raises:
-        OverwriteError: If a folder has a measurement that may not be replaced.
     """
     lacking = {}
     for folder, experiment in wanted.items():
@@ -58,12 +56,10 @@ def missing(
 
 
 def measure(lacking: Mapping[Path, Experiment], **options: Unpack[Options]) -> None:
-    """Runs experiments with real packets; each result is written as soon as it is there.
+    """Runs experiments with real packets; each result is in its folder as soon as it is there.
 
-    Args:
-        lacking: The experiments, by the folder that each result is written to.
-        **options: As for `run_all`. The runs that ``jobs`` lets go on at once must not keep the
-            machine from being in time; runs during which it was not are invalid.
+    Runs that go on at once (``jobs``) must not keep the machine from being in time: runs during
+    which it was not are invalid.
 
     Raises:
         TestbedError: If the machine cannot.

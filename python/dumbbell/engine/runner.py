@@ -126,15 +126,10 @@ def run_into(
     until: Until | None,
     **options: Unpack[Options],
 ) -> list[Result]:
-    """As `run_all`, adds seeds, and writes results into folders that are reserved before.
+    """As `run_all`, and writes results into `folders` that are reserved before, unless None.
 
-    Args:
-        experiments: The experiments.
-        folders: For each a folder for its result; None if it is not to be written.
-        values: What `until` judges of a result, by the name of its metric.
-        overwrite: Whether other results may be replaced; see `run`.
-        until: Adds seeds; see `run`. Progress begins anew with every addition.
-        **options: As for `run_all`.
+    `overwrite` and `until` are those of `run`; `values` are what `until` judges of a result, by the
+    name of its metric. Progress begins anew when seeds are added.
     """
     backend = options.get("backend", "simulator")
     if until is not None and backend != "simulator":
@@ -318,10 +313,7 @@ def _finish(
 class _Runs:
     """Runs that go on in a pool, in the order in which they were started, and their monitors.
 
-    Attributes:
-        total: How many were started.
-        over: How many of them are over and forgotten.
-        kept: How many of those are in the store.
+    Of `total` runs `over` are over and forgotten, of which `kept` are in the store.
     """
 
     def __init__(self, pool: ThreadPoolExecutor, step: str, progress: Progress) -> None:
@@ -367,11 +359,7 @@ class _Runs:
 
 
 def workers(jobs: int | None) -> int:
-    """How many simulations to run at once: so many, or one a processor.
-
-    Raises:
-        DumbbellError: If it is not a number of them.
-    """
+    """How many simulations to run at once: so many, or one a processor; checked."""
     if jobs is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1

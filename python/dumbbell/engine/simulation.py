@@ -47,13 +47,7 @@ def simulate(
     sources: Mapping[str, str],
     monitor: _core.RunMonitor | None = None,
 ) -> _core.RunOutput:
-    """Runs a scenario in this thread.
-
-    Args:
-        scenario: The scenario, JSON.
-        algorithms: The algorithms of its flows.
-        sources: The SHA-256 of the source of each custom algorithm, by name.
-        monitor: Shows the progress; stops the simulation.
+    """Runs a scenario (JSON) in this thread; its `sources` are those of a resolved experiment.
 
     Raises:
         _core.ScenarioError: If the scenario cannot be simulated.

@@ -79,11 +79,7 @@ def reserve(
 ) -> Iterator[Write]:
     """Reserves a folder for a result that is yet to be made, and gives what writes it.
 
-    Args:
-        folder: The folder; a link is followed.
-        expected: The `identity` of the result; None for a measurement, which is always new.
-        seeds: The seeds of the result; None if they are not yet known.
-        overwrite: Whether another result that is there may be replaced.
+    Args are those of `check`; a link is followed.
 
     Raises:
         OverwriteError: If the folder holds another result.
@@ -174,6 +170,12 @@ def check(
     folder: Path, expected: str | None, seeds: list[int] | None, *, overwrite: bool = False
 ) -> bool:
     """Checks that a folder may be written; returns whether the same result is there.
+
+    Args:
+        folder: The folder.
+        expected: The `identity` of the result; None for a measurement, which is always new.
+        seeds: The seeds of the result; None if they are not yet known.
+        overwrite: Whether another result that is there may be replaced.
 
     Raises:
         OverwriteError: If it holds another result, and `overwrite` is false.
