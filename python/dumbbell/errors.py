@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MOST_ERRORS: Final = 20
+_MOST_ERRORS: Final = 20
 """At most this many errors of one experiment are written out."""
-
-_LONGEST: Final = 60
 
 
 class DumbbellError(ValueError):
@@ -54,13 +51,9 @@ class ExperimentError(DumbbellError):
 
     def __init__(self, problem: str, *, key: str = "", file: str = "", line: int = 0) -> None:
         """An error in `key` of `file`."""
-        at = (file, f"{file}:{line}") if file else ("", f"line {line}")
-        place = at[line > 0]
+        place = (f"{file}:{line}" if file else f"line {line}") if line > 0 else file
         super().__init__(": ".join(part for part in (place, key, problem) if part))
-        self.problem = problem
-        self.key = key
-        self.file = file
-        self.line = line
+        self.problem, self.key, self.file, self.line = problem, key, file, line
         self.errors: tuple[ExperimentError, ...] = (self,)
 
     @classmethod
@@ -69,20 +62,11 @@ class ExperimentError(DumbbellError):
         first = errors[0]
         one = cls(first.problem, key=first.key, file=first.file, line=first.line)
         one.errors = tuple(errors)
-        one.args = ("\n".join(str(error) for error in errors[:MOST_ERRORS]),)
-        if len(errors) > MOST_ERRORS:
-            one.args = (f"{one.args[0]}\nand {len(errors) - MOST_ERRORS} more",)
+        lines = [str(error) for error in errors[:_MOST_ERRORS]]
+        if len(errors) > _MOST_ERRORS:
+            lines.append(f"and {len(errors) - _MOST_ERRORS} more")
+        one.args = ("\n".join(lines),)
         return one
-
-    def within(self, key: str = "", *, file: str = "") -> ExperimentError:
-        """The same errors, seen from the table or the file around them."""
-        return self.together([error._within(key, file) for error in self.errors])
-
-    def _within(self, key: str, file: str) -> ExperimentError:
-        dot = "." if key and self.key and not self.key.startswith("[") else ""
-        return ExperimentError(
-            self.problem, key=f"{key}{dot}{self.key}", file=file or self.file, line=self.line
-        )
 
 
 class Interrupted(KeyboardInterrupt):
@@ -97,8 +81,7 @@ class Interrupted(KeyboardInterrupt):
         """An interruption after which `kept` of `total` runs are kept."""
         runs = f"{kept:,} of {total:,} runs {'is' if kept == 1 else 'are'} kept"
         super().__init__(f"stopped; {runs}{', and the same command continues' if kept else ''}")
-        self.kept = kept
-        self.total = total
+        self.kept, self.total = kept, total
 
 
 @contextmanager
@@ -107,13 +90,12 @@ def in_file(file: object) -> Iterator[None]:
     try:
         yield
     except ExperimentError as error:
-        raise error.within(file=str(file)) from None
-
-
-def shown(value: object) -> str:
-    """A value as a TOML file would have it, cut to what fits a sentence."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+        raise ExperimentError.together(
+            [
+                ExperimentError(one.problem, key=one.key, file=one.file or str(file), line=one.line)
+                for one in error.errors
+            ]
+        ) from None
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:

@@ -14,20 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "PERIODIC",
-    "RANDOM",
-    "bbr_share",
-    "bic",
-    "bic_linux",
-    "cubic",
-    "hstcp",
-    "pftk",
-    "rate",
-    "reno",
-    "stcp",
-]
-
 PERIODIC: Final = {1: math.sqrt(3 / 2), 2: math.sqrt(3 / 4)}
 """Mathis's constant C for periodic losses, by packets per acknowledgement that opens the window."""
 
@@ -215,10 +201,10 @@ def _bic_cycle(w: float, s_max: float, s_min: float, b: float) -> tuple[float, f
     """Packets and round trips between two losses at window `w`, steps taken as continuous."""
     deficit = b * w
     n1 = max(deficit / s_max - 2, 0.0)
-    rest = deficit - n1 * s_max
+    climbed = n1 * s_max
+    rest = deficit - climbed
     n2 = max(math.log2(rest / s_min) + 2, 1.0)
-    first, climbed = w - deficit, n1 * s_max
-    linear = n1 * (first + climbed / 2)
+    linear = n1 * (w - deficit + climbed / 2)
     search = w * n2 - 2 * rest + s_min
     return linear + search, n1 + n2
 

@@ -17,7 +17,7 @@ from dumbbell.experiment.model import Experiment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dumbbell.engine.output import TableOutput
+    from dumbbell.results.tables import RunOutput
 
 pytestmark = pytest.mark.skipif(not bpf.available(), reason=f"not our kernel: {bpf.missing()}")
 
@@ -54,7 +54,7 @@ def flow(cc: str, *paths: str, more: str = "") -> str:
     return f'[[flow]]\ncc = "{cc}"\n{where}\n{more}\n'
 
 
-def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> TableOutput:
+def run(seconds: int, *parts: str, kernel_cc: str | None = None) -> RunOutput:
     """Runs an experiment with real packets, its first flow by this name of the kernel's; again if
     the machine disturbed it.
     """

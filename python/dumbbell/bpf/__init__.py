@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 OBJECTS = Path(__file__).parent / "objects"
-PINS = Path("/sys/fs/bpf/dumbbell")
-PREFIX = "db_"
 
+_PINS = Path("/sys/fs/bpf/dumbbell")
 _KNOWN = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _SUFFIX = ".bpf.o"
@@ -57,7 +56,15 @@ def names() -> list[str]:
 
 def kernel_name(name: str) -> str:
     """What the kernel calls the algorithm, for TCP_CONGESTION."""
-    return PREFIX + name.replace("-", "_")
+    return f"db_{name.replace('-', '_')}"
+
+
+def known() -> set[str]:
+    """The algorithms that the kernel has at present, its own included; empty if it is not Linux."""
+    try:
+        return set(_KNOWN.read_text().split())
+    except OSError:
+        return set()
 
 
 def missing() -> str | None:
@@ -74,7 +81,9 @@ def missing() -> str | None:
             f"the kernel does not describe its types ({_BTF} is missing): boot one that is built "
             "with CONFIG_DEBUG_INFO_BTF, as those of the distributions are"
         )
-    lacking = [name for name, bit in _CAPABILITIES.items() if not _effective() >> bit & 1]
+    status = Path("/proc/self/status").read_text().splitlines()
+    effective = next((int(line.split()[1], 16) for line in status if "CapEff:" in line), 0)
+    lacking = [name for name, bit in _CAPABILITIES.items() if not effective >> bit & 1]
     if lacking:
         return f"putting an algorithm into the kernel takes {', '.join(lacking)}: run this as root"
     return None
@@ -87,9 +96,9 @@ def available() -> bool:
 
 def entries() -> list[Entry]:
     """All algorithms, and which of them the kernel has."""
-    known = _known()
+    there = known()
     return [
-        Entry(name, kernel_name(name), kernel_name(name) in known, _is_kept(name))
+        Entry(name, kernel_name(name), kernel_name(name) in there, _is_kept(name))
         for name in names()
     ]
 
@@ -105,8 +114,7 @@ def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
         keep: Whether they stay after this process, until `unload` or the next boot.
 
     Returns:
-        What holds them until it is closed, or the process ends: close it, or use it in a ``with``
-        statement.
+        What holds them until it is closed, as by a ``with`` statement, or the process ends.
 
     Raises:
         BpfError: If there is no such algorithm, or the machine cannot take it. Then none is left.
@@ -123,8 +131,13 @@ def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
             link = _obtain(name)
             links.callback(os.close, link)
             if keep and not _is_kept(name):
-                _keep(link, name)
-                pins.callback(_pin(name).unlink)
+                pin = _PINS / name
+                try:
+                    libbpf.pin(link, pin)
+                except OSError as error:
+                    problem = f"{name} cannot be kept in {pin}: {error.strerror}"
+                    raise BpfError(problem) from None
+                pins.callback(pin.unlink)
         pins.pop_all()
         return links.pop_all()
 
@@ -137,18 +150,17 @@ def unload(names: Iterable[str]) -> None:
     """
     for name in names:
         _check_name(name)
+        pin = _PINS / name
         try:
-            _pin(name).unlink()
+            pin.unlink()
         except FileNotFoundError:
             why = "is not loaded"
-            if kernel_name(name) in _known():
+            if kernel_name(name) in known():
                 why = "is not kept: a running process loaded it, with which it ends"
             raise BpfError(f"{name} {why}") from None
         except OSError as error:
-            raise BpfError(
-                f"{name} cannot be unloaded: removing {_pin(name)} failed: {error.strerror}; "
-                "run this as root"
-            ) from None
+            problem = f"{name} cannot be unloaded: removing {pin} failed: {error.strerror}"
+            raise BpfError(f"{problem}; run this as root") from None
 
 
 def _check_name(name: str) -> None:
@@ -156,60 +168,36 @@ def _check_name(name: str) -> None:
         raise BpfError(f'no eBPF algorithm is called "{name}"; there are {", ".join(names())}')
 
 
-def _known() -> set[str]:
-    try:
-        return set(_KNOWN.read_text().split())
-    except OSError:
-        return set()
-
-
-def _pin(name: str) -> Path:
-    return PINS / name
-
-
 def _is_kept(name: str) -> bool:
-    return os.path.exists(_pin(name))  # noqa: PTH110 -- false where it may not be looked at
-
-
-def _effective() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
+    return os.path.exists(_PINS / name)  # noqa: PTH110 -- false where it may not be looked at
 
 
 def _obtain(name: str) -> int:
     """A link of the algorithm: the one that there is, or else a new one."""
     its_map = name.replace("-", "_")
     try:
-        if kernel_name(name) in _known() and (link := libbpf.find(its_map)) is not None:
+        if kernel_name(name) in known() and (link := libbpf.find(its_map)) is not None:
             return link
         return libbpf.register(OBJECTS / f"{name}{_SUFFIX}")
     except OSError as error:
         if error.errno == errno.EEXIST and (link := libbpf.find(its_map)) is not None:
             return link
-        raise BpfError(f"{name} cannot be loaded: {_explain(error)}") from None
-
-
-def _explain(error: OSError) -> str:
-    kernel = f"this is Linux {platform.release()}"
-    log = "with DUMBBELL_BPF_LOG=1 in the environment libbpf says why"
-    if error.errno == errno.EPERM:
-        return (
-            f"the kernel does not permit it ({error.strerror}): run this as root, outside of "
-            "containers and user namespaces"
+        why = (
+            f"the kernel refuses it ({error.strerror}); it takes Linux 6.10 or newer with "
+            f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, this is Linux {platform.release()}; "
+            "with DUMBBELL_BPF_LOG=1 in the environment libbpf says why"
         )
-    if error.errno == errno.EEXIST:
-        return "the kernel has another algorithm of that name, or is being given it; try again"
-    return (
-        f"the kernel refuses it ({error.strerror}); it takes Linux 6.10 or newer with "
-        f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, {kernel}; {log}"
-    )
+        if error.errno == errno.EPERM:
+            why = f"the kernel does not permit it ({error.strerror}): run this as root, outside of "
+            why += "containers and user namespaces"
+        elif error.errno == errno.EEXIST:
+            why = "the kernel has another algorithm of that name, or is being given it; try again"
+        raise BpfError(f"{name} cannot be loaded: {why}") from None
 
 
 def _mount() -> None:
     """Makes the folder of pins, with a BPF file system below it, as bpftool does."""
-    root = PINS.parent
+    root = _PINS.parent
     if not os.path.ismount(root):
         mount = ["mount", "-t", "bpf", "bpf", str(root)]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
@@ -219,13 +207,6 @@ def _mount() -> None:
                 f"cannot be: {done.stderr.strip()}; mount it as root: {' '.join(mount)}"
             )
     try:
-        PINS.mkdir(exist_ok=True)
+        _PINS.mkdir(exist_ok=True)
     except OSError as error:
-        raise BpfError(f"{PINS} cannot be made: {error.strerror}; run this as root") from None
-
-
-def _keep(link: int, name: str) -> None:
-    try:
-        libbpf.pin(link, _pin(name))
-    except OSError as error:
-        raise BpfError(f"{name} cannot be kept in {_pin(name)}: {error.strerror}") from None
+        raise BpfError(f"{_PINS} cannot be made: {error.strerror}; run this as root") from None

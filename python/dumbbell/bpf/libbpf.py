@@ -11,7 +11,7 @@ import os
 import struct
 from ctypes import c_char_p, c_int, c_uint32, c_void_p
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,36 +23,54 @@ _STRUCT_OPS_ATTACH = 44
 _STRUCT_OPS_LINK = 9
 _F_LINK = 1 << 13
 
-_SIGNATURES = {
-    "libbpf_set_print": (c_void_p, [c_void_p]),
-    "bpf_object__open_file": (c_void_p, [c_char_p, c_void_p]),
-    "bpf_object__load": (c_int, [c_void_p]),
-    "bpf_object__close": (None, [c_void_p]),
-    "bpf_object__next_map": (c_void_p, [c_void_p, c_void_p]),
-    "bpf_map__type": (c_int, [c_void_p]),
-    "bpf_map__fd": (c_int, [c_void_p]),
-    "bpf_map__set_map_flags": (c_int, [c_void_p, c_uint32]),
-    "bpf_map__attach_struct_ops": (c_void_p, [c_void_p]),
-    "bpf_link__fd": (c_int, [c_void_p]),
-    "bpf_link__disconnect": (None, [c_void_p]),
-    "bpf_link__destroy": (c_int, [c_void_p]),
-    "bpf_link_create": (c_int, [c_int, c_int, c_int, c_void_p]),
-    "bpf_link_get_next_id": (c_int, [c_uint32, c_void_p]),
-    "bpf_link_get_fd_by_id": (c_int, [c_uint32]),
-    "bpf_map_get_fd_by_id": (c_int, [c_uint32]),
-    "bpf_obj_get_info_by_fd": (c_int, [c_int, c_void_p, c_void_p]),
-    "bpf_obj_pin": (c_int, [c_int, c_char_p]),
+
+def _pointer(result: int | None, *_: object) -> int:
+    """The result of a function that returns a pointer; raises `OSError` if it is NULL."""
+    if not result:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def _status(result: int, *_: object) -> int:
+    """The result of a function that returns a negative error number; raises `OSError` if it is."""
+    if result < 0:
+        raise OSError(-result, os.strerror(-result))
+    return result
+
+
+_SIGNATURES: dict[str, tuple[Any, list[Any], Any]] = {
+    "libbpf_set_print": (c_void_p, [c_void_p], None),
+    "bpf_object__open_file": (c_void_p, [c_char_p, c_void_p], _pointer),
+    "bpf_object__load": (c_int, [c_void_p], _status),
+    "bpf_object__close": (None, [c_void_p], None),
+    "bpf_object__next_map": (c_void_p, [c_void_p, c_void_p], None),
+    "bpf_map__type": (c_int, [c_void_p], None),
+    "bpf_map__fd": (c_int, [c_void_p], None),
+    "bpf_map__set_map_flags": (c_int, [c_void_p, c_uint32], _status),
+    "bpf_map__attach_struct_ops": (c_void_p, [c_void_p], _pointer),
+    "bpf_link__fd": (c_int, [c_void_p], None),
+    "bpf_link__disconnect": (None, [c_void_p], None),
+    "bpf_link__destroy": (c_int, [c_void_p], None),
+    "bpf_link_create": (c_int, [c_int, c_int, c_int, c_void_p], _status),
+    "bpf_link_get_next_id": (c_int, [c_uint32, c_void_p], None),
+    "bpf_link_get_fd_by_id": (c_int, [c_uint32], None),
+    "bpf_map_get_fd_by_id": (c_int, [c_uint32], None),
+    "bpf_obj_get_info_by_fd": (c_int, [c_int, c_void_p, c_void_p], _status),
+    "bpf_obj_pin": (c_int, [c_int, c_char_p], _status),
 }
+"""Result, arguments, and what checks the result."""
 
 
 @cache
-def library() -> ctypes.CDLL | None:
+def library() -> Any:
     """The library, silenced unless DUMBBELL_BPF_LOG is set; None where there is none."""
     try:
         libbpf = ctypes.CDLL(SONAME, use_errno=True)
-        for name, (result, arguments) in _SIGNATURES.items():
+        for name, (result, arguments, check) in _SIGNATURES.items():
             function = getattr(libbpf, name)
             function.restype, function.argtypes = result, arguments
+            if check is not None:
+                function.errcheck = check
     except (OSError, AttributeError):
         return None
     if not os.environ.get("DUMBBELL_BPF_LOG"):
@@ -61,7 +79,7 @@ def library() -> ctypes.CDLL | None:
 
 
 def register(path: Path) -> int:
-    """Registers the congestion control of the object at `path`.
+    """Registers the congestion control of the object at `path`; `library` is there.
 
     Returns:
         A descriptor of the link. Once that is closed, here and in every pin, the kernel forgets the
@@ -71,13 +89,15 @@ def register(path: Path) -> int:
         OSError: If the kernel, or libbpf, refuses it.
     """
     libbpf = library()
-    if libbpf is None:
-        raise OSError(0, f"{SONAME} is missing")
-    loaded = _checked(libbpf.bpf_object__open_file(os.fsencode(path), None))
+    loaded, ops = libbpf.bpf_object__open_file(os.fsencode(path), None), None
     try:
-        ops = _struct_ops(libbpf, loaded)
-        _checked_status(libbpf.bpf_map__set_map_flags(ops, _F_LINK))
-        _checked_status(libbpf.bpf_object__load(loaded))
+        while ops := libbpf.bpf_object__next_map(loaded, ops):
+            if libbpf.bpf_map__type(ops) == _STRUCT_OPS_MAP:
+                break
+        else:
+            raise OSError(0, "the object has no congestion control")
+        libbpf.bpf_map__set_map_flags(ops, _F_LINK)
+        libbpf.bpf_object__load(loaded)
         return _attach(libbpf, ops)
     finally:
         libbpf.bpf_object__close(loaded)
@@ -89,17 +109,15 @@ def find(name: str) -> int | None:
     Args:
         name: What its program calls its `struct tcp_congestion_ops`.
     """
-    libbpf = library()
-    assert libbpf is not None, "the caller has asked for what is missing"
-    number = c_uint32(0)
+    libbpf, number = library(), c_uint32(0)
     while libbpf.bpf_link_get_next_id(number, ctypes.byref(number)) == 0:
-        link = libbpf.bpf_link_get_fd_by_id(number)
+        link: int = libbpf.bpf_link_get_fd_by_id(number)
         if link < 0:
             continue
         # struct bpf_link_info: type, id, program, padding, map; struct bpf_map_info: six, the name.
         kind, *_, its_map = struct.unpack_from("5I", _info(libbpf, link))
         if kind == _STRUCT_OPS_LINK and _map_name(libbpf, its_map) == name:
-            return int(link)
+            return link
         os.close(link)
     return None
 
@@ -110,13 +128,11 @@ def pin(link: int, path: Path) -> None:
     Raises:
         OSError: If that cannot be.
     """
-    libbpf = library()
-    assert libbpf is not None, "a link comes from libbpf"
-    _checked_status(libbpf.bpf_obj_pin(link, os.fsencode(path)))
+    library().bpf_obj_pin(link, os.fsencode(path))
 
 
-def _attach(libbpf: ctypes.CDLL, ops: int) -> int:
-    link = _checked(libbpf.bpf_map__attach_struct_ops(ops))
+def _attach(libbpf: Any, ops: int) -> int:
+    link = libbpf.bpf_map__attach_struct_ops(ops)
     descriptor: int = libbpf.bpf_link__fd(link)
     if descriptor != libbpf.bpf_map__fd(ops):
         own = os.dup(descriptor)
@@ -125,18 +141,10 @@ def _attach(libbpf: ctypes.CDLL, ops: int) -> int:
     # Before 1.2 libbpf knew no links of struct_ops: it only filled the map.
     libbpf.bpf_link__disconnect(link)
     libbpf.bpf_link__destroy(link)
-    return _checked_status(libbpf.bpf_link_create(descriptor, 0, _STRUCT_OPS_ATTACH, None))
+    return int(libbpf.bpf_link_create(descriptor, 0, _STRUCT_OPS_ATTACH, None))
 
 
-def _struct_ops(libbpf: ctypes.CDLL, loaded: int) -> int:
-    ops = None
-    while ops := libbpf.bpf_object__next_map(loaded, ops):
-        if libbpf.bpf_map__type(ops) == _STRUCT_OPS_MAP:
-            return int(ops)
-    raise OSError(0, "the object has no congestion control")
-
-
-def _map_name(libbpf: ctypes.CDLL, number: int) -> str | None:
+def _map_name(libbpf: Any, number: int) -> str | None:
     descriptor = libbpf.bpf_map_get_fd_by_id(number)
     if descriptor < 0:
         return None
@@ -147,20 +155,8 @@ def _map_name(libbpf: ctypes.CDLL, number: int) -> str | None:
     return str(name.rstrip(b"\0").decode())
 
 
-def _info(libbpf: ctypes.CDLL, descriptor: int) -> bytes:
+def _info(libbpf: Any, descriptor: int) -> bytes:
     info = ctypes.create_string_buffer(256)
     size = c_uint32(len(info))
-    _checked_status(libbpf.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(size)))
+    libbpf.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(size))
     return info.raw
-
-
-def _checked(pointer: int | None) -> int:
-    if not pointer:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return pointer
-
-
-def _checked_status(status: int) -> int:
-    if status < 0:
-        raise OSError(-status, os.strerror(-status))
-    return status

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dumbbell import _core
-from dumbbell.engine.build import engine
-from dumbbell.engine.output import TableOutput, frames
-from dumbbell.engine.simulation import simulate
+from dumbbell.engine.simulation import engine, simulate
 from dumbbell.errors import DumbbellError
+from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,24 +27,15 @@ _POLL_INTERVAL: Final = 0.2
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that is connected.
-
-    Attributes:
-        executor: Runs functions on its workers.
-        threads: How many threads its workers have.
-    """
+    """A connected cluster: what runs functions on its workers, and how many threads these have."""
 
     executor: Executor
     threads: int
     _is_left: Event = field(default_factory=Event)
 
     def simulate(
-        self,
-        scenario: str,
-        algorithms: Iterable[str],
-        sources: Mapping[str, str],
-        _monitor: _core.RunMonitor | None = None,
-    ) -> TableOutput:
+        self, scenario: str, algorithms: Iterable[str], sources: Mapping[str, str]
+    ) -> RunOutput:
         """As `dumbbell.engine.simulation.simulate`, on a worker; packets are not recorded."""
         args = (scenario, list(algorithms), dict(sources), engine())
         future = self.executor.submit(_simulate, *args)
@@ -72,9 +61,8 @@ def connected(address: str) -> Iterator[Cluster]:
         client: Any = Client(address, timeout="5s", set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         problem = f"--dask {address}: there is no scheduler: {error}"
-        raise DumbbellError(
-            f'{problem}; write its address, such as "tcp://10.0.0.1:8786"'
-        ) from None
+        advice = 'write its address, such as "tcp://10.0.0.1:8786"'
+        raise DumbbellError(f"{problem}; {advice}") from None
     with client:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
@@ -89,11 +77,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def result_of(future: Future[T]) -> T:
-    """What a worker returned.
-
-    Raises:
-        DumbbellError: If the cluster lost it.
-    """
+    """What a worker returned; raises `DumbbellError` if the cluster lost it."""
     try:
         return future.result()
     except Exception as error:
@@ -113,11 +97,6 @@ def check_build(built: str, here: str) -> None:
 
 def _simulate(
     scenario: str, algorithms: list[str], sources: dict[str, str], built: str
-) -> TableOutput:
+) -> RunOutput:
     check_build(built, engine())
-    try:
-        output = simulate(scenario, algorithms, sources)
-    except _core.ScenarioError as error:
-        raise DumbbellError(str(error)) from None
-    tables: dict[str, Any] = {**frames(output)}
-    return TableOutput(**tables, meta=output.meta)
+    return RunOutput.of(simulate(scenario, algorithms, sources))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
@@ -19,16 +20,13 @@ from dumbbell.experiment.quantities import TIME
 from dumbbell.results.summary import in_notebook, means
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
     from dumbbell.engine.runner import Backend
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
-
-_GROUPS: Final = ("flow", "against")
-"""The names of the flows of the algorithm in question, and of those that compete with it."""
 
 _ARGUMENTS: Final = {"repeat": "flows", "flow": "flows", "sample": "duration", "delay": "rtt"}
 """The arguments whose names are not those of the experiment's keys."""
@@ -45,10 +43,8 @@ SHOWN: Final = (
 )
 """The columns that tables show."""
 
-_DRAWN: Final = (
-    *("throughput", "queue_delay_mean", "retransmission_share", "jain"),
-    *("rival_throughput", "harm"),
-)
+_DRAWN: Final = ("throughput", "queue_delay_mean", "retransmission_share", "jain")
+_OF_RIVAL: Final = ("rival_throughput", "harm")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,30 +85,31 @@ class Comparison:
 
     def table(self) -> Table:
         """The means of the metrics over the seeds, with their 95 % intervals."""
-        columns, shown = list(SHOWN), [Column.of(name) for name in SHOWN]
+        columns = SHOWN if self.rival is None else SHOWN + _OF_RIVAL
+        shown = [Column.of(name) for name in columns]
         if self.rival is not None:
-            name = self.rival.experiment.flows[0].cc
-            columns += ["rival_throughput", "harm"]
-            shown += [Column.of(columns[-2], title=f"Left to {name}"), Column.of("harm")]
-        rows = means(self.runs, ["algorithm"], columns)
-        return Table([Column("Algorithm"), *shown], rows)
+            left = f"Left to {self.rival.experiment.flows[0].cc}"
+            shown[-2] = Column.of("rival_throughput", title=left)
+        return Table([Column("Algorithm"), *shown], means(self.runs, ["algorithm"], columns))
 
     def plot(self) -> Figure:
         """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
-        drawn = [name for name in _DRAWN if name in self.runs.columns]
-        count = len(self.results)
+        drawn = _DRAWN if self.rival is None else _DRAWN + _OF_RIVAL
+        height = 0.6 + 0.32 * len(self.results)
+        values = self.runs.group_by("algorithm", maintain_order=True).agg(
+            pl.col(drawn).drop_nulls()
+        )
         with figures.styled():
             figure, panels = figures.panels(
-                len(drawn) // 2, 2, width=figures.PAGE, height=0.6 + 0.32 * count, share_y=True
+                len(drawn) // 2, 2, width=figures.PAGE, height=height, share_y=True
             )
             for metric, panel in zip(drawn, (one for row in panels for one in row), strict=True):
-                column = Column.of(metric)
                 bars = [
-                    _bar(name, runs[metric].drop_nulls().to_list(), metric)
-                    for (name,), runs in self.runs.group_by("algorithm", maintain_order=True)
+                    _bar(name, runs, metric)
+                    for name, runs in values.select("algorithm", metric).iter_rows()
                 ]
                 figures.intervals(panel, pl.DataFrame(bars, schema_overrides={"low": pl.Float64}))
-                panel.set_xlabel(column.heading)
+                panel.set_xlabel(Column.of(metric).heading)
         return figure
 
     def __repr__(self) -> str:
@@ -178,21 +175,24 @@ def compare(
     """
     algorithms = [cc] if isinstance(cc, str) else list(cc)
     rivals = [] if against is None else [against]
-    settings: dict[str, Any] = {
-        "rate": rate,
-        "rtt": rtt,
-        "queue": queue,
-        "aqm": aqm,
-        "loss": loss,
-        "flows": flows,
-        "duration": duration,
-        "stack": stack,
-        "ecn": ecn,
-        "seeds": seeds,
-    }
-    experiments = [_experiment([name, *rivals], **settings) for name in algorithms]
-    if rivals:
-        experiments.append(_experiment(rivals, **settings))
+    groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
+    with _arguments(_ARGUMENTS):
+        link = Link(name="bottleneck", rate=rate, delay=_half(rtt), queue=queue, aqm=aqm, loss=loss)
+        experiments = [
+            Experiment(
+                links=[link],
+                flows=[
+                    _flow(name, one, rtt=rtt, repeat=flows)
+                    for name, one in zip(("flow", "against"), group, strict=False)
+                ],
+                duration=duration,
+                seeds=seeds,
+                stack=stack,
+                stack_options={} if ecn == "off" else {"ecn": ecn},
+                start_jitter="100 ms",
+            ).resolve()
+            for group in groups
+        ]
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
     every = run_into(
         experiments,
@@ -211,6 +211,29 @@ def compare(
         for name, result in results.items()
     )
     return Comparison(results, rival, runs)
+
+
+@contextmanager
+def _arguments(names: Mapping[str, str]) -> Iterator[None]:
+    """Says of an `ExperimentError` which argument it is about; `names` has those unlike keys."""
+    try:
+        yield
+    except ExperimentError as error:
+        key = error.key.rpartition(".")[2]
+        raise ExperimentError(error.problem, key=names.get(key, key)) from None
+
+
+def _half(rtt: str) -> str:
+    try:
+        return TIME.format(TIME.parse(rtt) // 2)
+    except QuantityError as error:
+        raise ExperimentError(str(error), key="rtt") from None
+
+
+def _flow(name: str, cc: str, *, rtt: str, repeat: int) -> Flow:
+    with _arguments({"cc": "against"} if name == "against" else {}):
+        transport = "udt" if _core.needs_udt(cc) else "tcp"
+        return Flow(name=name, cc=cc, rtt=rtt, repeat=repeat, transport=transport)
 
 
 def values_of(metric: str, result: Result) -> list[list[float | None]]:
@@ -238,54 +261,6 @@ def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
     for table in (used, metrics.fairness(result)):
         runs = runs.join(table, on="seed", how="left", maintain_order="left")
     return runs
-
-
-def _experiment(
-    algorithms: Sequence[str],
-    *,
-    rate: str,
-    rtt: str,
-    queue: str,
-    aqm: str | None,
-    loss: float | str,
-    flows: int,
-    duration: str,
-    stack: str,
-    ecn: str,
-    seeds: int | list[int],
-) -> Experiment:
-    """An experiment in which `flows` flows of each of the algorithms share the link."""
-    try:
-        delay = TIME.format(TIME.parse(rtt) // 2)
-    except QuantityError as error:
-        raise ExperimentError(str(error), key="rtt") from None
-    try:
-        link = Link(name="bottleneck", rate=rate, delay=delay, queue=queue, aqm=aqm, loss=loss)
-        experiment = Experiment(
-            links=[link],
-            flows=[
-                _flow(name, cc, rtt=rtt, repeat=flows)
-                for name, cc in zip(_GROUPS, algorithms, strict=False)
-            ],
-            duration=duration,
-            seeds=seeds,
-            stack=stack,
-            stack_options={} if ecn == "off" else {"ecn": ecn},
-            start_jitter="100 ms",
-        )
-        return experiment.resolve()
-    except ExperimentError as error:
-        key = error.key.rpartition(".")[2]
-        raise ExperimentError(error.problem, key=_ARGUMENTS.get(key, key)) from None
-
-
-def _flow(name: str, cc: str, *, rtt: str, repeat: int) -> Flow:
-    try:
-        transport = "udt" if _core.needs_udt(cc) else "tcp"
-        return Flow(name=name, cc=cc, rtt=rtt, repeat=repeat, transport=transport)
-    except ExperimentError as error:
-        key = "against" if name == "against" and error.key == "cc" else error.key
-        raise ExperimentError(error.problem, key=key) from None
 
 
 def _judge(result: Result, rival: Result | None) -> pl.DataFrame:

@@ -2,24 +2,34 @@
 
 A run is a process of its own (`dumbbell.engine.kernel_worker`), whose namespaces, devices and
 programs have no names outside: when it ends they are gone, even if it was killed. This module
-starts it and reads what it reports.
+starts it and reads what it reports. Algorithms that the kernel lacks are added by eBPF.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import IO, Any, Final
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.engine.output import ALL_TABLES, TableOutput
+from dumbbell import bpf
+from dumbbell.engine.output import read_tables
 from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.results.tables import RunOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_NAMES: Final = {"stcp": "scalable", "hstcp": "highspeed"}
+"""Linux's names of algorithms if they differ from the simulator's."""
 
 _UNKNOWN: Final = ("recoveries", "spurious")
 """Columns that a kernel does not report of a flow; UDT, which is not the kernel's, does."""
@@ -46,7 +56,7 @@ class RunMonitor:
             self.process.kill()
 
 
-def run_scenario(scenario: str, monitor: RunMonitor) -> TableOutput:
+def run_scenario(scenario: str, monitor: RunMonitor) -> RunOutput:
     """Runs a scenario, as `Experiment.scenario` gives it, in real time.
 
     Raises:
@@ -54,7 +64,6 @@ def run_scenario(scenario: str, monitor: RunMonitor) -> TableOutput:
         ExperimentError: If a kernel cannot run it.
         InterruptedError: If `monitor` was stopped.
     """
-    request = {"parent": os.getpid(), "scenario": scenario, "tables": ALL_TABLES}
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
@@ -74,6 +83,7 @@ def run_scenario(scenario: str, monitor: RunMonitor) -> TableOutput:
                 assert process.stdin is not None, "it is a pipe"
                 assert process.stdout is not None, "it is a pipe"
                 if not monitor.is_stopped:
+                    request = {"parent": os.getpid(), "scenario": scenario}
                     process.stdin.write(json.dumps(request).encode())
                     process.stdin.close()
                     output = _read_output(process.stdout, monitor)
@@ -88,36 +98,68 @@ def run_scenario(scenario: str, monitor: RunMonitor) -> TableOutput:
     raise TestbedError(f"the testbed ended without a result (status {process.returncode}): {last}")
 
 
-def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> TableOutput | None:
+def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> RunOutput | None:
     """Reads the messages of a worker: progress, an error, or the tables. None if it died."""
     while line := pipe.readline():
-        message = json.loads(line)
-        if "done" in message:
-            monitor.done = message["done"]
-        elif "invalid" in message:
-            raise ExperimentError(message["invalid"])
-        elif "missing" in message:
-            raise TestbedError(message["missing"])
-        else:
-            tables = {
-                name: pl.read_ipc(io.BytesIO(pipe.read(size)))
-                for name, size in message["tables"].items()
-            }
-            reasons = message["health"].pop("complaints")
-            return TableOutput(
-                **tables, meta=message["meta"], health=message["health"], invalid_reasons=reasons
-            )
+        match json.loads(line):
+            case {"done": done}:
+                monitor.done = done
+            case {"invalid": problem}:
+                raise ExperimentError(problem)
+            case {"missing": problem}:
+                raise TestbedError(problem)
+            case {"tables": sizes, "facts": {"meta": meta, "health": health}}:
+                reasons = health.pop("complaints")
+                tables = read_tables(sizes, pipe)
+                return RunOutput(**tables, meta=meta, health=health, invalid_reasons=reasons)
     return None
 
 
-def _without_unknown(output: TableOutput, scenario: str) -> TableOutput:
+def _without_unknown(output: RunOutput, scenario: str) -> RunOutput:
     """The same with null for what a kernel does not report of its flows."""
     is_udt = [flow.get("udt") is not None for flow in json.loads(scenario)["flows"]]
-    known: dict[str, Any] = {"flows": pl.Series(is_udt, dtype=pl.Boolean), "subflows": False}
-    tables = {
-        table: getattr(output, table).with_columns(
-            pl.when(where).then(name).alias(name) for name in _UNKNOWN
-        )
-        for table, where in known.items()
-    }
-    return replace(output, **tables)
+
+    def known(table: pl.DataFrame, where: pl.Series | bool) -> pl.DataFrame:
+        return table.with_columns(pl.when(where).then(name).alias(name) for name in _UNKNOWN)
+
+    flows = known(output.flows, pl.Series(is_udt, dtype=pl.Boolean))
+    return replace(output, flows=flows, subflows=known(output.subflows, False))
+
+
+@contextmanager
+def provided(algorithms: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Adds the algorithms that the kernel lacks by eBPF, and removes them at the end.
+
+    Yields:
+        The kernel's name of each. An algorithm that neither the kernel nor eBPF has keeps the name
+        of the simulator's, and using it is an error.
+
+    Raises:
+        BpfError: If an algorithm is missing from the kernel and cannot be loaded by eBPF.
+    """
+    wanted = {cc.partition("(")[0].strip() for cc in algorithms}
+    names = {name: _NAMES.get(name, name) for name in wanted}
+    lacking = sorted(name for name in wanted.intersection(bpf.names()) if not _has(names[name]))
+    names |= {name: bpf.kernel_name(name) for name in lacking}
+    if not lacking:
+        yield names
+        return
+    with bpf.load(lacking):
+        yield names
+
+
+def _has(name: str) -> bool:
+    """Whether the kernel has an algorithm, or a module for it; true if it does not say."""
+    known = bpf.known()
+    modules = Path("/lib/modules") / platform.release() / "kernel" / "net" / "ipv4"
+    return not known or name in known or any(modules.glob(f"tcp_{name}.ko*"))
+
+
+def for_kernel(scenario: str, names: Mapping[str, str]) -> str:
+    """A scenario with the kernel's names of the algorithms of TCP, and without logs."""
+    said: dict[str, Any] = json.loads(scenario)
+    for flow in said["flows"]:
+        flow["log"] = False
+        if flow.get("udt") is None:
+            flow["kernel_cc"] = names[flow["cc"].partition("(")[0].strip()]
+    return json.dumps(said)

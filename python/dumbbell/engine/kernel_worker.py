@@ -1,13 +1,12 @@
 """The process that a run with real packets is: ``python -m dumbbell.engine.kernel_worker``.
 
 It reads a request (JSON) from its input and answers on its output: lines of JSON, the last one
-followed by tables (Arrow IPC). It has a process namespace, whose first process does the work; all
+followed by tables. It has a process namespace, whose first process does the work; all
 that this one started ends with it. If the parent ends, so does the worker.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -39,27 +38,19 @@ def main() -> int:
 
 
 def _run(request: dict[str, Any], answer: IO[bytes]) -> None:
-    scenario = request["scenario"]
     try:
-        output, health = _core.run_testbed(scenario, lambda done: _write(answer, done=done))
-    except ValueError as error:
-        _write(answer, invalid=str(error))
+        output, health = _core.run_testbed(
+            request["scenario"], lambda done: _write(answer, done=done)
+        )
+    except (ValueError, OSError) as error:
+        _write(answer, **{"missing" if isinstance(error, OSError) else "invalid": str(error)})
         return
-    except OSError as error:
-        _write(answer, missing=str(error))
-        return
-    # Importing it starts threads, and a process of several cannot have a user namespace.
-    import polars as pl
+    # Importing Polars starts threads, and a process of several cannot have a user namespace.
+    from dumbbell.engine.output import encode
+    from dumbbell.results.tables import RunOutput
 
-    tables = {}
-    for name in request["tables"]:
-        buffer = io.BytesIO()
-        pl.DataFrame(getattr(output, name)).write_ipc(buffer)
-        tables[name] = buffer.getvalue()
-    sizes = {name: len(table) for name, table in tables.items()}
-    _write(answer, tables=sizes, meta=output.meta, health=health)
-    for table in tables.values():
-        answer.write(table)
+    facts = {"meta": output.meta, "health": health}
+    answer.write(encode(RunOutput.of(output).tables, facts))
 
 
 def _write(answer: IO[bytes], **message: Any) -> None:

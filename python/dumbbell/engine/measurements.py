@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import platform
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import run_each
+from dumbbell.engine.runner import Options, run_each
 from dumbbell.errors import ResultError
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
@@ -28,13 +27,11 @@ def measurement(folder: Path, experiment: Experiment) -> Result | None:
         result = Result.load(folder)
     except ResultError:
         return None
-    return result if _bare(result.experiment) == _bare(experiment.resolve()) else None
-
-
-def _bare(resolved: Experiment) -> Experiment:
-    return resolved.replace(
-        title="", seeds=resolved.seed_list, assumed={}, calibrated={}, internals=False
+    bare, wanted = (
+        one.replace(title="", seeds=one.seed_list, assumed={}, calibrated={}, internals=False)
+        for one in (result.experiment, experiment.resolve())
     )
+    return result if bare == wanted else None
 
 
 def missing(
@@ -44,11 +41,9 @@ def missing(
 
     Args:
         wanted: The experiments.
-        overwrite: Whether measurements of other settings, or of another kernel, may be replaced.
+        overwrite: Whether measurements of other settings, or of another kernel, may be replaced;
+            if one is there and may not, an `OverwriteError` is raised.
         repeat_invalid: Whether an experiment with invalid runs counts as missing.
-
-    Raises:
-        OverwriteError: If a folder has a measurement that may not be replaced.
     """
     lacking = {}
     for folder, experiment in wanted.items():
@@ -60,36 +55,17 @@ def missing(
     return lacking
 
 
-def measure(
-    lacking: Mapping[Path, Experiment],
-    *,
-    jobs: int,
-    retry_invalid: int,
-    fresh: bool,
-    progress: Progress = silent,
-) -> None:
-    """Runs experiments with real packets; each result is written as soon as it is there.
+def measure(lacking: Mapping[Path, Experiment], **options: Unpack[Options]) -> None:
+    """Runs experiments with real packets; each result is in its folder as soon as it is there.
 
-    Args:
-        lacking: The experiments, by the folder that each result is written to.
-        jobs: How many runs go on at once. Together they must not keep the machine from being in
-            time; runs during which it was not are invalid.
-        retry_invalid: How often an invalid run is repeated.
-        fresh: Whether runs are made even if the run store has them.
-        progress: Called periodically with the current step and its completed fraction (0 to 1).
+    Runs that go on at once (``jobs``) must not keep the machine from being in time: runs during
+    which it was not are invalid.
 
     Raises:
         TestbedError: If the machine cannot.
         BpfError: If the kernel lacks an algorithm, and may not be given it.
     """
-    runs = run_each(
-        list(lacking.values()),
-        jobs=jobs,
-        backend="linux",
-        retry_invalid=retry_invalid,
-        progress=progress,
-        fresh=fresh,
-    )
-    with closing(runs):
+    real: Options = {**options, "backend": "linux"}
+    with closing(run_each(list(lacking.values()), **real)) as runs:
         for folder, result in zip(lacking, runs, strict=True):
             result.save(folder, overwrite=True)

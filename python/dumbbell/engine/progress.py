@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
-
-class Progress(Protocol):
-    """Called periodically, in the thread that started the work."""
-
-    def __call__(self, step: str, done: float, /) -> None:
-        """Takes the current step, such as "simulating", and its completed fraction (0 to 1)."""
+Progress = Callable[[str, float], None]
+"""Called periodically, in the thread that started the work, with the current step, such as
+"simulating", and its completed fraction (0 to 1)."""
 
 
 def silent(_step: str, _done: float) -> None:

@@ -1,4 +1,4 @@
-"""Running an experiment: every seed in a thread of its own, the answer the same however many."""
+"""Running experiments: every seed in a thread of its own, the answer the same however many."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from dumbbell import _core, metrics
-from dumbbell.engine import kernel, kernel_algorithms
-from dumbbell.engine.build import engine
+from dumbbell.engine import kernel
 from dumbbell.engine.cluster import Cluster, connected
-from dumbbell.engine.output import TableOutput, frames
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.simulation import simulate, stop_all, thread_pool
+from dumbbell.engine.simulation import engine, simulate, stop_all, thread_pool
 from dumbbell.engine.store import Store, description, measurement_key, simulation_key
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted, in_file
 from dumbbell.experiment.model import Experiment
 from dumbbell.results.result import Result, collect
 from dumbbell.results.storage import identity, machine, reserve
+from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Until
+
+    Values = Callable[[str, Result], Iterable[Sequence[float | None]]]
 
 Backend = Literal["simulator", "linux"]
 """What runs an experiment: the simulator, or this machine's kernel with real packets."""
@@ -121,42 +120,51 @@ def values_of(metric: str, result: Result) -> list[list[float | None]]:
 def run_into(
     experiments: Sequence[Experiment],
     folders: Sequence[str | Path | None],
-    values: Callable[[str, Result], Iterable[Sequence[float | None]]],
+    values: Values,
     *,
     overwrite: bool,
     until: Until | None,
     **options: Unpack[Options],
 ) -> list[Result]:
-    """As `run_all`, or as `run_until`, and writes results into folders that are reserved before.
+    """As `run_all`, and writes results into `folders` that are reserved before, unless None.
 
-    Args:
-        experiments: The experiments.
-        folders: For each a folder for its result; None if it is not to be written.
-        values: What `until` judges of a result, by the name of its metric.
-        overwrite: Whether other results may be replaced; see `run`.
-        until: Adds seeds; see `run`.
-        **options: As for `run_all`.
+    `overwrite` and `until` are those of `run`; `values` are what `until` judges of a result, by the
+    name of its metric. Progress begins anew when seeds are added.
     """
     backend = options.get("backend", "simulator")
     if until is not None and backend != "simulator":
         raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     every = [experiment.resolve() for experiment in experiments]
+    meta = {"backend": backend, "engine": engine()}
     with ExitStack() as stack:
         places = []
         for one, folder in zip(every, folders, strict=True):
-            meta = {"backend": backend, "engine": engine()}
             expected = identity(one, meta) if backend == "simulator" else None
             seeds = None if until else one.seed_list
             reserved = folder and reserve(folder, expected, seeds, overwrite=overwrite)
             places.append(stack.enter_context(reserved) if reserved else None)
-        if until is None:
-            results = run_all(every, **(options | {"fresh": overwrite}))
-        else:
-            results = run_until(every, until, partial(values, until.metric), **options)
+        results = run_all(every, **(options | {"fresh": overwrite}))
+        while until and (loose := _loose(results, until, values)):
+            added = [
+                one.experiment.replace(seeds=until.next_seeds(one.seeds)[len(one.seeds) :])
+                for one in loose.values()
+            ]
+            for number, more in zip(loose, run_all(added, **options), strict=True):
+                results[number] = results[number].concat(more)
         for result, place in zip(results, places, strict=True):
             if place is not None:
                 result.write(place)
     return results
+
+
+def _loose(results: list[Result], until: Until, values: Values) -> dict[int, Result]:
+    """The results that need more seeds and may have them, by their number."""
+    return {
+        number: result
+        for number, result in enumerate(results)
+        if len(result.seeds) < until.max_seeds
+        and not all(map(until.is_satisfied_by, values(until.metric, result)))
+    }
 
 
 def run_all(experiments: Sequence[Experiment], **options: Unpack[Options]) -> list[Result]:
@@ -193,32 +201,29 @@ def run_each(
     if backend not in get_args(Backend):
         raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
     is_real = backend == "linux"
-    store = Store.default()
     resolved = [experiment.resolve() for experiment in experiments]
     if not is_real:
         _refuse_programs(resolved)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
-    used = [flow.cc for flow in flows]
+    store = Store.default()
     with ExitStack() as held:
         there = held.enter_context(connected(dask)) if dask and not is_real else None
         if jobs is None and (is_real or there):
             jobs = there.threads if there else 1
         at_once = workers(jobs)
-        names = held.enter_context(kernel_algorithms.provided(used))
+        names = held.enter_context(kernel.provided(flow.cc for flow in flows))
         pool = held.enter_context(thread_pool(at_once))
-        groups = [
-            [
-                _Measurement(one, seed, store, retry_invalid, names, fresh)
-                if is_real
-                else _Simulation(one, seed, store, there)
-                for seed in one.seed_list
-            ]
-            for one in resolved
-        ]
-        runs = _Runs(pool, [task for group in groups for task in group], progress)
+        runs = _Runs(pool, "measuring" if is_real else "simulating", progress)
+        for one in resolved:
+            for seed in one.seed_list:
+                if is_real:
+                    args = (one, seed, store, names, retry_invalid, fresh)
+                    runs.start(_measure, kernel.RunMonitor(), *args)
+                else:
+                    runs.start(_simulate, _core.RunMonitor(), one, seed, store, there)
         try:
-            for one, group in zip(resolved, groups, strict=True):
-                yield _result(one, runs.take(group), at_once)
+            for one in resolved:
+                yield _result(one, runs.take(len(one.seed_list)), at_once)
         except BaseException as error:
             runs.stop()
             if isinstance(error, KeyboardInterrupt):
@@ -234,189 +239,127 @@ def _refuse_programs(experiments: Iterable[Experiment]) -> None:
                 raise ExperimentError(problem, key=f"flow[{number}].command")
 
 
-def run_until(
-    experiments: Sequence[Experiment],
-    until: Until,
-    values: Callable[[Result], Iterable[Sequence[float | None]]],
-    **options: Unpack[Options],
-) -> list[Result]:
-    """As `run_all`, and adds seeds to every experiment until what comes out is known well enough.
+class _Done(NamedTuple):
+    """The output of a run, when it was made (s), and whether it was and is in the store."""
 
-    Args:
-        experiments: The experiments, with the seeds to begin with.
-        until: When that is.
-        values: What is to be known, each by its values with all seeds.
-        **options: As for `run_all`; progress begins anew with every addition of seeds.
-    """
-    results = run_all(experiments, **options)
-    while True:
-        loose = [
-            number
-            for number, result in enumerate(results)
-            if len(result.seeds) < until.max_seeds
-            and not all(map(until.is_satisfied_by, values(result)))
-        ]
-        if not loose:
-            return results
-        added = [
-            results[number].experiment.replace(seeds=until.next_seeds(seeds)[len(seeds) :])
-            for number in loose
-            for seeds in [results[number].seeds]
-        ]
-        more = run_all(added, **options)
-        for number, result in zip(loose, more, strict=True):
-            results[number] = results[number].concat(result)
-
-
-@dataclass(frozen=True)
-class _Done:
-    """The output of one run, and when it was made, s.
-
-    Attributes:
-        is_stored: Whether it comes from the store.
-        is_kept: Whether it is in the store now.
-    """
-
-    output: _core.RunOutput | TableOutput
+    output: RunOutput
     began: float
     ended: float
-    is_stored: bool = False
-    is_kept: bool = False
-
-    @classmethod
-    def stored(cls, store: Store, key: str | None) -> _Done | None:
-        """The run that is filed under a key, if there is one."""
-        began = time.perf_counter()
-        if (found := store.get(key)) is None:
-            return None
-        tables, facts = found
-        said: dict[str, Any] = {**tables, "meta": facts["meta"]}
-        output = TableOutput(**said, health=facts.get("health", {}))
-        return cls(output, began, time.perf_counter(), is_stored=True, is_kept=True)
+    was_stored: bool
+    is_stored: bool
 
 
-@dataclass(frozen=True)
-class _Simulation:
-    """One seed of one resolved experiment in the simulator, here or on a cluster."""
+def _simulate(
+    monitor: _core.RunMonitor, one: Experiment, seed: int, store: Store, cluster: Cluster | None
+) -> _Done:
+    """Runs one seed of a resolved experiment in the simulator, here or on a cluster."""
+    scenario, used = one.scenario(seed), [flow.cc for flow in one.flows]
 
-    experiment: Experiment
-    seed: int
-    store: Store
-    cluster: Cluster | None = None
-    monitor: _core.RunMonitor = field(default_factory=_core.RunMonitor)
-    step: ClassVar[str] = "simulating"
-
-    def run(self) -> _Done:
-        one = self.experiment
-        scenario = one.scenario(self.seed)
-        key = simulation_key(one, scenario)
-        if stored := _Done.stored(self.store, key):
-            return stored
-        began = time.perf_counter()
-        is_logged = any(flow.log for flow in one.flows)
-        make = self.cluster.simulate if self.cluster and not is_logged else simulate
+    def make() -> RunOutput:
         try:
-            output = make(scenario, (flow.cc for flow in one.flows), one.sources, self.monitor)
+            if cluster and not any(flow.log for flow in one.flows):
+                return cluster.simulate(scenario, used, one.sources)
+            return RunOutput.of(simulate(scenario, used, one.sources, monitor))
         except _core.ScenarioError as error:
             raise ExperimentError(str(error)) from None
-        ended = time.perf_counter()
-        facts = {"meta": output.meta, "what": description(one, self.seed, "simulator")}
-        return _Done(output, began, ended, is_kept=self.store.put(key, frames(output), facts))
+
+    what = description(one, seed, "simulator")
+    return _finish(make, store, simulation_key(one, scenario), what)
 
 
-@dataclass(frozen=True)
-class _Measurement:
-    """The same with real packets; the last of several attempts counts. Invalid ones are not stored.
+def _measure(
+    monitor: kernel.RunMonitor,
+    one: Experiment,
+    seed: int,
+    store: Store,
+    names: Mapping[str, str],
+    retry_invalid: int,
+    fresh: bool,
+) -> _Done:
+    """Runs the same with real packets; the last of several attempts counts.
 
-    Attributes:
-        names: What the kernel calls the algorithms.
-        fresh: Whether it is made even if it is stored.
+    `names` are what the kernel calls the algorithms.
     """
+    scenario = kernel.for_kernel(one.scenario(seed), names)
 
-    experiment: Experiment
-    seed: int
-    store: Store
-    retry_invalid: int
-    names: Mapping[str, str]
-    fresh: bool
-    monitor: kernel.RunMonitor = field(default_factory=kernel.RunMonitor)
-    step: ClassVar[str] = "measuring"
-
-    def run(self) -> _Done:
-        scenario = kernel_algorithms.for_kernel(self.experiment.scenario(self.seed), self.names)
-        key = measurement_key(scenario)
-        if not self.fresh and (stored := _Done.stored(self.store, key)):
-            return stored
-        began = time.perf_counter()
-        for attempt in range(1, self.retry_invalid + 2):
-            output = kernel.run_scenario(scenario, self.monitor)
+    def make() -> RunOutput:
+        for attempt in range(1, retry_invalid + 2):
+            output = kernel.run_scenario(scenario, monitor)
             output.health["attempts"] = attempt
             if not output.invalid_reasons:
                 break
-        ended = time.perf_counter()
-        what = description(self.experiment, self.seed, "linux")
-        facts = {"meta": output.meta, "health": output.health, "what": what}
-        kept = not output.invalid_reasons and self.store.put(key, frames(output), facts)
-        return _Done(output, began, ended, is_kept=kept)
+        return output
+
+    what = description(one, seed, "linux")
+    return _finish(make, store, measurement_key(scenario), what, fresh=fresh)
+
+
+def _finish(
+    make: Callable[[], RunOutput], store: Store, key: str | None, what: str, *, fresh: bool = False
+) -> _Done:
+    """Takes a run from the store, or makes it; it is stored unless it is invalid."""
+    began = time.perf_counter()
+    if not fresh and (found := store.get(key)):
+        tables, facts = found
+        output = RunOutput(**tables, meta=facts["meta"], health=facts.get("health", {}))
+        return _Done(output, began, time.perf_counter(), was_stored=True, is_stored=True)
+    output = make()
+    ended = time.perf_counter()
+    facts = {"meta": output.meta, "health": output.health, "what": what}
+    is_stored = not output.invalid_reasons and store.put(key, output.tables, facts)
+    return _Done(output, began, ended, was_stored=False, is_stored=is_stored)
 
 
 class _Runs:
-    """Runs that go on in a pool.
+    """Runs that go on in a pool, in the order in which they were started, and their monitors.
 
-    Attributes:
-        total: How many they are.
-        over: How many of them are over and forgotten.
-        kept: How many of those are in the store.
+    Of `total` runs `over` are over and forgotten, of which `kept` are in the store.
     """
 
-    def __init__(
-        self,
-        pool: ThreadPoolExecutor,
-        tasks: Sequence[_Simulation | _Measurement],
-        progress: Progress,
-    ) -> None:
-        self.pool, self.progress = pool, progress
-        self.total, self.over, self.kept = len(tasks), 0, 0
-        self.running = {id(task): (task, pool.submit(task.run)) for task in tasks}
+    def __init__(self, pool: ThreadPoolExecutor, step: str, progress: Progress) -> None:
+        self.pool, self.step, self.progress = pool, step, progress
+        self.running: dict[Future[_Done], _core.RunMonitor | kernel.RunMonitor] = {}
+        self.total = self.over = self.kept = 0
 
-    def take(self, tasks: Sequence[_Simulation | _Measurement]) -> dict[int, _Done]:
-        """Waits for some of the runs, or for the first of all that fails, and forgets them."""
-        wanted = [self.running[id(task)][1] for task in tasks]
-        waiting: Collection[Future[_Done]] = [run for _, run in self.running.values()]
-        while not all(run.done() for run in wanted):
-            over, waiting = wait(waiting, _POLL_INTERVAL, FIRST_EXCEPTION)
+    def start(
+        self, run: Callable[..., _Done], monitor: _core.RunMonitor | kernel.RunMonitor, *args: Any
+    ) -> None:
+        self.running[self.pool.submit(run, monitor, *args)] = monitor
+        self.total += 1
+
+    def take(self, count: int) -> list[_Done]:
+        """Waits for the first runs, or for the first of all that fails, and forgets them."""
+        group, left = list(self.running)[:count], set(self.running)
+        while not all(run.done() for run in group):
+            over, left = wait(left, _POLL_INTERVAL, FIRST_EXCEPTION)
             for run in over:
                 run.result()
-            self._report(tasks[0].step)
-        done = {task.seed: run.result() for task, run in zip(tasks, wanted, strict=True)}
-        self._report(tasks[0].step)
-        for task in tasks:
-            del self.running[id(task)]
-        self.over += len(done)
-        self.kept += sum(run.is_kept for run in done.values())
+            self._report()
+        done = [run.result() for run in group]
+        for run in group:
+            del self.running[run]
+        self.over += count
+        self.kept += sum(one.is_stored for one in done)
+        self._report()
         return done
 
-    def _report(self, step: str) -> None:
-        shares = (1.0 if r.done() else task.monitor.done for task, r in self.running.values())
-        self.progress(step, (self.over + sum(shares)) / self.total)
+    def _report(self) -> None:
+        shares = (1.0 if run.done() else monitor.done for run, monitor in self.running.items())
+        self.progress(self.step, (self.over + sum(shares)) / self.total)
 
     def stop(self) -> None:
         """Stops all runs, and counts those that are kept."""
         self.pool.shutdown(wait=False, cancel_futures=True)
-        for task, _ in self.running.values():
-            task.monitor.stop()
-        runs = [run for _, run in self.running.values()]
-        stop_all(runs, [task.monitor for task, _ in self.running.values()])
-        finished = [run for run in runs if run.done() and not run.cancelled()]
-        self.kept += sum(run.result().is_kept for run in finished if not run.exception())
+        for monitor in self.running.values():
+            monitor.stop()
+        stop_all(self.running, self.running.values())
+        for run in self.running:
+            if run.done() and not run.cancelled() and not run.exception():
+                self.kept += run.result().is_stored
 
 
 def workers(jobs: int | None) -> int:
-    """How many simulations to run at once: so many, or one a processor.
-
-    Raises:
-        DumbbellError: If it is not a number of them.
-    """
+    """How many simulations to run at once: so many, or one a processor; checked."""
     if jobs is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -425,9 +368,8 @@ def workers(jobs: int | None) -> int:
     return jobs
 
 
-def _result(resolved: Experiment, runs: Mapping[int, _Done], jobs: int) -> Result:
-    outputs = {seed: done.output for seed, done in runs.items()}
-    began, ended = min(d.began for d in runs.values()), max(d.ended for d in runs.values())
+def _result(resolved: Experiment, runs: list[_Done], jobs: int) -> Result:
+    outputs = dict(zip(resolved.seed_list, (run.output for run in runs), strict=True))
     meta = {
         "version": _core.__version__,
         "engine": engine(),
@@ -435,12 +377,12 @@ def _result(resolved: Experiment, runs: Mapping[int, _Done], jobs: int) -> Resul
         "seeds": list(outputs),
         "machine": machine(),
         "jobs": jobs,
-        "stored": sum(done.is_stored for done in runs.values()),
-        "wall_s": ended - began,
+        "stored": sum(run.was_stored for run in runs),
+        "wall_s": max(run.ended for run in runs) - min(run.began for run in runs),
         "data_packets": sum(output.meta["data_packets"] for output in outputs.values()),
         "events": sum(output.meta["events"] for output in outputs.values()),
     }
-    real = {str(seed): o for seed, o in outputs.items() if isinstance(o, TableOutput) and o.health}
+    real = {str(seed): output for seed, output in outputs.items() if output.health}
     if real:
         meta |= {
             "backend": "linux",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final
 
@@ -31,19 +34,20 @@ _threads: Final[dict[int, _core.RunMonitor]] = {}
 _lock: Final = Lock()
 
 
+@cache
+def engine() -> str:
+    """The simulator's version, and a hash of the extension module as it was built."""
+    built = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
+    return f"{_core.__version__}-{built[:16]}"
+
+
 def simulate(
     scenario: str,
     algorithms: Iterable[str],
     sources: Mapping[str, str],
     monitor: _core.RunMonitor | None = None,
 ) -> _core.RunOutput:
-    """Runs a scenario in this thread.
-
-    Args:
-        scenario: The scenario, JSON.
-        algorithms: The algorithms of its flows.
-        sources: The SHA-256 of the source of each custom algorithm, by name.
-        monitor: Shows the progress; stops the simulation.
+    """Runs a scenario (JSON) in this thread; its `sources` are those of a resolved experiment.
 
     Raises:
         _core.ScenarioError: If the scenario cannot be simulated.
@@ -81,10 +85,7 @@ def thread_pool(count: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-def stop_all(
-    futures: Collection[Future[Any]],
-    monitors: Iterable[object],
-) -> None:
+def stop_all(futures: Collection[Future[Any]], monitors: Iterable[object]) -> None:
     """Waits for simulations that were stopped; raises KeyboardInterrupt in those that go on.
 
     A custom algorithm with an endless loop never returns to its simulation. A thread in a call that
@@ -96,13 +97,9 @@ def stop_all(
         with _lock:
             for thread, monitor in _threads.items():
                 if id(monitor) in current:
-                    _interrupt(thread)
+                    ident, error = ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
         left = wait(left, _NOTICE / 4).not_done
-
-
-def _interrupt(thread: int) -> None:
-    error = ctypes.py_object(KeyboardInterrupt)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
 
 
 def custom_traceback(error: BaseException) -> TracebackType | None:

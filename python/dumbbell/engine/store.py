@@ -26,21 +26,22 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
 from dumbbell import bpf
-from dumbbell.engine.build import engine
+from dumbbell.engine.output import encode, read_tables
+from dumbbell.engine.simulation import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
 from dumbbell.experiment.files import atomic_write
 from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+
+    import polars as pl
 
     from dumbbell.experiment.model import Experiment
 
-LIMIT: Final = 10 * 10**9
+_LIMIT: Final = 10 * 10**9
 """The default limit of the store, bytes."""
 
 _LAYOUT: Final = "1"
@@ -62,17 +63,11 @@ class Entry:
 
 
 class Store:
-    """The folder in which runs are filed.
+    """The folder in which runs are filed, and its limit in bytes; without a folder nothing is."""
 
-    Attributes:
-        folder: The folder; None if nothing is stored.
-        limit: Its limit, bytes.
-    """
-
-    def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path | None, limit: int = _LIMIT) -> None:
         """The store in `folder`, which is made when it is needed."""
-        self.folder = folder
-        self.limit = limit
+        self.folder, self.limit = folder, limit
         self._added = limit  # so the first entry is a reason to look at the size
 
     @property
@@ -90,46 +85,46 @@ class Store:
         named = os.environ.get("DUMBBELL_STORE", "")
         if named == "off":
             return cls(None)
-        limit = os.environ.get("DUMBBELL_STORE_LIMIT", str(LIMIT))
+        limit = os.environ.get("DUMBBELL_STORE_LIMIT", str(_LIMIT))
         if not limit.isdecimal():
             raise DumbbellError(f"DUMBBELL_STORE_LIMIT: {limit} is not a number of bytes")
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         return cls(Path(named or Path(caches) / "dumbbell"), int(limit))
 
-    def get(self, key: str | None) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
+    def get(self, key: str | None) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The tables and facts that are filed under a key; None if there are none, or damaged."""
-        if self.folder is None or key is None:
+        if (path := self._path(key)) is None:
             return None
-        path = self._path(key)
         try:
             content = path.read_bytes()
             os.utime(path)
         except OSError:
             return None
-        try:
-            return _decode(content)
-        except (ValueError, pl.exceptions.PolarsError):
+        content, checksum = content[:-_CHECKSUM], content[-_CHECKSUM:]
+        if hashlib.sha256(content).digest() != checksum:
             path.unlink(missing_ok=True)
             return None
+        file = io.BytesIO(content)
+        said = json.loads(file.readline())
+        return read_tables(said["tables"], file), said["facts"]
 
     def put(
         self, key: str | None, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]
     ) -> bool:
         """Files tables and facts; returns whether they are filed. If they cannot be, it warns."""
-        if self.folder is None or key is None:
+        if (path := self._path(key)) is None:
             return False
-        path = self._path(key)
-        content = _encode(tables, facts)
+        content = encode(tables, facts)
+        content += hashlib.sha256(content).digest()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(path) as partial, disk_errors():
                 partial.write_bytes(content)
         except OSError as error:
             problem = f"{self.folder}: the store cannot be written: {error.strerror or error}"
+            advice = "dumbbell store prune makes room, DUMBBELL_STORE names another folder"
             warnings.warn(
-                f"{problem}; runs are not kept for other commands "
-                "(dumbbell store prune makes room, DUMBBELL_STORE names another folder)",
-                stacklevel=2,
+                f"{problem}; runs are not kept for other commands ({advice})", stacklevel=2
             )
             return False
         self._added += len(content)
@@ -139,33 +134,37 @@ class Store:
 
     def entries(self) -> list[Entry]:
         """All entries, the one first that was not used for the longest time."""
-        return sorted(self._entries(), key=lambda entry: entry.used)
+        found = []
+        for path in (self.folder / "runs").glob("*/*") if self.folder else ():
+            with suppress(OSError):
+                state = path.stat()
+                if not path.name.startswith("."):
+                    found.append(Entry(path, state.st_size, state.st_mtime))
+                elif state.st_mtime < time.time() - _ABANDONED:
+                    path.unlink()
+        return sorted(found, key=lambda entry: entry.used)
 
     def what(self, entry: Entry) -> str:
         """An entry in a few words."""
         try:
             with entry.path.open("rb") as file:
-                said: str = json.loads(file.readline())["facts"]["what"]
+                return str(json.loads(file.readline())["facts"]["what"])
         except (OSError, ValueError, KeyError):
             return "damaged"
-        return said
 
     def size(self) -> int:
         """The size of all entries, bytes."""
-        return sum(entry.size for entry in self._entries())
+        return sum(entry.size for entry in self.entries())
 
     def prune(self, limit: int | None = None) -> int:
         """Removes entries until the store is below a limit (default: its own); returns how many."""
         self._added = 0
-        most = self.limit if limit is None else limit
-        entries = self.entries()
-        size, removed = sum(entry.size for entry in entries), 0
-        for entry in entries:
-            if size <= most:
-                break
+        entries, removed = self.entries(), 0
+        excess = sum(entry.size for entry in entries) - (self.limit if limit is None else limit)
+        while excess > 0 and removed < len(entries):
             with suppress(OSError):
-                entry.path.unlink()
-            size -= entry.size
+                entries[removed].path.unlink()
+            excess -= entries[removed].size
             removed += 1
         return removed
 
@@ -176,20 +175,8 @@ class Store:
             (self.folder / "index.sqlite").unlink(missing_ok=True)
         return removed
 
-    def _entries(self) -> Iterator[Entry]:
-        if self.folder is None:
-            return
-        for path in (self.folder / "runs").glob("*/*"):
-            with suppress(OSError):
-                state = path.stat()
-                if path.name.startswith(".") and state.st_mtime < time.time() - _ABANDONED:
-                    path.unlink()
-                elif not path.name.startswith("."):
-                    yield Entry(path, state.st_size, state.st_mtime)
-
-    def _path(self, key: str) -> Path:
-        assert self.folder is not None, "without a folder nothing is looked up"
-        return self.folder / "runs" / key[:2] / key
+    def _path(self, key: str | None) -> Path | None:
+        return self.folder / "runs" / key[:2] / key if self.folder and key else None
 
 
 def description(resolved: Experiment, seed: int, backend: str) -> str:
@@ -199,10 +186,9 @@ def description(resolved: Experiment, seed: int, backend: str) -> str:
 
 
 def simulation_key(resolved: Experiment, scenario: str) -> str | None:
-    """The key of one simulated run; None if not all that determines it is known.
+    """The key of one simulated run; None if it is not stored.
 
-    That is the case for algorithms without a source file, and for runs with logged packets, which
-    are too large.
+    Logged packets are too large, and an algorithm without a source file is not known well enough.
     """
     if any(flow.log for flow in resolved.flows):
         return None
@@ -233,12 +219,11 @@ def _code(cc: str) -> str | None:
     top, folder = home.partition(".")[0], Path(file).parent
     digest = hashlib.sha256()
     for name, module in sorted(sys.modules.items()):
-        source = getattr(module, "__file__", None)
-        is_installed = source is not None and "site-packages" in source
-        is_beside = source is not None and not is_installed and Path(source).is_relative_to(folder)
-        if source is not None and (name.partition(".")[0] == top or is_beside):
+        source = Path(getattr(module, "__file__", None) or "")
+        is_beside = source.is_relative_to(folder) and "site-packages" not in str(source)
+        if source.name and (name.partition(".")[0] == top or is_beside):
             with suppress(OSError):
-                digest.update(name.encode() + Path(source).read_bytes())
+                digest.update(name.encode() + source.read_bytes())
     return digest.hexdigest()
 
 
@@ -252,27 +237,3 @@ def _machine() -> str:
                 settings[file.name] = file.read_text()
     programs = (bpf.OBJECTS / "sources.sha256").read_text()
     return _hash(platform.uname(), os.cpu_count(), settings, programs)
-
-
-def _encode(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]) -> bytes:
-    parts = []
-    for table in tables.values():
-        buffer = io.BytesIO()
-        table.write_ipc(buffer, compression="zstd")
-        parts.append(buffer.getvalue())
-    sizes = {name: len(part) for name, part in zip(tables, parts, strict=True)}
-    content = b"".join([json.dumps({"tables": sizes, "facts": facts}).encode(), b"\n", *parts])
-    return content + hashlib.sha256(content).digest()
-
-
-def _decode(content: bytes) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    content, checksum = content[:-_CHECKSUM], content[-_CHECKSUM:]
-    if hashlib.sha256(content).digest() != checksum:
-        raise ValueError("it is damaged")
-    header, _, rest = content.partition(b"\n")
-    said = json.loads(header)
-    tables, at = {}, 0
-    for name, size in said["tables"].items():
-        tables[name] = pl.read_ipc(io.BytesIO(rest[at : at + size]))
-        at += size
-    return tables, said["facts"]

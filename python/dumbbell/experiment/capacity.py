@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Final
 
 from dumbbell import _core
@@ -32,16 +33,10 @@ def capacity(
 ) -> float | None:
     """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.
 
-    A token bucket is full at 0 s, so from there on its depth counts. How much of it is left at any
-    later time depends on what was sent before, and is not counted.
-
-    Args:
-        rate: Its rate, bit/s, if it has one.
-        rates: A time line of rates, as `parse_rates` gives it, if it has one instead.
-        trace: Delivery opportunities, ms, if it has those instead.
-        bucket: The depth of its token bucket, bytes, if it has one beside its rate.
-        begin: From when on.
-        end: Until when.
+    It has a `rate` (bit/s) and perhaps a token `bucket` (bytes), or a time line of `rates` (see
+    `parse_rates`), or a `trace` (see `trace_capacity`). A token bucket is full at 0 s, so from
+    there on its depth counts. How much of it is left at any later time depends on what was sent
+    before, and is not counted.
     """
     if trace is not None:
         bits = trace_capacity(trace, begin, end)
@@ -54,11 +49,9 @@ def capacity(
 
 def line_capacity(line: list[tuple[int, int]], begin: float, end: float) -> float:
     """Bits that a time line of rates (as `parse_rates` gives it) lets pass between two times, s."""
-    starts = [at / 1e9 for at, _ in line]
-    ends = [*starts[1:], math.inf]
+    steps = pairwise([*((at / 1e9, rate) for at, rate in line), (math.inf, 0)])
     return sum(
-        rate * max(min(stop, end) - max(start, begin), 0.0)
-        for (_, rate), start, stop in zip(line, starts, ends, strict=True)
+        rate * max(min(stop, end) - max(start, begin), 0.0) for (start, rate), (stop, _) in steps
     )
 
 

@@ -16,8 +16,7 @@ class Environment:
     Attributes:
         folder: The folder of the file.
         interrupts: Ctrl-C while a custom algorithm was imported. The Rust crate reports whatever a
-            method raises as a mistake in the experiment; the caller raises it once the crate
-            returns.
+            method raises as a mistake in the experiment; the caller raises it afterwards.
     """
 
     folder: Path = Path()
@@ -34,11 +33,7 @@ class Environment:
         return f"{there}{colon}{rest}" if there.suffix == ".py" and there.is_file() else cc
 
     def trace(self, path: str) -> str:
-        """The text of a trace.
-
-        Raises:
-            ValueError: If it cannot be read, or is no file of at most `MOST_BYTES`.
-        """
+        """The text of a trace; raises `ValueError` if it is no file of at most `MOST_BYTES`."""
         try:
             file = Path(path)
             if file.exists() and not file.is_file():
@@ -52,11 +47,9 @@ class Environment:
             raise ValueError(f'"{path}" cannot be read: it is not text') from None
 
     def algorithm(self, cc: str) -> tuple[str, str]:
-        """Name and SHA-256 of the source of a custom algorithm.
+        """Name and SHA-256 of the source of a custom algorithm; see `user_code.find`.
 
-        Raises:
-            ValueError: If there is none.
-            KeyboardInterrupt: If the user interrupts this import or interrupted an earlier one.
+        Once the user has interrupted an import, no other one begins.
         """
         if self.interrupts:
             raise self.interrupts[0]

@@ -22,7 +22,7 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from dumbbell import _core
 from dumbbell.errors import ExperimentError, in_file
@@ -45,8 +45,7 @@ MOST_SEEDS: Final = 100_000
 def experiment_errors(environment: Environment | None = None) -> Iterator[None]:
     """Turns what the Rust crate finds into `ExperimentError`.
 
-    Args:
-        environment: What the crate reads through; an interrupt during that is raised again.
+    An interrupt while it read through `environment` is raised again.
     """
     try:
         yield
@@ -65,12 +64,11 @@ def experiment_errors(environment: Environment | None = None) -> Iterator[None]:
 class _Table:
     """A table of an experiment file. It does not change; `replace` gives another one."""
 
-    _kind: ClassVar[str]
-
     def __post_init__(self) -> None:
         """Checks every key; raises `ExperimentError` with all that are wrong."""
         with experiment_errors():
-            vars(self).update(json.loads(_core.check_table(self._kind, as_json(self.keys()))))
+            kind = type(self).__name__.lower()
+            vars(self).update(json.loads(_core.check_table(kind, as_json(self.keys()))))
 
     @classmethod
     def _of(cls, keys: Mapping[str, Any]) -> Self:
@@ -96,12 +94,11 @@ class _Table:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._given().items())})"
 
     def _given(self) -> dict[str, Any]:
-        given = {}
+        given = self.keys()
         for part in dataclasses.fields(self):
-            factory, value = part.default_factory, getattr(self, part.name)
-            default = part.default if factory is dataclasses.MISSING else factory()
-            if value != default:
-                given[part.name] = value
+            factory = part.default_factory
+            if given[part.name] == (part.default if factory is dataclasses.MISSING else factory()):
+                del given[part.name]
         return given
 
 
@@ -124,8 +121,6 @@ class Link(_Table):
         jitter: The maximum of a random extra delay that keeps the order, such as ``"5 ms"``.
         reorder: Which share of packets is delayed and for how long, such as ``"1 % by 10 ms"``.
     """
-
-    _kind: ClassVar[str] = "link"
 
     name: str
     rate: str | None = None
@@ -171,8 +166,6 @@ class Flow(_Table):
         server: With real packets, the program that is its receiver.
     """
 
-    _kind: ClassVar[str] = "flow"
-
     name: str | None = None
     cc: str
     path: list[str] | None = None
@@ -199,15 +192,8 @@ class Flow(_Table):
     def __post_init__(self) -> None:
         """Checks every key; raises `ExperimentError` with all that are wrong."""
         if isinstance(self.cc, type):
-            vars(self)["cc"] = _name_of(self.cc)
+            vars(self)["cc"] = user_code.name_of(self.cc)
         super().__post_init__()
-
-
-def _name_of(algorithm: type) -> str:
-    try:
-        return user_code.name_of(algorithm)
-    except ValueError as error:
-        raise ExperimentError(str(error), key="cc") from None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -232,8 +218,6 @@ class Experiment(_Table):
         sources: Custom algorithms and the SHA-256 of their source; written when the experiment is
             resolved, and then it runs with no other.
     """
-
-    _kind: ClassVar[str] = "experiment"
 
     title: str = ""
     duration: str
@@ -392,20 +376,17 @@ class Experiment(_Table):
 
     def _repr_html_(self) -> str:
         """Links and flows as tables, for notebooks."""
-        tables = (("Links", self.links), ("Flows", self.flows))
-        parts = [f"<p>{html.escape(repr(self)[1:-1])}</p>"]
-        parts += [_html_table(name, [one._given() for one in table]) for name, table in tables]
-        return "".join(parts)
-
-
-def _html_table(name: str, rows: list[dict[str, Any]]) -> str:
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(row.get(c, '')))}</td>" for c in columns) + "</tr>"
-        for row in rows
-    )
-    return f"<table><caption>{name}</caption><tr>{head}</tr>{body}</table>"
+        whole = f"<p>{html.escape(repr(self)[1:-1])}</p>"
+        for name, tables in (("Links", self.links), ("Flows", self.flows)):
+            rows = [table._given() for table in tables]
+            keys = list(dict.fromkeys(key for row in rows for key in row))
+            lines = ["".join(f"<th>{key}</th>" for key in keys)]
+            for row in rows:
+                cells = (html.escape(str(row.get(key, ""))) for key in keys)
+                lines.append("".join(f"<td>{cell}</td>" for cell in cells))
+            body = "".join(f"<tr>{line}</tr>" for line in lines)
+            whole += f"<table><caption>{name}</caption>{body}</table>"
+        return whole
 
 
 def _parsed(content: Mapping[str, Any]) -> _core.ParsedExperiment:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Dimension:
-    """A kind of quantity: ``"a rate"`` in bit/s, ``"a time"`` in ns, ``"a size"`` in bytes..."""
+    """A kind of quantity, by the name that the Rust crate has for it, and its base unit."""
 
     name: str
 
@@ -46,20 +46,11 @@ class Dimension:
         return _core.format_quantity(value, self.name)
 
 
-RATE: Final = Dimension("a rate")
-"""Rates, in bit/s."""
-
-TIME: Final = Dimension("a time")
-"""Times, in ns."""
-
-SIZE: Final = Dimension("a size")
-"""Sizes, in bytes."""
-
+RATE: Final = Dimension("a rate")  # bit/s
+TIME: Final = Dimension("a time")  # ns
+SIZE: Final = Dimension("a size")  # bytes
 PACKETS: Final = Dimension("a number of packets")
-"""Counts of packets."""
-
-BDP: Final = Dimension("a multiple of the bandwidth-delay product")
-"""Multiples of the bandwidth-delay product, in millionths."""
+BDP: Final = Dimension("a multiple of the bandwidth-delay product")  # millionths
 
 
 def checked(read: Callable[..., T], *arguments: object) -> T:
@@ -71,10 +62,10 @@ def checked(read: Callable[..., T], *arguments: object) -> T:
 
 
 def parse_probability(value: object) -> float:
-    """Reads a probability, as a number or as text such as ``"1e-4"`` or ``"0.1 %"``.
+    """Reads a probability (0 to less than 1), as a number or text such as ``"1e-4"``, ``"0.1 %"``.
 
     Raises:
-        QuantityError: If it is not a number from 0 to less than 1.
+        QuantityError: If it is none.
     """
     return checked(_core.parse_probability, as_json(value))
 

@@ -15,7 +15,7 @@ import marshal
 from typing import TYPE_CHECKING, Any
 
 from dumbbell import _core
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment.modules import read_module
 
 if TYPE_CHECKING:
@@ -33,9 +33,12 @@ def name_of(algorithm: type) -> str:
     """The name of a class in an experiment: ``my_module:MyCC``.
 
     Raises:
-        ValueError: If `algorithm` is not a complete algorithm class.
+        ExperimentError: If it is not a complete algorithm class.
     """
-    _check_class(algorithm, algorithm.__name__)
+    try:
+        _check_class(algorithm, algorithm.__name__)
+    except DumbbellError as error:
+        raise ExperimentError(str(error), key="cc") from None
     return f"{algorithm.__module__}:{algorithm.__qualname__}"
 
 
@@ -43,12 +46,17 @@ def find(cc: str) -> tuple[str, str]:
     """Name and SHA-256 of the source of the custom algorithm that `cc` names.
 
     Raises:
-        ValueError: If the class does not exist, is not an algorithm or lacks an option.
+        DumbbellError: If the class does not exist, is not an algorithm or lacks an option.
     """
-    home, name, options = _parse(cc)
-    digest, cls = _load(home, name)
-    _check_options(cls, options, f"{home}:{name}")
-    return f"{home}:{name}", digest
+    name, digest, cls, options = _load(cc)
+    signature = inspect.signature(cls)
+    try:
+        signature.bind(None, **options)
+    except TypeError as error:
+        known = [str(p) for p in list(signature.parameters.values())[1:]]
+        has = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise DumbbellError(f"{name}: {error}; {has}") from None
+    return name, digest
 
 
 def classes(
@@ -60,27 +68,39 @@ def classes(
         DumbbellError: If a class cannot be loaded, or its source differs from that of `sources`.
     """
     found = {}
-    for cc in dict.fromkeys(filter(is_custom, algorithms)):
-        home, name, options = _parse(cc)
-        try:
-            digest, cls = _load(home, name)
-        except ValueError as error:
-            raise DumbbellError(str(error)) from None
-        if digest != sources[f"{home}:{name}"]:
-            raise DumbbellError(
-                f"{home}:{name}: its source was changed during the run; run it again"
-            )
+    for cc in filter(is_custom, dict.fromkeys(algorithms)):
+        name, digest, cls, options = _load(cc)
+        if digest != sources[name]:
+            raise DumbbellError(f"{name}: its source was changed during the run; run it again")
         found[cc] = (cls, options)
     return found
 
 
-def _parse(cc: str) -> tuple[str, str, dict[str, Any]]:
-    """Home, class and options of a custom algorithm."""
-    found = _core.custom_algorithm(cc)
-    if found is None:
-        raise ValueError(f'"{cc}" is not an algorithm of the user')
-    home, name, options = found
-    return home, name, {key: _value(value) for key, value in options}
+def _load(cc: str) -> tuple[str, str, type[_Algorithm], dict[str, Any]]:
+    """Name, SHA-256 of the source, class and options of a custom algorithm."""
+    parsed = _core.custom_algorithm(cc)
+    if parsed is None:
+        raise DumbbellError(f'"{cc}" is not an algorithm of the user')
+    home, name, options = parsed
+    module, digest = read_module(home)
+    cls = getattr(module, name, None)
+    if cls is None:
+        known = [key for key, value in vars(module).items() if _is_algorithm(value)]
+        there = f"; its algorithms are {', '.join(known)}" if known else ""
+        raise DumbbellError(f'"{home}" has no class "{name}"{there}')
+    _check_class(cls, f"{home}:{name}")
+    values = {key: _value(value) for key, value in options}
+    return f"{home}:{name}", digest or _digest(cls), cls, values
+
+
+def _digest(cls: type) -> str:
+    """The SHA-256 of a class without a file, as of a notebook or the prompt."""
+    try:
+        source = inspect.getsource(cls).encode()
+    except (OSError, TypeError):
+        methods = (value for value in vars(cls).values() if inspect.isfunction(value))
+        source = b"".join(marshal.dumps(method.__code__) for method in methods)
+    return hashlib.sha256(source).hexdigest()
 
 
 def _value(text: str) -> bool | int | float | str:
@@ -92,26 +112,6 @@ def _value(text: str) -> bool | int | float | str:
         except ValueError:
             pass
     return text
-
-
-def _load(home: str, name: str) -> tuple[str, type[_Algorithm]]:
-    module, digest = read_module(home)
-    cls = getattr(module, name, None)
-    if cls is None:
-        known = [key for key, value in vars(module).items() if _is_algorithm(value)]
-        there = f"; its algorithms are {', '.join(known)}" if known else ""
-        raise ValueError(f'"{home}" has no class "{name}"{there}')
-    _check_class(cls, f"{home}:{name}")
-    return digest or hashlib.sha256(_source(cls)).hexdigest(), cls
-
-
-def _source(cls: type) -> bytes:
-    try:
-        return inspect.getsource(cls).encode()
-    except (OSError, TypeError):
-        # Defined in a notebook or at the prompt, without a file: hash the byte code instead.
-        methods = (value for value in vars(cls).values() if inspect.isfunction(value))
-        return b"".join(marshal.dumps(method.__code__) for method in methods)
 
 
 def _is_algorithm(value: object) -> bool:
@@ -127,16 +127,6 @@ def _check_class(cls: object, name: str) -> None:
         return
     missing = getattr(cls, "__abstractmethods__", ())
     if missing:
-        raise ValueError(f'"{name}" lacks {", ".join(sorted(missing))}; give it what is missing')
+        raise DumbbellError(f'"{name}" lacks {", ".join(sorted(missing))}; give it what is missing')
     tiers = "CongestionControl, RoundControl or WindowRule"
-    raise ValueError(f'"{name}" is not an algorithm; derive it from dumbbell.cc\'s {tiers}')
-
-
-def _check_options(cls: type[_Algorithm], options: dict[str, Any], name: str) -> None:
-    signature = inspect.signature(cls)
-    try:
-        signature.bind(None, **options)
-    except TypeError as error:
-        known = [str(p) for p in list(signature.parameters.values())[1:]]
-        has = f"its options are {', '.join(known)}" if known else "it has no options"
-        raise ValueError(f"{name}: {error}; {has}") from None
+    raise DumbbellError(f'"{name}" is not an algorithm; derive it from dumbbell.cc\'s {tiers}')

@@ -4,14 +4,7 @@ A result folder explains itself: ``experiment.toml`` as resolved (running it aga
 bytes), ``meta.json`` (version, seeds, machine, wall time), and ``flows.parquet``,
 ``series.parquet``, ``links.parquet``, ``internals.parquet``, each with a ``seed`` column first. If
 flows are logged, ``packets-SEED-sender.pcapng`` and ``packets-SEED-receiver.pcapng`` hold what each
-end of them saw.
-
-The tables are Polars frames over the simulator's own memory; others read them without copying::
-
-    pandas.DataFrame.from_arrow(result.series)        # or result.series.to_pandas()
-    pyarrow.table(result.series)
-    series = result.series; duckdb.sql("select max(cwnd) from series")
-    duckdb.sql("select flow, avg(cwnd) from 'out/series.parquet' group by all")
+end of them saw. The tables are Polars frames over the simulator's own memory.
 """
 
 from __future__ import annotations
@@ -118,12 +111,11 @@ class Result:
             kept = flows.select("seed", "flow", "cc", *metrics.FLOW_METRICS)
             return metrics.means_over_seeds(kept, ["flow", "cc"], ci=ci)
         if by == "cc":
-            return metrics.means_over_seeds(
-                metrics.over_flows(flows, ["cc", "seed"]), ["cc"], ci=ci
-            )
+            kept = metrics.over_flows(flows, ["cc", "seed"])
+            return metrics.means_over_seeds(kept, ["cc"], ci=ci)
         if by == "run":
-            runs = metrics.run_summary(self, flows, metrics.link_summary(self))
-            return metrics.means_over_seeds(runs, [], ci=ci)
+            kept = metrics.run_summary(self, flows, metrics.link_summary(self))
+            return metrics.means_over_seeds(kept, [], ci=ci)
         raise DumbbellError(unknown("summary", by, ["flow", "cc", "run"]))
 
     def throughput(self, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
@@ -186,14 +178,15 @@ class Result:
             parts.setdefault(name.rpartition("/")[0], []).append(name)
         order = [name for flow in self.flow_names for name in parts.get(flow, [flow])]
         keys = {"flow": pl.Enum(order), "cc": self.flows["cc"].dtype}
-        strings = pl.col("flow", "cc").cast(pl.String)
         changed = {}
         for table, of_subflows in SUBFLOW_TABLES.items():
-            plain = getattr(self, table).with_columns(strings)
+            plain, split = (
+                getattr(self, name).with_columns(pl.col("flow", "cc").cast(pl.String))
+                for name in (table, of_subflows)
+            )
             plain = plain.filter(~pl.col("flow").is_in(list(parts)))
-            split = getattr(self, of_subflows).with_columns(strings)
-            by = ["seed"] if table == "flows" else ["seed", "t"]
             both = pl.concat([plain, split], how="vertical_relaxed").cast(keys)
+            by = ["seed"] if table == "flows" else ["seed", "t"]
             changed[table] = both.sort(*by, "flow", maintain_order=True)
         return Result(self.experiment, self.meta, links=self.links, **changed)
 
@@ -205,10 +198,10 @@ class Result:
         Raises:
             DumbbellError: If there is no such link.
         """
-        said = next((one for one in self.experiment.links if one.name == link), None)
-        if said is None:
-            names = [one.name for one in self.experiment.links]
-            raise DumbbellError(unknown("link", link, names))
+        links = {one.name: one for one in self.experiment.links}
+        if link not in links:
+            raise DumbbellError(unknown("link", link, list(links)))
+        said = links[link]
         rate = RATE.parse(said.rate) if said.rate else None
         rates = parse_rates(said.rates) if said.rates else None
         trace = said.trace if isinstance(said.trace, list) else None
@@ -263,19 +256,15 @@ class Result:
 
     def concat(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""
-        added = more.tables
         tables: Any = {
-            name: pl.concat([table, added[name]], rechunk=False)
+            name: pl.concat([table, getattr(more, name)], rechunk=False)
             for name, table in self.tables.items()
         }
         seeds = [*self.seeds, *more.seeds]
-        sums = {key: self.meta[key] + more.meta[key] for key in _SUMS}
-        return Result(
-            self.experiment.replace(seeds=seeds),
-            self.meta | sums | {"seeds": seeds},
-            **tables,
-            captures={**self.captures, **more.captures},
-        )
+        meta = self.meta | {key: self.meta[key] + more.meta[key] for key in _SUMS}
+        experiment = self.experiment.replace(seeds=seeds)
+        captures = {**self.captures, **more.captures}
+        return Result(experiment, meta | {"seeds": seeds}, **tables, captures=captures)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Writes the result folder, completely or not at all.
@@ -295,9 +284,9 @@ class Result:
             self.write(place)
         return Path(folder)
 
-    def write(self, place: storage.Reservation) -> None:
+    def write(self, place: storage.Write) -> None:
         """Writes the result folder that was reserved for it; see `save`."""
-        place.write(self.experiment, self.meta, self.tables, self.captures)
+        place(self.experiment, self.meta, self.tables, self.captures)
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
@@ -317,27 +306,20 @@ def invalid_runs(meta: Mapping[str, Any]) -> dict[int, list[str]]:
 
 
 def collect(
-    experiment: Experiment,
-    outputs: Mapping[int, RunOutput],
-    meta: dict[str, Any],
+    experiment: Experiment, outputs: Mapping[int, RunOutput], meta: dict[str, Any]
 ) -> Result:
     """Puts the outputs of all seeds of a resolved experiment together."""
-    those = _participants(experiment)
+    flows, subflows = [], []
+    for flow, names in zip(experiment.flows, experiment.flow_names(), strict=True):
+        stop = TIME.parse(flow.stop) / 1e9 if flow.stop else float("inf")
+        for name in names:
+            flows.append(FlowInfo(name, flow.cc, stop))
+            parts = range(1, len(flow.paths or ()) + 1)
+            subflows += [FlowInfo(f"{name}/{part}", flow.cc, stop) for part in parts]
+    duration = TIME.parse(experiment.duration) / 1e9
+    those = Participants(duration, flows, [link.name for link in experiment.links], subflows)
     made = tables_of([FinishedRun(seed, those, output) for seed, output in outputs.items()])
     captures = {
         seed: output.capture for seed, output in outputs.items() if output.capture is not None
     }
     return Result(experiment, meta, **made, captures=captures)
-
-
-def _participants(experiment: Experiment) -> Participants:
-    """The flows and links of a resolved experiment."""
-    flows, subflows = [], []
-    for flow, names in zip(experiment.flows, experiment.flow_names(), strict=True):
-        stop = TIME.parse(flow.stop) / 1e9 if flow.stop else float("inf")
-        paths = len(flow.paths or ())
-        for name in names:
-            flows.append(FlowInfo(name, flow.cc, stop))
-            subflows += [FlowInfo(f"{name}/{at + 1}", flow.cc, stop) for at in range(paths)]
-    duration = TIME.parse(experiment.duration) / 1e9
-    return Participants(duration, flows, [link.name for link in experiment.links], subflows)

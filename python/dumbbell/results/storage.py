@@ -16,8 +16,8 @@ import platform
 import re
 import shlex
 import shutil
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,32 +26,33 @@ from dumbbell.experiment.model import Experiment
 from dumbbell.results.tables import COLUMNS, SUBFLOW_TABLES, TABLES, disk_errors, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import polars as pl
 
     from dumbbell import _core
 
-_FILES: Final = frozenset({"experiment.toml", "meta.json"} | {f"{t}.parquet" for t in TABLES})
+    Tables = Mapping[str, pl.DataFrame]
+    Write = Callable[[Experiment, Mapping[str, Any], Tables, Mapping[int, _core.Capture]], None]
 
-_SUBFLOW_FILES: Final = frozenset(f"{table}.parquet" for table in SUBFLOW_TABLES.values())
+_FILES: Final = ("experiment.toml", "meta.json", *(f"{table}.parquet" for table in TABLES))
 
-_DRAWN: Final = ("figure", "windows", "throughputs", "states", "round-trips", "queues")
-_ADDED: Final = frozenset(
-    {"report.html"} | {f"{name}.{kind}" for name in _DRAWN for kind in ("svg", "png", "pdf")}
+_OPTIONAL: Final = re.compile(
+    rf"({'|'.join(SUBFLOW_TABLES.values())})\.parquet|packets-\d+-(sender|receiver)\.pcapng"
+)
+"""Files of multipath flows, and of flows that are logged."""
+
+_ADDED: Final = re.compile(
+    r"report\.html|(figure|windows|throughputs|states|round-trips|queues)\.(svg|png|pdf)"
 )
 """Written into the folder by `dumbbell plot` and `dumbbell report`."""
 
-_CAPTURE: Final = re.compile(r"packets-\d+-(sender|receiver)\.pcapng")
-
 
 def identity(experiment: Experiment, meta: Mapping[str, Any]) -> str:
-    """A hash of what determines a result, except for its seeds.
+    """A hash of what determines the result of a resolved experiment, except for its seeds.
 
-    Args:
-        experiment: The resolved experiment.
-        meta: The result's ``backend`` and ``engine``, and ``testbed`` if packets are real: the
-            health of the machine, which no other measurement has to the last digit.
+    With real packets that is also the health of the machine (``testbed``), which no other
+    measurement has to the last digit.
     """
     parts = [meta.get(key) for key in ("backend", "engine", "testbed")]
     toml = experiment.replace(seeds=1).to_toml(defaults=True)
@@ -68,56 +69,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Reservation:
-    """The right to write a result folder, which no other process has meanwhile."""
-
-    folder: Path
-    overwrite: bool
-
-    def write(
-        self,
-        experiment: Experiment,
-        meta: Mapping[str, Any],
-        tables: Mapping[str, pl.DataFrame],
-        captures: Mapping[int, _core.Capture],
-    ) -> None:
-        """Writes what a result has into the folder, completely or not at all.
-
-        Raises:
-            OverwriteError: If it holds something else and may not be overwritten.
-            ResultError: If it cannot be written.
-        """
-        seeds = tables["flows"]["seed"].unique(maintain_order=True).to_list()
-        name = identity(experiment, meta)
-        meta = {**meta, "seeds": seeds, "hash": name}
-        is_same = check(self.folder, name, seeds, overwrite=self.overwrite)
-        target = Path(os.path.realpath(self.folder))
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir()
-            try:
-                with disk_errors():
-                    toml = experiment.to_toml(defaults=True)
-                    (temporary / "experiment.toml").write_text(toml, encoding="utf-8")
-                    text = json.dumps(meta, indent=2, ensure_ascii=False)
-                    (temporary / "meta.json").write_text(f"{text}\n", encoding="utf-8")
-                    for table, frame in tables.items():
-                        frame.write_parquet(temporary / f"{table}.parquet")
-                    for seed, capture in captures.items():
-                        capture.write(temporary / f"packets-{seed}-sender.pcapng", "sender")
-                        capture.write(temporary / f"packets-{seed}-receiver.pcapng", "receiver")
-                    for added in _ADDED if is_same else ():
-                        if (target / added).is_file():
-                            shutil.copy2(target / added, temporary)
-                _replace(temporary, target)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-        except OSError as error:
-            raise _unwritable(self.folder, error) from error
-
-
 @contextmanager
 def reserve(
     folder: str | Path,
@@ -125,14 +76,10 @@ def reserve(
     seeds: list[int] | None = None,
     *,
     overwrite: bool = False,
-) -> Iterator[Reservation]:
-    """Reserves a folder for a result that is yet to be made.
+) -> Iterator[Write]:
+    """Reserves a folder for a result that is yet to be made, and gives what writes it.
 
-    Args:
-        folder: The folder; a link is followed.
-        expected: The `identity` of the result; None for a measurement, which is always new.
-        seeds: The seeds of the result; None if they are not yet known.
-        overwrite: Whether another result that is there may be replaced.
+    Args are those of `check`; a link is followed.
 
     Raises:
         OverwriteError: If the folder holds another result.
@@ -143,33 +90,72 @@ def reserve(
     target = Path(os.path.realpath(path))
     parents = [parent for parent in target.parents if not parent.exists()]
     try:
-        try:
+        with _writing(path):
             target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unwritable(path, error) from None
         with _locked(target.with_name(f".{target.name}.lock"), path):
-            yield Reservation(path, overwrite)
+            yield partial(_write, path, overwrite)
     finally:
-        for parent in parents:
-            try:
+        with suppress(OSError):  # one of them holds the result
+            for parent in parents:
                 parent.rmdir()
-            except OSError:
-                break  # it holds the result
+
+
+def _write(
+    folder: Path,
+    overwrite: bool,
+    experiment: Experiment,
+    meta: Mapping[str, Any],
+    tables: Tables,
+    captures: Mapping[int, _core.Capture],
+) -> None:
+    """Writes what a result has into the folder, completely or not at all."""
+    seeds = tables["flows"]["seed"].unique(maintain_order=True).to_list()
+    name = identity(experiment, meta)
+    text = json.dumps({**meta, "seeds": seeds, "hash": name}, indent=2, ensure_ascii=False)
+    is_same = check(folder, name, seeds, overwrite=overwrite)
+    target = Path(os.path.realpath(folder))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    with _writing(folder), ExitStack() as cleanup:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        cleanup.callback(shutil.rmtree, temporary, ignore_errors=True)
+        toml = experiment.to_toml(defaults=True)
+        (temporary / "experiment.toml").write_text(toml, encoding="utf-8")
+        (temporary / "meta.json").write_text(f"{text}\n", encoding="utf-8")
+        for table, frame in tables.items():
+            frame.write_parquet(temporary / f"{table}.parquet")
+        for seed, capture in captures.items():
+            capture.write(temporary / f"packets-{seed}-sender.pcapng", "sender")
+            capture.write(temporary / f"packets-{seed}-receiver.pcapng", "receiver")
+        for file in target.iterdir() if is_same else ():
+            if file.is_file() and _ADDED.fullmatch(file.name):
+                shutil.copy2(file, temporary)
+        _replace(temporary, target)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Turns what the system refuses into a `ResultError`."""
+    try:
+        with disk_errors():
+            yield
+    except OSError as error:
+        raise ResultError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager
 def _locked(file: Path, folder: Path) -> Iterator[None]:
     """Holds a lock file, which is removed at the end; a killed process leaves it unlocked."""
     while True:
-        try:
+        with _writing(folder):
             lock = file.open("w")
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            problem = "another process is making a result for this folder"
-            raise ResultError(f"{folder}: {problem}; wait for it, or name another one") from None
-        except OSError as error:
-            raise _unwritable(folder, error) from None
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                problem = "another process is making a result for this folder"
+                advice = "wait for it, or name another one"
+                raise ResultError(f"{folder}: {problem}; {advice}") from None
         if file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
             break
         lock.close()  # its last holder removed the file meanwhile
@@ -185,14 +171,17 @@ def check(
 ) -> bool:
     """Checks that a folder may be written; returns whether the same result is there.
 
+    Args:
+        folder: The folder.
+        expected: The `identity` of the result; None for a measurement, which is always new.
+        seeds: The seeds of the result; None if they are not yet known.
+        overwrite: Whether another result that is there may be replaced.
+
     Raises:
         OverwriteError: If it holds another result, and `overwrite` is false.
         ResultError: If it holds anything else.
     """
-    if not folder.exists():
-        return False
-    _check_kind(folder)
-    if not any(folder.iterdir()):
+    if not folder.exists() or not _files(folder):
         return False
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
@@ -219,30 +208,23 @@ def _description(meta: Mapping[str, Any], is_same: bool) -> str:
     return f"another result ({runs} of another experiment, or of another version of the simulator)"
 
 
-def _check_kind(folder: Path) -> None:
-    """Raises `ResultError` if a folder holds anything but a result, or is in use."""
-    if _is_current(folder):
-        problem = "is replaced as a whole, which the folder that you are in cannot be"
-        raise ResultError(f"{folder}: {problem}; name another folder")
+def _files(folder: Path) -> list[str]:
+    """What a folder holds; raises `ResultError` if that is not a result, or if it is in use."""
+    with suppress(FileNotFoundError):  # the current folder was removed
+        if Path.cwd().is_relative_to(folder.resolve()):
+            problem = "is replaced as a whole, which the folder that you are in cannot be"
+            raise ResultError(f"{folder}: {problem}; name another folder")
     if not folder.is_dir():
         raise ResultError(f"{folder}: is a file; name a folder that is new, or holds a result")
     try:
-        names = {entry.name for entry in folder.iterdir()}
+        names = sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
         raise ResultError(f"{folder}: cannot be read: {error.strerror}") from None
-    ours = _FILES | _SUBFLOW_FILES | _ADDED
-    foreign = sorted(name for name in names - ours if not _CAPTURE.fullmatch(name))
-    if foreign:
-        problem = f'holds "{foreign[0]}", which is no part of a result, and is left alone'
-        raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")
-
-
-def _is_current(folder: Path) -> bool:
-    """Whether the current folder is this one or lies in it."""
-    try:
-        return Path.cwd().is_relative_to(folder.resolve())
-    except FileNotFoundError:  # the current folder was removed
-        return False
+    for name in names:
+        if name not in _FILES and not _OPTIONAL.fullmatch(name) and not _ADDED.fullmatch(name):
+            problem = f'holds "{name}", which is no part of a result, and is left alone'
+            raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a result")
+    return names
 
 
 def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]]:
@@ -252,17 +234,13 @@ def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]
         ResultError: If it is not one.
     """
     path = Path(folder)
-    missing = [name for name in sorted(_FILES) if not (path / name).is_file()]
-    if missing:
+    if missing := [name for name in sorted(_FILES) if not (path / name).is_file()]:
+        problem = "it is a file" if path.is_file() else "there is no such folder"
         if path.is_dir():
             problem = f"it lacks {', '.join(missing)}"
-        elif path.is_file():
-            problem = "it is a file"
-            if path.suffix == ".toml":
-                again = f"dumbbell run {shlex.quote(str(path))}"
-                problem = f"it is an experiment file; make the folder with: {again}"
-        else:
-            problem = "there is no such folder"
+        elif path.is_file() and path.suffix == ".toml":
+            again = f"dumbbell run {shlex.quote(str(path))}"
+            problem = f"it is an experiment file; make the folder with: {again}"
         raise ResultError(f"{path}: is not a result folder: {problem}")
     experiment = Experiment.load(path / "experiment.toml")
     try:
@@ -284,17 +262,10 @@ def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]
 def _replace(temporary: Path, target: Path) -> None:
     """Renames `temporary` to `target`; what was there stays until the new folder is complete."""
     old = temporary.with_suffix(".old")
-    there = target.exists()
-    if there:
-        target.rename(old)
-    try:
+    with ExitStack() as undo:
+        if target.exists():
+            target.rename(old)
+            undo.callback(old.rename, target)
         temporary.rename(target)
-    except BaseException:
-        if there:
-            old.rename(target)
-        raise
+        undo.pop_all()
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _unwritable(folder: Path, error: OSError) -> ResultError:
-    return ResultError(f"{folder}: cannot be written: {error.strerror or error}")

@@ -6,7 +6,9 @@ import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from itertools import accumulate
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -14,7 +16,7 @@ import polars as pl
 from dumbbell.errors import ResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from dumbbell import _core
@@ -47,6 +49,8 @@ SUBFLOW_TABLES: Final = {
     "internals": "subflow_internals",
 }
 """Those that a result with multipath flows has of their subflows too."""
+
+_ALL: Final = (*TABLES, *SUBFLOW_TABLES.values())
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
@@ -105,16 +109,43 @@ class Participants:
     subflows: list[FlowInfo] = field(default_factory=list)
 
 
-class RunOutput(Protocol):
-    """What an engine returns of a run, with the tables of `TABLES` (numbers in place of names)."""
+@dataclass(frozen=True, eq=False)
+class RunOutput:
+    """What a run gives: its tables, with numbers in the place of names.
+
+    Attributes:
+        meta: How much was simulated.
+        health: How well the machine did with real packets: lateness of packets (``late_mean_s``,
+            ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), packets
+            that devices dropped, the share of the processors that was stolen, whether they were
+            kept from sleeping (``awake``), whether the kernel had too little memory for TCP
+            (``short_of_memory``). Empty for a simulation.
+        invalid_reasons: Why the run is invalid; empty if it is valid.
+        capture: The packets of the flows that are logged.
+    """
+
+    flows: pl.DataFrame
+    series: pl.DataFrame
+    links: pl.DataFrame
+    internals: pl.DataFrame
+    subflows: pl.DataFrame
+    subflow_series: pl.DataFrame
+    subflow_internals: pl.DataFrame
+    meta: _core.Meta
+    health: dict[str, Any] = field(default_factory=dict)
+    invalid_reasons: list[str] = field(default_factory=list)
+    capture: _core.Capture | None = None
+
+    @classmethod
+    def of(cls, output: _core.RunOutput) -> RunOutput:
+        """The output of the simulator, whose memory the data frames share."""
+        tables: dict[str, Any] = {name: pl.DataFrame(getattr(output, name)) for name in _ALL}
+        return cls(**tables, meta=output.meta, capture=output.capture)
 
     @property
-    def capture(self) -> _core.Capture | None:
-        """Its packets, if flows are logged."""
-
-    @property
-    def meta(self) -> _core.Meta:
-        """How much was simulated."""
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """All tables by their names."""
+        return {name: getattr(self, name) for name in _ALL}
 
 
 @dataclass(frozen=True)
@@ -123,7 +154,7 @@ class FinishedRun:
 
     seed: int
     participants: Participants
-    output: RunOutput
+    output: RunOutput | _core.RunOutput
 
 
 def tables(runs: Sequence[FinishedRun], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:
@@ -133,43 +164,35 @@ def tables(runs: Sequence[FinishedRun], only: Collection[str] = TABLES) -> dict[
         runs: The runs; those that share a `Participants` cost less.
         only: Which of `TABLES`.
     """
-    flows = _Names(runs, lambda those: those.flows)
-    links = _Names(runs, lambda those: [FlowInfo(name, "", np.inf) for name in those.links])
+    those = {id(run.participants): run.participants for run in runs}.items()
+    flows = _Names({key: one.flows for key, one in those})
+    subflows = _Names({key: one.subflows for key, one in those}, flows.algorithms)
+    links = _Names({key: [FlowInfo(name, "", inf) for name in one.links] for key, one in those})
     made = {
         table: _named(runs, table, links if table == "links" else flows)
         for table in TABLES
         if table in only
     }
-    if any(run.participants.subflows for run in runs):
-        parts = _Names(runs, lambda those: those.subflows, algorithms=flows.algorithms)
-        for table, of_subflows in SUBFLOW_TABLES.items():
-            if table in made:
-                made[of_subflows] = _named(runs, of_subflows, parts)
+    for table, of_subflows in SUBFLOW_TABLES.items():
+        if table in only and len(subflows.names):
+            made[of_subflows] = _named(runs, of_subflows, subflows)
     return made
 
 
 class _Names:
-    """The flows, subflows or links of all runs, in which each `Participants` has an offset."""
+    """The flows, subflows or links of all runs; those of a `Participants` begin at its offset."""
 
     def __init__(
-        self,
-        runs: Sequence[FinishedRun],
-        of: Callable[[Participants], list[FlowInfo]],
-        algorithms: list[str] | None = None,
+        self, groups: Mapping[int, list[FlowInfo]], algorithms: list[str] | None = None
     ) -> None:
-        self.offsets: dict[int, int] = {}
-        flows: list[FlowInfo] = []
-        stops: list[float] = []
-        for those in (run.participants for run in runs):
-            if id(those) not in self.offsets:
-                self.offsets[id(those)] = len(flows)
-                flows += of(those)
-                stops += [min(flow.stop, those.duration) for flow in of(those)]
-        names, used = [flow.name for flow in flows], [flow.cc for flow in flows]
+        starts = accumulate(map(len, groups.values()), initial=0)
+        self.offsets = dict(zip(groups, starts, strict=False))
+        every = [flow for group in groups.values() for flow in group]
+        names, used = [flow.name for flow in every], [flow.cc for flow in every]
         self.algorithms = algorithms or list(dict.fromkeys(used))
         self.names = pl.Series(names, dtype=pl.Enum(list(dict.fromkeys(names))))
         self.used = pl.Series(used, dtype=pl.Enum(self.algorithms))
-        self.stops = pl.Series(stops, dtype=pl.Float64)
+        self.stops = pl.Series([flow.stop for flow in every], dtype=pl.Float64)
 
 
 def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFrame:
@@ -187,13 +210,13 @@ def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFra
         if table == "links":
             frames.append(pl.DataFrame([seed, name.alias("link"), *rest]))
             continue
-        frame = pl.DataFrame(
-            [seed, name.alias("flow"), names.used.gather(index).alias("cc"), *rest]
-        )
+        cc = names.used.gather(index).alias("cc")
+        frame = pl.DataFrame([seed, name.alias("flow"), cc, *rest])
         if table in ("flows", "subflows"):
-            end: Any = pl.min_horizontal(pl.col("completed"), names.stops.gather(index))
+            stop, over = names.stops.gather(index), pl.lit(run.participants.duration)
             first = ["seed", "flow", "cc", "start", "end"]
-            frame = frame.with_columns(end=end).select(*first, pl.all().exclude(first))
+            frame = frame.with_columns(end=pl.min_horizontal("completed", stop, over))
+            frame = frame.select(*first, pl.all().exclude(first))
         frames.append(frame)
     return pl.concat(frames, rechunk=False)
 

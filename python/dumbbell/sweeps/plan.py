@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
-from dumbbell.engine.build import engine
+from dumbbell.engine.simulation import engine
 from dumbbell.errors import in_file
 from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
