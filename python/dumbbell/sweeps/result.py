@@ -22,7 +22,7 @@ from dumbbell.results.result import Result
 from dumbbell.results.summary import in_notebook, means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
-from dumbbell.sweeps.figures import draw_lines
+from dumbbell.sweeps.figures import VALUE, Chart
 from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:
@@ -118,12 +118,11 @@ class SweepResult:
         known = [name for name in METRICS if name in table.columns]
         if y not in known:
             raise DumbbellError(unknown("metric", y, known))
-        group = pl.lit("") if by is None else pl.col(by)
-        runs = table.select(pl.col(x).alias("x"), group.alias("by"), pl.col(y)).drop_nulls(y)
+        runs = table.drop_nulls(y).rename({y: VALUE})
         with figures.styled():
             if ax is None:
                 _, [[ax]] = figures.panels(make=figures.pyplot_figure())
-            draw_lines(ax, runs, self.dataset.axes, x, by, Column.of(y))
+            Chart(runs, self.dataset.axes, by, y, Column.of(y)).lines(ax, x)
         ax.set_ylim(bottom=0)
         return ax
 
