@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from dumbbell._core import __version__
 from dumbbell.cli import bpf, store, udt
 from dumbbell.cli.benchmark import run_scenarios
-from dumbbell.cli.checks import examine_algorithms, examine_machine, validate_grid
+from dumbbell.cli.checks import examine_algorithms, examine_machine
 from dumbbell.cli.compare import compare_algorithms
 from dumbbell.cli.export import export_result, report_folder
 from dumbbell.cli.files import check_file, list_all, show_explanation, show_schema, write_starter
@@ -19,6 +19,7 @@ from dumbbell.cli.query import answer_query
 from dumbbell.cli.reproduce import reproduce_papers
 from dumbbell.cli.run import run_file
 from dumbbell.cli.sweep import sweep_file
+from dumbbell.cli.validate import validate_grid
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:

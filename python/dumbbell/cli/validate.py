@@ -1,0 +1,57 @@
+"""``dumbbell validate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from dumbbell.cli import options
+from dumbbell.cli.options import split_list
+from dumbbell.cli.output import print_json, print_line, progress_bar
+from dumbbell.errors import DumbbellError
+
+
+def validate_grid(
+    out: Annotated[Path, options.out("Folder of runs and page.")] = Path("results/validation"),
+    cc: Annotated[str, options.algorithms("Algorithms.")] = "reno,cubic,bbr",
+    rate: Annotated[str, Option(help="Rates of the link.")] = "100 Mbit/s",
+    rtt: Annotated[str, Option(help="Round-trip times.")] = "10 ms,20 ms,50 ms,100 ms",
+    queue: Annotated[str, Option(help="Queue lengths.")] = "0.5 BDP,1 BDP,2 BDP",
+    loss: Annotated[str, Option(help="Probabilities of random loss.")] = "0",
+    duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
+    repeats: Annotated[int, Option(min=1, help="Runs of each cell.")] = 3,
+    jobs: Annotated[int, Option(min=1, help="Cells at a time.")] = 1,
+    retry_invalid: Annotated[int, Option(help="How often to repeat an invalid run.")] = 1,
+    overwrite: options.Overwrite = False,
+    measure: Annotated[bool, Option(help="Whether to run what is missing.")] = True,
+    json: options.Json = False,
+) -> None:
+    """Compare simulator and real packets over a grid of flows."""
+    from dumbbell.checks import kernel_grid, kernel_page
+
+    rates, rtts, queues, losses = map(split_list, (rate, rtt, queue, loss))
+    algorithms = options.split_algorithms(cc)
+    grid = kernel_grid.Grid(algorithms, rates, rtts, queues, losses, duration, repeats)
+    for cell in grid.cells:
+        cell.experiment(duration, grid.seeds)
+    if measure:
+        with progress_bar() as tell:
+            kernel_grid.measure(
+                grid,
+                out,
+                jobs=jobs,
+                retry_invalid=retry_invalid,
+                overwrite=overwrite,
+                progress=tell,
+            )
+    cells = kernel_grid.compare(grid, out)
+    if cells.is_empty():
+        raise DumbbellError(f"{out}: nothing was measured there; leave out --no-measure")
+    page = kernel_page.write(grid, cells, out)
+    if json:
+        print_json({"cells": cells.to_dicts(), "page": str(page)})
+        return
+    print_line(kernel_page.table(cells))
+    print_line(f"\nThe page is {page}")
