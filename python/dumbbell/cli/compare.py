@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.engine.compare import Comparison
+    from dumbbell.metrics.intervals import Until
 
 Ecn = Literal["off", "classic", "accurate"]
 Stack = Literal["linux", "linux-2.6.18", "ns-3"]
@@ -54,7 +55,7 @@ def compare_algorithms(
     json: options.Json = False,
 ) -> None:
     """Compare algorithms on one link."""
-    from dumbbell.engine.compare import RUN_METRICS, compare, values_of
+    from dumbbell.engine.compare import RUN_METRICS, compare
 
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
     algorithms = options.split_algorithms(cc)
@@ -88,19 +89,9 @@ def compare_algorithms(
         table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
         print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
     else:
-        counts = found.runs["algorithm"].value_counts()["count"]
-        rival = f", each against as many of {against}" if against else ""
-        many = f"{flows} flow(s) of each algorithm{rival}, {duration}{mean_of(counts)}"
         where = f"{rate}, {rtt}, queue {queue}{f' with {aqm}' if aqm else ''}"
-        print_table(f"{where}: {many}", found.table())
-        print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
-        loose = [
-            name
-            for name, result in found.results.items()
-            if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
-        ]
-        if until and loose:
-            print_line(too_wide(until, f"With {', '.join(loose)} "))
+        rival = f", each against as many of {against}" if against else ""
+        _print(found, f"{where}: {flows} flow(s) of each algorithm{rival}, {duration}", until)
     if out is not None:
         from dumbbell.figures import FINE, save
 
@@ -110,20 +101,30 @@ def compare_algorithms(
             print_line(f"The picture is {file}")
 
 
+def _print(found: Comparison, title: str, until: Until | None) -> None:
+    from dumbbell.engine.compare import values_of
+
+    counts = found.runs["algorithm"].value_counts()["count"]
+    print_table(f"{title}{mean_of(counts)}", found.table())
+    print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
+    loose = [
+        name
+        for name, result in found.results.items()
+        if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
+    ]
+    if until and loose:
+        print_line(too_wide(until, f"With {', '.join(loose)} "))
+
+
 def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:
     """An algorithm's means and, if there are several seeds, their 95 % intervals."""
     from dumbbell.metrics import means_over_seeds
 
     found = means_over_seeds(runs, [], ci=True).row(0, named=True)
-    row = {"cc": name} | {metric: found[metric] for metric in runs.columns[1:]}
-    if runs.height > 1:
-        row["intervals"] = {
-            metric: None
-            if found[metric] is None
-            else [found[f"{metric}_low"], found[f"{metric}_high"]]
-            for metric in runs.columns[1:]
-        }
-    return row
+    means = {metric: found[metric] for metric in runs.columns[1:]}
+    ends = {metric: [found[f"{metric}_low"], found[f"{metric}_high"]] for metric in means}
+    intervals = {metric: ends[metric] if means[metric] is not None else None for metric in means}
+    return {"cc": name} | means | ({"intervals": intervals} if runs.height > 1 else {})
 
 
 def _meta(found: Comparison) -> dict[str, Any]:

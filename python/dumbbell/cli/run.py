@@ -98,14 +98,17 @@ def run_file(
 
 def _together(runs: pl.DataFrame) -> str:
     """What all flows achieved together."""
+    rate = f"All flows together {_mean(runs, 'throughput')} Mbit/s"
+    has_jain = runs["jain"].count() > 0
+    return f"{rate}; Jain's index {_mean(runs, 'jain')}" if has_jain else rate
+
+
+def _mean(runs: pl.DataFrame, metric: str) -> str:
     from dumbbell.display import Column
     from dumbbell.metrics import mean
 
-    values = {name: runs[name].drop_nulls().to_list() for name in ("throughput", "jain")}
-    rate, jain = (
-        Column.of(name).format(mean(known, name)) if known else "" for name, known in values.items()
-    )
-    return f"All flows together {rate} Mbit/s" + (jain and f"; Jain's index {jain}")
+    known = runs[metric].drop_nulls().to_list()
+    return Column.of(metric).format(mean(known, metric) if known else None)
 
 
 def _bdp(written: Experiment, resolved: Experiment) -> list[str]:
