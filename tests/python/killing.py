@@ -88,7 +88,7 @@ def check(folder: Path, seen: Path) -> None:
         before = seen.read_text().split() if seen.exists() else []
         if (folder / dataset.PLAN).exists():
             kept = dataset.Dataset(folder)
-            runs = kept.table("runs")["run"].to_list() if kept.parts else []
+            runs = kept.table("runs")["run"].to_list() if dataset.parts(folder) else []
             whole = len(set(runs)) == len(runs) and set(before) <= set(runs)
             seen.write_text("\n".join(runs))
             os._exit(0 if whole else 1)

@@ -166,7 +166,7 @@ def test_a_sweep_files_runs_under_the_source_too(mine: Path) -> None:
 
     def names() -> list[str]:
         sweep = Sweep.load(mine / "sweep.toml")
-        return [point.run(1, series=False) for point in sweep.points()]
+        return [point.run(1, series=False).name for point in sweep.points()]
 
     (mine / "sweep.toml").write_text(TOML + '[sweep]\n"flow.*.cc" = ["mine.py:Mine", "reno"]\n')
     before = names()

@@ -14,7 +14,7 @@ import shlex
 import sys
 import traceback
 import warnings
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from typer.exceptions import TyperException
 
@@ -47,17 +47,8 @@ def main() -> None:
         _tell(cause if isinstance(cause, Interrupted) else "stopped")
         sys.stderr.flush()
         os._exit(_INTERRUPTED)  # A thread of a custom algorithm may never end.
-    except TyperException as error:
-        _exit_for_usage(error)
-    except OverwriteError as error:
-        again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
-        _tell(f"{error}; name another path with --out, or: {again}")
-        sys.exit(2)
-    except DumbbellError as error:
-        _tell(error)
-        sys.exit(2)
     except Exception as error:
-        _exit_for(error)
+        status = _tell_error(error)
     sys.exit(status)
 
 
@@ -69,42 +60,55 @@ def _warn(message: Warning | str, *_where: Any, **_more: Any) -> None:
     _tell(message)
 
 
-def _exit_for_usage(error: TyperException) -> NoReturn:
-    """Prints a mistake in the options as other mistakes: the option first, then the problem."""
+def _tell_error(error: Exception) -> int:
+    """Prints what failed: by the user's mistake, or another one; returns the exit status."""
+    match error:
+        case TyperException():
+            sys.stderr.write(_usage_error(error))
+        case OverwriteError():
+            again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
+            _tell(f"{error}; name another path with --out, or: {again}")
+        case DumbbellError():
+            _tell(error)
+        case _:
+            return _tell_failure(error)
+    return 2
+
+
+def _usage_error(error: TyperException) -> str:
+    """A mistake in the options as other mistakes are told: the option first, then the problem."""
     said = error.format_message()
     context = getattr(error, "ctx", None)
     if context is not None and said == context.get_help():
-        sys.stderr.write(f"{said}\n")
-        sys.exit(2)
-    renamed = RENAMED.get(getattr(error, "option_name", ""))
+        return f"{said}\n"
+    if renamed := RENAMED.get(getattr(error, "option_name", "")):
+        return f"dumbbell: {renamed}\n"
     said = " ".join(said.split())
     said = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", said).rstrip(".")
     for theirs, ours in _PLAIN.items():
         said = re.sub(theirs, ours, said)
     more = f"; see {context.command_path} --help" if context is not None else ""
-    _tell(DumbbellError(renamed or f"{said}{more}"))
-    sys.exit(2)
+    return f"dumbbell: {DumbbellError(f'{said}{more}')}\n"
 
 
-def _exit_for(error: Exception) -> NoReturn:
-    """Prints what failed: the user's algorithm, the system, or the program itself."""
+def _tell_failure(error: Exception) -> int:
+    """Prints what failed: a custom algorithm, the system, or the program itself."""
     from dumbbell.engine.simulation import custom_traceback
 
-    part = custom_traceback(error)
-    notes = getattr(error, "__notes__", [])
-    if part is not None:
+    if part := custom_traceback(error):
         traceback.print_exception(error.with_traceback(part))
     elif isinstance(error, OSError):
-        sys.exit(_report_os_error(error))
-    elif notes:  # A custom algorithm was called, or answered, as it cannot be.
+        return _tell_os_error(error)
+    elif notes := getattr(error, "__notes__", []):
+        # A custom algorithm was called, or answered, as it cannot be.
         _tell(f"{type(error).__name__}: {error}, {notes[0]}")
     else:
         raise error
-    sys.exit(1)
+    return 1
 
 
-def _report_os_error(error: OSError) -> int:
-    """Prints in one line which file the system refused, and why; returns the exit status."""
+def _tell_os_error(error: OSError) -> int:
+    """Prints in one line which file the system refused, and why."""
     if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
         if error.filename is None:
             raise error

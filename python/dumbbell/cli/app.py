@@ -10,15 +10,12 @@ from typer.core import TyperGroup
 from dumbbell._core import __version__
 from dumbbell.cli import bpf, store, udt
 from dumbbell.cli.benchmark import run_scenarios
-from dumbbell.cli.catalogue import list_all
+from dumbbell.cli.checks import examine_algorithms, examine_machine
 from dumbbell.cli.compare import compare_algorithms
-from dumbbell.cli.conformance import examine_algorithms
-from dumbbell.cli.doctor import examine_machine
-from dumbbell.cli.export import export_result
-from dumbbell.cli.files import check_file, show_explanation, show_schema, write_starter
+from dumbbell.cli.export import export_result, report_folder
+from dumbbell.cli.files import check_file, list_all, show_explanation, show_schema, write_starter
 from dumbbell.cli.plot import plot_folder
 from dumbbell.cli.query import answer_query
-from dumbbell.cli.report import report_folder
 from dumbbell.cli.reproduce import reproduce_papers
 from dumbbell.cli.run import run_file
 from dumbbell.cli.sweep import sweep_file

@@ -12,8 +12,8 @@ from dumbbell import _core
 from dumbbell.cli import options
 from dumbbell.cli.compare import row_of
 from dumbbell.cli.options import split_algorithms
-from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
-from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.cli.output import print_json, print_line, print_table, progress_bar, writing
+from dumbbell.errors import ExperimentError
 
 if TYPE_CHECKING:
     from dumbbell.experiment.model import Experiment
@@ -136,10 +136,8 @@ def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], ou
         for row in table
     ]
     panels = {f"{scenario.title} ({paper.id})": table for paper, scenario, table in tables}
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         with atomic_write(out / "comparison.csv") as file, disk_errors():
             pl.DataFrame(rows, infer_schema_length=None).write_csv(file)
         save(throughput_over_delay(panels, named), out / "comparison")
-    except OSError as error:
-        raise DumbbellError(f"{out}: cannot be written: {error.strerror}") from None

@@ -18,12 +18,12 @@ from dumbbell.cli.output import (
     progress_bar,
     too_wide,
 )
-from dumbbell.errors import ExperimentError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.engine.compare import Comparison
+    from dumbbell.metrics.intervals import Until
 
 Ecn = Literal["off", "classic", "accurate"]
 Stack = Literal["linux", "linux-2.6.18", "ns-3"]
@@ -55,98 +55,79 @@ def compare_algorithms(
     json: options.Json = False,
 ) -> None:
     """Compare algorithms on one link."""
-    from dumbbell.engine.compare import RUN_METRICS, compare, values_of
+    from dumbbell.engine.compare import RUN_METRICS, compare
 
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
     algorithms = options.split_algorithms(cc)
-    settings: dict[str, Any] = {
-        "rate": rate,
-        "rtt": rtt,
-        "queue": queue,
-        "aqm": aqm,
-        "loss": loss,
-        "flows": flows,
-        "duration": duration,
-        "stack": stack,
-        "ecn": ecn,
-        "seeds": 1 if seeds is None else seeds,
-    }
+    link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
+    load = {"flows": flows, "duration": duration, "stack": stack, "ecn": ecn, "seeds": seeds or 1}
+    question: dict[str, Any] = link | load
     is_picture = out is not None and out.suffix in options.PICTURES
     if out is not None:  # results in a folder are checked one by one
         options.refuse_existing(out, overwrite or not is_picture, folder=not is_picture)
     began = time.perf_counter()
-    with progress_bar("comparing") as progress:
-        try:
-            found = compare(
-                algorithms,
-                against=against,
-                jobs=jobs,
-                until=until,
-                backend=backend,
-                out=None if is_picture else out,
-                overwrite=overwrite,
-                progress=progress,
-                **settings,
-            )
-        except ExperimentError as error:
-            if error.key not in {*settings, "cc", "against"}:
-                raise
-            raise ExperimentError(error.problem, key=f"--{error.key}") from None
+    with progress_bar("comparing") as progress, options.named(*question, "cc", "against"):
+        found = compare(
+            algorithms,
+            against=against,
+            jobs=jobs,
+            until=until,
+            backend=backend,
+            out=None if is_picture else out,
+            overwrite=overwrite,
+            progress=progress,
+            **question,
+        )
     wall = time.perf_counter() - began
     for name, one in found.results.items():
         print_warnings(f"{name}: {warning}" for warning in one.warnings)
         print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
     if json:
-        meta = _meta(settings, found, wall) | ({} if until is None else {"until": vars(until)})
+        meta = _meta(found) | {"wall_s": wall, "question": question}
+        meta |= {"until": vars(until)} if until else {}
         groups = found.runs.group_by("algorithm", maintain_order=True)
         table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
         print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
     else:
-        counts = found.runs["algorithm"].value_counts()["count"]
-        print_table(_title(settings, against) + mean_of(counts), found.table())
-        print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
-        loose = [
-            name
-            for name, result in found.results.items()
-            if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
-        ]
-        if until and loose:
-            print_line(too_wide(until, f"With {', '.join(loose)} "))
+        where = f"{rate}, {rtt}, queue {queue}{f' with {aqm}' if aqm else ''}"
+        rival = f", each against as many of {against}" if against else ""
+        _print(found, f"{where}: {flows} flow(s) of each algorithm{rival}, {duration}", until)
     if out is not None:
-        _draw(found, out if is_picture else out / "comparison.svg", quiet=json)
+        from dumbbell.figures import FINE, save
+
+        file = out if is_picture else out / "comparison.svg"
+        save(found.plot(), file.with_suffix(""), [file.suffix[1:]], dpi=FINE)
+        if not json:
+            print_line(f"The picture is {file}")
 
 
-def _title(settings: dict[str, Any], against: str | None) -> str:
-    with_aqm = f" with {settings['aqm']}" if settings["aqm"] else ""
-    rival = f", each against as many of {against}" if against else ""
-    link = f"{settings['rate']}, {settings['rtt']}, queue {settings['queue']}{with_aqm}"
-    return f"{link}: {settings['flows']} flow(s) of each algorithm{rival}, {settings['duration']}"
+def _print(found: Comparison, title: str, until: Until | None) -> None:
+    from dumbbell.engine.compare import values_of
 
-
-def _draw(found: Comparison, file: Path, *, quiet: bool) -> None:
-    from dumbbell.figures import FINE, save
-
-    save(found.plot(), file.with_suffix(""), [file.suffix[1:]], dpi=FINE)
-    if not quiet:
-        print_line(f"The picture is {file}")
+    counts = found.runs["algorithm"].value_counts()["count"]
+    print_table(f"{title}{mean_of(counts)}", found.table())
+    print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
+    loose = [
+        name
+        for name, result in found.results.items()
+        if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
+    ]
+    if until and loose:
+        print_line(too_wide(until, f"With {', '.join(loose)} "))
 
 
 def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:
     """An algorithm's means and, if there are several seeds, their 95 % intervals."""
-    from dumbbell import metrics
+    from dumbbell.metrics import means_over_seeds
 
-    row: dict[str, Any] = {"cc": name}
-    intervals = {}
-    for metric in runs.columns[1:]:
-        known = runs[metric].drop_nulls().to_list()
-        estimate = metrics.mean(known, metric) if known else None
-        row[metric] = estimate and estimate.value
-        intervals[metric] = [estimate.low, estimate.high] if estimate else None
-    return row | ({"intervals": intervals} if runs.height > 1 else {})
+    found = means_over_seeds(runs, [], ci=True).row(0, named=True)
+    means = {metric: found[metric] for metric in runs.columns[1:]}
+    ends = {metric: [found[f"{metric}_low"], found[f"{metric}_high"]] for metric in means}
+    intervals = {metric: ends[metric] if means[metric] is not None else None for metric in means}
+    return {"cc": name} | means | ({"intervals": intervals} if runs.height > 1 else {})
 
 
-def _meta(settings: dict[str, Any], found: Comparison, wall: float) -> dict[str, Any]:
+def _meta(found: Comparison) -> dict[str, Any]:
     metas = [result.meta for result in (*found.results.values(), found.rival) if result]
     sums = {key: sum(meta[key] for meta in metas) for key in ("data_packets", "events")}
-    seed = {"seed": metas[0]["seeds"][0], "wall_s": wall}
-    return {**metas[0], **sums, **seed, "question": settings}
+    return metas[0] | sums | {"seed": metas[0]["seeds"][0]}

@@ -1,15 +1,15 @@
-"""``dumbbell init``, ``check``, ``explain`` and ``schema``: help with experiment files."""
+"""``dumbbell init``, ``check``, ``list``, ``explain``, ``schema``: help with experiment files."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument
 
 from dumbbell import _core
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line, print_text
+from dumbbell.cli.output import print_json, print_line, print_text
 from dumbbell.errors import DumbbellError, in_file
 
 
@@ -44,6 +44,44 @@ def check_file(
         return
     experiment = Experiment.load(file, overrides=assignments or []).resolve()
     print_line(f"{file}: valid, {repr(experiment)[13:-1]}")
+
+
+def list_all(json: options.Json = False) -> None:
+    """List algorithms, TCP stacks, papers and metrics."""
+    from dumbbell import metrics, papers
+
+    stacks = _core.stacks()
+    titles = {paper.id: paper.title for paper in papers.available()}
+    meanings = {
+        metric.__name__: (metric.__doc__ or "").partition("\n")[0] for metric in metrics.METRICS
+    }
+    if json:
+        catalogue = {"algorithms": _core.algorithms(), "stacks": stacks}
+        print_json(catalogue | {"papers": titles, "metrics": meanings})
+        return
+    usual = stacks["linux"]
+    differing = {
+        name: {key: value for key, value in fields.items() if usual[key] != value} or fields
+        for name, fields in stacks.items()
+    }
+    settings = {
+        name: ", ".join(f"{key} = {_toml(value)}" for key, value in fields.items())
+        for name, fields in differing.items()
+    }
+    print_text('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
+    print_text("  " + ", ".join(_core.algorithms()))
+    for title, meaning in (
+        ('TCP stacks, for stack = "NAME" (and stack_options for single fields):', settings),
+        ("Papers, for dumbbell reproduce:", titles),
+        ("Metrics, of dumbbell.metrics:", meanings),
+    ):
+        print_text(f"\n{title}")
+        for name, text in meaning.items():
+            print_text(f"  {name}: {text}")
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def show_explanation(

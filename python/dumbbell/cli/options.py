@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -11,7 +12,7 @@ from typer import Argument, Context, Option
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dumbbell.metrics.intervals import Until
 
@@ -39,29 +40,31 @@ def out(help: str) -> Any:  # noqa: A002
     return Option("--out", help=help, callback=_refuse_impossible)
 
 
-def _complete_algorithms(incomplete: str) -> list[str]:
-    """The algorithms that may stand after the last comma."""
+# What may complete a value; Typer leaves out what begins otherwise.
+
+
+def _algorithms(incomplete: str) -> list[str]:
     from dumbbell import _core
 
-    before, comma, name = incomplete.rpartition(",")
-    return [f"{before}{comma}{cc}" for cc in _core.algorithms() if cc.startswith(name)]
+    *before, _ = incomplete.split(",")
+    return [",".join([*before, cc]) for cc in _core.algorithms()]
 
 
-def _complete_metrics(incomplete: str) -> list[str]:
+def _metrics() -> tuple[str, ...]:
     from dumbbell.sweeps.plan import METRICS
 
-    return [name for name in METRICS if name.startswith(incomplete)]
+    return METRICS
 
 
-def _complete_papers(incomplete: str) -> list[str]:
+def _papers() -> list[str]:
     from dumbbell.papers.registry import PAPERS
 
-    return [name for name in (*PAPERS, "all") if name.startswith(incomplete)]
+    return [*PAPERS, "all"]
 
 
 def algorithms(help: str) -> Any:  # noqa: A002
     """``--cc``: algorithms, which the shell completes."""
-    return Option("--cc", help=help, autocompletion=_complete_algorithms)
+    return Option("--cc", help=help, autocompletion=_algorithms)
 
 
 Jobs = Annotated[
@@ -88,15 +91,13 @@ UntilCi = Annotated[
         help="Add seeds until half of the 95 % interval is at most this share of the mean: '5%'.",
     ),
 ]
-Metric = Annotated[
-    str, Option(help="Metric that --until-ci refers to.", autocompletion=_complete_metrics)
-]
+Metric = Annotated[str, Option(help="Metric that --until-ci refers to.", autocompletion=_metrics)]
 Papers = Annotated[
     list[str] | None,
     Argument(
         metavar="PAPER",
         help="Ids or folders of papers; all built-in ones if none is named.",
-        autocompletion=_complete_papers,
+        autocompletion=_papers,
     ),
 ]
 MaxSeeds = Annotated[int, Option(help="Upper limit on the seeds of --until-ci.")]
@@ -116,6 +117,17 @@ def split_algorithms(text: str) -> list[str]:
     if twice:
         raise ExperimentError(f'"{twice}" is named twice; name every algorithm once', key="--cc")
     return names
+
+
+@contextmanager
+def named(*arguments: str) -> Iterator[None]:
+    """Gives an `ExperimentError` in one of these arguments the name of the option."""
+    try:
+        yield
+    except ExperimentError as error:
+        if error.key not in arguments:
+            raise
+        raise ExperimentError(error.problem, key=f"--{error.key}") from None
 
 
 def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> None:

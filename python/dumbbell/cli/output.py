@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.engine.progress import Progress, titled
+from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Until
@@ -53,7 +55,8 @@ def print_text(text: str) -> None:
 
 def print_table(title: str, table: Table) -> None:
     """Prints a table within the width of the terminal; without limit where there is none."""
-    strong = _bold if sys.stdout.isatty() and "NO_COLOR" not in os.environ else str
+    has_styles = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    strong = "\x1b[1m{}\x1b[0m".format if has_styles else str
     width = terminal_width()
     for line in textwrap.wrap(title, width or sys.maxsize):
         print_line(strong(line))
@@ -65,10 +68,6 @@ def terminal_width() -> int | None:
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return shutil.get_terminal_size().columns
     return None
-
-
-def _bold(line: str) -> str:
-    return f"\x1b[1m{line}\x1b[0m"
 
 
 def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
@@ -110,6 +109,15 @@ def progress_bar(title: str = "") -> Iterator[Progress]:
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Tells which path the system refused to write, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise DumbbellError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def mean_of(counts: Iterable[int]) -> str:

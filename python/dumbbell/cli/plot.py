@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 from typer import Argument, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line, print_text, print_warnings
+from dumbbell.cli.output import print_line, print_text, print_warnings, writing
 from dumbbell.errors import DumbbellError, ResultError
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def _inches(width: str | None) -> float | None:
     return inches
 
 
-def _complete_names(incomplete: str) -> list[str]:
+def _names() -> list[str]:
     from dumbbell.figures.result import FIGURES
     from dumbbell.sweeps.figures import FIGURES as OF_SWEEPS
 
-    return [name for name in (*FIGURES, *OF_SWEEPS) if name.startswith(incomplete)]
+    return [*FIGURES, *OF_SWEEPS]
 
 
 def plot_folder(
@@ -51,7 +51,7 @@ def plot_folder(
     ] = None,
     name: Annotated[
         str | None,
-        Argument(metavar="FIGURE", help="Its name, one of --list.", autocompletion=_complete_names),
+        Argument(metavar="FIGURE", help="Its name, one of --list.", autocompletion=_names),
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of a result; default: the first.")] = None,
     x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
@@ -69,14 +69,11 @@ def plot_folder(
 ) -> None:
     """Draw a figure of a result, a sweep or a paper."""
     from dumbbell import figures
-    from dumbbell.sweeps import figures as sweep_figures
     from dumbbell.sweeps.dataset import is_dataset
 
     if list_all or folder is None:
         _list_figures()
         return
-    choices = {"x": x, "y": y, "by": by, "metric": metric, "where": where}
-    given = [f"--{key}" for key, value in choices.items() if value is not None]
     inches = _inches(width)
     if out is not None and out.suffix in options.PICTURES:
         kind = kind or cast("Format", out.suffix.removeprefix("."))
@@ -85,61 +82,45 @@ def plot_folder(
             raise DumbbellError(f"--out: {problem}")
         out = out.with_suffix("")
     is_sweep = is_dataset(folder)
+    choices = {"x": x, "y": y, "by": by, "metric": metric, "where": where}
+    given = [key for key, value in choices.items() if value is not None]
     if given and not is_sweep:
-        raise DumbbellError(f"{given[0]}: is for figures of a sweep, which {folder} is not")
+        raise DumbbellError(f"--{given[0]}: is for figures of a sweep, which {folder} is not")
     if seed is not None and is_sweep:
         problem = "is for figures of a result; choose runs with --where 'seed = 1'"
         raise DumbbellError(f"--seed: {problem}")
-    for file in _files(out, kind) if out else []:
+    kinds = [kind] if kind else ["svg", "png"]
+    for file in [_file(out, one) for one in kinds] if out else []:
         options.refuse_existing(file, overwrite)
     with figures.styled():
         if is_sweep:
-            shown = metric or "jain"
-            name, figure = sweep_figures.draw(
-                folder, name, x=x, y=y, by=by, metric=shown, where=where
-            )
-            parts = [name] if name == "delay" else [name, _slug(shown)]
-            parts += [] if by is None or name == "heat" else ["by", _slug(by)]
-            stem = folder / "-".join(parts)
+            figure, stem = _of_sweep(folder, name, **choices)
         elif (folder / "experiment.toml").exists() or not _is_paper(folder):
-            figure = _of_result(folder, name or "overview", inches, seed)
-            stem = folder / (name if name not in (None, "overview") else "figure")
+            figure, stem = _of_result(folder, name or "overview", inches, seed)
         else:
             figure, stem = _of_paper(folder, name)
-    _write(figure, out or stem, kind, inches)
-
-
-def _write(figure: Figure, stem: Path, kind: str | None, width: float | None) -> None:
-    from dumbbell import figures
-
+    stem = out or stem
     was = float(figure.get_figwidth())
-    if width is not None and width < _TIGHT * was:
+    if inches is not None and inches < _TIGHT * was:
         said = f"is drawn for {was * 25.4:.0f} mm: look whether its words have room"
         print_warnings([f"{stem.name} {said}"])
     fine = {"dpi": figures.FINE} if kind or width else {}
-    try:
-        written = figures.save(figure, stem, _kinds(kind), width=width, **fine)
-    except OSError as error:
-        place = _files(stem, kind)[0] if kind else stem
-        raise ResultError(f"{place}: cannot be written: {error.strerror}") from None
+    with writing(_file(stem, kind) if kind else stem):
+        written = figures.save(figure, stem, kinds, width=inches, **fine)
     print_line("\n".join(map(str, written)))
 
 
-def _files(stem: Path, kind: str | None) -> list[Path]:
-    return [stem.with_name(f"{stem.name}.{one}") for one in _kinds(kind)]
-
-
-def _kinds(kind: str | None) -> list[str]:
-    return [kind] if kind else ["svg", "png"]
+def _file(stem: Path, kind: str) -> Path:
+    return stem.with_name(f"{stem.name}.{kind}")
 
 
 def _list_figures() -> None:
     """Prints the figures of a result, of a sweep, and of papers."""
     from dumbbell.figures.result import FIGURES
     from dumbbell.papers import available
-    from dumbbell.sweeps import figures as sweep_figures
+    from dumbbell.sweeps.figures import FIGURES as OF_SWEEPS
 
-    for of, known in (("result", FIGURES), ("sweep", sweep_figures.FIGURES)):
+    for of, known in (("result", FIGURES), ("sweep", OF_SWEEPS)):
         print_text(f"Of a {of}, for dumbbell plot FOLDER NAME:")
         for name, shows in known.items():
             print_text(f"  {name}: {shows}")
@@ -150,7 +131,26 @@ def _list_figures() -> None:
             print_text(f"  {paper.id} {spec.id}: {spec.heading}")
 
 
-def _of_result(folder: Path, name: str, width: float | None, seed: int | None) -> Figure:
+def _of_sweep(
+    folder: Path, name: str | None, metric: str | None, by: str | None, **choices: str | None
+) -> tuple[Figure, Path]:
+    """A figure of a sweep, and where it is written."""
+    from dumbbell.sweeps.figures import draw
+
+    metric = metric or "jain"
+    name, figure = draw(folder, name, metric=metric, by=by, **choices)
+    parts = [name] if name == "delay" else [name, _slug(metric)]
+    parts += [] if by is None or name == "heat" else ["by", _slug(by)]
+    return figure, folder / "-".join(parts)
+
+
+def _slug(metric: str) -> str:
+    return "".join(char if char.isalnum() else "-" for char in metric).strip("-") or "metric"
+
+
+def _of_result(
+    folder: Path, name: str, width: float | None, seed: int | None
+) -> tuple[Figure, Path]:
     from dumbbell import figures
     from dumbbell.figures.result import MOST_FLOWS, draw
     from dumbbell.results.result import Result
@@ -163,7 +163,8 @@ def _of_result(folder: Path, name: str, width: float | None, seed: int | None) -
     count = len(result.flow_names)
     if count > MOST_FLOWS:
         print_warnings([f"{folder}: the first {MOST_FLOWS} of {count} flows are drawn"])
-    return draw(result, name, width=width or figures.PAGE, seed=seed)
+    figure = draw(result, name, width=width or figures.PAGE, seed=seed)
+    return figure, folder / ("figure" if name == "overview" else name)
 
 
 def _is_paper(folder: Path) -> bool:
@@ -192,7 +193,3 @@ def _of_paper(folder: Path, name: str | None) -> tuple[Figure, Path]:
     drawn = made.figure(name.removeprefix("figure").removeprefix("-"))
     file = f"{made.paper.id}-{name}"
     return drawn, folder.with_name(file) if made.folder == folder else Path(file)
-
-
-def _slug(metric: str) -> str:
-    return "".join(char if char.isalnum() else "-" for char in metric).strip("-") or "metric"

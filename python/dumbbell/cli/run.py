@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.experiment.model import Experiment
-    from dumbbell.results.result import Result
 
 _PACKET: Final = 1500
 """Of how many bytes the packets are in which a BDP is shown."""
@@ -50,6 +49,7 @@ def run_file(
     from dumbbell import metrics
     from dumbbell.engine.runner import run, values_of
     from dumbbell.experiment.model import Experiment
+    from dumbbell.results.summary import Summary, summary_tables
     from dumbbell.sweeps.plan import RUN_METRICS
 
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
@@ -73,20 +73,22 @@ def run_file(
             progress=progress,
         )
     print_warnings(result.warnings)
-    summary = metrics.summary(result)
-    links = metrics.link_summary(result)
+    flows, links = metrics.summary(result), metrics.link_summary(result)
+    runs = metrics.run_summary(result, flows, links)
     if json:
         meta = {"seed": result.seeds[0], "out": str(folder), "warnings": result.warnings}
-        print_json(
-            {
-                "runs": metrics.run_summary(result, summary, links).to_dicts(),
-                "flows": summary.to_dicts(),
-                "links": links.to_dicts(),
-                "meta": result.meta | meta | ({"until": vars(until)} if until else {}),
-            }
-        )
+        meta = result.meta | meta | ({"until": vars(until)} if until else {})
+        tables = {"runs": runs, "flows": flows, "links": links}
+        print_json({name: table.to_dicts() for name, table in tables.items()} | {"meta": meta})
         return
-    _print(result, summary, links, _bdp(written, result.experiment))
+    of_flows, of_links = summary_tables(result, Summary(flows, links, jain=runs), label=str)
+    print_table(f"{result.experiment.title or 'Flows'}{mean_of([len(result.seeds)])}", of_flows)
+    print_line()
+    print_table("Links", of_links)
+    notes = [_together(runs)] if len(result.flow_names) > 1 else []
+    notes += _bdp(written, result.experiment)
+    if notes:
+        print_text("\n".join(["", *notes]))
     for reason in result.invalid_reasons:
         print_line(f"\nInvalid, {reason}")
     if until and not all(map(until.is_satisfied_by, values_of(until.metric, result))):
@@ -94,45 +96,28 @@ def run_file(
     print_line(f"\nThe result is in {folder}")
 
 
-def _bdp(written: Experiment, resolved: Experiment) -> str:
-    """What 1 BDP is, if there is a single link and its queue is given in BDP."""
+def _together(runs: pl.DataFrame) -> str:
+    """What all flows achieved together."""
+    rate = f"All flows together {_mean(runs, 'throughput')} Mbit/s"
+    has_jain = runs["jain"].count() > 0
+    return f"{rate}; Jain's index {_mean(runs, 'jain')}" if has_jain else rate
+
+
+def _mean(runs: pl.DataFrame, metric: str) -> str:
+    from dumbbell.display import Column
+    from dumbbell.metrics import mean
+
+    known = runs[metric].drop_nulls().to_list()
+    return Column.of(metric).format(mean(known, metric) if known else None)
+
+
+def _bdp(written: Experiment, resolved: Experiment) -> list[str]:
+    """A note of what 1 BDP is, if there is a single link and its queue is given in BDP."""
     from dumbbell.experiment.quantities import BDP, SIZE
 
     [link, *more], [there, *_] = written.links, resolved.links
     given = link.queue or "1 BDP"  # the default, if it is limited
     if more or not given.endswith("BDP") or there.queue in (None, "unlimited"):
-        return ""
+        return []
     size = round(SIZE.parse(there.queue) * 10**6 / BDP.parse(given))
-    return f"1 BDP is {SIZE.format(size)} ({size / _PACKET:,.0f} packets of {_PACKET:,} bytes)"
-
-
-def _print(result: Result, summary: pl.DataFrame, links: pl.DataFrame, bdp: str) -> None:
-    from dumbbell import metrics
-    from dumbbell.results.summary import Summary, summary_tables
-
-    jain = metrics.fairness(result)
-    flows, queues = summary_tables(result, Summary(summary, links, jain), label=str)
-    print_table(f"{result.experiment.title or 'Flows'}{mean_of([len(result.seeds)])}", flows)
-    print_line()
-    print_table("Links", queues)
-    lines = [bdp] if bdp else []
-    if len(result.flow_names) > 1:
-        together = metrics.group_throughput(summary)["throughput"]
-        said = f"All flows together {_on_one_line(together, 'throughput')}"
-        if jain["jain"].count():
-            said += f"; Jain's index {_on_one_line(jain['jain'], 'jain')}"
-        lines.insert(0, said)
-    if lines:
-        print_line()
-    for line in lines:
-        print_text(line)
-
-
-def _on_one_line(runs: pl.Series, metric: str) -> str:
-    from dumbbell import metrics
-    from dumbbell.display import Column
-
-    column = Column.of(metric)
-    return (
-        f"{column.format(metrics.mean(runs.drop_nulls().to_list(), metric))} {column.unit}".rstrip()
-    )
+    return [f"1 BDP is {SIZE.format(size)} ({size / _PACKET:,.0f} packets of {_PACKET:,} bytes)"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from dumbbell.display import Table
     from dumbbell.engine.progress import Progress
-
-_MOST_LIVE: Final = 8
-"""The axis that is shown while the sweep runs has at most as many values."""
-
-_COLUMNS: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
+    from dumbbell.sweeps.plan import Sweep
 
 
 def sweep_file(
@@ -60,8 +55,7 @@ def sweep_file(
     began = time.perf_counter()
     folder = out or Path("results") / file.stem
     sweep = Sweep.load(file, overrides=assignments or [])
-    units = {axis.name: axis.unit for axis in sweep.axes}
-    with _live(file.name, units) as (progress, finished):
+    with _live(file.name, sweep) as (progress, finished):
         swept = run_sweep(
             sweep,
             folder,
@@ -75,17 +69,16 @@ def sweep_file(
         )
     wall = time.perf_counter() - began
     result = SweepResult(swept.dataset)
-    by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
     print_warnings(swept.warnings + silent_flows(result.flows))
+    by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
+    points = by_point.agg(pl.len().alias("seeds"), pl.col(METRICS).mean())
     if json:
-        points = by_point.agg(pl.len().alias("seeds"), pl.col(METRICS).mean()).to_dicts()
         meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
         still = {"until": vars(until), "loose": swept.loose} if until else {}
-        print_json({"points": points, "meta": meta | still})
+        print_json({"points": points.to_dicts(), "meta": meta | still})
         return
-    counts = by_point.len()["len"].to_list()
     table = result.table()
-    print_table(f"{len(counts):,} point(s){mean_of(counts)}", table)
+    print_table(f"{points.height:,} point(s){mean_of(points['seeds'])}", table)
     if table.note:
         print_line(f"{table.note}; dumbbell query shows them")
     print_line(f"\n{swept.total:,} runs, {swept.before:,} of them there before, in {wall:.1f} s")
@@ -96,8 +89,8 @@ def sweep_file(
 
 @contextmanager
 def _live(
-    what: str, units: dict[str, str | None]
-) -> Iterator[tuple[Progress, Callable[[pl.DataFrame], None]]]:
+    what: str, sweep: Sweep
+) -> Iterator[tuple[Progress, Callable[[pl.DataFrame], None] | None]]:
     """Shows, on a terminal, one progress bar and the means so far along one axis."""
     import polars as pl
     from rich.console import Console, Group
@@ -105,44 +98,23 @@ def _live(
     from rich.progress import Progress as Bar
     from rich.text import Text
 
+    from dumbbell.sweeps.result import table_so_far
+
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield silent, lambda _: None
+        yield silent, None
         return
     bar = Bar(console=console)
     task = bar.add_task(what, total=1.0)
-    latest: list[pl.DataFrame] = []
+    runs: list[pl.DataFrame] = []
     with Live(bar, console=console, transient=True, refresh_per_second=5) as live:
 
         def show(step: str, done: float) -> None:
             bar.update(task, completed=done, description=f"{what}: {step}")
 
-        def add(runs: pl.DataFrame) -> None:
-            latest.append(runs)
-            table = _so_far(pl.concat(latest), units).text(console.width)
+        def add(more: pl.DataFrame) -> None:
+            runs.append(more)
+            table = table_so_far(pl.concat(runs), sweep.axes).text(console.width)
             live.update(Group(Text(f"So far\n{table}\n"), bar))
 
         yield show, add
-
-
-def _so_far(runs: pl.DataFrame, units: dict[str, str | None]) -> Table:
-    """Means by the axis of most values that are few enough, if there is one."""
-    import polars as pl
-
-    from dumbbell.display import Column, Table, format_settings
-
-    values = {name: runs[name].n_unique() for name in units}
-    few = {name: count for name, count in values.items() if 1 < count <= _MOST_LIVE}
-    by = max(few, key=few.__getitem__, default="")
-    found = (
-        runs.group_by((pl.col(by) if by else pl.lit("all")).alias("by"))
-        .agg(pl.len().alias("over"), pl.col(_COLUMNS).mean())
-        .sort("by")
-    )
-    settings = format_settings(found["by"].to_list(), units.get(by))
-    cells = [
-        [at, f"{over:,}", *means]
-        for at, (_, over, *means) in zip(settings, found.iter_rows(), strict=True)
-    ]
-    columns = [Column(by), Column("Runs", number=True), *map(Column.of, _COLUMNS)]
-    return Table(columns, cells)

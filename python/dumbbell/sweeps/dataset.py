@@ -21,7 +21,6 @@ import os
 import re
 import shutil
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import polars as pl
@@ -32,7 +31,7 @@ from dumbbell.results.tables import disk_errors, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from dumbbell.sweeps.work import Tables
@@ -53,7 +52,6 @@ _PART: Final = re.compile(r"(\d{8})-(\d{8})")
 
 _LARGE: Final = 256 * 10**6
 """Parts are merged up to about this size, bytes."""
-
 
 _MANY: Final = 64
 """After as many parts they are merged."""
@@ -76,11 +74,6 @@ class Part(NamedTuple):
         return sum(file.stat().st_size for file in self.folder.iterdir())
 
 
-def tables_of(parts: list[Part], name: str) -> list[Path]:
-    """The files of a table, of the parts that have it."""
-    return [file for part in parts if (file := part.file(name)).exists()]
-
-
 class Dataset:
     """A sweep's folder, to read from.
 
@@ -100,11 +93,6 @@ class Dataset:
             raise ResultError(f"{folder}: is not the folder of a sweep: {problem}")
 
     @property
-    def parts(self) -> list[Part]:
-        """The parts, without those that others hold."""
-        return parts(self.folder)
-
-    @property
     def plan(self) -> pl.DataFrame:
         """A row for each run that was asked for: run, point, seed, and the axes."""
         return read_table(self.folder / PLAN)
@@ -118,15 +106,18 @@ class Dataset:
     @property
     def tables(self) -> list[str]:
         """The names of the tables that there are."""
-        kept = self.parts
-        return [name for name in (*SUMMARIES, *SERIES) if tables_of(kept, name)]
+        return [name for name in (*SUMMARIES, *SERIES) if self.files(name)]
+
+    def files(self, name: str) -> list[Path]:
+        """The files of one of `tables`."""
+        return files_of(name, parts(self.folder))
 
     def table(self, name: str) -> pl.DataFrame:
         """One of `tables`, of the runs that were asked for, in the plan's order, with the axes.
 
         A column of the table's own takes precedence over an axis of that name.
         """
-        files = tables_of(self.parts, name)
+        files = self.files(name)
         if not files:
             raise ResultError(f"{self.folder}: has no {name} yet: no run of it is over")
         kept = _concat(files)
@@ -149,6 +140,11 @@ def parts(folder: Path) -> list[Part]:
         if not kept or part.first > kept[-1].last:
             kept.append(part)
     return kept
+
+
+def files_of(table: str, parts: list[Part]) -> list[Path]:
+    """The files of a table, of the parts that have it."""
+    return [file for part in parts if (file := part.file(table)).exists()]
 
 
 class Store:
@@ -187,11 +183,10 @@ class Store:
         """Lets others write."""
         self._lock.close()
 
-    def done(self) -> pl.Series:
+    def done(self) -> set[str]:
         """The names of all runs that are kept."""
-        files = tables_of(parts(self.folder), "runs")
-        names = [read_table(file, ["run"])["run"] for file in files]
-        return pl.concat([pl.Series("run", [], dtype=pl.String), *names])
+        files = files_of("runs", parts(self.folder))
+        return {name for file in files for name in read_table(file, ["run"])["run"]}
 
     def write_plan(self, plan: pl.DataFrame, axes: Axes, text: str) -> None:
         """Says which runs are meant from now on."""
@@ -205,28 +200,35 @@ class Store:
     def add(self, tables: Tables) -> None:
         """Keeps some runs: all of their tables, or nothing."""
         number, self._next = self._next, self._next + 1
-        self._place(number, number, partial(_write, tables))
+        self._place(number, number, tables.items())
         if number % _MANY == _MANY - 1:
             self.merge()
 
     def merge(self) -> None:
         """Puts small parts together, runs sorted by name: many small files are slow to open."""
         for group in _groups(parts(self.folder)):
-            self._place(group[0].first, group[-1].last, partial(_join, group))
+            files = {name: files_of(name, group) for name in (*SUMMARIES, *SERIES)}
+            joined = (
+                (name, _concat(some).sort("run", maintain_order=True))
+                for name, some in files.items()
+                if some
+            )
+            self._place(group[0].first, group[-1].last, joined)
             for part in group:
                 shutil.rmtree(part.folder)
 
-    def _place(self, first: int, last: int, write: Callable[[Path], None]) -> None:
-        name = f"{first:08}-{last:08}"
-        inside = self.folder / "parts"
-        temporary = inside / f".{name}.partial"
+    def _place(self, first: int, last: int, tables: Iterable[tuple[str, pl.DataFrame]]) -> None:
+        """Makes a part, which is there with all of its tables or not at all."""
+        part = self.folder / "parts" / f"{first:08}-{last:08}"
+        temporary = part.with_name(f".{part.name}.partial")
         with self._telling():
             temporary.mkdir()
-            write(temporary)
-            for file in temporary.iterdir():
+            for name, table in tables:
+                file = temporary / f"{name}.parquet"
+                table.write_parquet(file)
                 _sync(file)
-            temporary.rename(inside / name)
-            _sync(inside)
+            temporary.rename(part)
+            _sync(part.parent)
 
     def _clear(self) -> None:
         kept = {part.folder for part in parts(self.folder)}
@@ -265,18 +267,6 @@ def _groups(found: list[Part]) -> list[list[Part]]:
             groups.append([])
         groups[-1].append(part)
     return [group for group in groups if len(group) > 1]
-
-
-def _write(tables: Tables, folder: Path) -> None:
-    for name, table in tables.items():
-        table.write_parquet(folder / f"{name}.parquet")
-
-
-def _join(group: list[Part], folder: Path) -> None:
-    for name in (*SUMMARIES, *SERIES):
-        if files := tables_of(group, name):
-            joined = _concat(files).sort("run", maintain_order=True)
-            joined.write_parquet(folder / f"{name}.parquet")
 
 
 def _concat(files: list[Path]) -> pl.DataFrame:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +21,16 @@ from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Sweep, build
-from dumbbell.sweeps.work import ChunkMonitor, Run, simulate
+from dumbbell.sweeps.work import ChunkMonitor, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from dumbbell.metrics.intervals import Until
-    from dumbbell.sweeps.plan import Point
+    from dumbbell.sweeps.plan import Point, Run
     from dumbbell.sweeps.work import Tables
 
-_GLANCE: Final = 0.2
+_POLL_INTERVAL: Final = 0.2
 """How often progress is reported, s."""
 
 _CHUNK: Final = 2e6
@@ -47,10 +41,10 @@ _MOST_IN_CHUNK: Final = 64
 _KEEP_AFTER: Final = 3.0
 """Finished chunks are written at least this often, s."""
 
+_KEEP_BYTES: Final = 64 * 10**6
+
 _MANY: Final = 100
 """After as many points planned progress is reported."""
-
-_KEEP_BYTES: Final = 64 * 10**6
 
 
 @dataclass(frozen=True)
@@ -133,8 +127,8 @@ class _Driver:
     made: int = 0
 
     def __post_init__(self) -> None:
-        self.before = frozenset(self.store.done())
-        self.there = set(self.before)
+        self.there = self.store.done()
+        self.before = set(self.there)
         is_shared = not self.series and _is_shared(self.points)
         self.packs = Packs(RunStore.default() if is_shared else RunStore(None))
         self.waiting: list[Tables] = []
@@ -142,38 +136,26 @@ class _Driver:
 
     def go_through(self, seeds: dict[int, list[int]]) -> None:
         """Makes what is missing of every point with its seeds, the first seeds of all first."""
-        places = [
-            (point.run(seed, series=self.series), point, seed)
+        runs = [
+            point.run(seed, series=self.series)
             for turn in range(max(map(len, seeds.values())))
             for point in self.points
             for seed in seeds[point.number][turn : turn + 1]
         ]
-        asked = _table(self.sweep, places)
+        asked = _table(self.sweep, runs)
         axes = {axis.name: {"key": axis.key, "unit": axis.unit} for axis in self.sweep.axes}
         self.store.write_plan(asked, axes, self.sweep.text)
-        self._look_up(asked)
-        missing = {
-            name: Run(name, seed, point.scenario, point.cost)
-            for name, point, seed in places
-            if name not in self.there
-        }
-        self.found = sum(name in self.before for name, _, _ in places)
-        self.total = len(places)
+        self._look_up({run.name for run in runs} - self.there)
+        self.found = sum(run.name in self.before for run in runs)
+        self.total = len(runs)
+        missing = {run.name: run for run in runs if run.name not in self.there}
         try:
             self._run(list(missing.values()), asked)
         except KeyboardInterrupt:
-            kept = sum(name in self.there for name, _, _ in places)
-            raise Interrupted(kept, len(places)) from None
+            kept = sum(run.name in self.there for run in runs)
+            raise Interrupted(kept, len(runs)) from None
         finally:
             self._keep()
-
-    def _look_up(self, asked: pl.DataFrame) -> None:
-        """Takes what is missing from the run store, as far as it is there."""
-        stored = self.packs.get(asked["run"].filter(~asked["run"].is_in(list(self.there))).unique())
-        if stored:
-            self.store.add(stored)
-            self.there.update(stored["runs"]["run"])
-            self.before |= set(stored["runs"]["run"])
 
     def tighten(self, until: Until, first: list[int]) -> int:
         """Adds seeds to the points that are not known well enough; returns how many stay so."""
@@ -189,28 +171,34 @@ class _Driver:
             seeds |= {point: until.next_seeds(seeds[point]) for point in grow}
             self.go_through(seeds)
 
+    def _look_up(self, names: set[str]) -> None:
+        """Takes those of the runs that the run store has."""
+        if stored := self.packs.get(sorted(names)):
+            self.store.add(stored)
+            self.there.update(stored["runs"]["run"])
+            self.before.update(stored["runs"]["run"])
+
     def _run(self, missing: list[Run], asked: pl.DataFrame) -> None:
         built, left = build(), iter(missing)
-        work = sum(run.cost for run in missing)
+        work = sum(run.point.cost for run in missing)
         local = isinstance(self.pool, ThreadPoolExecutor)
-        running: dict[Future[Tables], tuple[ChunkMonitor, list[Run]]] = {}
+        running: dict[Future[Tables], ChunkMonitor] = {}
         over = 0.0
         try:
             while True:
                 while len(running) < 2 * self.at_once and (chunk := _chunk(left)):
-                    monitor = ChunkMonitor()
+                    monitor = ChunkMonitor(sum(run.point.cost for run in chunk))
                     args = (chunk, built, self.series, *((monitor,) if local else ()))
-                    running[self.pool.submit(simulate, *args)] = monitor, chunk
+                    running[self.pool.submit(simulate, *args)] = monitor
                 if not running:
                     return
-                for future in wait(running, _GLANCE, FIRST_COMPLETED).done:
-                    _, chunk = running.pop(future)
+                for future in wait(running, _POLL_INTERVAL, FIRST_COMPLETED).done:
+                    over += running.pop(future).work
                     self._take(cluster.result_of(future), asked)
-                    over += sum(run.cost for run in chunk)
-                done = over + sum(monitor.done for monitor, _ in running.values())
+                done = over + sum(monitor.done for monitor in running.values())
                 self.progress(f"{self.made:,} new of {self.total:,} runs", done / work)
         except BaseException:
-            monitors = [monitor.run for monitor, _ in running.values()]
+            monitors = [monitor.run for monitor in running.values()]
             for future, run in zip(running, monitors, strict=True):
                 future.cancel()
                 run.stop()
@@ -232,7 +220,7 @@ class _Driver:
     def _keep(self) -> None:
         if self.waiting:
             names = self.waiting[0]
-            tables = {name: pl.concat([t[name] for t in self.waiting]) for name in names}
+            tables = {name: pl.concat([some[name] for some in self.waiting]) for name in names}
             self.store.add(tables)
             self.packs.put(tables)
             self.waiting = []
@@ -264,17 +252,17 @@ def _chunk(missing: Iterator[Run]) -> list[Run]:
     chunk, cost = [], 0.0
     for run in missing:
         chunk.append(run)
-        cost += run.cost
+        cost += run.point.cost
         if cost >= _CHUNK or len(chunk) == _MOST_IN_CHUNK:
             break
     return chunk
 
 
-def _table(sweep: Sweep, places: Iterable[tuple[str, Point, int]]) -> pl.DataFrame:
+def _table(sweep: Sweep, runs: Iterable[Run]) -> pl.DataFrame:
     """The plan: a row for each run that is asked for."""
     kinds: dict[str, type[pl.DataType]] = {
         axis.name: pl.String if axis.unit is None else pl.Float64 for axis in sweep.axes
     }
     first: dict[str, type[pl.DataType]] = {"run": pl.String, "point": pl.UInt32, "seed": pl.UInt64}
-    rows = [(name, point.number, seed, *point.values) for name, point, seed in places]
+    rows = [(run.name, run.point.number, run.seed, *run.point.values) for run in runs]
     return pl.DataFrame(rows, schema=first | kinds, orient="row").sort("point", "seed")

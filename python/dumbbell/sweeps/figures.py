@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
@@ -46,8 +47,8 @@ _MOST_WRITTEN: Final = 240
 _DECADES: Final = 50
 """Values that span more than this factor have shades by their logarithm."""
 
-_AXIS: Final = "axis "
-"""Before the names of the axes that are not drawn, among the columns of a table."""
+VALUE: Final = "(value)"
+"""The column of the metric, beside those of the axes; no key of an experiment is called so."""
 
 _DELAY: Final = "queue_delay_mean"
 _SHARE: Final = re.compile(r"share of (.+)")
@@ -92,20 +93,25 @@ def draw(
     if kind not in FIGURES:
         raise DumbbellError(f"{unknown('figure', kind, list(FIGURES))}; these are those of a sweep")
     if kind == "heat":
-        return kind, _draw_heat(dataset, *_heat_axes(axes, x, y), metric, where)
+        x, y = _heat_axes(list(axes), x, y)
+        return kind, _heat(_chart(dataset, metric, None, where), dataset.plan, x, y)
     by = by or next((name for name in axes if name not in numbers), None)
     if kind == "lines":
         x = x or next((name for name in numbers if name != by), None)
     few = (n for n in numbers if n != x and dataset.plan[n].n_unique() <= spread.MOST_GROUPS)
     by = by or next(few, None)
     figure, [[panel]] = figures.panels(width=figures.PAGE, height=3.2)
-    if kind == "lines":
-        if x is None or x not in numbers:
-            problem = "lines need an axis of numbers"
-            raise DumbbellError(f"{problem}; name it with --x, or draw boxes")
-        _draw_lines(panel, dataset, x, by, metric, where)
+    if kind == "delay":
+        _chart(dataset, "throughput", by, where, _DELAY).delays(panel)
+    elif kind == "cdf":
+        _chart(dataset, metric, by, where).distributions(panel)
+    elif kind == "boxes":
+        _chart(dataset, metric, by, where).boxes(panel)
+    elif x is None or x not in numbers:
+        problem = "lines need an axis of numbers"
+        raise DumbbellError(f"{problem}; name it with --x, or draw boxes")
     else:
-        _draw_runs(panel, dataset, kind, by, metric, where)
+        _lines(_chart(dataset, metric, by, where), panel, x)
     return kind, figure
 
 
@@ -114,203 +120,192 @@ def share_column(cc: str) -> Column:
     return Column.of("share", title=f"{figures.style_of(cc).label}'s share of the data")
 
 
-def _measure(metric: str) -> tuple[str, str, Column]:
-    """A metric as an SQL expression over ``runs``, its name, and how it is shown."""
+@dataclass(frozen=True)
+class Chart:
+    """The runs of a sweep as a figure shows them.
+
+    Attributes:
+        runs: A row for every run: the axes, `by`, and the metric as `VALUE`.
+        axes: What the axes are.
+        by: What has a colour for each value, an axis or ``cc``; None for nothing.
+        metric: The key of the metric in `dumbbell.display.METRICS`, if it has one.
+        column: How the metric is shown.
+    """
+
+    runs: pl.DataFrame
+    axes: Axes
+    by: str | None
+    metric: str
+    column: Column
+
+    @cached_property
+    def groups(self) -> dict[str, pl.DataFrame]:
+        """The runs of each value of `by`, in the order of its values."""
+        if self.by is None:
+            return {"": self.runs}
+        unit = self.axes[self.by]["unit"] if self.by in self.axes else None
+        runs = self.runs if unit is None else self.runs.sort(self.by, maintain_order=True)
+        groups = runs.group_by(self.by, maintain_order=True)
+        return {_tick(unit, value): rows for (value,), rows in groups}
+
+    def is_algorithm(self, by: str | None) -> bool:
+        """Whether an axis, or ``cc``, is that of algorithms, which have colours of their own."""
+        return str(self.axes[by]["key"]).endswith("cc") if by in self.axes else by == "cc"
+
+    def mixed(self, *drawn: str | None) -> list[str]:
+        """The axes of several values that the figure does not tell apart."""
+        return [n for n in self.axes if n not in drawn and self.runs[n].n_unique() > 1]
+
+    def pooled(self, *drawn: str | None) -> str:
+        """The line of a label that names them."""
+        mixed = figures.named(", ".join(self.mixed(*drawn)))
+        return f"\nover all values of {mixed}" if mixed else ""
+
+    def lines(self, panel: Panel, x: str) -> None:
+        """Draws means along the axis `x` with their 95 % intervals (Student's t).
+
+        An axis of text has its values in their order.
+        """
+        unit, places = self.axes[x]["unit"], self.runs[x].unique(maintain_order=True).to_list()
+        at = {place: number if unit is None else place for number, place in enumerate(places)}
+        lines = {}
+        for name, rows in self.groups.items():
+            values = rows.select(pl.col(x).alias("x"), pl.col(VALUE).alias(self.metric))
+            found = means_over_seeds(values, ["x"], ci=True)
+            found.columns = ["x", "value", "low", "high"]
+            found = found.with_columns(pl.Series("x", [at[place] for place in found["x"]]))
+            lines[name] = found.sort("x").with_columns(pl.all().exclude("x") * self.column.scale)
+        spread.lines(panel, lines, of_algorithms=self.is_algorithm(self.by))
+        ticks = {number: _tick(unit, place) for place, number in sorted(at.items())}
+        if unit is not None and 0 < 10 * min(ticks) <= max(ticks):
+            panel.set_xscale("log")
+        if unit is None or len(ticks) <= _MOST_TICKS:
+            panel.set_xticks(list(ticks), list(ticks.values()))
+            panel.minorticks_off()
+        else:
+            panel.xaxis.set_major_formatter(lambda value, _: _tick(unit, value))
+        panel.margins(x=0.03)
+        panel.set_xlabel(figures.named(x))
+        panel.set_ylabel(figures.named(self.column.heading))
+        if self.by is not None:
+            figures.legend(panel)
+
+    def delays(self, panel: Panel) -> None:
+        """Draws the throughput of every run, which is the metric, against its delay."""
+        values = [pl.col(_DELAY) * Column.of(_DELAY).scale, pl.col(VALUE) * self.column.scale]
+        points = {name: rows.select(values).rows() for name, rows in self.groups.items()}
+        spread.delay_ellipses(panel, points, of_algorithms=self.is_algorithm(self.by))
+        panel.set_ylabel(f"{panel.get_ylabel()}{self.pooled(self.by)}")
+
+    def distributions(self, panel: Panel) -> None:
+        """Draws the distribution of the metric over the runs of each group."""
+        spread.distributions(panel, self._values, of_algorithms=self.is_algorithm(self.by))
+        panel.set_xlabel(f"{figures.named(self.column.heading)}{self.pooled(self.by)}")
+        if self.by is not None:
+            figures.legend(panel)
+
+    def boxes(self, panel: Panel) -> None:
+        """Draws the same as boxes."""
+        spread.boxes(panel, self._values, of_algorithms=self.is_algorithm(self.by))
+        panel.set_xlabel(figures.named(self.by or ""))
+        panel.set_ylabel(f"{figures.named(self.column.heading)}{self.pooled(self.by)}")
+
+    @property
+    def _values(self) -> dict[str, list[float]]:
+        scale = self.column.scale
+        return {name: (rows[VALUE] * scale).to_list() for name, rows in self.groups.items()}
+
+
+def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *more: str) -> Chart:
+    """The runs of a sweep that have a finite value of a metric, and of `more` columns."""
+    sql, key, column = quoted(metric), metric, Column.of(metric)
     if found := _SHARE.fullmatch(metric):
         cc = found[1].replace("'", "''")
         same = "flows.point = runs.point and flows.seed = runs.seed"
         part = f"sum(delivered) filter (cc = '{cc}') / sum(delivered)"
-        return f"(select {part} from flows where {same})", "share", share_column(found[1])
-    if metric in METRICS:
-        return quoted(metric), metric, Column.of(metric)
-    return metric, "value", Column(metric)
-
-
-def _table(
-    dataset: Dataset, metric: str, columns: dict[str, str], where: str | None
-) -> pl.DataFrame:
-    """Columns of the runs, by SQL expressions; rows without a finite value are left out."""
-    chosen = ", ".join(f"{value} as {quoted(name)}" for name, value in columns.items())
-    rows = f"from runs where {where or 'true'} order by point, seed"
-    tables = {}
-    if columns.get("by") == quoted("cc") and "cc" not in dataset.axes:
-        groups = over_flows(dataset.table("flows"), ["run", "cc"])
+        sql, key, column = (
+            f"(select {part} from flows where {same})",
+            "share",
+            share_column(found[1]),
+        )
+    elif metric not in METRICS:
+        sql, key, column = metric, "value", Column(metric)
+    axes, tables = dataset.axes, {}
+    if by is not None and by not in axes:
+        groups = over_flows(dataset.table("flows"), ["run", by])
         known = [name for name in METRICS if name in groups.columns]
-        if metric in METRICS and metric not in known and "delay" not in columns:
+        if metric in METRICS and metric not in known:
             raise DumbbellError(f"--metric: {unknown('metric of algorithms', metric, known)}")
         tables["runs"] = dataset.plan.join(groups, on="run", maintain_order="left_right")
-    table = query(f"select {chosen} {rows}", dataset.folder, tables=tables)
-    kinds = [name for name in ("value", "delay") if name in columns]
-    table = table.with_columns(pl.col(kinds).cast(pl.Float64))
-    table = table.filter(pl.all_horizontal(pl.col(kinds).is_finite()))
-    if table.is_empty():
+    columns = map(quoted, dict.fromkeys([*axes, *([by] if by else []), *more]))
+    rows = f"from runs where {where or 'true'} order by point, seed"
+    select = f"select {', '.join(columns)}, {sql} as {quoted(VALUE)} {rows}"
+    runs = query(select, dataset.folder, tables=tables).cast(
+        dict.fromkeys([VALUE, *more], pl.Float64)
+    )
+    runs = runs.filter(pl.all_horizontal(pl.col(VALUE, *more).is_finite()))
+    if runs.is_empty():
         raise ResultError(f"{dataset.folder}: no run there has a value of {metric}")
-    return table
+    return Chart(runs, axes, by, key, column)
 
 
-def _others(axes: Axes, *drawn: str | None) -> dict[str, str]:
-    """Columns, for `_table`, of the axes that are not drawn."""
-    return {f"{_AXIS}{name}": quoted(name) for name in axes if name not in drawn}
-
-
-def _mixed(table: pl.DataFrame) -> list[str]:
-    """The axes of `_others` that have several values in a table."""
-    names = [name for name in table.columns if name.startswith(_AXIS)]
-    return [name.removeprefix(_AXIS) for name in names if table[name].n_unique() > 1]
-
-
-def _pooled(table: pl.DataFrame) -> str:
-    """A line of a label: the axes whose values the figure does not tell apart."""
-    mixed = _mixed(table)
-    return f"\nover all values of {figures.named(', '.join(mixed))}" if mixed else ""
-
-
-def _groups(table: pl.DataFrame, axes: Axes, by: str | None) -> dict[str, pl.DataFrame]:
-    """The rows of each value of the axis `by`, in the order of its values."""
-    unit = axes[by]["unit"] if by in axes else None
-    ordered = table if unit is None else table.sort("by", maintain_order=True)
-    groups = ordered.group_by("by", maintain_order=True)
-    return {_tick(unit, value): rows for (value,), rows in groups}
-
-
-def _draw_lines(
-    panel: Panel, dataset: Dataset, x: str, by: str | None, metric: str, where: str | None
-) -> None:
-    axes = dataset.axes
-    expression, key, column = _measure(metric)
-    columns = {"x": quoted(x), "by": quoted(by) if by else "''", "value": expression}
-    table = _table(dataset, metric, columns | _others(axes, x, by), where)
-    for name in _mixed(table):
+def _lines(chart: Chart, panel: Panel, x: str) -> None:
+    for name in chart.mixed(x, chart.by):
         problem = f'the lines would mix the values of the axis "{name}"'
         raise DumbbellError(f"{problem}; choose one with --where, or name it with --x or --by")
-    draw_lines(panel, table.rename({"value": key}), axes, x, by, column)
-    seeds = max(table.group_by("x", "by").len()["len"])
-    many = f"\nmean, 95 % interval, {seeds} runs" if seeds != 1 else ""
-    panel.set_ylabel(f"{figures.named(column.heading)}{many}")
+    chart.lines(panel, x)
+    seeds = max(chart.runs.group_by(x=x, by=chart.by or x).len()["len"])
+    if seeds != 1:
+        panel.set_ylabel(f"{panel.get_ylabel()}\nmean, 95 % interval, {seeds} runs")
 
 
-def draw_lines(
-    panel: Panel, table: pl.DataFrame, axes: Axes, x: str, by: str | None, column: Column
-) -> None:
-    """Draws means along an axis with their 95 % intervals (Student's t), a line for each group.
-
-    Args:
-        panel: Where to draw.
-        table: A row for every run: columns x, by (the group), and the metric.
-        axes: What the axes are.
-        x: The axis from left to right; one of text has its values in their order.
-        by: What has a line for each value, an axis or ``cc``.
-        column: How the metric is shown.
-    """
-    key = next(name for name in table.columns if name not in ("x", "by"))
-    unit, places = axes[x]["unit"], table["x"].unique(maintain_order=True).to_list()
-    at = {place: number if unit is None else place for number, place in enumerate(places)}
-    groups = {}
-    for name, rows in _groups(table, axes, by).items():
-        found = means_over_seeds(rows.select("x", key), ["x"], ci=True)
-        found.columns = ["x", "value", "low", "high"]
-        found = found.with_columns(pl.Series("x", [at[place] for place in found["x"]]))
-        groups[name] = found.sort("x").with_columns(pl.all().exclude("x") * column.scale)
-    spread.lines(panel, groups, of_algorithms=_is_algorithm(axes, by))
-    ticks = {number: _tick(unit, place) for place, number in sorted(at.items())}
-    if unit is not None and 0 < 10 * min(ticks) <= max(ticks):
-        panel.set_xscale("log")
-    if unit is None or len(ticks) <= _MOST_TICKS:
-        panel.set_xticks(list(ticks), list(ticks.values()))
-        panel.minorticks_off()
-    else:
-        panel.xaxis.set_major_formatter(lambda value, _: _tick(unit, value))
-    panel.margins(x=0.03)
-    panel.set_xlabel(figures.named(x))
-    panel.set_ylabel(figures.named(column.heading))
-    if by is not None:
-        figures.legend(panel)
-
-
-def _draw_runs(
-    panel: Panel, dataset: Dataset, kind: str, by: str | None, metric: str, where: str | None
-) -> None:
-    """Distributions, boxes, or throughput against delay: every run is a value."""
-    is_delay = kind == "delay"
-    expression, _, column = _measure("throughput" if is_delay else metric)
-    columns = {"by": quoted(by) if by else "''", "value": expression}
-    columns |= {"delay": quoted(_DELAY)} if is_delay else {}
-    table = _table(dataset, metric, columns | _others(dataset.axes, by), where)
-    table = table.with_columns(pl.col("value") * column.scale)
-    pooled = _pooled(table)
-    groups = _groups(table, dataset.axes, by)
-    of_algorithms = _is_algorithm(dataset.axes, by)
-    if is_delay:
-        at = [pl.col("delay") * Column.of(_DELAY).scale, "value"]
-        points = {name: rows.select(at).rows() for name, rows in groups.items()}
-        spread.delay_ellipses(panel, points, of_algorithms=of_algorithms)
-        panel.set_ylabel(f"{panel.get_ylabel()}{pooled}")
-        return
-    values = {name: rows["value"].to_list() for name, rows in groups.items()}
-    heading = figures.named(column.heading)
-    if kind == "cdf":
-        spread.distributions(panel, values, of_algorithms=of_algorithms)
-        panel.set_xlabel(f"{heading}{pooled}")
-        if by is not None:
-            figures.legend(panel)
-    else:
-        spread.boxes(panel, values, of_algorithms=of_algorithms)
-        panel.set_ylabel(f"{heading}{pooled}")
-        panel.set_xlabel(figures.named(by or ""))
-
-
-def _is_algorithm(axes: Axes, by: str | None) -> bool:
-    return by == "cc" if by not in axes else str(axes[by]["key"]).endswith("cc")
-
-
-def _heat_axes(axes: Axes, x: str | None, y: str | None) -> tuple[str, str]:
-    free = [name for name in axes if name not in (x, y)]
-    chosen = [axis or (free.pop(0) if free else None) for axis in (x, y)]
-    if None in chosen or chosen[0] == chosen[1]:
+def _heat_axes(axes: list[str], x: str | None, y: str | None) -> tuple[str, str]:
+    free = (name for name in axes if name not in (x, y))
+    x = x or next(free, None)
+    y = y or next(free, None)
+    if x is None or y is None or x == y:
         problem = f"a heat map needs two different axes, and there are {', '.join(axes)}"
         raise DumbbellError(f"{problem}; name them with --x and --y")
-    return str(chosen[0]), str(chosen[1])
+    return x, y
 
 
-def _draw_heat(dataset: Dataset, x: str, y: str, metric: str, where: str | None) -> Figure:
+def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str) -> Figure:
     """The mean of a metric over two axes: a heat map where they make a grid, else dots."""
-    expression, key, column = _measure(metric)
-    columns = {"x": quoted(x), "y": quoted(y), "value": expression}
-    columns |= _others(dataset.axes, x, y)
-    runs = _table(dataset, metric, columns, where)
-    units = [dataset.axes[name]["unit"] for name in (x, y)]
-    for name, axis, unit in zip("xy", (x, y), units, strict=True):
-        if unit is None:  # text, in the order of the file
-            order = pl.Enum(dataset.plan[axis].unique(maintain_order=True))
-            runs = runs.with_columns(pl.col(name).cast(order))
-    cells = runs.group_by("x", "y").agg(pl.col("value").mean() * column.scale, runs=pl.len())
+    cells = chart.runs.group_by(maintain_order=True, x=x, y=y).agg(
+        value=pl.col(VALUE).mean() * chart.column.scale, runs=pl.len()
+    )
+    units = {at: chart.axes[name]["unit"] for at, name in (("x", x), ("y", y))}
+    for at, name in (("x", x), ("y", y)):
+        if units[at] is None:  # text, in the order of the file
+            cells = cells.cast({at: pl.Enum(plan[name].unique(maintain_order=True))})
+    label = figures.named(chart.column.heading)
     counts = [str(cells["runs"].min()), str(cells["runs"].max())]
-    label = figures.named(column.heading)
     if counts != ["1", "1"]:
-        label += f", mean of {' to '.join(dict.fromkeys(counts))} runs{_pooled(runs)}"
+        label += f", mean of {' to '.join(dict.fromkeys(counts))} runs{chart.pooled(x, y)}"
     least, most = cells["value"].min(), cells["value"].max()
-    logarithmic = key != "share" and 0 < _DECADES * cast("float", least) < cast("float", most)
+    is_share = chart.metric == "share"
+    logarithmic = not is_share and 0 < _DECADES * cast("float", least) < cast("float", most)
     if logarithmic:
         label += "\nlogarithmic scale"
     figure, [[panel]] = figures.panels(width=figures.PAGE, height=4.2)
-    size = runs["x"].n_unique() * runs["y"].n_unique()
+    size = cells["x"].n_unique() * cells["y"].n_unique()
     if cells.height * 2 >= size:
         image: ScalarMappable = figures.heat_map(
             panel,
             cells.sort("x", "y"),
             *("x", "y", "value"),
-            middle=50 if key == "share" else None,
+            middle=50 if is_share else None,
             logarithmic=logarithmic,
             text=_cell if size <= _MOST_WRITTEN else None,
-            names=(_ticks(dataset.axes, x), _ticks(dataset.axes, y)),
+            names=(_ticks(chart, x), _ticks(chart, y)),
         )
-    elif None in units:
-        text = x if units[0] is None else y
+    elif None in units.values():
+        text = x if units["x"] is None else y
         raise DumbbellError(f'heat: "{text}" is text, and the axes make no grid; choose others')
     else:
         image = figures.heat_dots(panel, cells, "x", "y", "value", logarithmic=logarithmic)
-        panel.xaxis.set_major_formatter(EngFormatter(units[0] or ""))
-        panel.yaxis.set_major_formatter(EngFormatter(units[1] or ""))
+        panel.xaxis.set_major_formatter(EngFormatter(units["x"] or ""))
+        panel.yaxis.set_major_formatter(EngFormatter(units["y"] or ""))
     panel.set_xlabel(figures.named(x))
     panel.set_ylabel(figures.named(y))
     bar = figure.colorbar(image, ax=panel, fraction=0.05, pad=0.02, label=label)
@@ -321,11 +316,11 @@ def _draw_heat(dataset: Dataset, x: str, y: str, metric: str, where: str | None)
     return figure
 
 
-def _ticks(axes: Axes, name: str) -> Callable[[Any], str]:
+def _ticks(chart: Chart, axis: str) -> Callable[[Any], str]:
     """How the values of an axis are written: algorithms by the names that lines have."""
-    if _is_algorithm(axes, name):
+    if chart.is_algorithm(axis):
         return lambda cc: figures.named(figures.style_of(cc).label)
-    return partial(_tick, axes[name]["unit"])
+    return partial(_tick, chart.axes[axis]["unit"])
 
 
 def _tick(unit: str | None, value: float | str) -> str:

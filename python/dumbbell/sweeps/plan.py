@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dumbbell import _core
 from dumbbell.engine.simulation import engine
@@ -33,16 +33,13 @@ EFFORT: Final = ("data_packets", "events")
 METRICS: Final = (*RUN_METRICS, *EFFORT)
 """The metrics in the table ``runs``."""
 
+_TAKEN: Final = frozenset({"run", "point", "seed", "seeds", *METRICS})
+"""The columns of ``runs`` and of what is printed of it that are no axes."""
+
 _SUMMARISED_BY: Final = (
     *("metrics/*.py", "results/tables.py", "experiment/capacity.py", "sweeps/work.py"),
 )
 """The code that determines what is kept of a run."""
-
-_TAKEN: Final = frozenset({"run", "point", "seed", "seeds", *METRICS})
-"""The columns of ``runs`` and of what is printed of it that are no axes."""
-
-_Value = tuple[str, float | str]
-"""A value of an axis: what its key is set to, as JSON, and what its column holds."""
 
 
 @cache
@@ -87,10 +84,18 @@ class Point:
     cost: float
     warnings: tuple[str, ...]
 
-    def run(self, seed: int, *, series: bool) -> str:
-        """The name of one run of it: a hash of everything that determines its tables."""
+    def run(self, seed: int, *, series: bool) -> Run:
+        """The run of it with a seed, with or without time series."""
         facts = f"{build()} {series} {seed} {self.scenario}"
-        return hashlib.sha256(facts.encode()).hexdigest()[:16]
+        return Run(hashlib.sha256(facts.encode()).hexdigest()[:16], self, seed)
+
+
+class Run(NamedTuple):
+    """A run of a sweep; its name is a hash of everything that determines its tables."""
+
+    name: str
+    point: Point
+    seed: int
 
 
 class Sweep:
@@ -102,16 +107,23 @@ class Sweep:
         text: The text of a file that reads as the same sweep.
     """
 
-    def __init__(self, parsed: _core.ParsedSweep, environment: Environment) -> None:
-        """The sweep that was read, with the files that it names."""
-        self._parsed, self._environment = parsed, environment
-        given = parsed.axes()
+    def __init__(
+        self, text: str, name: str, overrides: Sequence[str], axes: dict[str, Any] | None
+    ) -> None:
+        """Reads the text of the file `name`; see `load`."""
+        self._environment = Environment(Path(name).parent)
+        instead = None if axes is None else as_json(axes)
+        with experiment_errors(self._environment):
+            self._parsed = _core.ParsedSweep.from_toml(
+                text, name, list(overrides), instead, self._environment
+            )
+        given = self._parsed.axes()
         names = _names([(key, name) for key, name, _ in given])
         self.axes = [
-            Axis(key, name, unit) for (key, _, unit), name in zip(given, names, strict=True)
+            Axis(key, axis, unit) for (key, _, unit), axis in zip(given, names, strict=True)
         ]
-        self.count = parsed.count()
-        self.text = parsed.to_toml()
+        self.count = self._parsed.count()
+        self.text = self._parsed.to_toml()
 
     @classmethod
     def load(
@@ -134,34 +146,19 @@ class Sweep:
         """
         with in_file(path):
             text = read_text(Path(path))
-        return cls._read(text, str(path), overrides, axes, Path(path).parent)
+        return cls(text, str(path), overrides, axes)
 
     @classmethod
     def parse(cls, text: str, *, overrides: Sequence[str] = ()) -> Sweep:
         """Reads a sweep from the text of a file; see `load`."""
-        return cls._read(text, "", overrides, None, Path())
+        return cls(text, "", overrides, None)
 
     @classmethod
     def of(cls, experiment: Experiment | str | Path, axes: dict[str, Any]) -> Sweep:
         """An experiment, or that of a file, with the content of a ``[sweep]`` table; see `load`."""
         if isinstance(experiment, Experiment):
-            return cls._read(experiment.to_toml(), "", (), axes, Path())
+            return cls(experiment.to_toml(), "", (), axes)
         return cls.load(experiment, axes=axes)
-
-    @classmethod
-    def _read(
-        cls,
-        text: str,
-        name: str,
-        overrides: Sequence[str],
-        axes: dict[str, Any] | None,
-        folder: Path,
-    ) -> Sweep:
-        environment = Environment(folder)
-        said = None if axes is None else as_json(axes)
-        with experiment_errors(environment):
-            parsed = _core.ParsedSweep.from_toml(text, name, list(overrides), said, environment)
-        return cls(parsed, environment)
 
     def __repr__(self) -> str:
         """The sweep in a line."""
@@ -189,8 +186,8 @@ class Sweep:
                 scenario, cost, warnings = self._parsed.point(written, self._environment)
             yield Point(number, columns, scenario, cost, tuple(warnings))
 
-    def _blocks(self) -> Iterator[list[tuple[_Value, ...]]]:
-        """For every ``[sweep]`` table its points: the values of its axes."""
+    def _blocks(self) -> Iterator[list[tuple[tuple[str, float | str], ...]]]:
+        """For every ``[sweep]`` table its points: each axis's value as JSON and in its column."""
         first = 0
         for combine, points, seed, count in self._parsed.blocks():
             axes = range(first, first + count)

@@ -15,7 +15,7 @@ from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.metrics import summary
 from dumbbell.results.result import Result, invalid_runs
 from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, columns_of
-from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset, tables_of
+from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,26 +40,23 @@ def query(
         ResultError: If `folder` is neither.
         QueryError: If the query is not valid, or gives no table.
     """
+    views, made = _views(Path(folder), sql)
+    made |= tables or {}
     with (
         tempfile.TemporaryDirectory() as scratch,
         duckdb.connect(config={"python_enable_replacements": "false"}) as connection,
     ):
-        views = _views(Path(folder))
-        made = dict(tables or {})
-        # Rates need the series, which may be large: only for queries that can show them.
-        is_result = not is_dataset(Path(folder)) and {"flows", "series"} <= views.keys()
-        if is_result and "flows" in sql.lower():
-            made["flows"] = summary(Result.load(folder))
         for name, table in made.items():
             file = Path(scratch) / f"{name}.parquet"
             table.write_parquet(file)
             views[name] = f"from {_read([file])}"
+        advice = f"the tables are {', '.join(views)}, and `from {min(views)} limit 1` shows columns"
         try:
             for name, definition in views.items():
                 connection.execute(f"create view {name} as {definition}")
             answer = connection.sql(sql)
             if answer is None:
-                raise QueryError(f"the query gives no table; {_advice(views)}")
+                raise QueryError(f"the query gives no table; {advice}")
             twice = [name for name in answer.columns if answer.columns.count(name) > 1]
             if twice:
                 problem = f'two columns of the answer are called "{twice[0]}"'
@@ -74,55 +71,44 @@ def query(
                 raise QueryError(f"{problem}; cast them, as in now()::timestamp") from None
             # Its own words name the place, on lines of their own.
             said = " ".join(str(error).partition("\n\n")[0].split())
-            raise QueryError(f"{said}; {_advice(views)}") from None
+            raise QueryError(f"{said}; {advice}") from None
 
 
-def _advice(views: dict[str, str]) -> str:
-    return f"the tables are {', '.join(views)}, and `from {min(views)} limit 1` shows columns"
-
-
-def _views(folder: Path) -> dict[str, str]:
+def _views(folder: Path, sql: str) -> tuple[dict[str, str], dict[str, pl.DataFrame]]:
+    """The views of a folder as SQL over its files, and those that are computed."""
     if is_dataset(folder):
-        return _sweep_views(Dataset(folder))
+        return _sweep_views(Dataset(folder)), {}
     known = (*TABLES, *SUBFLOW_TABLES.values())
-    there = [name for name in known if (folder / f"{name}.parquet").is_file()]
-    if not there:
+    files = {name: folder / f"{name}.parquet" for name in known}
+    views = {name: f"from {_read([file])}" for name, file in files.items() if file.is_file()}
+    if not views:
         problem = "it holds no tables" if folder.is_dir() else "there is no such folder"
         raise ResultError(f"{folder}: is neither a result nor a sweep: {problem}")
-    views = {name: f"from {_read([folder / f'{name}.parquet'])}" for name in there}
-    return views | _invalid_view(folder)
-
-
-def _invalid_view(folder: Path) -> dict[str, str]:
-    """The runs that are invalid, as a table of its own, where runs can be."""
+    made = {}
     meta = folder / "meta.json"
     said = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
-    if "invalid" not in said:
-        return {}
-    none = "(null::ubigint, null::varchar)"
-    rows = [
-        f"({seed}, '{why.replace(chr(39), chr(39) * 2)}')"
-        for seed, reasons in invalid_runs(said).items()
-        for why in reasons
-    ]
-    table = f"(values {', '.join([none, *rows])}) as t(seed, why)"
-    return {"invalid": f"from {table} where seed is not null"}
+    if "invalid" in said:
+        rows = [(seed, why) for seed, reasons in invalid_runs(said).items() for why in reasons]
+        schema = {"seed": pl.UInt64, "why": pl.String}
+        made["invalid"] = pl.DataFrame(rows, schema, orient="row")
+    # Rates need the series, which may be large: only for queries that can show them.
+    if {"flows", "series"} <= views.keys() and "flows" in sql.lower():
+        made["flows"] = summary(Result.load(folder))
+    return views, made
 
 
 def _sweep_views(dataset: Dataset) -> dict[str, str]:
-    parts = dataset.parts
-    views = {"plan": f"from {_read([dataset.folder / PLAN])}"}
-    axes = list(dataset.axes)
+    plan = _read([dataset.folder / PLAN])
+    views = {"plan": f"from {plan}"}
     for table in dataset.tables:
-        files = tables_of(parts, table)
+        files = dataset.files(table)
         columns = columns_of(files[0])
-        shown = [quoted(axis) for axis in axes if axis not in columns]
-        first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *shown))
-        named = ", ".join(name for name in ("flow", "link", "t") if name in columns)
-        order = f"plan.point, plan.seed{', ' if named else ''}{named}"
+        axes = [quoted(axis) for axis in dataset.axes if axis not in columns]
+        first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *axes))
+        order = ["plan.point", "plan.seed", *(n for n in ("flow", "link", "t") if n in columns)]
         views[table] = (
             f"select {first}, kept.* exclude (run) from {_read(files)} as kept "
-            f"join {_read([dataset.folder / PLAN])} as plan using (run) order by {order}"
+            f"join {plan} as plan using (run) order by {', '.join(order)}"
         )
     return views
 

@@ -22,7 +22,7 @@ from dumbbell.results.result import Result
 from dumbbell.results.summary import in_notebook, means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
-from dumbbell.sweeps.figures import draw_lines
+from dumbbell.sweeps.figures import VALUE, Chart
 from dumbbell.sweeps.plan import METRICS, Sweep
 
 if TYPE_CHECKING:
@@ -31,10 +31,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dumbbell.metrics.intervals import Until
+    from dumbbell.sweeps.plan import Axis
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
 _MOST_POINTS: Final = 24
 """More points than this are not in the table that is shown."""
+
+_MOST_LIVE: Final = 8
+"""The axis of the table that is shown of a running sweep has at most as many values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,12 +122,11 @@ class SweepResult:
         known = [name for name in METRICS if name in table.columns]
         if y not in known:
             raise DumbbellError(unknown("metric", y, known))
-        group = pl.lit("") if by is None else pl.col(by)
-        runs = table.select(pl.col(x).alias("x"), group.alias("by"), pl.col(y)).drop_nulls(y)
+        runs = table.drop_nulls(y).rename({y: VALUE})
         with figures.styled():
             if ax is None:
                 _, [[ax]] = figures.panels(make=figures.pyplot_figure())
-            draw_lines(ax, runs, self.dataset.axes, x, by, Column.of(y))
+            Chart(runs, self.dataset.axes, by, y, Column.of(y)).lines(ax, x)
         ax.set_ylim(bottom=0)
         return ax
 
@@ -145,6 +148,25 @@ class SweepResult:
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table."""
         return in_notebook(self.table().html())
+
+
+def table_so_far(runs: pl.DataFrame, axes: Sequence[Axis]) -> Table:
+    """The means of the runs of a sweep that goes on, along one axis.
+
+    It is that of most values, but not more than `_MOST_LIVE`, if there is one.
+    """
+    counts = {axis: runs[axis.name].n_unique() for axis in axes}
+    few = {axis: count for axis, count in counts.items() if 1 < count <= _MOST_LIVE}
+    by = max(few, key=few.__getitem__, default=None)
+    found = (
+        runs.group_by((pl.col(by.name) if by else pl.lit("all")).alias("by"))
+        .agg(pl.len().alias("over"), pl.col(_SHOWN).mean())
+        .sort("by")
+    )
+    settings = format_settings(found["by"].to_list(), by.unit if by else None)
+    columns = [Column(by.name if by else ""), Column("Runs", number=True)]
+    rows = found.with_columns(pl.Series("by", settings)).rows()
+    return Table([*columns, *map(Column.of, _SHOWN)], rows)
 
 
 def sweep(

@@ -19,6 +19,8 @@ from dumbbell.sweeps.plan import EFFORT, build
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dumbbell.sweeps.plan import Run
+
     Tables = dict[str, pl.DataFrame]
 
 SUMMARIES: Final = ("runs", "flows", "links")
@@ -28,26 +30,18 @@ SERIES: Final = ("series", "link_series")
 """Those that are kept too if time series are asked for."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run: its name, its seed, and its scenario without the seed."""
-
-    name: str
-    seed: int
-    scenario: str
-    cost: float
-
-
 @dataclass
 class ChunkMonitor:
     """Shows another thread how far a chunk is.
 
     Attributes:
+        work: The cost of all of its runs.
         run: The monitor of every run of the chunk; stopping it stops the chunk.
         over: The cost of the runs that are over.
         cost: The cost of the current one.
     """
 
+    work: float = 0.0
     run: _core.RunMonitor = field(default_factory=_core.RunMonitor)
     over: float = 0.0
     cost: float = 0.0
@@ -56,6 +50,26 @@ class ChunkMonitor:
     def done(self) -> float:
         """The cost of what is done."""
         return self.over + self.run.done * self.cost
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Unlike runs in common tables, numbered where a result has seeds; see `metrics.Runs`."""
+
+    flows: pl.DataFrame
+    series: pl.DataFrame
+    links: pl.DataFrame
+    scenarios: list[dict[str, Any]]
+
+    def capacities(self, spans: pl.DataFrame) -> list[float | None]:
+        keys = ("rate_bps", "rates", "trace_ms", "bucket_bytes")
+        limits = {
+            (number, link["name"]): [link[key] for key in keys]
+            for number, scenario in enumerate(self.scenarios)
+            for link in scenario["links"]
+        }
+        rows = spans.select("seed", "link", "begin", "end").iter_rows()
+        return [capacity(*limits[number, link], *span) for number, link, *span in rows]
 
 
 def simulate(
@@ -74,54 +88,30 @@ def simulate(
         InterruptedError: If it was stopped.
     """
     check_build(built, build())
-    finished, facts = [], []
     monitor = monitor or ChunkMonitor()
+    finished, scenarios = [], []
     for number, run in enumerate(runs):
-        plain = json.loads(run.scenario) | {"seed": run.seed}
+        scenario = json.loads(run.point.scenario) | {"seed": run.seed}
+        algorithms, sources = (
+            [flow["cc"] for flow in scenario["flows"]],
+            scenario.get("sources", {}),
+        )
+        monitor.cost = run.point.cost
         try:
-            algorithms, sources = (flow["cc"] for flow in plain["flows"]), plain.get("sources", {})
-            monitor.cost = run.cost
-            outcome = simulation.simulate(json.dumps(plain), algorithms, sources, monitor.run)
+            output = simulation.simulate(json.dumps(scenario), algorithms, sources, monitor.run)
         except _core.ScenarioError as error:
             raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
-        monitor.over, monitor.cost = monitor.over + run.cost, 0.0
-        finished.append(FinishedRun(number, _participants(plain), outcome))
-        facts.append(plain)
+        monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
+        finished.append(FinishedRun(number, _participants(scenario), output))
+        scenarios.append(scenario)
+    chunk = _Chunk(**tables(finished, only=("flows", "series", "links")), scenarios=scenarios)
+    flows, links = metrics.summary(chunk), metrics.link_summary(chunk)
+    effort = {name: [run.output.meta[name] for run in finished] for name in EFFORT}
+    summary = metrics.run_summary(chunk, flows, links).hstack(pl.DataFrame(effort))
+    kept = {"runs": summary, "flows": flows, "links": links}
+    kept |= {"series": chunk.series, "link_series": chunk.links} if series else {}
     names = pl.Series("run", [run.name for run in runs])
-    return {
-        table: _with_names(frame, names)
-        for table, frame in _judge(finished, facts, series=series).items()
-    }
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Unlike runs in common tables, numbered where a result has seeds; see `metrics.Runs`."""
-
-    flows: pl.DataFrame
-    series: pl.DataFrame
-    links: pl.DataFrame
-    facts: list[dict[str, dict[str, Any]]]
-
-    def capacities(self, spans: pl.DataFrame) -> list[float | None]:
-        found = []
-        for seed, link, begin, end in spans.select("seed", "link", "begin", "end").iter_rows():
-            said = self.facts[seed][link]
-            kind = (said["rate_bps"], said["rates"], said["trace_ms"], said["bucket_bytes"])
-            found.append(capacity(*kind, begin, end))
-        return found
-
-
-def _judge(finished: list[FinishedRun], facts: list[dict[str, Any]], *, series: bool) -> Tables:
-    made = tables(finished, only=("flows", "series", "links"))
-    links = [{link["name"]: link for link in plain["links"]} for plain in facts]
-    chunk = _Chunk(made["flows"], made["series"], made["links"], links)
-    flows, of_links = metrics.summary(chunk), metrics.link_summary(chunk)
-    runs = metrics.run_summary(chunk, flows, of_links).with_columns(
-        pl.Series(name, [run.output.meta[name] for run in finished]) for name in EFFORT
-    )
-    kept = {"runs": runs, "flows": flows, "links": of_links}
-    return kept | ({"series": chunk.series, "link_series": chunk.links} if series else {})
+    return {name: _with_names(table, names) for name, table in kept.items()}
 
 
 def _with_names(table: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
@@ -131,10 +121,10 @@ def _with_names(table: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
     return table.select(run, pl.all().exclude("seed")).with_columns(pl.col(labels).cast(pl.String))
 
 
-def _participants(plain: dict[str, Any]) -> Participants:
+def _participants(scenario: dict[str, Any]) -> Participants:
     flows = []
-    for flow in plain["flows"]:
+    for flow in scenario["flows"]:
         stop = flow["stop_ns"] / 1e9 if flow["stop_ns"] else float("inf")
         flows.append(FlowInfo(flow["name"], flow["cc"], stop))
-    links = [link["name"] for link in plain["links"]]
-    return Participants(plain["duration_ns"] / 1e9, flows, links)
+    links = [link["name"] for link in scenario["links"]]
+    return Participants(scenario["duration_ns"] / 1e9, flows, links)
