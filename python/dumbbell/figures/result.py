@@ -166,7 +166,6 @@ def _draw_panels(
 
 
 def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> None:
-    of_link = pl.col("link") == link
     if part == "windows":
         figures.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
@@ -177,24 +176,24 @@ def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> No
         figures.flows(axes, _flows(run, run.series), "srtt", scale=1e3)
         axes.set_ylabel("RTT (ms)")
     elif part == "queues":
-        t, queue = run.links.filter(of_link).select("t", "queue_bytes").to_numpy().T
+        t, queue = run.links.filter(link=link).select("t", "queue_bytes").to_numpy().T
         axes.plot(t, queue / 1e3, color=FAINT, linewidth=0.7)
         axes.set_ylim(bottom=0)
         axes.set_ylabel("queue (kB)")
     elif part == "delay":
-        t, drain = metrics.drain_times(run).filter(of_link).select("t", "drain").to_numpy().T
+        t, drain = metrics.drain_times(run).filter(link=link).select("t", "drain").to_numpy().T
         axes.fill_between(t, drain * 1e3, color=FAINT, linewidth=0)
         axes.set_ylim(bottom=0)
         axes.set_ylabel("queueing\ndelay (ms)")
     else:
-        _draw_capacity(axes, run, of_link)
+        _draw_capacity(axes, run, link)
         whole = run.by_subflow()
         _draw_throughputs(axes, whole, _flows_of_link(whole, link)[:MOST_FLOWS])
 
 
-def _draw_capacity(axes: Axes, run: SampledRuns, of_link: pl.Expr) -> None:
+def _draw_capacity(axes: Axes, run: SampledRuns, link: str | None) -> None:
     """Draws the capacity of a link as an area, and what it sent as a dotted line."""
-    rates = metrics.link_windows(run, width=metrics.window_width(run)).filter(of_link)
+    rates = metrics.link_windows(run, width=metrics.window_width(run)).filter(link=link)
     steps = pl.concat([rates.head(1).with_columns(t="begin"), rates])
     t, capacity, sent = steps.select("t", pl.col("capacity", "sent") / 1e6).to_numpy().T
     axes.fill_between(t, capacity, color=FAINT, alpha=0.25, linewidth=0, label="capacity")
