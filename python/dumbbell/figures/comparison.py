@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
-from dumbbell.figures.style import FAINT, INK, PAPER, style_of
+from dumbbell.figures.style import FAINT, INK, PAPER, legend_above, style_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,14 +39,13 @@ def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
     for rank, ((cc,), line) in enumerate(points.group_by("cc", maintain_order=True)):
         shift = ScaledTranslation((rank - middle) * _APART / 72, 0, axes.figure.dpi_scale_trans)
         style = style_of(str(cc))
-        x, value = line["x"].to_numpy(), line["value"].to_numpy()
-        spread = np.vstack([value - line["low"].to_numpy(), line["high"].to_numpy() - value])
+        look: dict[str, Any] = {"color": style.colour, "marker": style.marker}
+        x, value, low, high = line.select("x", "value", "low", "high").to_numpy().T
         axes.errorbar(
             x,
             value,
-            yerr=spread,
-            color=style.colour,
-            marker=style.marker,
+            (value - low, high - value),
+            **look,
             capsize=1.5,
             elinewidth=0.8,
             label=style.label,
@@ -55,8 +54,7 @@ def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
         axes.plot(
             x,
             line["published"].cast(pl.Float64).to_numpy(),
-            color=style.colour,
-            marker=style.marker,
+            **look,
             markerfacecolor="none",
             linewidth=0.7,
             linestyle=":",
@@ -80,16 +78,10 @@ def grouped_bars(
     width = 0.8 / len(members)
     colours: dict[str, set[str]] = {member: set() for member in members}
     for row in rows:
-        colours[row["member"]].add(style_of(row["cc"]).colour)
-        rank = members.index(row["member"])
+        colour, rank = style_of(row["cc"]).colour, members.index(row["member"])
+        colours[row["member"]].add(colour)
         x = groups.index(row["group"]) + (rank - (len(members) - 1) / 2) * width
-        axes.bar(
-            x,
-            row["value"],
-            width=width * 0.94,
-            color=style_of(row["cc"]).colour,
-            **_look_of_member(rank),
-        )
+        axes.bar(x, row["value"], width=width * 0.94, color=colour, **_bar_look(rank))
         axes.plot([x, x], [row["low"], row["high"]], color=INK, linewidth=1.1)
         if row["published"] is not None:
             ends = [x - 0.45 * width, x + 0.45 * width]
@@ -102,18 +94,15 @@ def grouped_bars(
     axes.axhline(0, color=FAINT, linewidth=0.6)
     if len(members) > 1:
         handles = [
-            Patch(facecolor=found.pop() if len(found) == 1 else FAINT, **_look_of_member(rank))
+            Patch(facecolor=found.pop() if len(found) == 1 else FAINT, **_bar_look(rank))
             for rank, found in enumerate(colours.values())
         ]
-        axes.legend(
-            handles, members, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(members)
-        )
+        legend_above(axes, handles, members, ncols=len(members))
 
 
-def _look_of_member(rank: int) -> dict[str, Any]:
+def _bar_look(rank: int) -> dict[str, Any]:
     """How a bar looks beside its colour: the first of a group is filled, the others are hatched."""
-    first = rank == 0
-    look = {"alpha": 0.85, "hatch": ""} if first else {"alpha": 0.4, "hatch": "///"}
+    look = {"alpha": 0.4, "hatch": "///"} if rank else {"alpha": 0.85, "hatch": ""}
     return look | {"edgecolor": INK, "linewidth": 0.4}
 
 
@@ -134,13 +123,13 @@ def intervals(axes: Axes, rows: pl.DataFrame) -> None:
             - ``published``: null if there is none.
     """
     places = np.arange(rows.height)[::-1]
-    for y, row in zip(places, rows.iter_rows(named=True), strict=True):
-        _bar(axes, float(y), row)
-        _runs(axes, float(y), row)
+    for y, row in zip(places.tolist(), rows.iter_rows(named=True), strict=True):
+        _bar(axes, y, row)
+        _interval(axes, y, row)
+        _runs(axes, y, row)
         if row["published"] is not None:
-            axes.plot(
-                [row["published"]] * 2, [y - 0.42, y + 0.42], color=INK, linewidth=2.2, zorder=6
-            )
+            said = [row["published"]] * 2
+            axes.plot(said, [y - 0.42, y + 0.42], color=INK, linewidth=2.2, zorder=6)
     axes.set_yticks(places, rows["label"].to_list())
     axes.set_ylim(-0.6, rows.height - 0.4)
     axes.tick_params(axis="y", length=0)
@@ -150,29 +139,30 @@ def intervals(axes: Axes, rows: pl.DataFrame) -> None:
 
 
 def _bar(axes: Axes, y: float, row: dict[str, Any]) -> None:
-    colour, limit = style_of(row["cc"]).colour, row["limit"]
-    beyond = row["value"] is None
-    axes.barh(
-        y, limit if beyond else row["value"], height=0.66, color=colour, alpha=0.35, linewidth=0
-    )
+    colour, value, limit = style_of(row["cc"]).colour, row["value"], row["limit"]
+    end = limit if value is None else value
+    axes.barh(y, end, height=0.66, color=colour, alpha=0.35, linewidth=0)
     if limit is not None:
         axes.plot([limit] * 2, [y - 0.33, y + 0.33], color=FAINT, linewidth=0.9, linestyle=":")
-    if beyond:
+    if value is None:
         axes.plot(limit, y, marker=">", color=colour, markersize=7, clip_on=False)
-    if row["low"] is None:
+
+
+def _interval(axes: Axes, y: float, row: dict[str, Any]) -> None:
+    low, high, limit = row["low"], row["high"], row["limit"]
+    if low is None:
         return
-    high = limit if row["high"] is None else row["high"]
-    axes.plot([row["low"], high], [y, y], color=INK, linewidth=1.2, zorder=4)
-    ends = [row["low"]] if row["high"] is None else [row["low"], high]
+    ends = [low] if high is None else [low, high]
+    axes.plot([low, limit if high is None else high], [y, y], color=INK, linewidth=1.2, zorder=4)
     axes.plot(ends, [y] * len(ends), linestyle="", marker="|", markersize=7, color=INK, zorder=4)
-    if row["high"] is None:
-        axes.plot(high, y, marker=">", color=INK, markersize=3.5, clip_on=False, zorder=4)
+    if high is None:
+        axes.plot(limit, y, marker=">", color=INK, markersize=3.5, clip_on=False, zorder=4)
 
 
 def _runs(axes: Axes, y: float, row: dict[str, Any]) -> None:
     """Draws the single runs, spread over the height of their bar so that equals stay visible."""
     style, runs = style_of(row["cc"]), row["runs"]
-    offsets = np.linspace(0.24, -0.24, len(runs)) if len(runs) > 1 else np.zeros(len(runs))
+    offsets = np.linspace(0.24, -0.24, len(runs)) if len(runs) > 1 else [0.0] * len(runs)
     for offset, run in zip(offsets, runs, strict=True):
         axes.plot(
             row["limit"] if run is None else run,

@@ -82,20 +82,13 @@ def heat_map(
             red, green, blue, _ = shades(norm(grid[i, j]))
             is_light = 0.299 * red + 0.587 * green + 0.114 * blue > _LIGHT
             _write(axes, j, i, text(row), "#000000" if is_light else "#fffffe")
-    image = axes.imshow(
-        grid,
-        origin="lower",
-        aspect="auto",
-        cmap=shades,
-        norm=norm,
-        interpolation="none",
-    )
-    for set_ticks, settings, name, most in (
-        (axes.set_xticks, columns, names[0], _MOST_COLUMNS),
-        (axes.set_yticks, rows, names[1], _MOST_ROWS),
+    image = axes.imshow(grid, shades, norm, aspect="auto", interpolation="none", origin="lower")
+    for axis, settings, name, most in (
+        (axes.xaxis, columns, names[0], _MOST_COLUMNS),
+        (axes.yaxis, rows, names[1], _MOST_ROWS),
     ):
         step = -(-len(settings) // most)
-        set_ticks(range(0, len(settings), step), [name(s) for s in settings[::step]])
+        axis.set_ticks(range(0, len(settings), step), [name(s) for s in settings[::step]])
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -117,14 +110,13 @@ def heat_dots(
     axes.margins(0.03)
     size = min(36.0, 8000 / points.height)
     norm = LogNorm() if logarithmic else Normalize()
-    return axes.scatter(
-        points[x], points[y], size, points[value], cmap=SHADES, norm=norm, linewidths=0
-    )
+    at = points.sort(x, y).select(x, y, value).to_numpy().T
+    return axes.scatter(at[0], at[1], size, at[2], cmap=SHADES, norm=norm, linewidths=0)
 
 
 def _write(axes: Axes, x: float, y: float, text: str, ink: str) -> None:
     first, _, second = text.partition("\n")
     rise = 0.16 if second else 0.0
-    axes.text(x, y + rise, first, ha="center", va="center", fontsize=6.5, color=ink)
-    if second:
-        axes.text(x, y - 0.22, second, ha="center", va="center", fontsize=4.8, color=ink)
+    for line, at, size in ((first, y + rise, 6.5), (second, y - 0.22, 4.8)):
+        if line:
+            axes.text(x, at, line, ha="center", va="center", fontsize=size, color=ink)

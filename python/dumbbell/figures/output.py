@@ -68,12 +68,11 @@ def save(
         # "none" would lay it out again, to no effect, for each of them
         figure.set_layout_engine(None)
         contents = {kind: _content(figure, kind, dpi) for kind in kinds}
-    files = []
-    for kind, content in contents.items():
-        files.append(stem.with_name(f"{stem.name}.{kind}"))
-        with atomic_write(files[-1]) as file:
+    files = {stem.with_name(f"{stem.name}.{kind}"): made for kind, made in contents.items()}
+    for path, content in files.items():
+        with atomic_write(path) as file:
             file.write_bytes(content)
-    return files
+    return list(files)
 
 
 def svg(figure: Figure) -> str:
@@ -96,11 +95,10 @@ def _drawing() -> Iterator[None]:
         yield
     lacks = {}
     for one in told:
-        glyph = re.match(r"Glyph (\d+) .* missing from font", str(one.message))
-        if glyph is None:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        if glyph := re.match(r"Glyph (\d+) .* missing from font", str(one.message)):
+            lacks[chr(int(glyph[1]))] = True
         else:
-            lacks[chr(int(glyph.group(1)))] = True
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     if lacks:
         what = f"a figure shows boxes for {' '.join(lacks)}, which no font has that it can use"
         warnings.warn(f"{what}; Noto Sans CJK has Chinese, Japanese and Korean", stacklevel=3)
@@ -113,18 +111,16 @@ def inline(text: str, name: str, title: str) -> str:
     identifiers begin with ``name`` so that two figures do not share any, and ``title`` is what a
     screen reader says.
     """
-    body = text[text.index("<svg") :]
-    opening, _, rest = body.partition(">")
-    view = re.search(r'viewBox="([^"]+)"', opening)
+    opening, _, rest = text[text.index("<svg") :].partition(">")
+    view = re.search(r'viewBox="[^"]+"', opening)
     if view is None:
         raise ValueError("an SVG without a viewBox cannot be scaled to a page")
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
     rest = re.sub(r'\bid="', f'id="{name}-', rest)
-    rest = re.sub(r'(href="|url\()#', rf"\1#{name}-", rest)
-    rest = rest.replace("xlink:href", "href").replace(INK, "var(--ink)")
-    rest = rest.replace(PAPER, "var(--paper)")
+    rest = re.sub(r'(href="|url\()#', rf"\1#{name}-", rest).replace("xlink:href", "href")
+    rest = rest.replace(INK, "var(--ink)").replace(PAPER, "var(--paper)")
     label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return f'<svg role="img" aria-label="{label}" viewBox="{view.group(1)}">{rest}'
+    return f'<svg role="img" aria-label="{label}" {view[0]}>{rest}'
 
 
 def swatch(cc: str) -> Markup:

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError, unknown
-from dumbbell.figures import timeline
-from dumbbell.figures.style import new_figure
-from dumbbell.metrics import SampledRuns
+from dumbbell.figures import FAINT, INK
+from dumbbell.figures.timeline import legend_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from dumbbell.metrics import SampledRuns
 
     Panel = tuple[str, str | None]
     """A kind of panel, and the link that it shows if it is one of a link."""
-
-
-class DrawableRuns(SampledRuns, Protocol):
-    """What figures are drawn of: a `Result`."""
-
-    @property
-    def internals(self) -> pl.DataFrame:
-        """As `Result.internals`."""
-
-    @property
-    def invalid_runs(self) -> Mapping[int, list[str]]:
-        """As `Result.invalid_runs`."""
-
-    def by_subflow(self) -> Self:
-        """As `Result.by_subflow`."""
-
-    def valid(self) -> Self:
-        """As `Result.valid`."""
-
 
 FIGURES: Final = {
     "overview": "windows, throughputs, states, round-trips and queues, one above the other",
@@ -55,17 +37,15 @@ MOST_FLOWS: Final = 12
 """More flows than this cannot be told apart: the first ones are drawn."""
 
 _OVERVIEW: Final = ("windows", "throughputs", "states", "round-trips", "queues")
-_HEIGHTS: Final = {"delay": 1.1}
-"""Heights of panels that are not as high as most, inches."""
 
 
 def draw(
-    result: DrawableRuns,
+    result: SampledRuns,
     name: str = "overview",
     *,
     width: float = figures.PAGE,
     seed: int | None = None,
-    make: Callable[..., Figure] = new_figure,
+    make: Callable[..., Figure] = Figure,
 ) -> Figure:
     """Draws a figure of one seed of a result; panels share their time axis.
 
@@ -82,15 +62,7 @@ def draw(
         DumbbellError: If there is no such figure or seed, or the result has nothing to show in it.
     """
     run, rows = _choose(result, name, seed)
-    usual = 1.7 if len(rows) > 1 else 2.1
-    heights = [_HEIGHTS.get(part, usual) for part, _ in rows]
-    if ("states", None) in rows:
-        bands = _states(run)
-        shown = bands["state"].n_unique()
-        lines = -(-shown // timeline.legend_columns(shown, width))  # of their legend
-        alone = 0.35 if len(rows) == 1 else 0.0
-        band = 0.3 + 0.14 * bands["flow"].n_unique() + 0.17 * (lines - 1) + alone
-        heights[rows.index(("states", None))] = band
+    heights = [_height(run, part, width, alone=len(rows) == 1) for part, _ in rows]
     figure, grid = figures.panels(
         len(rows),
         width=width,
@@ -104,7 +76,7 @@ def draw(
 
 
 def plot(
-    result: DrawableRuns, kind: str, *, axes: Axes | None = None, seed: int | None = None
+    result: SampledRuns, kind: str, *, axes: Axes | None = None, seed: int | None = None
 ) -> Axes | list[Axes]:
     """Draws a figure of a result on some axes, or on those of a new figure; see `Result.plot`."""
     if axes is None:
@@ -122,22 +94,23 @@ def plot(
 
 
 def _choose(
-    result: DrawableRuns, name: str, seed: int | None
-) -> tuple[DrawableRuns, Sequence[Panel]]:
+    result: SampledRuns, name: str, seed: int | None
+) -> tuple[SampledRuns, Sequence[Panel]]:
     """The run to draw, and the panels of a figure from top to bottom."""
     if name not in FIGURES:
         raise DumbbellError(unknown("figure", name, list(FIGURES)))
     if seed is not None and seed not in result.seeds:
-        raise DumbbellError(f"there is no seed {seed}; choose from {_listed(result.seeds)}")
+        known = ", ".join(map(str, result.seeds[:20])) + (", ..." if len(result.seeds) > 20 else "")
+        raise DumbbellError(f"there is no seed {seed}; choose from {known}")
     run = result.of_seed(result.valid().seeds[0] if seed is None else seed)
     links = run.links["link"].unique(maintain_order=True).to_list()
+    limited = {link.name for link in run.experiment.links if link.rate or link.rates or link.trace}
     rows: list[Panel] = []
     for part in _OVERVIEW if name == "overview" else (name,):
         if part == "queues":
             rows += [(part, link) for link in links]
         elif part == "links":
-            limited = [link for link in links if _is_limited(run, link)]
-            rows += [(kind, link) for link in limited for kind in ("capacity", "delay")]
+            rows += [(kind, link) for link in links if link in limited for kind in _OF_LINK]
         elif part != "states" or _states(run).height:
             rows.append((part, None))
     if not rows:
@@ -147,67 +120,96 @@ def _choose(
     return run, rows
 
 
-def _is_limited(run: DrawableRuns, link: str) -> bool:
-    said = next((one for one in run.experiment.links if one.name == link), None)
-    return said is not None and bool(said.rate or said.rates or said.trace)
+_OF_LINK: Final = ("capacity", "delay")
+"""The panels of each link in the figure of links."""
 
 
-def _listed(seeds: list[int]) -> str:
-    return ", ".join(map(str, seeds[:20])) + (", ..." if len(seeds) > 20 else "")
+def _height(run: SampledRuns, part: str, width: float, *, alone: bool) -> float:
+    """Height of a panel, inches; states have a band for each flow, and lines of a legend."""
+    if part != "states":
+        return 1.1 if part == "delay" else 2.1 if alone else 1.7
+    bands = _states(run)
+    count = bands["state"].n_unique()
+    lines = -(-count // legend_columns(count, width))
+    return 0.3 + 0.14 * bands["flow"].n_unique() + 0.17 * (lines - 1) + (0.35 if alone else 0.0)
 
 
 def _draw_panels(
-    panels: Sequence[Axes], rows: Sequence[Panel], result: DrawableRuns, run: DrawableRuns
+    panels: Sequence[Axes], rows: Sequence[Panel], result: SampledRuns, run: SampledRuns
 ) -> None:
     """Draws each panel, the legend above the first, the seed below the last."""
+    several_links = run.links["link"].n_unique() > 1
     for axes, (part, link) in zip(panels, rows, strict=True):
         _draw_panel(axes, run, part, link)
         axes.set_xlabel("")
+        if link is not None and several_links:
+            axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
     first, last = panels[0], panels[-1]
     first.set_xlim(left=0)
     last.set_xlabel("time (s)")
     if rows[0][0] not in {"states", "queues"}:
-        timeline.legend(first, of=panels)
+        figures.legend(first, of=panels)
     if len(result.seeds) > 1:
         count, seed = len(result.seeds), run.seeds[0]
         of = f"of {count}" if result.seeds == [*range(1, count + 1)] else f"(of {count} seeds)"
         last.set_xlabel(f"time (s), seed {seed} {of}")
     if run.invalid_runs:
-        timeline.warning(first, "invalid")
+        first.annotate(
+            "invalid",
+            (0.0, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 4),
+            textcoords="offset points",
+            color="#d55e00",
+            fontweight="bold",
+        )
 
 
-def _draw_panel(axes: Axes, run: DrawableRuns, part: str, link: str | None) -> None:
+def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> None:
     if part == "windows":
-        timeline.windows(axes, _flows(run, run.series))
+        figures.windows(axes, _flows(run, run.series))
     elif part == "throughputs":
         _draw_throughputs(axes, run)
     elif part == "states":
-        timeline.states(axes, _states(run))
+        figures.states(axes, _states(run))
     elif part == "round-trips":
-        timeline.round_trips(axes, _flows(run, run.series))
+        figures.flows(axes, _flows(run, run.series), "srtt", scale=1e3)
+        axes.set_ylabel("RTT (ms)")
     elif part == "queues":
-        timeline.queue(axes, run.links.filter(pl.col("link") == link))
+        t, queue = run.links.filter(link=link).select("t", "queue_bytes").to_numpy().T
+        axes.plot(t, queue / 1e3, color=FAINT, linewidth=0.7)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("queue (kB)")
     elif part == "delay":
-        timeline.queueing_delay(axes, metrics.drain_times(run).filter(pl.col("link") == link))
+        t, drain = metrics.drain_times(run).filter(link=link).select("t", "drain").to_numpy().T
+        axes.fill_between(t, drain * 1e3, color=FAINT, linewidth=0)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("queueing\ndelay (ms)")
     else:
-        rates = metrics.link_windows(run, width=metrics.window_width(run))
-        timeline.capacity(axes, rates.filter(pl.col("link") == link))
+        _draw_capacity(axes, run, link)
         whole = run.by_subflow()
         _draw_throughputs(axes, whole, _flows_of_link(whole, link)[:MOST_FLOWS])
-    if link is not None and run.links["link"].n_unique() > 1:
-        axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
 
 
-def _draw_throughputs(axes: Axes, run: DrawableRuns, only: Sequence[str] | None = None) -> None:
+def _draw_capacity(axes: Axes, run: SampledRuns, link: str | None) -> None:
+    """Draws the capacity of a link as an area, and what it sent as a dotted line."""
+    rates = metrics.link_windows(run, width=metrics.window_width(run)).filter(link=link)
+    steps = pl.concat([rates.head(1).with_columns(t="begin"), rates])
+    t, capacity, sent = steps.select("t", pl.col("capacity", "sent") / 1e6).to_numpy().T
+    axes.fill_between(t, capacity, color=FAINT, alpha=0.25, linewidth=0, label="capacity")
+    axes.plot(t, sent, color=INK, linewidth=0.8, linestyle=(0, (1, 1.2)), label="sent by the link")
+
+
+def _draw_throughputs(axes: Axes, run: SampledRuns, only: Sequence[str] | None = None) -> None:
     """Draws the first flows, or `only` some, which look as in every other panel of the run."""
     width = metrics.window_width(run)
     names = None if only is None else run.flow_names
     shown = _flows(run, metrics.windows(run, width=width), names)
-    timeline.throughputs(axes, shown, only=only)
+    figures.flows(axes, shown, "throughput", scale=1e-6, only=only)
     axes.set_ylabel(f"throughput (Mbit/s)\nin windows of {width:.3g} s")
 
 
-def _flows_of_link(run: DrawableRuns, link: str | None) -> list[str]:
+def _flows_of_link(run: SampledRuns, link: str | None) -> list[str]:
     """The flows, and subflows of multipath flows, whose data cross a link."""
     experiment, found = run.experiment, []
     for flow, names in zip(experiment.flows, experiment.flow_names(), strict=True):
@@ -217,16 +219,14 @@ def _flows_of_link(run: DrawableRuns, link: str | None) -> list[str]:
     return found
 
 
-def _states(run: DrawableRuns) -> pl.DataFrame:
+def _states(run: SampledRuns) -> pl.DataFrame:
     """The states of the flows that show any: columns flow, t, state."""
-    shown = run.internals.filter(pl.col("name") == "state").select(
-        "flow", "t", state=pl.col("value")
-    )
-    return _flows(run, shown)
+    shown = run.internals.filter(pl.col("name") == "state")
+    return _flows(run, shown.select("flow", "t", state="value"))
 
 
 def _flows(
-    run: DrawableRuns, table: pl.DataFrame, names: Sequence[str] | None = None
+    run: SampledRuns, table: pl.DataFrame, names: Sequence[str] | None = None
 ) -> pl.DataFrame:
     """Rows of the flows that are drawn, in the order of the file, named as legends have them."""
     chosen = run.flow_names[:MOST_FLOWS] if names is None else names

@@ -28,45 +28,38 @@ def throughput_over_delay(
         named: The algorithms in question, drawn large; of the others a few are named.
     """
     columns = 2 if len(tables) > 1 else 1
-    rows = -(-len(tables) // columns)
     with styled():
-        figure, grid = panels(rows, columns, width=PAGE, height=2.4)
-        axes = [cell for line in grid for cell in line]
-        for axis, (title, table) in zip(axes, tables.items(), strict=False):
-            _panel(axis, title, table, named)
-        for axis in axes[len(tables) :]:
-            axis.set_axis_off()
+        figure, _ = panels(-(-len(tables) // columns), columns, width=PAGE, height=2.4)
+        for axes, (title, rows) in zip(figure.axes, tables.items(), strict=False):
+            _panel(axes, title, rows, named)
+        for axes in figure.axes[len(tables) :]:
+            axes.set_axis_off()
         return figure
 
 
-def _panel(
-    axis: Axes, title: str, table: Sequence[Mapping[str, Any]], named: Sequence[str]
-) -> None:
-    for row in table:
+def _panel(axes: Axes, title: str, rows: Sequence[Mapping[str, Any]], named: Sequence[str]) -> None:
+    for row in rows:
         if row["queue_delay_mean"] is None:
             continue
-        cc = row["cc"]
-        appearance, chosen = style_of(cc), cc in named
+        style, chosen = style_of(row["cc"]), row["cc"] in named
         at = (max(1e3 * row["queue_delay_mean"], 0.01), row["throughput"] / 1e6)
-        landmark = chosen or cc in _KNOWN
-        axis.scatter(
+        landmark = chosen or row["cc"] in _KNOWN
+        axes.scatter(
             *at,
             s=60 if chosen else 16,
-            marker="*" if chosen else appearance.marker,
-            color=INK if chosen else appearance.colour if landmark else FAINT,
+            marker="*" if chosen else style.marker,
+            color=INK if chosen else style.colour if landmark else FAINT,
             zorder=3 if chosen else 2,
             linewidths=0,
         )
         if landmark:
-            weight = "bold" if chosen else "normal"
-            axis.annotate(
-                appearance.label, at, (4, 3), textcoords="offset points", size=6.5, weight=weight
-            )
-    delays = [1e3 * (row["queue_delay_mean"] or 0) for row in table]
+            look: dict[str, Any] = {"size": 6.5, "weight": "bold" if chosen else "normal"}
+            axes.annotate(style.label, at, (4, 3), textcoords="offset points", **look)
+    delays = [1e3 * (row["queue_delay_mean"] or 0) for row in rows]
     if max(delays, default=0) > 10 * min(filter(None, delays), default=1):
-        axis.set_xscale("log")
-    axis.margins(0.15, 0.12)
-    axis.set_ylim(0, 1.15e-6 * max(row["throughput"] for row in table) or 1)
-    axis.set_title(fill(title, 52), size=7)
-    axis.set_xlabel("mean queueing delay (ms)")
-    axis.set_ylabel("throughput (Mbit/s)")
+        axes.set_xscale("log")
+    axes.margins(0.15, 0.12)
+    axes.set_ylim(0, 1.15e-6 * max(row["throughput"] for row in rows) or 1)
+    axes.set_title(fill(title, 52), size=7)
+    axes.set_xlabel("mean queueing delay (ms)")
+    axes.set_ylabel("throughput (Mbit/s)")

@@ -10,25 +10,31 @@ drawing serves light and dark pages.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import font_manager
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-INK: Final = "#1b1f24"
-PAPER: Final = "#ffffff"
+_STYLE: Final = mpl.rc_params_from_file(
+    Path(__file__).with_name("dumbbell.mplstyle"), use_default_template=False
+)
+_INSTALLED: Final = set(font_manager.get_font_names())
+# Looking for the others again with every text would take a quarter of the time.
+_STYLE["font.family"] = [font for font in _STYLE["font.family"] if font in _INSTALLED]
+INK: Final = str(_STYLE["text.color"])
+PAPER: Final = str(_STYLE["figure.facecolor"])
 FAINT: Final = "#8a9099"
 """For what is context and not data: readable on light and on dark."""
 
@@ -41,65 +47,13 @@ _BLUE, _VERMILLION, _GREEN, _PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 _ORANGE, _SKY = "#b87f00", "#3a97cc"  # darkened: they would be too pale on white paper
 _BROWN, _INDIGO, _GREY = "#8c564b", "#5b5ea6", "#6b7078"
 
-STYLE: Final[dict[str, Any]] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": INK,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.labelcolor": INK,
-    "axes.labelsize": 8,
-    "axes.linewidth": 0.6,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 8.5,
-    "axes.titleweight": "bold",
-    "axes.xmargin": 0.0,
-    "figure.facecolor": PAPER,
-    "font.size": 8,
-    "grid.alpha": 0.15,
-    "grid.color": INK,
-    "grid.linewidth": 0.5,
-    "legend.borderaxespad": 0.2,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-    "legend.handlelength": 1.6,
-    "pdf.fonttype": 42,
-    "lines.linewidth": 1.0,
-    "lines.markersize": 4,
-    "savefig.facecolor": PAPER,
-    "svg.hashsalt": "dumbbell",  # identifiers in an SVG follow from its content alone
-    "text.color": INK,
-    "text.hinting": "none",  # text is as wide at every resolution
-    "xtick.color": INK,
-    "xtick.labelsize": 7.5,
-    "ytick.color": INK,
-    "ytick.labelsize": 7.5,
-}
-
 # A fallback without a bold face is used all the same, and nobody need be told.
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-
-_FONT: Final = "DejaVu Sans"
-"""Comes with matplotlib: the same on every machine."""
-_FONTS_FOR_WHAT_IT_LACKS: Final = (
-    *(f"Noto Sans CJK {region}" for region in ("KR", "JP", "SC", "TC")),
-    *("NanumGothic", "Malgun Gothic", "Apple SD Gothic Neo"),
-    *("IPAGothic", "Yu Gothic", "Hiragino Sans"),
-    *("WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC"),
-)
-"""Of a flow called 흐름 or 流 the characters come from one of these, where it is installed."""
-
-
-@cache
-def _fonts() -> list[str]:
-    installed = set(font_manager.get_font_names())
-    return [_FONT, *(font for font in _FONTS_FOR_WHAT_IT_LACKS if font in installed)]
 
 
 @dataclass(frozen=True)
 class Style:
-    """How an algorithm appears everywhere: its name, its colour and its marker."""
+    """How an algorithm appears everywhere."""
 
     label: str
     colour: str
@@ -146,13 +100,10 @@ def style_of(cc: str) -> Style:
     """
     name, _, options = cc.partition("(")
     name = name.strip().rpartition(":")[2]  # of the user's own only the class
-    base = _STYLES.get(name)
-    if base is None:
-        colour, marker = _OTHERS[sum(name.encode()) % len(_OTHERS)]
-        base = Style(name, colour, marker)
-    if not options:
-        return base
-    return Style(f"{base.label} ({options.rstrip(')').strip()})", base.colour, base.marker)
+    style = _STYLES.get(name) or Style(name, *_OTHERS[sum(name.encode()) % len(_OTHERS)])
+    if options:
+        style = replace(style, label=f"{style.label} ({options.rstrip(')').strip()})")
+    return style
 
 
 DISTINCT: Final = 3
@@ -161,19 +112,12 @@ DISTINCT: Final = 3
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How one of several flows of an algorithm is drawn.
-
-    Attributes:
-        colour: Its colour.
-        width: Of the line, points.
-        dash: As matplotlib writes it: ``-``, ``--``, ``:``.
-        marker: Of the first flow; the others have none.
-    """
+    """How one of several flows of an algorithm is drawn: ``dash`` as matplotlib writes it."""
 
     colour: str
-    width: float
+    width: float  # points
     dash: str
-    marker: str | None
+    marker: str | None  # the first flow alone has one
 
 
 def line_style(cc: str, rank: int) -> LineStyle:
@@ -183,12 +127,13 @@ def line_style(cc: str, rank: int) -> LineStyle:
     algorithm stay apart in any colour vision and in print.
     """
     style = style_of(cc)
-    return LineStyle(
-        (style.colour, INK, FAINT)[min(rank, 2)],
-        (1.1, 0.8, 0.7)[min(rank, 2)],
-        ("-", "-", "--", ":")[min(rank, 3)],
-        style.marker if rank == 0 else None,
+    looks = (
+        LineStyle(style.colour, 1.1, "-", style.marker),
+        LineStyle(INK, 0.8, "-", None),
+        LineStyle(FAINT, 0.7, "--", None),
+        LineStyle(FAINT, 0.7, ":", None),
     )
+    return looks[min(rank, DISTINCT)]
 
 
 def marker_path(marker: str) -> str:
@@ -200,12 +145,9 @@ def marker_path(marker: str) -> str:
     return "".join(f"M{line}Z" for line in lines)
 
 
-@contextmanager
-def styled() -> Iterator[None]:
+def styled() -> AbstractContextManager[None]:
     """The house's style for everything that is drawn inside; what the caller had comes back."""
-    style = STYLE | {"font.family": _fonts()}
-    with mpl.rc_context(cast("Any", style)):  # its keys are literals to the type checker
-        yield
+    return mpl.rc_context(_STYLE)
 
 
 def named(name: object) -> str:
@@ -215,13 +157,6 @@ def named(name: object) -> str:
     """
     text = str(name).replace("$", r"\$")
     return f"\u2060{text}" if text.startswith("_") else text
-
-
-def new_figure(**options: Any) -> Figure:
-    """An empty figure that no window and no notebook shows by itself."""
-    figure = Figure(**options)
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def pyplot_figure() -> Callable[..., Figure]:
@@ -242,7 +177,7 @@ def panels(
     share_x: bool = False,
     share_y: bool = False,
     row_heights: Sequence[float] | None = None,
-    make: Callable[..., Figure] = new_figure,
+    make: Callable[..., Figure] = Figure,
 ) -> tuple[Figure, list[list[Axes]]]:
     """Returns an empty figure of ``rows`` x ``columns`` panels; call it inside `styled`.
 
@@ -265,4 +200,9 @@ def panels(
         sharey="row" if share_y else False,
         height_ratios=row_heights,
     )
-    return figure, [list(row) for row in axes]
+    return figure, axes.tolist()
+
+
+def legend_above(axes: Axes, handles: Iterable[Artist], labels: Iterable[str], **look: Any) -> None:
+    """Puts a legend above a panel, where it hides no data; `look` is as of `Axes.legend`."""
+    axes.legend(handles, labels, loc="lower right", bbox_to_anchor=(1.0, 1.0), **look)

@@ -14,7 +14,16 @@ import numpy as np
 import polars as pl
 from matplotlib.patches import Patch
 
-from dumbbell.figures.style import DISTINCT, FAINT, INK, PAGE, line_style, named, style_of
+from dumbbell.figures.style import (
+    DISTINCT,
+    FAINT,
+    INK,
+    PAGE,
+    legend_above,
+    line_style,
+    named,
+    style_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -43,51 +52,10 @@ def windows(axes: Axes, series: pl.DataFrame) -> None:
     axes.set_ylabel("cwnd (packets)")
 
 
-def throughputs(axes: Axes, series: pl.DataFrame, *, only: Collection[str] | None = None) -> None:
-    """Draws throughputs (``throughput``, bit/s) in Mbit/s; see `flows`."""
-    flows(axes, series, "throughput", scale=1e-6, only=only)
+def throughputs(axes: Axes, series: pl.DataFrame) -> None:
+    """Draws throughputs (``throughput``, bit/s) in Mbit/s."""
+    flows(axes, series, "throughput", scale=1e-6)
     axes.set_ylabel("throughput (Mbit/s)")
-
-
-def round_trips(axes: Axes, series: pl.DataFrame) -> None:
-    """Draws smoothed round-trip times (``srtt``, s) in milliseconds."""
-    flows(axes, series, "srtt", scale=1e3)
-    axes.set_ylabel("RTT (ms)")
-
-
-def capacity(axes: Axes, rates: pl.DataFrame) -> None:
-    """Draws the capacity of a link as an area, and what it sent as a dotted line.
-
-    Args:
-        axes: Where to draw.
-        rates: Rows of `dumbbell.metrics.link_windows` of one link.
-    """
-    t = np.concatenate(([rates["begin"][0]], rates["t"]))
-    limit, sent = (
-        np.concatenate((rates[name].head(1), rates[name])) / 1e6 for name in ("capacity", "sent")
-    )
-    axes.fill_between(t, limit, color=FAINT, alpha=0.25, linewidth=0, label="capacity")
-    axes.plot(t, sent, color=INK, linewidth=0.8, linestyle=(0, (1, 1.2)), label="sent by the link")
-
-
-def queueing_delay(axes: Axes, delays: pl.DataFrame) -> None:
-    """Draws how long the queue of a link takes to drain (``t``, ``drain``, s) in milliseconds."""
-    axes.fill_between(
-        delays["t"].to_numpy(), delays["drain"].to_numpy() * 1e3, color=FAINT, linewidth=0
-    )
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("queueing\ndelay (ms)")
-    axes.set_xlabel("time (s)")
-
-
-def queue(axes: Axes, links: pl.DataFrame) -> None:
-    """Draws the bytes that wait at a link (``t``, ``queue_bytes``) in kB."""
-    axes.plot(
-        links["t"].to_numpy(), links["queue_bytes"].to_numpy() / 1e3, color=FAINT, linewidth=0.7
-    )
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("queue (kB)")
-    axes.set_xlabel("time (s)")
 
 
 def flows(
@@ -106,7 +74,7 @@ def flows(
     Raises:
         ValueError: If there are several seeds, or no column that names the flows.
     """
-    lines = list(series.group_by([label_column(series), "cc"], maintain_order=True))
+    lines = list(series.group_by([_label_column(series), "cc"], maintain_order=True))
     count, seen = Counter(cc for (_, cc), _ in lines), Counter[object]()
     named_together = set()
     for (name, cc), flow in lines:
@@ -136,6 +104,14 @@ def flows(
     axes.set_xlabel("time (s)")
 
 
+def _spaced(t: np.ndarray, rank: int) -> list[int]:
+    """Indices of a few points, evenly spaced in time and different from flow to flow."""
+    if len(t) < _MARKS:
+        return list(range(len(t)))
+    places = (np.arange(_MARKS) + (rank + 1) / 4) / _MARKS
+    return list(map(int, np.searchsorted(t, t[0] + places * (t[-1] - t[0]))))
+
+
 def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -> None:
     """Puts the legend above the panel, where it hides no data.
 
@@ -148,28 +124,9 @@ def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -
     for panel in of or (axes,):
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    axes.legend(
-        entries.values(),
-        entries,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=columns
-        or max(1, int(_width(axes) / (0.5 + 0.06 * max(map(len, entries), default=0)))),
-        columnspacing=1.0,
-    )
-
-
-def warning(axes: Axes, text: str) -> None:
-    """Says above the panel, to the left, that what it shows is not to be trusted."""
-    axes.annotate(
-        text,
-        (0.0, 1.0),
-        xycoords="axes fraction",
-        xytext=(0, 4),
-        textcoords="offset points",
-        color="#d55e00",
-        fontweight="bold",
-    )
+    entry = 0.5 + 0.06 * max(map(len, entries), default=0)
+    columns = columns or max(1, int(_width(axes) / entry))
+    legend_above(axes, entries.values(), entries, ncols=columns, columnspacing=1.0)
 
 
 def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
@@ -216,26 +173,23 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
     Raises:
         ValueError: As `flows`.
     """
-    label = label_column(table)
-    names = table[label].unique(maintain_order=True).to_list()
-    seen = set()
-    for row, name in enumerate(names):
-        flow = table.filter(pl.col(label) == name)
+    bands = list(table.group_by(_label_column(table), maintain_order=True))
+    for row, (_, flow) in enumerate(bands):
         for begin, end, state in state_spans(flow):
             _, colour = BBR.get(state, ("", FAINT))
             axes.broken_barh([(begin, end - begin)], (row - 0.4, 0.8), color=colour, linewidth=0)
-            seen.add(state)
-    axes.set_yticks(range(len(names)), [named(name) for name in names])
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(bands)), [named(name) for (name,), _ in bands])
+    axes.set_ylim(len(bands) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
     axes.set_xlabel("time (s)")
-    patches = [Patch(color=BBR[state][1], label=BBR[state][0]) for state in BBR if state in seen]
-    axes.legend(
-        handles=patches,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=legend_columns(len(patches), _width(axes)),
+    seen = set(table["state"])
+    shown = {name: Patch(color=colour) for state, (name, colour) in BBR.items() if state in seen}
+    legend_above(
+        axes,
+        shown.values(),
+        shown,
+        ncols=legend_columns(len(shown), _width(axes)),
         handlelength=0.9,
         columnspacing=0.9,
     )
@@ -248,12 +202,8 @@ def state_spans(flow: pl.DataFrame) -> Iterator[tuple[float, float, int]]:
     return zip(stays["t"], ends, stays["state"].cast(pl.Int64), strict=True)
 
 
-def label_column(table: pl.DataFrame) -> str:
-    """The column that names the lines of a table with the rows of one seed.
-
-    Raises:
-        ValueError: If there are several seeds, or no such column.
-    """
+def _label_column(table: pl.DataFrame) -> str:
+    """The column that names the lines of a table with the rows of one seed; raises as `flows`."""
     if "seed" in table.columns and table["seed"].n_unique() > 1:
         seeds = table["seed"].unique().sort().to_list()
         which = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
@@ -265,11 +215,3 @@ def label_column(table: pl.DataFrame) -> str:
         if column in table.columns:
             return column
     raise ValueError(f'a column "flow" is missing; there are {", ".join(table.columns)}')
-
-
-def _spaced(t: np.ndarray, rank: int) -> list[int]:
-    """Indices of a few points, evenly spaced in time and different from flow to flow."""
-    if len(t) < _MARKS:
-        return list(range(len(t)))
-    places = (np.arange(_MARKS) + (rank + 1) / 4) / _MARKS
-    return [int(i) for i in np.searchsorted(t, t[0] + places * (t[-1] - t[0]))]

@@ -48,7 +48,7 @@ class Runs(Protocol):
 
 
 class SampledRuns(Runs, Protocol):
-    """Runs of one experiment: a `Result`."""
+    """What figures, and metrics in windows, look at: a `Result`, the runs of one experiment."""
 
     @property
     def experiment(self) -> Experiment:
@@ -62,8 +62,22 @@ class SampledRuns(Runs, Protocol):
     def flow_names(self) -> list[str]:
         """As `Result.flow_names`."""
 
+    @property
+    def internals(self) -> pl.DataFrame:
+        """As `Result.internals`."""
+
+    @property
+    def invalid_runs(self) -> Mapping[int, list[str]]:
+        """As `Result.invalid_runs`."""
+
     def of_seed(self, seed: int) -> Self:
         """As `Result.of_seed`."""
+
+    def by_subflow(self) -> Self:
+        """As `Result.by_subflow`."""
+
+    def valid(self) -> Self:
+        """As `Result.valid`."""
 
 
 def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:

@@ -17,7 +17,6 @@ from dumbbell.results.result import Result
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["contents", "write_report"]
@@ -40,29 +39,23 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
         ResultError: If there is nothing in the folder that could be told of.
     """
     found, path = contents(folder), out or folder / "report.html"
+    version = _core.__version__
     if isinstance(found, Dataset):
-        version = _core.__version__
         page.write(path, "sweep.html.j2", page.HEAT, of=sweep_page(found), version=version)
-    else:
-        places = {name: str(folder if name == folder.name else folder / name) for name in found}
-        _write_results(path, folder.resolve().name, found, places)
-    return path
-
-
-def _write_results(
-    path: Path, name: str, results: Mapping[str, Result], places: Mapping[str, str]
-) -> None:
-    pages = result_pages(results, places)
+        return path
+    places = {name: str(folder if name == folder.name else folder / name) for name in found}
+    pages = result_pages(found, places)
     page.write(
         path,
         "results.html.j2",
         page.CHARTS,
-        name=name,
-        version=_core.__version__,
+        name=folder.resolve().name,
+        version=version,
         overview=overview(pages),
         views=pages,
         looks=page.looks({cc for one in pages for cc in one.algorithms}),
     )
+    return path
 
 
 def contents(folder: Path) -> dict[str, Result] | Dataset:
@@ -82,15 +75,12 @@ def contents(folder: Path) -> dict[str, Result] | Dataset:
     if papers:
         which = ", ".join(map(str, papers))
         raise ResultError(f"{folder}: holds papers that were reproduced; name one of them: {which}")
-    places = sorted(path.parent for path in folder.rglob(_META) if not _hidden(path, folder))
+    found = sorted(path.relative_to(folder).parent for path in folder.rglob(_META))
+    # The folder of a result that is not complete begins with a dot.
+    places = [place for place in found if not any(part.startswith(".") for part in place.parts)]
     if not places:
         raise ResultError(
             f"{folder}: holds no result; name a folder that `dumbbell run` or `dumbbell reproduce` "
             "wrote, or one that holds such folders"
         )
-    return {place.relative_to(folder).as_posix(): Result.load(place) for place in places}
-
-
-def _hidden(path: Path, folder: Path) -> bool:
-    """Whether it lies in a folder that is not complete: those begin with a dot."""
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return {place.as_posix(): Result.load(folder / place) for place in places}

@@ -15,8 +15,7 @@ from dumbbell.figures import FAINT, INK, PAPER, labelled, marker_path, style_of
 from dumbbell.figures.timeline import BBR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
+    from collections.abc import Iterable, Sequence
 
 _HERE: Final = Path(__file__).parent
 CHARTS: Final = ("uPlot.min.js", "page.js", "charts.js")
@@ -26,42 +25,28 @@ HEAT: Final = ("page.js", "heat.js")
 _SIZE: Final = "@size-of-this-file@"
 
 
-def write(
-    path: Path,
-    template: str,
-    scripts: Sequence[str] = (),
-    filters: tuple[Callable[..., str], ...] = (),
-    **context: Any,
-) -> int:
-    """Fills in a template, writes the page, and returns how many bytes it has.
+def write(path: Path, template: str, scripts: Sequence[str] = (), **context: Any) -> None:
+    """Fills in a template and writes the page.
 
     Args:
         path: The file.
         template: Which one of the folder ``templates``.
         scripts: Scripts of the folder ``assets`` to put in, in this order.
-        filters: Functions that the template calls by their names, as filters.
         **context: What the template shows.
     """
     embedded = [Markup(_asset(script).replace("</script", "<\\/script")) for script in scripts]
-    style = _asset("uPlot.min.css") if "uPlot.min.js" in scripts else ""
-    page = (
-        _environment(filters)
-        .get_template(template)
-        .render(context, scripts=embedded, script_style=Markup(style), size=_SIZE)
-    )
-    told = size(len(page.encode()))
-    whole = page.replace(_SIZE, told) + "\n"
-    write_text(path, whole)
-    return len(whole.encode())
+    style = Markup(_asset("uPlot.min.css") if "uPlot.min.js" in scripts else "")
+    filled = _environment().get_template(template)
+    page = filled.render(context, scripts=embedded, script_style=style, size=_SIZE)
+    write_text(path, page.replace(_SIZE, size(len(page.encode()))) + "\n")
 
 
-@cache
 def _asset(name: str) -> str:
     return (_HERE / "assets" / name).read_text(encoding="utf-8").strip()
 
 
 @cache
-def _environment(filters: tuple[Callable[..., str], ...]) -> jinja2.Environment:
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -71,8 +56,8 @@ def _environment(filters: tuple[Callable[..., str], ...]) -> jinja2.Environment:
     )
     style = (_HERE / "templates" / "style.css").read_text(encoding="utf-8")
     environment.globals["style"] = Markup(style)
-    known = (format_significant, labelled, *filters)
-    environment.filters |= {f.__name__: f for f in known}
+    filters = (format_significant, labelled, swatch)
+    environment.filters |= {function.__name__: function for function in filters}
     return environment
 
 

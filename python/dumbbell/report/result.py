@@ -33,16 +33,6 @@ _SEEDS: Final = 10
 
 
 @dataclass(frozen=True)
-class Packed:
-    """The series of one run, as text, and the id that the page has them by."""
-
-    id: str
-    seed: int
-    invalid: bool
-    text: str
-
-
-@dataclass(frozen=True)
 class ResultPage:
     """A result as a page shows it.
 
@@ -53,7 +43,7 @@ class ResultPage:
         algorithms: Of its flows.
         overview: Its rows of the table that tells of all results.
         tables: Flows, then links.
-        drawn: The runs whose series are in the page.
+        drawn: The packed series of runs: ``id``, ``seed``, ``invalid``, ``text``.
         note: What is not drawn.
         settings: What is assumed or calibrated: key, value, kind, reason.
         toml: The experiment as it was resolved.
@@ -68,7 +58,7 @@ class ResultPage:
     algorithms: list[str]
     overview: list[list[Cell]]
     tables: list[Table]
-    drawn: list[Packed]
+    drawn: list[dict[str, Any]]
     note: str
     settings: list[tuple[str, str, str, str]]
     toml: str
@@ -127,10 +117,15 @@ def _result_page(
     number: int, name: str, result: Result, place: str, seeds: Sequence[int], most: int
 ) -> ResultPage:
     """The page of a result, with the series of these seeds, of at most so many points each."""
-    drawn = []
-    for seed in seeds:
-        packed = series.pack(series.charts(result, seed, most))
-        drawn.append(Packed(f"run-{number}-{seed}", seed, seed in result.invalid_runs, packed))
+    drawn = [
+        {
+            "id": f"run-{number}-{seed}",
+            "seed": seed,
+            "invalid": seed in result.invalid_runs,
+            "text": series.pack(series.charts(result, seed, most)),
+        }
+        for seed in seeds
+    ]
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
     summary = Summary.of(result)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -35,7 +36,6 @@ _MOST_LINKS: Final = 6
 _DIGITS: Final = 4
 _EXACT: Final = 22
 """The greatest power of ten that a double has exactly."""
-_MICRO: Final = 1e-6
 
 
 def pack(content: object) -> str:
@@ -66,30 +66,65 @@ def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
     """
     run = result.of_seed(seed).by_subflow()
     names = run.flow_names[:MOST_FLOWS]
-    panels = _Panels(most)
-    drawn = run.series.filter(pl.col("flow").cast(pl.String).is_in(names))
-    panels.add("Congestion window", "packets", drawn, "cwnd", 1.0, names)
+    series = run.series.filter(pl.col("flow").is_in(names))
     width = metrics.window_width(run)
-    rates = metrics.windows(run, width=width)
     unit = f"Mbit/s in windows of {width:.3g} s"
-    panels.add("Throughput", unit, rates, "throughput", 1e-6, names)
-    panels.add("Round-trip time, smoothed", "ms", drawn, "srtt", 1e3, names)
-    if drawn["pacing_rate"].count():
-        panels.add("Pacing rate", "Mbit/s", drawn, "pacing_rate", 1e-6, names)
+    drawn = [
+        ("Congestion window", "packets", series, "cwnd", 1.0, names),
+        ("Throughput", unit, metrics.windows(run, width=width), "throughput", 1e-6, names),
+        ("Round-trip time, smoothed", "ms", series, "srtt", 1e3, names),
+    ]
+    if series["pacing_rate"].count():
+        drawn.append(("Pacing rate", "Mbit/s", series, "pacing_rate", 1e-6, names))
     links = run.links["link"].unique(maintain_order=True).to_list()
     for link in links[:_MOST_LINKS]:
-        one = run.links.filter(pl.col("link") == link).rename({"link": "flow"})
         title = f"Queue of {link}" if len(links) > 1 else "Queue"
-        panels.add(title, "kB", one, "queue_bytes", 1e-3, [link], of_link=True)
+        queue = run.links.filter(pl.col("link") == link).rename({"link": "flow"})
+        drawn.append((title, "kB", queue, "queue_bytes", 1e-3, [link]))
+    panels, times, every = [], list[list[int]](), []
+    for title, unit, table, column, scale, shown in drawn:
+        t, columns, step = downsampled(*_sampled(table, column, scale, shown), most)
+        steps = np.diff(t, prepend=0).astype(np.int64).tolist()
+        if steps not in times:
+            times.append(steps)
+            every.append(step)
+        panel = {
+            "title": title,
+            "unit": unit,
+            "x": times.index(steps),
+            "link": column == "queue_bytes",
+        }
+        panels.append(panel | {"y": [short(values) for values in columns]})
     return {
         "seed": seed,
         "end": TIME.parse(run.experiment.duration) / 1e9,
         "flows": _flows(run, names),
-        "panels": panels.panels,
-        "times": panels.times,
-        "every": panels.every,
+        "panels": panels,
+        "times": times,
+        "every": every,
         "states": _states(run, names),
     }
+
+
+def _sampled(
+    table: pl.DataFrame, column: str, scale: float, names: Sequence[str]
+) -> tuple[Numbers, list[Numbers]]:
+    """All times of a table, microseconds, and the values of flows or links at these times.
+
+    Between two samples of one lie those of others; before its first and after its last is NaN.
+    """
+    samples = table.select(
+        t=(pl.col("t") * 1e6).round(0),
+        flow=pl.col("flow").cast(pl.String),
+        y=pl.col(column).cast(pl.Float64) * scale,
+    )
+    t = samples["t"].unique().sort().to_numpy()
+    columns = []
+    for name in names:
+        at, y = samples.filter(flow=name).select("t", "y").to_numpy().T
+        none = np.full(len(t), np.nan)
+        columns.append(np.interp(t, at, y, left=np.nan, right=np.nan) if len(at) else none)
+    return t, columns
 
 
 def downsampled(
@@ -124,53 +159,6 @@ def _extremes(column: Numbers, every: int) -> Numbers:
     return np.asarray(np.take_along_axis(cut, order, axis=1).ravel())
 
 
-class _Panels:
-    """The panels of a run, and the times that they share."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.panels: list[dict[str, Any]] = []
-        self.times: list[list[int]] = []
-        self.every: list[int] = []
-
-    def add(
-        self,
-        title: str,
-        unit: str,
-        table: pl.DataFrame,
-        column: str,
-        scale: float,
-        names: Sequence[str],
-        *,
-        of_link: bool = False,
-    ) -> None:
-        """Adds a panel with ``column`` x ``scale`` over ``t`` for each of the names."""
-        ticks = (table["t"] / _MICRO).round(0).cast(pl.Int64)
-        grid = ticks.unique().sort()
-        columns = []
-        for name in names:
-            mine = table["flow"].cast(pl.String) == name
-            values = np.full(len(grid), np.nan)
-            own, y = ticks.filter(mine), table[column].filter(mine).cast(pl.Float64).to_numpy()
-            if len(own):  # between two samples of a line lie those of others
-                first, last = grid.search_sorted(own.gather([0, -1])).to_list()
-                within = slice(first, last + 1)
-                values[within] = np.interp(grid[within], own, y * scale)
-            columns.append(values)
-        t, columns, every = downsampled(grid.to_numpy().astype(np.float64), columns, self.most)
-        panel = {"title": title, "unit": unit, "x": self._times(t, every), "link": of_link}
-        self.panels.append(panel | {"y": [short(values) for values in columns]})
-
-    def _times(self, t: Numbers, every: int) -> int:
-        whole = t.astype(np.int64)
-        steps = np.diff(whole, prepend=0).tolist()
-        if steps in self.times:
-            return self.times.index(steps)
-        self.times.append(steps)
-        self.every.append(every)
-        return len(self.times) - 1
-
-
 def short(values: Numbers) -> list[float | None]:
     """Values with four significant digits; None for what is not finite."""
     finite = np.isfinite(values)
@@ -184,12 +172,11 @@ def short(values: Numbers) -> list[float | None]:
 
 def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
     algorithms = dict(run.flows.select(pl.col("flow", "cc").cast(pl.String)).iter_rows())
-    seen: dict[str, int] = {}
-    flows = []
+    seen, flows = Counter[str](), []
     for name in names:
         cc = algorithms[name]
-        rank = seen[cc] = seen.get(cc, -1) + 1
-        flows.append({"name": name, "cc": cc, "rank": rank} | vars(line_style(cc, rank)))
+        flows.append({"name": name, "cc": cc, "rank": seen[cc]} | vars(line_style(cc, seen[cc])))
+        seen[cc] += 1
     return flows
 
 
@@ -201,9 +188,7 @@ def _states(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
     return [
         {
             "flow": str(name),
-            "spans": [
-                [round(begin, 3), round(end, 3), state] for begin, end, state in state_spans(flow)
-            ],
+            "spans": [[round(begin, 3), round(end, 3), at] for begin, end, at in state_spans(flow)],
         }
         for (name,), flow in shown.group_by("flow", maintain_order=True)
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
@@ -14,6 +13,7 @@ from matplotlib.colors import to_hex
 from dumbbell import metrics
 from dumbbell.display import Column, Table, format_settings
 from dumbbell.figures import labelled
+from dumbbell.figures.heat import SHADES
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
 from dumbbell.sweeps.figures import share_column
@@ -24,55 +24,34 @@ if TYPE_CHECKING:
     from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
-_SHADES: Final = "cividis"
 _MOST_ROWS: Final = 200
 """More points than this are in the heat map, and not in a table too."""
 
 
-@dataclass(frozen=True)
-class SweepPage:
-    """A sweep as the page tells it.
+def sweep_page(dataset: Dataset) -> dict[str, Any]:
+    """What the template ``sweep.html.j2`` shows of a sweep.
 
-    Attributes:
-        title: What it is about.
-        runs, points, seeds: How many.
-        missing: How many of the runs that were asked for are not there yet.
-        packed: The points, for the script.
-        by_algorithm: A row for every algorithm.
-        by_point: A row for every point; None if they are too many.
-        toml: The experiment and its axes.
-        commands: What to type to make it, and its figures, again.
+    Returns:
+        title; runs, points, seeds: how many; missing: how many of the runs that were asked for are
+        not there yet; packed: the points, for the script; by_algorithm, by_point: tables, of points
+        only if they are few; toml: the experiment and its axes; commands: what to type to make the
+        sweep and its figures again.
     """
-
-    title: str
-    runs: int
-    points: int
-    seeds: int
-    missing: int
-    packed: str
-    by_algorithm: Table
-    by_point: Table | None
-    toml: str
-    commands: list[tuple[str, str]]
-
-
-def sweep_page(dataset: Dataset) -> SweepPage:
-    """How a page tells of a sweep."""
     plan, runs = dataset.plan, dataset.table("runs")
     toml = (dataset.folder / "sweep.toml").read_text(encoding="utf-8")
     points = runs["point"].n_unique()
-    return SweepPage(
-        title=str(tomllib.loads(toml).get("title") or dataset.folder.resolve().name),
-        runs=runs.height,
-        points=points,
-        seeds=runs["seed"].n_unique(),
-        missing=plan.height - runs.height,
-        packed=pack(_points(dataset, runs)),
-        by_algorithm=_by_algorithm(dataset),
-        by_point=_by_point(dataset, runs) if points <= _MOST_ROWS else None,
-        toml=toml,
-        commands=_commands(dataset),
-    )
+    return {
+        "title": str(tomllib.loads(toml).get("title") or dataset.folder.resolve().name),
+        "runs": runs.height,
+        "points": points,
+        "seeds": runs["seed"].n_unique(),
+        "missing": plan.height - runs.height,
+        "packed": pack(_points(dataset, runs)),
+        "by_algorithm": _by_algorithm(dataset),
+        "by_point": _by_point(dataset, runs) if points <= _MOST_ROWS else None,
+        "toml": toml,
+        "commands": _commands(dataset),
+    }
 
 
 def _commands(dataset: Dataset) -> list[tuple[str, str]]:
@@ -103,34 +82,34 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     shares = _shares(dataset)
     if shares.height > runs.height:  # several algorithms in a run
         for (cc,), table in shares.group_by("cc", maintain_order=True):
-            shown[f"share of {cc}"] = share_column(str(cc))
-            its = table.select("point", "seed", pl.col("share").alias(f"share of {cc}"))
+            name = f"share of {cc}"
+            shown[name] = share_column(str(cc))
+            its = table.select("point", "seed", pl.col("share").alias(name))
             runs = runs.join(its, on=["point", "seed"], how="left", maintain_order="left")
     names = [name for name in dataset.axes if name in runs.columns]
     found = runs.group_by("point", maintain_order=True).agg(
         pl.col(names).first(), pl.col(list(shown)).mean()
     )
-    axes = {}
-    for name in names:
-        unit, column = dataset.axes[name]["unit"], found[name]
-        values = column.unique(maintain_order=True)
-        if unit is not None:
-            values = values.sort()
-        places = {value: place for place, value in enumerate(values)}
-        axes[name] = {
-            "names": format_settings(values.to_list(), unit),
-            "numbers": None if unit is None else values.to_list(),
-            "at": [places[value] for value in column],
-        }
-    shades = mpl.colormaps[_SHADES]
+    shades = mpl.colormaps[SHADES]
     return {
-        "axes": axes,
+        "axes": {name: _axis(found[name], dataset.axes[name]["unit"]) for name in names},
         "metrics": [
             {"name": name, "label": column.heading, "decimals": column.decimals}
             for name, column in shown.items()
         ],
         "points": {n: short((found[n] * one.scale).to_numpy()) for n, one in shown.items()},
         "shades": [to_hex(shades(step / 31)) for step in range(32)],
+    }
+
+
+def _axis(column: pl.Series, unit: str | None) -> dict[str, Any]:
+    """The values of an axis, as text and as numbers, and which of them each point has."""
+    values = column.unique(maintain_order=True)
+    values = values if unit is None else values.sort()
+    return {
+        "names": format_settings(values.to_list(), unit),
+        "numbers": None if unit is None else values.to_list(),
+        "at": column.replace_strict(values, range(len(values))).to_list(),
     }
 
 
