@@ -5,7 +5,7 @@ Names of documents say which; all of them if none is named. In a document
 
 - a block of commands or of Python is run, those of a document one after the other in one folder;
 - if a block of text follows it, that is what it printed;
-- a block of Python or TOML that begins with a comment with the name of a file is written to that file;
+- a block of Python or TOML whose first line is a comment with a file's name is written to it;
 - a block after `<!-- not run: REASON -->` is left out, and so is every one of a document that has
   `<!-- nothing is run: REASON -->`;
 - what an example needs and a reader has already, `<!-- before: COMMAND -->` makes;

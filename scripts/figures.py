@@ -5,8 +5,8 @@
 
 A figure of an example is what the page that shows it draws. Screenshots are of the reports that
 these pages write, and need Chromium. `docs/gallery.md` lists all figures; those beside Linux, ns-3
-and theory are made by the scripts in `pages`. The figure of real packets needs root, and is not made
-here: `docs/tutorials/real-packets.md` has its commands.
+and theory are made by the scripts in `pages`. The figure of real packets needs root:
+`docs/tutorials/real-packets.md` has its commands.
 """
 
 import os
@@ -42,7 +42,7 @@ SHOTS = {
 
 PAPERS = {
     "papers/tein2.svg": ("tein2", "7"),
-    "papers/ar-udt.svg": ("ar-udt", "11"),
+    "papers/ar-udt.svg": ("ar-udt", "13"),
     "papers/f-bbrv2.svg": ("f-bbrv2", "8"),
     "papers/dbac.svg": ("dbac", "6"),
     "papers/staggered-start.svg": ("staggered-start", "convergence"),

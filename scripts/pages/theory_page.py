@@ -1,4 +1,4 @@
-"""Writes ``explanation/theory.md``: simulated windows beside response functions, from runs made on the spot.
+"""Writes ``explanation/theory.md``: simulated windows beside response functions.
 
     python scripts/pages/theory_page.py docs
 

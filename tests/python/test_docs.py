@@ -58,6 +58,11 @@ def mentions(pattern: str) -> set[str]:
     return set(re.findall(pattern, f"{commands}\n{inline}", flags=re.M))
 
 
+def name_of(document: Path) -> str:
+    """A document's path in the project, without its ending."""
+    return str(document.relative_to(ROOT).with_suffix(""))
+
+
 @pytest.mark.parametrize(
     ("heading", "kind"), [("The file", "experiment"), ("Links", "link"), ("Flows", "flow")]
 )
@@ -100,9 +105,7 @@ def test_every_column_of_a_result_is_documented_and_no_other(table: str) -> None
     assert (terms(documented) or set(re.findall(r"`(\w+)`", documented))) == columns
 
 
-@pytest.mark.parametrize(
-    "document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT))[:-3]
-)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_every_experiment_in_a_document_is_valid(document: Path) -> None:
     for block in blocks(document, "toml"):
         if FILE_OF_A_PAPER.match(block):
@@ -129,9 +132,7 @@ def test_the_experiment_of_the_readme_is_the_example_that_it_names() -> None:
     assert Experiment.parse(block) == example.replace(title="")
 
 
-@pytest.mark.parametrize(
-    "document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT))[:-3]
-)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_every_command_in_a_document_runs_and_prints_what_it_says(document: Path) -> None:
     script = ROOT / "scripts/documents.py"
     done = subprocess.run(
@@ -212,9 +213,7 @@ def test_every_command_that_is_mentioned_exists_with_its_options() -> None:
         assert {argument for argument in arguments if argument.startswith("--")} <= known, line
 
 
-@pytest.mark.parametrize(
-    "document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT))[:-3]
-)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_every_link_within_the_project_leads_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
         assert (document.parent / target).exists(), target
