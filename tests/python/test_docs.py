@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.core import TyperGroup
@@ -15,7 +16,11 @@ import dumbbell
 from dumbbell import _core, metrics
 from dumbbell.cli.app import command as group
 from dumbbell.experiment.model import Experiment
+from dumbbell.papers import model
 from dumbbell.sweeps.plan import Sweep
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +29,7 @@ README = ROOT / "README.md"
 EXPERIMENT = ROOT / "docs/reference/experiment.md"
 RESULTS = ROOT / "docs/reference/results.md"
 ALGORITHMS = ROOT / "docs/reference/algorithms.md"
+PAPERS = ROOT / "docs/reference/papers.md"
 TUTORIAL = ROOT / "docs/tutorials/own-algorithm.md"
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -71,6 +77,28 @@ def test_every_key_of_an_experiment_file_is_documented_and_no_other(
 ) -> None:
     keys = {name for name, _, _ in _core.keys(kind)}
     assert terms(section(EXPERIMENT, heading)) == keys
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        model.Comparison,
+        model.ExperimentTemplate,
+        model.FigureSpec,
+        model.Measure,
+        model.Paper,
+        model.PublishedClaim,
+        model.PublishedNumber,
+        model.PublishedTable,
+        model.Scenario,
+        model.TestbedTemplate,
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_every_key_of_a_paper_is_documented(kind: type[BaseModel]) -> None:
+    keys = {field.validation_alias or name for name, field in kind.model_fields.items()}
+    documented = set(re.findall(r"`(?:\[*)(\w+)\]*`", PAPERS.read_text()))
+    assert keys - {"folder"} <= documented  # which is not a key, but where the paper is
 
 
 def test_every_stack_and_every_field_of_it_is_documented_and_no_other() -> None:
