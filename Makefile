@@ -92,8 +92,12 @@ validate: setup ## Runs a grid of flows in the simulator and with real packets, 
 soak: setup ## Runs with real packets 100 times, kills 20 more, looks for what is left; as root
 	.venv/bin/python scripts/testbed_soak.py
 
-readme: setup ## Runs the examples of the documents again and puts in what they print
+readme: setup ## Runs the examples of the documents again; puts in output and tables
 	.venv/bin/python scripts/documents.py
+
+.PHONY: figures
+figures: setup ## Draws the figures and screenshots of the documents again (needs Chromium)
+	.venv/bin/python scripts/figures.py
 
 docs: setup ## Builds the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fetches again what report pages embed: uPlot, at the version of assets/uPlot.version. Needs npm.
+# Fetches again what report pages embed, uPlot at the version of assets/uPlot.version. Needs npm.
+# (docs/assets/iframe-worker.js, with which the documentation is searched from disk, is npm's iframe-worker.)
 set -eu
 cd "$(dirname "$0")/../python/dumbbell/report/assets"
 version=$(cat uPlot.version)

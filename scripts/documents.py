@@ -5,10 +5,11 @@ Names of documents say which; all of them if none is named. In a document
 
 - a block of commands or of Python is run, those of a document one after the other in one folder;
 - if a block of text follows it, that is what it printed;
-- a block of Python or TOML that begins with a comment with a file's name is written to that file;
+- a block of Python or TOML whose first line is a comment with a file's name is written to it;
 - a block after `<!-- not run: REASON -->` is left out, and so is every one of a document that has
   `<!-- nothing is run: REASON -->`;
-- what an example needs and a reader has already, `<!-- before: COMMAND -->` makes.
+- what an example needs and a reader has already, `<!-- before: COMMAND -->` makes;
+- between `<!-- made: NAME ARGUMENT -->` and `<!-- end -->` stands a table of `reference.py`.
 """
 
 import os
@@ -18,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import reference
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
@@ -26,7 +29,8 @@ BLOCK = re.compile(
     r"(?P<printed>\n```text\n(?P<text>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-FILE = re.compile(r"# ([\w-]+\.(?:py|toml))\n")
+MADE = re.compile(r"(<!-- made: ([^>]*) -->\n).*?(<!-- end -->)", re.DOTALL)
+FILE = re.compile(r"# ([\w/-]+\.(?:py|toml))\n")
 
 
 def run(language: str, code: str, folder: Path) -> str:
@@ -54,6 +58,7 @@ def fresh(text: str, folder: Path) -> str:
         language, code = block["language"], block["code"]
         file = FILE.match(code)
         if file and language != "sh":
+            (folder / file[1]).parent.mkdir(exist_ok=True)
             (folder / file[1]).write_text(code)
         elif language != "toml" and block["why"] != "not run":
             if block["why"] == "before":
@@ -66,6 +71,11 @@ def fresh(text: str, folder: Path) -> str:
     return text if "<!-- nothing is run:" in text else BLOCK.sub(example, text)
 
 
+def with_tables(text: str) -> str:
+    """A document with the tables that the program makes now."""
+    return MADE.sub(lambda found: f"{found[1]}\n{reference.make(found[2])}\n{found[3]}", text)
+
+
 def main() -> int:
     """Brings documents up to date, or tells whether they are; returns the exit status."""
     named = [Path(name).resolve() for name in sys.argv[1:] if name != "--check"]
@@ -74,7 +84,7 @@ def main() -> int:
         text = document.read_text()
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "examples").symlink_to(ROOT / "examples")
-            now = fresh(text, Path(folder))
+            now = fresh(with_tables(text), Path(folder))
         if "--check" not in sys.argv[1:]:
             document.write_text(now)
         elif now != text:

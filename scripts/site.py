@@ -1,8 +1,9 @@
-"""What mkdocs makes beside the pages in docs/: the quick start and the reference.
+"""What mkdocs makes beside the pages in docs/: the first page, and details of the reference.
 
-The quick start is README.md. The reference comes from the program itself (the models of experiment
-files, the docstrings of metrics and of dumbbell.cc) and from the heads of the algorithms' source
-files, so that it cannot say anything else than they do. mkdocs-click adds the commands.
+The first page is README.md. Three pages of the reference get the docstrings of metrics and of
+dumbbell.cc, and the heads of the algorithms' source files, so that they cannot say anything else
+than the program does. `reference.py` has the tables within the pages, mkdocs-click adds the
+commands, mkdocstrings the Python API.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from mkdocs.structure.files import File, Files
 from dumbbell import _core, cc, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mkdocs.config.defaults import MkDocsConfig
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,24 +27,17 @@ REPOSITORY = "https://github.com/dumbbell-lab/dumbbell/blob/main"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are made, and takes those that do not exist out of the menu."""
-    made = {
-        "index.md": quick_start(),
-        "reference/equations.md": equations(),
-        "reference/experiment.md": keys(),
-        "reference/metrics.md": measures(),
-        "reference/cc.md": interface(),
-    }
-    for path, text in made.items():
-        files.append(File.generated(config, path, content=text))
-    config.nav = existing(config.nav, {file.src_uri for file in files})
+    """Adds README.md as the first page."""
+    files.append(File.generated(config, "index.md", content=quick_start()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
-    """Leads links out of docs/ to where the site or the repository has what they mean."""
+    """Adds what is made; links that leave docs/ lead to the site's first page or the repository."""
     del config, files
     here = posixpath.dirname(page.file.src_uri)
+    if make := MADE.get(page.file.src_uri):
+        markdown = f"{markdown}\n{make()}"
 
     def lead(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(here, link[1]))
@@ -54,15 +46,6 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
         return f"]({REPOSITORY}/{path.removeprefix('../')})" if path[:3] == "../" else link[0]
 
     return re.sub(r"\]\((\.\./[\w./-]+)\)", lead, markdown)
-
-
-def existing(nav: Any, pages: set[str]) -> Any:
-    """The entries of a menu that lead somewhere."""
-    if isinstance(nav, list):
-        return [kept for entry in nav if (kept := existing(entry, pages))]
-    if isinstance(nav, dict):
-        return {title: kept for title, entry in nav.items() if (kept := existing(entry, pages))}
-    return nav if nav in pages else None
 
 
 def quick_start() -> str:
@@ -75,27 +58,9 @@ def quick_start() -> str:
     )
 
 
-def keys() -> str:
-    """Every key of an experiment file, from the models that check it."""
-    parts = [
-        "# Keys of an experiment\n\nFrom the models that check a file; [Experiments and results]"
-        "(../concepts.md) explains them.\n"
-    ]
-    for head, kind in (("The file", "experiment"), ("[[link]]", "link"), ("[[flow]]", "flow")):
-        rows = "\n".join(_key_rows(kind))
-        parts.append(f"## {head}\n\n| key | what it is | default |\n|---|---|---|\n{rows}\n")
-    return "\n".join(parts)
-
-
-def _key_rows(kind: str) -> Iterator[str]:
-    for name, about, default in _core.keys(kind):
-        shown = "" if default in ("", '""', "[]", "{}") else default.strip('"')
-        yield f"| `{name}` | {about.replace('|', chr(92) + '|')} | {shown} |"
-
-
 def measures() -> str:
     """Every metric, from its docstring: formula, unit, source."""
-    parts = ["# Metrics\n\nFunctions of `dumbbell.metrics`.\n"]
+    parts = []
     for metric in metrics.METRICS:
         signature = str(inspect.signature(metric)).replace("'", "")
         text = _prose(inspect.getdoc(metric) or "")
@@ -107,7 +72,7 @@ def measures() -> str:
 
 def interface() -> str:
     """`dumbbell.cc`: the classes to derive from, and what they are told."""
-    parts = [f"# dumbbell.cc\n\n{_prose(inspect.getdoc(cc) or '')}\n"]
+    parts = []
     tiers = (cc.WindowRule, cc.RoundControl, cc.CongestionControl)
     facts = [getattr(cc, name) for name in cc.__all__ if getattr(cc, name) not in tiers]
     for tier in tiers:
@@ -132,10 +97,7 @@ def interface() -> str:
 
 def equations() -> str:
     """What every algorithm's source file says at its head: the paper and its equations."""
-    parts = [
-        "# Equations\n\nThe heads of the algorithms' source files, which the code below them is to "
-        "be checked against. [Algorithms](../algorithms.md) has names and options.\n"
-    ]
+    parts = []
     files = source_files()
     for file in dict.fromkeys(file for of_one in files.values() for file in of_one):
         names = ", ".join(f"`{name}`" for name, of_one in files.items() if file in of_one)
@@ -205,5 +167,12 @@ def _prose(text: str) -> str:
     text = re.sub(r"^(Args|Returns|Raises|Attributes):$", r"**\1**\n", text, flags=re.M)
     return re.sub(r"^    (\w+): ", r"- `\1`: ", text, flags=re.M)
 
+
+MADE = {
+    "reference/equations.md": equations,
+    "reference/metrics.md": measures,
+    "reference/cc.md": interface,
+}
+"""What is added to a page, by its path."""
 
 assert _core.algorithms(), "the engine is built"

@@ -1,4 +1,4 @@
-// Flows through one bottleneck in ns-3: the paths of F-BBRv2's paper and of docs/ns3.md.
+// Flows through one bottleneck in ns-3: the paths of F-BBRv2's paper and of docs/explanation/ns3.md.
 //
 // Every flow has an access link of its own to one router, and all of them share the bottleneck from
 // there to the receivers' node. Prints one JSON object; --series=FILE writes samples of every flow.

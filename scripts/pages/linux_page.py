@@ -1,4 +1,4 @@
-"""Writes ``validation.md``: the simulator beside real Linux, from runs made on the spot.
+"""Writes ``explanation/linux.md``: the simulator beside real Linux, from runs made on the spot.
 
     python scripts/pages/linux_page.py docs
 
@@ -40,10 +40,10 @@ def write(docs: Path) -> Path:
         name = f"figures/validation-{id_}.svg"
         with styled():
             write_text(docs / name, svg(draw(simulated)))
-        shown += [f"## {heading}", f"![{heading}]({name})", caption]
+        shown += [f"## {heading}", f"![{heading}](../{name})", caption]
     page = [_INTRODUCTION, fidelity_table(simulated).markdown(), *shown, _AGAIN]
-    write_text(docs / "validation.md", "\n\n".join(page) + "\n")
-    return docs / "validation.md"
+    write_text(docs / "explanation/linux.md", "\n\n".join(page) + "\n")
+    return docs / "explanation/linux.md"
 
 
 _INTRODUCTION = f"""\
@@ -53,7 +53,7 @@ The simulator (dumbbell {__version__}, `stack = "linux"`) in scenarios that were
 with Linux {KERNEL}: TCP senders and receivers of the kernel in network namespaces, joined
 by an emulated link of 100 Mbit/s and 100 ms with a droptail queue counted in bytes, kernel
 defaults, no fq queueing discipline. The measured flows are kept as a table
-([what is in it](../scripts/pages/linux/README.md)).
+([what is in it](../../scripts/pages/linux/README.md)).
 
 *Pair* is the staggered start of two flows with the same algorithm, 30 s apart, a queue of 0.5 BDP,
 120 s, three measured runs and twelve seeds. *Single* is one flow alone, 60 s, one measured run and

@@ -1,4 +1,4 @@
-"""Writes ``ns3.md``: the simulator beside ns-3, from runs made on the spot.
+"""Writes ``explanation/ns3.md``: the simulator beside ns-3, from runs made on the spot.
 
     python scripts/pages/ns3_page.py docs
 
@@ -23,8 +23,8 @@ def write(docs: Path) -> Path:
     with styled():
         write_text(docs / "figures/ns3.svg", svg(draw_windows(simulated)))
     page = [_INTRODUCTION, flow_by_flow(simulated).markdown(), _FIGURE, _CAUSES, _AGAIN]
-    write_text(docs / "ns3.md", "\n\n".join(page) + "\n")
-    return docs / "ns3.md"
+    write_text(docs / "explanation/ns3.md", "\n\n".join(page) + "\n")
+    return docs / "explanation/ns3.md"
 
 
 _INTRODUCTION = f"""\
@@ -34,13 +34,13 @@ The simulator (dumbbell {__version__}, `stack = "ns-3"`) and ns-3 {VERSION}
 on the same path: access links of 50 Mbit/s, one a flow; a bottleneck of 50 Mbit/s with a
 droptail queue counted in bytes, 4 BDP unless a row says otherwise; 40 ms; segments of 1448
 bytes. Each flow runs for 60 s, BBRv1 with random loss for 150 s. What ns-3 did is kept as
-tables, made by [a script](../scripts/ns3/README.md).
+tables, made by [a script](../../scripts/ns3/README.md).
 
 CUBIC is `cubic(hystart=ns-3)` here: ns-3's HyStart has thresholds of its own. `TcpNewReno` is
 `reno` with `byte_counting = false`."""
 
 _FIGURE = """\
-![One flow alone: simulator and ns-3](figures/ns3.svg)
+![One flow alone: simulator and ns-3](../figures/ns3.svg)
 
 Congestion windows without random loss: the simulator, first seed, as the thick line in colour; \
 ns-3 3.44 as the thin line over it."""

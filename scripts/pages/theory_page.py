@@ -1,4 +1,4 @@
-"""Writes ``theory.md``: simulated windows beside response functions, from runs made on the spot.
+"""Writes ``explanation/theory.md``: simulated windows beside response functions.
 
     python scripts/pages/theory_page.py docs
 
@@ -195,8 +195,8 @@ def write(docs: Path) -> Path:
     table = measure()
     with styled():
         write_text(docs / "figures/theory.svg", svg(draw(table)))
-    write_text(docs / "theory.md", page(table))
-    return docs / "theory.md"
+    write_text(docs / "explanation/theory.md", page(table))
+    return docs / "explanation/theory.md"
 
 
 _INTRODUCTION: Final = f"""\
@@ -212,7 +212,7 @@ at the window that theory expects and lasts for
 count."""
 
 _FIGURE: Final = """\
-![Average windows over loss: the simulator and theory](figures/theory.svg)
+![Average windows over loss: the simulator and theory](../figures/theory.svg)
 
 Filled marks: the simulator, with 95 % intervals; hollow marks, dotted: theory."""
 

@@ -115,7 +115,7 @@ def test_lia_beside_others_gets_what_one_connection_would_where_queues_drop_what
     None
 ):
     # Packet by packet: Linux's subflows leave in bursts that cost them more losses than a plain
-    # connection has, with any algorithm (docs/bpf.md).
+    # connection has, with any algorithm (docs/reference/bpf.md).
     paths = link("wide", 20, 20, 1), link("narrow", 10, 20, 1)
     others = flow("reno", "wide", more=SINGLY), flow("reno", "narrow", more=SINGLY)
     found: dict[str, list[float]] = {"reno": [], "lia": []}

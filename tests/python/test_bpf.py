@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Server = tuple[tuple[str, int], Callable[[], bytes]]
 
 DUMBBELL = Path(sys.executable).with_name("dumbbell")
-DOCUMENT = ROOT / "docs/bpf.md"
+DOCUMENT = ROOT / "docs/reference/bpf.md"
 DATA = bytes(range(256)) * 8192
 
 in_kernel = pytest.mark.skipif(

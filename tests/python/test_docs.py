@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.core import TyperGroup
@@ -15,15 +16,25 @@ import dumbbell
 from dumbbell import _core, metrics
 from dumbbell.cli.app import command as group
 from dumbbell.experiment.model import Experiment
+from dumbbell.papers import model
 from dumbbell.sweeps.plan import Sweep
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-CONCEPTS = ROOT / "docs/concepts.md"
-ALGORITHMS = ROOT / "docs/algorithms.md"
+EXPERIMENT = ROOT / "docs/reference/experiment.md"
+RESULTS = ROOT / "docs/reference/results.md"
+ALGORITHMS = ROOT / "docs/reference/algorithms.md"
+PAPERS = ROOT / "docs/reference/papers.md"
+TUTORIAL = ROOT / "docs/tutorials/own-algorithm.md"
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+FILE_OF_A_PAPER = re.compile(r"# [\w/-]*paper\.toml\n")
 
 
 def section(document: Path, heading: str) -> str:
@@ -53,25 +64,57 @@ def mentions(pattern: str) -> set[str]:
     return set(re.findall(pattern, f"{commands}\n{inline}", flags=re.M))
 
 
+def name_of(document: Path) -> str:
+    """A document's path in the project, without its ending."""
+    return str(document.relative_to(ROOT).with_suffix(""))
+
+
 @pytest.mark.parametrize(
-    ("heading", "kind"), [("The experiment", "experiment"), ("Links", "link"), ("Flows", "flow")]
+    ("heading", "kind"), [("The file", "experiment"), ("Links", "link"), ("Flows", "flow")]
 )
 def test_every_key_of_an_experiment_file_is_documented_and_no_other(
     heading: str, kind: str
 ) -> None:
     keys = {name for name, _, _ in _core.keys(kind)}
-    assert terms(section(CONCEPTS, heading)) == keys
+    assert terms(section(EXPERIMENT, heading)) == keys
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        model.Comparison,
+        model.ExperimentTemplate,
+        model.FigureSpec,
+        model.Measure,
+        model.Paper,
+        model.PublishedClaim,
+        model.PublishedNumber,
+        model.PublishedTable,
+        model.Scenario,
+        model.TestbedTemplate,
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_every_key_of_a_paper_is_documented(kind: type[BaseModel]) -> None:
+    keys = {field.validation_alias or name for name, field in kind.model_fields.items()}
+    documented = set(re.findall(r"`(?:\[*)(\w+)\]*`", PAPERS.read_text()))
+    assert keys - {"folder"} <= documented  # which is not a key, but where the paper is
 
 
 def test_every_stack_and_every_field_of_it_is_documented_and_no_other() -> None:
     stacks = _core.stacks()
-    assert terms(section(CONCEPTS, "Stacks")) == {*stacks, *stacks["linux"]}
+    text = section(EXPERIMENT, "Stacks")
+    assert terms(text) == set(stacks["linux"])
+    assert set(re.findall(r"`([\w.-]+)`", text.partition("\n\n")[0])) >= set(stacks)
 
 
 def test_every_algorithm_and_every_option_of_it_is_documented_and_no_other() -> None:
-    table = section(ALGORITHMS, "Algorithms")
-    rows = re.findall(r"^\| `([\w+-]+)` \|.*\| (.*) \|$", table, flags=re.M)
-    documented = {name: set(re.findall(r"`(\w+)`", options)) for name, options in rows}
+    names = re.findall(r"^\| `([\w+-]+)` \|", section(ALGORITHMS, "Algorithms"), flags=re.M)
+    documented: dict[str, set[str]] = {name: set() for name in names}
+    for name, option in re.findall(
+        r"^\| `([\w+-]+)` \| `(\w+)` \|", section(ALGORITHMS, "Options"), flags=re.M
+    ):
+        documented[name].add(option)
     known = {}
     for name in _core.algorithms():
         with pytest.raises(ValueError, match="has no option") as error:
@@ -83,16 +126,18 @@ def test_every_algorithm_and_every_option_of_it_is_documented_and_no_other() -> 
 
 @pytest.mark.parametrize("table", ["flows", "series", "links", "internals"])
 def test_every_column_of_a_result_is_documented_and_no_other(table: str) -> None:
-    experiment = Experiment.parse(blocks(CONCEPTS, "toml")[0]).override("duration=31 s")
+    experiment = Experiment.parse(blocks(EXPERIMENT, "toml")[0]).override("duration=31 s")
     columns = set(getattr(dumbbell.run(experiment), table).columns) - {"seed", "flow", "link", "cc"}
-    text = section(CONCEPTS, "Results").partition(f"\n`{table}.parquet`:")[2]
+    text = section(RESULTS, "Columns").partition(f"\n`{table}.parquet`:")[2]
     documented = re.split(r"\n\n(?=`\w+\.parquet`:)", text)[0]
     assert (terms(documented) or set(re.findall(r"`(\w+)`", documented))) == columns
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_every_experiment_in_a_document_is_valid(document: Path) -> None:
     for block in blocks(document, "toml"):
+        if FILE_OF_A_PAPER.match(block):
+            continue  # `dumbbell reproduce` reads it when the document's commands run
         if "[sweep]" in block or "[[sweep]]" in block:
             assert list(Sweep.parse(block).points())
         else:
@@ -115,7 +160,7 @@ def test_the_experiment_of_the_readme_is_the_example_that_it_names() -> None:
     assert Experiment.parse(block) == example.replace(title="")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_every_command_in_a_document_runs_and_prints_what_it_says(document: Path) -> None:
     script = ROOT / "scripts/documents.py"
     done = subprocess.run(
@@ -125,12 +170,12 @@ def test_every_command_in_a_document_runs_and_prints_what_it_says(document: Path
 
 
 def test_the_tutorial_shows_the_example_in_rust_as_it_is() -> None:
-    (block,) = blocks(ROOT / "docs/tutorial.md", "rust")
+    (block,) = blocks(TUTORIAL, "rust")
     assert block in (ROOT / "crates/sim/examples/custom_algorithm.rs").read_text()
 
 
 def test_the_example_of_an_algorithm_in_python_is_the_one_of_the_tutorial() -> None:
-    tutorial = blocks(ROOT / "docs/tutorial.md", "python")
+    tutorial = blocks(TUTORIAL, "python")
     assert f"# calm.py\n{(ROOT / 'examples/calm.py').read_text()}" in tutorial
 
 
@@ -174,7 +219,7 @@ def test_the_site_has_every_key_metric_and_command(site: Path) -> None:
     measures = (site / "reference/metrics.html").read_text()
     for metric in metrics.METRICS:
         assert f'id="{metric.__name__}"' in measures, metric.__name__
-    commands = (site / "commands.html").read_text()
+    commands = (site / "reference/commands.html").read_text()
     assert isinstance(group, TyperGroup)
     assert all(f"dumbbell {name}" in commands for name in group.commands)
 
@@ -196,7 +241,7 @@ def test_every_command_that_is_mentioned_exists_with_its_options() -> None:
         assert {argument for argument in arguments if argument.startswith("--")} <= known, line
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_every_link_within_the_project_leads_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
         assert (document.parent / target).exists(), target

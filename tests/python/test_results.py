@@ -166,7 +166,7 @@ def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> N
 
 
 def test_everything_of_the_facade_has_a_docstring_and_is_on_the_page_of_the_api() -> None:
-    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text()
     shown = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
     assert shown == set(dumbbell.__all__) - {"__version__"}
     for name in shown:

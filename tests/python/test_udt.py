@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 HOST = "127.0.0.1"
 TOOL = (sys.executable, "-m", "dumbbell.cli")
-DOCUMENT = Path(__file__).parents[2] / "docs/udt.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/udt.md"
 
 
 def test_a_stream_is_sent_and_ends_when_the_with_does() -> None:

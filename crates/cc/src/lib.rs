@@ -9,7 +9,7 @@
 //!
 //! [`Algorithm::parse`] makes any built-in algorithm from its name and options. The head of each
 //! algorithm's module has its equations, its sources and its differences from them. `examples/transport.rs`
-//! is a whole transport; the page `docs/transports.md` of the repository has what one must guarantee.
+//! is a whole transport; the page `docs/reference/transports.md` of the repository has what one must guarantee.
 //!
 //! The crate is `no_std` and needs `alloc`.
 

@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn every_algorithm_is_here_and_on_the_page_of_algorithms() {
-        let page = include_str!("../../../docs/algorithms.md");
+        let page = include_str!("../../../docs/reference/algorithms.md");
         for name in NAMES {
             let about = ALGORITHMS.iter().find(|(other, _)| other == name).expect(name).1;
             assert!(page.contains(&format!("| `{name}` | {about}")), "{name}");

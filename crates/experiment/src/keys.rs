@@ -146,7 +146,7 @@ pub static EXPERIMENT: Table = Table {
             "start_jitter",
             Kind::Time,
             DefaultValue::Text("0 s"),
-            "how much later, at random, each flow may start, such as \"100 ms\"",
+            "the maximum of a random delay of each flow's start, such as \"100 ms\"",
         ),
         key(
             "stack",
@@ -195,7 +195,7 @@ pub static LINK: Table = Table {
             "rates",
             Kind::Rates,
             DefaultValue::Absent("one rate"),
-            "instead of a rate, from when on which, such as \
+            "instead of a rate, a schedule of times and rates, such as \
              [[\"0 s\", \"10 Mbit/s\"], [\"5 s\", \"2 Mbit/s\"]]",
         ),
         key(
@@ -208,8 +208,8 @@ pub static LINK: Table = Table {
         key(
             "burst",
             Kind::Size,
-            DefaultValue::Absent("no token bucket: every packet takes its time on the link"),
-            "the depth of a token bucket, such as \"15 kB\": so much leaves at once after a pause",
+            DefaultValue::Absent("no token bucket: every packet takes its transmission time"),
+            "the depth of a token bucket, such as \"15 kB\": the burst that leaves at once after a pause",
         ),
         key(
             "delay",
@@ -221,13 +221,13 @@ pub static LINK: Table = Table {
             "reroutes",
             Kind::Reroutes,
             DefaultValue::Absent("one route"),
-            "from when on packets take a route with another delay, such as [[\"60 s\", \"80 ms\"]]",
+            "a schedule of times and new propagation delays, such as [[\"60 s\", \"80 ms\"]]",
         ),
         key(
             "queue",
             Kind::Queue,
             DefaultValue::Absent("\"unlimited\" with an aqm and \"1 BDP\" without"),
-            "how much may wait, such as \"0.5 BDP\", \"100 packets\", \"64 kB\", \"10 ms\" or \
+            "the limit of the queue, such as \"0.5 BDP\", \"100 packets\", \"64 kB\", \"10 ms\" or \
              \"unlimited\"; a BDP is the rate times the longest base RTT of the flows that cross \
              the link",
         ),
@@ -326,7 +326,7 @@ pub static FLOW: Table = Table {
             "bytes",
             Kind::Size,
             DefaultValue::Absent("no limit"),
-            "how much it has to send, such as \"10 MB\"",
+            "the amount of data that it sends, such as \"10 MB\"",
         ),
         key(
             "app_rate",
@@ -338,7 +338,7 @@ pub static FLOW: Table = Table {
             "app_rates",
             Kind::Rates,
             DefaultValue::Absent("one rate"),
-            "instead of app_rate, from how long after its start on which rate, such as \
+            "instead of app_rate, a schedule of times after its start and rates, such as \
              [[\"0 s\", \"5 Mbit/s\"], [\"10 s\", \"0 bit/s\"]]",
         ),
         key(
@@ -380,14 +380,14 @@ pub static FLOW: Table = Table {
         key(
             "command",
             Kind::Text,
-            DefaultValue::Absent("a sender of its own"),
+            DefaultValue::Absent("the kernel's TCP"),
             "with real packets, the program that is its sender, such as \
              \"iperf3 -c {server} -t 30\"",
         ),
         key(
             "server",
             Kind::Text,
-            DefaultValue::Absent("a receiver of its own"),
+            DefaultValue::Absent("the kernel's TCP"),
             "the program that is its receiver, such as \"iperf3 -s -1\"; for flows with command",
         ),
     ],

@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// The limits in docs/testbed.md for a base RTT and a queue: (mean, p99, maximum) in ms.
+    /// The limits in docs/reference/testbed.md for a base RTT and a queue: (mean, p99, maximum) in ms.
     fn lateness_limits(rtt_ms: u64, queue_ms: u64) -> [f64; 3] {
         let (rtt, queue) = (Span::from_millis(rtt_ms), Span::from_millis(queue_ms));
         let mut health = Health { max_lateness: Span::from_secs(10), ..Health::default() };

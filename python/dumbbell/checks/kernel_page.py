@@ -180,9 +180,9 @@ _INTRODUCTION: Final = """\
 # A grid of single flows, simulated and real
 
 One flow alone on a droptail link, for {duration}: the simulator (dumbbell {version},
-`stack = "linux"`) beside Linux {kernel} on the [testbed](testbed.md). The links are the same code
-on both sides; senders and receivers are the simulator's model on one and the kernel's TCP on the
-other. Cells have the medians of the runs, simulator / kernel. Brackets have their ratio and, with
+`stack = "linux"`) beside Linux {kernel} on the testbed. The links are the same code on both
+sides; senders and receivers are the simulator's model on one and the kernel's TCP on the other.
+Cells have the medians of the runs, simulator / kernel. Brackets have their ratio and, with
 several runs of the kernel, its 95 % interval. The last column has the number of runs."""
 
 _CAPTION: Final = """\

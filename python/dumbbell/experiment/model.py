@@ -109,7 +109,7 @@ class Link(_Table):
     Attributes:
         name: Its name.
         rate: Its rate, such as ``"100 Mbit/s"``; None for no limit.
-        rates: Instead of a rate, from when on which: pairs of time and rate.
+        rates: Instead of a rate, a schedule: pairs of time and rate.
         trace: Instead of a rate, a file in mahimahi's format, or its list of times in ms.
         burst: The depth of a token bucket, such as ``"15 kB"``.
         delay: The one-way propagation delay, such as ``"50 ms"``.
@@ -153,9 +153,9 @@ class Flow(_Table):
         rtt: The round-trip time without queues; twice the delay of its path if not given.
         start: When it starts, such as ``"30 s"``.
         stop: When it stops; None for never.
-        bytes: How much it has to send, such as ``"10 MB"``; None for no limit.
+        bytes: The amount of data that it sends, such as ``"10 MB"``; None for no limit.
         app_rate: The rate at which its application writes; None for no limit.
-        app_rates: Instead of `app_rate`, from how long after its start on which rate.
+        app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate.
         repeat: How many such flows there are.
         transport: ``"tcp"`` or ``"udt"``.
         transport_options: Options of UDT.

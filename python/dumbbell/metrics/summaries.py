@@ -34,7 +34,7 @@ _DELAYS: Final = ("queue_delay_mean", "queue_delay_p95")
 
 
 def retransmission_share(result: Runs) -> pl.DataFrame:
-    """The share of the data packets sent that were sent again.
+    """The share of the data packets sent that were retransmissions.
 
     Formula: ``retransmitted / sent``, both counting packets; 0 for a flow that sent nothing.
     Source: RFC 5166, section 2.3 (loss rates), as the sender sees them.

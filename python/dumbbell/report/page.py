@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dumbbell.display import format_significant
 from dumbbell.experiment.files import write_text
-from dumbbell.figures import FAINT, INK, PAPER, labelled, marker_path, style_of
+from dumbbell.figures import FAINT, INK, PAPER, labelled, marker_path, style_of, swatch
 from dumbbell.figures.timeline import BBR
 
 if TYPE_CHECKING:

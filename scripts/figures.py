@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Makes the figures of the documentation again: those of examples, of papers, and screenshots.
+
+    python scripts/figures.py [NAME...]
+
+A figure of an example is what the page that shows it draws. Screenshots are of the reports that
+these pages write, and need Chromium. `docs/gallery.md` lists all figures; those beside Linux, ns-3
+and theory are made by the scripts in `pages`. The figure of real packets needs root:
+`docs/tutorials/real-packets.md` has its commands.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import documents
+from PIL import Image
+
+ROOT = documents.ROOT
+FIGURES = ROOT / "docs/figures"
+
+DRAWN = {
+    "first-experiment.svg": ("tutorials/first-experiment.md", "windows.svg"),
+    "own-algorithm.svg": ("tutorials/own-algorithm.md", "calm/figure.svg"),
+    "sweep-share.svg": ("tutorials/sweep.md", "share.svg"),
+    "sweep-loss.svg": ("tutorials/sweep.md", "loss.svg"),
+    "howto-lines.svg": ("how-to/buffer-sizes.md", "lines.svg"),
+    "howto-delay.svg": ("how-to/buffer-sizes.md", "delay.svg"),
+    "howto-links.svg": ("how-to/lte-trace.md", "links.svg"),
+}
+"""Each figure: the page whose examples draw it, and the file."""
+
+SHOTS = {
+    "report-run.png": ("tutorials/first-experiment.md", "results/second-flow/report.html", 1000),
+    "report-sweep.png": ("tutorials/sweep.md", "fairness/report.html", 760),
+    "report-paper.png": ("tutorials/paper.md", "results/papers/mypaper/index.html", 960),
+}
+"""Each screenshot: the page whose examples write the report, the report, the height in pixels."""
+
+PAPERS = {
+    "papers/tein2.svg": ("tein2", "7"),
+    "papers/ar-udt.svg": ("ar-udt", "13"),
+    "papers/f-bbrv2.svg": ("f-bbrv2", "8"),
+    "papers/dbac.svg": ("dbac", "6"),
+    "papers/staggered-start.svg": ("staggered-start", "convergence"),
+}
+"""Each figure of a paper: the paper, and the figure's name in it."""
+
+
+def draw(folders: Path, names: list[str]) -> None:
+    """Makes the named figures; examples of a page run once, in a folder of `folders`."""
+    for name in names:
+        if name in PAPERS:
+            paper, figure = PAPERS[name]
+            command = ["dumbbell", "reproduce", paper, "--figure", figure, "--out", folders / paper]
+            subprocess.run(command, check=True)
+            (found,) = (folders / paper).rglob(f"*{figure}.svg")
+            shutil.copy(found, FIGURES / name)
+            continue
+        page, file, *height = (DRAWN | SHOTS)[name]
+        folder = folders / page.replace("/", "-")
+        if not folder.exists():
+            folder.mkdir()
+            (folder / "examples").symlink_to(ROOT / "examples")
+            documents.fresh((ROOT / "docs" / page).read_text(), folder)
+        if height:
+            shoot(folder / file, FIGURES / name, *height)
+        else:
+            shutil.copy(folder / file, FIGURES / name)
+
+
+def shoot(page: Path, image: Path, height: int) -> None:
+    """Takes a picture of a page in Chromium, 1280 pixels wide, in few colours."""
+    options = (
+        "--headless --no-sandbox --disable-gpu --hide-scrollbars --disable-background-networking"
+    )
+    with tempfile.TemporaryDirectory() as profile:
+        size = [
+            f"--user-data-dir={profile}",
+            f"--window-size=1280,{height}",
+            f"--screenshot={image}",
+        ]
+        subprocess.run(
+            [os.environ.get("CHROMIUM", "chromium"), *options.split(), *size, page.as_uri()],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+    picture = Image.open(image).convert("RGB")
+    picture.quantize(64).save(image, optimize=True)
+
+
+def main() -> None:
+    """Makes the figures that are named, or all of them but those of papers."""
+    with tempfile.TemporaryDirectory() as folders:
+        draw(Path(folders), sys.argv[1:] or [*DRAWN, *SHOTS])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""The tables of the reference that the program itself has: keys, options, columns' lists, crates.
+
+`scripts/documents.py` puts them into a document between `<!-- made: NAME ARGUMENT -->` and
+`<!-- end -->`, so that they are read in the repository as on the site, and cannot say anything else
+than the program does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dumbbell import _core, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def make(request: str) -> str:
+    """A table by its name and argument, such as ``keys link``."""
+    name, _, argument = request.partition(" ")
+    tables = {
+        "keys": keys,
+        "stacks": stacks,
+        "options": options,
+        "udt": udt_options,
+        "algorithms": algorithms,
+        "algorithm-options": algorithm_options,
+        "crates": crates,
+        "metrics": metric_list,
+    }
+    if name not in tables:
+        raise SystemExit(f"there is no table {name}; there are {', '.join(tables)}")
+    made = tables[name](argument) if argument else tables[name]()  # type: ignore[operator]
+    return str(made)
+
+
+def keys(kind: str) -> str:
+    """The keys of a table of an experiment file."""
+    rows = []
+    for name, _, _ in _core.keys(kind):
+        about, default = _explained(f"{kind}.{name}")
+        rows.append((f"`{name}`", _cell(about), default))
+    return _table(("key", "what it is", "if it is not given"), rows)
+
+
+def stacks() -> str:
+    """The fields of a TCP stack, with their values in each stack."""
+    known = _core.stacks()
+    rows = []
+    for name in known["linux"]:
+        about, _ = _explained(f"stack.{name}")
+        values = (
+            _code(str(stack[name]).replace("True", "true").replace("False", "false"))
+            for stack in known.values()
+        )
+        rows.append((f"`{name}`", _cell(about), *values))
+    return _table(("field", "what it is", *(f"`{stack}`" for stack in known)), rows)
+
+
+def udt_options() -> str:
+    """The options of UDT as a transport."""
+    rows = []
+    for name in _core.udt_options("udt"):
+        about, default = _explained(f"transport_options.{name}")
+        rows.append((f"`{name}`", _cell(about), default))
+    return _table(("option", "what it is", "default"), rows)
+
+
+def options(topic: str) -> str:
+    """The options of an AQM or of a loss model."""
+    rows = [
+        (f"`{name}`", _cell(about), _cell(values), _code(default) if default else "required")
+        for name, about, values, default in _options(topic)
+    ]
+    return _table(("option", "what it is", "values", "default"), rows)
+
+
+def algorithms() -> str:
+    """The built-in algorithms and what each is."""
+    rows = []
+    for name in _core.algorithms():
+        about = _core.explain(name).splitlines()[0].partition(": ")[2].removesuffix(".")
+        rows.append((f"`{name}`", _cell(about)))
+    return _table(("name", "what it is"), rows)
+
+
+def algorithm_options() -> str:
+    """The options of all algorithms, their values and defaults."""
+    rows = []
+    for name in _core.algorithms():
+        lines = re.findall(r"^  (\w+)\s+(.*?)(?: \(default (.*)\))?$", _core.explain(name), re.M)
+        rows += [
+            (f"`{name}`", f"`{option}`", _cell(values), _code(default))
+            for option, values, default in lines
+        ]
+    return _table(("algorithm", "option", "values", "default"), rows)
+
+
+def crates() -> str:
+    """The Rust crates: what each is for, and which of the others it uses."""
+    rows = []
+    for file in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        crate = tomllib.loads(file.read_text())
+        name = crate["package"]["name"]
+        uses = sorted(
+            other.removeprefix("dumbbell-")
+            for other in crate.get("dependencies", {})
+            if other.startswith("dumbbell-")
+        )
+        where = f"[`{name}`](../../crates/{file.parent.name}/Cargo.toml)"
+        rows.append((where, _cell(crate["package"]["description"]), ", ".join(uses)))
+    return _table(("crate", "what it is for", "uses"), rows)
+
+
+def metric_list() -> str:
+    """The metrics: the first line of the docstring of each."""
+    rows = []
+    for metric in metrics.METRICS:
+        first = (inspect.getdoc(metric) or "").partition("\n")[0]
+        home = metric.__module__.rpartition(".")[2]
+        rows.append((f"`{home}.{metric.__name__}`", _cell(first)))
+    return _table(("function", "what it gives"), rows)
+
+
+def _explained(topic: str) -> tuple[str, str]:
+    """What `dumbbell explain` says of a key or field: what it is, and what holds without it."""
+    lines = _core.explain(topic).splitlines()
+    about = lines[0].partition(": ")[2].removesuffix(".")
+    found = re.search(
+        r"^(?:If it is not given|Default(?: in \w+)?): (.*)\.$", "\n".join(lines[1:]), re.M
+    )
+    if found is None:
+        return about, "required" if "must be given" in lines[1] else ""
+    plain = re.fullmatch(r'"[^"]*"|[\w.]+', found[1])
+    return about, _cell(_code(found[1]) if plain and found[1] != "never" else found[1])
+
+
+def _options(topic: str) -> list[tuple[str, str, str, str]]:
+    """Name, meaning, values and default of each option of an AQM or a loss model."""
+    lines = re.findall(
+        r"^  (\w+)\s+(.*): ([^:]*?) \((?:default (.*)|must be given)\)$", _core.explain(topic), re.M
+    )
+    return [(name, about, values, default) for name, about, values, default in lines]
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table."""
+    return (
+        text.replace("|", "\\|").replace("[[link]]", "`[[link]]`").replace("[[flow]]", "`[[flow]]`")
+    )
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head), *map(list, rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
