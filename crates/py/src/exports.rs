@@ -34,7 +34,6 @@ fn series_row(sample: Sample) -> SeriesRow {
 ///
 /// Raises ValueError if the capture is damaged.
 #[pyfunction]
-#[pyo3(signature = (title, description, flows, samples, capture))]
 pub fn qlog(
     py: Python<'_>,
     title: &str,
