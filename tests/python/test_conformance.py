@@ -90,6 +90,7 @@ def test_an_algorithm_that_shows_little_or_nonsense_is_judged_all_the_same(
     outcomes = examine(CASES, [f"{mine}:Mine"], version)
     assert len(outcomes) == len(CASES)
     assert {outcome.verdict for outcome in outcomes} & {"n/a", "fail"}
+    assert all("not found" not in outcome.seen for outcome in outcomes)
 
 
 def test_an_algorithm_of_another_name_is_held_to_the_draft() -> None:

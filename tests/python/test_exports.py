@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,8 @@ import dumbbell
 from dumbbell import Result
 from dumbbell.errors import ResultError
 from dumbbell.experiment.capacity import trace_capacity
-from dumbbell.experiment.model import Experiment, Link
+from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.exports import FORMATS, export
-from dumbbell.exports.mahimahi import text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,13 @@ def qlog(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     assert path.name == "seed-1.qlog"
     said: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return said
+
+
+def text(link: Link, duration: str) -> str:
+    """The rate of a link as a trace of mahimahi."""
+    flow = Flow(name="f", cc="reno", rtt="1 s")
+    experiment = Experiment(links=[link], flows=[flow], duration=duration)
+    return experiment.resolve().mahimahi_traces()[link.name]
 
 
 def of(trace: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -177,6 +184,14 @@ def test_a_trace_comes_out_as_it_went_in(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("".join(f"{time}\n" for time in times))
     link = Link(name="l", trace=times)
     assert text(link, "1 s") == (tmp_path / "in").read_text()
+
+
+def test_a_damaged_capture_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(folder, tmp_path / "copied")
+    capture = copied / "packets-1-sender.pcapng"
+    capture.write_bytes(capture.read_bytes()[:-10])
+    with pytest.raises(ResultError, match=r"packets-1-sender\.pcapng: the capture is damaged"):
+        export(copied, "qlog", tmp_path / "out")
 
 
 def test_a_trace_stays_in_its_folder_whatever_its_link_is_called(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ use dumbbell_experiment::{
     Axis, AxisValue, Column, CustomAlgorithm, Diagnostics, EXPERIMENT, Environment, FLOW, Key,
     LINK, Sweep, Table, work,
 };
+use dumbbell_exports::mahimahi::trace;
+use dumbbell_sim::Scenario;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -86,6 +88,13 @@ impl ParsedExperiment {
     /// What the simulator takes for one seed of a resolved experiment, as JSON.
     fn scenario(&self, seed: u64) -> PyResult<String> {
         serde_json::to_string(&self.0.scenario(seed)).map_err(value_error)
+    }
+
+    /// For each link of a resolved experiment its name, and its rate as a trace of mahimahi; None if
+    /// it has no rate.
+    fn mahimahi_traces(&self) -> Vec<(String, Option<String>)> {
+        let Scenario { links, duration_ns, .. } = self.0.scenario(0);
+        links.into_iter().map(|link| (link.name.clone(), trace(&link, duration_ns))).collect()
     }
 
     /// Sentences on settings that have no effect when the experiment is simulated.

@@ -3,6 +3,7 @@
 
 mod custom;
 mod experiment;
+mod exports;
 mod run;
 mod table;
 mod testbed;
@@ -32,11 +33,13 @@ mod _core {
         parse_rates, starter,
     };
     #[pymodule_export]
+    use crate::exports::qlog;
+    #[pymodule_export]
     use crate::run::{Capture, RunMonitor, RunOutput, ScenarioError, simulate};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::testbed::{die_with_parent, isolate, run_testbed};
+    use crate::testbed::{die_with_parent, isolate, measure_steal, run_testbed};
     #[pymodule_export]
     use crate::udt::{
         TransferDamagedError, TransferMonitor, TransferRefusedError, UdtListener, UdtSocket,

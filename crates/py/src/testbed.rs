@@ -4,19 +4,20 @@ use crate::run::RunOutput;
 use pyo3::{Py, PyAny, PyResult, Python, pyfunction};
 
 #[cfg(target_os = "linux")]
-pub use linux::{die_with_parent, isolate, run_testbed};
+pub use linux::{die_with_parent, isolate, measure_steal, run_testbed};
 #[cfg(not(target_os = "linux"))]
-pub use others::{die_with_parent, isolate, run_testbed};
+pub use others::{die_with_parent, isolate, measure_steal, run_testbed};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use super::{Py, PyAny, PyResult, Python, RunOutput, pyfunction};
     use dumbbell_sim::Scenario;
-    use dumbbell_testbed::{Health, TestbedError};
+    use dumbbell_testbed::{Health, MAX_STEAL, StealMeter, TestbedError};
     use pyo3::PyErr;
     use pyo3::exceptions::{PyInterruptedError, PyOSError, PyValueError};
     use pyo3::types::{PyDict, PyDictMethods};
     use std::ops::ControlFlow;
+    use std::time::Duration;
 
     fn raise(error: &TestbedError) -> PyErr {
         match error {
@@ -41,6 +42,15 @@ mod linux {
     #[pyfunction]
     pub fn die_with_parent() -> PyResult<()> {
         Ok(dumbbell_testbed::die_with_parent()?)
+    }
+
+    /// Steal time over the next `ms` milliseconds as a fraction of all processors' time, and the
+    /// limit beyond which a run with real packets is invalid; None if the system does not report it.
+    #[pyfunction]
+    pub fn measure_steal(py: Python<'_>, ms: u64) -> Option<(f64, f64)> {
+        let meter = StealMeter::start();
+        py.detach(|| std::thread::sleep(Duration::from_millis(ms)));
+        Some((meter.steal()?, MAX_STEAL))
     }
 
     /// Runs a scenario, given as JSON, with the kernel's TCP in real time, without the GIL.
@@ -106,6 +116,12 @@ mod others {
     #[pyfunction]
     pub fn die_with_parent() -> PyResult<()> {
         Err(PyOSError::new_err(NEEDS))
+    }
+
+    /// None: not available on this operating system.
+    #[pyfunction]
+    pub fn measure_steal(_ms: u64) -> Option<(f64, f64)> {
+        None
     }
 
     /// Raises OSError: not available on this operating system.

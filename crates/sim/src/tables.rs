@@ -81,6 +81,11 @@ macro_rules! table {
                 $(self.$field.push(row.$field);)*
             }
 
+            /// The rows, in order.
+            pub fn rows(&self) -> impl Iterator<Item = $row> {
+                (0..).map_while(|row| Some($row { $($field: *self.$field.get(row)?,)* }))
+            }
+
             /// The columns with their names, in order.
             pub fn into_columns(self) -> Vec<(&'static str, Column)> {
                 vec![$((stringify!($field), Cell::column(self.$field)),)*]
@@ -233,9 +238,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_gives_its_columns_by_name_in_the_order_of_its_fields() {
+    fn a_table_gives_its_rows_and_its_columns_by_name() {
         let mut links = Links::default();
-        links.push(LinkRow { link: 3, t: 0.5, dropped: 7, ..LinkRow::default() });
+        let row = LinkRow { link: 3, t: 0.5, dropped: 7, ..LinkRow::default() };
+        links.push(row);
+        assert_eq!(links.rows().collect::<Vec<_>>(), [row]);
         let columns = links.into_columns();
         let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
         assert_eq!(names[..3], ["link", "t", "queue_packets"]);

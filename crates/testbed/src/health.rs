@@ -1,10 +1,8 @@
 //! Health of a run: whether the machine was fast enough for the results to be trusted.
 
-use crate::sys::clock_ticks;
 use dumbbell_sim::Histogram;
 use dumbbell_units::{Span, Time};
 use std::fs;
-use std::time::Instant;
 
 /// Measurements of the machine during a run.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +31,8 @@ pub struct Health {
     pub tcp_memory_pressure: bool,
 }
 
-/// Limit of `steal`.
-const MAX_STEAL: f64 = 0.05;
+/// Limit of [`Health::steal`].
+pub const MAX_STEAL: f64 = 0.05;
 /// Limit of the mean lateness of packets, as a fraction of the shortest base RTT.
 const MEAN_LATENESS_RTTS: f64 = 0.01;
 /// Limit of the 99th percentile of packets' lateness, as a fraction of the shortest base RTT.
@@ -117,28 +115,47 @@ pub(crate) fn tcp_memory_pressure() -> bool {
 }
 
 /// Measures steal time since its start.
-pub(crate) struct StealMeter {
-    start: Instant,
-    start_ticks: u64,
+pub struct StealMeter {
+    start: Option<ProcessorTime>,
 }
 
 impl StealMeter {
-    pub(crate) fn start() -> StealMeter {
-        StealMeter { start: Instant::now(), start_ticks: steal_ticks().unwrap_or(0) }
+    /// Starts measuring.
+    pub fn start() -> StealMeter {
+        StealMeter { start: ProcessorTime::now() }
     }
 
-    /// Steal time since the start as a fraction of all processors' time.
-    pub(crate) fn steal(&self) -> f64 {
-        let ticks = steal_ticks().unwrap_or(0).saturating_sub(self.start_ticks) as f64;
-        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-        ticks / clock_ticks() / self.start.elapsed().as_secs_f64() / processors as f64
+    /// Steal time since the start as a fraction of all processors' time. `None` if the kernel does
+    /// not report it.
+    pub fn steal(&self) -> Option<f64> {
+        Some(ProcessorTime::now()?.steal_since(self.start?))
     }
 }
 
-/// Steal time of all processors since boot, clock ticks (proc(5), /proc/stat).
-fn steal_ticks() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()
+/// Time of all processors since boot, clock ticks.
+#[derive(Clone, Copy)]
+struct ProcessorTime {
+    total: u64,
+    steal: u64,
+}
+
+impl ProcessorTime {
+    fn now() -> Option<ProcessorTime> {
+        ProcessorTime::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Reads the text of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq,
+    /// steal. The guests' times that follow are contained in user and nice.
+    fn parse(stat: &str) -> Option<ProcessorTime> {
+        let ticks = stat.lines().next()?.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.map(|ticks| ticks.parse().ok()).collect::<Option<_>>()?;
+        Some(ProcessorTime { total: ticks.iter().sum(), steal: *ticks.get(7)? })
+    }
+
+    fn steal_since(self, start: ProcessorTime) -> f64 {
+        let total = self.total.saturating_sub(start.total).max(1);
+        self.steal.saturating_sub(start.steal) as f64 / total as f64
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +216,19 @@ mod tests {
         assert_eq!(lateness_limits(100, 50), [1.0, 5.0, 50.0], "a full queue drains in 50 ms");
         assert_eq!(lateness_limits(300, 400), [3.0, 15.0, 200.0], "the minimum RTO is 200 ms");
         assert_eq!(lateness_limits(2, 1), [0.2, 1.0, 10.0], "no machine is more exact");
+    }
+
+    #[test]
+    fn steal_is_a_fraction_of_the_time_of_all_processors() {
+        let read = |line: &str| ProcessorTime::parse(line).expect("eight numbers");
+        let start = read("cpu  100 1 200 1000 10 3 4 50 70 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n");
+        let end = read("cpu  400 1 300 1500 10 3 4 150 300 0\n");
+        assert_eq!(end.steal_since(start), 0.1, "100 of 1,000 ticks");
+        assert_eq!(start.steal_since(start), 0.0);
+        assert!(
+            ProcessorTime::parse("cpu  100 1 200 1000 10 3 4").is_none(),
+            "before Linux 2.6.11"
+        );
     }
 
     #[test]

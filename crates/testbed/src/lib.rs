@@ -32,6 +32,6 @@ mod tcp_flow;
 mod udt_flow;
 
 pub use error::TestbedError;
-pub use health::Health;
+pub use health::{Health, MAX_STEAL, StealMeter};
 pub use host::{die_with_parent, isolate};
 pub use run::{TestbedOutcome, run};

@@ -253,7 +253,7 @@ impl<'a> Run<'a> {
             let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             samples.and_then(|samples| Ok((measured?, samples)))
         })?;
-        measured.health.steal = steal.steal();
+        measured.health.steal = steal.steal().unwrap_or(0.0);
         measured.health.cpu_latency_lock = awake.is_some();
         measured.health.tcp_memory_pressure = was_short || tcp_memory_pressure();
         self.outcome(measured, samples)

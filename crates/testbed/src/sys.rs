@@ -91,12 +91,6 @@ pub(crate) fn set_realtime_priority(priority: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Clock ticks per second, the unit of /proc/stat.
-pub(crate) fn clock_ticks() -> f64 {
-    // SAFETY: the argument is a number.
-    (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }) as f64
-}
-
 /// Moves the calling thread into a new namespace; a new process namespace applies to later
 /// children.
 pub(crate) fn unshare(flags: Namespace) -> io::Result<()> {

@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.checks.conformance import Case, Finding, NotSeenError
+from dumbbell.checks.conformance import Case, NotSeenError
 from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dumbbell.checks.conformance import Stay, Track
+    from dumbbell.checks.conformance import Track
+
+    Check = Callable[[Track], tuple[bool, str]]
 
 STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL = range(8)
 """States as ``inspect`` numbers them; `PROBE_BW` is BBRv1's."""
@@ -48,12 +50,18 @@ _PAYLOAD: Final = 1448 / 1500
 _RTT: Final = 0.04
 _BDP: Final = _RATE * _RTT / 8 / 1500
 _SAMPLE: Final = 0.002
-_SETTLED: Final = 5.0
-"""From when on all that A.22's application wrote at first has been sent, s."""
+_CHANGE: Final = 10.0
+"""When the rate changes in A.15 and A.16, s."""
 
 _SLOW_APPLICATION: Final = {"app_rate": "5 Mbit/s"}
 _CLUMPS: Final = [20] * 83
 """A trace: 83 packets every 20 ms are 49.8 Mbit/s."""
+
+_WRITES: Final = [["0 s", "100 Mbit/s"], ["500 ms", "30 Mbit/s"], ["3 s", "48 Mbit/s"]]
+"""A.22's application, which first fills the pipe, then writes nearly as fast as the link sends."""
+
+_SETTLED: Final = 5.0
+"""From when on all that it wrote at first has been sent, s."""
 
 CASES: Final[list[Case]] = []
 """The cases, in the draft's order."""
@@ -64,8 +72,8 @@ def version(cc: str) -> int:
     return _VERSIONS.get(cc.partition("(")[0].strip(), 3)
 
 
-def _flow(
-    cc: str, *, seconds: float, flow: dict[str, Any] | None = None, **link: Any
+def _experiment(
+    cc: str, *, seconds: float = 10, flow: dict[str, Any] | None = None, **link: Any
 ) -> Experiment:
     """One flow over 50 Mbit/s, 40 ms and 4 BDP, with changes."""
     bottleneck: dict[str, Any] = {"name": "bottleneck", "delay": "20 ms", "queue": "4 BDP"}
@@ -86,151 +94,30 @@ def _case(
     *,
     title: str = "",
     since: float = 0.0,
-    setup: Callable[[str], Experiment] | None = None,
-    then: Callable[[str, Track], Experiment] | None = None,
-    seconds: float = 10,
-    **changes: Any,
-) -> Callable[[Callable[[Track], Finding]], Callable[[Track], Finding]]:
+    then: Callable[[Track], dict[str, Any]] | None = None,
+    **settings: Any,
+) -> Callable[[Check], Check]:
     """Makes a case of a check, which sees the samples from `since` on, s.
 
-    The title is the check's docstring if not given. Without `setup` the experiment is one flow for
-    `seconds`, with `changes` as for `_flow`.
+    The title is the check's docstring if not given. The settings are those of `_experiment`; `then`
+    gives those that are different in a second experiment.
     """
 
-    def add(check: Callable[[Track], Finding]) -> Callable[[Track], Finding]:
-        make = setup or partial(_flow, seconds=seconds, **changes)
-        late = (lambda track: check(track.between(since))) if since else check
+    def add(check: Check) -> Check:
         about = title or (check.__doc__ or "").removesuffix(".")
-        CASES.append(Case(section, about, make, late, versions, then))
+        late = (lambda track: check(track.since(since))) if since else check
+        CASES.append(Case(section, about, versions, _experiment, settings, late, then))
         return check
 
     return add
 
 
-def _walk(track: Track) -> list[int]:
-    return [stay.state for stay in track.stays()]
-
-
-def _all(track: Track, state: int) -> list[Stay]:
-    return [stay for stay in track.stays() if stay.state == state]
-
-
-def _change(track: Track, state: int) -> tuple[Stay, Stay]:
+def _change(track: Track, state: int) -> tuple[Track, Track]:
     """The first stay in a state and the one after it."""
-    stays = track.stays()
-    for stay, after in pairwise(stays):
+    for stay, after in pairwise(track.stays()):
         if stay.state == state:
             return stay, after
     raise NotSeenError(f"never came to and left {NAMES[state]}")
-
-
-def _named(states: list[int]) -> str:
-    return ", ".join(NAMES[state] for state in states)
-
-
-def _max(samples: pl.DataFrame, variable: str) -> float:
-    return float(samples[variable].max())  # type: ignore[arg-type]
-
-
-def _min(samples: pl.DataFrame, variable: str) -> float:
-    return float(samples[variable].min())  # type: ignore[arg-type]
-
-
-def _share_of_link(track: Track, rate: float = _RATE) -> float:
-    return track.throughput() / (rate * _PAYLOAD)
-
-
-def _bandwidth(track: Track, rate: float = _RATE) -> float:
-    return 8 * track.last("max_bw") / (rate * _PAYLOAD)
-
-
-def _slower_in(state: int, share: float, cc: str, track: Track, **link: Any) -> Experiment:
-    """As the plain flow, but the rate falls as soon as the flow comes into a state.
-
-    If it comes there more than once, then when no PROBE_RTT follows soon.
-    """
-    rtts = [stay.began for stay in _all(track, PROBE_RTT)]
-    times = [max(stay.began, _SAMPLE) for stay in _all(track, state)] or [1.0]
-    quiet = [t for t in times if not any(t < rtt < t + 4 for rtt in rtts)]
-    began = (quiet or times)[0]
-    rates = [["0 s", "50 Mbit/s"], [f"{1e3 * began:.0f} ms", f"{50 * share:g} Mbit/s"]]
-    return _flow(cc, seconds=began + 10, rates=rates, **link)
-
-
-@_case("A.1", _ALL)
-def _startup_plateau(track: Track) -> Finding:
-    """Exiting STARTUP on bandwidth plateau."""
-    startup, after = _change(track, STARTUP)
-    rounds_of = startup.samples.group_by("round_count", maintain_order=True)
-    best, grew = 0.0, 0.0
-    for number, bandwidth in rounds_of.agg(pl.col("max_bw").last()).iter_rows():
-        if bandwidth >= 1.25 * best:
-            best, grew = bandwidth, number
-    rounds = float(after.samples["round_count"][0]) - grew
-    at_exit = 8 * float(after.samples["max_bw"][0]) / (_RATE * _PAYLOAD)
-    full = after.samples["full_bw_reached"][0] == 1
-    return Finding(
-        after.state == DRAIN and full and 3 <= rounds <= 4 and abs(at_exit - 1) <= 0.02,
-        f"{NAMES[after.state]} {rounds:.0f} rounds after the last growth by 25 %, max_bw "
-        f"{100 * at_exit:.1f} % of the link",
-    )
-
-
-@_case("A.2", _BOUNDED, seconds=5, flow={"app_rate": "20 Mbit/s"}, loss=0.2)
-def _startup_loss(track: Track) -> Finding:
-    """Exiting STARTUP on loss when application-limited."""
-    states = _walk(track)
-    full = track.last("full_bw_reached") == 1
-    return Finding(
-        states[:2] == [STARTUP, DRAIN] and full,
-        f"{_named(states[:3])}; inflight_longterm {track.last('inflight_longterm'):.0f} packets",
-    )
-
-
-@_case("A.3", _ALL)
-def _drain_inflight(track: Track) -> Finding:
-    """Exiting DRAIN based on inflight."""
-    drain, _ = _change(track, DRAIN)
-    gain = _max(drain.samples, "pacing_gain")
-    left = float(drain.samples["in_flight"][-1]) / _BDP
-    return Finding(
-        0.3 <= gain <= 0.5 and 0.9 <= left <= 1.1,
-        f"gain {gain:.2f}, {left:.2f} BDP in flight at its end",
-    )
-
-
-@_case("A.4", _V3, then=partial(_slower_in, DRAIN, 0.3))
-def _drain_time(track: Track) -> Finding:
-    """Exiting DRAIN based on time."""
-    drain, _ = _change(track, DRAIN)
-    rounds = float(drain.samples["round_count"][-1] - drain.samples["round_count"][0])
-    left = float(drain.samples["in_flight"][-1]) / _BDP
-    return Finding(3 <= rounds <= 4 and left > 1, f"{rounds:.0f} rounds, {left:.2f} BDP left")
-
-
-@_case("A.5", _V3)
-def _up_plateau(track: Track) -> Finding:
-    """Exiting PROBE_UP on bandwidth plateau."""
-    ups = _all(track, UP)
-    rounds = [float(up.samples["round_count"][-1] - up.samples["round_count"][0]) for up in ups]
-    lost = track.last("lost")
-    return Finding(
-        bool(rounds) and min(rounds) >= 2 and lost == 0 and _ends_in(track, UP, DOWN),
-        f"{len(ups)} probes of {min(rounds, default=0):.0f} to {max(rounds, default=0):.0f} "
-        f"rounds, {lost:.0f} packets lost",
-    )
-
-
-@_case("(A.5)", frozenset({2}))
-def _up_queue(track: Track) -> Finding:
-    """Exiting PROBE_UP on 1.25 BDP, BBRv2's rule."""
-    ups = _all(track, UP)
-    reached = [_max(up.samples, "in_flight") / _BDP for up in ups]
-    return Finding(
-        bool(reached) and min(reached) >= 1.2 and max(reached) <= 1.35,
-        f"{len(ups)} probes up to {min(reached, default=0):.2f} to {max(reached, default=0):.2f} "
-        "BDP in flight",
-    )
 
 
 def _ends_in(track: Track, state: int, *allowed: int) -> bool:
@@ -238,25 +125,132 @@ def _ends_in(track: Track, state: int, *allowed: int) -> bool:
 
     PROBE_RTT may come at any time.
     """
-    states = _walk(track)
-    return all(
-        after in (*allowed, PROBE_RTT) for before, after in pairwise(states) if before == state
+    pairs = pairwise(stay.state for stay in track.stays())
+    return all(after in (*allowed, PROBE_RTT) for before, after in pairs if before == state)
+
+
+def _share_of_link(track: Track, rate: float = _RATE) -> float:
+    return track.throughput() / (rate * _PAYLOAD)
+
+
+def _bandwidth(track: Track) -> float:
+    """The last max_bw as a share of the link's rate."""
+    return 8 * track.last("max_bw") / (_RATE * _PAYLOAD)
+
+
+def _delay(track: Track, event: pl.Expr) -> float:
+    """The time from the change of the rate to the first sample with an event, s."""
+    seen = track.since(_CHANGE).samples.filter(event)
+    return float(seen["t"][0]) - _CHANGE if seen.height else float("inf")
+
+
+def _slower_in(state: int, share: float, track: Track) -> dict[str, Any]:
+    """The rate falls as soon as the flow comes into a state.
+
+    If it comes there more than once, then when no PROBE_RTT follows soon.
+    """
+    rtts = [stay.began for stay in track.stays(PROBE_RTT)]
+    times = [max(stay.began, _SAMPLE) for stay in track.stays(state)] or [1.0]
+    quiet = [t for t in times if not any(t < rtt < t + 4 for rtt in rtts)]
+    began = (quiet or times)[0]
+    rates = [["0 s", "50 Mbit/s"], [f"{1e3 * began:.0f} ms", f"{50 * share:g} Mbit/s"]]
+    return {"seconds": began + 10, "rates": rates}
+
+
+def _paused_in_refill(track: Track) -> dict[str, Any]:
+    """Writes slowly for a round trip when REFILL begins. The connection was open after another."""
+    began = next((stay.began for stay in track.stays(REFILL) if stay.began > _SETTLED), None)
+    if began is None:
+        raise NotSeenError(f"never came to {NAMES[REFILL]}")
+    pause, end = (f"{1e3 * (began + shift):.0f} ms" for shift in (-_RTT, 0.0))
+    return {"flow": {"app_rates": [*_WRITES, [pause, "5 Mbit/s"], [end, "48 Mbit/s"]]}}
+
+
+@_case("A.1", _ALL)
+def _startup_plateau(track: Track) -> tuple[bool, str]:
+    """Exiting STARTUP on bandwidth plateau."""
+    startup, after = _change(track, STARTUP)
+    rounds_of = startup.samples.group_by("round_count", maintain_order=True)
+    best, grew = 0.0, 0.0
+    for number, bandwidth in rounds_of.agg(pl.col("max_bw").last()).iter_rows():
+        if bandwidth >= 1.25 * best:
+            best, grew = bandwidth, number
+    rounds = after.first("round_count") - grew
+    at_exit = 8 * after.first("max_bw") / (_RATE * _PAYLOAD)
+    full = after.first("full_bw_reached") == 1
+    return (
+        after.state == DRAIN and full and 3 <= rounds <= 4 and abs(at_exit - 1) <= 0.02,
+        f"{NAMES[after.state]} {rounds:.0f} rounds after the last growth by 25 %, max_bw "
+        f"{100 * at_exit:.1f} % of the link",
+    )
+
+
+@_case("A.2", _BOUNDED, seconds=5, flow={"app_rate": "20 Mbit/s"}, loss=0.2)
+def _startup_loss(track: Track) -> tuple[bool, str]:
+    """Exiting STARTUP on loss when application-limited."""
+    states = [stay.state for stay in track.stays()][:3]
+    seen = ", ".join(NAMES[state] for state in states)
+    return (
+        states[:2] == [STARTUP, DRAIN] and track.last("full_bw_reached") == 1,
+        f"{seen}; inflight_longterm {track.last('inflight_longterm'):.0f} packets",
+    )
+
+
+@_case("A.3", _ALL)
+def _drain_inflight(track: Track) -> tuple[bool, str]:
+    """Exiting DRAIN based on inflight."""
+    drain, _ = _change(track, DRAIN)
+    gain, left = drain.max("pacing_gain"), drain.last("in_flight") / _BDP
+    return (
+        0.3 <= gain <= 0.5 and 0.9 <= left <= 1.1,
+        f"gain {gain:.2f}, {left:.2f} BDP in flight at its end",
+    )
+
+
+@_case("A.4", _V3, then=partial(_slower_in, DRAIN, 0.3))
+def _drain_time(track: Track) -> tuple[bool, str]:
+    """Exiting DRAIN based on time."""
+    drain, _ = _change(track, DRAIN)
+    rounds, left = drain.growth("round_count"), drain.last("in_flight") / _BDP
+    return 3 <= rounds <= 4 and left > 1, f"{rounds:.0f} rounds, {left:.2f} BDP left"
+
+
+@_case("A.5", _V3)
+def _up_plateau(track: Track) -> tuple[bool, str]:
+    """Exiting PROBE_UP on bandwidth plateau."""
+    rounds = [up.growth("round_count") for up in track.stays(UP)]
+    lost = track.last("lost")
+    return (
+        bool(rounds) and min(rounds) >= 2 and lost == 0 and _ends_in(track, UP, DOWN),
+        f"{len(rounds)} probes of {min(rounds, default=0):.0f} to {max(rounds, default=0):.0f} "
+        f"rounds, {lost:.0f} packets lost",
+    )
+
+
+@_case("(A.5)", frozenset({2}))
+def _up_queue(track: Track) -> tuple[bool, str]:
+    """Exiting PROBE_UP on 1.25 BDP, BBRv2's rule."""
+    reached = [up.max("in_flight") / _BDP for up in track.stays(UP)]
+    return (
+        bool(reached) and min(reached) >= 1.2 and max(reached) <= 1.35,
+        f"{len(reached)} probes up to {min(reached, default=0):.2f} to "
+        f"{max(reached, default=0):.2f} BDP in flight",
     )
 
 
 @_case("A.6", _BOUNDED, seconds=30, flow={"app_rate": "20 Mbit/s"}, loss=0.05)
-def _up_loss(track: Track) -> Finding:
+def _up_loss(track: Track) -> tuple[bool, str]:
     """Exiting PROBE_UP on loss when application-limited."""
-    ups, bound = _all(track, UP), track.last("inflight_longterm")
+    ups, bound = track.stays(UP), track.last("inflight_longterm")
     if not ups:
         raise NotSeenError("never came to UP")
     late = []
     for up in ups:
         hit = up.samples.filter(pl.col("lost") > pl.col("lost").first())
-        late.append(up.ended - hit["t"][0] if hit.height else 0.0)
+        late.append(up.last("t") - hit["t"][0] if hit.height else 0.0)
     # Among so few packets DOWN may be over before a sample shows it; from UP there is no other way.
     left = _ends_in(track, UP, DOWN, CRUISE, REFILL)
-    return Finding(
+    return (
         left and max(late) <= 2 * _RTT and bound < float("inf"),
         f"{len(ups)} probes, over within {1e3 * max(late):.0f} ms of a loss; inflight_longterm "
         f"{bound:.0f} packets",
@@ -264,37 +258,34 @@ def _up_loss(track: Track) -> Finding:
 
 
 @_case("A.7", _ALL, seconds=30, flow=_SLOW_APPLICATION)
-def _stays_in_startup(track: Track) -> Finding:
+def _stays_in_startup(track: Track) -> tuple[bool, str]:
     """Never exiting STARTUP when application-limited with no loss."""
-    states = set(_walk(track))
-    return Finding(states <= {STARTUP, PROBE_RTT}, _named(sorted(states)))
+    states = {stay.state for stay in track.stays()}
+    return states <= {STARTUP, PROBE_RTT}, ", ".join(NAMES[state] for state in sorted(states))
 
 
 @_case("A.8", _BOUNDED)
-def _down_inflight(track: Track) -> Finding:
+def _down_inflight(track: Track) -> tuple[bool, str]:
     """Exiting PROBE_DOWN on inflight."""
-    downs = [
-        down
-        for down, after in pairwise(track.stays())
-        if down.state == DOWN and after.state == CRUISE
-    ]
-    left = [float(down.samples["in_flight"][-1]) / _BDP for down in downs]
-    gains = {float(gain) for down in downs for gain in down.samples["pacing_gain"]}
-    return Finding(
-        bool(left) and max(left) <= 1.05 and gains <= {0.75, 0.9},
+    pairs = pairwise(track.stays())
+    downs = [down for down, after in pairs if (down.state, after.state) == (DOWN, CRUISE)]
+    left = [down.last("in_flight") / _BDP for down in downs]
+    gains = sorted({float(gain) for down in downs for gain in down.samples["pacing_gain"]})
+    return (
+        bool(left) and max(left) <= 1.05 and set(gains) <= {0.75, 0.9},
         f"{len(downs)} times, {max(left, default=0):.2f} BDP in flight at most at its end, gain "
-        + ", ".join(f"{gain:g}" for gain in sorted(gains)),
+        + ", ".join(f"{gain:g}" for gain in gains),
     )
 
 
-@_case("A.9", _V3, then=partial(_slower_in, UP, 0.8, delay="10 ms"), seconds=30, delay="10 ms")
-def _down_time(track: Track) -> Finding:
+@_case("A.9", _V3, then=partial(_slower_in, UP, 0.8), seconds=30, delay="10 ms")
+def _down_time(track: Track) -> tuple[bool, str]:
     """Exiting PROBE_DOWN after max time."""
     slow = track.last("t") - 10
-    down, after = _change(track.between(slow + 3 * _SAMPLE), DOWN)
-    return Finding(
-        after.state == REFILL and down.ended - down.began >= 1,
-        f"{down.ended - down.began:.2f} s, then {NAMES[after.state]}",
+    down, after = _change(track.since(slow + 3 * _SAMPLE), DOWN)
+    return (
+        after.state == REFILL and down.growth("t") >= 1,
+        f"{down.growth('t'):.2f} s, then {NAMES[after.state]}",
     )
 
 
@@ -307,29 +298,28 @@ def _down_time(track: Track) -> Finding:
     flow={"app_rate": "40 Mbit/s"},
     rates=[["0 s", "30 Mbit/s"], ["5 s", "100 Mbit/s"]],
 )
-def _probe_rtt(track: Track) -> Finding:
+def _probe_rtt(track: Track) -> tuple[bool, str]:
     """Entering and exiting PROBE_RTT."""
     v1 = not track.has("inflight_longterm")
     every = 10.0 if v1 else 5.0
-    late = track.between(10)
-    visits = _all(late, PROBE_RTT)
+    late = track.since(10)
+    visits = late.stays(PROBE_RTT)
     gaps = [after.began - before.began for before, after in pairwise(visits)]
     if len(gaps) < 2:
         raise NotSeenError(f"came to PROBE_RTT {len(visits)} times in 45 s")
-    lasted = [visit.ended - visit.began for visit in visits[:-1]]
+    lasted = [visit.growth("t") for visit in visits[:-1]]
     # The window over what it shall be, at the end of each visit.
     over = []
     for visit in visits[:-1]:
-        end = visit.samples.row(-1, named=True)
-        half = end["bw"] * end["min_rtt"] / 1448 / 2
-        over.append(end["cwnd"] - (4 if v1 else max(half, 4)))
+        half = visit.last("bw") * visit.last("min_rtt") / 1448 / 2
+        over.append(visit.last("cwnd") - (4 if v1 else max(half, 4)))
     good = (
         all(every <= gap <= every + 0.4 for gap in gaps)
         and all(abs(one) <= 2 for one in over)
         and all(0.2 - 2 * _SAMPLE <= one <= 0.4 for one in lasted)
         and _ends_in(late, PROBE_RTT, PROBE_BW if v1 else CRUISE)
     )
-    return Finding(
+    return (
         good,
         f"every {min(gaps):.2f} to {max(gaps):.2f} s, for {min(lasted):.2f} to {max(lasted):.2f} "
         f"s, with {min(over):+.0f} to {max(over):+.0f} packets beside "
@@ -338,10 +328,10 @@ def _probe_rtt(track: Track) -> Finding:
 
 
 @_case("A.11", _ALL, seconds=60, flow={"app_rate": "1930 bit/s"})
-def _no_probe_rtt(track: Track) -> Finding:
+def _no_probe_rtt(track: Track) -> tuple[bool, str]:
     """Skipping PROBE_RTT due to application-limited sending."""
-    visits = len(_all(track, PROBE_RTT))
-    return Finding(visits == 0 and track.last("sent") >= 9, f"{visits} visits to PROBE_RTT")
+    visits = len(track.stays(PROBE_RTT))
+    return visits == 0 and track.last("sent") >= 9, f"{visits} visits to PROBE_RTT"
 
 
 @_case(
@@ -353,12 +343,11 @@ def _no_probe_rtt(track: Track) -> Finding:
     title="Achieving expected cruise bandwidth on a link with aggregation",
 )
 @_case("A.12", _ALL, since=1.0, seconds=3, trace=_CLUMPS)
-def _aggregation(track: Track) -> Finding:
+def _aggregation(track: Track) -> tuple[bool, str]:
     """Achieving expected STARTUP bandwidth on a link with aggregation."""
-    extra = _max(track.samples, "extra_acked")
-    cwnd = _max(track.samples, "cwnd") / _BDP
+    extra, cwnd = track.max("extra_acked"), track.max("cwnd") / _BDP
     used = _share_of_link(track)
-    return Finding(
+    return (
         extra >= 40 and cwnd > 2 and used >= 0.9 and _bandwidth(track) >= 0.9,
         f"extra_acked {extra:.0f} packets, window {cwnd:.1f} BDP, {100 * used:.0f} % of the link, "
         f"max_bw {100 * _bandwidth(track):.0f} %",
@@ -366,49 +355,43 @@ def _aggregation(track: Track) -> Finding:
 
 
 @_case("A.14", _ALL, since=10.0, seconds=40, rate="64 kbit/s", delay="10 ms", queue="20 packets")
-def _tiny_bdp(track: Track) -> Finding:
+def _tiny_bdp(track: Track) -> tuple[bool, str]:
     """Correctly managing sub-packet BDPs."""
-    least = _min(track.samples.filter(pl.col("state") != PROBE_RTT), "cwnd")
+    windows = (stay.min("cwnd") for stay in track.stays() if stay.state != PROBE_RTT)
+    least = min(windows, default=0.0)
     used = _share_of_link(track, 64e3)
-    return Finding(
-        least >= 4 and used >= 0.9, f"window at least {least:.0f}, {100 * used:.0f} % of the link"
+    return (
+        least >= 4 and used >= 0.9,
+        f"window at least {least:.0f}, {100 * used:.0f} % of the link",
     )
 
 
 @_case("A.15", _ALL, seconds=25, rates=[["0 s", "10 Mbit/s"], ["10 s", "100 Mbit/s"]])
-def _ten_times_more(track: Track) -> Finding:
+def _ten_times_more(track: Track) -> tuple[bool, str]:
     """Increasing bandwidth 10x and ensuring full bandwidth is reached."""
-    reached = track.samples.filter(
-        pl.col("t") > 10, 8 * pl.col("max_bw") >= 0.95 * 100e6 * _PAYLOAD
-    )
-    took = float(reached["t"][0]) - 10 if reached.height else float("inf")
-    return Finding(took <= 10, f"95 % of the new rate after {took:.1f} s")
+    took = _delay(track, 8 * pl.col("max_bw") >= 0.95 * 100e6 * _PAYLOAD)
+    return took <= 10, f"95 % of the new rate after {took:.1f} s"
 
 
 @_case(
     "A.16", _ALL, seconds=30, rates=[["0 s", "100 Mbit/s"], ["10 s", "10 Mbit/s"]], queue="0.5 BDP"
 )
-def _ten_times_less(track: Track) -> Finding:
+def _ten_times_less(track: Track) -> tuple[bool, str]:
     """Decreasing bandwidth 10x and ensuring max bandwidth adapts down."""
-    late = track.between(10)
-    true = late.samples.filter(8 * pl.col("max_bw") <= 1.05 * 10e6 * _PAYLOAD)
-    took = float(true["t"][0]) - 10 if true.height else float("inf")
-    bounded = ""
-    good = took <= 10
-    if track.has("bw_shortterm"):
-        first = late.samples.filter(pl.col("bw_shortterm").is_finite())
-        lowered = float(first["t"][0]) - 10 if first.height else float("inf")
-        bounded, good = f"bw_shortterm set after {lowered:.2f} s, ", good and lowered <= 1
-    return Finding(good, f"{bounded}max_bw is the new rate after {took:.1f} s")
+    took = _delay(track, 8 * pl.col("max_bw") <= 1.05 * 10e6 * _PAYLOAD)
+    seen = f"max_bw is the new rate after {took:.1f} s"
+    if not track.has("bw_shortterm"):
+        return took <= 10, seen
+    lowered = _delay(track, pl.col("bw_shortterm").is_finite())
+    return took <= 10 and lowered <= 1, f"bw_shortterm set after {lowered:.2f} s, {seen}"
 
 
 @_case("A.17", _ALL, since=20.0, seconds=40, rate="10 Mbit/s", burst="60 kB", queue="2 packets")
-def _policer(track: Track) -> Finding:
+def _policer(track: Track) -> tuple[bool, str]:
     """Handling token bucket policers."""
-    first, last = track.samples.row(0, named=True), track.samples.row(-1, named=True)
-    lost = (last["lost"] - first["lost"]) / (last["sent"] - first["sent"])
+    lost = track.growth("lost") / track.growth("sent")
     used = _share_of_link(track, 10e6)
-    return Finding(
+    return (
         lost <= 0.05 and used >= 0.7,
         f"{100 * lost:.1f} % lost, {100 * used:.0f} % of the token rate",
     )
@@ -424,73 +407,54 @@ def _policer(track: Track) -> Finding:
     title="Handling spurious RTO recovery",
 )
 @_case("A.18", _ALL, since=5.0, seconds=30, reorder="0.1 % by 30 ms")
-def _spurious_recovery(track: Track) -> Finding:
+def _spurious_recovery(track: Track) -> tuple[bool, str]:
     """Handling spurious fast recovery."""
     episodes = int(track.result.flows["spurious"][0])
     used = _share_of_link(track)
-    return Finding(
+    return (
         episodes > 0 and used >= 0.9,
         f"{episodes} episodes found spurious, {100 * used:.0f} % of the link",
     )
 
 
 @_case("A.20", _ALL, seconds=30, flow=_SLOW_APPLICATION)
-def _back_to_startup(track: Track) -> Finding:
+def _back_to_startup(track: Track) -> tuple[bool, str]:
     """Entering and exiting PROBE_RTT during STARTUP."""
-    states = _walk(track)
-    visits = states.count(PROBE_RTT)
-    return Finding(
+    visits = len(track.stays(PROBE_RTT))
+    return (
         visits > 0 and _ends_in(track, PROBE_RTT, STARTUP),
         f"{visits} visits to PROBE_RTT, each followed by STARTUP",
     )
 
 
 @_case("A.21", _BOUNDED, seconds=40, queue="0.1 BDP")
-def _up_after_bound(track: Track) -> Finding:
+def _up_after_bound(track: Track) -> tuple[bool, str]:
     """Handling loss during PROBE_UP after inflight_longterm is set."""
     cuts = 0
     for before, after in pairwise(track.stays()):
         if before.state == UP and after.state == DOWN:
-            high = _max(before.samples, "inflight_longterm")
-            cuts += high < float("inf") and float(after.samples["inflight_longterm"][0]) < high
+            high = before.max("inflight_longterm")
+            cuts += high < float("inf") and after.first("inflight_longterm") < high
     lost = track.last("lost") / track.last("sent")
-    return Finding(
+    return (
         cuts > 0 and _ends_in(track, UP, DOWN) and lost < 0.02,
         f"{cuts} probes lowered inflight_longterm and went to DOWN, {100 * lost:.2f} % lost",
     )
 
 
-def _pausing(cc: str, *pauses: list[str]) -> Experiment:
-    """An application that first fills the pipe, then writes nearly as fast as the link sends."""
-    steps = [["0 s", "100 Mbit/s"], ["500 ms", "30 Mbit/s"], ["3 s", "48 Mbit/s"], *pauses]
-    return _flow(cc, seconds=20, flow={"app_rates": steps})
-
-
-def _paused_in_refill(cc: str, track: Track) -> Experiment:
-    """Writes slowly for a round trip when REFILL begins. The connection was open after another."""
-    began = next((stay.began for stay in _all(track, REFILL) if stay.began > _SETTLED), None)
-    if began is None:
-        raise NotSeenError(f"never came to {NAMES[REFILL]}")
-    pause, end = (f"{1e3 * (began + shift):.0f} ms" for shift in (-_RTT, 0.0))
-    return _pausing(cc, [pause, "5 Mbit/s"], [end, "48 Mbit/s"])
-
-
-@_case("A.22", _BOUNDED, setup=_pausing, then=_paused_in_refill)
-def _refill_pause(track: Track) -> Finding:
+@_case("A.22", _BOUNDED, then=_paused_in_refill, seconds=20, flow={"app_rates": _WRITES})
+def _refill_pause(track: Track) -> tuple[bool, str]:
     """Handling application-limited sending during PROBE_REFILL."""
     stays = track.stays()
-    refills = [
-        part
-        for part in zip(stays, stays[1:], stays[2:], strict=False)
-        if part[1].state == REFILL and part[1].began > _SETTLED
-    ]
-    if not refills:
+    parts = zip(stays, stays[1:], stays[2:], strict=False)
+    late = [part for part in parts if part[1].state == REFILL and part[1].began > _SETTLED]
+    if not late:
         raise NotSeenError(f"never came to and left {NAMES[REFILL]}")
-    before, refill, after = refills[0]
-    kept = _min(refill.samples, "max_bw") / float(before.samples["max_bw"][-1])
-    left = _min(refill.samples, "in_flight")
-    later = track.between(after.began + 1).throughput() / 48e6
-    return Finding(
+    before, refill, after = late[0]
+    kept = refill.min("max_bw") / before.last("max_bw")
+    left = refill.min("in_flight")
+    later = track.since(after.began + 1).throughput() / 48e6
+    return (
         after.state == UP and kept >= 1.0 and later >= 0.95,
         f"{NAMES[after.state]} after REFILL, max_bw {100 * kept:.0f} % of what it was while in "
         f"flight fell to {left:.0f} packets; then {100 * later:.0f} % of "

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from polars.exceptions import ColumnNotFoundError
 
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import run_all
@@ -29,38 +30,8 @@ class NotSeenError(Exception):
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Whether a case is passed, and what was seen."""
-
-    passed: bool
-    seen: str
-
-
-@dataclass(frozen=True)
-class Case:
-    """A test case.
-
-    Attributes:
-        section: Where the specification has it.
-        title: What it is about.
-        setup: Makes the experiment for an algorithm. It has one flow, which comes first.
-        check: Looks at what was recorded.
-        versions: The versions of the algorithm that the case is about.
-        then: Makes a second experiment from what the first one recorded, for what depends on when
-            the flow comes into a state: up to then it is the same. The check looks at that one.
-    """
-
-    section: str
-    title: str
-    setup: Callable[[str], Experiment]
-    check: Callable[[Track], Finding]
-    versions: frozenset[int]
-    then: Callable[[str, Track], Experiment] | None = None
-
-
-@dataclass(frozen=True)
 class Track:
-    """The record of a run's first flow.
+    """The record of a run's first flow, or a part of it.
 
     Attributes:
         samples: Columns of the result's series and one for each of the algorithm's variables.
@@ -73,33 +44,54 @@ class Track:
     @classmethod
     def of(cls, result: Result) -> Track:
         """Takes the first flow of the first seed."""
-        one, flow = result.of_seed(result.seeds[0]), result.flow_names[0]
-        series = one.series.filter(pl.col("flow") == flow)
-        inside = one.internals.filter(pl.col("flow") == flow).pivot(
-            "name", index="t", values="value"
-        )
+        one, flow = result.of_seed(result.seeds[0]), pl.col("flow") == result.flow_names[0]
+        series = one.series.filter(flow)
+        inside = one.internals.filter(flow).pivot("name", index="t", values="value")
         inside = inside.fill_null(float("nan"))  # shown, but without a value
         # Of columns that both have, such as min_rtt, the algorithm's counts.
         both = [name for name in inside.columns if name in series.columns and name != "t"]
         return cls(series.drop(both).join(inside, on="t", maintain_order="left"), one)
 
-    def between(self, since: float, until: float = float("inf")) -> Track:
-        """The samples of a time, s."""
-        return Track(self.samples.filter(pl.col("t").is_between(since, until)), self.result)
+    def since(self, time: float) -> Track:
+        """The part from a time on, s."""
+        return Track(self.samples.filter(pl.col("t") >= time), self.result)
 
-    def stays(self) -> list[Stay]:
-        """The states that were passed through, in order, as far as samples show."""
-        if "state" not in self.samples.columns:
-            return []
+    def stays(self, state: int | None = None) -> list[Track]:
+        """The stays in a state, or in all of them, in order, as far as samples show."""
         marked = self.samples.with_columns(stay=pl.col("state").rle_id())
-        return [
-            Stay(int(part["state"][0]), part["t"][0], part["t"][-1], part)
-            for part in marked.partition_by("stay", maintain_order=True)
-        ]
+        parts = marked.partition_by("stay", maintain_order=True)
+        stays = [Track(part, self.result) for part in parts]
+        return [stay for stay in stays if state is None or stay.state == state]
+
+    @property
+    def state(self) -> int:
+        """The state of a stay."""
+        return int(self.first("state"))
+
+    @property
+    def began(self) -> float:
+        """The time of the first sample, s."""
+        return self.first("t")
+
+    def first(self, variable: str) -> float:
+        """A variable at the beginning."""
+        return float(self.samples[variable][0])
 
     def last(self, variable: str) -> float:
         """A variable at the end."""
         return float(self.samples[variable][-1])
+
+    def growth(self, variable: str) -> float:
+        """The difference of a variable between the beginning and the end."""
+        return self.last(variable) - self.first(variable)
+
+    def max(self, variable: str) -> float:
+        """The maximum of a variable."""
+        return float(self.samples[variable].max())  # type: ignore[arg-type]
+
+    def min(self, variable: str) -> float:
+        """The minimum of a variable."""
+        return float(self.samples[variable].min())  # type: ignore[arg-type]
 
     def has(self, variable: str) -> bool:
         """Whether the algorithm shows such a variable, and never NaN."""
@@ -108,18 +100,31 @@ class Track:
 
     def throughput(self) -> float:
         """Payload delivered over these samples, bit/s."""
-        first, last = self.samples.row(0, named=True), self.samples.row(-1, named=True)
-        return float(8 * (last["delivered"] - first["delivered"]) / (last["t"] - first["t"]))
+        return 8 * self.growth("delivered") / self.growth("t")
 
 
-@dataclass(frozen=True)
-class Stay:
-    """A stay in a state, from the first to the last sample that shows it, s."""
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A test case.
 
-    state: int
-    began: float
-    ended: float
-    samples: pl.DataFrame
+    Attributes:
+        section: Where the specification has it.
+        title: What it is about.
+        versions: The versions of the algorithm that the case is about.
+        setup: Makes the experiment for an algorithm, with `settings`. The first flow counts.
+        settings: The settings of the experiment.
+        check: Whether the case is passed by what was recorded, and what was seen.
+        then: What the settings of a second experiment differ in, from what the first one recorded:
+            for what depends on when the flow comes into a state. The check looks at that one.
+    """
+
+    section: str
+    title: str
+    versions: frozenset[int]
+    setup: Callable[..., Experiment]
+    settings: dict[str, Any]
+    check: Callable[[Track], tuple[bool, str]]
+    then: Callable[[Track], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -153,30 +158,27 @@ def examine(
         A result for every case and algorithm, case by case. A case about other versions, or about
         variables that the algorithm does not show, is ``"n/a"``.
     """
-    pairs = [(case, cc) for case in cases for cc in algorithms if version(cc) in case.versions]
-    first = run_all(
-        [case.setup(cc) for case, cc in pairs],
-        jobs=jobs,
-        progress=lambda step, done: progress(step, done / 2),
-    )
-    tracks = {pair: Track.of(result) for pair, result in zip(pairs, first, strict=True)}
-    again: list[tuple[tuple[Case, str], Experiment]] = []
-    for pair in pairs:
+    tracks: dict[tuple[Case, str], Track] = {}
+
+    def run(experiments: dict[tuple[Case, str], Experiment], before: float) -> None:
+        results = run_all(
+            list(experiments.values()),
+            jobs=jobs,
+            progress=lambda step, done: progress(step, before + done / 2),
+        )
+        tracks.update(zip(experiments, map(Track.of, results), strict=True))
+
+    pairs = [(case, cc) for case in cases for cc in algorithms]
+    about = [(case, cc) for case, cc in pairs if version(cc) in case.versions]
+    run({(case, cc): case.setup(cc, **case.settings) for case, cc in about}, 0.0)
+    again = {}
+    for (case, cc), track in tracks.items():
         # What is not seen in the first run, the check will miss too.
-        with suppress(NotSeenError, *_NOT_SHOWN):
-            if pair[0].then is not None and tracks[pair].has("state"):
-                again.append((pair, pair[0].then(pair[1], tracks[pair])))
-    second = run_all(
-        [experiment for _, experiment in again],
-        jobs=jobs,
-        progress=lambda step, done: progress(step, 0.5 + done / 2),
-    )
-    tracks |= {pair: Track.of(result) for (pair, _), result in zip(again, second, strict=True)}
-    return [_judge(case, cc, tracks.get((case, cc))) for case in cases for cc in algorithms]
-
-
-_NOT_SHOWN: Final = (pl.exceptions.ColumnNotFoundError, KeyError)
-"""What reading a variable raises that the algorithm does not show."""
+        with suppress(NotSeenError, ColumnNotFoundError):
+            if case.then is not None and track.has("state"):
+                again[case, cc] = case.setup(cc, **(case.settings | case.then(track)))
+    run(again, 0.5)
+    return [_judge(case, cc, tracks.get((case, cc))) for case, cc in pairs]
 
 
 def _judge(case: Case, cc: str, track: Track | None) -> CaseResult:
@@ -185,10 +187,10 @@ def _judge(case: Case, cc: str, track: Track | None) -> CaseResult:
     if not track.has("state"):
         return CaseResult(case, cc, "n/a", "the algorithm shows no state")
     try:
-        found = case.check(track)
+        passed, seen = case.check(track)
     except NotSeenError as error:
         return CaseResult(case, cc, "fail", str(error))
-    except _NOT_SHOWN as error:
-        missing = str(error).partition("\n")[0].strip("'\"")
+    except ColumnNotFoundError as error:
+        missing = str(error).split('"')[1]
         return CaseResult(case, cc, "n/a", f"the algorithm shows no {missing}")
-    return CaseResult(case, cc, "pass" if found.passed else "fail", found.seen)
+    return CaseResult(case, cc, "pass" if passed else "fail", seen)

@@ -7,9 +7,9 @@ a folder, so that a grid that was interrupted goes on where it was.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
@@ -26,12 +26,31 @@ if TYPE_CHECKING:
     from dumbbell.results.result import Result
 
 
-TOLERANCES: Final = {"goodput": 0.03, "queue_delay": 0.10, "retransmitted": 0.25}
-"""How far simulator and kernel may differ, as a share of the kernel's median."""
+class Metric(NamedTuple):
+    """What is compared of a flow, and how it is shown.
+
+    Attributes:
+        title: What it is called.
+        tolerance: How far simulator and kernel may differ, as a share of the kernel's median.
+        unit: The unit that it is shown in.
+        scale: That unit in the unit of `compare`.
+    """
+
+    title: str
+    tolerance: float
+    unit: str = ""
+    scale: float = 1.0
 
 
-@dataclass(frozen=True)
-class Cell:
+METRICS: Final = {
+    "goodput": Metric("goodput", 0.03, "Mbit/s", 1e6),
+    "queue_delay": Metric("mean queueing delay", 0.10, "ms", 1e-3),
+    "retransmitted": Metric("retransmitted packets", 0.25),
+}
+"""What is compared, by the names in `compare`."""
+
+
+class Cell(NamedTuple):
     """One flow of an algorithm, alone on a link."""
 
     cc: str
@@ -43,8 +62,7 @@ class Cell:
     @property
     def id(self) -> str:
         """Its name, which names folders too."""
-        loss = () if self.loss == "0" else (f"loss{self.loss}",)
-        parts = (self.cc, self.rate, self.rtt, self.queue, *loss)
+        parts = (*self[:-1], *([] if self.loss == "0" else [f"loss{self.loss}"]))
         return "-".join(part.replace(" ", "").replace("/", "") for part in parts)
 
     def experiment(self, duration: str, seeds: list[int]) -> Experiment:
@@ -128,8 +146,8 @@ def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFram
     Returns:
         One row per cell and metric: the cell's settings, ``metric``, ``simulated`` and ``measured``
         (medians), ``ratio`` (simulated over measured) with ``low`` and ``high`` (its 95 % interval
-        by that of the measured median), ``within`` (whether it is within `TOLERANCES`), ``runs``
-        (how many count), ``invalid`` (how many do not).
+        by that of the measured median), ``within`` (whether it is within the metric's tolerance),
+        ``runs`` (how many count), ``invalid`` (how many do not).
     """
     found = {}
     for cell in grid.cells:
@@ -142,19 +160,20 @@ def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFram
         valid = [run for run in found[cell] if not run.invalid_runs]
         ours, kernels = _achieved([result]), _achieved(valid)
         count = {"runs": len(valid), "invalid": len(found[cell]) - len(valid)}
-        for metric, limit in TOLERANCES.items():
-            row = asdict(cell) | count | {"metric": metric}
-            rows.append(row | _beside(ours[metric], kernels[metric], limit))
-    return pl.DataFrame(rows, schema=_SCHEMA)
+        for name, metric in METRICS.items():
+            row = cell._asdict() | count | {"metric": name}
+            rows.append(row | _beside(ours[name], kernels[name], metric.tolerance))
+    return pl.DataFrame(rows, schema=SCHEMA)
 
 
-_SCHEMA: Final = {
+SCHEMA: Final = {
     **dict.fromkeys(("cc", "rate", "rtt", "queue", "loss", "metric"), pl.String),
     **dict.fromkeys(("simulated", "measured", "ratio", "low", "high"), pl.Float64),
     "within": pl.Boolean,
     "runs": pl.Int64,
     "invalid": pl.Int64,
 }
+"""The columns of `compare`."""
 
 
 def _achieved(results: Sequence[Result]) -> dict[str, list[float]]:

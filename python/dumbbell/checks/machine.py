@@ -11,16 +11,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dumbbell import bpf
-from dumbbell._core import __version__, simulate
+from dumbbell._core import __version__, measure_steal, simulate
 from dumbbell.engine.kernel import RunMonitor, TestbedError, run_scenario
 from dumbbell.errors import ExperimentError
 from dumbbell.experiment.model import Experiment, Flow, Link
 
-MOST_STEAL: Final = 0.05
-"""Share of the processors' time above which a run with real packets is invalid (`health.rs`)."""
-
 _MPTCP: Final = Path("/proc/sys/net/mptcp/enabled")
-_STAT: Final = Path("/proc/stat")
 
 
 class Finding(NamedTuple):
@@ -91,25 +87,17 @@ def _processor() -> Finding:
     """Processor time that a hypervisor takes; it spoils measurements in real time."""
     name = "processor"
     cores = f"{os.cpu_count()} cores"
-    if not _STAT.exists():
+    measured = measure_steal(500)
+    if measured is None:
         return Finding(name, True, cores)
-    before = _ticks()
-    time.sleep(0.5)
-    total, steal = (now - then for now, then in zip(_ticks(), before, strict=True))
-    share = steal / total if total else 0.0
-    found = f"{cores}, {100 * share:.1f} % taken by the hypervisor"
-    if share <= MOST_STEAL:
+    steal, limit = measured
+    found = f"{cores}, {100 * steal:.1f} % taken by the hypervisor"
+    if steal <= limit:
         return Finding(name, True, found)
     remedy = (
         "runs with real packets may be invalid: use a machine that is not shared, or fewer jobs"
     )
     return Finding(name, False, found, remedy)
-
-
-def _ticks() -> tuple[int, int]:
-    """The processors' time since boot, all of it and what was stolen, in ticks (proc_stat(5))."""
-    ticks = [int(word) for word in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
-    return sum(ticks), ticks[7]
 
 
 def _dask() -> Finding:

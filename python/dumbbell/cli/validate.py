@@ -14,7 +14,7 @@ from dumbbell.errors import DumbbellError
 
 
 def validate_grid(
-    out: Annotated[Path, options.out("Folder of runs and page.")] = Path("results/validation"),
+    out: Annotated[Path, options.out("Folder of runs.")] = Path("results/validation"),
     cc: Annotated[str, options.algorithms("Algorithms.")] = "reno,cubic,bbr",
     rate: Annotated[str, Option(help="Rates of the link.")] = "100 Mbit/s",
     rtt: Annotated[str, Option(help="Round-trip times.")] = "10 ms,20 ms,50 ms,100 ms",
@@ -29,7 +29,8 @@ def validate_grid(
     json: options.Json = False,
 ) -> None:
     """Compare simulator and real packets over a grid of flows."""
-    from dumbbell.checks import kernel_grid, kernel_page
+    from dumbbell.checks import kernel_grid
+    from dumbbell.checks.kernel_table import table
 
     rates, rtts, queues, losses = map(split_list, (rate, rtt, queue, loss))
     algorithms = options.split_algorithms(cc)
@@ -49,9 +50,7 @@ def validate_grid(
     cells = kernel_grid.compare(grid, out)
     if cells.is_empty():
         raise DumbbellError(f"{out}: nothing was measured there; leave out --no-measure")
-    page = kernel_page.write(grid, cells, out)
     if json:
-        print_json({"cells": cells.to_dicts(), "page": str(page)})
+        print_json({"duration": duration, "cells": cells.to_dicts()})
         return
-    print_line(kernel_page.table(cells))
-    print_line(f"\nThe page is {page}")
+    print_line(table(cells).markdown())

@@ -336,6 +336,13 @@ class Experiment(_Table):
         """What the simulator takes for one seed of a resolved experiment, as JSON."""
         return self._parsed.scenario(seed)
 
+    def mahimahi_traces(self) -> dict[str, str]:
+        """The rates of a resolved experiment's links as traces of mahimahi, by the links' names.
+
+        Links without a rate have none.
+        """
+        return {link: text for link, text in self._parsed.mahimahi_traces() if text is not None}
+
     def warnings(self) -> list[str]:
         """Sentences on settings that have no effect when the experiment is simulated."""
         return self._parsed.warnings()

@@ -14,22 +14,20 @@ from __future__ import annotations
 import shlex
 import shutil
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from dumbbell import _core
 from dumbbell.errors import ResultError, unknown
 from dumbbell.experiment.files import atomic_write
-from dumbbell.exports import mahimahi, qlog
 from dumbbell.results.result import Result
 from dumbbell.results.tables import disk_errors
 from dumbbell.sweeps.dataset import is_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
-    from dumbbell.experiment.model import Link
 
     Files = dict[str, Callable[[Path], object]]
     """By their names, what writes them."""
@@ -81,10 +79,28 @@ def _arrow(result: Result, _folder: Path) -> Files:
 
 def _qlog(result: Result, folder: Path) -> Files:
     def write(seed: int, path: Path) -> None:
-        said = qlog.text(result, seed, folder / f"packets-{seed}-sender.pcapng")
-        path.write_text(said, encoding="utf-8")
+        capture = folder / f"packets-{seed}-sender.pcapng"
+        try:
+            text = _qlog_text(result, seed, capture.read_bytes() if capture.is_file() else None)
+        except ValueError as error:
+            raise ResultError(f"{capture}: {error}") from None
+        path.write_text(text, encoding="utf-8")
 
     return {f"seed-{seed}.qlog": partial(write, seed) for seed in result.seeds}
+
+
+def _qlog_text(result: Result, seed: int, capture: bytes | None) -> str:
+    """One seed of a result as qlog, with the packets that its senders saw."""
+    run, experiment = result.of_seed(seed), result.experiment
+    repeated = zip(experiment.flows, experiment.payloads(), strict=True)
+    payloads = [payload for flow, payload in repeated for _ in range(flow.repeat)]
+    flows = run.flows.select("flow", "cc", payload=pl.Series(payloads)).rows()
+    measured = pl.col("t", "cwnd", "ssthresh", "srtt", "rtt", "min_rtt", "pacing_rate")
+    samples = run.series.select(
+        pl.col("flow").to_physical(), measured.fill_null(float("nan")), "in_flight", "ca_state"
+    ).rows()
+    description = f"dumbbell {result.meta['version']}, seed {seed}"
+    return _core.qlog(experiment.title or "dumbbell", description, flows, samples, capture)
 
 
 def _pcapng(_result: Result, folder: Path) -> Files:
@@ -99,13 +115,13 @@ def _pcapng(_result: Result, folder: Path) -> Files:
 
 
 def _mahimahi(result: Result, folder: Path) -> Files:
-    def write(link: Link, path: Path) -> None:
-        path.write_text(mahimahi.text(link, result.experiment.duration), encoding="ascii")
-
-    links = [link for link in result.experiment.links if link.rate or link.rates or link.trace]
-    if not links:
+    traces = result.experiment.mahimahi_traces()
+    if not traces:
         raise ResultError(f"{folder}: none of its links has a rate, and a trace is one")
-    return {f"{_file_name(link.name)}.trace": partial(write, link) for link in links}
+    return {
+        f"{_file_name(link)}.trace": partial(Path.write_text, data=text, encoding="ascii")
+        for link, text in traces.items()
+    }
 
 
 def _file_name(name: str) -> str:

@@ -1,105 +1,52 @@
-"""The page that a validation is: a table and a heat map, nothing in it typed by hand."""
+"""Writes ``validation-grid.md``: the simulator beside this machine's kernel, over a grid of flows.
+
+    dumbbell validate --out FOLDER --json | python scripts/pages/grid_page.py docs
+
+Nothing in the page is typed by hand. It may have another name: ``grid_page.py docs NAME``.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import platform
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import polars as pl
 
 from dumbbell._core import __version__
-from dumbbell.checks.kernel_grid import TOLERANCES
+from dumbbell.checks.kernel_grid import METRICS, SCHEMA
+from dumbbell.checks.kernel_table import table
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.quantities import TIME, parse_probability
 from dumbbell.figures import save, styled
 from dumbbell.figures.heat import heat_map
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
-    from dumbbell.checks.kernel_grid import Grid
-
-TITLES: Final = {
-    "goodput": "goodput",
-    "queue_delay": "mean queueing delay",
-    "retransmitted": "retransmitted packets",
-}
-"""What the metrics are called."""
-
-_UNITS: Final = {"goodput": 1e6, "queue_delay": 1e-3, "retransmitted": 1.0}
 _SCALE: Final = 0.5
 """Ratios beyond 1 plus or minus this share have the last shade."""
 
 
-def write(grid: Grid, cells: pl.DataFrame, folder: Path, *, name: str = "validation-grid") -> Path:
-    """Writes the page ``NAME.md`` with ``figures/NAME.svg`` into `folder`; gives its path."""
+def write(cells: pl.DataFrame, duration: str, docs: Path, name: str = "validation-grid") -> Path:
+    """Writes the page ``NAME.md`` with ``figures/NAME.svg`` into `docs`; gives its path."""
     with styled():
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
-        save(draw(cells), folder / "figures" / name)
-    path = folder / f"{name}.md"
+        save(draw(cells), docs / "figures" / name)
+    kernel = platform.release().partition("-")[0]
+    shown = table(cells)
     parts = [
-        _INTRODUCTION.format(
-            version=__version__,
-            kernel=platform.release().partition("-")[0],
-            duration=grid.duration,
-        ),
-        _verdict(cells),
+        _INTRODUCTION.format(version=__version__, kernel=kernel, duration=duration),
+        shown.note,
         f"![Simulator over kernel](figures/{name}.svg)",
         _CAPTION,
-        table(cells),
+        replace(shown, note="").markdown().rstrip(),
     ]
-    write_text(path, "\n\n".join(parts) + "\n")
-    return path
-
-
-def table(cells: pl.DataFrame) -> str:
-    """All cells as a Markdown table: simulator / kernel (ratio; interval)."""
-    head = ["algorithm", "rate", "RTT", "queue", "loss", *_heads(), "runs"]
-    lines = ["| " + " | ".join(head) + " |", "|---|---|---|---|---:|---:|---:|---:|---:|"]
-    keys = ["cc", "rate", "rtt", "queue", "loss"]
-    for setting, group in cells.group_by(keys, maintain_order=True):
-        rows = {row["metric"]: row for row in group.iter_rows(named=True)}
-        first = next(iter(rows.values()))
-        invalid = f" ({first['invalid']} invalid)" if first["invalid"] else ""
-        shown = [_shown(rows[metric]) for metric in TOLERANCES]
-        line = [*map(str, setting), *shown, f"{first['runs']}{invalid}"]
-        lines.append("| " + " | ".join(line) + " |")
-    return "\n".join(lines)
-
-
-def _heads() -> list[str]:
-    units = {"goodput": ", Mbit/s", "queue_delay": ", ms", "retransmitted": ""}
-    return [f"{TITLES[metric]}{units[metric]}" for metric in TOLERANCES]
-
-
-def _shown(row: dict[str, Any]) -> str:
-    unit = _UNITS[row["metric"]]
-    ours = _digits(row["simulated"] / unit)
-    if row["measured"] is None:
-        return f"{ours} / —"
-    beside = f"{ours} / {_digits(row['measured'] / unit)}"
-    if row["ratio"] is None:
-        return f"{beside} ✗"
-    sure = "" if row["low"] is None else f"; {row['low']:.2f} to {row['high']:.2f}"
-    return f"{beside} ({row['ratio']:.2f}{sure}){'' if row['within'] else ' ✗'}"
-
-
-def _digits(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _verdict(cells: pl.DataFrame) -> str:
-    known = cells.drop_nulls("measured")
-    parts = []
-    for metric, limit in TOLERANCES.items():
-        rows = known.filter(metric=metric)
-        good = int(rows["within"].fill_null(value=False).sum())
-        parts.append(f"{TITLES[metric]} within {limit:.0%} in {good} of {rows.height} cells")
-    return f"Simulator and kernel agree: {'; '.join(parts)}. ✗ marks the others."
+    write_text(docs / f"{name}.md", "\n\n".join(parts) + "\n")
+    return docs / f"{name}.md"
 
 
 def draw(cells: pl.DataFrame) -> Figure:
@@ -110,15 +57,15 @@ def draw(cells: pl.DataFrame) -> Figure:
     known = _with_places(cells)
     figure, grid = plt.subplots(
         len(algorithms),
-        len(TOLERANCES),
-        figsize=(3.2 * len(TOLERANCES), 0.7 + 1.7 * len(algorithms)),
+        len(METRICS),
+        figsize=(3.2 * len(METRICS), 0.7 + 1.7 * len(algorithms)),
         squeeze=False,
         layout="constrained",
     )
     names = (_names(known, "rtt"), _names(known, "limit"))
     limits = "queue, loss" if known["loss"].n_unique() > 1 else "queue"
     for row, cc in enumerate(algorithms):
-        for column, metric in enumerate(TOLERANCES):
+        for column, metric in enumerate(METRICS):
             axes = grid[row][column]
             some = known.filter(cc=cc, metric=metric)
             heat_map(
@@ -132,7 +79,7 @@ def draw(cells: pl.DataFrame) -> Figure:
                 text=_ratio_text,
                 names=names,
             )
-            axes.set_title(f"{cc}: {TITLES[metric]}", fontsize="small")
+            axes.set_title(f"{cc}: {METRICS[metric].title}", fontsize="small")
             axes.set_xlabel("RTT" if row == len(algorithms) - 1 else "")
             axes.set_ylabel(limits if column == 0 else "")
     return figure
@@ -166,7 +113,7 @@ def _with_places(cells: pl.DataFrame) -> pl.DataFrame:
 
 def _leading(text: str) -> float:
     number = float(text.split(maxsplit=1)[0])
-    return number if math.isfinite(number) else np.inf
+    return number if math.isfinite(number) else math.inf
 
 
 def _names(cells: pl.DataFrame, key: str) -> Any:
@@ -187,3 +134,9 @@ several runs of the kernel, its 95 % interval. The last column has the number of
 
 _CAPTION: Final = """\
 Simulator over kernel: the lighter, the further from 1. ✗ is beyond the tolerance."""
+
+
+if __name__ == "__main__":
+    validation = json.load(sys.stdin)
+    rows = pl.DataFrame(validation["cells"], schema=SCHEMA)
+    sys.stdout.write(f"{write(rows, validation['duration'], Path(sys.argv[1]), *sys.argv[2:])}\n")
