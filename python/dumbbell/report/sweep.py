@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 
 from dumbbell import metrics
 from dumbbell.display import Column, Table, format_settings
-from dumbbell.figures import labelled
+from dumbbell.figures import labelled, style_of
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
 from dumbbell.sweeps.figures import share_column
@@ -21,6 +21,8 @@ from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
@@ -118,7 +120,7 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
             values = values.sort()
         places = {value: place for place, value in enumerate(values)}
         axes[name] = {
-            "names": format_settings(values.to_list(), unit),
+            "names": _named(dataset.axes[name], values.to_list()),
             "numbers": None if unit is None else values.to_list(),
             "at": [places[value] for value in column],
         }
@@ -144,12 +146,19 @@ def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
     axes = dataset.axes
     columns = [Column(name, number=said["unit"] is not None) for name, said in axes.items()]
     places = runs.group_by("point", maintain_order=True).agg(pl.col(list(axes)).first())
-    settings = [format_settings(places[name].to_list(), axes[name]["unit"]) for name in axes]
+    settings = [_named(axes[name], places[name].to_list()) for name in axes]
     rows = [
         [*place, *found]
         for *place, (_, *found) in zip(*settings, means(runs, ["point"], _SHOWN), strict=True)
     ]
     return Table([*columns, *map(Column.of, _SHOWN)], rows, MEANS)
+
+
+def _named(axis: Mapping[str, Any], values: Sequence[Any]) -> list[str]:
+    """What values on an axis are called; algorithms as in figures."""
+    if str(axis["key"]).rpartition(".")[2] == "cc":
+        return [style_of(str(value)).label for value in values]
+    return format_settings(values, axis["unit"])
 
 
 def _by_algorithm(dataset: Dataset) -> Table:
