@@ -83,10 +83,11 @@ class PaperFolder:
 
         if self.options.testbed:
             self._measure()  # first, as this is what a machine may be unable to do
+        real = self._testbed()
         runs = self._run(self._wanted())
         if self.options.seeds is None:
             runs = self._add_seeds(runs)
-        done = self._conclude(runs, self._testbed())
+        done = self._conclude(runs, real)
         self._draw(done.figures, runs)
         text = json.dumps(done.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(self.folder / "results.json", f"{text}\n")
@@ -182,7 +183,7 @@ class PaperFolder:
         results = self._simulate(experiments, "runs")
         templates = [template for template in self.paper.extensions if template.id in wanted]
         tables = {template.id: self._run_extension(template) for template in templates}
-        return self.study.runs(results, extensions=tables, confidence=self._confidence)
+        return self._runs(results, tables)
 
     def _add_seeds(self, runs: Runs) -> Runs:
         """Adds seeds to experiments until they decide the paper's numbers and claims."""
@@ -206,8 +207,21 @@ class PaperFolder:
         tables = {name: self.folder / f"{name}.parquet" for name in names}
         kept = {name: read_table(path) for name, path in tables.items() if path.is_file()}
         there = [one for one in self.paper.planned if one in names and (folder / one).is_dir()]
-        saved = SavedResults(folder, there)
-        return self.study.runs(saved, extensions=kept, confidence=self._confidence)
+        return self._runs(SavedResults(folder, there), kept)
+
+    def _runs(self, results: SavedResults, extensions: Mapping[str, pl.DataFrame]) -> Runs:
+        linux = self._linux
+        return self.study.runs(
+            results,
+            extensions=extensions,
+            confidence=self._confidence,
+            linux=self.study.runs({}, table=linux.values) if linux else None,
+        )
+
+    @property
+    def _linux(self) -> Measurements | None:
+        """The runs with real packets of this folder, or else those that the paper comes with."""
+        return Measurements.load(self.folder) or Measurements.load(self.paper.folder)
 
     def _experiment(self, spec: ExperimentSpec, seeds: int | None = None) -> Experiment:
         """What is run, with `seeds` unless the options have others."""
@@ -259,7 +273,7 @@ class PaperFolder:
         views = result_pages(runs.results, {name: f"runs/{name}" for name in runs.results})
         measured = self.study.measure(runs)
         settings = {view.name: _weakest(view) for view in views}
-        linux = self._linux(real)
+        linux = self._linux
         beside = linux.numbers(self.study) if linux else {}
         judged = linux.judge(self.study) if linux else {}
         numbers = [
@@ -289,14 +303,6 @@ class PaperFolder:
             testbed=real,
             result=self.study.filled(self.paper.result, runs, measured),
         )
-
-    def _linux(self, real: TestbedRuns | None) -> Measurements | None:
-        """The runs with real packets of this folder, or else those that the paper comes with."""
-        if real is None:
-            return Measurements.load(self.paper.folder)
-        found = of_runs(self.study, real, self.folder / "real")
-        write_text(self.folder / FILE, json.dumps(found.as_json(), indent=1) + "\n")
-        return found
 
     def _draw(self, figures: Sequence[PaperFigure], runs: Runs) -> list[Path]:
         """Draws figures and writes their files; returns these without their suffix."""
@@ -336,7 +342,10 @@ class PaperFolder:
         return self.folder / "real" / name
 
     def _testbed(self) -> TestbedRuns | None:
-        """Runs with real packets, of now or before, and the matched simulations, which it runs."""
+        """Runs with real packets, of now or before, and the matched simulations, which it runs.
+
+        Writes what numbers and claims ask of them.
+        """
         there = {
             name: (spec, experiment)
             for name, (_, spec, experiment) in self._testbed_plan().items()
@@ -345,7 +354,11 @@ class PaperFolder:
         planned = self.paper.planned
         changed = {name: one for name, (spec, one) in there.items() if spec != planned[name]}
         self._simulate(changed, "matched")
-        return self._testbed_runs(there)
+        real = self._testbed_runs(there)
+        if real:
+            found = of_runs(self.study, real, self.folder / "real").as_json()
+            write_text(self.folder / FILE, json.dumps(found, indent=1) + "\n")
+        return real
 
     def _testbed_runs(self, names: Iterable[str]) -> TestbedRuns | None:
         """The results with real packets, and the matched simulations, that are in the folder."""

@@ -160,6 +160,7 @@ class Runs:
         confidence: Of the intervals of an experiment that was run until its questions were
             decided, see `dumbbell.metrics.sequential`; 95 % of all others.
         table: What was measured before, in place of results.
+        linux: Runs with real packets, where there are any.
         asked: The experiments whose runs were looked at so far.
     """
 
@@ -169,6 +170,7 @@ class Runs:
     metrics: Mapping[str, Metric] = field(default_factory=METRICS.copy)
     confidence: Mapping[str, float] = field(default_factory=dict)
     table: Mapping[Asked, list[float | None]] | None = None
+    linux: Runs | None = None
     asked: set[str] = field(default_factory=set, repr=False, compare=False)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 
 from dumbbell import metrics
 from dumbbell.display import Column, Table, format_settings
-from dumbbell.figures import labelled
+from dumbbell.figures import labelled, style_of
 from dumbbell.figures.heat import SHADES
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
@@ -21,6 +21,8 @@ from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
@@ -92,7 +94,7 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     )
     shades = mpl.colormaps[SHADES]
     return {
-        "axes": {name: _axis(found[name], dataset.axes[name]["unit"]) for name in names},
+        "axes": {name: _axis(found[name], dataset.axes[name]) for name in names},
         "metrics": [
             {"name": name, "label": column.heading, "decimals": column.decimals}
             for name, column in shown.items()
@@ -102,12 +104,13 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _axis(column: pl.Series, unit: str | None) -> dict[str, Any]:
+def _axis(column: pl.Series, axis: Mapping[str, Any]) -> dict[str, Any]:
     """The values of an axis, as text and as numbers, and which of them each point has."""
+    unit = axis["unit"]
     values = column.unique(maintain_order=True)
     values = values if unit is None else values.sort()
     return {
-        "names": format_settings(values.to_list(), unit),
+        "names": _named(axis, values.to_list()),
         "numbers": None if unit is None else values.to_list(),
         "at": column.replace_strict(values, range(len(values))).to_list(),
     }
@@ -123,12 +126,19 @@ def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
     axes = dataset.axes
     columns = [Column(name, number=said["unit"] is not None) for name, said in axes.items()]
     places = runs.group_by("point", maintain_order=True).agg(pl.col(list(axes)).first())
-    settings = [format_settings(places[name].to_list(), axes[name]["unit"]) for name in axes]
+    settings = [_named(axes[name], places[name].to_list()) for name in axes]
     rows = [
         [*place, *found]
         for *place, (_, *found) in zip(*settings, means(runs, ["point"], _SHOWN), strict=True)
     ]
     return Table([*columns, *map(Column.of, _SHOWN)], rows, MEANS)
+
+
+def _named(axis: Mapping[str, Any], values: Sequence[Any]) -> list[str]:
+    """What values on an axis are called; algorithms as in figures."""
+    if str(axis["key"]).rpartition(".")[2] == "cc":
+        return [style_of(str(value)).label for value in values]
+    return format_settings(values, axis["unit"])
 
 
 def _by_algorithm(dataset: Dataset) -> Table:

@@ -34,14 +34,6 @@ JOINS = 30.0
 LIMIT = 120.0
 """How long after the second flow's start a simulated run is observed, s."""
 
-LINUX: dict[str, dict[str, Sequence[float | None]]] = {
-    "crossing": {"reno": (56.1, None, None), "cubic": (None, None, 67.1), "bbr": (4.1, 3.5, 9.3)},
-    "fair": {"reno": (20.0, 22.0, 23.0), "cubic": (None, 44.0, 25.0), "bbr": (10.0, 1.0, 2.0)},
-}
-"""Convergence times of three runs each on Linux 6.18, s (``scripts/pages/linux``)."""
-LINUX_LIMIT = 90.0
-"""How long after the second flow's start a run on Linux was observed, s."""
-
 
 @metric("crossing", unit="s")
 @metric("fair", unit="s")
@@ -146,8 +138,8 @@ def draw_convergence(runs: Runs) -> Figure:
         for cc in ALGORITHMS:
             said = published(runs, cc)
             rows.append(interval_row(cc, label(cc), runs.median(cc, name, limit=LIMIT), said))
-            if cc in LINUX[name]:
-                found = intervals.median(LINUX[name][cc], LINUX_LIMIT)
+            if runs.linux is not None:
+                found = runs.linux.median(cc, name, limit=LIMIT)
                 rows.append(interval_row(cc, "Linux 6.18", found, said))
         interval_bars(axes, rows)
         axes.set(xlim=(0, LIMIT * 1.05), xlabel="convergence time (s)", title=title)

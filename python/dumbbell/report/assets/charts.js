@@ -9,6 +9,7 @@
   const looks = JSON.parse(document.getElementById("looks").textContent);
   const root = document.documentElement;
   const dashes = { "-": [], "--": [5, 3], ":": [1.5, 2.5] };
+  const DISTINCT = 3; // as in figures/style.py
   const MARKS = 6;
   const ZOOM = 2;
   const READ = 4;
@@ -37,6 +38,16 @@
       drawing.append(path);
     }
     return drawing;
+  }
+
+  /** Flows in groups of those that look alike. */
+  function alike(flows) {
+    const groups = new Map();
+    for (const flow of flows) {
+      const look = `${flow.cc} ${flow.rank < DISTINCT ? flow.rank : ""}`;
+      groups.set(look, [...(groups.get(look) ?? []), flow]);
+    }
+    return [...groups.values()];
   }
 
   const font = () => `11px ${getComputedStyle(document.body).fontFamily}`;
@@ -93,10 +104,12 @@
 
     bar() {
       const legend = make("div", { class: "legend" });
-      for (const flow of this.run.flows) {
-        const text = flow.name === flow.cc ? flow.name : `${flow.name}, ${looks.labels[flow.cc]}`;
-        const button = make("button", { type: "button", "aria-pressed": "true" }, swatch(flow), text);
-        button.addEventListener("click", () => this.toggle(flow.name, button));
+      for (const flows of alike(this.run.flows)) {
+        const [{ name, cc }, label] = [flows[0], looks.labels[flows[0].cc]];
+        const whose = flows.length > 1 ? `${flows.length} others` : name;
+        const text = whose === cc ? label : `${whose}, ${label}`;
+        const button = make("button", { type: "button", "aria-pressed": "true" }, swatch(flows[0]), text);
+        button.addEventListener("click", () => flows.forEach((flow) => this.toggle(flow.name, button)));
         legend.append(button);
       }
       const tools = make("div", { class: "tools", role: "group", "aria-label": "Time axis" });
