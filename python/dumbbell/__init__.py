@@ -71,35 +71,27 @@ __all__ = [
     "sweep",
 ]
 
-_HOMES = {
-    "BpfError": "bpf",
-    "Comparison": "engine.compare",
-    "DumbbellError": "errors",
-    "Estimate": "metrics.intervals",
-    "Experiment": "experiment.model",
-    "ExperimentError": "errors",
-    "Flow": "experiment.model",
-    "Link": "experiment.model",
-    "OverwriteError": "errors",
-    "QuantityError": "errors",
-    "QueryError": "sweeps.query",
-    "Result": "results.result",
-    "ResultError": "errors",
-    "Sweep": "sweeps.plan",
-    "SweepResult": "sweeps.result",
-    "TestbedError": "engine.kernel",
-    "Until": "metrics.intervals",
-    "compare": "engine.compare",
-    "load": "sweeps.result",
-    "query": "sweeps.query",
-    "reproduce": "papers",
-    "run": "engine.runner",
-    "run_all": "engine.runner",
-    "sweep": "sweeps.result",
+_OFFERED = {
+    "bpf": ["BpfError"],
+    "engine.compare": ["Comparison", "compare"],
+    "engine.kernel": ["TestbedError"],
+    "engine.runner": ["run", "run_all"],
+    "errors": [
+        "DumbbellError",
+        "ExperimentError",
+        "OverwriteError",
+        "QuantityError",
+        "ResultError",
+    ],
+    "experiment.model": ["Experiment", "Flow", "Link"],
+    "metrics.intervals": ["Estimate", "Until"],
+    "papers": ["reproduce"],
+    "results.result": ["Result"],
+    "sweeps.plan": ["Sweep"],
+    "sweeps.query": ["QueryError", "query"],
+    "sweeps.result": ["SweepResult", "load", "sweep"],
 }
-
-_RENAMED = {"run_sweep": "sweep"}
-
+_HOMES = {name: home for home, names in _OFFERED.items() for name in names}
 _MODULES = ("cc", "figures", "metrics", "theory", "udt")
 """What else there is to use."""
 
@@ -107,7 +99,7 @@ _MODULES = ("cc", "figures", "metrics", "theory", "udt")
 def __getattr__(name: str) -> Any:
     """Imports a name at its first use, so that the command line starts at once."""
     if name not in _HOMES and name not in _MODULES:
-        advice = f"; it is called {_RENAMED[name]!r}" if name in _RENAMED else ""
+        advice = "; it is called 'sweep'" if name == "run_sweep" else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
     from importlib import import_module
 

@@ -6,6 +6,7 @@ import math
 import sys
 import textwrap
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from markupsafe import Markup
@@ -54,8 +55,7 @@ class Column:
         priority: Columns with larger numbers are dropped first where a table is too wide; one with
             0 is never dropped.
         decimals: The fewest decimals of its numbers, unless all of them are whole.
-        lowest: The least that the quantity can be, in the unit of result tables.
-        highest: The greatest that it can be.
+        lowest, highest: What the quantity can be, in the unit of result tables.
     """
 
     title: str
@@ -87,35 +87,33 @@ class Column:
 
         Only an interval whose ends would read the same has more: three digits of its own.
         """
-        numbers = [number * self.scale for cell in cells for number in _numbers(cell)]
-        common = decimals = _decimals(numbers, self.decimals)
-
-        def shown(value: float | None) -> str:
-            return _NONE if value is None else _fixed(value * self.scale, decimals)
-
+        numbers = [self._numbers(cell) for cell in cells]
+        common = _decimals(chain(*numbers), self.decimals)
         formatted = []
-        for cell in cells:
-            decimals = common
+        for cell, its in zip(cells, numbers, strict=True):
             if isinstance(cell, str):
                 formatted.append((cell, ""))
-            elif isinstance(cell, Interval):
-                decimals = self._decimals_apart(cell, common)
-                ends = f"{shown(cell.low)} to {shown(cell.high)}" if cell.low is not None else ""
-                formatted.append((shown(cell.value), ends))
+            elif isinstance(cell, Interval) and cell.low is not None:
+                low, high = (self._fixed(end, common) for end in (cell.low, cell.high))
+                decimals = common
+                if low == high and cell.low != cell.high:
+                    decimals = _decimals(its, common)
+                    low, high = (self._fixed(end, decimals) for end in (cell.low, cell.high))
+                formatted.append((self._fixed(cell.value, decimals), f"{low} to {high}"))
             else:
-                formatted.append((shown(cell), ""))
+                value = cell.value if isinstance(cell, Interval) else cell
+                formatted.append((self._fixed(value, common), ""))
         return formatted
 
-    def _decimals_apart(self, cell: Interval, decimals: int) -> int:
-        """How many decimals an interval has whose ends read the same with so many; else as many."""
-        ends = [end * self.scale for end in (cell.low, cell.high) if end is not None]
-        texts = {_fixed(end, decimals) for end in ends}
-        is_alike = len(ends) == 2 and ends[0] != ends[1] and len(texts) == 1
-        return (
-            _decimals([number * self.scale for number in _numbers(cell)], decimals)
-            if is_alike
-            else decimals
-        )
+    def _numbers(self, cell: Cell) -> list[float]:
+        """The numbers of a cell that are finite, as they are shown."""
+        if isinstance(cell, str):
+            return []
+        found = [cell.value, cell.low, cell.high] if isinstance(cell, Interval) else [cell]
+        return [x * self.scale for x in found if x is not None and math.isfinite(x)]
+
+    def _fixed(self, value: float | None, decimals: int) -> str:
+        return _NONE if value is None else _fixed(value * self.scale, decimals)
 
 
 METRICS: Final = {
@@ -143,12 +141,10 @@ METRICS: Final = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table. Numbers are in the units of result tables; each column has its unit and precision.
+    """A table, with a note of what to know about it.
 
-    Attributes:
-        columns: Its columns.
-        rows: A cell for each column; None is shown as a dash.
-        note: What to know about it.
+    Numbers are in the units of result tables; each column has its unit and precision. None is shown
+    as a dash.
     """
 
     columns: Sequence[Column]
@@ -167,19 +163,19 @@ class Table:
     def html(self) -> Markup:
         """The table and its note, as HTML; cells that are Markup stand as they are."""
         kinds = [Markup(' class="number"' if column.number else "") for column in self.columns]
-        head = _joined(
+        head = Markup().join(
             Markup('<th scope="col"{}>{}</th>').format(kind, column.heading)
             for column, kind in zip(self.columns, kinds, strict=True)
         )
         below = Markup('{}<br><span class="soft small">{}</span>')
         rows = [
-            _joined(
+            Markup().join(
                 Markup("<td{}>{}</td>").format(kind, below.format(*cell) if cell[1] else cell[0])
                 for cell, kind in zip(row, kinds, strict=True)
             )
             for row in self._cells()
         ]
-        body = _joined((Markup("<tr>{}</tr>").format(row) for row in rows), "\n")
+        body = Markup("\n").join(Markup("<tr>{}</tr>").format(row) for row in rows)
         note = Markup('\n<p class="small soft">{}</p>').format(self.note) if self.note else ""
         return _HTML.format(head, body) + note
 
@@ -264,13 +260,9 @@ class _Block:
 
 def _side_by_side(blocks: Sequence[_Block], columns: Sequence[Sequence[str]]) -> list[str]:
     """Lines of columns that begin at the same line."""
-    count = max(map(len, columns))
     return [
-        "  ".join(
-            block.padded(lines[at] if at < len(lines) else "")
-            for block, lines in zip(blocks, columns, strict=True)
-        ).rstrip()
-        for at in range(count)
+        "  ".join(map(_Block.padded, blocks, line)).rstrip()
+        for line in zip_longest(*columns, fillvalue="")
     ]
 
 
@@ -287,18 +279,6 @@ _HTML: Final = Markup("""\
 
 def _inline(text: str, interval: str) -> str:
     return f"{text} ({interval})" if interval else text
-
-
-def _joined(parts: Iterable[Markup], between: str = "") -> Markup:
-    return Markup(between).join(parts)
-
-
-def _numbers(cell: Cell) -> list[float]:
-    """The numbers of a cell that are finite."""
-    if cell is None or isinstance(cell, str):
-        return []
-    found = [cell.value, cell.low, cell.high] if isinstance(cell, Interval) else [cell]
-    return [float(value) for value in found if value is not None and math.isfinite(value)]
 
 
 def _decimals(numbers: Iterable[float], fewest: int) -> int:
@@ -349,9 +329,9 @@ def format_setting(value: float | str, unit: str | None) -> str:
     """
     if isinstance(value, str):
         return value
-    for dimension, name, worth in _SETTINGS:
-        if name == unit:
-            return dimension.format(round(value * worth))
+    if unit in _SETTINGS:
+        dimension, worth = _SETTINGS[unit]
+        return dimension.format(round(value * worth))
     return f"{value:g}"
 
 
@@ -365,10 +345,11 @@ def format_settings(values: Sequence[float | str], unit: str | None) -> list[str
     return [format_setting(value, unit) for value in (rounded if distinct else values)]
 
 
-_SETTINGS: Final = (
-    (RATE, "bit/s", 1),
-    (TIME, "s", 10**9),
-    (SIZE, "bytes", 1),
-    (PACKETS, "packets", 1),
-    (BDP, "BDP", 10**6),
-)
+_SETTINGS: Final = {
+    "bit/s": (RATE, 1),
+    "s": (TIME, 10**9),
+    "bytes": (SIZE, 1),
+    "packets": (PACKETS, 1),
+    "BDP": (BDP, 10**6),
+}
+"""The dimension of each unit, and how many of its smallest parts one has."""

@@ -125,14 +125,6 @@ def test_ratio_whose_upper_side_is_beyond_the_limit_is_above_the_limit_over_the_
     assert (estimate.value, estimate.limit) == (None, 8.0)
 
 
-def test_support_of_a_certain_order_is_one_and_of_a_coin_toss_near_one_half() -> None:
-    certain: dict[str, list[float | None]] = {"a": [1.0, 1.1, 1.2], "b": [2.0, 2.1, None]}
-    assert intervals.support(certain, lambda m: m["a"] < m["b"]) == 1.0
-    same: list[float | None] = [float(i) for i in range(20)]
-    toss = intervals.support({"a": same, "b": same}, lambda m: m["a"] < m["b"])
-    assert 0.35 < toss < 0.55
-
-
 def test_same_runs_give_the_same_interval_every_time() -> None:
     runs = [5.0, 9.0, 2.0, 7.0, None]
     assert intervals.median(runs) == intervals.median(runs)

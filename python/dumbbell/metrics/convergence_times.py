@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+from numpy.lib.stride_tricks import sliding_window_view
 
 from dumbbell.metrics.rates import windows
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from dumbbell.metrics.rates import SampledRuns
 
@@ -75,14 +76,15 @@ def crossing_time(
     times = times[there]
     step = (times[-1] - times[0]) / (len(times) - 1)
     reach = round(SMOOTH / step / 2)
-    near = np.ones(len(times), dtype=bool) if settled is None else times >= settled + SMOOTH
+    near = times >= (-np.inf if settled is None else settled + SMOOTH)
     smoothed = []
     for cwnd in (earlier, later):
         window = np.asarray(cwnd, dtype=np.float64)[there]
         mean = window[times >= times[-1] - AVERAGE].mean()
         if not np.isfinite(mean):
             return None  # the flow ended earlier
-        smooth = running_median(window, reach)
+        padded = np.pad(window, reach, constant_values=np.nan)
+        smooth = np.nanmedian(sliding_window_view(padded, 2 * reach + 1), axis=1)
         near &= np.abs(smooth - mean) <= close * mean
         smoothed.append(smooth)
     sign = np.sign(smoothed[1] - smoothed[0])
@@ -105,12 +107,10 @@ def fair_time(rates: ArrayLike, *, width: float = 1.0) -> float | None:
     """
     x = np.asarray(rates, dtype=np.float64)
     squares = x.shape[1] * (x * x).sum(axis=1)
-    fair = np.where(squares > 0, x.sum(axis=1) ** 2, 1.0) >= FAIR * np.where(
-        squares > 0, squares, 1
-    )
+    fair = (x.sum(axis=1) ** 2 >= FAIR * squares) | ~(squares > 0)
     if len(fair) < HOLD:
         return None
-    held = np.lib.stride_tricks.sliding_window_view(fair, HOLD).all(axis=1)
+    held = sliding_window_view(fair, HOLD).all(axis=1)
     found = np.flatnonzero(held)
     return float(found[0] * width) if found.size else None
 
@@ -130,13 +130,6 @@ def share_variance(rates: ArrayLike) -> float | None:
     total = x.sum(axis=1)
     share = x[total > 0, 0] / total[total > 0]
     return float(share.var()) if share.size else None
-
-
-def running_median(values: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
-    """The median of every value and the `reach` values on either side, fewer at the ends."""
-    padded = np.pad(values, reach, constant_values=np.nan)
-    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)
-    return np.asarray(np.nanmedian(around, axis=1), dtype=np.float64)
 
 
 def convergence(
@@ -166,16 +159,14 @@ def convergence(
             raise ValueError(f'there is no flow "{name}"; there are {", ".join(names)}')
     if pair[0] == pair[1]:
         raise ValueError(f'convergence takes two flows, and "{pair[0]}" is one')
-    rows = [_converge(result.of_seed(seed), seed, pair) for seed in result.seeds]
-    columns = ("crossing", "fair", "share_variance")
-    return pl.DataFrame(
-        rows, schema={"seed": pl.UInt64} | dict.fromkeys(columns, pl.Float64), orient="row"
-    )
+    rows = [(seed, *_converge(result.of_seed(seed), pair)) for seed in result.seeds]
+    times = dict.fromkeys(("crossing", "fair", "share_variance"), pl.Float64)
+    return pl.DataFrame(rows, schema={"seed": pl.UInt64, **times}, orient="row")
 
 
 def _converge(
-    result: SampledRuns, seed: int, pair: list[str]
-) -> tuple[int, float | None, float | None, float | None]:
+    result: SampledRuns, pair: list[str]
+) -> tuple[float | None, float | None, float | None]:
     start = float(result.flows.filter(pl.col("flow") == pair[1])["start"].item())
     cwnd = result.series.pivot("flow", pair, index="t", values="cwnd").sort("t")
     later = result.series.filter((pl.col("flow") == pair[1]) & pl.col("ssthresh").is_finite())
@@ -191,5 +182,4 @@ def _converge(
         .to_numpy()
     )
     fair = fair_time(rates)
-    after = rates[int(fair) :] if fair is not None else rates[:0]
-    return seed, crossing, fair, share_variance(after)
+    return crossing, fair, None if fair is None else share_variance(rates[int(fair) :])

@@ -46,8 +46,8 @@ def fairness(result: Runs) -> pl.DataFrame:
     rates = rates_between(result, {"delivered": "rate"}, since, until, spans.filter(until > since))
     shares = rates.group_by("seed").agg(pl.col("rate").fill_null(0.0))
     index = {seed: jain(rates) for seed, rates in shares.iter_rows()}
-    rows = [{"seed": seed, "jain": index.get(seed)} for seed in spans["seed"]]
-    return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64})
+    rows = [(seed, index.get(seed)) for seed in spans["seed"]]
+    return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64}, orient="row")
 
 
 def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:

@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from dumbbell.display import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    Medians = NDArray[np.float64]
+    Numbers = NDArray[np.float64]
 
 BOOTSTRAP_FROM: Final = 12
 """From how many runs on a bootstrap says how well a median is known."""
@@ -45,9 +46,8 @@ class Estimate:
     """The median or mean of some runs and its 95 % confidence interval.
 
     Attributes:
-        value: The median or mean; None if it lies beyond the limit of observation.
-        low: Lower end of the interval; None if beyond the limit, or if there is no interval.
-        high: Upper end of the interval; None if beyond the limit.
+        value: The median or mean; None beyond the limit of observation.
+        low, high: The ends of the interval; None beyond the limit, or if there is no interval.
         runs: The single runs, in order of their seeds; None for a censored one.
         limit: Where observation ended; None if it saw everything.
     """
@@ -70,12 +70,9 @@ class Estimate:
 
     def scaled(self, factor: float) -> Estimate:
         """The same in another unit."""
-
-        def times(value: float | None) -> float | None:
-            return None if value is None else value * factor
-
-        value, low, high = map(times, (self.value, self.low, self.high))
-        return Estimate(value, low, high, tuple(map(times, self.runs)), times(self.limit))
+        numbers = (self.value, self.low, self.high, self.limit, *self.runs)
+        value, low, high, limit, *runs = (None if x is None else x * factor for x in numbers)
+        return Estimate(value, low, high, tuple(runs), limit)
 
     def __str__(self) -> str:
         """Such as ``46 (46 to 55), 1 of 20 runs > 120``: value, interval, censored runs."""
@@ -115,11 +112,8 @@ class Until:
             return True
         if len(known) < self.MIN_SEEDS:
             return False
-        estimate = mean(known)
-        assert estimate.value is not None, "a mean is not censored"
-        assert estimate.low is not None, "there are several runs"
-        assert estimate.high is not None, "there are several runs"
-        return (estimate.high - estimate.low) / 2 <= self.width * abs(estimate.value)
+        runs = np.array(known)
+        return _half_interval(runs) <= self.width * abs(float(runs.mean()))
 
     def next_seeds(self, seeds: Sequence[int]) -> list[int]:
         """The next seeds: half as many again, at least `MIN_SEEDS`, at most `max_seeds`."""
@@ -154,11 +148,11 @@ def median(
     values = _known(single)
     value = float(np.median(values))
     if is_resampled(single):
-        low, high = _interval(medians(values), confidence)
+        low, high = _interval(_medians(values), confidence)
     elif len(values) == 1:
         return Estimate(_seen(value), None, None, single, limit)
     else:
-        half = _MEDIAN_OVER_MEAN * _half(values, confidence)
+        half = _MEDIAN_OVER_MEAN * _half_interval(values, confidence)
         low, high = value - half, value + half
         high = math.inf if limit is not None and high > limit else high
     return Estimate(_seen(value), _seen(low), _seen(high), single, limit)
@@ -169,8 +163,8 @@ def is_resampled(runs: Sequence[float | None]) -> bool:
     return len(runs) >= BOOTSTRAP_FROM or None in runs
 
 
-def redraws(runs: Sequence[float | None], count: int, stream: int = 0) -> Medians:
-    """Medians that other runs of the same experiment could have had, as `median` has its interval.
+def redraws(runs: Sequence[float | None], count: int, stream: int = 0) -> Numbers:
+    """Numbers that other runs of the same experiment could have had, as `median` has its interval.
 
     Draws of one `stream` vary all quantities of an experiment together, so that what one flow has
     more another has less: they are what follows for a statement about several of them.
@@ -213,7 +207,7 @@ def mean(runs: Sequence[float], metric: str = "") -> Estimate:
     value = float(values.mean())
     if len(values) == 1:
         return Estimate(value, None, None, (value,))
-    half = _half(values, _CONFIDENCE)
+    half = _half_interval(values)
     column = Column.of(metric)
     low, high = max(value - half, column.lowest), min(value + half, column.highest)
     return Estimate(value, min(low, value), max(high, value), tuple(values.tolist()))
@@ -231,26 +225,23 @@ def means_over_seeds(runs: pl.DataFrame, by: Sequence[str], *, ci: bool = False)
         One row a group: `by`, and the mean of every column of numbers; with `ci` each followed by
         its ``..._low`` and ``..._high``, null with one seed.
     """
-    names = [
-        name
-        for name, kind in runs.schema.items()
-        if kind.is_numeric() and name not in ("seed", *by)
-    ]
-    groups = runs.group_by(by, maintain_order=True).agg(pl.col(names).cast(pl.Float64))
+    numbers = (cs.numeric() - cs.by_name("seed", *by, require_all=False)).cast(pl.Float64)
+    groups = runs.group_by(by, maintain_order=True).agg(numbers.drop_nulls())
     columns = groups.select(by).get_columns()
-    for name in names:
-        known = groups[name].list.drop_nulls().to_list()
-        found = [mean(values, name) if values else None for values in known]
-        ends = {"": "value", "_low": "low", "_high": "high"} if ci else {"": "value"}
+    ends = {"": "value", "_low": "low", "_high": "high"} if ci else {"": "value"}
+    for series in groups.drop(by):
+        found = [mean(values, series.name) if values else None for values in series.to_list()]
         columns += [
-            pl.Series(f"{name}{suffix}", [getattr(one, end, None) for one in found], pl.Float64)
+            pl.Series(
+                f"{series.name}{suffix}", [getattr(one, end, None) for one in found], pl.Float64
+            )
             for suffix, end in ends.items()
         ]
     return pl.DataFrame(columns)
 
 
-def _half(values: NDArray[np.float64], confidence: float) -> float:
-    """Half of Student's t interval of a mean."""
+def _half_interval(values: Numbers, confidence: float = _CONFIDENCE) -> float:
+    """Half the width of Student's t interval of a mean."""
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     return _student(len(values) - 1, confidence) * error
 
@@ -277,52 +268,27 @@ def ratio_of_medians(
     if math.isinf(point):
         return Estimate(None, None, None)
     with np.errstate(invalid="ignore"):
-        ratios = medians(upper) / medians(lower, stream=1)
+        ratios = _medians(upper) / _medians(lower, stream=1)
     low, high = _interval(np.where(np.isnan(ratios), np.inf, ratios))
     value = float(np.median(upper)) / point
     return Estimate(_seen(value), _seen(low), _seen(high), limit=limit / point)
 
 
-def support(
-    groups: Mapping[str, Sequence[float | None]],
-    holds: Callable[[Mapping[str, Medians]], NDArray[np.bool_]],
-) -> float:
-    """The share of bootstrap resamples in which a statement about medians holds.
-
-    Args:
-        groups: The runs of each case, resampled independently.
-        holds: Takes the resampled medians of each case (arrays; infinity: beyond the limit) and
-            says, resample by resample, whether the statement holds.
-    """
-    resampled = {
-        name: medians(_known(runs), stream=stream)
-        for stream, (name, runs) in enumerate(groups.items())
-    }
-    return float(np.mean(holds(resampled)))
-
-
-def medians(values: NDArray[np.float64], stream: int = 0) -> NDArray[np.float64]:
-    """The medians of `RESAMPLES` resamples with replacement; the same for the same input.
-
-    Args:
-        values: The runs; infinity for a censored one.
-        stream: Another number, another sequence of draws.
-    """
+def _medians(values: Numbers, stream: int = 0) -> Numbers:
+    """The medians of `RESAMPLES` resamples with replacement; each `stream` draws others."""
     draw = np.random.default_rng([_SEED, stream])
     picks = draw.integers(0, len(values), size=(RESAMPLES, len(values)))
     return np.asarray(np.median(values[picks], axis=1))
 
 
-def _known(runs: Sequence[float | None]) -> NDArray[np.float64]:
+def _known(runs: Sequence[float | None]) -> Numbers:
     values = np.array([math.inf if run is None else run for run in runs], dtype=np.float64)
     if values.size == 0 or bool(np.isnan(values).any()):
         raise ValueError("an estimate needs at least one run, and every run must be a number")
     return values
 
 
-def _interval(
-    resampled: NDArray[np.float64], confidence: float = _CONFIDENCE
-) -> tuple[float, float]:
+def _interval(resampled: Numbers, confidence: float = _CONFIDENCE) -> tuple[float, float]:
     """The central part; an observed resample at each end, since infinity cannot be interpolated."""
     tail = (1 - confidence) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail], method="inverted_cdf")

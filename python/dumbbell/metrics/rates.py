@@ -1,10 +1,4 @@
-"""Rates of flows: over their life, between two times, in windows.
-
-Every function says its formula, its unit and where it comes from; RFC 5166 ("Metrics for the
-Evaluation of Congestion Control Mechanisms") gives the frame. A function that takes a `Result`
-gives one row per seed and flow (or link), and never mixes seeds. For convergence see
-`dumbbell.metrics.convergence_times`.
-"""
+"""Rates of flows: over their life, between two times, in windows."""
 
 from __future__ import annotations
 
@@ -227,13 +221,10 @@ def rates_between(
         flows = flows.join(spans.lazy(), on="seed", maintain_order="left")
     flows = flows.select(*FLOW, "start", "completed", *names, begin=begin, end=end)
     samples = _samples(result, list(names), flows)
+    span = pl.col("end") - pl.col("begin")
     rates = [
-        pl.when(pl.col("end") > pl.col("begin"))
-        .then(
-            8
-            * (_counted(counter, "end") - _counted(counter, "begin"))
-            / (pl.col("end") - pl.col("begin"))
-        )
+        pl.when(span > 0)
+        .then(8 * (_counted(counter, "end") - _counted(counter, "begin")) / span)
         .alias(name)
         for counter, name in names.items()
     ]

@@ -31,6 +31,11 @@ def queueing_delay(result: Runs) -> pl.DataFrame:
 
 
 _DELAYS: Final = ("queue_delay_mean", "queue_delay_p95")
+_RETRANSMITTED: Final = (pl.col("retransmitted") / pl.max_horizontal("sent", 1)).alias(
+    "retransmission_share"
+)
+FLOW_METRICS: Final = ("throughput", "goodput", *_DELAYS, "retransmission_share")
+"""The metrics of a flow."""
 
 
 def retransmission_share(result: Runs) -> pl.DataFrame:
@@ -43,14 +48,6 @@ def retransmission_share(result: Runs) -> pl.DataFrame:
         Columns seed, flow, cc, retransmission_share (0 to 1).
     """
     return result.flows.select(*FLOW, _RETRANSMITTED)
-
-
-FLOW_METRICS: Final = ("throughput", "goodput", *_DELAYS, "retransmission_share")
-"""The metrics of a flow."""
-
-_RETRANSMITTED: Final = (pl.col("retransmitted") / pl.max_horizontal(pl.col("sent"), 1)).alias(
-    "retransmission_share"
-)
 
 
 def summary(result: Runs) -> pl.DataFrame:

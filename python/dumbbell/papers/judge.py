@@ -118,7 +118,7 @@ class _Redraws:
     """Medians that other runs could have had; all quantities of an experiment vary together."""
 
     def __init__(self) -> None:
-        self._drawn: dict[tuple[str, tuple[float | None, ...]], intervals.Medians] = {}
+        self._drawn: dict[tuple[str, tuple[float | None, ...]], intervals.Numbers] = {}
 
     def at(self, place: int) -> Choice:
         """The medians of one redraw."""
