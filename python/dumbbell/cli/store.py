@@ -73,7 +73,7 @@ def _store() -> Store:
     from dumbbell.engine.store import Store
 
     store = Store.default()
-    if not store.is_on:
+    if store.folder is None:
         raise DumbbellError("DUMBBELL_STORE: is off, so there is no store; name a folder")
     return store
 

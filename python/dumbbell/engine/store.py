@@ -17,14 +17,17 @@ import io
 import json
 import os
 import platform
+import sqlite3
 import sys
 import time
 import warnings
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
 
 from dumbbell import bpf
 from dumbbell.engine.output import encode, read_tables
@@ -35,11 +38,11 @@ from dumbbell.experiment.files import atomic_write
 from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
+    from collections.abc import Iterable, Mapping
 
     from dumbbell.experiment.model import Experiment
+
+    Tables = dict[str, pl.DataFrame]
 
 _LIMIT: Final = 10 * 10**9
 """The default limit of the store, bytes."""
@@ -49,8 +52,22 @@ _LAYOUT: Final = "1"
 
 _CHECKSUM: Final = 32
 
+_INDEX: Final = "index.sqlite"
+
 _ABANDONED: Final = 3600.0
 """A partial entry that is older than this was left by a killed process, s."""
+
+_PATIENCE: Final = 10.0
+"""How long another process may hold the index, s."""
+
+_SCHEMA: Final = "create table if not exists runs (name text primary key, pack text) without rowid"
+
+_FIND: Final = """\
+select pack, json_group_array(name) from runs
+where name in (select value from json_each(?)) group by pack
+"""
+
+_ADD: Final = "insert or replace into runs select value, ? from json_each(?)"
 
 
 @dataclass(frozen=True)
@@ -69,11 +86,6 @@ class Store:
         """The store in `folder`, which is made when it is needed."""
         self.folder, self.limit = folder, limit
         self._added = limit  # so the first entry is a reason to look at the size
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is stored."""
-        return self.folder is not None
 
     @classmethod
     def default(cls) -> Store:
@@ -172,11 +184,57 @@ class Store:
         """Removes all entries, and the index of packs; returns how many entries there were."""
         removed = self.prune(0)
         if self.folder is not None:
-            (self.folder / "index.sqlite").unlink(missing_ok=True)
+            (self.folder / _INDEX).unlink(missing_ok=True)
         return removed
 
     def _path(self, key: str | None) -> Path | None:
         return self.folder / "runs" / key[:2] / key if self.folder and key else None
+
+
+class Packs:
+    """Many small runs in common entries of a store, found through an index in SQLite.
+
+    A sweep keeps a few rows of each of its runs: a file for each would cost more than the run. Each
+    table has the names of the runs in its column ``run``.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """The packs of this store."""
+        self._store = store
+
+    def get(self, names: Iterable[str]) -> Tables:
+        """The tables of those of the runs that are filed; empty if none is."""
+        found: list[Tables] = []
+        for pack, runs in self._query(_FIND, json.dumps(list(names))):
+            if stored := self._store.get(pack):
+                chosen = pl.col("run").is_in(json.loads(runs))
+                found.append({name: table.filter(chosen) for name, table in stored[0].items()})
+        tables = found[0] if found else {}
+        return {name: pl.concat([some[name] for some in found]) for name in tables}
+
+    def put(self, tables: Tables) -> None:
+        """Files some runs together."""
+        names = tables["runs"]["run"].to_list()
+        pack = f"{names[0]}{len(names):08x}{names[-1]}"
+        if self._store.put(pack, tables, {"what": f"{len(names)} runs of a sweep"}):
+            self._query(_ADD, pack, json.dumps(names))
+
+    def _query(self, statement: str, *values: str) -> list[Any]:
+        """Asks the index; a damaged one is removed: its runs are then made again."""
+        if self._store.folder is None:
+            return []
+        file = self._store.folder / _INDEX
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(file, timeout=_PATIENCE)) as index, index:
+                index.execute(_SCHEMA)
+                return index.execute(statement, values).fetchall()
+        except (sqlite3.OperationalError, OSError):  # locked, or the disk is full
+            return []
+        except sqlite3.DatabaseError:
+            with suppress(OSError):
+                file.unlink()
+            return []
 
 
 def description(resolved: Experiment, seed: int, backend: str) -> str:

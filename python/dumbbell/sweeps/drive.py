@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.engine import cluster
-from dumbbell.engine.packs import Packs
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import workers
 from dumbbell.engine.simulation import stop_all, thread_pool
+from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
