@@ -35,6 +35,7 @@ name = "one"
 cc = "bbr"
 [[flow]]
 name = "two"
+cc = "cubic"
 start = "1 s"
 """
 

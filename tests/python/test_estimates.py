@@ -70,9 +70,21 @@ def test_interval_of_a_mean_is_that_of_a_textbook() -> None:
     assert estimate.high == pytest.approx(2.5 + 2.054, abs=1e-3)
 
 
+def test_interval_of_a_median_of_few_runs_is_wider_than_that_of_the_mean() -> None:
+    """The same four runs; the standard error of a median is sqrt(pi / 2) that of a mean."""
+    estimate = intervals.median([1.0, 2.0, 3.0, 4.0])
+    assert estimate.low == pytest.approx(2.5 - 1.2533 * 2.054, abs=1e-3)
+    assert estimate.high == pytest.approx(2.5 + 1.2533 * 2.054, abs=1e-3)
+    assert estimate.within(0, 5).ends == {"value": 2.5, "low": 0, "high": 5}
+
+
+def test_one_run_has_a_median_and_no_interval() -> None:
+    assert intervals.median([3.0]).ends == {"value": 3.0, "low": None, "high": None}
+
+
 def test_an_estimate_as_text_has_its_interval_and_its_censored_runs() -> None:
     assert str(intervals.mean([3.0])) == "3"
-    assert str(intervals.median([1.0, 2.0, 3.0])) == "2 (1 to 3)"
+    assert str(intervals.median([1.0, 2.0, 3.0])) == "2 (-1.113 to 5.113)"
     assert str(intervals.median([46.0] * 19 + [None], 120.0)) == (
         "46 (46 to 46), 1 of 20 runs > 120"
     )

@@ -74,6 +74,12 @@ class Estimate:
         value, low, high, limit, *runs = (None if x is None else x * factor for x in numbers)
         return Estimate(value, low, high, tuple(runs), limit)
 
+    def within(self, lowest: float, highest: float) -> Estimate:
+        """The same with an interval that ends where the range of the quantity does."""
+        low = None if self.low is None else max(self.low, lowest)
+        high = None if self.high is None else min(self.high, highest)
+        return Estimate(self.value, low, high, self.runs, self.limit)
+
     def __str__(self) -> str:
         """Such as ``46 (46 to 55), 1 of 20 runs > 120``: value, interval, censored runs."""
         beyond = "beyond observation" if self.limit is None else f"> {self.limit:.4g}"

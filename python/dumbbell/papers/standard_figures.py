@@ -202,6 +202,7 @@ def _windows(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) 
         parts.append(table.select("name", "cc", "t", panel.series))
     drawn = pl.concat(parts)
     (figures.windows if panel.series == "cwnd" else figures.throughputs)(axes, drawn)
+    axes.set_xlim(left=0)
     for at, word in panel.moments:
         figures.moment(axes, float(at), str(word))
     if panel.legend:
